@@ -30,7 +30,8 @@ pub use lapwing_plan::rate::Rates;
 /// A device of an engine: its name and its properties.
 ///
 /// As text it is a preset name (`cpu`, `gpu`, `npu`) or `NAME=FORM:KEY=VALUE,…`. The forms are
-/// `cores`, `throttled` and `systolic`; every key is optional.
+/// `cores`, `throttled` and `systolic`; every key is optional. `NAME=opencl` and `NAME=opencl:WHICH`
+/// are a real processor with an OpenCL driver, where `WHICH` is a number or a part of its name.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeviceSpec {
@@ -49,7 +50,7 @@ pub struct DeviceSpec {
 }
 
 /// The backend that computes the results of a device.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Backend {
     /// The CPU kernels; the time of a run depends on its operations and bytes alone.
@@ -57,13 +58,17 @@ pub enum Backend {
     /// A systolic array in software. Its device is an NPU and is throttled: no rates follow from
     /// the array alone, so [`Pace::Native`] is refused.
     Systolic(ArraySettings),
+    /// A processor of this machine with an OpenCL driver, selected by a text: a number of the list of
+    /// `lapwing devices`, or a part of a device's or driver's name; empty for the first GPU. It needs
+    /// the feature `opencl`.
+    OpenCl(String),
 }
 
 /// The speed at which a device runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Pace {
-    /// As fast as its back end computes. Only a CPU can be native.
+    /// As fast as its back end computes. A CPU and an OpenCL device can be native.
     Native,
     /// Throttled to a processor of these rates.
     Throttled(Rates),
@@ -143,6 +148,12 @@ impl DeviceSpec {
         DeviceSpec::new(name, DeviceKind::Npu, backend, Pace::Throttled(Rates::NPU))
     }
 
+    /// A processor with an OpenCL driver: `which` is a number of the list of `lapwing devices`, a part
+    /// of a device's or driver's name, or empty for the first GPU.
+    pub fn opencl(name: &str, which: &str) -> DeviceSpec {
+        DeviceSpec::new(name, DeviceKind::Gpu, Backend::OpenCl(which.to_owned()), Pace::Native)
+    }
+
     fn new(name: &str, kind: DeviceKind, backend: Backend, pace: Pace) -> DeviceSpec {
         let graphs = GraphSettings::default();
         DeviceSpec { name: name.to_owned(), kind, threads: None, backend, pace, graphs }
@@ -203,11 +214,22 @@ impl DeviceSpec {
             (Backend::Systolic(_), Pace::Native, DeviceKind::Npu) => {
                 wrong("a systolic array must be throttled to stated rates")
             }
+            (Backend::OpenCl(_), _, DeviceKind::Cpu | DeviceKind::Npu) => {
+                wrong("an OpenCL device has the role of a GPU")
+            }
+            (Backend::OpenCl(_), Pace::Throttled(_), _) => {
+                wrong("an OpenCL device runs at its own pace")
+            }
             (Backend::Cpu, Pace::Native, DeviceKind::Gpu | DeviceKind::Npu) => {
                 wrong("only a CPU can be native; an emulated device must be throttled")
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the CPU kernels compute for it, on threads of the engine.
+    pub(crate) fn has_threads(&self) -> bool {
+        !matches!(self.backend, Backend::OpenCl(_))
     }
 
     /// The rates that it is throttled to.
@@ -228,14 +250,14 @@ impl DeviceSpec {
     /// The systolic array that computes, if one does.
     pub(crate) fn array(&self) -> Option<&ArraySettings> {
         match &self.backend {
-            Backend::Cpu => None,
+            Backend::Cpu | Backend::OpenCl(_) => None,
             Backend::Systolic(array) => Some(array),
         }
     }
 
     pub(crate) fn array_mut(&mut self) -> Option<&mut ArraySettings> {
         match &mut self.backend {
-            Backend::Cpu => None,
+            Backend::Cpu | Backend::OpenCl(_) => None,
             Backend::Systolic(array) => Some(array),
         }
     }

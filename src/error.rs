@@ -9,6 +9,8 @@ pub use lapwing_kernels::cpu::{BindError, CoresError, MatrixError, PackError};
 pub use lapwing_kernels::device::DeviceError;
 pub use lapwing_kernels::kv::{KvTooLarge, UnknownKvDtype};
 pub use lapwing_kernels::model::ModelError;
+#[cfg(feature = "opencl")]
+pub use lapwing_kernels::opencl::OpenClError;
 pub use lapwing_kernels::requant::UnknownRequant;
 pub use lapwing_kernels::weights::{Fault, MetadataError, SplitFault, WeightError};
 pub use lapwing_plan::PlanError;
@@ -76,6 +78,9 @@ enum Cause {
     Measure(#[from] MeasureError),
     #[error(transparent)]
     Sampling(#[from] SamplingError),
+    #[cfg(feature = "opencl")]
+    #[error(transparent)]
+    OpenCl(#[from] OpenClError),
     #[cfg(feature = "fetch")]
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -199,6 +204,9 @@ error_from! {
     MeasureError => Engine,
     SamplingError => Request,
 }
+
+#[cfg(feature = "opencl")]
+error_from! { OpenClError => Config }
 
 #[cfg(feature = "fetch")]
 error_from! { FetchError => Fetch }

@@ -42,6 +42,13 @@ pub(crate) struct PackedFolder {
     bytes_max: u64,
 }
 
+impl Settings {
+    /// The folder for compiled programs of devices: in that of packed weights.
+    pub(crate) fn programs(&self) -> Option<PathBuf> {
+        Some(self.packed_cache.as_ref()?.join("programs"))
+    }
+}
+
 impl PackedFolder {
     /// The folder that the settings name.
     pub(crate) fn of(settings: &Settings) -> Option<PackedFolder> {

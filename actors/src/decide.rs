@@ -1,8 +1,9 @@
 //! Sampling and scoring: the last stage of a route turns logits into tokens or scores, on the host.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
-use lapwing_kernels::device::Tensor;
+use lapwing_kernels::device::{DeviceError, SlotPool, Tensor, TopLogit};
 use lapwing_plan::StageWork;
 
 use crate::chunk::{Chunk, OutputAction};
@@ -25,19 +26,58 @@ pub enum Decision {
     NoToken,
 }
 
-/// The logits of a chunk are missing, or are not in host memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoLogits;
+/// Why nothing can be sampled or scored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DecideError {
+    /// The earlier stages produced no logits.
+    NoLogits,
+    /// The logits are in the memory of a device that has failed.
+    Device(DeviceError),
+}
 
-/// Samples or scores every sequence of a chunk, in the order of the batch's spans.
+impl From<DeviceError> for DecideError {
+    fn from(error: DeviceError) -> DecideError {
+        DecideError::Device(error)
+    }
+}
+
+/// Logits, in host memory or in a device's. They are copied when a row of them is first read.
+struct Logits<'a> {
+    tensor: &'a Tensor,
+    slots: &'a SlotPool,
+    copied: OnceCell<Tensor>,
+}
+
+impl Logits<'_> {
+    fn row(&self, row: usize) -> Result<&[f32], DeviceError> {
+        if self.tensor.host().is_some() {
+            return Ok(self.tensor.row(row));
+        }
+        if self.copied.get().is_none() {
+            let copy = self.tensor.copied(self.slots)?;
+            _ = self.copied.set(copy);
+        }
+        Ok(self.copied.get().map_or(&[], |tensor| tensor.row(row)))
+    }
+
+    /// The most likely token of a row, if the device found it.
+    fn top(&self, row: usize) -> Option<TopLogit> {
+        self.tensor.device_buffer()?.top()?.get(row).copied().flatten()
+    }
+}
+
+/// Samples or scores every sequence of a chunk, in the order of the batch's spans. Logits in a device's
+/// memory are copied into a slot of `slots`, unless every sequence takes its most likely token.
 ///
 /// # Errors
-/// [`NoLogits`] when the earlier stages produced none.
-pub fn decide(chunk: &mut Chunk) -> Result<Vec<Decision>, NoLogits> {
-    let StageWork::Decide { logits } = chunk.stage().work else { return Err(NoLogits) };
+/// [`DecideError`] when there are no logits.
+pub fn decide(chunk: &mut Chunk, slots: &SlotPool) -> Result<Vec<Decision>, DecideError> {
+    let StageWork::Decide { logits } = chunk.stage().work else {
+        return Err(DecideError::NoLogits);
+    };
     let Chunk { payload, sequences, .. } = chunk;
-    let logits = payload.values.get(logits).filter(|tensor| tensor.host().is_some());
-    let logits = logits.ok_or(NoLogits)?;
+    let tensor = payload.values.get(logits).ok_or(DecideError::NoLogits)?;
+    let logits = Logits { tensor, slots, copied: OnceCell::new() };
     let batch = &payload.batch;
     let mut selected = 0;
     let mut decisions = Vec::with_capacity(sequences.len());
@@ -48,7 +88,7 @@ pub fn decide(chunk: &mut Chunk) -> Result<Vec<Decision>, NoLogits> {
             true => Decision::Void,
             false => {
                 let drafted = &batch.ids[span.rows.clone()];
-                one(&mut rows.action, drafted, logits, first..selected)
+                one(&mut rows.action, drafted, &logits, first..selected)?
             }
         });
     }
@@ -57,33 +97,47 @@ pub fn decide(chunk: &mut Chunk) -> Result<Vec<Decision>, NoLogits> {
 
 /// Samples or scores one sequence, whose rows have the token ids `ids`. `rows` are its rows of the
 /// logits, which belong to the last rows of the sequence.
-fn one(action: &mut OutputAction, ids: &[u32], logits: &Tensor, rows: Range<usize>) -> Decision {
-    match std::mem::replace(action, OutputAction::None) {
+fn one(
+    action: &mut OutputAction,
+    ids: &[u32],
+    logits: &Logits<'_>,
+    rows: Range<usize>,
+) -> Result<Decision, DeviceError> {
+    Ok(match std::mem::replace(action, OutputAction::None) {
         OutputAction::None => Decision::Nothing,
         OutputAction::Score(targets) => {
             let scores = targets.iter().zip(rows);
-            Decision::Scores(scores.map(|(id, row)| logprob(logits.row(row), *id)).collect())
+            let score = |(id, row): (&u32, usize)| Ok(logprob(logits.row(row)?, *id));
+            Decision::Scores(scores.map(score).collect::<Result<_, DeviceError>>()?)
         }
         OutputAction::Sample(mut generate) => {
-            let mut choose = |row: usize| {
-                let mut sampled = generate.sampler.sample(logits.row(row))?;
-                sampled.finish = finish_reason(&mut generate, sampled.id);
-                Some(sampled)
+            let mut choose = |row: usize| -> Result<_, DeviceError> {
+                let top = logits.top(row).filter(|_| generate.sampler.takes_most_likely());
+                let sampled = match top {
+                    Some(TopLogit { column, logprob }) => {
+                        Some(generate.sampler.take(column, logprob))
+                    }
+                    None => generate.sampler.sample(logits.row(row)?),
+                };
+                Ok(sampled.map(|mut sampled| {
+                    sampled.finish = finish_reason(&mut generate, sampled.id);
+                    sampled
+                }))
             };
             let drafted = &ids[ids.len() - (rows.len() - 1)..];
-            let Some(first) = choose(rows.start) else { return Decision::NoToken };
+            let Some(first) = choose(rows.start)? else { return Ok(Decision::NoToken) };
             let mut tokens = StepTokens { first, more: Vec::new() };
             for (row, proposed) in (rows.start + 1..rows.end).zip(drafted) {
                 let last = tokens.last();
                 if last.finish.is_some() || last.id != *proposed {
                     break;
                 }
-                let Some(next) = choose(row) else { return Decision::NoToken };
+                let Some(next) = choose(row)? else { return Ok(Decision::NoToken) };
                 tokens.more.push(next);
             }
             Decision::Tokens(tokens, generate)
         }
-    }
+    })
 }
 
 fn finish_reason(generate: &mut Generate, id: u32) -> Option<FinishReason> {

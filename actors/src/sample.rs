@@ -186,6 +186,21 @@ impl Sampler {
         self.seed
     }
 
+    /// Whether it takes the most likely token of the unchanged logits and reports no others, so that
+    /// [`take`](Sampler::take) does for it.
+    pub fn takes_most_likely(&self) -> bool {
+        let SamplingParams { temperature, top_k, .. } = self.params;
+        (temperature == 0.0 || top_k == 1)
+            && !self.params.changes_logits()
+            && self.top_logprobs == 0
+    }
+
+    /// Takes a token that a device has found to be the most likely one.
+    pub fn take(&mut self, id: u32, logprob: f32) -> Sampled {
+        self.remember(id);
+        Sampled { id, logprob, top: Vec::new(), finish: None }
+    }
+
     /// Chooses the next token from `logits` `[vocab]`; `None` when every logit is NaN or
     /// every token is forbidden.
     pub fn sample(&mut self, logits: &[f32]) -> Option<Sampled> {

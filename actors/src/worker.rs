@@ -10,7 +10,7 @@ use lapwing_kernels::graph::ValueId;
 use lapwing_plan::DeviceId;
 
 use crate::chunk::{Chunk, Delivery, Part, PartDone, PartLost, SequenceRows};
-use crate::decide::{Decision, NoLogits};
+use crate::decide::{DecideError, Decision};
 use crate::message::{Emission, Progress};
 use crate::progress::{RowEnd, RowStart};
 use crate::traced::Traced;
@@ -145,15 +145,18 @@ impl Worker {
     pub fn on_decided(
         &mut self,
         chunk: Traced<Box<Chunk>>,
-        decided: Result<Vec<Decision>, NoLogits>,
+        decided: Result<Vec<Decision>, DecideError>,
     ) -> Vec<WorkerEffect> {
         self.host_busy = false;
         let mut effects = Vec::new();
         match decided {
             Ok(decisions) => self.finish(chunk, decisions, &mut effects),
-            Err(NoLogits) => {
+            Err(DecideError::NoLogits) => {
                 let reason = "the stages before sampling produced no logits".to_owned();
                 let error = DeviceError::Failed { device: self.device.clone(), reason };
+                self.lose(chunk, &self.device, &error, &mut effects);
+            }
+            Err(DecideError::Device(error)) => {
                 self.lose(chunk, &self.device, &error, &mut effects);
             }
         }

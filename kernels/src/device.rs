@@ -11,7 +11,7 @@ mod runs;
 pub(crate) mod work;
 
 pub use crate::tensor::{
-    DeviceBuffer, MappedMemory, Slot, SlotPool, SlotSource, SlotStats, Tensor, TensorSet,
+    DeviceBuffer, MappedMemory, Slot, SlotPool, SlotSource, SlotStats, Tensor, TensorSet, TopLogit,
 };
 pub use batch::{Batch, BatchSpan, ModelId};
 pub use blocking::{Blocking, BlockingDevice, StageRun};

@@ -9,7 +9,7 @@ use thiserror::Error;
 pub(crate) mod store;
 
 pub(crate) use store::ROTARY_DIM_MAX;
-pub use store::{KvLayer, KvStore};
+pub use store::{KvCopies, KvLayer, KvMirror, KvStore};
 
 /// Index of a page in the pool and in the store.
 pub type PageId = u32;

@@ -7,8 +7,11 @@
 //! products of one output in one order for any number of rows, so the result of a row depends neither
 //! on the rows beside it nor on the division of a prompt into chunks.
 
+mod commands;
 mod error;
 mod find;
+mod kv;
+mod pool;
 mod program;
 mod session;
 

@@ -4,7 +4,7 @@ mod matrix;
 pub(crate) mod set;
 mod slot;
 
-pub use matrix::{DeviceBuffer, HostView, Tensor};
+pub use matrix::{DeviceBuffer, HostView, Tensor, TopLogit};
 pub use set::TensorSet;
 pub use slot::{MappedMemory, Slot, SlotPool, SlotSource, SlotStats};
 

@@ -7,7 +7,6 @@ use lapwing_kernels::device::MemoryDomain;
 use lapwing_kernels::graph::ValueId;
 
 use crate::device::DeviceId;
-use crate::error::PlanError;
 use crate::route::Flow;
 use crate::stage::{Stage, StageWork};
 use crate::validate::RouteFor;
@@ -18,20 +17,16 @@ pub(crate) type Completed = (Vec<Stage>, Vec<Flow>);
 /// Completes checked compute stages. Before each stage, values that it reads from another memory
 /// are transferred: out of a device's memory by that device, into a device's memory by the reading
 /// device. A stage that is divided between devices reads and writes host memory. The last stage
-/// chooses tokens: on the device that computed the logits if they are in host memory, else on the
-/// first device of the host.
-///
-/// # Errors
-/// [`PlanError::NoHost`] when the logits are in a device's memory and no device works in host
-/// memory.
-pub(crate) fn complete(compute: Vec<Stage>, of: RouteFor<'_>) -> Result<Completed, PlanError> {
+/// chooses tokens: on the thread of the device that computed the logits, which may stay in that
+/// device's memory.
+pub(crate) fn complete(compute: Vec<Stage>, of: RouteFor<'_>) -> Completed {
     let mut route =
         Completing { of, stages: Vec::new(), flows: Vec::new(), places: BTreeMap::new() };
     for stage in compute {
         route.push(stage);
     }
-    route.decide()?;
-    Ok((route.stages, route.flows))
+    route.decide();
+    (route.stages, route.flows)
 }
 
 struct Completing<'a> {
@@ -101,18 +96,14 @@ impl Completing<'_> {
     }
 
     /// Appends sampling.
-    fn decide(&mut self) -> Result<(), PlanError> {
+    fn decide(&mut self) {
         let logits = self.of.graph.output();
-        let host = |device: &DeviceId| self.memory(*device) == MemoryDomain::Host;
         let last = self.stages.last().and_then(|stage| stage.parts.first()).map(|p| p.device);
-        let device =
-            last.filter(host).or_else(|| (0..self.of.devices.len()).map(DeviceId).find(host));
-        let device = device.ok_or(PlanError::NoHost)?;
-        self.transfer(&[logits], None);
         let at = self.of.graph.nodes().len();
         self.flows.push(Flow::default());
-        self.stages
-            .push(Stage { work: StageWork::Decide { logits }, ..Stage::whole(device, at..at) });
-        Ok(())
+        self.stages.push(Stage {
+            work: StageWork::Decide { logits },
+            ..Stage::whole(last.unwrap_or(DeviceId(0)), at..at)
+        });
     }
 }

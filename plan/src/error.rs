@@ -28,9 +28,6 @@ pub enum PlanError {
         /// Number of devices.
         devices: usize,
     },
-    /// The logits end in a device's memory, and no device works in host memory.
-    #[error("no device works in host memory, where tokens are chosen; add the CPU")]
-    NoHost,
     /// Transfers or sampling are missing from a route.
     #[error("the route's transfers do not fit its devices' memories; make routes with Route::new")]
     Incomplete,

@@ -56,7 +56,7 @@ impl Route {
         of: RouteFor<'_>,
     ) -> Result<Arc<Route>, PlanError> {
         validate::stages(&stages, of)?;
-        let (stages, flows) = complete(stages, of)?;
+        let (stages, flows) = complete(stages, of);
         let mut graphs = Vec::new();
         for stage in stages.iter().filter(|s| s.prepare == Prepare::Ahead) {
             for StagePart { device, part } in &stage.parts {

@@ -36,7 +36,7 @@ pub(crate) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError
 pub(crate) fn route(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
     compute(stages.iter().filter(|stage| stage.computes()), of)?;
     let computing = stages.iter().filter(|stage| stage.computes()).cloned();
-    match complete(computing.collect(), of)?.0 == stages {
+    match complete(computing.collect(), of).0 == stages {
         true => Ok(()),
         false => Err(PlanError::Incomplete),
     }

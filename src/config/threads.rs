@@ -46,14 +46,16 @@ impl Settings {
         }
         let set = self.core_set()?;
         let all = set.as_ref().map_or_else(cores, |set| set.cores().len());
-        let native = |spec: &DeviceSpec| !spec.is_throttled();
-        let fixed: usize =
-            specs.iter().filter(|spec| !native(spec)).map(|spec| spec.threads.unwrap_or(1)).sum();
+        let native = |spec: &DeviceSpec| !spec.is_throttled() && spec.has_threads();
+        let emulated = specs.iter().filter(|spec| spec.is_throttled());
+        let fixed: usize = emulated.map(|spec| spec.threads.unwrap_or(1)).sum();
         let cpus = specs.iter().filter(|spec| native(spec)).count().max(1);
         let left = (all.saturating_sub(fixed) / cpus).max(1);
         let of_native = within("threads", self.threads.unwrap_or(left), 1..=THREADS_MAX)?;
-        let threads =
-            |spec: &DeviceSpec| spec.threads.unwrap_or(if native(spec) { of_native } else { 1 });
+        let threads = |spec: &DeviceSpec| match spec.has_threads() {
+            true => spec.threads.unwrap_or(if native(spec) { of_native } else { 1 }),
+            false => 0,
+        };
         let counts: Vec<usize> = specs.iter().map(threads).collect();
         let threads = divide(&counts, set.as_ref());
         Ok(specs.into_iter().zip(threads).collect())

@@ -1,5 +1,6 @@
 //! Builds devices from their specifications.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
 use lapwing_plan::time::TimeModel;
 use lapwing_traces::Clock;
 
+mod opencl;
+
 use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
 use crate::config::Threads;
 use crate::error::Error;
@@ -30,6 +33,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) activations: Activations,
     /// Set if real devices have to be timed, because a strategy chooses between several.
     pub(crate) clock: Option<&'a dyn Clock>,
+    /// Folder for compiled programs of OpenCL devices.
+    pub(crate) programs: Option<PathBuf>,
 }
 
 /// A device, with the description that planners and reports need.
@@ -42,12 +47,15 @@ pub(crate) struct Built {
     pub(crate) kernels: String,
 }
 
-/// Builds a device with these threads.
+/// Builds a device with these threads. `number` is its number in the engine.
 pub(crate) fn build(
-    spec: &DeviceSpec,
+    (number, spec): (usize, &DeviceSpec),
     Threads { count: threads, cores }: &Threads,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
+    if let Backend::OpenCl(which) = &spec.backend {
+        return opencl::build((number, spec), which, shared);
+    }
     let (threads, cores) = (*threads, cores.as_ref());
     let Shared { graph, file, kv, slots, isa, activations, clock } = shared;
     let cpu = Cpu::on_cores(threads, cores, *isa)?.with_activations(*activations);
@@ -86,7 +94,7 @@ pub(crate) fn build(
 }
 
 fn array(spec: &DeviceSpec) -> SystolicArray {
-    match (spec.backend, spec.pace) {
+    match (&spec.backend, spec.pace) {
         (Backend::Systolic(settings), Pace::Throttled(rates)) => SystolicArray {
             size: settings.array,
             flops: rates.gflops * 1e9,
@@ -96,7 +104,8 @@ fn array(spec: &DeviceSpec) -> SystolicArray {
     }
 }
 
-/// What a device built from this specification says of itself, for planning without the device.
+/// What a device built from this specification says of itself, for planning without the device. A
+/// simulated device works in host memory.
 pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     let info = DeviceInfo::new(&*spec.name, spec.kind);
     if !info.is_static() {
@@ -132,9 +141,9 @@ pub(crate) fn time_model(
     let wrong = |error: lapwing_plan::rate::RateError| {
         Error::config("device", &spec.name, &format!("a device with valid rates: {error}"))
     };
-    Ok(match (spec.backend, spec.pace) {
+    Ok(match (&spec.backend, spec.pace) {
         (_, Pace::Native) => Arc::new(RateModel::new(graph, real).map_err(wrong)?),
-        (Backend::Cpu, Pace::Throttled(rates)) => {
+        (Backend::Cpu | Backend::OpenCl(_), Pace::Throttled(rates)) => {
             Arc::new(RateModel::new(graph, rates).map_err(wrong)?)
         }
         (Backend::Systolic(settings), Pace::Throttled(rates)) => {
@@ -160,9 +169,9 @@ fn kernels(
     };
     let on = cores.map(|cores| format!(", pinned to cores {cores}")).unwrap_or_default();
     let own = format!("{}{exact} on {threads} thread{plural}{on} ({})", isa.name(), isa.explain());
-    match (spec.backend, spec.pace) {
+    match (&spec.backend, spec.pace) {
         (_, Pace::Native) => own,
-        (Backend::Cpu, Pace::Throttled(rates)) => {
+        (Backend::Cpu | Backend::OpenCl(_), Pace::Throttled(rates)) => {
             format!("{own}, throttled to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
         }
         (Backend::Systolic(settings), Pace::Throttled(rates)) => format!(

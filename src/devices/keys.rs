@@ -19,10 +19,6 @@ struct Key {
     of: fn(&DeviceSpec) -> bool,
 }
 
-fn any(_: &DeviceSpec) -> bool {
-    true
-}
-
 fn has_rates(spec: &DeviceSpec) -> bool {
     spec.rates().is_some()
 }
@@ -79,7 +75,7 @@ const KEYS: &[Key] = &[
             Some(())
         },
         write: |spec| spec.threads.map(|threads| threads.to_string()),
-        of: any,
+        of: DeviceSpec::has_threads,
     },
     rate_key!("gflops", gflops, text::rate, number, RATE),
     rate_key!("gbps", gbps, text::rate, number, RATE),
@@ -122,6 +118,7 @@ fn form_of(spec: &DeviceSpec) -> &'static str {
         (Backend::Cpu, Pace::Native) => "cores",
         (Backend::Cpu, Pace::Throttled(_)) => "throttled",
         (Backend::Systolic(_), _) => "systolic",
+        (Backend::OpenCl(_), _) => "opencl",
     }
 }
 
@@ -143,6 +140,9 @@ pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         };
     };
     let (form, pairs) = form.split_once(':').unwrap_or((form, ""));
+    if form == "opencl" {
+        return Ok(DeviceSpec::opencl(name, pairs.trim()));
+    }
     let pairs: Vec<(&str, &str)> = pairs
         .split(',')
         .filter(|pair| !pair.trim().is_empty())
@@ -224,6 +224,9 @@ fn set(spec: &mut DeviceSpec, key: &str, value: &str) -> Result<(), DeviceSpecEr
 
 pub(super) fn write(spec: &DeviceSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}={}", spec.name, form_of(spec))?;
+    if let Backend::OpenCl(which) = &spec.backend {
+        return if which.is_empty() { Ok(()) } else { write!(f, ":{which}") };
+    }
     let kind = (form_of(spec) == "throttled").then(|| format!("kind={}", spec.kind.name()));
     let keys = KEYS.iter().filter(|key| (key.of)(spec));
     let pairs = keys.filter_map(|key| Some(format!("{}={}", key.name, (key.write)(spec)?)));

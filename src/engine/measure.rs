@@ -107,11 +107,13 @@ impl EngineBuilder {
             isa,
             activations,
             clock: None,
+            programs: settings.programs(),
         };
         let Identity { program, machine, model, chunk_rows, devices: names } =
             identity(&settings, &chosen);
-        let built = chosen.devices.iter().zip(names).map(|((spec, threads), (_, description))| {
-            let built = build(spec, threads, &shared)?;
+        let built = chosen.devices.iter().zip(names).enumerate();
+        let built = built.map(|(number, ((spec, threads), (_, description)))| {
+            let built = build((number, spec), threads, &shared)?;
             Ok(MeasuredDevice { device: built.device, info: built.info, description })
         });
         let devices = built.collect::<Result<Vec<MeasuredDevice>, Error>>()?;

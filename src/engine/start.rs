@@ -1,6 +1,6 @@
 //! Builds the running actors from the settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
@@ -46,7 +46,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings);
     folder.iter().for_each(|folder| folder.offer(file));
-    let (tokenizer, template, devices) = load(&graph, file, (&chosen, &slots, clock))?;
+    let programs = settings.programs();
+    let (tokenizer, template, devices) = load(&graph, file, (&chosen, &slots, clock), programs)?;
     let packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let placement = explainer.full_chunk(chosen.context)?;
@@ -124,13 +125,14 @@ fn load(
     graph: &Arc<Graph>,
     file: &WeightFile,
     (chosen, slots, clock): (&Chosen, &SlotPool, Option<&dyn Clock>),
+    programs: Option<PathBuf>,
 ) -> Result<(Tokenizer, Option<ChatTemplate>, Vec<Built>), Error> {
     let text = || -> Result<(Tokenizer, Option<ChatTemplate>), Error> {
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
         Ok((tokenizer, template))
     };
-    let devices = || devices(graph, file, (chosen, slots, clock));
+    let devices = || devices(graph, file, (chosen, slots, clock), programs);
     let (text, devices) = match clock {
         Some(_) => (text(), devices()),
         None => side_by_side("text", text, devices),
@@ -144,11 +146,13 @@ fn devices(
     graph: &Arc<Graph>,
     file: &WeightFile,
     (chosen, slots, clock): (&Chosen, &SlotPool, Option<&dyn Clock>),
+    programs: Option<PathBuf>,
 ) -> Result<Vec<Built>, Error> {
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
     let Chosen { isa, activations, .. } = *chosen;
-    let shared = Shared { graph, file, kv: &kv, slots, isa, activations, clock };
-    chosen.devices.iter().map(|(spec, threads)| build(spec, threads, &shared)).collect()
+    let shared = Shared { graph, file, kv: &kv, slots, isa, activations, clock, programs };
+    let each = chosen.devices.iter().enumerate();
+    each.map(|(number, (spec, threads))| build((number, spec), threads, &shared)).collect()
 }
 
 /// Builds the planner and the description of the devices that explains its routes.

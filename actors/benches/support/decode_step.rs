@@ -15,7 +15,7 @@ use lapwing_actors::scheduler::{
 };
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_actors::worker::{Worker, WorkerEffect};
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId, Tensor, TensorSet};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId, SlotPool, Tensor, TensorSet};
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
 use lapwing_kernels::op::Op;
@@ -133,7 +133,7 @@ impl Engine {
                     self.workers[device].on_done(delivery, Ok(outputs))
                 }
                 WorkerEffect::Decide(mut chunk) => {
-                    let decided = decide(&mut chunk);
+                    let decided = decide(&mut chunk, &SlotPool::default());
                     self.workers[device].on_decided(chunk, decided)
                 }
                 WorkerEffect::Send(to, delivery) => {

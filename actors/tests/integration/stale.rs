@@ -11,7 +11,7 @@ use lapwing_actors::policy::ClientId;
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_actors::worker::{Worker, WorkerEffect};
-use lapwing_kernels::device::{ModelId, Tensor, TensorSet};
+use lapwing_kernels::device::{ModelId, SlotPool, Tensor, TensorSet};
 use lapwing_plan::{DeviceId, StageWork};
 use lapwing_traces::Nanos;
 
@@ -124,7 +124,7 @@ fn no_token_is_chosen_from_a_stale_chunk() {
     let Some(WorkerEffect::Decide(mut chunk)) = effects.next() else { panic!("no choice") };
     assert!(matches!(chunk.stage().work, StageWork::Decide { .. }));
     drop(chunk.sequences[0].progress.roll_back(0));
-    let decided = decide(&mut chunk).expect("logits");
+    let decided = decide(&mut chunk, &SlotPool::default()).expect("logits");
     assert!(matches!(decided[..], [Decision::Void]));
     assert_stale(&report(worker.on_decided(chunk, Ok(decided))), true);
 }

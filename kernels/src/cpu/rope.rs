@@ -47,6 +47,11 @@ impl RopeFreqs {
         RopeFreqs { ratio: base.powf(-2.0 / n), pairs: pairs.collect(), magnitude }
     }
 
+    /// Number of pairs of values that are rotated.
+    pub fn pairs(&self) -> usize {
+        self.pairs.len()
+    }
+
     /// Cosines and sines for rows at `positions`; made once per step and used by every
     /// layer with the same frequencies.
     pub fn angles(&self, positions: &[u32]) -> RopeAngles {
@@ -116,6 +121,11 @@ impl RopeAngles {
     /// Rows.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// For each row all cosines, then all sines.
+    pub fn values(&self) -> &[f32] {
+        &self.values
     }
 
     /// Angles of a row.

@@ -1,9 +1,12 @@
 //! Storage of keys and values.
 
+pub(crate) mod copies;
 mod paged;
 pub(crate) mod panel;
 mod rows;
 
+use copies::{Copies, Copy, KvAccess};
+pub use copies::{KvCopies, KvMirror};
 use paged::Paged;
 use panel::Panel;
 pub(crate) use rows::ROTARY_DIM_MAX;
@@ -11,9 +14,11 @@ pub(crate) use rows::ROTARY_DIM_MAX;
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
 use crate::cpu::context::Cpu;
 use crate::cpu::rope::Rotation;
+use crate::device::DeviceError;
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
 use std::io;
+use std::sync::Arc;
 
 /// Storage of all KV pages, shared by the devices of one address space. Pages that were never
 /// written occupy no physical memory. Each layer has its own lock, which a device holds during
@@ -23,11 +28,15 @@ use std::io;
 /// vectors of neighbouring keys; values are `[kv_head][row][head_dim]`. For [`KvDtype::I8`], both are
 /// followed by the scales of keys and of values, each `[kv_head][row]`. A layer starts at a memory
 /// page, so that a head's keys (or values) of 4096 bytes, a common size, are within one.
+///
+/// A device with its own memory keeps copies of pages and attaches a [`KvMirror`]; rows that one side
+/// writes are copied to the other page by page when it needs them.
 #[derive(Debug)]
 pub struct KvStore {
     layout: KvLayout,
     pages: usize,
     layers: Vec<Mutex<Data>>,
+    copies: Copies,
 }
 
 #[derive(Debug)]
@@ -44,6 +53,15 @@ impl Data {
             KvDtype::F16 => Data::F16(Paged::zeroed(len)?),
             KvDtype::I8 => Data::I8(Paged::zeroed(len)?),
         })
+    }
+
+    /// Bytes of the stored elements in this range.
+    fn bytes_mut(&mut self, of: std::ops::Range<usize>) -> &mut [u8] {
+        match self {
+            Data::F32(data) => bytemuck::cast_slice_mut(&mut data[of]),
+            Data::F16(data) => bytemuck::cast_slice_mut(&mut data[of]),
+            Data::I8(data) => bytemuck::cast_slice_mut(&mut data[of]),
+        }
     }
 }
 
@@ -69,14 +87,14 @@ impl KvStore {
         let layer = page_len(&layout) * pages;
         let data = (0..layout.layers).map(|_| Data::zeroed(layout.dtype, layer).map(Mutex::new));
         let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
-        Ok(KvStore { layout, pages, layers })
+        Ok(KvStore { layout, pages, layers, copies: Copies::new(layout.layers) })
     }
 
     /// A store without layers and pages, for a device that computes no attention.
     pub fn none() -> KvStore {
         let dtype = KvDtype::default();
         let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1, dtype };
-        KvStore { layout, pages: 0, layers: Vec::new() }
+        KvStore { layout, pages: 0, layers: Vec::new(), copies: Copies::new(0) }
     }
 
     /// Shape of the cache.
@@ -87,6 +105,49 @@ impl KvStore {
     /// Number of pages.
     pub fn pages(&self) -> usize {
         self.pages
+    }
+
+    /// Bytes of a page in one layer.
+    pub(crate) fn layer_page_bytes(&self) -> usize {
+        self.layout.page_bytes() / self.layout.layers.max(1)
+    }
+
+    /// Pages that were copied between the host and devices with their own memory.
+    pub fn copies(&self) -> KvCopies {
+        self.copies.stats(self.layer_page_bytes())
+    }
+
+    /// Registers copies of the pages in a device's memory; `None` if there are too many devices.
+    pub(crate) fn attach(&self, mirror: Arc<dyn KvMirror>) -> Option<Copy> {
+        self.copies.attach(mirror)
+    }
+
+    /// Prepares rows of a layer for a device that reads and writes them: `upload` receives each page
+    /// that the device lacks.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of another device that holds a page.
+    pub(crate) fn bring_to_device(
+        &self,
+        layer: usize,
+        (copy, access): (Copy, &KvAccess<'_>),
+        mut upload: impl FnMut(PageId, &[u8]) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let missing = self.copies.claim((layer, self.pages), &self.layout, (copy, access));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let len = page_len(&self.layout);
+        let mut data = lock(&self.layers[layer]);
+        self.copies.count_to_device(missing.len());
+        for (page, from) in missing {
+            let bytes = data.bytes_mut(page as usize * len..(page as usize + 1) * len);
+            if from != Copy::HOST {
+                self.copies.fetch((layer, page), from, bytes)?;
+            }
+            upload(page, bytes)?;
+        }
+        Ok(())
     }
 
     /// Sets the first `pages` pages of all layers to zero, so that later writes cause no page faults.
@@ -112,6 +173,8 @@ impl KvStore {
             page_len: page_len(&self.layout),
             part_len: self.layout.part_len(),
             head_len: self.layout.head_len(),
+            layer,
+            copies: &self.copies,
             data: lock(&self.layers[layer]),
         }
     }
@@ -126,6 +189,8 @@ pub struct KvLayer<'a> {
     page_len: usize,
     part_len: usize,
     head_len: usize,
+    layer: usize,
+    copies: &'a Copies,
     data: MutexGuard<'a, Data>,
 }
 
@@ -133,6 +198,34 @@ impl KvLayer<'_> {
     /// Shape of the cache.
     pub fn layout(&self) -> &KvLayout {
         &self.layout
+    }
+
+    /// A byte of a page, for tests.
+    #[cfg(test)]
+    pub(super) fn byte(&mut self, page: PageId, at: usize) -> u8 {
+        let start = page as usize * self.page_len;
+        self.data.bytes_mut(start..start + self.page_len)[at]
+    }
+
+    /// Prepares rows for the host, which reads and writes them: copies the pages that only devices
+    /// hold. Returns the number of bytes copied.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of a device that holds a page.
+    pub(crate) fn bring_to_host(&mut self, access: &KvAccess<'_>) -> Result<usize, DeviceError> {
+        if self.copies.is_alone() {
+            return Ok(0);
+        }
+        let at = (self.layer, self.pages);
+        let missing = self.copies.claim(at, &self.layout, (Copy::HOST, access));
+        let mut copied = 0;
+        for (page, from) in missing {
+            let start = page as usize * self.page_len;
+            let bytes = self.data.bytes_mut(start..start + self.page_len);
+            self.copies.fetch((self.layer, page), from, bytes)?;
+            copied += bytes.len();
+        }
+        Ok(copied)
     }
 
     /// Writes the rows of one sequence from position `start_pos` on: `k` and `v` are

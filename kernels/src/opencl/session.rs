@@ -514,14 +514,17 @@ impl Event {
 
     /// The time at which it ended, in nanoseconds of the device's clock; `None` without one.
     pub(super) fn end_ns(&self) -> Option<u64> {
-        let end = event::get_event_profiling_info(self.0.object, event::CL_PROFILING_COMMAND_END);
-        end.ok().map(u64::from).filter(|ns| *ns != 0)
+        self.time_ns(event::CL_PROFILING_COMMAND_END)
+    }
+
+    /// The time at which it was added to its queue, in nanoseconds of the device's clock.
+    pub(super) fn queued_ns(&self) -> Option<u64> {
+        self.time_ns(event::CL_PROFILING_COMMAND_QUEUED)
+    }
+
+    fn time_ns(&self, which: u32) -> Option<u64> {
+        let time = event::get_event_profiling_info(self.0.object, which);
+        time.ok().map(u64::from).filter(|ns| *ns != 0)
     }
 }
 
-impl DeviceId {
-    /// Whether the library still knows the device.
-    pub(super) fn answers(self) -> bool {
-        cl3::device::get_device_info(self.handle(), cl3::device::CL_DEVICE_AVAILABLE).is_ok()
-    }
-}

@@ -10,6 +10,15 @@ use crate::device::error::DeviceError;
 use crate::device::info::MemoryDomain;
 use crate::quant::DType;
 
+/// The most likely column of a row of logits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TopLogit {
+    /// The column with the largest value; the first one among equals.
+    pub column: u32,
+    /// Natural logarithm of its probability.
+    pub logprob: f32,
+}
+
 /// Values in the memory of a device.
 pub trait DeviceBuffer: Send + Sync + fmt::Debug {
     /// The memory that holds them.
@@ -32,6 +41,12 @@ pub trait DeviceBuffer: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`DeviceError`] when the device has failed.
     fn read(&self, values: &mut [f32]) -> Result<(), DeviceError>;
+
+    /// For the logits of a run: the most likely column of each row, if the device computed it beside
+    /// them, so that greedy decoding need not copy the logits. `None` for a row of NaNs.
+    fn top(&self) -> Option<&[Option<TopLogit>]> {
+        None
+    }
 
     /// The concrete type, by which its device finds the memory object again.
     fn as_any(&self) -> &dyn Any;
@@ -148,6 +163,19 @@ impl Tensor {
                 Ok(HostView::Copied(slot))
             }
         }
+    }
+
+    /// A copy in host memory, in a slot of `slots`.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the device that holds it has failed.
+    pub fn copied(&self, slots: &SlotPool) -> Result<Tensor, DeviceError> {
+        let mut slot = slots.take(self.len());
+        match &self.buffer {
+            Buffer::Host(values) => slot.copy_from_slice(values),
+            Buffer::Device(buffer) => buffer.read(&mut slot)?,
+        }
+        Ok(Tensor::new(self.width, slot))
     }
 
     /// One row.

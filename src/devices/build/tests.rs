@@ -29,13 +29,14 @@ fn plan_and_device_agree_on_every_preset() {
         isa: Isa::best(),
         activations: Activations::Int8,
         clock: None,
+        programs: None,
     };
     let one = Threads { count: 1, cores: None };
     let phone = DeviceSpec::list("phone").expect("presets");
     let others = "cpu+gpu+npu+a=throttled:kind=npu,sizes=32/96,budget=1000+b=systolic:array=8";
     let others = DeviceSpec::list(others).expect("devices");
     for spec in phone.iter().chain(&others) {
-        let (plan, device) = (info(spec), build(spec, &one, &shared).expect("a device").info);
+        let (plan, device) = (info(spec), build((0, spec), &one, &shared).expect("a device").info);
         assert_eq!(format!("{plan:?}"), format!("{device:?}"), "{spec}");
         let bytes = |info: &DeviceInfo| info.budget.as_ref().map(|b| b.graph_bytes(&graph, &key));
         assert_eq!(bytes(&plan), bytes(&device), "{spec}");

@@ -167,7 +167,7 @@ impl LiveWorker {
                 WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
                 WorkerEffect::Decide(mut chunk) => {
                     self.trace.decide_begins(&chunk);
-                    let decided = decide(&mut chunk);
+                    let decided = decide(&mut chunk, &self.slots);
                     let more = self.worker.on_decided(chunk, decided);
                     more.into_iter().rev().for_each(|effect| effects.push_front(effect));
                 }

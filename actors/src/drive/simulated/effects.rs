@@ -184,7 +184,7 @@ impl Simulation {
                 WorkerEffect::Submit(delivery) => self.submit(actor, delivery, queued),
                 WorkerEffect::Decide(mut chunk) => {
                     trace.decide_begins(&chunk);
-                    let decided = decide(&mut chunk);
+                    let decided = decide(&mut chunk, &self.slots);
                     let more = worker.on_decided(chunk, decided);
                     more.into_iter().rev().for_each(|effect| effects.push_front(effect));
                 }

@@ -11,6 +11,7 @@ use crate::cpu::rms_norm::rms_norm;
 use crate::cpu::rope::{Rotation, rope};
 use crate::device::{DeviceError, Slot};
 use crate::graph::Node;
+use crate::kv::store::copies::KvAccess;
 use crate::op::{AttentionOp, Op};
 
 /// Arguments of one op.
@@ -109,6 +110,8 @@ impl OpRun<'_> {
         let layout = *kv.layout();
         let width = layout.kv_heads * layout.head_dim;
         for span in &batch.spans {
+            let written = span.start..span.start + span.rows.len();
+            kv.bring_to_host(&KvAccess { pages: &span.pages, written })?;
             let values = span.rows.start * width..span.rows.end * width;
             let (at, kv_rows) = ((&span.pages[..], span.start), (&k[values.clone()], &v[values]));
             kv.write_rotated(&model.cpu, at, kv_rows, turn(span.rows.start));

@@ -1,0 +1,278 @@
+//! The device: runs go into its queue, and complete when the driver says so.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::commands::{Commands, Pending, Results};
+use super::encode::Encoder;
+use super::error::OpenClError;
+use super::model::{Model, OpenClBindError, OpenClDeviceParts};
+use super::pool::Pooled;
+use super::session::EventState;
+use super::top;
+use super::values::Value;
+use super::watch::Watch;
+use crate::device::{
+    Completed, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Notify, Observer, RunId,
+    Task, Tensor, TensorSet, Work,
+};
+use crate::graph::ValueId;
+use crate::weights::WeightFile;
+
+/// Runs that may be in the queue at a time: one that computes, and one that waits behind it.
+pub const QUEUE_DEPTH: usize = 2;
+
+/// A queue without progress for this long is lost. Some first launches compile for minutes.
+const LOST_AFTER: Duration = Duration::from_secs(180);
+
+/// A processor with an OpenCL driver, and a model's weights and KV pages in its memory.
+pub struct OpenClDevice {
+    info: DeviceInfo,
+    model: Model,
+    watch: Watch,
+    notify: Option<Notify>,
+    runs: VecDeque<Run>,
+    /// Why no further run is accepted.
+    lost: Option<DeviceError>,
+}
+
+/// A run in the queue.
+struct Run {
+    id: RunId,
+    work: Work,
+    outputs: Result<Outputs, DeviceError>,
+    pending: Option<Pending>,
+}
+
+/// What a run leaves in the device's memory.
+#[derive(Default)]
+struct Outputs {
+    /// Values with their width and length.
+    values: Vec<(ValueId, usize, usize, Arc<Pooled>)>,
+    /// The logits among them whose largest values come back with the run: rows and width.
+    top: Option<(ValueId, usize, usize)>,
+}
+
+impl fmt::Debug for OpenClDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenClDevice").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+/// What an OpenCL device says of itself.
+pub fn device_info(name: &str, domain: MemoryDomain) -> DeviceInfo {
+    DeviceInfo::new(name, DeviceKind::Gpu).with_queue(domain, QUEUE_DEPTH)
+}
+
+impl OpenClDevice {
+    /// Binds a model to a device.
+    ///
+    /// # Errors
+    /// [`OpenClBindError`] when the device cannot be used, a program does not build, or `file` is not
+    /// the one that the graph was built from.
+    pub fn new(
+        parts: OpenClDeviceParts,
+        file: &WeightFile,
+    ) -> Result<OpenClDevice, OpenClBindError> {
+        let info = device_info(&parts.name, parts.domain);
+        let watch = Watch::start().map_err(|error| OpenClError::Unusable {
+            device: parts.device.name.clone(),
+            reason: format!("the system refuses a thread ({error})"),
+        })?;
+        let model = Model::new(parts, file)?;
+        Ok(OpenClDevice { info, model, watch, notify: None, runs: VecDeque::new(), lost: None })
+    }
+
+    /// Bytes of the weights that have been copied to the device.
+    pub fn weight_bytes(&self) -> usize {
+        self.model.weights.bytes()
+    }
+
+    /// Adds the commands of a run to the queue.
+    fn add(&mut self, commands: &mut Commands, work: &Work) -> Result<Outputs, DeviceError> {
+        match &work.task {
+            Task::Nodes { nodes, writes, to, .. } => {
+                let stage = (nodes.clone(), &writes[..]);
+                let mut encoder = Encoder::new(&mut self.model, commands, work, stage)?;
+                encoder.encode()?;
+                let stored: Vec<_> = writes.iter().map(|id| (*id, encoder.take(*id))).collect();
+                let mut outputs = Outputs::default();
+                for (id, stored) in stored {
+                    let missing = DeviceError::MissingValue { value: id.0, role: "output" };
+                    let buffer = stored.ok_or(missing)?.buffer;
+                    let spec = self.model.graph.value(id);
+                    let width = work.part.features.of_width(spec.width).len();
+                    let rows = work.part.rows_of(spec, &work.payload.batch).len();
+                    if *to == MemoryDomain::Host {
+                        self.download(commands, (id, width, rows * width), &buffer)?;
+                        continue;
+                    }
+                    if id == self.model.graph.output() && rows > 0 {
+                        let added = top::add(&mut self.model, commands, &buffer, (rows, width));
+                        added.map_err(|error| error.of_run(&self.info.name))?;
+                        outputs.top = Some((id, rows, width));
+                    }
+                    outputs.values.push((id, width, rows * width, buffer));
+                }
+                Ok(outputs)
+            }
+            Task::Transfer { values, to } => {
+                let mut outputs = Outputs::default();
+                for id in values.iter() {
+                    self.transfer(commands, work, (*id, *to), &mut outputs)?;
+                }
+                Ok(outputs)
+            }
+        }
+    }
+
+    fn download(
+        &self,
+        commands: &mut Commands,
+        (id, width, len): (ValueId, usize, usize),
+        buffer: &Pooled,
+    ) -> Result<(), DeviceError> {
+        let slot = self.model.slots.take(len);
+        let added = commands.download(buffer.buffer(), (id, width), slot);
+        added.map_err(|error| error.of_run(&self.info.name))
+    }
+
+    fn transfer(
+        &self,
+        commands: &mut Commands,
+        work: &Work,
+        (id, to): (ValueId, MemoryDomain),
+        outputs: &mut Outputs,
+    ) -> Result<(), DeviceError> {
+        let missing = DeviceError::MissingValue { value: id.0, role: "transfer" };
+        let tensor = work.payload.values.get(id).ok_or(missing)?;
+        let (width, len) = (tensor.width, tensor.rows() * tensor.width);
+        let name = &self.info.name;
+        match (tensor.device_buffer(), to) {
+            (None, MemoryDomain::Host) => Ok(()),
+            (Some(buffer), MemoryDomain::Host) => {
+                let value = buffer.as_any().downcast_ref::<Value>();
+                let value = value.filter(|value| value.domain == self.model.domain);
+                let value = value.ok_or(DeviceError::OtherMemory { value: id.0 })?;
+                self.download(commands, (id, width, len), &value.buffer)
+            }
+            (None, _) => {
+                let buffer = self.model.pool.take(len * size_of::<f32>());
+                let buffer = buffer.map_err(|error| error.of_run(name))?;
+                let added = commands.upload_value(buffer.buffer(), &work.payload, (id, 0..len));
+                added.map_err(|error| error.of_run(name))?;
+                outputs.values.push((id, width, len, Arc::new(buffer)));
+                Ok(())
+            }
+            (Some(buffer), to) if buffer.domain() == to => Ok(()),
+            (Some(_), _) => Err(DeviceError::OtherMemory { value: id.0 }),
+        }
+    }
+
+    /// The values of a run that has ended.
+    fn tensors(&self, outputs: Outputs, results: Results) -> TensorSet {
+        let mut tensors = TensorSet::default();
+        for (id, width, slot) in results.values {
+            tensors.put(id, Tensor::new(width, slot));
+        }
+        let mut bytes = results.bytes.into_iter();
+        for (id, width, len, buffer) in outputs.values {
+            let top = outputs.top.filter(|(logits, ..)| *logits == id);
+            let top = top.and_then(|(_, rows, width)| Some(top::read(&bytes.next()?, rows, width)));
+            let value = Value {
+                device: self.info.name.clone(),
+                session: Arc::clone(&self.model.session),
+                domain: self.model.domain,
+                buffer,
+                len,
+                top,
+            };
+            tensors.put(id, Tensor::in_device(width, Arc::new(value)));
+        }
+        tensors
+    }
+
+    fn lose(&mut self, reason: &str) -> DeviceError {
+        let device = self.info.name.clone();
+        let reason = format!("{reason}; the device is not used any further in this process");
+        self.lost.get_or_insert(DeviceError::Failed { device, reason }).clone()
+    }
+}
+
+impl Device for OpenClDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn threads(&self) -> usize {
+        0
+    }
+
+    fn start(&mut self, notify: Notify) {
+        self.watch.set_notify(Arc::clone(&notify));
+        self.notify = Some(notify);
+    }
+
+    fn submit(&mut self, id: RunId, work: Work) {
+        if let Some(error) = self.lost.clone() {
+            self.runs.push_back(Run { id, work, outputs: Err(error), pending: None });
+            self.notify.iter().for_each(|notify| notify());
+            return;
+        }
+        let mut commands = Commands::begin(&self.model.session);
+        let outputs = self.add(&mut commands, &work);
+        let (pending, ended) = commands.end(self.notify.clone());
+        let ended = ended.map_err(|error| error.of_run(&self.info.name));
+        let outputs = outputs.and_then(|outputs| ended.map(|()| outputs));
+        self.runs.push_back(Run { id, work, outputs, pending: Some(pending) });
+        self.watch.set_running(self.runs.len());
+    }
+
+    fn poll(&mut self, observer: &mut dyn Observer) -> Option<Completed> {
+        let run = self.runs.front_mut()?;
+        let state = run.pending.as_mut().map_or(EventState::Complete, Pending::state);
+        let failed = match state {
+            EventState::Complete => None,
+            EventState::Pending if self.lost.is_some() => self.lost.clone(),
+            EventState::Pending if self.watch.quiet() < LOST_AFTER => return None,
+            EventState::Pending => {
+                let limit = LOST_AFTER.as_secs();
+                Some(self.lose(&format!("its queue made no progress for {limit} s")))
+            }
+            EventState::Failed(code) => {
+                let name = cl3::error_codes::error_text(code);
+                Some(self.lose(&format!("a run failed with {name} ({code})")))
+            }
+        };
+        let Run { id, work, outputs, pending } = self.runs.pop_front()?;
+        self.watch.set_running(self.runs.len());
+        let stamps = pending.as_ref().and_then(Pending::stamps);
+        let result = match (failed, outputs) {
+            (Some(error), _) => {
+                // The device may still use what the run holds.
+                std::mem::forget((pending, work));
+                return Some(Completed { run: id, result: Err(error), stamps: None });
+            }
+            (None, Err(error)) => Err(error),
+            (None, Ok(outputs)) => {
+                let results = pending.map(Pending::results).unwrap_or_default();
+                Ok(self.tensors(outputs, results))
+            }
+        };
+        if let (Ok(_), Task::Nodes { nodes, .. }) = (&result, &work.task) {
+            observer.nodes_done(nodes.clone());
+        }
+        Some(Completed { run: id, result, stamps })
+    }
+}
+
+impl Drop for OpenClDevice {
+    fn drop(&mut self) {
+        if self.lost.is_some() {
+            // Waiting for it could take forever.
+            self.runs.drain(..).for_each(std::mem::forget);
+        }
+    }
+}

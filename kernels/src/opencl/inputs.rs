@@ -1,0 +1,87 @@
+//! What a run reads beside values and weights: the numbers of its batch, and rotary angles.
+
+use super::commands::Commands;
+use super::error::OpenClError;
+use super::ops::Ints;
+use super::pool::{BufferPool, Pooled};
+use crate::cpu::RopeFreqs;
+use crate::device::Batch;
+use std::sync::Arc;
+
+/// The numbers of a batch in the device's memory, as i32.
+#[derive(Debug)]
+pub(super) struct BatchInts {
+    buffer: Pooled,
+    rows: usize,
+    selected: usize,
+}
+
+impl BatchInts {
+    /// Copies ids, positions, the start of each row's pages, the selected rows and all pages to the
+    /// device.
+    pub(super) fn upload(
+        batch: &Batch,
+        pool: &Arc<BufferPool>,
+        commands: &mut Commands,
+    ) -> Result<BatchInts, OpenClError> {
+        let (rows, selected) = (batch.rows(), batch.selected.len());
+        let pages: usize = batch.spans.iter().map(|span| span.pages.len()).sum();
+        let mut ints: Vec<u32> = Vec::with_capacity(3 * rows + selected + pages);
+        ints.extend(&batch.ids);
+        ints.extend(&batch.positions);
+        let mut first = 0;
+        for span in &batch.spans {
+            ints.extend(span.rows.clone().map(|_| first));
+            first += span.pages.len() as u32;
+        }
+        ints.extend(batch.selected.iter().map(|row| *row as u32));
+        ints.extend(batch.spans.iter().flat_map(|span| span.pages.iter()));
+        let buffer = pool.take(size_of_val(&ints[..]))?;
+        commands.upload(buffer.buffer(), 0, bytemuck::cast_slice(&ints).into())?;
+        Ok(BatchInts { buffer, rows, selected })
+    }
+
+    fn at(&self, at: usize) -> Ints<'_> {
+        Ints { buffer: self.buffer.buffer(), at }
+    }
+
+    /// Token ids from a row on.
+    pub(super) fn ids(&self, row: usize) -> Ints<'_> {
+        self.at(row)
+    }
+
+    /// Position of each row.
+    pub(super) fn positions(&self) -> Ints<'_> {
+        self.at(self.rows)
+    }
+
+    /// For each row, the first of its sequence's pages in [`pages`](BatchInts::pages).
+    pub(super) fn row_pages(&self) -> Ints<'_> {
+        self.at(2 * self.rows)
+    }
+
+    /// The selected rows.
+    pub(super) fn selected(&self) -> Ints<'_> {
+        self.at(3 * self.rows)
+    }
+
+    /// The pages of all sequences.
+    pub(super) fn pages(&self) -> Ints<'_> {
+        self.at(3 * self.rows + self.selected)
+    }
+}
+
+/// Copies the cosines and sines of rows to the device: for each row all cosines, then all sines. They
+/// are computed on the host, by the same function as for the CPU.
+pub(super) fn angles_of(
+    freqs: &RopeFreqs,
+    positions: &[u32],
+    pool: &Arc<BufferPool>,
+    commands: &mut Commands,
+) -> Result<Pooled, OpenClError> {
+    let angles = freqs.angles(positions);
+    let bytes: &[u8] = bytemuck::cast_slice(angles.values());
+    let buffer = pool.take(bytes.len())?;
+    commands.upload(buffer.buffer(), 0, bytes.into())?;
+    Ok(buffer)
+}

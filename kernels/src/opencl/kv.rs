@@ -1,0 +1,93 @@
+//! The copies of KV pages in the memory of a device.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::commands::Commands;
+use super::error::OpenClError;
+use super::session::{Buffer, Lane, Session};
+use crate::device::{BatchSpan, DeviceError};
+use crate::kv::store::copies::{Copy, KvAccess};
+use crate::kv::{KvMirror, KvStore, PageId};
+
+/// Pages of all layers, one buffer for each layer that the device has worked with.
+#[derive(Debug)]
+struct Pages {
+    device: String,
+    session: Arc<Session>,
+    layers: Vec<OnceLock<Buffer>>,
+    page_bytes: usize,
+}
+
+impl KvMirror for Pages {
+    fn read_page(&self, layer: usize, page: PageId, to: &mut [u8]) -> Result<(), DeviceError> {
+        let Some(buffer) = self.layers[layer].get() else { return Ok(()) };
+        let at = page as usize * self.page_bytes;
+        let read = self.session.read(Lane::Transfer, buffer, at, to);
+        read.map_err(|error| error.of_run(&self.device))
+    }
+}
+
+/// The KV cache of a device.
+#[derive(Debug)]
+pub(super) struct DeviceKv {
+    store: Arc<KvStore>,
+    pages: Arc<Pages>,
+    copy: Option<Copy>,
+    /// Serialises the creation of buffers.
+    creating: Mutex<()>,
+}
+
+impl DeviceKv {
+    /// Attaches the memory of `session` to `store`. Nothing is allocated yet.
+    pub(super) fn new(device: &str, session: &Arc<Session>, store: Arc<KvStore>) -> DeviceKv {
+        let pages = Arc::new(Pages {
+            device: device.to_owned(),
+            session: Arc::clone(session),
+            layers: (0..store.layout().layers).map(|_| OnceLock::new()).collect(),
+            page_bytes: store.layer_page_bytes(),
+        });
+        let copy = store.attach(Arc::clone(&pages) as Arc<dyn KvMirror>);
+        DeviceKv { store, pages, copy, creating: Mutex::default() }
+    }
+
+    /// The cache that it copies.
+    pub(super) fn store(&self) -> &KvStore {
+        &self.store
+    }
+
+    /// The buffer of a layer.
+    ///
+    /// # Errors
+    /// [`OpenClError::Memory`] when it does not fit into the device.
+    pub(super) fn layer(&self, layer: usize) -> Result<&Buffer, OpenClError> {
+        let cell = &self.pages.layers[layer];
+        if let Some(buffer) = cell.get() {
+            return Ok(buffer);
+        }
+        let _one = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.pages.page_bytes * self.store.pages();
+        let buffer = self.pages.session.buffer(bytes, "keys and values of a layer")?;
+        Ok(cell.get_or_init(|| buffer))
+    }
+
+    /// Adds the pages to the queue that the device lacks for rows of a layer.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of this device, or of another one that holds a page.
+    pub(super) fn bring(
+        &self,
+        layer: usize,
+        span: &BatchSpan,
+        commands: &mut Commands,
+    ) -> Result<(), DeviceError> {
+        let Some(copy) = self.copy else { return Ok(()) };
+        let Pages { device, page_bytes, .. } = &*self.pages;
+        let buffer = self.layer(layer).map_err(|error| error.of_run(device))?;
+        let written = span.start..span.start + span.rows.len();
+        let access = KvAccess { pages: &span.pages, written };
+        self.store.bring_to_device(layer, (copy, &access), |page, bytes| {
+            let at = page as usize * page_bytes;
+            commands.upload(buffer, at, bytes.into()).map_err(|error| error.of_run(device))
+        })
+    }
+}

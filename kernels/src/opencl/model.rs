@@ -1,0 +1,115 @@
+//! A model on a device.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::error::OpenClError;
+use super::find::OpenClInfo;
+use super::kv::DeviceKv;
+use super::ops::{KernelSpec, Kernels};
+use super::pool::BufferPool;
+use super::program::ProgramCache;
+use super::session::Session;
+use super::weights::DeviceWeights;
+use crate::cpu::{BindError, RopeFreqs};
+use crate::device::{MemoryDomain, SlotPool};
+use crate::graph::{Graph, ValueId};
+use crate::kv::{KvDtype, KvStore};
+use crate::op::RopePairs;
+use crate::weights::WeightFile;
+
+/// Parts of an [`OpenClDevice`](super::OpenClDevice).
+#[derive(Clone, Debug)]
+pub struct OpenClDeviceParts {
+    /// Name of the device in the engine.
+    pub name: String,
+    /// The device of this machine.
+    pub device: OpenClInfo,
+    /// Number of its memory among the engine's devices.
+    pub domain: MemoryDomain,
+    /// The model's op graph.
+    pub graph: Arc<Graph>,
+    /// KV cache of the host, of which the device keeps copies.
+    pub kv: Arc<KvStore>,
+    /// Memory for results that the host reads.
+    pub slots: SlotPool,
+    /// Folder for compiled programs; without one, each start compiles.
+    pub programs: Option<PathBuf>,
+}
+
+/// Why an OpenCL device cannot run a model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenClBindError {
+    /// The device, or its driver.
+    #[error(transparent)]
+    OpenCl(#[from] OpenClError),
+    /// The weights.
+    #[error(transparent)]
+    Weights(#[from] BindError),
+}
+
+/// A model that is bound to a device.
+#[derive(Debug)]
+pub(super) struct Model {
+    /// Name of the device in the engine.
+    pub(super) name: String,
+    pub(super) domain: MemoryDomain,
+    pub(super) session: Arc<Session>,
+    pub(super) graph: Arc<Graph>,
+    /// As [`Graph::last_uses`].
+    pub(super) last_uses: Vec<Vec<ValueId>>,
+    /// Frequencies of each rotary embedding of the graph.
+    pub(super) ropes: Vec<(RopeFreqs, RopePairs)>,
+    pub(super) weights: DeviceWeights,
+    pub(super) kernels: Kernels,
+    pub(super) kv: DeviceKv,
+    pub(super) pool: Arc<BufferPool>,
+    pub(super) slots: SlotPool,
+}
+
+impl Model {
+    /// Opens the device and builds the kernels. Weights are copied when they are first needed.
+    pub(super) fn new(
+        parts: OpenClDeviceParts,
+        file: &WeightFile,
+    ) -> Result<Model, OpenClBindError> {
+        let OpenClDeviceParts { name, device, domain, graph, kv, slots, programs } = parts;
+        let layout = *kv.layout();
+        if layout.dtype == KvDtype::I8 {
+            let reason = "its kernels read keys and values of f16 and f32, not int8; choose one of those";
+            let (device, reason) = (device.name, reason.to_owned());
+            return Err(OpenClError::Unusable { device, reason }.into());
+        }
+        let session = Session::open(&device)?;
+        let cache = ProgramCache::new(programs);
+        let spec = KernelSpec {
+            head_dim: layout.head_dim,
+            page_rows: layout.page_rows,
+            kv: layout.dtype,
+        };
+        let kernels = Kernels::new(&session, cache, spec)?;
+        let weights = DeviceWeights::new(&name, &session, (&graph, file))?;
+        let ropes = graph.ropes().iter().map(|spec| {
+            let factors = spec.factors.map(|id| weights.on_host(id)).transpose()?;
+            let factors = factors.as_deref();
+            Ok((RopeFreqs::new(spec.base, spec.dims, spec.scaling, factors), spec.pairs))
+        });
+        let ropes = ropes.collect::<Result<_, BindError>>()?;
+        let kv = DeviceKv::new(&name, &session, kv);
+        let (last_uses, pool) = (graph.last_uses(), BufferPool::new(&session));
+        Ok(Model {
+            name,
+            domain,
+            session,
+            graph,
+            last_uses,
+            ropes,
+            weights,
+            kernels,
+            kv,
+            pool,
+            slots,
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! A thread that wakes the device's own at intervals while a run is under way: some drivers never
+//! report the end of a command.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::device::Notify;
+
+/// Interval of the wake-ups.
+pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Default)]
+struct State {
+    notify: Option<Notify>,
+    /// Runs under way.
+    running: usize,
+    /// Intervals since a run was submitted or completed.
+    quiet: u32,
+    closed: bool,
+}
+
+type Shared = (Mutex<State>, Condvar);
+
+/// Wakes a thread while runs are under way.
+pub(super) struct Watch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    #[expect(clippy::disallowed_methods, reason = "a device that no event may wake")]
+    pub(super) fn start() -> std::io::Result<Watch> {
+        let shared: Arc<Shared> = Arc::default();
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("lapwing-opencl-watch".to_owned())
+            .spawn(move || watch(&of_thread))?;
+        Ok(Watch { shared, thread: Some(thread) })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.shared.0.lock().unwrap_or_else(PoisonError::into_inner));
+        self.shared.1.notify_one();
+    }
+
+    /// Sets the function to call.
+    pub(super) fn set_notify(&self, notify: Notify) {
+        self.change(|state| state.notify = Some(notify));
+    }
+
+    /// Records the number of runs under way.
+    pub(super) fn set_running(&self, running: usize) {
+        let mut state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_idle = state.running == 0;
+        state.running = running;
+        state.quiet = 0;
+        drop(state);
+        // A busy watch looks by itself.
+        if was_idle && running > 0 {
+            self.shared.1.notify_one();
+        }
+    }
+
+    /// Time without a submission or completion, while runs are under way.
+    pub(super) fn quiet(&self) -> Duration {
+        INTERVAL * self.shared.0.lock().unwrap_or_else(PoisonError::into_inner).quiet
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.change(|state| state.closed = true);
+        if let Some(thread) = self.thread.take() {
+            _ = thread.join();
+        }
+    }
+}
+
+fn watch((mutex, changed): &Shared) {
+    let lock = || mutex.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = lock();
+    while !state.closed {
+        if state.running == 0 {
+            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        let waited = changed.wait_timeout(state, INTERVAL);
+        let timeout;
+        (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() && state.running > 0 {
+            state.quiet += 1;
+            let notify = state.notify.clone();
+            drop(state);
+            notify.iter().for_each(|notify| notify());
+            state = lock();
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Builds OpenCL devices.
+
+use super::{Built, Shared};
+use crate::devices::DeviceSpec;
+use crate::error::Error;
+
+/// Opens the device that `which` selects and binds the model to it.
+#[cfg(feature = "opencl")]
+pub(super) fn build(
+    (number, spec): (usize, &DeviceSpec),
+    which: &str,
+    shared: &Shared<'_>,
+) -> Result<Built, Error> {
+    use super::{Rates, calibrate, estimated, time_model};
+    use lapwing_actors::drive::live::LiveDevice;
+    use lapwing_kernels::device::{Device, MemoryDomain};
+    use lapwing_kernels::opencl::{OpenClBindError, OpenClDevice, OpenClDeviceParts, find};
+    use std::sync::Arc;
+
+    let found = find(which)?;
+    let kernels = format!(
+        "OpenCL on {}, a {} with {} compute units ({}, driver {})",
+        found.name, found.kind, found.units, found.platform, found.driver
+    );
+    let parts = OpenClDeviceParts {
+        name: spec.name.clone(),
+        device: found,
+        domain: MemoryDomain::Device(number),
+        graph: Arc::clone(shared.graph),
+        kv: Arc::clone(shared.kv),
+        slots: shared.slots.clone(),
+        programs: shared.programs.clone(),
+    };
+    let mut device = OpenClDevice::new(parts, shared.file).map_err(|error| match error {
+        OpenClBinderror.into() => error.into(),
+        OpenClBindError::Weights(error) => error.into(),
+        other => Error::config("device", &spec.name, &other.to_string()),
+    })?;
+    let info = device.info().clone();
+    let mut rates = estimated(1);
+    if let Some(clock) = shared.clock
+        && let Some((gflops, gbps)) = calibrate::rates(&mut device, shared.graph, clock)
+    {
+        rates = Rates { gflops, gbps, ..rates };
+    }
+    let time = time_model(spec, shared.graph, rates)?;
+    let device = LiveDevice { device: Box::new(device), time: None, cores: None };
+    Ok(Built { device, info, time, kernels })
+}
+
+/// This build has no OpenCL.
+#[cfg(not(feature = "opencl"))]
+pub(super) fn build(
+    (_, spec): (usize, &DeviceSpec),
+    _: &str,
+    _: &Shared<'_>,
+) -> Result<Built, Error> {
+    let expected = "a device that this build has; build Lapwing with the feature `opencl` for this one";
+    Err(Error::config("device", spec, expected))
+}
