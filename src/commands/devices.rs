@@ -18,6 +18,7 @@ use drivers::{ABSENT_KINDS, AbsentKind, library_folders};
 
 mod drivers;
 mod kernels;
+mod opencl;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +35,11 @@ With --json:
   {\"cores\":N,\"memory\":{\"total_bytes\":N,\"available_bytes\":N},
    \"isa\":{\"best\":\"…\",\"why\":\"…\",\"available\":[\"generic\",…]},
    \"devices\":[{\"kind\":\"cpu\",\"present\":true,\"why\":\"…\",\"libraries\":[]},
-              {\"kind\":\"opencl\",\"present\":false,\"why\":\"…\",\"libraries\":[\"PATH\",…]},…],
+              {\"kind\":\"npu\",\"present\":false,\"why\":\"…\",\"libraries\":[\"PATH\",…]},…],
+   \"opencl\":[{\"index\":N,\"name\":\"…\",\"platform\":\"…\",\"vendor\":\"…\",\"driver\":\"…\",\"version\":\"…\",
+     \"kind\":\"GPU\"|\"CPU\"|\"other processor\",\"units\":N,\"mhz\":N,\"memory_bytes\":N,
+     \"buffer_max_bytes\":N,\"local_memory_bytes\":N,\"group_max\":N,\"unified_memory\":true,
+     \"fp16\":true,\"subgroups\":true,\"integer_dot\":true,\"timer_ns\":N},…],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
    \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…],
    \"policies\":[{\"name\":\"fcfs\",\"about\":\"…\"},…]}
@@ -85,6 +90,7 @@ struct Report {
     memory: Memory,
     isa: IsaReport,
     devices: Vec<Device>,
+    opencl: Vec<opencl::OpenClDevice>,
     presets: Vec<Preset>,
     strategies: Vec<NamedReport>,
     policies: Vec<NamedReport>,
@@ -109,6 +115,8 @@ const PRESETS: [&str; 4] = ["cpu", "gpu", "npu", "phone"];
 const FORMS: &str = "\
     --device NAME=FORM:KEY=VALUE,… with one of these forms; all keys are optional
     cores      the CPU, not throttled. Keys: threads
+    opencl     a GPU, or another processor, with an OpenCL driver: NAME=opencl, NAME=opencl:NUMBER or
+               NAME=opencl:PART-OF-ITS-NAME
     throttled  CPU threads that compute true values, throttled to stated rates. Keys: gflops, gbps,
                submit, idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
     systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
@@ -161,6 +169,7 @@ fn report() -> Report {
         libraries: Vec::new(),
     };
     let folders = library_folders();
+    let (opencl_kind, opencl) = opencl::look();
     Report {
         cores,
         memory: Memory {
@@ -174,8 +183,10 @@ fn report() -> Report {
         },
         devices: std::iter::once(cpu)
             .chain(own_kinds())
+            .chain([opencl_kind])
             .chain(ABSENT_KINDS.iter().map(|kind| kind.look_for(&folders)))
             .collect(),
+        opencl,
         presets: presets(),
         strategies: strategies()
             .iter()
@@ -223,6 +234,7 @@ fn print_report(report: &Report) -> Result<(), Failure> {
             "cpu" => "CPU",
             "throttled" => "Throttled processor",
             "software-npu" => "Software NPU",
+            "opencl" => "OpenCL",
             other => other,
         };
         text.push_str(&format!("{bold}{title}{bold:#}: {mark}\n  {}\n", visible(&device.why)));
@@ -234,6 +246,9 @@ fn print_report(report: &Report) -> Result<(), Failure> {
                 HumanBytes(report.memory.total_bytes),
                 HumanBytes(report.memory.available_bytes),
             ));
+        }
+        if device.kind == "opencl" {
+            opencl::describe(&report.opencl, &mut text);
         }
     }
     text.push_str(&format!("\n{bold}Presets{bold:#} for --device\n"));

@@ -57,7 +57,7 @@ pub(crate) fn build(
         return opencl::build((number, spec), which, shared);
     }
     let (threads, cores) = (*threads, cores.as_ref());
-    let Shared { graph, file, kv, slots, isa, activations, clock } = shared;
+    let Shared { graph, file, kv, slots, isa, activations, clock, .. } = shared;
     let cpu = Cpu::on_cores(threads, cores, *isa)?.with_activations(*activations);
     // Weights are packed, and rates are measured, on the cores that later compute.
     let _pinned = cpu.pool().pin_caller()?;

@@ -8,7 +8,10 @@ use super::commands::Commands;
 use super::error::OpenClError;
 use super::inputs::{BatchInts, angles_of};
 use super::model::Model;
-use super::ops::{AttentionArgs, KvArgs, MatmulArgs, RmsNormArgs, RopeArgs, View};
+use super::ops::{
+    Add, Attention, Embed, Gated, KvRows, KvWrite, MatMul, RmsNorm, Rope, RopeHeads, SelectRows,
+    SoftCap, View,
+};
 use super::pool::Pooled;
 use super::values::Value;
 use crate::device::{DeviceError, Work};
@@ -216,7 +219,7 @@ impl<'a> Encoder<'a> {
         let out = self.output(node)?;
         let (rows, channels) = (self.rows(node.output).len(), self.columns_of(node.output));
         let Model { kernels, weights, .. } = &mut *self.model;
-        let added = kernels.matmul(&MatmulArgs {
+        let added = kernels.matmul(&MatMul {
             x: x.view(),
             rows,
             weight: weights.matrix(weight),
@@ -237,18 +240,21 @@ impl<'a> Encoder<'a> {
             Op::Gated(activation) => {
                 let (gate, up) = (self.columns(node, 0)?, self.columns(node, 1)?);
                 let out = self.output(node)?;
-                let (inputs, size) = ((gate.view(), up.view()), (rows, width));
-                (self.model.kernels.gated(*activation, inputs, size, out.view()), out)
+                let (gate, up) = (gate.view(), up.view());
+                let activation = *activation;
+                let job = Gated { activation, gate, up, rows, width, out: out.view() };
+                (self.model.kernels.gated(&job), out)
             }
             Op::Add => {
                 let (a, b) = (self.columns(node, 0)?, self.columns(node, 1)?);
                 let out = self.output(node)?;
-                let (inputs, size) = ((a.view(), b.view()), (rows, width));
-                (self.model.kernels.add(inputs, size, out.view()), out)
+                let job = Add { a: a.view(), b: b.view(), rows, width, out: out.view() };
+                (self.model.kernels.add(&job), out)
             }
             Op::SoftCap { cap } => {
                 let (x, out) = (self.columns(node, 0)?, self.output(node)?);
-                (self.model.kernels.soft_cap(x.view(), *cap, (rows, width), out.view()), out)
+                let job = SoftCap { x: x.view(), rows, width, cap: *cap, out: out.view() };
+                (self.model.kernels.soft_cap(&job), out)
             }
             _ if !self.work.part.features.is_whole() => {
                 return Err(self.unsupported(node, "some features"));
@@ -263,15 +269,15 @@ impl<'a> Encoder<'a> {
                 let out = self.output(node)?;
                 let ids = self.ints.ids(self.rows(node.output).start);
                 let Model { kernels, weights, .. } = &mut *self.model;
-                let table = weights.matrix(*table);
-                (kernels.embed(ids, rows, (table, *scale), out.view()), out)
+                let (table, scale) = (weights.matrix(*table), *scale);
+                (kernels.embed(&Embed { ids, rows, table, scale, out: out.view() }), out)
             }
             Op::RmsNorm { weight, eps } => {
                 self.model.weights.load_vector(*weight)?;
                 let (x, out) = (self.whole(node, 0)?, self.output(node)?);
                 let len = self.model.graph.weights()[weight.0].cols;
                 let Model { kernels, weights, .. } = &mut *self.model;
-                let added = kernels.rms_norm(&RmsNormArgs {
+                let added = kernels.rms_norm(&RmsNorm {
                     x: x.view(),
                     rows,
                     groups: width / len,
@@ -288,13 +294,15 @@ impl<'a> Encoder<'a> {
                 let (freqs, pairs) = &self.model.ropes[*rope];
                 let angles = &self.angles[rope];
                 let stride = 2 * freqs.pairs();
-                let added = self.model.kernels.rope(&RopeArgs {
+                let added = self.model.kernels.rope(&Rope {
                     x: x.view(),
                     rows,
-                    heads: *heads,
-                    head_dim: width / heads,
-                    dims: stride,
-                    pairs: *pairs,
+                    shape: RopeHeads {
+                        heads: *heads,
+                        head_dim: width / heads,
+                        dims: stride,
+                        pairs: *pairs,
+                    },
                     angles: View { buffer: angles.buffer(), at: 0, stride },
                     out: out.view(),
                 });
@@ -304,7 +312,8 @@ impl<'a> Encoder<'a> {
             Op::SelectRows => {
                 let (x, out) = (self.whole(node, 0)?, self.output(node)?);
                 let selected = self.ints.selected();
-                (self.model.kernels.select_rows(x.view(), selected, (rows, width), out.view()), out)
+                let job = SelectRows { x: x.view(), selected, rows, width, out: out.view() };
+                (self.model.kernels.select_rows(&job), out)
             }
         };
         let (added, out) = added;
@@ -345,20 +354,21 @@ impl<'a> Encoder<'a> {
         let heads = self.model.graph.value(node.inputs[0]).width / layout.head_dim;
         let Model { kernels, kv, name, .. } = &mut *self.model;
         let buffer = kv.layer(op.layer).map_err(|error| error.of_run(name))?;
-        let cache = KvArgs {
-            buffer,
+        let cache = KvRows {
+            kv: buffer,
             kv_heads: layout.kv_heads,
             head_dim: layout.head_dim,
             positions: self.ints.positions(),
             row_pages: self.ints.row_pages(),
             pages: self.ints.pages(),
         };
-        let added = kernels.kv_write((k.view(), v.view()), rows, &cache).and_then(|()| {
-            kernels.attention(&AttentionArgs {
+        let write = KvWrite { k: k.view(), v: v.view(), rows, to: cache };
+        let added = kernels.kv_write(&write).and_then(|()| {
+            kernels.attention(&Attention {
                 q: q.view(),
                 rows,
                 heads,
-                kv: cache,
+                from: cache,
                 window,
                 scale: op.scale,
                 soft_cap: op.soft_cap,

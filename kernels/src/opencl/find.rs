@@ -118,7 +118,6 @@ fn describe(index: usize, platform: &str, device: &Device) -> OpenClInfo {
         Ok(kind) if kind & CL_DEVICE_TYPE_CPU != 0 => OpenClKind::Cpu,
         _ => OpenClKind::Other,
     };
-    #[expect(deprecated, reason = "the only question that every version answers")]
     let is_unified = device.host_unified_memory().unwrap_or(false);
     OpenClInfo {
         index,

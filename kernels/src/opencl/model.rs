@@ -14,8 +14,9 @@ use super::weights::DeviceWeights;
 use crate::cpu::{BindError, RopeFreqs};
 use crate::device::{MemoryDomain, SlotPool};
 use crate::graph::{Graph, ValueId};
-use crate::kv::{KvDtype, KvStore};
+use crate::kv::KvStore;
 use crate::op::RopePairs;
+use crate::quant::DType;
 use crate::weights::WeightFile;
 
 /// Parts of an [`OpenClDevice`](super::OpenClDevice).
@@ -76,19 +77,18 @@ impl Model {
     ) -> Result<Model, OpenClBindError> {
         let OpenClDeviceParts { name, device, domain, graph, kv, slots, programs } = parts;
         let layout = *kv.layout();
-        if layout.dtype == KvDtype::I8 {
-            let reason = "its kernels read keys and values of f16 and f32, not int8; choose one of those";
-            let (device, reason) = (device.name, reason.to_owned());
-            return Err(OpenClError::Unusable { device, reason }.into());
-        }
         let session = Session::open(&device)?;
         let cache = ProgramCache::new(programs);
+        let mut dtypes: Vec<DType> = graph.weights().iter().map(|spec| spec.dtype).collect();
+        dtypes.sort_unstable_by_key(|dtype| dtype.gguf_id());
+        dtypes.dedup();
         let spec = KernelSpec {
-            head_dim: layout.head_dim,
+            dtypes,
+            head_dims: vec![layout.head_dim],
             page_rows: layout.page_rows,
             kv: layout.dtype,
         };
-        let kernels = Kernels::new(&session, cache, spec)?;
+        let kernels = Kernels::new(&session, &cache, &spec)?;
         let weights = DeviceWeights::new(&name, &session, (&graph, file))?;
         let ropes = graph.ropes().iter().map(|spec| {
             let factors = spec.factors.map(|id| weights.on_host(id)).transpose()?;

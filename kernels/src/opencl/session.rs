@@ -13,7 +13,7 @@ use cl3::types::cl_int;
 use cl3::{OpenClRuntime, command_queue, context, event, kernel, memory, program};
 
 use super::error::OpenClError;
-use super::find::{DeviceId, OpenClInfo};
+use super::find::OpenClInfo;
 
 /// An object of the library and the function that releases it.
 struct Handle {

@@ -7,6 +7,7 @@
 use super::commands::Commands;
 use super::error::OpenClError;
 use super::model::Model;
+use super::ops::View;
 use super::pool::Pooled;
 use crate::device::TopLogit;
 
@@ -14,7 +15,7 @@ use crate::device::TopLogit;
 pub(super) const PIECE: usize = 512;
 
 /// Bytes of the result of a piece.
-const RESULT: usize = 12;
+pub(super) const RESULT: usize = 12;
 
 /// Adds the commands for logits `[rows, width]`.
 pub(super) fn add(
@@ -25,7 +26,8 @@ pub(super) fn add(
 ) -> Result<(), OpenClError> {
     let bytes = rows * width.div_ceil(PIECE) * RESULT;
     let out = model.pool.take(bytes)?;
-    model.kernels.top(logits.buffer(), (rows, width), out.buffer())?;
+    let view = View { buffer: logits.buffer(), at: 0, stride: width };
+    model.kernels.top(view, (rows, width), out.buffer())?;
     commands.download_bytes(out.buffer(), bytes)
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::ops::Matrix;
+use super::pack::Stored;
 use super::session::{Buffer, Session};
 use crate::cpu::BindError;
 use crate::device::DeviceError;
@@ -71,8 +72,9 @@ impl DeviceWeights {
                 self.failed(&error)
             })?;
         }
-        let size = (spec.rows, spec.cols);
-        let matrix = Matrix::upload(&self.session, (spec.dtype, &bytes), size, &spec.name);
+        let (rows, cols) = (spec.rows, spec.cols);
+        let stored = Stored { dtype: spec.dtype, bytes: &bytes, rows, cols };
+        let matrix = Matrix::upload(&self.session, stored, &spec.name);
         let matrix = matrix.map_err(|error| error.of_run(&self.device))?;
         self.bytes += matrix.bytes();
         self.matrices[id.0] = Some(matrix);

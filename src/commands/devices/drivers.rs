@@ -12,12 +12,7 @@ pub(super) struct AbsentKind {
     libraries: &'static [&'static str],
 }
 
-pub(super) const ABSENT_KINDS: [AbsentKind; 2] = [
-    AbsentKind {
-        kind: "opencl",
-        title: "OpenCL (GPU)",
-        libraries: &["libOpenCL.so", "libOpenCL.so.1", "OpenCL.dll", "OpenCL.framework"],
-    },
+pub(super) const ABSENT_KINDS: [AbsentKind; 1] = [
     AbsentKind {
         kind: "npu",
         title: "NPU",
@@ -104,8 +99,8 @@ mod tests {
         let kind = &ABSENT_KINDS[0];
         let before = kind.look_for(&[folder.path().to_owned()]);
         assert!(before.libraries.is_empty() && before.why.contains("no driver library"));
-        std::fs::write(folder.path().join("libOpenCL.so.1"), b"").expect("write");
+        std::fs::write(folder.path().join("libopenvino_c.so"), b"").expect("write");
         let after = kind.look_for(&[folder.path().to_owned()]);
-        assert!(!after.present && after.libraries[0].ends_with("libOpenCL.so.1"), "{}", after.why);
+        assert!(!after.present && after.libraries[0].ends_with("libopenvino_c.so"), "{}", after.why);
     }
 }

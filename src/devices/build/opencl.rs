@@ -32,7 +32,7 @@ pub(super) fn build(
         programs: shared.programs.clone(),
     };
     let mut device = OpenClDevice::new(parts, shared.file).map_err(|error| match error {
-        OpenClBinderror.into() => error.into(),
+        OpenClBindError::OpenCl(error) => error.into(),
         OpenClBindError::Weights(error) => error.into(),
         other => Error::config("device", &spec.name, &other.to_string()),
     })?;

@@ -1,0 +1,114 @@
+//! Devices with an OpenCL driver.
+
+use std::fmt::Write;
+
+use indicatif::HumanBytes;
+use lapwing_kernels::opencl::{OpenClInfo, devices};
+use serde::Serialize;
+
+use super::Device;
+use crate::cli::visible::visible;
+
+/// An OpenCL device in JSON.
+#[derive(Serialize)]
+pub(super) struct OpenClDevice {
+    index: usize,
+    name: String,
+    platform: String,
+    vendor: String,
+    driver: String,
+    version: String,
+    kind: String,
+    units: u32,
+    mhz: u32,
+    memory_bytes: u64,
+    buffer_max_bytes: u64,
+    local_memory_bytes: u64,
+    group_max: usize,
+    unified_memory: bool,
+    fp16: bool,
+    subgroups: bool,
+    integer_dot: bool,
+    timer_ns: usize,
+}
+
+impl From<OpenClInfo> for OpenClDevice {
+    fn from(info: OpenClInfo) -> OpenClDevice {
+        OpenClDevice {
+            index: info.index,
+            kind: info.kind.to_string(),
+            name: info.name,
+            platform: info.platform,
+            vendor: info.vendor,
+            driver: info.driver,
+            version: info.version,
+            units: info.units,
+            mhz: info.mhz,
+            memory_bytes: info.memory,
+            buffer_max_bytes: info.buffer_max,
+            local_memory_bytes: info.local_memory,
+            group_max: info.group_max,
+            unified_memory: info.is_unified,
+            fp16: info.fp16,
+            subgroups: info.subgroups,
+            integer_dot: info.integer_dot,
+            timer_ns: info.timer_ns,
+        }
+    }
+}
+
+/// The devices of all drivers, and one line on them.
+pub(super) fn look() -> (Device, Vec<OpenClDevice>) {
+    let (found, why) = match devices() {
+        Ok(found) => {
+            let plural = if found.len() == 1 { "" } else { "s" };
+            let why = format!("{} device{plural}, used with --device gpu=opencl", found.len());
+            (found, why)
+        }
+        Err(error) => (Vec::new(), error.to_string()),
+    };
+    let device = Device { kind: "opencl", present: !found.is_empty(), why, libraries: Vec::new() };
+    (device, found.into_iter().map(OpenClDevice::from).collect())
+}
+
+/// Writes a paragraph for each device.
+pub(super) fn describe(devices: &[OpenClDevice], text: &mut String) {
+    for device in devices {
+        let memory = if device.unified_memory { "shared with the host" } else { "its own" };
+        let features = [
+            (device.fp16, "fp16"),
+            (device.subgroups, "sub-groups"),
+            (device.integer_dot, "int8 dot products"),
+        ];
+        let has = |wanted: bool| {
+            let list = features.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name);
+            let list = list.collect::<Vec<_>>().join(", ");
+            if list.is_empty() { "none".to_owned() } else { list }
+        };
+        let timer = match device.timer_ns {
+            0 => "no timer".to_owned(),
+            ns => format!("timer of {ns} ns"),
+        };
+        // Writing to a string cannot fail.
+        _ = writeln!(
+            text,
+            "  {} (--device gpu=opencl:{})\n    {}, {} compute units at {} MHz; {}, driver {} of {}\n    \
+             memory: {}, {memory}; largest buffer {}; {} of local memory; work-groups up to {}\n    \
+             features: {}; missing: {}; {timer}",
+            visible(&device.name),
+            device.index,
+            device.kind,
+            device.units,
+            device.mhz,
+            visible(&device.version),
+            visible(&device.driver),
+            visible(&device.platform),
+            HumanBytes(device.memory_bytes),
+            HumanBytes(device.buffer_max_bytes),
+            HumanBytes(device.local_memory_bytes),
+            device.group_max,
+            has(true),
+            has(false),
+        );
+    }
+}
