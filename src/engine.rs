@@ -12,6 +12,7 @@ use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::{ModelId, SlotPool, SlotStats};
+use lapwing_kernels::kv::{KvCopies, KvStore};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
@@ -62,6 +63,7 @@ struct Inner {
     requantized: Option<Requantized>,
     attention: Option<Vec<AttentionRule>>,
     slots: SlotPool,
+    kv: Arc<KvStore>,
     context: usize,
     chunk_rows: usize,
     permits: usize,
@@ -391,6 +393,11 @@ impl Engine {
     /// is too slow to emulate the device's rates.
     pub fn late(&self) -> Vec<Duration> {
         self.inner.live.behind()
+    }
+
+    /// Pages of keys and values that were copied between the host and devices with their own memory.
+    pub fn kv_copies(&self) -> KvCopies {
+        self.inner.kv.copies()
     }
 
     /// Use of the buffer pool that all devices share.

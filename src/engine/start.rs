@@ -47,7 +47,9 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let folder = PackedFolder::of(&settings);
     folder.iter().for_each(|folder| folder.offer(file));
     let programs = settings.programs();
-    let (tokenizer, template, devices) = load(&graph, file, (&chosen, &slots, clock), programs)?;
+    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+    let shared = SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, clock, programs };
+    let (tokenizer, template, devices) = load(&graph, file, &shared)?;
     let packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let placement = explainer.full_chunk(chosen.context)?;
@@ -89,6 +91,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         requantized,
         attention,
         slots,
+        kv,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
         permits: chosen.permits,
@@ -119,21 +122,31 @@ fn log(requantized: Option<&Requantized>) {
     }
 }
 
+/// What the devices of an engine share.
+struct SharedSettings<'a> {
+    chosen: &'a Chosen,
+    slots: &'a SlotPool,
+    kv: &'a Arc<KvStore>,
+    /// Set if the devices' speeds are measured.
+    clock: Option<&'a dyn Clock>,
+    /// Folder for compiled programs.
+    programs: Option<PathBuf>,
+}
+
 /// Builds tokenizer, chat template and devices; side by side, unless the devices' speeds are measured with
 /// the clock.
 fn load(
     graph: &Arc<Graph>,
     file: &WeightFile,
-    (chosen, slots, clock): (&Chosen, &SlotPool, Option<&dyn Clock>),
-    programs: Option<PathBuf>,
+    shared: &SharedSettings<'_>,
 ) -> Result<(Tokenizer, Option<ChatTemplate>, Vec<Built>), Error> {
     let text = || -> Result<(Tokenizer, Option<ChatTemplate>), Error> {
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
         Ok((tokenizer, template))
     };
-    let devices = || devices(graph, file, (chosen, slots, clock), programs);
-    let (text, devices) = match clock {
+    let devices = || devices(graph, file, shared);
+    let (text, devices) = match shared.clock {
         Some(_) => (text(), devices()),
         None => side_by_side("text", text, devices),
     };
@@ -145,12 +158,12 @@ fn load(
 fn devices(
     graph: &Arc<Graph>,
     file: &WeightFile,
-    (chosen, slots, clock): (&Chosen, &SlotPool, Option<&dyn Clock>),
-    programs: Option<PathBuf>,
+    shared: &SharedSettings<'_>,
 ) -> Result<Vec<Built>, Error> {
-    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+    let SharedSettings { chosen, slots, kv, clock, ref programs } = *shared;
     let Chosen { isa, activations, .. } = *chosen;
-    let shared = Shared { graph, file, kv: &kv, slots, isa, activations, clock, programs };
+    let programs = programs.clone();
+    let shared = Shared { graph, file, kv, slots, isa, activations, clock, programs };
     let each = chosen.devices.iter().enumerate();
     each.map(|(number, (spec, threads))| build((number, spec), threads, &shared)).collect()
 }

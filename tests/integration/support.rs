@@ -22,6 +22,27 @@ macro_rules! needs {
 }
 pub(crate) use needs;
 
+/// Ends the test if no OpenCL driver is installed, and says so.
+#[cfg(feature = "opencl")]
+macro_rules! needs_opencl {
+    () => {
+        if !$crate::support::has_opencl() {
+            return;
+        }
+    };
+}
+#[cfg(feature = "opencl")]
+pub(crate) use needs_opencl;
+
+/// Whether there is an OpenCL device. If not, the same holds as for a missing model.
+#[cfg(feature = "opencl")]
+pub(crate) fn has_opencl() -> bool {
+    match lapwing_kernels::opencl::devices() {
+        Ok(_) => true,
+        Err(error) => missing(&error.to_string(), "apt install pocl-opencl-icd"),
+    }
+}
+
 /// Whether a test can use this model. If it is not in the cache, a line on stderr says that the test is
 /// skipped; when everything is to run, it is an error instead.
 pub(crate) fn is_fetched(name: &str) -> bool {
@@ -31,11 +52,11 @@ pub(crate) fn is_fetched(name: &str) -> bool {
 
 /// Reports that something is missing which the running test needs. Returns `false`.
 fn missing(what: &str, fetch: &str) -> bool {
-    assert!(!cases::all(), "{what} is missing; fetch it with: {fetch}");
+    assert!(!cases::all(), "{what} is missing; install it with: {fetch}");
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test").to_owned();
     // Written past the test harness, which hides what a passing test prints.
-    let line = format!("SKIPPED {test}: {what} is missing; fetch it with: {fetch}\n");
+    let line = format!("SKIPPED {test}: {what} is missing; install it with: {fetch}\n");
     std::io::stderr().write_all(line.as_bytes()).expect("stderr");
     false
 }

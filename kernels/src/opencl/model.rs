@@ -15,7 +15,7 @@ use crate::cpu::{BindError, RopeFreqs};
 use crate::device::{MemoryDomain, SlotPool};
 use crate::graph::{Graph, ValueId};
 use crate::kv::KvStore;
-use crate::op::RopePairs;
+use crate::op::{Op, RopePairs};
 use crate::quant::DType;
 use crate::weights::WeightFile;
 
@@ -79,16 +79,16 @@ impl Model {
         let layout = *kv.layout();
         let session = Session::open(&device)?;
         let cache = ProgramCache::new(programs);
-        let mut dtypes: Vec<DType> = graph.weights().iter().map(|spec| spec.dtype).collect();
-        dtypes.sort_unstable_by_key(|dtype| dtype.gguf_id());
-        dtypes.dedup();
         let spec = KernelSpec {
-            dtypes,
+            dtypes: matrix_formats(&graph),
             head_dims: vec![layout.head_dim],
             page_rows: layout.page_rows,
             kv: layout.dtype,
         };
-        let kernels = Kernels::new(&session, &cache, &spec)?;
+        let mut kernels = Kernels::new(&session, &cache, &spec)?;
+        // The first launch of a kernel may compile it, so it happens before the first request.
+        kernels.warm_up()?;
+        kernels.save(&cache);
         let weights = DeviceWeights::new(&name, &session, (&graph, file))?;
         let ropes = graph.ropes().iter().map(|spec| {
             let factors = spec.factors.map(|id| weights.on_host(id)).transpose()?;
@@ -112,4 +112,16 @@ impl Model {
             slots,
         })
     }
+}
+
+/// Formats of the matrices that the graph reads.
+fn matrix_formats(graph: &Graph) -> Vec<DType> {
+    let matrices = graph.nodes().iter().filter_map(|node| match node.op {
+        Op::MatMul { weight, .. } | Op::Embed { table: weight, .. } => Some(weight),
+        _ => None,
+    });
+    let mut formats: Vec<DType> = matrices.map(|id| graph.weights()[id.0].dtype).collect();
+    formats.sort_unstable_by_key(|dtype| dtype.gguf_id());
+    formats.dedup();
+    formats
 }

@@ -1,0 +1,158 @@
+//! A real queue with its own memory gives the tokens of the CPU: alone, with layers on either side, and
+//! with every strategy. The driver is whichever one this machine has; the whole test command runs this
+//! with each of its drivers.
+//!
+//! All devices compute with activations in f32, so that only the order of sums differs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lapwing::devices::DeviceSpec;
+use lapwing::plan::{
+    ChunkShape, DeviceId, PlanError, PlanInput, PromptRows, Route, Stage, Strategy, strategies,
+};
+use lapwing::{Activations, Engine, EngineBuilder, ErrorKind, KvCopies, KvDtype, Shutdown};
+
+use crate::a_strategy_changes_a_token::{CONTEXT, NPU, greedy, long_model};
+use crate::support::{GEMMA3, SMOLLM2, model, needs, needs_opencl};
+
+const LENGTHS: [usize; 3] = [64, 300, 525];
+
+fn with(model: &Path, devices: &str) -> EngineBuilder {
+    let specs = DeviceSpec::list(devices).expect("devices");
+    let builder = Engine::builder().model(model).context(CONTEXT).activations(Activations::F32);
+    builder.devices(specs)
+}
+
+/// The ids of the CPU alone for each length.
+async fn wanted(model: &Path) -> Vec<Vec<u32>> {
+    ids_of(&with(model, "cpu").build().await.expect("an engine")).await
+}
+
+async fn ids_of(engine: &Engine) -> Vec<Vec<u32>> {
+    let mut ids = Vec::new();
+    for length in LENGTHS {
+        ids.push(greedy(engine, length).await);
+    }
+    ids
+}
+
+/// Checks the tokens for all lengths, and that no buffer stays in use.
+async fn check(builder: EngineBuilder, wanted: &[Vec<u32>], what: &str) -> Engine {
+    let engine = builder.build().await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    for (length, ids) in LENGTHS.into_iter().zip(wanted) {
+        assert_eq!(&greedy(&engine, length).await, ids, "{what}, {length} tokens");
+    }
+    assert_eq!(engine.slots().in_use, 0, "{what} keeps slots");
+    engine
+}
+
+#[tokio::test]
+async fn every_strategy_gives_the_same_tokens_with_a_queue_among_the_devices() {
+    needs_opencl!();
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    let wanted = wanted(&model).await;
+    for devices in ["gpu=opencl", "cpu+gpu=opencl", &format!("cpu+gpu=opencl+{NPU}")] {
+        let mut ran = 0;
+        for known in strategies() {
+            let builder = with(&model, devices).strategy(known.name);
+            let what = format!("{} on {devices}", known.name);
+            match builder.clone().build().await {
+                Ok(_) => {
+                    ran += 1;
+                    let engine = check(builder, &wanted, &what).await;
+                    engine.shutdown(Shutdown::Drain).await.expect("an end");
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Config, "{what}: {error}"),
+            }
+        }
+        assert!(ran > 0, "no strategy runs on {devices}");
+    }
+}
+
+/// The rows of a chunk run on one device, by turns: each device continues sequences whose keys and values
+/// the other one wrote.
+struct ByTurns;
+
+impl Strategy for ByTurns {
+    fn name(&self) -> &str {
+        "by-turns"
+    }
+
+    fn chunk_rows(&self, _: &PlanInput<'_>, prompt: PromptRows) -> usize {
+        prompt.remaining.min(48)
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let device = DeviceId(shape.context / 20 % input.devices.len());
+        let all = 0..input.graph.nodes().len();
+        let reason = "by turns".to_owned();
+        Route::new(vec![Stage::whole(device, all)], reason, None, input.route_for(shape))
+    }
+}
+
+#[tokio::test]
+async fn keys_and_values_of_one_side_are_seen_by_the_other() {
+    needs_opencl!();
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    let wanted = wanted(&model).await;
+    for kv in [KvDtype::F32, KvDtype::F16] {
+        // The second queue stands for another device: pages go from one to the other by the host.
+        for devices in ["cpu+gpu=opencl", "gpu=opencl+cpu+gpu-2=opencl"] {
+            let builder = with(&model, devices).own_strategy(ByTurns).kv(kv);
+            let what = format!("{devices}, {kv}");
+            // Of f16 keys only their agreement with the same keys on the CPU is known.
+            let wanted = match kv {
+                KvDtype::F16 => wanted.clone(),
+                _ => {
+                    let engine = with(&model, "cpu").kv(kv).build().await.expect("an engine");
+                    ids_of(&engine).await
+                }
+            };
+            let engine = check(builder, &wanted, &what).await;
+            let copied = engine.kv_copies();
+            assert!(copied.to_device > 0 && copied.to_host > 0, "{what}: {copied:?}");
+            engine.shutdown(Shutdown::Drain).await.expect("an end");
+        }
+    }
+    let engine = check(with(&model, "cpu+gpu=opencl").strategy("gpu-only"), &wanted, "alone").await;
+    assert_eq!(engine.kv_copies(), KvCopies::default(), "one device needs no copies");
+}
+
+/// The same tokens from real models, which are split by layers at three points.
+#[tokio::test]
+async fn a_real_model_gives_the_same_tokens_wherever_it_is_split() {
+    needs_opencl!();
+    needs!(SMOLLM2, GEMMA3);
+    for (name, layers) in [(SMOLLM2, 30), (GEMMA3, 18)] {
+        let model = model(name);
+        let wanted = wanted(&model).await;
+        let engine = with(&model, "gpu=opencl").build().await.expect("an engine");
+        let elsewhere = engine.placement().stages.iter().flat_map(|stage| &stage.parts);
+        assert!(elsewhere.clone().all(|part| part.device == "gpu"), "something runs elsewhere");
+        engine.shutdown(Shutdown::Drain).await.expect("an end");
+        check(with(&model, "gpu=opencl"), &wanted, name).await;
+        for split in [1, layers / 2, layers - 1] {
+            let on_cpu = (0..split).map(|layer| format!("layers.{layer}=cpu"));
+            let builder = with(&model, "cpu+gpu=opencl").strategy("gpu-only");
+            let builder = on_cpu.fold(builder, EngineBuilder::place);
+            check(builder, &wanted, &format!("{name}, {split} layers on the CPU")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_device_that_is_not_there_is_an_error_that_lists_the_others() {
+    needs_opencl!();
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    for which in ["99", "no such device"] {
+        let builder = Engine::builder().model(&model).device(DeviceSpec::opencl("gpu", which));
+        let error = builder.build().await.expect_err("no such device");
+        assert_eq!(error.kind(), ErrorKind::Config);
+        let text = error.to_string();
+        assert!(text.contains(which) && text.contains("found: 0 "), "{text}");
+    }
+}
