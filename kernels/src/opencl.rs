@@ -29,3 +29,22 @@ pub use device::{OpenClDevice, QUEUE_DEPTH, device_info};
 pub use error::OpenClError;
 pub use find::{OpenClInfo, OpenClKind, devices, find};
 pub use model::{OpenClBindError, OpenClDeviceParts};
+
+/// Ends the test if no OpenCL driver is installed, and says so; where everything is to run, that is an
+/// error.
+#[cfg(test)]
+macro_rules! needs_driver {
+    () => {
+        if let Err(error) = $crate::opencl::devices() {
+            let all = std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full");
+            assert!(!all, "{error}");
+            // Written past the test harness, which hides what a passing test prints.
+            let line = format!("SKIPPED a test of OpenCL devices: {error}\n");
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+            return;
+        }
+    };
+}
+
+#[cfg(test)]
+mod device_tests;

@@ -36,6 +36,20 @@ pub struct OpenClDevice {
     runs: VecDeque<Run>,
     /// Why no further run is accepted.
     lost: Option<DeviceError>,
+    #[cfg(test)]
+    fault: Option<Fault>,
+}
+
+/// A fault of a driver, for tests.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Events end, and the driver tells nobody.
+    NoCallback,
+    /// Events never end.
+    Silent,
+    /// Commands end with this error.
+    Failed(i32),
 }
 
 /// A run in the queue.
@@ -82,7 +96,47 @@ impl OpenClDevice {
             reason: format!("the system refuses a thread ({error})"),
         })?;
         let model = Model::new(parts, file)?;
-        Ok(OpenClDevice { info, model, watch, notify: None, runs: VecDeque::new(), lost: None })
+        Ok(OpenClDevice {
+            info,
+            model,
+            watch,
+            notify: None,
+            runs: VecDeque::new(),
+            lost: None,
+            #[cfg(test)]
+            fault: None,
+        })
+    }
+
+    /// Makes the driver fail.
+    #[cfg(test)]
+    pub(super) fn inject(&mut self, fault: Fault) {
+        if fault == Fault::Silent {
+            self.watch.set_quiet(LOST_AFTER);
+        }
+        self.fault = Some(fault);
+    }
+
+    /// The function that the driver calls at the end of a run.
+    fn callback(&self) -> Option<Notify> {
+        #[cfg(test)]
+        if self.fault.is_some() {
+            return None;
+        }
+        self.notify.clone()
+    }
+
+    /// The state of the oldest run.
+    fn state(&mut self) -> Option<EventState> {
+        let run = self.runs.front_mut()?;
+        let state = run.pending.as_mut().map_or(EventState::Complete, Pending::state);
+        #[cfg(test)]
+        match self.fault {
+            Some(Fault::Failed(code)) => return Some(EventState::Failed(code)),
+            Some(Fault::Silent) => return Some(EventState::Pending),
+            _ => {}
+        }
+        Some(state)
     }
 
     /// Bytes of the weights that have been copied to the device.
@@ -223,7 +277,7 @@ impl Device for OpenClDevice {
         }
         let mut commands = Commands::begin(&self.model.session);
         let outputs = self.add(&mut commands, &work);
-        let (pending, ended) = commands.end(self.notify.clone());
+        let (pending, ended) = commands.end(self.callback());
         let ended = ended.map_err(|error| error.of_run(&self.info.name));
         let outputs = outputs.and_then(|outputs| ended.map(|()| outputs));
         self.runs.push_back(Run { id, work, outputs, pending: Some(pending) });
@@ -231,9 +285,7 @@ impl Device for OpenClDevice {
     }
 
     fn poll(&mut self, observer: &mut dyn Observer) -> Option<Completed> {
-        let run = self.runs.front_mut()?;
-        let state = run.pending.as_mut().map_or(EventState::Complete, Pending::state);
-        let failed = match state {
+        let failed = match self.state()? {
             EventState::Complete => None,
             EventState::Pending if self.lost.is_some() => self.lost.clone(),
             EventState::Pending if self.watch.quiet() < LOST_AFTER => return None,

@@ -18,6 +18,8 @@ struct State {
     running: usize,
     /// Intervals since a run was submitted or completed.
     quiet: u32,
+    /// Added to those intervals, by tests.
+    base: Duration,
     closed: bool,
 }
 
@@ -73,9 +75,16 @@ impl Watch {
         }
     }
 
+    /// Pretends that nothing has happened for a while.
+    #[cfg(test)]
+    pub(super) fn set_quiet(&self, time: Duration) {
+        self.change(|state| state.base = time);
+    }
+
     /// Time without a submission or completion, while runs are under way.
     pub(super) fn quiet(&self) -> Duration {
-        INTERVAL * self.shared.0.lock().unwrap_or_else(PoisonError::into_inner).quiet
+        let state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.base + INTERVAL * state.quiet
     }
 }
 

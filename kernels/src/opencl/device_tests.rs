@@ -1,0 +1,261 @@
+//! The queue with a small model, and what can go wrong with it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::device::{Fault, OpenClDevice};
+use super::model::OpenClDeviceParts;
+use super::program::{Origin, ProgramCache, Source};
+use super::session::Session;
+use super::*;
+use crate::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
+use crate::device::{
+    Batch, Blocking, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Payload, Prepare,
+    RunId, Runs, SlotPool, Task, TensorSet, Work,
+};
+use crate::graph::Graph;
+use crate::kv::{KvDtype, KvLayout, KvStore};
+use crate::model::Model as WeightModel;
+use crate::part::Part;
+use crate::weights::WeightFile;
+
+const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
+
+/// The small model, its keys and values, and its graph.
+struct Case {
+    file: WeightFile,
+    graph: Arc<Graph>,
+    layout: KvLayout,
+    slots: SlotPool,
+}
+
+fn case() -> Case {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny/llama.gguf");
+    let file = WeightFile::open(path).expect("a weight file");
+    let model = WeightModel::from_weights(&file).expect("a model");
+    let layout = KvLayout { dtype: KvDtype::F32, ..model.config.kv_layout() };
+    let graph = Arc::new(model.graph.with_kv(layout));
+    Case { file, graph, layout, slots: SlotPool::default() }
+}
+
+impl Case {
+    fn queue(&self, programs: Option<PathBuf>) -> OpenClDevice {
+        let parts = OpenClDeviceParts {
+            name: "gpu".to_owned(),
+            device: find("").expect("an OpenCL device"),
+            domain: DOMAIN,
+            graph: Arc::clone(&self.graph),
+            kv: Arc::new(KvStore::new(self.layout, 4).expect("memory")),
+            slots: self.slots.clone(),
+            programs,
+        };
+        OpenClDevice::new(parts, &self.file).expect("a device")
+    }
+
+    /// Rows `rows` of a sequence, all of whose logits are wanted.
+    fn work(&self, rows: std::ops::Range<usize>, to: MemoryDomain) -> Work {
+        let ids: Vec<u32> = rows.clone().map(|at| 3 + (at as u32 * 7919) % 250).collect();
+        let mut batch = Batch::default();
+        batch.push(&ids, rows.start, [2, 0], 0..ids.len());
+        let nodes = 0..self.graph.nodes().len();
+        let writes: Arc<[_]> = self.graph.writes(nodes.clone()).into();
+        let task = Task::Nodes { nodes, prepare: Prepare::Ahead, writes, to };
+        let payload = Arc::new(Payload { batch, values: TensorSet::default() });
+        Work { task, part: Part::WHOLE, payload }
+    }
+
+    fn run(&self, device: &mut dyn Device, work: Work) -> Result<Vec<f32>, DeviceError> {
+        let outputs = Runs::start(device).run(device, work, &mut ())?;
+        let logits = outputs.get(self.graph.output()).expect("logits");
+        Ok(logits.host_view(&self.slots)?.to_vec())
+    }
+
+    /// Logits of rows `0..rows` from the CPU.
+    fn wanted(&self, rows: usize) -> Vec<f32> {
+        let cpu = Cpu::new(1, Isa::best()).with_activations(Activations::F32);
+        let parts = CpuDeviceParts {
+            name: "cpu".to_owned(),
+            cpu,
+            graph: Arc::clone(&self.graph),
+            kv: Arc::new(KvStore::new(self.layout, 4).expect("memory")),
+            slots: self.slots.clone(),
+        };
+        let device = CpuDevice::new(parts, &self.file).expect("a device");
+        let mut device = Blocking::new(DeviceInfo::new("cpu", DeviceKind::Cpu), device);
+        self.run(&mut device, self.work(0..rows, MemoryDomain::Host)).expect("logits")
+    }
+}
+
+fn assert_close(got: &[f32], wanted: &[f32]) {
+    assert_eq!(got.len(), wanted.len());
+    let largest = wanted.iter().fold(1.0f32, |max, x| max.max(x.abs()));
+    for (at, (got, wanted)) in got.iter().zip(wanted).enumerate() {
+        assert!((got - wanted).abs() <= 1e-4 * largest, "{at}: {got} for {wanted}");
+    }
+}
+
+#[test]
+fn a_model_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
+    needs_driver!();
+    let case = case();
+    let wanted = case.wanted(40);
+    let vocab = wanted.len() / 40;
+    let whole = case.run(&mut case.queue(None), case.work(0..40, MemoryDomain::Host)).expect("a run");
+    assert_close(&whole, &wanted);
+    // Other divisions give the same bits, in host memory and in the device's.
+    for (cuts, to) in [(&[0, 1, 33, 40][..], MemoryDomain::Host), (&[0, 17, 18, 40], DOMAIN)] {
+        let mut device = case.queue(None);
+        for cut in cuts.windows(2) {
+            let logits = case.run(&mut device, case.work(cut[0]..cut[1], to)).expect("a run");
+            assert_eq!(logits, whole[cut[0] * vocab..cut[1] * vocab], "{cut:?} of {cuts:?}");
+        }
+    }
+}
+
+#[test]
+fn logits_that_stay_on_the_device_come_with_their_largest_value() {
+    needs_driver!();
+    let case = case();
+    let wanted = case.wanted(5);
+    let mut device = case.queue(None);
+    let work = case.work(0..5, DOMAIN);
+    let outputs = Runs::start(&mut device).run(&mut device, work, &mut ()).expect("a run");
+    let logits = outputs.get(case.graph.output()).expect("logits");
+    let top = logits.device_buffer().and_then(|buffer| buffer.top()).expect("largest values");
+    assert_eq!(top.len(), 5);
+    for (top, wanted) in top.iter().zip(wanted.chunks(wanted.len() / 5)) {
+        let top = top.expect("a largest value");
+        assert_eq!(Some(top.column as usize), crate::cpu::argmax(wanted));
+        let logprob = crate::cpu::logprob(wanted, top.column);
+        assert!((top.logprob - logprob).abs() < 1e-3, "{} for {logprob}", top.logprob);
+    }
+}
+
+#[test]
+fn runs_complete_in_order_with_two_in_the_queue() {
+    needs_driver!();
+    let case = case();
+    let wanted = case.wanted(24);
+    let vocab = wanted.len() / 24;
+    let mut device = case.queue(None);
+    let flag = Arc::new(crate::completion::Flag::default());
+    let wake = Arc::clone(&flag);
+    device.start(Arc::new(move || _ = wake.set()));
+    for (at, cut) in [0..8, 8..16, 16..24].into_iter().enumerate() {
+        device.submit(RunId(at as u64), case.work(cut, MemoryDomain::Host));
+    }
+    let mut done = 0;
+    while done < 3 {
+        flag.take();
+        while let Some(completed) = device.poll(&mut ()) {
+            assert_eq!(completed.run, RunId(done));
+            let outputs = completed.result.expect("a result");
+            let logits = outputs.get(case.graph.output()).and_then(|t| t.host()).expect("logits");
+            let rows = 8 * done as usize * vocab..8 * (done as usize + 1) * vocab;
+            assert_close(logits, &wanted[rows]);
+            if let Some(stamps) = completed.stamps {
+                assert!(stamps.begin <= stamps.end && stamps.end < Duration::from_secs(60));
+            }
+            done += 1;
+        }
+        if done < 3 {
+            flag.park();
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_never_calls_back_delays_a_run_and_does_not_lose_it() {
+    needs_driver!();
+    let case = case();
+    let mut device = case.queue(None);
+    device.inject(Fault::NoCallback);
+    let logits = case.run(&mut device, case.work(0..6, MemoryDomain::Host)).expect("a run");
+    assert_close(&logits, &case.wanted(6));
+}
+
+#[test]
+fn a_run_that_fails_ends_with_an_error_and_so_does_every_later_one() {
+    needs_driver!();
+    let case = case();
+    for (fault, reason) in [
+        (Fault::Failed(-5), "CL_OUT_OF_RESOURCES (-5)"),
+        (Fault::Silent, "no progress for 180 s"),
+    ] {
+        let mut device = case.queue(None);
+        device.inject(fault);
+        let result = case.run(&mut device, case.work(0..6, MemoryDomain::Host));
+        let error = result.expect_err("a lost device");
+        assert!(error.to_string().contains(reason), "{error}");
+        assert!(error.to_string().contains("not used any further"), "{error}");
+        let again = case.run(&mut device, case.work(0..6, MemoryDomain::Host));
+        assert_eq!(again, Err(error));
+    }
+}
+
+#[test]
+fn an_id_beyond_the_vocabulary_fails_that_run_only() {
+    needs_driver!();
+    let case = case();
+    let mut device = case.queue(None);
+    let mut work = case.work(0..6, MemoryDomain::Host);
+    let mut payload = Payload::default();
+    payload.batch = work.payload.batch.clone();
+    payload.batch.ids[3] = 99_999;
+    work.payload = Arc::new(payload);
+    let error = case.run(&mut device, work).expect_err("an unknown id");
+    assert!(matches!(error, DeviceError::TokenId { id: 99_999, .. }), "{error}");
+    let logits = case.run(&mut device, case.work(0..6, MemoryDomain::Host)).expect("a run");
+    assert_close(&logits, &case.wanted(6));
+}
+
+#[test]
+fn a_source_that_does_not_compile_is_an_error_with_the_compilers_log() {
+    needs_driver!();
+    let session = Session::open(&find("").expect("a device")).expect("a session");
+    let source = Source { name: "broken", text: "kernel void f() { no_such_name(); }", options: "" };
+    let error = ProgramCache::default().build(&session, &source).expect_err("an error");
+    let text = error.to_string();
+    assert!(text.contains("'broken'") && text.contains("no_such_name"), "{text}");
+}
+
+#[test]
+fn a_damaged_file_of_a_program_is_compiled_anew() {
+    needs_driver!();
+    let session = Session::open(&find("").expect("a device")).expect("a session");
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = ProgramCache::new(Some(folder.path().to_owned()));
+    let text = "kernel void f(global int *x) { x[get_global_id(0)] = 7; }";
+    let source = Source { name: "f", text, options: "" };
+    let build = || cache.build(&session, &source).expect("a program");
+    let (program, origin) = build();
+    assert_eq!(origin, Origin::Source);
+    session.kernel(&program, "f").expect("a kernel");
+    cache.save(&session, &source, &program);
+    assert_eq!(build().1, Origin::Cache);
+    let path = std::fs::read_dir(folder.path()).expect("files").next().expect("a file");
+    let path = path.expect("a file").path();
+    let good = std::fs::read(&path).expect("the file");
+    let flipped = {
+        let mut bytes = good.clone();
+        *bytes.last_mut().expect("bytes") ^= 1;
+        bytes
+    };
+    let longer = [&good[..], b"x"].concat();
+    let bad: [&[u8]; 6] = [&good[..good.len() / 2], &good[..5], &[], &flipped, &longer, b"other"];
+    for bad in bad {
+        std::fs::write(&path, bad).expect("a damaged file");
+        assert_eq!(build().1, Origin::Refused("it is damaged"), "{} bytes", bad.len());
+        assert!(!path.exists(), "a damaged file is removed");
+    }
+    // A marker beside a good file: the driver did not survive the last attempt.
+    std::fs::write(&path, &good).expect("the file");
+    std::fs::write(path.with_extension("loading"), b"").expect("a marker");
+    assert_eq!(build().1, Origin::Refused("the driver did not survive it"));
+    // Another source of the same name is another file.
+    let other = Source { options: "-DX=1", ..source.clone() };
+    std::fs::write(&path, &good).expect("the file");
+    assert_eq!(cache.build(&session, &other).expect("a program").1, Origin::Source);
+    assert_eq!(build().1, Origin::Cache);
+}
