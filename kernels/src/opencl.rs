@@ -9,8 +9,13 @@
 
 mod error;
 mod find;
+mod ops;
+mod pack;
 mod program;
 mod session;
 
 pub use error::OpenClError;
 pub use find::{OpenClInfo, OpenClKind, devices, find};
+
+#[cfg(test)]
+mod tests;

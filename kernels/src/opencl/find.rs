@@ -1,6 +1,7 @@
 //! OpenCL devices of this machine.
 
 use std::fmt;
+use std::sync::Mutex;
 
 use cl3::device::CL_DEVICE_TYPE_ALL;
 use opencl3::device::{CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
@@ -91,6 +92,9 @@ impl DeviceId {
 /// # Errors
 /// [`OpenClError::NoLibrary`] without an OpenCL library, [`OpenClError::NoDevice`] without a driver.
 pub fn devices() -> Result<Vec<OpenClInfo>, OpenClError> {
+    // Some loaders list no driver to a thread that asks while another one's first question loads them.
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _alone = ASKING.lock();
     if !cl3::is_opencl_runtime_available() {
         return Err(OpenClError::NoLibrary);
     }

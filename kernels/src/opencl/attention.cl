@@ -1,0 +1,148 @@
+// Paged KV cache (its order is that of KvStore) and attention. Compiled for a HEAD_DIM, PAGE_ROWS and
+// storage type; KEY_LANES divides PAGE_ROWS, and DIM_LANES divides HEAD_DIM.
+
+#if KV_F16
+typedef half Kv;
+#else
+typedef float Kv;
+#endif
+
+#define HEAD_LEN (HEAD_DIM * PAGE_ROWS)
+#define KEY_VECTORS (PAGE_ROWS / KEY_LANES)
+#define DIM_VECTORS (HEAD_DIM / DIM_LANES)
+
+#if KEY_LANES == 1
+typedef float Keys;
+#define KEYS_TO(x, i, to) (to)[i] = x
+#else
+typedef CAT(float, KEY_LANES) Keys;
+#define KEYS_TO(x, i, to) CAT(vstore, KEY_LANES)(x, i, to)
+#endif
+#if DIM_LANES == 1
+typedef float Dims;
+#define DIMS_TO(x, i, to) (to)[i] = x
+#else
+typedef CAT(float, DIM_LANES) Dims;
+#define DIMS_TO(x, i, to) CAT(vstore, DIM_LANES)(x, i, to)
+#endif
+
+// LOAD_KEYS(i, p) and LOAD_DIMS(i, p): vector i from p on.
+#if KV_F16
+#if KEY_LANES == 1
+#define LOAD_KEYS(i, p) vload_half(i, p)
+#else
+#define LOAD_KEYS(i, p) CAT(vload_half, KEY_LANES)(i, p)
+#endif
+#if DIM_LANES == 1
+#define LOAD_DIMS(i, p) vload_half(i, p)
+#else
+#define LOAD_DIMS(i, p) CAT(vload_half, DIM_LANES)(i, p)
+#endif
+#define PUT_KV(x, i, p) vstore_half_rte(x, i, p)
+#else
+#if KEY_LANES == 1
+#define LOAD_KEYS(i, p) (p)[i]
+#else
+#define LOAD_KEYS(i, p) CAT(vload, KEY_LANES)(i, p)
+#endif
+#if DIM_LANES == 1
+#define LOAD_DIMS(i, p) (p)[i]
+#else
+#define LOAD_DIMS(i, p) CAT(vload, DIM_LANES)(i, p)
+#endif
+#define PUT_KV(x, i, p) (p)[i] = x
+#endif
+
+#define PAGE_PARAMETERS                                                                             \
+    global const int *positions, global const int *row_pages, global const int *pages,              \
+        int positions_at, int row_pages_at, int pages_at, int pages_len, int page_limit,            \
+        int kv_heads
+
+// The keys of a head in the page that holds a row's position `page * PAGE_ROWS`; the head's values are
+// kv_heads * HEAD_LEN further. Numbers out of range are replaced, so that no access leaves a buffer.
+#define HEAD_OF_PAGE(page, head)                                                                    \
+    (kv                                                                                             \
+     + (size_t)clamp(                                                                               \
+           pages[pages_at + clamp(row_pages[row_pages_at + row] + (page), 0, pages_len - 1)], 0,    \
+           page_limit - 1)                                                                          \
+         * (2 * kv_heads * HEAD_LEN)                                                                \
+     + (head) * HEAD_LEN)
+
+// An item writes the keys and values of one head and row.
+kernel void kv_write(global const float *k, int k_at, int k_stride, global const float *v, int v_at,
+                     int v_stride, global Kv *kv, PAGE_PARAMETERS, int rows)
+{
+    const int head = get_global_id(0);
+    const int row = get_global_id(1);
+    if (head >= kv_heads || row >= rows)
+        return;
+    const int position = max(positions[positions_at + row], 0);
+    const int at = position % PAGE_ROWS;
+    global Kv *keys = HEAD_OF_PAGE(position / PAGE_ROWS, head);
+    global Kv *values = keys + kv_heads * HEAD_LEN;
+    k += k_at + (size_t)row * k_stride + head * HEAD_DIM;
+    v += v_at + (size_t)row * v_stride + head * HEAD_DIM;
+    for (int d = 0; d < HEAD_DIM; d++) {
+        PUT_KV(k[d], d * PAGE_ROWS + at, keys);
+        PUT_KV(v[d], at * HEAD_DIM + d, values);
+    }
+}
+
+// An item computes one query head of a row: page by page with the softmax of the keys so far.
+kernel void attention(global const float *q, int q_at, int q_stride, global const Kv *kv,
+                      global float *out, int out_at, int out_stride, PAGE_PARAMETERS, int rows,
+                      int heads, int window, float scale, float cap)
+{
+    const int head = get_global_id(0);
+    const int row = get_global_id(1);
+    if (head >= heads || row >= rows)
+        return;
+    const int kv_head = head / (heads / kv_heads);
+    const int position = max(positions[positions_at + row], 0);
+    const int first = window > 0 ? max(0, position - window + 1) : 0;
+    q += q_at + (size_t)row * q_stride + head * HEAD_DIM;
+    out += out_at + (size_t)row * out_stride + head * HEAD_DIM;
+
+    Dims acc[DIM_VECTORS];
+    for (int i = 0; i < DIM_VECTORS; i++)
+        acc[i] = 0.0f;
+    float largest = -INFINITY;
+    float sum = 0.0f;
+    for (int page = first / PAGE_ROWS; page <= position / PAGE_ROWS; page++) {
+        const int from = max(first - page * PAGE_ROWS, 0);
+        const int to = min(position - page * PAGE_ROWS, PAGE_ROWS - 1);
+        global const Kv *keys = HEAD_OF_PAGE(page, kv_head);
+        global const Kv *values = keys + kv_heads * HEAD_LEN;
+
+        Keys score[KEY_VECTORS];
+        for (int i = 0; i < KEY_VECTORS; i++)
+            score[i] = 0.0f;
+        for (int d = 0; d < HEAD_DIM; d++)
+            for (int i = 0; i < KEY_VECTORS; i++)
+                score[i] = fma((Keys)(q[d]), LOAD_KEYS(d * KEY_VECTORS + i, keys), score[i]);
+        float weights[PAGE_ROWS];
+        for (int i = 0; i < KEY_VECTORS; i++) {
+            score[i] *= scale;
+            if (cap > 0.0f)
+                score[i] = cap * tanh(score[i] / cap);
+            KEYS_TO(score[i], i, weights);
+        }
+        float largest_here = largest;
+        for (int j = from; j <= to; j++)
+            largest_here = fmax(largest_here, weights[j]);
+        for (int i = 0; i < KEY_VECTORS; i++)
+            KEYS_TO(exp(score[i] - largest_here), i, weights);
+        const float kept = exp(largest - largest_here);
+        largest = largest_here;
+        sum *= kept;
+        for (int i = 0; i < DIM_VECTORS; i++)
+            acc[i] *= kept;
+        for (int j = from; j <= to; j++) {
+            sum += weights[j];
+            for (int i = 0; i < DIM_VECTORS; i++)
+                acc[i] = fma((Dims)(weights[j]), LOAD_DIMS(j * DIM_VECTORS + i, values), acc[i]);
+        }
+    }
+    for (int i = 0; i < DIM_VECTORS; i++)
+        DIMS_TO(acc[i] / sum, i, out);
+}

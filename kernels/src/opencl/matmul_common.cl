@@ -1,0 +1,62 @@
+// What the kernels of matmuls share.
+
+#define SEGMENT 256
+
+#define EACH_1(F) F(0)
+#define EACH_2(F) F(0) F(1)
+#define EACH_4(F) F(0) F(1) F(2) F(3)
+#define EACH_6(F) F(0) F(1) F(2) F(3) F(4) F(5)
+#define EACH_8(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+
+// Sizes and places of a matmul.
+typedef struct {
+    int cols;
+    int rows;
+    int first;
+    int channels;
+    int x_stride;
+    int has_bias;
+    int has_residual;
+    int residual_stride;
+    int out_stride;
+} Sizes;
+
+#define MATMUL_PARAMETERS                                                                           \
+    global const uint *restrict weight, global const float *restrict x,                             \
+        global const float *restrict bias, global const float *residual, global float *out,         \
+        int cols, int rows, int first, int channels, int x_at, int x_stride, int has_bias,          \
+        int has_residual, int residual_at, int residual_stride, int out_at, int out_stride
+
+#define MATMUL_ARGUMENTS                                                                            \
+    const Sizes a = { cols, rows, first, channels, x_stride, has_bias, has_residual,                \
+                      residual_stride, out_stride };                                                \
+    x += x_at;                                                                                      \
+    bias += first;                                                                                  \
+    residual += residual_at;                                                                        \
+    out += out_at;
+
+// Writes the channels of a panel from `channel` on, as far as they are wanted.
+inline void put(const Sizes *a, int row, int channel, float16 sum, global const float *bias,
+                global const float *residual, global float *out)
+{
+    global const float *added = residual + (size_t)row * a->residual_stride + channel;
+    global float *to = out + (size_t)row * a->out_stride + channel;
+    if (channel + PANEL <= a->channels) {
+        if (a->has_bias)
+            sum += vload16(0, bias + channel);
+        if (a->has_residual)
+            sum += vload16(0, added);
+        vstore16(sum, 0, to);
+        return;
+    }
+    float each[PANEL];
+    vstore16(sum, 0, each);
+    for (int i = 0; i < a->channels - channel; i++) {
+        float value = each[i];
+        if (a->has_bias)
+            value += bias[channel + i];
+        if (a->has_residual)
+            value += added[i];
+        to[i] = value;
+    }
+}

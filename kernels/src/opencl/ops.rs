@@ -1,0 +1,248 @@
+//! The kernels of a device and their launches.
+//!
+//! A launch checks that its operands fit in their buffers; kernels replace ids, positions and pages
+//! that are out of range. So no launch reads or writes beyond a buffer, whatever the values are.
+
+mod attention;
+mod matmul;
+mod programs;
+mod rows;
+mod warm;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::error::OpenClError;
+use super::find::OpenClKind;
+use super::pack::Stored;
+use super::program::ProgramCache;
+use super::session::{Arg, Buffer, Lane, Range, Session};
+use crate::kv::KvDtype;
+use crate::quant::DType;
+pub(super) use attention::{Attention, KvRows, KvWrite};
+pub(super) use matmul::MatMul;
+use programs::{Built, Family};
+pub(super) use rows::{Add, Embed, Gated, RmsNorm, Rope, RopeHeads, SelectRows, SoftCap};
+
+/// Bytes of a value.
+const F32: usize = size_of::<f32>();
+
+/// Rows of f32 values in a buffer: element (row, col) is at `at + row * stride + col`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    pub(super) buffer: &'a Buffer,
+    pub(super) at: usize,
+    pub(super) stride: usize,
+}
+
+impl<'a> View<'a> {
+    /// # Panics
+    /// If `rows` rows of `width` values are not within the buffer.
+    fn check(&self, rows: usize, width: usize, what: &str) {
+        let last = rows.saturating_sub(1).checked_mul(self.stride);
+        let end = last.and_then(|last| last.checked_add(self.at)?.checked_add(width));
+        let len = self.buffer.bytes() / F32;
+        assert!(
+            rows == 0 || end.is_some_and(|end| end <= len),
+            "{what}: {rows} rows of {width} values, {} apart, from {} on, in a buffer of {len}",
+            self.stride,
+            self.at
+        );
+    }
+
+    /// The same rows without the first `rows`.
+    fn after(self, rows: usize) -> View<'a> {
+        View { at: self.at + rows * self.stride, ..self }
+    }
+
+    /// Whole rows in the buffer, if they have `width` values.
+    fn rows_of(&self, width: usize) -> usize {
+        let len = (self.buffer.bytes() / F32).saturating_sub(self.at);
+        match len.checked_sub(width) {
+            Some(rest) => 1 + rest.checked_div(self.stride).unwrap_or(0),
+            None => 0,
+        }
+    }
+
+    fn args(&self) -> [Arg<'a>; 3] {
+        [Arg::Buffer(self.buffer), int(self.at), int(self.stride)]
+    }
+}
+
+/// i32 values in a buffer from element `at` on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ints<'a> {
+    pub(super) buffer: &'a Buffer,
+    pub(super) at: usize,
+}
+
+impl Ints<'_> {
+    /// Values in the buffer from `at` on.
+    fn len(&self) -> usize {
+        (self.buffer.bytes() / size_of::<i32>()).saturating_sub(self.at)
+    }
+
+    /// # Panics
+    /// If there are fewer than `len` values.
+    fn check(&self, len: usize, what: &str) {
+        assert!(len <= self.len(), "{what}: {len} numbers from a buffer that has {}", self.len());
+    }
+}
+
+/// A number as an argument of a kernel.
+///
+/// # Panics
+/// If it does not fit in 32 bits.
+fn int(value: usize) -> Arg<'static> {
+    match i32::try_from(value) {
+        Ok(value) => Arg::Int(value),
+        Err(_) => panic!("{value} is too large for an argument of a kernel"),
+    }
+}
+
+/// A weight matrix `[rows, cols]` in a device's memory, packed for the kernels.
+#[derive(Debug)]
+pub(super) struct Matrix {
+    buffer: Buffer,
+    dtype: DType,
+    rows: usize,
+    cols: usize,
+}
+
+/// Bytes that are packed at a time.
+const UPLOAD: usize = 8 << 20;
+
+impl Matrix {
+    /// Packs a matrix, copies it to the device and waits. `bytes` are those of a GGUF file; `name` is
+    /// named in errors.
+    ///
+    /// # Panics
+    /// If `bytes` are not a matrix of that format and shape.
+    pub(super) fn upload(
+        session: &Session,
+        stored: Stored<'_>,
+        name: &str,
+    ) -> Result<Matrix, OpenClError> {
+        let Stored { dtype, rows, cols, .. } = stored;
+        let buffer = session.buffer(stored.packed_bytes(), name)?;
+        let panel_bytes = stored.panel_words() * size_of::<u32>();
+        let step = (UPLOAD / panel_bytes.max(1)).max(1);
+        let panels = super::pack::panels(rows);
+        for first in (0..panels).step_by(step) {
+            let words = stored.pack(first..panels.min(first + step));
+            let bytes = bytemuck::cast_slice(&words);
+            session.write(Lane::Transfer, &buffer, first * panel_bytes, bytes)?;
+        }
+        Ok(Matrix { buffer, dtype, rows, cols })
+    }
+
+    /// Bytes on the device.
+    pub(super) fn bytes(&self) -> usize {
+        self.buffer.bytes()
+    }
+
+    /// Format of the values.
+    pub(super) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Output channels.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Input channels.
+    pub(super) fn cols(&self) -> usize {
+        self.cols
+    }
+}
+
+/// What the kernels of a model are compiled for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KernelSpec {
+    /// Formats of the weight matrices.
+    pub(super) dtypes: Vec<DType>,
+    /// Values per head, of every kind of attention layer.
+    pub(super) head_dims: Vec<usize>,
+    /// Positions of a KV page.
+    pub(super) page_rows: usize,
+    /// Storage type of keys and values.
+    pub(super) kv: KvDtype,
+}
+
+/// The kernels of a device. A program is compiled when one of its kernels is first launched, or by
+/// [`Kernels::warm_up`].
+#[derive(Debug)]
+pub(super) struct Kernels {
+    session: Arc<Session>,
+    cache: ProgramCache,
+    spec: KernelSpec,
+    /// Whether the device is a CPU, which runs a work-group on one core.
+    is_cpu: bool,
+    built: BTreeMap<Family, Built>,
+}
+
+impl Kernels {
+    /// Kernels of a model; compiles nothing.
+    ///
+    /// # Errors
+    /// [`OpenClError::Unusable`] for a storage type of keys and values that the kernels lack.
+    pub(super) fn new(
+        session: &Arc<Session>,
+        cache: &ProgramCache,
+        spec: &KernelSpec,
+    ) -> Result<Kernels, OpenClError> {
+        if spec.kv == KvDtype::I8 {
+            return Err(OpenClError::Unusable {
+                device: session.info().name.clone(),
+                reason: "its kernels store keys and values as f32 or f16, not int8".to_owned(),
+            });
+        }
+        Ok(Kernels {
+            session: Arc::clone(session),
+            cache: cache.clone(),
+            spec: spec.clone(),
+            is_cpu: session.info().kind == OpenClKind::Cpu,
+            built: BTreeMap::new(),
+        })
+    }
+
+    /// Writes the programs that were compiled, and not loaded, to the folder.
+    pub(super) fn save(&self, cache: &ProgramCache) {
+        self.built.values().for_each(|built| built.save(&self.session, cache));
+    }
+
+    /// The program of a family, built if it is not yet.
+    fn built(&mut self, family: Family) -> Result<&mut Built, OpenClError> {
+        if !self.built.contains_key(&family) {
+            let source = family.source(&self.spec, self.is_cpu);
+            let built = Built::new(&self.session, &self.cache, source)?;
+            self.built.insert(family, built);
+        }
+        Ok(self.built.get_mut(&family).expect("it was inserted"))
+    }
+
+    /// Launches a kernel for `items` work-items in two dimensions.
+    ///
+    /// # Safety
+    /// The arguments must be those of the kernel, in number and type, and every item must stay within
+    /// the buffers; items beyond `items` in the first dimension must do nothing.
+    #[expect(unsafe_code, reason = "launches kernels")]
+    unsafe fn launch(
+        &mut self,
+        (family, name): (Family, &'static str),
+        args: &[Arg<'_>],
+        items: [usize; 2],
+    ) -> Result<(), OpenClError> {
+        let (session, is_cpu) = (Arc::clone(&self.session), self.is_cpu);
+        let kernel = self.built(family)?.kernel(&session, name)?;
+        // A CPU driver spreads groups over cores, and its items are vectors already.
+        let local = if is_cpu { 1 } else { kernel.group_max.clamp(1, GROUP) };
+        let range = Range::plane([items[0].div_ceil(local), items[1]], [local, 1]);
+        // SAFETY: the caller's promise.
+        unsafe { session.launch(kernel, args, range) }
+    }
+}
+
+/// Work-items of a group on a GPU.
+const GROUP: usize = 64;

@@ -1,0 +1,133 @@
+//! Launches of writes to the KV cache, and of attention.
+#![expect(unsafe_code, reason = "launches kernels")]
+
+use super::programs::Family;
+use super::{Ints, Kernels, View, int};
+use crate::kv::KvDtype;
+use crate::opencl::error::OpenClError;
+use crate::opencl::session::{Arg, Buffer};
+
+/// The KV cache of a layer, and where rows are in it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct KvRows<'a> {
+    /// Pages of the layer, each as in [`KvStore`](crate::kv::KvStore).
+    pub(in crate::opencl) kv: &'a Buffer,
+    pub(in crate::opencl) kv_heads: usize,
+    pub(in crate::opencl) head_dim: usize,
+    /// Position of each row in its sequence.
+    pub(in crate::opencl) positions: Ints<'a>,
+    /// For each row, where the pages of its sequence begin in `pages`.
+    pub(in crate::opencl) row_pages: Ints<'a>,
+    /// Pages of the sequences, in position order. Numbers out of range are replaced by the nearest.
+    pub(in crate::opencl) pages: Ints<'a>,
+}
+
+/// Adds the keys and values of rows to the cache.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct KvWrite<'a> {
+    /// Rows of `kv_heads · head_dim` values.
+    pub(in crate::opencl) k: View<'a>,
+    /// Rows of `kv_heads · head_dim` values.
+    pub(in crate::opencl) v: View<'a>,
+    pub(in crate::opencl) rows: usize,
+    pub(in crate::opencl) to: KvRows<'a>,
+}
+
+/// Causal attention of rows, whose own keys are in the cache.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct Attention<'a> {
+    /// Rows of `heads · head_dim` values.
+    pub(in crate::opencl) q: View<'a>,
+    pub(in crate::opencl) rows: usize,
+    /// Query heads; a multiple of the KV heads.
+    pub(in crate::opencl) heads: usize,
+    pub(in crate::opencl) from: KvRows<'a>,
+    /// Keys that a row sees, its own included; `None` for all.
+    pub(in crate::opencl) window: Option<usize>,
+    /// Factor on q·k.
+    pub(in crate::opencl) scale: f32,
+    /// cap·tanh(score/cap) on every score.
+    pub(in crate::opencl) soft_cap: Option<f32>,
+    /// Rows of `heads · head_dim` values.
+    pub(in crate::opencl) out: View<'a>,
+}
+
+impl<'a> KvRows<'a> {
+    /// Parameters of a kernel, after the buffer of the cache.
+    ///
+    /// # Panics
+    /// If the cache has no page, or there are fewer numbers than rows.
+    fn args(&self, rows: usize, page_rows: usize, dtype: KvDtype) -> [Arg<'a>; 9] {
+        self.positions.check(rows, "positions");
+        self.row_pages.check(rows, "starts of page lists");
+        let value = if dtype == KvDtype::F16 { 2 } else { 4 };
+        let page = 2 * self.kv_heads * self.head_dim * page_rows * value;
+        let pages = self.kv.bytes().checked_div(page).unwrap_or(0);
+        assert!(pages > 0 && self.pages.len() > 0, "a KV cache without a page");
+        [
+            Arg::Buffer(self.positions.buffer),
+            Arg::Buffer(self.row_pages.buffer),
+            Arg::Buffer(self.pages.buffer),
+            int(self.positions.at),
+            int(self.row_pages.at),
+            int(self.pages.at),
+            int(self.pages.len()),
+            int(pages),
+            int(self.kv_heads),
+        ]
+    }
+}
+
+impl Kernels {
+    /// Adds keys, which are rotated already, and values to the cache.
+    ///
+    /// # Panics
+    /// If an operand is too small, or the cache has no page.
+    pub(in crate::opencl) fn kv_write(&mut self, job: &KvWrite<'_>) -> Result<(), OpenClError> {
+        let (rows, to) = (job.rows, &job.to);
+        if rows == 0 {
+            return Ok(());
+        }
+        let width = to.kv_heads * to.head_dim;
+        job.k.check(rows, width, "k");
+        job.v.check(rows, width, "v");
+        let mut args = [job.k.args(), job.v.args()].concat();
+        args.push(Arg::Buffer(to.kv));
+        args.extend(to.args(rows, self.spec.page_rows, self.spec.kv));
+        args.push(int(rows));
+        let kernel = (Family::Attention(to.head_dim), "kv_write");
+        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
+        // pages within the lists and the cache.
+        unsafe { self.launch(kernel, &args, [to.kv_heads, rows]) }
+    }
+
+    /// Attention.
+    ///
+    /// # Panics
+    /// If an operand is too small, the cache has no page, or the query heads are no multiple of the
+    /// KV heads.
+    pub(in crate::opencl) fn attention(&mut self, job: &Attention<'_>) -> Result<(), OpenClError> {
+        let (rows, heads, from) = (job.rows, job.heads, &job.from);
+        if rows == 0 || heads == 0 {
+            return Ok(());
+        }
+        let width = heads * from.head_dim;
+        job.q.check(rows, width, "q");
+        job.out.check(rows, width, "out of attention");
+        let args = from.args(rows, self.spec.page_rows, self.spec.kv);
+        assert!(heads.is_multiple_of(from.kv_heads), "{heads} heads, {} KV heads", from.kv_heads);
+        let args = [&job.q.args()[..], &[Arg::Buffer(from.kv)], &job.out.args(), &args].concat();
+        let rest = [
+            int(rows),
+            int(heads),
+            // A window that no position fills is none.
+            int(job.window.filter(|window| *window <= i32::MAX as usize).unwrap_or(0)),
+            Arg::Float(job.scale),
+            Arg::Float(job.soft_cap.unwrap_or(0.0)),
+        ];
+        let kernel = (Family::Attention(from.head_dim), "attention");
+        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
+        // pages within the lists and the cache.
+        unsafe { self.launch(kernel, &[&args[..], &rest].concat(), [heads, rows]) }
+    }
+}

@@ -1,0 +1,313 @@
+//! Launches of ops on rows of values.
+#![expect(unsafe_code, reason = "launches kernels")]
+
+use super::programs::Family;
+use super::{F32, Ints, Kernels, Matrix, View, int};
+use crate::op::{Activation, RopePairs};
+use crate::opencl::error::OpenClError;
+use crate::opencl::session::{Arg, Buffer};
+
+/// Values that an item of an element-wise op computes; as in rows.cl.
+const CHUNK: usize = 256;
+
+/// Values of a run of weights; as in formats.cl.
+const RUN: usize = 32;
+
+/// RMS norm of groups of each row.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct RmsNorm<'a> {
+    /// Rows of `groups · len` values.
+    pub(in crate::opencl) x: View<'a>,
+    pub(in crate::opencl) rows: usize,
+    /// Groups per row.
+    pub(in crate::opencl) groups: usize,
+    /// Gain, `len` values.
+    pub(in crate::opencl) weight: &'a Buffer,
+    /// Values per group.
+    pub(in crate::opencl) len: usize,
+    pub(in crate::opencl) eps: f32,
+    /// May be `x`.
+    pub(in crate::opencl) out: View<'a>,
+}
+
+/// Heads of a rotary embedding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::opencl) struct RopeHeads {
+    pub(in crate::opencl) heads: usize,
+    pub(in crate::opencl) head_dim: usize,
+    /// Values per head that are rotated; even.
+    pub(in crate::opencl) dims: usize,
+    pub(in crate::opencl) pairs: RopePairs,
+}
+
+/// Rotary embedding of each head.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct Rope<'a> {
+    /// Rows of `heads · head_dim` values.
+    pub(in crate::opencl) x: View<'a>,
+    pub(in crate::opencl) rows: usize,
+    pub(in crate::opencl) shape: RopeHeads,
+    /// Angle of each pair at position 1, `dims / 2` values.
+    pub(in crate::opencl) freqs: &'a Buffer,
+    /// Factor on the rotated values.
+    pub(in crate::opencl) magnitude: f32,
+    /// Position of each row.
+    pub(in crate::opencl) positions: Ints<'a>,
+    /// May be `x`.
+    pub(in crate::opencl) out: View<'a>,
+}
+
+/// `out = activation(gate) · up`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct Gated<'a> {
+    pub(in crate::opencl) activation: Activation,
+    pub(in crate::opencl) gate: View<'a>,
+    pub(in crate::opencl) up: View<'a>,
+    pub(in crate::opencl) rows: usize,
+    pub(in crate::opencl) width: usize,
+    /// May be `gate` or `up`.
+    pub(in crate::opencl) out: View<'a>,
+}
+
+/// `out = a + b`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct Add<'a> {
+    pub(in crate::opencl) a: View<'a>,
+    pub(in crate::opencl) b: View<'a>,
+    pub(in crate::opencl) rows: usize,
+    pub(in crate::opencl) width: usize,
+    /// May be `a` or `b`.
+    pub(in crate::opencl) out: View<'a>,
+}
+
+/// `out = cap · tanh(x / cap)`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct SoftCap<'a> {
+    pub(in crate::opencl) x: View<'a>,
+    pub(in crate::opencl) rows: usize,
+    pub(in crate::opencl) width: usize,
+    pub(in crate::opencl) cap: f32,
+    /// May be `x`.
+    pub(in crate::opencl) out: View<'a>,
+}
+
+/// Rows of a table, times a factor.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct Embed<'a> {
+    /// Row of the table for each row; numbers out of range are replaced by the nearest.
+    pub(in crate::opencl) ids: Ints<'a>,
+    pub(in crate::opencl) rows: usize,
+    pub(in crate::opencl) table: &'a Matrix,
+    pub(in crate::opencl) scale: f32,
+    pub(in crate::opencl) out: View<'a>,
+}
+
+/// Copies of some rows.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct SelectRows<'a> {
+    pub(in crate::opencl) x: View<'a>,
+    /// Row of `x` for each row; numbers beyond the buffer are replaced by the nearest.
+    pub(in crate::opencl) selected: Ints<'a>,
+    pub(in crate::opencl) rows: usize,
+    pub(in crate::opencl) width: usize,
+    /// Not the rows of `x`.
+    pub(in crate::opencl) out: View<'a>,
+}
+
+impl Kernels {
+    /// RMS norm.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(in crate::opencl) fn rms_norm(&mut self, job: &RmsNorm<'_>) -> Result<(), OpenClError> {
+        let width = job.groups * job.len;
+        job.x.check(job.rows, width, "x of a norm");
+        job.out.check(job.rows, width, "out of a norm");
+        let gains = job.weight.bytes() / F32;
+        assert!(job.len <= gains, "{gains} gains for groups of {}", job.len);
+        let [x, x_at, x_stride] = job.x.args();
+        let [out, out_at, out_stride] = job.out.args();
+        let args = [
+            x,
+            x_at,
+            x_stride,
+            Arg::Buffer(job.weight),
+            out,
+            out_at,
+            out_stride,
+            int(job.rows),
+            int(job.groups),
+            int(job.len),
+            Arg::Float(job.eps),
+        ];
+        // SAFETY: the kernel's parameters; the operands were checked.
+        unsafe { self.launch((Family::Rows, "rms_norm"), &args, [job.groups, job.rows]) }
+    }
+
+    /// Rotary embedding.
+    ///
+    /// # Panics
+    /// If an operand is too small, or a head has fewer values than are rotated.
+    pub(in crate::opencl) fn rope(&mut self, job: &Rope<'_>) -> Result<(), OpenClError> {
+        let RopeHeads { heads, head_dim, dims, pairs } = job.shape;
+        assert!(dims <= head_dim, "{dims} of {head_dim} values are rotated");
+        job.x.check(job.rows, heads * head_dim, "x of a rotary embedding");
+        job.out.check(job.rows, heads * head_dim, "out of a rotary embedding");
+        job.positions.check(job.rows, "positions");
+        let freqs = job.freqs.bytes() / F32;
+        assert!(dims / 2 <= freqs, "{freqs} frequencies for {dims} values");
+        let [x, x_at, x_stride] = job.x.args();
+        let [out, out_at, out_stride] = job.out.args();
+        let args = [
+            x,
+            x_at,
+            x_stride,
+            Arg::Buffer(job.freqs),
+            Arg::Buffer(job.positions.buffer),
+            out,
+            out_at,
+            out_stride,
+            int(job.positions.at),
+            int(job.rows),
+            int(heads),
+            int(head_dim),
+            int(dims / 2),
+            Arg::Int(i32::from(pairs == RopePairs::Adjacent)),
+            Arg::Float(job.magnitude),
+        ];
+        let items = [head_dim - dims / 2, job.rows];
+        // SAFETY: the kernel's parameters; the operands were checked.
+        unsafe { self.launch((Family::Rows, "rope"), &args, items) }
+    }
+
+    /// Gated activation.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(in crate::opencl) fn gated(&mut self, job: &Gated<'_>) -> Result<(), OpenClError> {
+        let name = match job.activation {
+            Activation::Silu => "gated_silu",
+            Activation::GeluTanh => "gated_gelu",
+        };
+        self.elementwise(name, [job.gate, job.up, job.out], (job.rows, job.width))
+    }
+
+    /// Sum of two values.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(in crate::opencl) fn add(&mut self, job: &Add<'_>) -> Result<(), OpenClError> {
+        self.elementwise("add", [job.a, job.b, job.out], (job.rows, job.width))
+    }
+
+    /// Launches an op on two operands.
+    fn elementwise(
+        &mut self,
+        name: &'static str,
+        views: [View<'_>; 3],
+        (rows, width): (usize, usize),
+    ) -> Result<(), OpenClError> {
+        views.iter().for_each(|view| view.check(rows, width, name));
+        let mut args: Vec<Arg<'_>> = views.iter().flat_map(View::args).collect();
+        args.extend([int(rows), int(width)]);
+        // SAFETY: the parameters of the kernels of two operands; the operands were checked.
+        unsafe { self.launch((Family::Rows, name), &args, [width.div_ceil(CHUNK), rows]) }
+    }
+
+    /// Soft cap.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(in crate::opencl) fn soft_cap(&mut self, job: &SoftCap<'_>) -> Result<(), OpenClError> {
+        let SoftCap { rows, width, .. } = *job;
+        let views = [job.x, job.out];
+        views.iter().for_each(|view| view.check(rows, width, "soft cap"));
+        let mut args: Vec<Arg<'_>> = views.iter().flat_map(View::args).collect();
+        args.extend([int(rows), int(width), Arg::Float(job.cap)]);
+        // SAFETY: the kernel's parameters; the operands were checked.
+        unsafe { self.launch((Family::Rows, "soft_cap"), &args, [width.div_ceil(CHUNK), rows]) }
+    }
+
+    /// Rows of an embedding table.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(in crate::opencl) fn embed(&mut self, job: &Embed<'_>) -> Result<(), OpenClError> {
+        let Embed { rows, table, .. } = *job;
+        job.ids.check(rows, "token ids");
+        job.out.check(rows, table.cols, "out of an embedding");
+        if table.rows == 0 {
+            return Ok(());
+        }
+        let [out, out_at, out_stride] = job.out.args();
+        let args = [
+            Arg::Buffer(&table.buffer),
+            Arg::Buffer(job.ids.buffer),
+            out,
+            int(table.rows),
+            int(table.cols),
+            int(rows),
+            int(job.ids.at),
+            out_at,
+            out_stride,
+            Arg::Float(job.scale),
+        ];
+        let items = [table.cols.div_ceil(RUN), rows];
+        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps ids within
+        // the table.
+        unsafe { self.launch((Family::embed(table.dtype), "embed"), &args, items) }
+    }
+
+    /// Copies rows.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(in crate::opencl) fn select_rows(
+        &mut self,
+        job: &SelectRows<'_>,
+    ) -> Result<(), OpenClError> {
+        let SelectRows { rows, width, .. } = *job;
+        job.selected.check(rows, "selected rows");
+        job.out.check(rows, width, "out of selected rows");
+        let limit = job.x.rows_of(width);
+        assert!(rows == 0 || limit > 0, "no row of {width} values to select");
+        let [x, x_at, x_stride] = job.x.args();
+        let [out, out_at, out_stride] = job.out.args();
+        let args = [
+            x,
+            x_at,
+            x_stride,
+            Arg::Buffer(job.selected.buffer),
+            out,
+            out_at,
+            out_stride,
+            int(job.selected.at),
+            int(limit),
+            int(rows),
+            int(width),
+        ];
+        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
+        // rows below `limit`.
+        unsafe { self.launch((Family::Rows, "select_rows"), &args, [width.div_ceil(CHUNK), rows]) }
+    }
+
+    /// Writes to `out`, for each row, the place of the largest finite value, the first of equals, as
+    /// i32; −1 where there is none.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(in crate::opencl) fn argmax(
+        &mut self,
+        x: View<'_>,
+        rows: usize,
+        width: usize,
+        out: &Buffer,
+    ) -> Result<(), OpenClError> {
+        x.check(rows, width, "x of an argmax");
+        assert!(rows <= out.bytes() / size_of::<i32>(), "{} bytes for {rows} ids", out.bytes());
+        let [buffer, at, stride] = x.args();
+        let args = [buffer, at, stride, Arg::Buffer(out), int(rows), int(width)];
+        // SAFETY: the kernel's parameters; the operands were checked.
+        unsafe { self.launch((Family::Rows, "argmax"), &args, [rows, 1]) }
+    }
+}

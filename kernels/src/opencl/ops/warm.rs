@@ -1,0 +1,106 @@
+//! First launches, which may take long.
+
+use super::programs::FEW;
+use super::{
+    Add, Attention, Embed, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, RmsNorm, Rope,
+    RopeHeads, SelectRows, SoftCap, View,
+};
+use crate::op::{Activation, RopePairs};
+use crate::opencl::error::OpenClError;
+use crate::opencl::pack::{CHANNELS, Stored};
+use crate::opencl::session::Buffer;
+use crate::quant::DType;
+
+/// Values per row of the operands.
+const WIDTH: usize = 256;
+
+/// Rows that bring every kernel of a matmul into use.
+const ROWS: usize = 8;
+
+impl Kernels {
+    /// Compiles the programs of the model and launches each kernel once, on zeros: some drivers
+    /// compile a kernel when it is first launched. Waits.
+    pub(in crate::opencl) fn warm_up(&mut self) -> Result<(), OpenClError> {
+        let zeros =
+            |len: usize| self.session.filled(&vec![0; len * size_of::<f32>()], "warming up");
+        let heads = self.spec.head_dims.iter().copied().max().unwrap_or(1);
+        let (x, y) = (zeros(ROWS * WIDTH.max(heads))?, zeros(ROWS * WIDTH.max(heads))?);
+        let ints = zeros(ROWS)?;
+        let kv = zeros(2 * heads * self.spec.page_rows)?;
+        self.warm_rows(&x, &y, &ints)?;
+        for head_dim in self.spec.head_dims.clone() {
+            self.warm_attention(head_dim, [&x, &y, &ints, &kv])?;
+        }
+        for dtype in self.spec.dtypes.clone() {
+            self.warm_matmul(dtype, &x, &y, &ints)?;
+        }
+        self.session.finish()
+    }
+
+    fn warm_rows(&mut self, x: &Buffer, y: &Buffer, ints: &Buffer) -> Result<(), OpenClError> {
+        let view = |buffer| View { buffer, at: 0, stride: WIDTH };
+        let numbers = Ints { buffer: ints, at: 0 };
+        let (x, out, rows, width) = (view(x), view(y), 1, WIDTH);
+        for activation in [Activation::Silu, Activation::GeluTanh] {
+            self.gated(&Gated { activation, gate: x, up: x, rows, width, out })?;
+        }
+        self.add(&Add { a: x, b: x, rows, width, out })?;
+        self.soft_cap(&SoftCap { x, rows, width, cap: 1.0, out })?;
+        let weight = x.buffer;
+        self.rms_norm(&RmsNorm { x, rows, groups: 1, weight, len: width, eps: 1.0, out })?;
+        let shape = RopeHeads { heads: 1, head_dim: WIDTH, dims: WIDTH, pairs: RopePairs::Halves };
+        let (freqs, positions) = (x.buffer, numbers);
+        self.rope(&Rope { x, rows, shape, freqs, magnitude: 1.0, positions, out })?;
+        self.select_rows(&SelectRows { x, selected: numbers, rows, width, out })?;
+        self.argmax(x, rows, width, out.buffer)
+    }
+
+    fn warm_attention(
+        &mut self,
+        head_dim: usize,
+        [x, y, ints, kv]: [&Buffer; 4],
+    ) -> Result<(), OpenClError> {
+        let view = |buffer| View { buffer, at: 0, stride: head_dim };
+        let numbers = Ints { buffer: ints, at: 0 };
+        let (positions, row_pages, pages) = (numbers, numbers, numbers);
+        let at = KvRows { kv, kv_heads: 1, head_dim, positions, row_pages, pages };
+        self.kv_write(&KvWrite { k: view(x), v: view(x), rows: 1, to: at })?;
+        self.attention(&Attention {
+            q: view(x),
+            rows: 1,
+            heads: 1,
+            from: at,
+            window: None,
+            scale: 1.0,
+            soft_cap: None,
+            out: view(y),
+        })
+    }
+
+    fn warm_matmul(
+        &mut self,
+        dtype: DType,
+        x: &Buffer,
+        y: &Buffer,
+        ints: &Buffer,
+    ) -> Result<(), OpenClError> {
+        let bytes = vec![0; CHANNELS * dtype.row_bytes(WIDTH).unwrap_or(0)];
+        let stored = Stored { dtype, bytes: &bytes, rows: CHANNELS, cols: WIDTH };
+        let weight = &Matrix::upload(&self.session, stored, "warming up")?;
+        let view = |buffer| View { buffer, at: 0, stride: WIDTH };
+        let ids = Ints { buffer: ints, at: 0 };
+        self.embed(&Embed { ids, rows: 1, table: weight, scale: 1.0, out: view(y) })?;
+        for rows in FEW.map(|few| few.rows).into_iter().chain([ROWS]) {
+            self.matmul(&MatMul {
+                x: view(x),
+                rows,
+                weight,
+                channels: 0..CHANNELS,
+                bias: None,
+                residual: None,
+                out: view(y),
+            })?;
+        }
+        self.session.finish()
+    }
+}

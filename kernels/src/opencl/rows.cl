@@ -1,0 +1,184 @@
+// Ops on rows of f32 values. An operand is a buffer, the place of its first value, and the distance of
+// its rows.
+
+#define PARAMETERS(name) global const float *name, int name##_at, int name##_stride
+#define OUT_PARAMETERS global float *out, int out_at, int out_stride
+#define ROW(name) (name + name##_at + (size_t)row * name##_stride)
+
+// Values of an item of an element-wise op.
+#define CHUNK 256
+
+// Runs VECTOR with i for each 16 values of the item's chunk, then SCALAR for the rest.
+#define EACH_VALUE(VECTOR, SCALAR)                                                                  \
+    const int end = min(width, (int)(get_global_id(0) + 1) * CHUNK);                                \
+    int i = get_global_id(0) * CHUNK;                                                               \
+    const int row = get_global_id(1);                                                               \
+    if (row >= rows)                                                                                \
+        return;                                                                                     \
+    for (; i + 16 <= end; i += 16)                                                                  \
+        VECTOR                                                                                      \
+    for (; i < end; i++)                                                                            \
+        SCALAR
+
+kernel void add(PARAMETERS(a), PARAMETERS(b), OUT_PARAMETERS, int rows, int width)
+{
+    EACH_VALUE(vstore16(vload16(0, ROW(a) + i) + vload16(0, ROW(b) + i), 0, ROW(out) + i);,
+               ROW(out)[i] = ROW(a)[i] + ROW(b)[i];)
+}
+
+kernel void soft_cap(PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float cap)
+{
+    EACH_VALUE(vstore16(cap * tanh(vload16(0, ROW(x) + i) / cap), 0, ROW(out) + i);,
+               ROW(out)[i] = cap * tanh(ROW(x)[i] / cap);)
+}
+
+#define SILU(x) ((x) / (1.0f + exp(-(x))))
+// x·(1 + tanh(y))/2 as x·sigmoid(2y): a driver's tanh need not reach −1.
+#define GELU(x) ((x) / (1.0f + exp(-1.59576912160573071f * ((x) + 0.044715f * (x) * (x) * (x)))))
+
+kernel void gated_silu(PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
+{
+    EACH_VALUE(
+        {
+            const float16 g = vload16(0, ROW(gate) + i);
+            vstore16(SILU(g) * vload16(0, ROW(up) + i), 0, ROW(out) + i);
+        },
+        {
+            const float g = ROW(gate)[i];
+            ROW(out)[i] = SILU(g) * ROW(up)[i];
+        })
+}
+
+kernel void gated_gelu(PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
+{
+    EACH_VALUE(
+        {
+            const float16 g = vload16(0, ROW(gate) + i);
+            vstore16(GELU(g) * vload16(0, ROW(up) + i), 0, ROW(out) + i);
+        },
+        {
+            const float g = ROW(gate)[i];
+            ROW(out)[i] = GELU(g) * ROW(up)[i];
+        })
+}
+
+inline float sum_of(float16 x)
+{
+    const float8 a = x.lo + x.hi;
+    const float4 b = a.lo + a.hi;
+    const float2 c = b.lo + b.hi;
+    return c.x + c.y;
+}
+
+// An item norms one group of `len` values.
+kernel void rms_norm(PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int groups,
+                     int len, float eps)
+{
+    const int group = get_global_id(0);
+    const int row = get_global_id(1);
+    if (group >= groups || row >= rows)
+        return;
+    global const float *from = ROW(x) + group * len;
+    global float *to = ROW(out) + group * len;
+    float16 squares = 0.0f;
+    int i = 0;
+    for (; i + 16 <= len; i += 16) {
+        const float16 v = vload16(0, from + i);
+        squares = fma(v, v, squares);
+    }
+    float sum = sum_of(squares);
+    for (; i < len; i++)
+        sum = fma(from[i], from[i], sum);
+    const float scale = 1.0f / sqrt(sum / (float)len + eps);
+    for (i = 0; i + 16 <= len; i += 16)
+        vstore16(vload16(0, from + i) * scale * vload16(0, weight + i), 0, to + i);
+    for (; i < len; i++)
+        to[i] = from[i] * scale * weight[i];
+}
+
+// An item rotates one pair of each head, or copies one value that is not rotated.
+kernel void rope(PARAMETERS(x), global const float *freqs, global const int *positions,
+                 OUT_PARAMETERS, int positions_at, int rows, int heads, int head_dim, int pairs,
+                 int is_adjacent, float magnitude)
+{
+    const int at = get_global_id(0);
+    const int row = get_global_id(1);
+    if (at >= head_dim - pairs || row >= rows)
+        return;
+    global const float *from = ROW(x);
+    global float *to = ROW(out);
+    if (at >= pairs) {
+        for (int i = at + pairs; i < heads * head_dim; i += head_dim)
+            to[i] = from[i];
+        return;
+    }
+    const float angle = (float)positions[positions_at + row] * freqs[at];
+    float cosine;
+    const float sine = sincos(angle, &cosine) * magnitude;
+    cosine *= magnitude;
+    const int first = is_adjacent ? 2 * at : at;
+    const int second = first + (is_adjacent ? 1 : pairs);
+    for (int head = 0; head < heads * head_dim; head += head_dim) {
+        const float a = from[head + first];
+        const float b = from[head + second];
+        to[head + first] = fma(a, cosine, -(b * sine));
+        to[head + second] = fma(a, sine, b * cosine);
+    }
+}
+
+// Copies the rows `selected`, which are below `limit`.
+kernel void select_rows(PARAMETERS(x), global const int *selected, OUT_PARAMETERS, int selected_at,
+                        int limit, int rows, int width)
+{
+    const int index = get_global_id(1);
+    if (index >= rows)
+        return;
+    const int row = clamp(selected[selected_at + index], 0, limit - 1);
+    global const float *from = ROW(x);
+    global float *to = out + out_at + (size_t)index * out_stride;
+    const int end = min(width, (int)(get_global_id(0) + 1) * CHUNK);
+    int i = get_global_id(0) * CHUNK;
+    for (; i + 16 <= end; i += 16)
+        vstore16(vload16(0, from + i), 0, to + i);
+    for (; i < end; i++)
+        to[i] = from[i];
+}
+
+// The place of the largest finite value of each row, the first of equals; -1 if there is none.
+kernel void argmax(PARAMETERS(x), global int *out, int rows, int width)
+{
+    const int row = get_global_id(0);
+    if (row >= rows)
+        return;
+    global const float *from = ROW(x);
+    float16 best = -INFINITY;
+    int16 at = -1;
+    int16 here = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    int i = 0;
+    for (; i + 16 <= width; i += 16) {
+        const float16 v = vload16(0, from + i);
+        const int16 larger = v > best & v < (float16)(INFINITY);
+        best = select(best, v, larger);
+        at = select(at, here, larger);
+        here += 16;
+    }
+    float bests[16];
+    int ats[16];
+    vstore16(best, 0, bests);
+    vstore16(at, 0, ats);
+    float value = -INFINITY;
+    int found = -1;
+    for (int lane = 0; lane < 16; lane++) {
+        if (ats[lane] >= 0 && (bests[lane] > value || bests[lane] == value && ats[lane] < found)) {
+            value = bests[lane];
+            found = ats[lane];
+        }
+    }
+    for (; i < width; i++) {
+        if (from[i] > value && from[i] < INFINITY) {
+            value = from[i];
+            found = i;
+        }
+    }
+    out[row] = found;
+}
