@@ -48,3 +48,5 @@ macro_rules! needs_driver {
 
 #[cfg(test)]
 mod device_tests;
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,7 @@ struct Case {
 
 fn case() -> Case {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny/llama.gguf");
-    let file = WeightFile::open(path).expect("a weight file");
+    let file = WeightFile::open(&path).expect("a weight file");
     let model = WeightModel::from_weights(&file).expect("a model");
     let layout = KvLayout { dtype: KvDtype::F32, ..model.config.kv_layout() };
     let graph = Arc::new(model.graph.with_kv(layout));

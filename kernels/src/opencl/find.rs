@@ -1,7 +1,7 @@
 //! OpenCL devices of this machine.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use cl3::device::CL_DEVICE_TYPE_ALL;
 use opencl3::device::{CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
@@ -92,9 +92,9 @@ impl DeviceId {
 /// # Errors
 /// [`OpenClError::NoLibrary`] without an OpenCL library, [`OpenClError::NoDevice`] without a driver.
 pub fn devices() -> Result<Vec<OpenClInfo>, OpenClError> {
-    // A loader that reads its drivers for one thread shows none to another.
-    static FIRST: Mutex<()> = Mutex::new(());
-    let _one = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    // Some loaders list no driver to a thread that asks while another one's first question loads them.
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _alone = ASKING.lock();
     if !cl3::is_opencl_runtime_available() {
         return Err(OpenClError::NoLibrary);
     }

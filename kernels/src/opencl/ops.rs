@@ -3,8 +3,6 @@
 //! A launch checks that its operands fit in their buffers; kernels replace ids, positions and pages
 //! that are out of range. So no launch reads or writes beyond a buffer, whatever the values are.
 
-#![expect(unsafe_code, reason = "launches kernels")]
-
 mod attention;
 mod matmul;
 mod programs;
@@ -229,6 +227,7 @@ impl Kernels {
     /// # Safety
     /// The arguments must be those of the kernel, in number and type, and every item must stay within
     /// the buffers; items beyond `items` in the first dimension must do nothing.
+    #[expect(unsafe_code, reason = "launches kernels")]
     unsafe fn launch(
         &mut self,
         (family, name): (Family, &'static str),
@@ -241,10 +240,7 @@ impl Kernels {
         let local = if is_cpu { 1 } else { kernel.group_max.clamp(1, GROUP) };
         let range = Range::plane([items[0].div_ceil(local), items[1]], [local, 1]);
         // SAFETY: the caller's promise.
-        #[expect(unsafe_code, reason = "the caller's promise")]
-        unsafe {
-            session.launch(kernel, args, range)
-        }
+        unsafe { session.launch(kernel, args, range) }
     }
 }
 

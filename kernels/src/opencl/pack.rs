@@ -232,7 +232,3 @@ fn put_u16(words: &mut [u32], at: usize, bytes: &[u8]) {
 fn put_u8(words: &mut [u32], at: usize, byte: u8) {
     words[at / 4] |= u32::from(byte) << (at % 4 * 8);
 }
-
-#[cfg(test)]
-#[path = "tests/pack.rs"]
-mod tests;

@@ -78,7 +78,7 @@ impl Kernels {
     }
 
     /// Computes `rows` rows from `first` on with one kernel.
-    pub(in crate::opencl) fn matmul_rows(
+    fn matmul_rows(
         &mut self,
         job: &MatMul<'_>,
         variant: Variant,
@@ -106,8 +106,7 @@ impl Kernels {
             int(out.at),
             int(out.stride),
         ];
-        let (panels, tiles) =
-            (job.channels.len().div_ceil(PANEL), rows.div_ceil(variant.rows));
+        let (panels, tiles) = (job.channels.len().div_ceil(PANEL), rows.div_ceil(variant.rows));
         let items = if self.is_cpu { [tiles, panels] } else { [panels, tiles] };
         // SAFETY: these are MATMUL_PARAMETERS; `check` holds for all rows and channels, and items
         // beyond either do nothing.

@@ -34,9 +34,9 @@ pub(super) enum Family {
 
 /// A kernel of a matmul: its name, and how many rows an item computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::opencl) struct Variant {
-    pub(in crate::opencl) name: &'static str,
-    pub(in crate::opencl) rows: usize,
+pub(super) struct Variant {
+    pub(super) name: &'static str,
+    pub(super) rows: usize,
 }
 
 /// Kernels for few rows, the most rows first.
@@ -54,7 +54,7 @@ const TILE_STEP: usize = 8;
 
 /// The text of a program.
 #[derive(Clone, Debug)]
-pub(in crate::opencl) struct Text {
+pub(super) struct Text {
     name: String,
     text: String,
     options: String,
@@ -68,12 +68,12 @@ impl Text {
 
 impl Family {
     /// A matmul with weights of a format.
-    pub(in crate::opencl) fn matmul(dtype: DType) -> Family {
+    pub(super) fn matmul(dtype: DType) -> Family {
         Family::MatMul(dtype.gguf_id())
     }
 
     /// An embedding table of a format.
-    pub(in crate::opencl) fn embed(dtype: DType) -> Family {
+    pub(super) fn embed(dtype: DType) -> Family {
         Family::Embed(dtype.gguf_id())
     }
 
@@ -140,7 +140,7 @@ fn lanes(len: usize) -> usize {
 
 /// A program with the kernels that were used.
 #[derive(Debug)]
-pub(in crate::opencl) struct Built {
+pub(super) struct Built {
     text: Text,
     program: Program,
     origin: Origin,

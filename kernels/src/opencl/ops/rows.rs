@@ -257,7 +257,10 @@ impl Kernels {
     ///
     /// # Panics
     /// If an operand is too small.
-    pub(in crate::opencl) fn select_rows(&mut self, job: &SelectRows<'_>) -> Result<(), OpenClError> {
+    pub(in crate::opencl) fn select_rows(
+        &mut self,
+        job: &SelectRows<'_>,
+    ) -> Result<(), OpenClError> {
         let SelectRows { rows, width, .. } = *job;
         job.selected.check(rows, "selected rows");
         job.out.check(rows, width, "out of selected rows");

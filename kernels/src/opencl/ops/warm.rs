@@ -21,7 +21,8 @@ impl Kernels {
     /// Compiles the programs of the model and launches each kernel once, on zeros: some drivers
     /// compile a kernel when it is first launched. Waits.
     pub(in crate::opencl) fn warm_up(&mut self) -> Result<(), OpenClError> {
-        let zeros = |len: usize| self.session.filled(&vec![0; len * size_of::<f32>()], "warming up");
+        let zeros =
+            |len: usize| self.session.filled(&vec![0; len * size_of::<f32>()], "warming up");
         let heads = self.spec.head_dims.iter().copied().max().unwrap_or(1);
         let (x, y) = (zeros(ROWS * WIDTH.max(heads))?, zeros(ROWS * WIDTH.max(heads))?);
         let ints = zeros(ROWS)?;
@@ -47,8 +48,7 @@ impl Kernels {
         self.soft_cap(&SoftCap { x, rows, width, cap: 1.0, out })?;
         let weight = x.buffer;
         self.rms_norm(&RmsNorm { x, rows, groups: 1, weight, len: width, eps: 1.0, out })?;
-        let shape =
-            RopeHeads { heads: 1, head_dim: WIDTH, dims: WIDTH, pairs: RopePairs::Halves };
+        let shape = RopeHeads { heads: 1, head_dim: WIDTH, dims: WIDTH, pairs: RopePairs::Halves };
         self.rope(&Rope { x, rows, shape, angles: x, out })?;
         self.select_rows(&SelectRows { x, selected: numbers, rows, width, out })?;
         self.top(x, (rows, width), out.buffer)

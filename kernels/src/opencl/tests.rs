@@ -1,0 +1,147 @@
+//! Kernels against the naive reference, on the first OpenCL device of this machine.
+
+mod attention;
+mod matmul;
+mod pack;
+mod rows;
+
+use std::sync::Arc;
+
+use super::find::find;
+use super::ops::{Ints, KernelSpec, Kernels, View};
+use super::program::ProgramCache;
+use super::session::{Buffer, Lane, Session};
+use crate::kv::KvDtype;
+
+/// A device and its kernels.
+struct Bench {
+    session: Arc<Session>,
+    kernels: Kernels,
+}
+
+/// Positions of a KV page in the tests.
+const PAGE_ROWS: usize = 32;
+
+/// The first device, or the one that LAPWING_TEST_OPENCL names. A machine without one fails the
+/// tests, unless the variable is `off`.
+fn bench(page_rows: usize, kv: KvDtype) -> Option<Bench> {
+    let wanted = std::env::var("LAPWING_TEST_OPENCL").unwrap_or_default();
+    if wanted == "off" {
+        eprintln!("NOT TESTED: LAPWING_TEST_OPENCL=off leaves out the tests of OpenCL kernels");
+        return None;
+    }
+    let info = find(&wanted).unwrap_or_else(|e| {
+        panic!("{e}\n(LAPWING_TEST_OPENCL=off leaves out the tests of OpenCL kernels)")
+    });
+    let session = Session::open(&info).unwrap();
+    let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows, kv };
+    let kernels = Kernels::new(&session, &ProgramCache::default(), &spec).unwrap();
+    Some(Bench { session, kernels })
+}
+
+fn plain() -> Option<Bench> {
+    bench(PAGE_ROWS, KvDtype::F32)
+}
+
+impl Bench {
+    fn floats(&self, values: &[f32]) -> Buffer {
+        self.session.filled(bytemuck::cast_slice(values), "a test").unwrap()
+    }
+
+    fn ints(&self, values: &[i32]) -> Buffer {
+        self.session.filled(bytemuck::cast_slice(values), "a test").unwrap()
+    }
+
+    /// A buffer of NaNs, in which writes are seen.
+    fn blank(&self, len: usize) -> Buffer {
+        self.floats(&vec![f32::NAN; len])
+    }
+
+    fn read(&self, buffer: &Buffer) -> Vec<f32> {
+        let mut values = vec![0.0; buffer.bytes() / 4];
+        self.session.read(Lane::Compute, buffer, 0, bytemuck::cast_slice_mut(&mut values)).unwrap();
+        values
+    }
+
+    fn read_ints(&self, buffer: &Buffer) -> Vec<i32> {
+        let mut values = vec![0; buffer.bytes() / 4];
+        self.session.read(Lane::Compute, buffer, 0, bytemuck::cast_slice_mut(&mut values)).unwrap();
+        values
+    }
+
+    /// Rows in a buffer with NaNs around them: before the first, between rows, and after the last.
+    fn guarded(&self, rows: &[f32], width: usize) -> Guarded {
+        let stride = width + 5;
+        let count = rows.len() / width;
+        let mut values = vec![f32::NAN; 3 + count * stride + 16];
+        for (row, x) in rows.chunks(width).enumerate() {
+            values[3 + row * stride..][..width].copy_from_slice(x);
+        }
+        Guarded { buffer: self.floats(&values), width, stride, count }
+    }
+
+    /// Room for rows, with NaNs everywhere.
+    fn room(&self, count: usize, width: usize) -> Guarded {
+        self.guarded(&vec![f32::NAN; count * width], width)
+    }
+
+    /// The rows in a buffer; checks that nothing was written around them.
+    fn rows(&self, guarded: &Guarded) -> Vec<f32> {
+        let (values, mut rows) = (self.read(&guarded.buffer), Vec::new());
+        for (i, value) in values.iter().enumerate() {
+            let at = i.checked_sub(3).map(|i| (i / guarded.stride, i % guarded.stride));
+            match at {
+                Some((row, col)) if row < guarded.count && col < guarded.width => rows.push(*value),
+                _ => assert!(value.is_nan(), "value {i} beside the rows was overwritten"),
+            }
+        }
+        rows
+    }
+}
+
+/// Rows in a buffer of their own.
+struct Guarded {
+    buffer: Buffer,
+    width: usize,
+    stride: usize,
+    count: usize,
+}
+
+impl Guarded {
+    fn view(&self) -> View<'_> {
+        self.row(0)
+    }
+
+    fn row(&self, row: usize) -> View<'_> {
+        View { buffer: &self.buffer, at: 3 + row * self.stride, stride: self.stride }
+    }
+}
+
+fn ints(buffer: &Buffer) -> Ints<'_> {
+    Ints { buffer, at: 0 }
+}
+
+/// Numbers between −1 and 1, the same for a seed.
+fn noise(seed: u32, len: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+    let next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+/// Checks that values differ from the reference by at most `tolerance` of the larger of 1 and their
+/// magnitude.
+fn assert_near(found: &[f32], wanted: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(found.len(), wanted.len(), "{what}");
+    for (i, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        let error = (f64::from(*found) - wanted).abs();
+        let most = tolerance * wanted.abs().max(1.0);
+        assert!(error <= most, "{what}: value {i} is {found}, not {wanted}");
+    }
+}

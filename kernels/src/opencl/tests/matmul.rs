@@ -1,0 +1,211 @@
+//! Matmuls and embedding tables of every format.
+
+use super::{Bench, assert_near, bits, ints, noise, plain};
+use crate::opencl::ops::{Embed, MatMul, Matrix};
+use crate::opencl::pack::Stored;
+use crate::quant::DType;
+use crate::reference;
+
+const ROWS: [usize; 7] = [1, 2, 3, 7, 8, 9, 33];
+const CHANNELS: [usize; 6] = [1, 15, 16, 17, 33, 576];
+
+/// Input channels with and without whole segments of 256.
+fn cols_of(dtype: DType) -> &'static [usize] {
+    match dtype.block_len() {
+        1 => &[1, 3, 31, 33, 257, 576],
+        32 => &[32, 64, 288, 576],
+        _ => &[256, 768],
+    }
+}
+
+fn matrix(bench: &Bench, dtype: DType, [rows, cols]: [usize; 2]) -> (Matrix, Vec<f32>) {
+    let bytes = reference::quantize(dtype, &noise(rows as u32, rows * cols));
+    let stored = Stored { dtype, bytes: &bytes, rows, cols };
+    let matrix = Matrix::upload(&bench.session, stored, "a test").unwrap();
+    assert_eq!((matrix.dtype(), matrix.rows(), matrix.cols()), (dtype, rows, cols));
+    assert!(matrix.bytes() >= bytes.len());
+    (matrix, reference::dequantize(dtype, &bytes))
+}
+
+/// `x · weightᵀ` on the device, for some rows.
+fn product(bench: &mut Bench, weight: &Matrix, x: &[f32]) -> Vec<f32> {
+    let rows = x.len() / weight.cols();
+    let (x, out) = (bench.guarded(x, weight.cols()), bench.room(rows, weight.rows()));
+    let job = MatMul {
+        x: x.view(),
+        rows,
+        weight,
+        channels: 0..weight.rows(),
+        bias: None,
+        residual: None,
+        out: out.view(),
+    };
+    bench.kernels.matmul(&job).unwrap();
+    bench.rows(&out)
+}
+
+/// The error of sums in f32 of one output: half a unit in the last place for each addition in a
+/// segment and of segments, each at most as large as the sum of the magnitudes.
+fn assert_sums(found: &[f32], weights: &[f32], cols: usize, x: &[f32], what: &str) {
+    let abs = |values: &[f32]| values.iter().map(|v| v.abs()).collect::<Vec<_>>();
+    let wanted = reference::matmul_exact(weights, cols, x);
+    let magnitudes = reference::matmul_exact(&abs(weights), cols, &abs(x));
+    let roundings = (cols.min(256) + cols.div_ceil(256)) as f64;
+    assert_eq!(found.len(), wanted.len(), "{what}");
+    for (i, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+        let error = (f64::from(*found) - wanted).abs();
+        let most = roundings * magnitudes[i] * 2f64.powi(-24);
+        assert!(error <= most, "{what}: output {i} is {found}, not {wanted}");
+    }
+}
+
+fn check_format(dtype: DType) {
+    let Some(mut bench) = plain() else { return };
+    for cols in cols_of(dtype) {
+        let x = noise(*cols as u32, 33 * cols);
+        for channels in CHANNELS {
+            let (weight, values) = matrix(&bench, dtype, [channels, *cols]);
+            let what = format!("{dtype} [{channels}, {cols}]");
+            let all = product(&mut bench, &weight, &x);
+            assert_sums(&all, &values, *cols, &x, &what);
+            for rows in ROWS {
+                // The last rows: their places in the tiles differ from those in the whole.
+                let first = 33 - rows;
+                let some = product(&mut bench, &weight, &x[first * cols..]);
+                let same = bits(&some) == bits(&all[first * channels..]);
+                assert!(same, "{what}: {rows} rows alone differ from those among 33");
+            }
+        }
+    }
+}
+
+macro_rules! every_format {
+    ($($name:ident $dtype:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                check_format(DType::$dtype);
+            }
+        )*
+    };
+}
+
+every_format! {
+    f32_products_are_right_and_independent_of_other_rows F32
+    f16_products_are_right_and_independent_of_other_rows F16
+    bf16_products_are_right_and_independent_of_other_rows Bf16
+    q4_0_products_are_right_and_independent_of_other_rows Q4_0
+    q4_1_products_are_right_and_independent_of_other_rows Q4_1
+    q5_0_products_are_right_and_independent_of_other_rows Q5_0
+    q5_1_products_are_right_and_independent_of_other_rows Q5_1
+    q8_0_products_are_right_and_independent_of_other_rows Q8_0
+    q4_k_products_are_right_and_independent_of_other_rows Q4K
+    q5_k_products_are_right_and_independent_of_other_rows Q5K
+    q6_k_products_are_right_and_independent_of_other_rows Q6K
+}
+
+#[test]
+fn a_matmul_of_some_channels_gives_the_bits_of_all_channels() {
+    let Some(mut bench) = plain() else { return };
+    for dtype in [DType::F32, DType::Q4_0, DType::Q6K] {
+        let (cols, channels) = (512, 100);
+        let (weight, _) = matrix(&bench, dtype, [channels, cols]);
+        for rows in [1, 5, 9] {
+            let x = noise(5, rows * cols);
+            let all = product(&mut bench, &weight, &x);
+            for range in [0..1, 0..32, 32..33, 32..64, 64..100, 96..99, 96..96] {
+                let (from, out) = (bench.guarded(&x, cols), bench.room(rows, range.len().max(1)));
+                let job = MatMul {
+                    x: from.view(),
+                    rows,
+                    weight: &weight,
+                    channels: range.clone(),
+                    bias: None,
+                    residual: None,
+                    out: out.view(),
+                };
+                bench.kernels.matmul(&job).unwrap();
+                let found = bench.rows(&out);
+                let wanted = all.chunks(channels).flat_map(|row| &row[range.clone()]);
+                let wanted: Vec<f32> = wanted.copied().collect();
+                let found = &found[..wanted.len()];
+                assert_eq!(bits(found), bits(&wanted), "{dtype} {rows} {range:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bias_and_residual_are_added_to_the_sums_also_in_place() {
+    let Some(mut bench) = plain() else { return };
+    let (cols, channels) = (96, 70);
+    let (weight, _) = matrix(&bench, DType::Q8_0, [channels, cols]);
+    let bias_values = noise(1, channels);
+    let bias = bench.floats(&bias_values);
+    for rows in [1, 3, 10] {
+        let (x, added) = (noise(2, rows * cols), noise(3, rows * channels));
+        let plain = product(&mut bench, &weight, &x);
+        for (range, in_place) in [(0..70, false), (0..70, true), (32..70, true), (64..67, false)] {
+            let part: Vec<f32> =
+                added.chunks(channels).flat_map(|row| row[range.clone()].to_vec()).collect();
+            let (x, residual) = (bench.guarded(&x, cols), bench.guarded(&part, range.len()));
+            let room = bench.room(rows, range.len());
+            let out = if in_place { &residual } else { &room };
+            let job = MatMul {
+                x: x.view(),
+                rows,
+                weight: &weight,
+                channels: range.clone(),
+                bias: Some(&bias),
+                residual: Some(residual.view()),
+                out: out.view(),
+            };
+            bench.kernels.matmul(&job).unwrap();
+            let found = bench.rows(out);
+            let wanted = (0..rows).flat_map(|row| range.clone().map(move |c| (row, c)));
+            let wanted: Vec<f32> = wanted
+                .map(|(row, c)| {
+                    let at = row * channels + c;
+                    plain[at] + bias_values[c] + added[at]
+                })
+                .collect();
+            assert_eq!(bits(&found), bits(&wanted), "{rows} rows {range:?} {in_place}");
+        }
+    }
+}
+
+#[test]
+fn an_embedding_is_the_row_of_the_table_times_the_scale() {
+    let Some(mut bench) = plain() else { return };
+    for dtype in DType::ALL {
+        for cols in cols_of(dtype) {
+            let (table, values) = matrix(&bench, dtype, [37, *cols]);
+            let ids = [0, 36, 15, 16, 17, 31, 32, 16];
+            let (numbers, out) = (bench.ints(&ids), bench.room(ids.len(), *cols));
+            let job = Embed {
+                ids: ints(&numbers),
+                rows: ids.len(),
+                table: &table,
+                scale: 24.0,
+                out: out.view(),
+            };
+            bench.kernels.embed(&job).unwrap();
+            let row = |id: &i32| &values[*id as usize * cols..][..*cols];
+            let wanted: Vec<f32> =
+                ids.iter().flat_map(row).map(|value| value * 24.0 + 0.0).collect();
+            let found: Vec<f32> = bench.rows(&out).iter().map(|value| value + 0.0).collect();
+            assert_eq!(bits(&found), bits(&wanted), "{dtype} {cols}");
+        }
+    }
+}
+
+#[test]
+fn token_ids_beyond_the_table_read_its_ends() {
+    let Some(mut bench) = plain() else { return };
+    let (table, values) = matrix(&bench, DType::F32, [3, 4]);
+    let (numbers, out) = (bench.ints(&[-5, i32::MAX]), bench.room(2, 4));
+    let job = Embed { ids: ints(&numbers), rows: 2, table: &table, scale: 1.0, out: out.view() };
+    bench.kernels.embed(&job).unwrap();
+    let ends: Vec<f64> = values[..4].iter().chain(&values[8..]).map(|v| f64::from(*v)).collect();
+    assert_near(&bench.rows(&out), &ends, 0.0, "ends");
+}

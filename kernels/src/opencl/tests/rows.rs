@@ -1,0 +1,212 @@
+//! Ops on rows.
+
+use super::{assert_near, bits, ints, noise, plain};
+use crate::op::{Activation, RopePairs};
+use crate::opencl::top;
+use crate::opencl::ops::{Add, Gated, RmsNorm, Rope, RopeHeads, SelectRows, SoftCap};
+use crate::reference;
+
+const WIDTHS: [usize; 8] = [1, 15, 16, 17, 255, 256, 257, 576];
+
+#[test]
+fn element_wise_ops_agree_with_the_reference_also_in_place() {
+    let Some(mut bench) = plain() else { return };
+    for width in WIDTHS {
+        for (rows, in_place) in [(1, false), (3, true)] {
+            let wide =
+                |seed| noise(seed, rows * width).iter().map(|x| x * 12.0).collect::<Vec<_>>();
+            let (a, b) = (wide(1), wide(2));
+            let pairs = || a.iter().zip(&b).map(|(a, b)| (f64::from(*a), f64::from(*b)));
+            let what = format!("[{rows}, {width}]");
+            let with = |bench: &super::Bench| {
+                let (first, second) = (bench.guarded(&a, width), bench.guarded(&b, width));
+                (first, second, bench.room(rows, width))
+            };
+
+            let (first, second, room) = with(&bench);
+            let out = if in_place { &first } else { &room };
+            let (x, y) = (first.view(), second.view());
+            bench.kernels.add(&Add { a: x, b: y, rows, width, out: out.view() }).unwrap();
+            let wanted: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+            assert_eq!(bits(&bench.rows(out)), bits(&wanted), "add {what}");
+
+            for activation in [Activation::Silu, Activation::GeluTanh] {
+                let (first, second, room) = with(&bench);
+                let out = if in_place { &second } else { &room };
+                let (gate, up) = (first.view(), second.view());
+                let job = Gated { activation, gate, up, rows, width, out: out.view() };
+                bench.kernels.gated(&job).unwrap();
+                let act = if activation == Activation::Silu {
+                    reference::silu
+                } else {
+                    reference::gelu_tanh
+                };
+                let wanted: Vec<f64> = pairs().map(|(gate, up)| act(gate) * up).collect();
+                assert_near(&bench.rows(out), &wanted, 1e-5, &format!("{activation:?} {what}"));
+            }
+
+            let (first, _, room) = with(&bench);
+            let out = if in_place { &first } else { &room };
+            let job = SoftCap { x: first.view(), rows, width, cap: 5.0, out: out.view() };
+            bench.kernels.soft_cap(&job).unwrap();
+            let wanted: Vec<f64> = pairs().map(|(x, _)| reference::soft_cap(x, 5.0)).collect();
+            assert_near(&bench.rows(out), &wanted, 1e-6, &format!("soft cap {what}"));
+        }
+    }
+}
+
+#[test]
+fn large_magnitudes_pass_through_gates_without_nan() {
+    let Some(mut bench) = plain() else { return };
+    let gate: Vec<f32> = [-1e30, -200.0, -88.0, 0.0, 88.0, 200.0, 1e12].repeat(3);
+    let wanted = |act: fn(f64) -> f64| gate.iter().map(|x| act(f64::from(*x))).collect::<Vec<_>>();
+    for (activation, act) in [
+        (Activation::Silu, reference::silu as fn(f64) -> f64),
+        (Activation::GeluTanh, reference::gelu_tanh),
+    ] {
+        let (x, ones) = (bench.guarded(&gate, 21), bench.guarded(&[1.0; 21], 21));
+        let out = bench.room(1, 21);
+        let (gate, up, out_view) = (x.view(), ones.view(), out.view());
+        let job = Gated { activation, gate, up, rows: 1, width: 21, out: out_view };
+        bench.kernels.gated(&job).unwrap();
+        assert_near(&bench.rows(&out), &wanted(act), 1e-6, &format!("{activation:?}"));
+    }
+}
+
+#[test]
+fn rms_norm_agrees_with_the_reference_for_rows_and_for_heads_also_in_place() {
+    let Some(mut bench) = plain() else { return };
+    for len in WIDTHS {
+        for (rows, groups, in_place) in [(1, 1, false), (3, 1, true), (2, 5, false), (1, 4, true)] {
+            let (x, gain) = (noise(4, rows * groups * len), noise(5, len));
+            let (from, weight) = (bench.guarded(&x, groups * len), bench.floats(&gain));
+            let room = bench.room(rows, groups * len);
+            let out = if in_place { &from } else { &room };
+            let job = RmsNorm {
+                x: from.view(),
+                rows,
+                groups,
+                weight: &weight,
+                len,
+                eps: 1e-5,
+                out: out.view(),
+            };
+            bench.kernels.rms_norm(&job).unwrap();
+            let wanted = reference::rms_norm(&x, &gain, 1e-5);
+            assert_near(&bench.rows(out), &wanted, 2e-6, &format!("{rows} × {groups} × {len}"));
+        }
+    }
+}
+
+/// The rotation in f64. `angles` has for each row all cosines, then all sines.
+fn rotated(x: &[f32], shape: RopeHeads, angles: &[f32], rows: usize) -> Vec<f64> {
+    let RopeHeads { heads, head_dim, dims, pairs } = shape;
+    let mut out: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
+    for row in 0..rows {
+        let (cos, sin) = angles[row * 2 * (dims / 2)..][..2 * (dims / 2)].split_at(dims / 2);
+        for (head, i) in (0..heads).flat_map(|head| (0..dims / 2).map(move |i| (head, i))) {
+            let start = (row * heads + head) * head_dim;
+            let (a, b) = match pairs {
+                RopePairs::Adjacent => (start + 2 * i, start + 2 * i + 1),
+                RopePairs::Halves => (start + i, start + i + dims / 2),
+            };
+            let (cos, sin, x, y) = (f64::from(cos[i]), f64::from(sin[i]), out[a], out[b]);
+            (out[a], out[b]) = (x * cos - y * sin, x * sin + y * cos);
+        }
+    }
+    out
+}
+
+#[test]
+fn rotary_embedding_turns_each_head_also_in_place() {
+    let Some(mut bench) = plain() else { return };
+    let rows = 6;
+    for pairs in [RopePairs::Adjacent, RopePairs::Halves] {
+        for (heads, head_dim, dims) in [(1, 2, 2), (3, 64, 64), (2, 80, 32), (1, 7, 6), (2, 5, 0)] {
+            let shape = RopeHeads { heads, head_dim, dims, pairs };
+            let angles = noise(5, rows * 2 * (dims / 2));
+            let x = noise(6, rows * heads * head_dim);
+            let wanted = rotated(&x, shape, &angles, rows);
+            let turns = bench.guarded(&angles, 2 * (dims / 2));
+            for in_place in [false, true] {
+                let from = bench.guarded(&x, heads * head_dim);
+                let room = bench.room(rows, heads * head_dim);
+                let out = if in_place { &from } else { &room };
+                let job = Rope {
+                    x: from.view(),
+                    rows,
+                    shape,
+                    angles: turns.view(),
+                    out: out.view(),
+                };
+                bench.kernels.rope(&job).unwrap();
+                assert_near(&bench.rows(out), &wanted, 1e-6, &format!("{shape:?} {in_place}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn selected_rows_are_copies_also_of_one_row_twice() {
+    let Some(mut bench) = plain() else { return };
+    for width in WIDTHS {
+        let x = noise(7, 6 * width);
+        let selected = [5, 0, 3, 3];
+        let (from, numbers) = (bench.guarded(&x, width), bench.ints(&selected));
+        let out = bench.room(selected.len(), width);
+        let job = SelectRows {
+            x: from.view(),
+            selected: ints(&numbers),
+            rows: selected.len(),
+            width,
+            out: out.view(),
+        };
+        bench.kernels.select_rows(&job).unwrap();
+        let wanted = selected.iter().flat_map(|row| &x[*row as usize * width..][..width]);
+        let wanted: Vec<f32> = wanted.copied().collect();
+        assert_eq!(bits(&bench.rows(&out)), bits(&wanted), "{width}");
+    }
+}
+
+#[test]
+fn the_largest_value_is_the_first_of_equals_and_finite() {
+    let Some(mut bench) = plain() else { return };
+    for width in [1, 2, 15, 16, 17, 33, 500, 512, 513, 1700] {
+        let mut rows: Vec<Vec<f32>> = vec![
+            noise(8, width),
+            vec![2.5; width],
+            vec![f32::NAN; width],
+            vec![f32::NEG_INFINITY; width],
+            vec![f32::INFINITY; width],
+            (0..width).map(|i| -(((i + 1) % 7) as f32)).collect(),
+            (0..width).map(|i| (i % 19) as f32 - 1e9).collect(),
+        ];
+        // Equal maxima in different lanes, and in the rest after the last whole vector.
+        let mut ties = noise(9, width);
+        for at in [3, 16 + 2, width - 1] {
+            ties[at.min(width - 1)] = 4.0;
+        }
+        rows.push(ties);
+        let mut odd = noise(10, width);
+        odd[0] = f32::NAN;
+        odd[width / 2] = f32::INFINITY;
+        rows.push(odd);
+        let x = bench.guarded(&rows.concat(), width);
+        let len = 3 * rows.len() * width.div_ceil(top::PIECE);
+        let out = bench.ints(&vec![7; len + 1]);
+        bench.kernels.top(x.view(), (rows.len(), width), &out).unwrap();
+        let words = bench.read_ints(&out);
+        assert_eq!(words[len], 7, "{width}: a write beyond the results");
+        let found = top::read(bytemuck::cast_slice(&words[..len]), rows.len(), width);
+        for (row, found) in rows.iter().zip(found) {
+            let wanted = crate::cpu::argmax(row);
+            assert_eq!(found.map(|top| top.column as usize), wanted, "{width}");
+            // Of rows with infinite values the probability is of no use.
+            if let Some(top) = found.filter(|_| row.iter().all(|x| *x < f32::INFINITY)) {
+                let logprob = crate::cpu::logprob(row, top.column);
+                let error = (top.logprob - logprob).abs();
+                assert!(error < 1e-4, "{width}: {} for {logprob}", top.logprob);
+            }
+        }
+    }
+}
