@@ -212,7 +212,9 @@ impl Session {
         data: &[u8],
     ) -> Result<(), OpenClError> {
         // SAFETY: `data` lives until the copy has ended.
-        unsafe { self.enqueue_write(lane, to, at, data, true) }
+        unsafe { self.enqueue_write(lane, to, at, data, true) }?;
+        // A blocking write may return when `data` may be reused: before the other queue sees it.
+        command_queue::finish(self.queue(lane)).map_err(|code| self.error("clFinish", code))
     }
 
     /// Adds a copy to the device to a queue.

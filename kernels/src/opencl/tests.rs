@@ -92,7 +92,7 @@ impl Bench {
             let at = i.checked_sub(3).map(|i| (i / guarded.stride, i % guarded.stride));
             match at {
                 Some((row, col)) if row < guarded.count && col < guarded.width => rows.push(*value),
-                _ => assert!(value.is_nan(), "value {i} beside the rows was overwritten"),
+                _ => assert!(value.is_nan(), "value {i} beside the rows was overwritten with {value}"),
             }
         }
         rows
@@ -143,5 +143,19 @@ fn assert_near(found: &[f32], wanted: &[f64], tolerance: f64, what: &str) {
         let error = (f64::from(*found) - wanted).abs();
         let most = tolerance * wanted.abs().max(1.0);
         assert!(error <= most, "{what}: value {i} is {found}, not {wanted}");
+    }
+}
+#[test]
+fn what_one_queue_wrote_the_other_reads() {
+    let Some(bench) = plain() else { return };
+    let lanes = [Lane::Transfer, Lane::Compute];
+    for (to, from) in lanes.into_iter().flat_map(|to| lanes.map(|from| (to, from))) {
+        for len in [1, 16, 100, 1000, 100_000].repeat(20) {
+            let (x, mut y) = (noise(len as u32, len), vec![0.0; len]);
+            let buffer = bench.session.buffer(len * 4, "a test").unwrap();
+            bench.session.write(to, &buffer, 0, bytemuck::cast_slice(&x)).unwrap();
+            bench.session.read(from, &buffer, 0, bytemuck::cast_slice_mut(&mut y)).unwrap();
+            assert!(bits(&x) == bits(&y), "{len} values from {to:?} to {from:?}");
+        }
     }
 }
