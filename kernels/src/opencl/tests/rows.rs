@@ -103,7 +103,8 @@ fn rotated(x: &[f32], shape: RopeHeads, angles: &[f32], rows: usize) -> Vec<f64>
     let RopeHeads { heads, head_dim, dims, pairs } = shape;
     let mut out: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
     for row in 0..rows {
-        let (cos, sin) = angles[row * 2 * (dims / 2)..][..2 * (dims / 2)].split_at(dims / 2);
+        let width = 2 * (dims / 2);
+        let (cos, sin) = angles[row * width..][..width].split_at(dims / 2);
         for (head, i) in (0..heads).flat_map(|head| (0..dims / 2).map(move |i| (head, i))) {
             let start = (row * heads + head) * head_dim;
             let (a, b) = match pairs {
@@ -124,10 +125,10 @@ fn rotary_embedding_turns_each_head_also_in_place() {
     for pairs in [RopePairs::Adjacent, RopePairs::Halves] {
         for (heads, head_dim, dims) in [(1, 2, 2), (3, 64, 64), (2, 80, 32), (1, 7, 6), (2, 5, 0)] {
             let shape = RopeHeads { heads, head_dim, dims, pairs };
-            let angles = noise(5, rows * 2 * (dims / 2));
+            let angles = noise(5, rows * (2 * (dims / 2)).max(1));
             let x = noise(6, rows * heads * head_dim);
             let wanted = rotated(&x, shape, &angles, rows);
-            let turns = bench.guarded(&angles, 2 * (dims / 2));
+            let turns = bench.guarded(&angles, (2 * (dims / 2)).max(1));
             for in_place in [false, true] {
                 let from = bench.guarded(&x, heads * head_dim);
                 let room = bench.room(rows, heads * head_dim);
