@@ -362,7 +362,7 @@ impl Engine {
 
     /// Source of predicted times, with its error where it is known.
     pub fn cost_source(&self) -> String {
-        self.inner.explainer.parts.cost.source()
+        self.inner.explainer.cost_source()
     }
 
     /// The engine's recorder. [`Recorder::set_scope`] selects what is recorded and may be called at

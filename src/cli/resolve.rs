@@ -65,7 +65,7 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
 
 /// Opens the engine off the async runtime, with the stored profile of its devices.
 pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
-    let engine = with_stored(builder)?.build().await?;
+    let engine = with_stored(builder, session).build().await?;
     requant::note(engine.requantized(), session);
     attention::note(engine.attention(), session);
     for note in &engine.packed_weights().notes {

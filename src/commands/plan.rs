@@ -22,8 +22,8 @@ Examples:
 
 predicted_ms is for a warm engine, with all graphs prepared; cold_ms includes preparing them. The
 predictions come from the profile that `lapwing profile` has stored for these devices, otherwise
-from the devices' own models, in which the CPU's rates are estimates. The decode step is that of a
-single sequence after the prompt.
+from the devices' own models, in which the rates of a CPU are those of a short timing. The decode
+step is that of a single sequence after the prompt.
 
 With --json:
   {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
     let path = model_file(&args.model.model, session).await?;
     let context = args.prompt_tokens.saturating_add(1);
-    let builder = args.engine.builder(path)?.context(context);
+    let builder = args.engine.builder(path)?.context(context).timed();
     let engine = open(builder, session).await?;
     let report = report(&engine, &args);
     engine.shutdown(Shutdown::Now).await?;

@@ -9,6 +9,7 @@ mod a_kernel_misleads;
 mod a_machine_is_simulated_as_another;
 mod a_mask_misleads;
 mod a_peer_misleads;
+mod a_prediction_misleads;
 mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
 mod a_simulation_misleads;

@@ -84,7 +84,7 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
             .map_err(|error| Failure::file("write the page to", path, &error))?;
     }
     let path = model_file(options.model, session).await?;
-    let builder = with_stored(options.engine.without_strategy(path)?)?;
+    let builder = with_stored(options.engine.without_strategy(path)?, session);
     let requantized = builder.requantized()?;
     requant::note(requantized.as_ref(), session);
     let masks = builder.attention_masks()?;
