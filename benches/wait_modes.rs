@@ -40,7 +40,9 @@ const PARK: usize = 1;
 async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let Some(model) = args.next() else {
-        eprintln!("usage: cargo bench -p lapwing --bench wait_modes -- FILE.gguf [ROUNDS] [TOKENS]");
+        eprintln!(
+            "usage: cargo bench -p lapwing --bench wait_modes -- FILE.gguf [ROUNDS] [TOKENS]"
+        );
         return Ok(());
     };
     let rounds: usize = args.next().map_or(Ok(9), |arg| arg.parse())?;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use lapwing_kernels::graph::Node;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
-use lapwing_plan::{DeviceId, Phase};
+use lapwing_plan::Phase;
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::rate::Rates;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 use lapwing_plan::time::Job;
-use lapwing_plan::{PlanError, Route, Stage, StagePart};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
 
 use crate::devices::DeviceSpec;
 
@@ -136,9 +136,8 @@ impl Explainer {
         for (spec, rates) in self.specs.iter().zip(&self.timed) {
             let Some(Rates { gflops, gbps, .. }) = rates else { continue };
             let name = &spec.name;
-            source.push_str(&format!(
-                "; timed briefly: {name} {gflops:.0} GFLOP/s, {gbps:.1} GB/s"
-            ));
+            source
+                .push_str(&format!("; timed briefly: {name} {gflops:.0} GFLOP/s, {gbps:.1} GB/s"));
         }
         source
     }
@@ -183,9 +182,7 @@ impl Explainer {
             features: (!share.is_whole()).then_some((share.from, share.to, share.of)),
             graphs: part.graphs.clone(),
             swapped: part.order == OperandOrder::Swapped,
-            predicted: self
-                .knows(*device)
-                .then(|| self.parts.cost.job_time(*device, &job)),
+            predicted: self.knows(*device).then(|| self.parts.cost.job_time(*device, &job)),
             kernels: self.kernels[device.0].clone(),
         }
     }

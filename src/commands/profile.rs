@@ -135,7 +135,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     lapwing::profile::save(&profile, &file).map_err(|error| Failure::failed(error.to_string()))?;
     let fitted = builder.fit(&profile)?;
     if let Trust::Doubtful { why } | Trust::Unusable { why } = fitted.trust() {
-        session.note(&format!("warning: {why}; measure again on an idle machine, or with more --seconds"));
+        session.note(&format!(
+            "warning: {why}; measure again on an idle machine, or with more --seconds"
+        ));
     }
     let report = report(&profile, &fitted, file.display().to_string());
     if session.json { print_json(&report) } else { print_report(&report) }

@@ -106,7 +106,10 @@ fn a_plain_cpu_has_a_predicted_time() {
     let plan = json(&["plan", "-m", &llama, "-p", "64", "-t", "1", "--json"]);
     let ms = plan["predicted_ms"].as_f64().expect("a time");
     assert!(ms > 0.0, "{plan}");
-    assert!(plan["source"].as_str().is_some_and(|source| source.contains("timed briefly")), "{plan}");
+    assert!(
+        plan["source"].as_str().is_some_and(|source| source.contains("timed briefly")),
+        "{plan}"
+    );
     // The tiny model takes well below a second, even on a slow and busy machine.
     assert!(ms < 2000.0, "{ms} ms");
 }
@@ -118,7 +121,7 @@ fn a_plain_cpu_can_be_simulated() {
     let made = ended(lapwing(&["calibrate", "--device", "cpu=cores:threads=1", "-o", &file]));
     assert_eq!(made.code, Some(0), "{made:?}");
     let text = std::fs::read_to_string(&file).expect("a preset");
-    assert!(text.contains("roofline of 1 threads"), "{text}");
+    assert!(text.contains("roofline of 1 thread:"), "{text}");
     let llama = model("llama.gguf");
     let simulate = ["simulate", "--soc", &file, "--model", &llama, "--json"];
     let run = json(&[&simulate[..], &["--strategy", "cpu-only", "-p", "64"]].concat());

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use lapwing::devices::{DeviceSpec, Pace, Rates};
-use lapwing::simulate::Machine;
+use lapwing::simulate::{Machine, NumberKind};
 use lapwing::traces::{Clock, OsClock};
-use lapwing_kernels::cpu::roofline::Roofline;
+use lapwing_kernels::cpu::roofline::{Roofline, RooflineError};
 use lapwing_kernels::cpu::{Cpu, Isa};
-use lapwing_plan::soc::NumberKind;
 
 use crate::cli::failure::Failure;
 use crate::cli::session::Session;
@@ -17,8 +16,7 @@ const ROUNDS: usize = 5;
 /// Keys of the measured numbers.
 const MEASURED: [&str; 2] = ["gflops", "gbps"];
 
-/// The devices with native CPUs replaced by throttled ones, and for each replaced one its position and
-/// the source of its rates.
+/// The devices, and for each one that was replaced its position and the source of its rates.
 type Replaced = (Vec<DeviceSpec>, Vec<(usize, String)>);
 
 /// Replaces native CPUs by throttled ones at the roofline of their threads: a lower bound of every op's
@@ -34,7 +32,7 @@ pub(super) async fn replaced(
             replaced.push(spec);
             continue;
         }
-        session.note("measuring the peak rates of the CPU; a profile takes longer and is more precise");
+        session.note("measuring the peak rates of the CPU");
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = spec.threads.unwrap_or_else(all);
         let roof = tokio::task::spawn_blocking(move || measure(threads)).await;
@@ -56,15 +54,15 @@ pub(super) async fn replaced(
         let mut throttled = DeviceSpec::throttled(&spec.name, spec.kind);
         throttled.threads = Some(threads);
         throttled.pace = Pace::Throttled(Rates { gflops, gbps, ..Rates::CPU });
-        sources.push((at, format!("roofline of {threads} threads: {what} peak, reads from memory")));
+        let s = if threads == 1 { "" } else { "s" };
+        let limits = format!("{what} peak, reads from memory");
+        sources.push((at, format!("roofline of {threads} thread{s}: {limits}")));
         replaced.push(throttled);
     }
     Ok((replaced, sources))
 }
 
-fn measure(
-    threads: usize,
-) -> Result<Roofline, lapwing_kernels::cpu::roofline::RooflineError> {
+fn measure(threads: usize) -> Result<Roofline, RooflineError> {
     let clock = OsClock::start();
     let now = || Duration::from_nanos(clock.now().0);
     Roofline::measure(&Cpu::new(threads, Isa::best()), ROUNDS, &now)
