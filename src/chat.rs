@@ -2,17 +2,24 @@
 //!
 //! Templates are Jinja programs written for Python. They behave here as they do there: block tags
 //! leave no blank lines, strings have Python's methods, and `raise_exception` becomes
-//! [`ChatError::Refused`]. The rendered prompt contains control tokens as text: encode it with
-//! [`Special::Parse`](crate::tokenizer::Special::Parse).
+//! [`ChatError::Refused`].
+//!
+//! What a message contains is text: [`ChatTemplate::encode`] reads the template's own control tokens
+//! as such, and those written in a message as ordinary text.
 
 mod environment;
 mod error;
+mod filters;
+mod marks;
 mod metadata;
+mod meter;
+mod rules;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use minijinja::value::Serde;
@@ -22,6 +29,9 @@ use serde::{Deserialize, Serialize};
 pub use error::ChatError;
 
 use crate::tokenizer::Tokenizer;
+use marks::{Input, Marks, Rendered, telling_chars};
+use meter::{Limits, Meter};
+use rules::Checked;
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,41 +76,114 @@ pub struct ChatOptions {
     pub variables: BTreeMap<String, serde_json::Value>,
 }
 
-/// A compiled chat template.
+/// A chat template, compiled when it is first used.
+///
+/// A template is a program from an untrusted file: its size, its time and its memory are limited, far
+/// beyond what the templates of published models need.
 #[derive(Debug)]
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    compiled: OnceLock<Compiled>,
     source: String,
     bos: String,
     eos: String,
 }
 
-/// Name of the only template in the environment.
-const NAME: &str = "chat";
+/// A template that was checked and compiled.
+#[derive(Debug)]
+struct Compiled {
+    environment: Environment<'static>,
+    checked: Checked,
+}
+
+/// Name of the only template in the environment: its key in the weight file.
+const NAME: &str = "tokenizer.chat_template";
 
 impl ChatTemplate {
-    /// Compiles `source`; `bos` and `eos` are the texts of the begin and end tokens.
-    ///
-    /// # Errors
-    /// If `source` is not a valid template.
-    pub fn new(source: &str, bos: &str, eos: &str) -> Result<Self, ChatError> {
-        let mut environment = environment::like_python()?;
-        environment
-            .add_template_owned(NAME, environment::without_training_marks(source))
-            .map_err(ChatError::invalid)?;
-        Ok(Self { environment, source: source.into(), bos: bos.into(), eos: eos.into() })
+    /// The template `source`; `bos` and `eos` are the texts of the begin and end tokens.
+    pub fn new(source: &str, bos: &str, eos: &str) -> Self {
+        let compiled = OnceLock::new();
+        Self { compiled, source: source.into(), bos: bos.into(), eos: eos.into() }
     }
 
-    /// Compiles `source` with the begin and end tokens of `tokenizer`.
-    ///
-    /// # Errors
-    /// If `source` is not a valid template.
-    pub fn for_tokenizer(source: &str, tokenizer: &Tokenizer) -> Result<Self, ChatError> {
+    /// The template `source` with the begin and end tokens of `tokenizer`.
+    pub fn for_tokenizer(source: &str, tokenizer: &Tokenizer) -> Self {
         let text = |id: Option<u32>| id.and_then(|id| tokenizer.token_text(id)).unwrap_or_default();
         Self::new(source, text(tokenizer.bos()), text(tokenizer.eos()))
     }
 
-    /// The prompt for `messages`, in order.
+    /// Compiles the template, unless that was done.
+    fn compiled(&self) -> Result<&Compiled, ChatError> {
+        if let Some(compiled) = self.compiled.get() {
+            return Ok(compiled);
+        }
+        let checked = rules::check(&self.source)?;
+        let mut environment = environment::like_python()?;
+        environment.add_template_owned(NAME, checked.source.clone()).map_err(ChatError::invalid)?;
+        Ok(self.compiled.get_or_init(|| Compiled { environment, checked }))
+    }
+
+    /// The token ids of the prompt for `messages`, in order.
+    ///
+    /// A control token written in a message, such as `<|im_end|>`, is encoded as ordinary text, also in
+    /// roles and in the strings of variables. Tokens that the vocabulary calls user-defined, such as
+    /// `<think>`, are matched everywhere.
+    ///
+    /// # Errors
+    /// If the template rejects the conversation or fails on it, or if a message contains a control
+    /// token and the template looks into messages so that it cannot be told from the template's own.
+    pub fn encode(
+        &self,
+        messages: &[Message],
+        options: &ChatOptions,
+        tokenizer: &Tokenizer,
+    ) -> Result<Vec<u32>, ChatError> {
+        Ok(self.rendered(messages, options, tokenizer)?.ids(tokenizer))
+    }
+
+    /// The prompt, with the positions of characters that come from messages.
+    pub(crate) fn rendered(
+        &self,
+        messages: &[Message],
+        options: &ChatOptions,
+        tokenizer: &Tokenizer,
+    ) -> Result<Rendered, ChatError> {
+        let input = Input::new(messages, options);
+        let text = self.render_input(&input, options)?;
+        let all = telling_chars(tokenizer, &self.compiled()?.checked.literals, &input);
+        if input.texts().iter().all(|text| !text.contains(|char| all.contains(&char))) {
+            return Ok(Rendered { text, foreign: Vec::new() });
+        }
+        // A template that searches messages for one of the characters takes other branches if it has
+        // a stand-in. Then only whole control tokens are marked.
+        let whole = |text: &str| tokenizer.control_positions(text);
+        let starts: BTreeSet<char> = input
+            .texts()
+            .into_iter()
+            .flat_map(|text| whole(text).into_iter().filter_map(|at| text[at..].chars().next()))
+            .collect();
+        for (chars, only_whole) in [(all, false), (starts, true)] {
+            let Some(marks) = Marks::new(&chars, &input, &self.source) else { continue };
+            let marked = match only_whole {
+                false => input.map(&|text| marks.mark(text)),
+                true => input.map(&|text| marks.mark_at(text, &whole(text))),
+            };
+            let prompt = self.render_input(&marked, options).map(|prompt| marks.read(&prompt));
+            if let Ok(prompt) = prompt
+                && prompt.text == text
+            {
+                return Ok(prompt);
+            }
+        }
+        let texts = input.texts();
+        let token = texts.iter().find_map(|text| {
+            let at = *whole(text).first()?;
+            tokenizer.control_texts().find(|token| text[at..].starts_with(token))
+        });
+        Err(ChatError::ControlToken { token: token.unwrap_or_default().to_owned() })
+    }
+
+    /// The text of the prompt for `messages`, in order, to be shown. Control tokens written in messages
+    /// cannot be told from those of the template in it; [`encode`](Self::encode) does.
     ///
     /// # Errors
     /// If the template rejects the conversation or fails on it.
@@ -121,21 +204,30 @@ impl ChatTemplate {
         messages: &[Message],
         options: &ChatOptions,
     ) -> Result<String, ChatError> {
-        let date = options.now.map(environment::date_function);
+        self.render_input(&Input::new(messages, options), options)
+    }
+
+    fn render_input(&self, input: &Input, options: &ChatOptions) -> Result<String, ChatError> {
+        let compiled = self.compiled()?;
+        let limits = Limits::new(&compiled.checked, input);
+        let meter = Meter::new(limits, input);
         let fixed = context! {
-            messages => Serde(messages),
+            lapwing_meter => Value::from_object(meter),
+            messages => Serde(&input.messages),
             add_generation_prompt => options.add_generation_prompt,
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
             tools => Value::from(()),
             documents => Value::from(()),
         };
-        let date = match date {
+        let date = match options.now.map(environment::date_function) {
             Some(date) => context! { strftime_now => date },
             None => context! {},
         };
-        let variables = Value::from(Serde(&options.variables));
-        self.environment
+        let variables = Value::from(Serde(&input.variables));
+        let mut environment = compiled.environment.clone();
+        environment.set_fuel(Some(limits.fuel));
+        environment
             .get_template(NAME)
             .and_then(|template| template.render(context! { ..variables, ..date, ..fixed }))
             .map_err(ChatError::failed)

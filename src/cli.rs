@@ -8,6 +8,7 @@ mod fetch_progress;
 pub(crate) mod files;
 pub(crate) mod input;
 pub(crate) mod interrupts;
+pub(crate) mod limits;
 pub(crate) mod output;
 mod parse;
 pub(crate) mod profiles;

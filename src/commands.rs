@@ -42,7 +42,8 @@ Examples:
   lapwing reproduce                            compare published numbers with simulated ones
 
 Models:
-  MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision].
+  MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo[:QUANT], or
+  hf:owner/repo/file.gguf[@revision].
   Files on disk need no network. Fetched models are stored in $LAPWING_CACHE, or else in
   $XDG_CACHE_HOME/lapwing or ~/.cache/lapwing.
 
@@ -154,7 +155,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Sensitivity(args) => sensitivity::run(&args, session),
         Command::Fit(args) => fit::run(&args, session),
         Command::Calibrate(args) => calibrate::run(args, session).await,
-        Command::Completions(args) => completions::run(&args, Cli::command(), session),
+        Command::Completions(args) => completions::run(&args, Cli::grouped(), session),
     }
 }
 

@@ -20,7 +20,7 @@ use lapwing_plan::predict::{PlannedChunk, Workload, plan, predict_cold, predict_
 use lapwing_plan::strategy::{ChunkShape, Explanation};
 use lapwing_traces::Recorder;
 
-use crate::chat::ChatTemplate;
+use crate::chat::{ChatOptions, ChatTemplate};
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 use crate::packed::PackedWeights;
@@ -65,6 +65,7 @@ struct Inner {
     context: usize,
     chunk_rows: usize,
     permits: usize,
+    sequences_max: usize,
     policy: String,
     isa: &'static str,
     recorder: Recorder,
@@ -83,10 +84,12 @@ impl Engine {
     /// request.
     ///
     /// # Errors
-    /// When the request is invalid or the engine has too many requests. Errors that appear later,
-    /// such as a prompt that is too long, are items of the stream.
+    /// When the request is invalid, its prompt is far longer than the context, or the engine has too
+    /// many requests. Errors that appear later, such as a prompt that is a little too long, are items of
+    /// the stream.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
         request.sampling.check()?;
+        self.check_bias(&request)?;
         let admission = self.inner.live.admit()?;
         let engine = self.clone();
         let submitted = self.inner.prompts.spawn(move || engine.submit(request, admission)).await;
@@ -115,9 +118,19 @@ impl Engine {
         self.submit(request, self.inner.live.admit()?)
     }
 
+    /// Checks that the request biases only logits that the model computes.
+    fn check_bias(&self, request: &Request) -> Result<(), Error> {
+        let graph = &self.inner.explainer.parts.graph;
+        let vocab = graph.value(graph.output()).width;
+        match request.sampling.logit_bias.iter().find(|(id, _)| *id as usize >= vocab) {
+            Some((id, _)) => Err(Error::bias(*id, vocab)),
+            None => Ok(()),
+        }
+    }
+
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
-        let prompt_ids = self.prompt_ids(&request.prompt)?;
+        let prompt_ids = self.ids(&request.prompt, inner.context)?;
         let mut sampling = request.sampling;
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids = if request.ignore_eos {
@@ -151,24 +164,37 @@ impl Engine {
         }))
     }
 
-    /// Token ids of a prompt.
+    /// Token ids of a prompt, of any length.
     ///
     /// # Errors
     /// When the model has no chat template, or its template rejects the conversation.
     pub fn prompt_ids(&self, prompt: &Prompt) -> Result<Vec<u32>, Error> {
+        self.ids(prompt, usize::MAX)
+    }
+
+    /// Token ids of a prompt. A text that certainly has `most` tokens or more is refused before it is
+    /// tokenised, which takes much more time and memory than the text itself.
+    fn ids(&self, prompt: &Prompt, most: usize) -> Result<Vec<u32>, Error> {
         let inner = &*self.inner;
+        let check = |text: &str| match inner.tokenizer.tokens_at_least(text) {
+            tokens if tokens >= most => Err(Error::prompt_too_long(text.len(), tokens, most)),
+            _ => Ok(()),
+        };
         match prompt {
-            Prompt::Text(text) => Ok(inner.tokenizer.encode(text, Special::Parse, true)),
+            Prompt::Text(text) => {
+                check(text)?;
+                Ok(inner.tokenizer.encode(text, Special::Parse, true))
+            }
             Prompt::Ids(ids) => Ok(ids.clone()),
             Prompt::Chat(messages) => {
                 let template = inner
                     .template
                     .as_ref()
                     .ok_or_else(|| Error::no_template(inner.path.clone()))?;
-                let text = template.render(messages, true)?;
-                // A template writes its own begin token where it wants one.
-                let ids = inner.tokenizer.encode(&text, Special::Parse, true);
-                Ok(without_second_bos(ids, inner.tokenizer.bos()))
+                let options = ChatOptions { add_generation_prompt: true, ..ChatOptions::default() };
+                let prompt = template.rendered(messages, &options, &inner.tokenizer)?;
+                check(prompt.text())?;
+                Ok(prompt.ids(&inner.tokenizer))
             }
         }
     }
@@ -308,8 +334,20 @@ impl Engine {
     /// `context` tokens.
     ///
     /// # Errors
-    /// When the strategy finds no route for it.
+    /// When the engine cannot run so many sequences at the same time, the context is longer than the
+    /// engine's, or the strategy finds no route.
     pub fn plan_decode(&self, sequences: usize, context: usize) -> Result<Placement, Error> {
+        let (rows_max, most) = (self.inner.sequences_max, self.inner.context);
+        if !(1..=rows_max).contains(&sequences) {
+            return Err(Error::config(
+                "sequences",
+                sequences,
+                &format!("between 1 and {rows_max}"),
+            ));
+        }
+        if context > most {
+            return Err(Error::config("context", context, &format!("at most {most}")));
+        }
         let (rows, selected) = (sequences, sequences);
         let shape = ChunkShape { phase: Phase::Decode, rows, selected, context, prompt: 0 };
         let explainer = &self.inner.explainer;
@@ -379,6 +417,11 @@ impl Engine {
     /// Ends the engine. `Shutdown::Drain` finishes running requests, `Shutdown::Now` fails them; later
     /// requests are refused. Returns when all actors have ended.
     ///
+    /// Weights, keys and values go back to the system when the last clone of the engine is dropped. What
+    /// the allocator serves, such as the tokenizer, it may keep for later engines: glibc does so in up to
+    /// 8 arenas per core. On two cores, 300 engines of a model of 135 M weights leave 200 to 240 MB, no
+    /// more than the first 75; with `MALLOC_ARENA_MAX=1` they leave 115 MB, no more than the first 150.
+    ///
     /// # Errors
     /// When the operating system cannot start the thread that waits.
     pub async fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
@@ -386,16 +429,6 @@ impl Engine {
         let ended = spawn_blocking("shutdown", move || engine.inner.live.shutdown(how)).await;
         ended.map_err(Error::thread)
     }
-}
-
-fn without_second_bos(mut ids: Vec<u32>, bos: Option<u32>) -> Vec<u32> {
-    if let [first, second, ..] = ids[..]
-        && first == second
-        && Some(first) == bos
-    {
-        ids.remove(0);
-    }
-    ids
 }
 
 impl std::fmt::Debug for Engine {

@@ -46,6 +46,10 @@ pub enum ErrorKind {
     Engine,
 }
 
+/// What to do if the system refuses a thread.
+const THREADS_HINT: &str = "if the limit on threads or processes is reached, raise it (`ulimit -u`, or the pids limit of \
+                            the container)";
+
 #[derive(Debug, thiserror::Error)]
 enum Cause {
     #[error(transparent)]
@@ -81,12 +85,20 @@ enum Cause {
     Config { what: &'static str, found: String, expected: String },
     #[error("unknown {what} '{found}' (expected one of {known})")]
     Unknown { what: &'static str, found: String, known: String },
+    #[error("logit_bias has token id {id}, but ids must be between 0 and {}", vocab - 1)]
+    Bias { id: u32, vocab: usize },
     #[error("an NPU alone cannot run a model; use --device cpu+npu")]
     NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
     NoTemplate { path: PathBuf },
+    #[error(
+        "the prompt has {bytes} bytes, which are at least {tokens} tokens, but the context holds {context}; shorten it or set a larger context"
+    )]
+    PromptTooLong { bytes: usize, tokens: usize, context: usize },
+    #[error("cannot start a thread: {0}; {THREADS_HINT}")]
+    Thread(#[source] std::io::Error),
     #[error("cannot run a background task: {0}")]
-    Thread(std::io::Error),
+    Background(std::io::Error),
 }
 
 impl Error {
@@ -111,6 +123,12 @@ impl Error {
         }
     }
 
+    /// Whether the prompt has more tokens than the context holds.
+    pub fn is_prompt_too_long(&self) -> bool {
+        let is_of_run = matches!(self.source, Cause::Run(RunError::PromptTooLong { .. }));
+        is_of_run || matches!(self.source, Cause::PromptTooLong { .. })
+    }
+
     /// Whether a measurement was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.source, Cause::Measure(MeasureError::Cancelled))
@@ -126,6 +144,10 @@ impl Error {
             .of(ErrorKind::Config)
     }
 
+    pub(crate) fn bias(id: u32, vocab: usize) -> Error {
+        Cause::Bias { id, vocab }.of(ErrorKind::Request)
+    }
+
     pub(crate) fn npu_alone() -> Error {
         Cause::NpuAlone.of(ErrorKind::Config)
     }
@@ -134,8 +156,16 @@ impl Error {
         Cause::NoTemplate { path }.of(ErrorKind::Request)
     }
 
+    pub(crate) fn prompt_too_long(bytes: usize, tokens: usize, context: usize) -> Error {
+        Cause::PromptTooLong { bytes, tokens, context }.of(ErrorKind::Request)
+    }
+
     pub(crate) fn thread(error: std::io::Error) -> Error {
-        Cause::Thread(error).of(ErrorKind::Engine)
+        // An error of the system has a number; a panic of the task has none.
+        match error.raw_os_error() {
+            Some(_) => Cause::Thread(error).of(ErrorKind::Engine),
+            None => Cause::Background(error).of(ErrorKind::Engine),
+        }
     }
 }
 

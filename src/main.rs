@@ -18,6 +18,9 @@ const ABORT_MAX: Duration = Duration::from_millis(200);
 fn main() -> ExitCode {
     let cli = Cli::from_args();
     let session = Arc::new(Session::new(cli.json));
+    if let Err(failure) = cli::limits::check() {
+        return failure.report();
+    }
     let outcome =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
             Ok(runtime) => {
@@ -41,6 +44,7 @@ async fn supervise(
     cli: Cli,
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
+    cli::limits::receive_file_size_signal();
     let mut signals = Signals::listen().map_err(deaf)?;
     let mine = Arc::clone(session);
     let mut command = runtime.spawn(async move { commands::run(cli.command, &mine).await });

@@ -24,8 +24,8 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackedWeights {
-    /// Whether they were mapped from [`file`](PackedWeights::file); otherwise the engine packed them.
-    pub mapped: bool,
+    /// Whether they were read from [`file`](PackedWeights::file); otherwise the engine packed them.
+    pub loaded: bool,
     /// The cached file; `None` without [`packed_cache`](crate::EngineBuilder::packed_cache), or if it
     /// could not be written.
     pub file: Option<PathBuf>,
@@ -59,7 +59,7 @@ impl PackedFolder {
     /// Result of the offer. Marks the file as used, and removes other files until the size fits.
     pub(crate) fn outcome(self, file: &WeightFile) -> PackedWeights {
         let Some(report) = file.pack_report() else { return PackedWeights::default() };
-        let PackReport { mapped, read_error, write_error, .. } = &*report;
+        let PackReport { loaded, read_error, write_error, .. } = &*report;
         let mut notes = Vec::new();
         if let Some(fault) = read_error {
             let path = self.file.display();
@@ -70,12 +70,12 @@ impl PackedFolder {
         }
         let kept = write_error.is_none();
         let now = SystemTime::from(jiff::Timestamp::now());
-        if *mapped {
+        if *loaded {
             // A user with read access only can neither mark nor remove files.
             let marked = fs::File::open(&self.file).and_then(|file| file.set_modified(now));
             marked.unwrap_or_else(|error| tracing::debug!(%error, "use of packed weights"));
         }
-        if kept && !*mapped {
+        if kept && !*loaded {
             let trimmed = trim(&self.folder, &self.file, (self.bytes_max, now));
             notes.extend(trimmed.err().map(|error| {
                 let folder = self.folder.display();
@@ -85,7 +85,7 @@ impl PackedFolder {
         for note in &notes {
             tracing::warn!(file = %self.file.display(), "{note}");
         }
-        PackedWeights { mapped: *mapped, file: kept.then_some(self.file), notes }
+        PackedWeights { loaded: *loaded, file: kept.then_some(self.file), notes }
     }
 }
 

@@ -14,6 +14,7 @@ pub enum Prompt {
     /// Token ids, used unchanged.
     Ids(Vec<u32>),
     /// A conversation, rendered by the model's chat template; the model writes the next message.
+    /// Control tokens written in a message are ordinary text.
     Chat(Vec<Message>),
 }
 

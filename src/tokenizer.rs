@@ -27,7 +27,7 @@ use byte_pairs::BytePairs;
 pub use detokenizer::Detokenizer;
 pub use error::TokenizerError;
 use roles::Roles;
-use special_tokens::{Fragment, SpecialTokens};
+use special_tokens::{Control, Fragment, SpecialTokens};
 use token_table::TokenTable;
 pub use vocabulary::{RoleIds, TokenKind, Vocabulary};
 use words::WordRules;
@@ -35,8 +35,8 @@ use words::WordRules;
 /// Whether control tokens written in a text are read as control tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// `<|im_start|>` in the text is the control token: for rendered chat templates and for text
-    /// that the caller wrote.
+    /// `<|im_start|>` in the text is the control token: for text that the caller wrote in the model's
+    /// own format.
     Parse,
     /// `<|im_start|>` in the text is ten characters: for untrusted text. User-defined tokens are
     /// matched in either case.
@@ -130,23 +130,40 @@ impl Tokenizer {
     /// `add_ends` adds the begin and end tokens that the file requests; without it, none are added.
     /// Takes time close to linear in the length of the text.
     pub fn encode(&self, text: &str, special: Special, add_ends: bool) -> Vec<u32> {
+        self.inner.encode(text, special.control(), add_ends)
+    }
+
+    /// The ids of a rendered conversation: control tokens are matched only where they contain none of
+    /// the byte positions `foreign`, which are ascending.
+    pub(crate) fn encode_rendered(&self, text: &str, foreign: &[usize]) -> Vec<u32> {
+        self.inner.encode(text, Control::Without(foreign), true)
+    }
+
+    /// Texts of the control tokens, by their kind or by their look, longest first.
+    pub(crate) fn control_texts(&self) -> impl Iterator<Item = &str> {
+        self.inner.specials.control_texts()
+    }
+
+    /// Positions in bytes, ascending, where control tokens start in `text`; none of white space only.
+    pub(crate) fn control_positions(&self, text: &str) -> Vec<usize> {
+        self.inner.specials.control_positions(text)
+    }
+
+    /// A number of tokens that `text` has at least, computed from its length alone. 0 if the vocabulary
+    /// allows none to be stated.
+    pub(crate) fn tokens_at_least(&self, text: &str) -> usize {
         let inner = &*self.inner;
-        let mut ids = Vec::new();
-        if add_ends && inner.add_bos {
-            ids.extend(inner.roles.bos);
-        }
-        let mut after_token = true;
-        for fragment in inner.specials.partition(text, special == Special::Parse) {
-            match fragment {
-                Fragment::Token(id) => ids.push(id),
-                Fragment::Text(text) => inner.encode_text(text, after_token, &mut ids),
-            }
-            after_token = matches!(fragment, Fragment::Token(_));
-        }
-        if add_ends && inner.add_eos {
-            ids.extend(inner.roles.eos);
-        }
-        ids
+        let is_complete = match &inner.method {
+            Method::BytePairs(pairs) => pairs.has_all_bytes(),
+            Method::SentencePieces => inner.table.has_all_bytes(),
+        };
+        let bytes = match (is_complete, inner.specials.any_strips()) {
+            (false, _) => 0,
+            (true, false) => text.len(),
+            (true, true) => text.bytes().filter(|byte| !byte.is_ascii_whitespace()).count(),
+        };
+        // A token stands for at most as many bytes as its own text has.
+        bytes.div_ceil(inner.table.text_len_max().max(1))
     }
 
     /// The text of `ids`, without control tokens. Invalid UTF-8 becomes U+FFFD.
@@ -244,7 +261,35 @@ impl Tokenizer {
     }
 }
 
+impl Special {
+    fn control(self) -> Control<'static> {
+        match self {
+            Self::Parse => Control::Everywhere,
+            Self::Plain => Control::Nowhere,
+        }
+    }
+}
+
 impl Inner {
+    fn encode(&self, text: &str, control: Control<'_>, add_ends: bool) -> Vec<u32> {
+        let mut ids = Vec::new();
+        if add_ends && self.add_bos {
+            ids.extend(self.roles.bos);
+        }
+        let mut after_token = true;
+        for fragment in self.specials.partition(text, control) {
+            match fragment {
+                Fragment::Token(id) => ids.push(id),
+                Fragment::Text(text) => self.encode_text(text, after_token, &mut ids),
+            }
+            after_token = matches!(fragment, Fragment::Token(_));
+        }
+        if add_ends && self.add_eos {
+            ids.extend(self.roles.eos);
+        }
+        ids
+    }
+
     /// Appends the ids of text without special tokens.
     fn encode_text(&self, text: &str, after_token: bool, ids: &mut Vec<u32>) {
         match &self.method {

@@ -81,10 +81,10 @@ async fn threads_run_on_the_cores_asked_for() {
 async fn an_engine_on_an_absent_core_is_refused() {
     let available = CoreSet::available().expect("affinity");
     let absent = available.cores().iter().max().expect("a core") + 1;
-    let error = builder().cores([absent]).build().await.err().expect("an error");
+    let error = builder().cores([absent]).build().await.expect_err("an error");
     assert_eq!(error.kind(), lapwing::ErrorKind::Config);
     let expected = format!("there is no core {absent} for this process; it may use {available}");
     assert_eq!(error.to_string(), expected);
-    let empty = builder().cores([]).build().await.err().expect("an error");
+    let empty = builder().cores([]).build().await.expect_err("an error");
     assert!(empty.to_string().contains("name at least one core"), "{empty}");
 }

@@ -54,7 +54,7 @@ fn weights(cpu: &Cpu, dtype: DType) -> Vec<Shape> {
         let row_bytes = dtype.row_bytes(k).expect("whole blocks");
         let bytes: Vec<u8> = (0..row_bytes * n).map(|i| (i * 7 % 61) as u8).collect();
         let matrix = Matrix::new(dtype, n, k, &bytes).expect("a matrix");
-        let matrices = PackedMatrix::many(cpu, &vec![matrix; times], |_, _| {}).expect("memory");
+        let matrices = PackedMatrix::many(cpu, &vec![matrix; times]).expect("memory");
         Shape { k, n, matrices }
     };
     SHAPES.map(shape).into()

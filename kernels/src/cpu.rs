@@ -48,7 +48,7 @@ pub use logits::{argmax, logprob};
 pub use loops::rope::RopeShape;
 pub use loops::tile_shape::TileShape;
 pub use matrix::{Matrix, MatrixError};
-pub use pack::{CacheReadError, CacheWriteError, PackCache, PackError, PackReport};
+pub use pack::{CacheReadError, CacheWriteError, FileMatrix, PackCache, PackError, PackReport};
 pub use packed::{OutputChannels, PackedMatrix};
 pub use pool::{ColumnBlock, CoreSet, CoresError, Grid, PinnedThread, Pool, THREADS_MAX};
 pub use rms_norm::rms_norm;

@@ -6,6 +6,7 @@ mod config;
 pub mod shape;
 mod spec;
 mod tensors;
+mod vocabulary;
 
 pub use config::{LayerAttention, ModelConfig};
 pub use spec::{ArchSpec, SoftCaps, supported};
@@ -32,6 +33,7 @@ impl Model {
     pub fn from_weights(file: &WeightFile) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(file.metadata())?;
         let graph = build::build(&config, file)?;
+        vocabulary::check(file.metadata(), &graph)?;
         Ok(Model { config, graph })
     }
 
@@ -43,6 +45,7 @@ impl Model {
     pub fn from_header(gguf: &Gguf) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(&gguf.metadata)?;
         let graph = build::build(&config, &tensors::Header::new(gguf))?;
+        vocabulary::check(&gguf.metadata, &graph)?;
         Ok(Model { config, graph })
     }
 }

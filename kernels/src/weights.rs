@@ -1,11 +1,16 @@
-//! Weight files: memory-mapped GGUF; every field is checked before it is used.
+//! Weight files: GGUF, read by position; every field is checked before it is used.
 
+mod bytes;
 mod cursor;
+mod data;
+pub(crate) mod data_file;
 mod error;
 mod gguf;
-pub(crate) mod map;
+mod header;
 mod metadata;
+mod skim;
 mod split;
+mod split_fault;
 mod stamp;
 mod tensor;
 mod value;
@@ -13,21 +18,23 @@ mod write;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-pub use error::{Fault, SplitFault, WeightError};
+pub use data::{ChangedError, TensorReadError, WeightTensor};
+pub use data_file::ReadFault;
+pub use error::{Fault, WeightError};
 pub use gguf::{Gguf, parse, parse_header};
 pub use metadata::{Metadata, MetadataError};
+pub use split_fault::SplitFault;
 pub use tensor::{Shape, TensorInfo};
 pub use value::{Array, Text, Value, ValueKind};
 pub use write::{GgufWriter, MetaValue, WriteError};
 
 use crate::cpu::pack::cache::report::{PackCache, PackReport};
 use crate::cpu::weights::Weights;
-use crate::quant::DType;
-pub(crate) use map::Bytes;
+pub(crate) use bytes::Bytes;
+pub(crate) use data_file::DataFile;
 pub(crate) use stamp::Stamp;
 
 /// An open model: one file, or all parts of a split model. Clones share it.
@@ -36,8 +43,10 @@ pub struct WeightFile(Arc<Inner>);
 
 struct Inner {
     paths: Vec<PathBuf>,
-    /// Mapped bytes of each part.
-    bytes: Vec<Bytes>,
+    /// Each part, open.
+    files: Vec<DataFile>,
+    /// Header, metadata and tensor table of each part.
+    headers: Vec<Bytes>,
     metadata: Metadata,
     /// In file order.
     tensors: Vec<TensorInfo>,
@@ -58,9 +67,10 @@ pub(crate) struct PackedState {
 }
 
 impl WeightFile {
-    /// Maps a GGUF file and, if it is part of a split model (`NAME-00001-of-0000N.gguf`), all
-    /// other parts. Reads the header, metadata and tensor table; pages of tensor data are read on
-    /// first access. The files must not change while they are open.
+    /// Opens a GGUF file and, if it is part of a split model (`NAME-00001-of-0000N.gguf`), all
+    /// other parts. Reads the header, metadata and tensor table; tensor data are read on demand.
+    /// If a file is changed while it is open, reading it fails with an error; a file that takes its
+    /// place under the same name has no effect.
     ///
     /// # Errors
     /// [`WeightError`] names the file, the invalid field and its byte offset.
@@ -72,7 +82,8 @@ impl WeightFile {
                 inner.metadata = part.gguf.metadata;
             }
             inner.paths.push(part.path);
-            inner.bytes.push(part.bytes);
+            inner.files.push(part.file);
+            inner.headers.push(part.header);
             for info in part.gguf.tensors {
                 inner.add(info, i)?;
             }
@@ -119,7 +130,7 @@ impl WeightFile {
         Some(WeightTensor { file: Arc::clone(&self.0), index })
     }
 
-    /// Caches packed weights in a file: devices created from now on map that file if it is valid,
+    /// Caches packed weights in a file: devices created from now on read that file if it is valid,
     /// or write it after packing. Without a cache, every process packs the weights again.
     pub fn keep_packed(&self, cache: PackCache) {
         self.packed().cache = Some(cache);
@@ -137,29 +148,14 @@ impl WeightFile {
     }
 
     /// File-system stamps of the files when they were opened, in part order.
-    pub(crate) fn stamps(&self) -> impl Iterator<Item = Option<Stamp>> {
-        self.0.bytes.iter().map(Bytes::stamp)
+    pub(crate) fn stamps(&self) -> impl Iterator<Item = Stamp> {
+        self.0.files.iter().map(DataFile::stamp)
     }
 
     /// Whether the files still have the stamps that they had when they were opened.
     pub(crate) fn is_unchanged(&self) -> bool {
         let now = self.0.paths.iter().map(|path| Stamp::of_path(path).ok());
-        self.stamps().zip(now).all(|(then, now)| then.is_some() && then == now)
-    }
-
-    /// For each file, CRC-32 of the bytes before the tensor data, and of sample blocks of the data.
-    pub(crate) fn samples(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.0.bytes.iter().enumerate().map(|(part, bytes)| {
-            let tensors = self.0.tensors.iter().filter(|info| info.part() == part);
-            let starts = tensors.map(|info| info.range().start);
-            let data = starts.min().unwrap_or(bytes.len()).min(bytes.len());
-            let mut blocks = crc32fast::Hasher::new();
-            for range in stamp::samples(data, bytes.len()) {
-                blocks.update(&bytes[range.clone()]);
-                bytes.give_back(range);
-            }
-            (crc32fast::hash(&bytes[..data]), blocks.finalize())
-        })
+        self.stamps().zip(now).all(|(then, now)| Some(then) == now)
     }
 
     /// Paths of the files, in part order.
@@ -169,7 +165,7 @@ impl WeightFile {
 
     /// Total size of all files, in bytes.
     pub fn bytes_total(&self) -> u64 {
-        self.0.bytes.iter().map(|bytes| bytes.len() as u64).sum()
+        self.0.files.iter().map(DataFile::len).sum()
     }
 }
 
@@ -177,7 +173,8 @@ impl Inner {
     fn empty() -> Inner {
         Inner {
             paths: Vec::new(),
-            bytes: Vec::new(),
+            files: Vec::new(),
+            headers: Vec::new(),
             metadata: Metadata::new(Vec::new()),
             tensors: Vec::new(),
             by_name: HashMap::new(),
@@ -203,50 +200,5 @@ impl fmt::Debug for WeightFile {
             .field("paths", &self.0.paths)
             .field("tensors", &self.0.tensors.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// A tensor of an open file. It keeps the file mapped.
-#[derive(Clone)]
-pub struct WeightTensor {
-    file: Arc<Inner>,
-    index: usize,
-}
-
-impl WeightTensor {
-    /// Name, shape, format and size.
-    pub fn info(&self) -> &TensorInfo {
-        &self.file.tensors[self.index]
-    }
-
-    /// Storage format.
-    pub fn dtype(&self) -> DType {
-        self.info().dtype
-    }
-
-    /// Dimensions.
-    pub fn shape(&self) -> Shape {
-        self.info().shape
-    }
-
-    /// The data: rows of blocks of [`WeightTensor::dtype`], as a view into the file.
-    pub fn bytes(&self) -> &[u8] {
-        let info = self.info();
-        &self.file.bytes[info.part()][info.range()]
-    }
-
-    /// Releases the memory of the pages that hold `range` of the data; a later access reads them
-    /// from the file again.
-    pub(crate) fn give_back(&self, range: Range<usize>) {
-        let info = self.info();
-        let start = info.range().start;
-        let range = range.start.min(info.bytes)..range.end.min(info.bytes);
-        self.file.bytes[info.part()].give_back(start + range.start..start + range.end);
-    }
-}
-
-impl fmt::Debug for WeightTensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.info().fmt(f)
     }
 }

@@ -90,13 +90,17 @@ fn lengths(file: &[u8]) -> Vec<usize> {
     file.windows(8).enumerate().filter(|(_, w)| small(w)).map(|(at, _)| at).collect()
 }
 
-/// Opens a mutant as a mapped file and reads its tensors; returns whether it opens.
-fn touch_mapped(bytes: &[u8]) -> bool {
+/// Opens a mutant as a file and reads its tensors; returns whether it opens.
+fn touch_opened(bytes: &[u8]) -> bool {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant.gguf");
     std::fs::write(&path, bytes).expect("a file for the test");
     let Ok(file) = WeightFile::open(&path) else { return false };
     for info in file.tensors() {
-        black_box(sum(file.tensor(&info.name).expect("a tensor of the list").bytes()));
+        black_box(sum(&file
+            .tensor(&info.name)
+            .expect("a tensor of the list")
+            .read()
+            .expect("its bytes")));
     }
     true
 }
@@ -145,7 +149,7 @@ fn damaged_files_cause_no_panic_and_little_memory() {
         }
         if n % 10 == 0 {
             // A damaged file may parse but claim to be a part of a split model, and then not open.
-            assert!(!touch_mapped(&file) || parse(&file).is_ok(), "mutant {n}");
+            assert!(!touch_opened(&file) || parse(&file).is_ok(), "mutant {n}");
         }
     }
     assert!(good > mutants / 100, "only {good} mutants parse: their contents are not tested");

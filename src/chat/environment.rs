@@ -9,24 +9,33 @@ use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
 use super::error::{ChatError, Refusal};
+use super::filters;
+use super::meter::{Namespaces, metered};
 
-/// Maximum steps of a template: far more than any conversation that fits a model needs, and soon
-/// reached by a template that does not end.
-const FUEL: u64 = 50_000_000;
+/// Most characters of a rejection's message.
+const MESSAGE_CHARS_MAX: usize = 1000;
 
-/// An environment without templates, with Python's behaviour.
-pub(super) fn like_python() -> Result<Environment<'static>, ChatError> {
-    let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder()
+/// Deepest recursion of the template engine, of which a call of a macro takes four levels.
+const RECURSION_MAX: usize = 200;
+
+/// The syntax of Python's templates as chat templates are compiled.
+pub(super) fn syntax() -> Result<SyntaxConfig, ChatError> {
+    SyntaxConfig::builder()
         .trim_blocks(true)
         .lstrip_blocks(true)
         .build()
-        .map_err(ChatError::invalid)?;
-    environment.set_syntax(syntax);
-    environment.set_fuel(Some(FUEL));
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        .map_err(ChatError::invalid)
+}
+
+/// An environment without templates, with Python's behaviour.
+pub(super) fn like_python() -> Result<Environment<'static>, ChatError> {
+    let mut environment = Environment::empty();
+    environment.set_syntax(syntax()?);
+    environment.set_recursion_limit(RECURSION_MAX);
     environment.set_formatter(write_value);
+    filters::add_all(&mut environment);
     environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
+        let message: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
         Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Refusal(message)))
     });
     environment.add_filter("tojson", to_json);
@@ -37,6 +46,7 @@ pub(super) fn like_python() -> Result<Environment<'static>, ChatError> {
 /// `strftime_now(format)` for a given time.
 pub(super) fn date_function(now: SystemTime) -> Value {
     Value::from_function(move |format: String| -> Result<String, Error> {
+        filters::check_date_format(&format)?;
         let invalid = |error: jiff::Error| {
             Error::new(ErrorKind::InvalidOperation, "invalid date or date format")
                 .with_source(error)
@@ -72,6 +82,10 @@ pub(super) fn without_training_marks(source: &str) -> String {
 
 /// Writes booleans and `None` as Python does.
 fn write_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    metered(state, |meter| {
+        let size = meter.measure(value, Namespaces::Read)?;
+        meter.emit(size.bytes + size.items)
+    })?;
     match (value.kind(), value.is_true()) {
         (ValueKind::Bool, true) => out.write_str("True").map_err(Error::from),
         (ValueKind::Bool, false) => out.write_str("False").map_err(Error::from),
@@ -82,11 +96,13 @@ fn write_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(),
 
 /// The filter `tojson(indent=…)`, with the spacing of Python's `json.dumps` and without its
 /// escapes.
-fn to_json(value: &Value, indent: Option<usize>, options: Kwargs) -> Result<String, Error> {
-    let indent = match indent {
-        Some(indent) => Some(indent),
-        None => options.get::<Option<usize>>("indent")?,
-    };
+fn to_json(
+    state: &State,
+    value: &Value,
+    indent: Option<usize>,
+    options: Kwargs,
+) -> Result<String, Error> {
+    let indent = metered(state, |meter| filters::json_indent(meter, value, (indent, &options)))?;
     let mut json = Vec::new();
     let written = match indent {
         Some(indent) => {

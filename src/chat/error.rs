@@ -2,6 +2,8 @@
 
 use std::error::Error as _;
 
+use super::meter::Exceeded;
+
 /// Why a template cannot be used, or cannot render a conversation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -18,11 +20,45 @@ pub enum ChatError {
         /// The template engine's message, with the line.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The template uses what chat templates do not need, or is longer or more deeply nested than they
+    /// are.
+    #[error(
+        "the model's chat template ({template}, line {line}) is not supported: {what}; use raw text instead"
+    )]
+    TooComplex {
+        /// Key of the template in the weight file.
+        template: &'static str,
+        /// What it does.
+        what: String,
+        /// Line, from 1.
+        line: usize,
+    },
+    /// The template exceeds a limit of time or memory.
+    #[error(
+        "the model's chat template ({template}, line {line}) was stopped: {what}; use raw text instead"
+    )]
+    Exceeded {
+        /// Key of the template in the weight file.
+        template: &'static str,
+        /// The limit.
+        what: String,
+        /// Line, from 1.
+        line: usize,
+    },
     /// The template rejects these messages by `raise_exception`.
     #[error("the model's chat template rejects the conversation: {message}")]
     Refused {
         /// The template's message.
         message: String,
+    },
+    /// A message contains a control token, and the template looks into messages so that the token
+    /// cannot be told from the template's own.
+    #[error(
+        "a message contains the control token {token}, which the model's chat template does not keep apart from its own; remove it from the message"
+    )]
+    ControlToken {
+        /// The token's text.
+        token: String,
     },
     /// The template failed while rendering.
     #[error("the model's chat template failed: {source}")]
@@ -37,10 +73,25 @@ impl ChatError {
         Self::Invalid { source: source.into() }
     }
 
+    pub(super) fn too_complex(what: String, line: usize) -> Self {
+        Self::TooComplex { template: super::NAME, what, line }
+    }
+
+    fn exceeded(what: &str, source: &minijinja::Error) -> Self {
+        let line = source.line().unwrap_or(1);
+        Self::Exceeded { template: super::NAME, what: what.to_owned(), line }
+    }
+
     /// Distinguishes a rejection by the template from a failure.
     pub(super) fn failed(source: minijinja::Error) -> Self {
+        if source.kind() == minijinja::ErrorKind::OutOfFuel {
+            return Self::exceeded("it takes too many steps", &source);
+        }
         let mut cause = source.source();
         while let Some(error) = cause {
+            if let Some(Exceeded(what)) = error.downcast_ref::<Exceeded>() {
+                return Self::exceeded(what, &source);
+            }
             if let Some(refusal) = error.downcast_ref::<Refusal>() {
                 return Self::Refused { message: refusal.0.clone() };
             }

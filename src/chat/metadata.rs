@@ -12,7 +12,7 @@ impl ChatTemplate {
     /// The file's default template, or `None` if it has none.
     ///
     /// # Errors
-    /// If the key has the wrong type or its text is not a valid template.
+    /// If the key has the wrong type.
     pub fn from_metadata(
         metadata: &Metadata,
         tokenizer: &Tokenizer,
@@ -23,7 +23,7 @@ impl ChatTemplate {
     /// The file's template called `name`, such as `tool_use`, or `None` if it has none.
     ///
     /// # Errors
-    /// If the key has the wrong type or its text is not a valid template.
+    /// If the key has the wrong type.
     pub fn named_from_metadata(
         metadata: &Metadata,
         tokenizer: &Tokenizer,
@@ -38,6 +38,6 @@ impl ChatTemplate {
         key: &str,
     ) -> Result<Option<Self>, ChatError> {
         let source = metadata.opt_str(key).map_err(|source| ChatError::Metadata { source })?;
-        source.map(|source| Self::for_tokenizer(source, tokenizer)).transpose()
+        Ok(source.map(|source| Self::for_tokenizer(source, tokenizer)))
     }
 }

@@ -4,6 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 
+mod hostile;
+mod text;
+
 const SMOLLM2: &str = "{% for message in messages %}{% if loop.first and messages[0]['role'] != \
     'system' %}{{ '<|im_start|>system\nBe helpful.<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + \
     message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if \
@@ -62,7 +65,7 @@ const QWEN3: &str = "{%- set ns = namespace(last=0) %}
 fn render(source: &str, turns: &[(&str, &str)]) -> Result<String, ChatError> {
     let messages: Vec<Message> =
         turns.iter().map(|(role, content)| Message::new(*role, *content)).collect();
-    ChatTemplate::new(source, "<bos>", "<eos>")?.render(&messages, true)
+    ChatTemplate::new(source, "<bos>", "<eos>").render(&messages, true)
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn a_rejection_is_told_from_a_failure() {
 
 #[test]
 fn the_date_is_the_callers_or_the_templates() {
-    let template = ChatTemplate::new(LLAMA3, "<bos>", "").unwrap();
+    let template = ChatTemplate::new(LLAMA3, "<bos>", "");
     let messages = [Message::new("system", "x")];
     let head = "<bos><|start_header_id|>system<|end_header_id|>\n\n";
     assert_eq!(template.render(&messages, false).unwrap(), format!("{head}26 Jul 2024"));
@@ -109,7 +112,7 @@ fn the_date_is_the_callers_or_the_templates() {
 
 #[test]
 fn python_methods_and_own_variables_work() {
-    let template = ChatTemplate::new(QWEN3, "", "").unwrap();
+    let template = ChatTemplate::new(QWEN3, "", "");
     let messages = [
         Message::new("assistant", "<think>hm</think>\n\nyes"),
         Message::new("user", "!why"),
@@ -139,5 +142,5 @@ fn values_are_written_as_python_writes_them() {
 fn an_endless_template_is_stopped() {
     let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}\
                    {% endfor %}{% endfor %}{% endfor %}";
-    assert!(matches!(render(endless, &[]), Err(ChatError::Failed { .. })));
+    assert!(matches!(render(endless, &[]), Err(ChatError::Exceeded { .. })));
 }

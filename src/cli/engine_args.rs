@@ -18,7 +18,7 @@ use super::parse::{at_least_one, order_swap, policy, wait};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArg {
-    /// A .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision]
+    /// A .gguf file, a name from `lapwing models`, hf:owner/repo[:QUANT] or hf:owner/repo/file.gguf
     #[arg(short, long, value_name = "MODEL", default_value = "smollm2-135m-instruct")]
     pub(crate) model: String,
 }

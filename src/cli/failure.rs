@@ -4,10 +4,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use lapwing::RunError;
 use lapwing::models::FetchError;
 use lapwing::simulate::SimulateError;
 
+use super::limits;
 use super::signals::Signal;
 use super::visible::visible;
 
@@ -69,7 +69,9 @@ impl Failure {
     /// The failure and its hint, styled; empty if nothing is to be said.
     pub(crate) fn text(&self) -> String {
         let (message, hint) = match self {
-            Failure::Failed { message, hint } => (Some(message), hint.as_deref()),
+            Failure::Failed { message, hint } => {
+                (Some(message), limits::hint_in(message).or(hint.as_deref()))
+            }
             Failure::Usage { message } => (Some(message), Some("--help shows all options")),
             Failure::ClosedPipe | Failure::Interrupted(_) => (None, None),
         };
@@ -96,10 +98,10 @@ impl Failure {
 impl From<lapwing::Error> for Failure {
     fn from(error: lapwing::Error) -> Failure {
         let failure = Failure::failed(error.to_string());
-        match error.run_error() {
-            Some(RunError::PromptTooLong { .. }) => failure
+        match error.is_prompt_too_long() {
+            true => failure
                 .hint("-c TOKENS (--ctx) sets the context, up to the model's training context"),
-            _ => failure,
+            false => failure,
         }
     }
 }

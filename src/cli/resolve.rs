@@ -83,11 +83,27 @@ fn existing(path: PathBuf) -> Result<PathBuf, Failure> {
             path.display()
         ))),
         Ok(_) => Ok(path),
-        Err(error) => Err(Failure::file("open the model", &path, &error).hint(
-            "a name without '/' and '.gguf' is looked up among the known models (`lapwing models`); \
-             for a file of a Hugging Face repository write hf:owner/repo/file.gguf",
-        )),
+        Err(error) => {
+            Err(Failure::file("open the model", &path, &error).hint(match on_hub(&path) {
+                Some(name) => format!("for the model of the Hugging Face repository write {name}"),
+                None => {
+                    "a name without '/' and '.gguf' is looked up among the known models (`lapwing \
+                         models`); for a Hugging Face repository write hf:owner/repo[:QUANT]"
+                        .to_owned()
+                }
+            }))
+        }
     }
+}
+
+/// The name on the hub that a path may have been meant as: `owner/repo`, or a file of it.
+fn on_hub(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    let is_relative = !text.starts_with(['.', '/', '~']);
+    let name = format!("hf:{text}");
+    let parsed: Option<ModelName> = name.parse().ok();
+    let file_without_owner = text.matches('/').count() == 1 && text.ends_with(".gguf");
+    parsed.filter(|_| is_relative && !file_without_owner).map(|name| name.to_string())
 }
 
 #[cfg(test)]
@@ -99,6 +115,16 @@ mod tests {
         for path in ["x.gguf", "X.GGUF", "./smollm2", "dir/smollm2", "/abs/model", "Cargo.toml"] {
             let choice = ModelChoice::of(path).expect(path);
             assert_eq!(choice, ModelChoice::File(path.into()), "{path}");
+        }
+        for (path, name) in [
+            ("Qwen/Qwen3-0.6B-GGUF", Some("hf:Qwen/Qwen3-0.6B-GGUF")),
+            ("Qwen/Qwen3-0.6B-GGUF:Q8_0", Some("hf:Qwen/Qwen3-0.6B-GGUF:Q8_0")),
+            ("o/r/f.gguf", Some("hf:o/r/f.gguf")),
+            ("folder/f.gguf", None),
+            ("./o/r", None),
+            ("/o/r", None),
+        ] {
+            assert_eq!(on_hub(Path::new(path)).as_deref(), name, "{path}");
         }
         for name in ["smollm2", "SmolLM2-135M-Instruct", "hf:a/b/c.gguf", "hf:a/b/d/c.gguf@v1"] {
             let choice = ModelChoice::of(name).expect(name);

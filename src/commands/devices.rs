@@ -41,7 +41,8 @@ With --json:
   presets: values of --device; libraries: drivers of that kind found on the machine, whether or not
   they are used.
   With --kernels:
-  {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"cores\":\"…\"|null,\"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
+  {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
+   \"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
    \"bf16\":{…}|null,\"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},
    \"blocks\":{\"caches\":{\"first_bytes\":N,…},\"int8\":{\"rows\":N,\"features\":N},…},
    \"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long)]
     kernels: bool,
 
-    /// Measure the ops of this model: a .gguf file, a name or hf:owner/repo/file.gguf[@revision]
+    /// Measure the ops of this model: a .gguf file, a name or hf:owner/repo[:QUANT]
     #[arg(short, long, value_name = "MODEL", requires = "kernels")]
     model: Option<String>,
 

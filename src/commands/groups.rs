@@ -62,7 +62,7 @@ mod tests {
             let (short, long) = (command.render_help(), command.render_long_help());
             let (short, long) = (short.to_string(), long.to_string());
             let name = command.get_name();
-            assert!(!short.contains("Examples:") && long.contains("Examples:"), "{name}: {short}");
+            assert!(!short.contains("Example") && long.contains("Example"), "{name}: {short}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! `lapwing pull`: fetches a model into the cache.
 
-use lapwing::models::{ModelCache, ModelName};
+use std::path::PathBuf;
+
+use lapwing::models::{FetchError, ModelCache, ModelName};
 use serde::Serialize;
 
 use crate::cli::PositionalModel;
@@ -14,13 +16,17 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing pull                                   the default model
   lapwing pull gemma3-270m
-  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF                       the best file of a repository
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0                  the one of this quantisation
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf  this file
 
-An interrupted fetch continues where it stopped. The path of the file is printed at the end.
+An interrupted fetch continues where it stopped; a damaged file is fetched again. The path of
+the file is printed at the end.
 
 With --json:
   {\"name\":\"…\",\"path\":\"…\",\"bytes\":N,\"sha256\":\"…\",\"verified\":true|false,\"source\":\"…\"}
-  verified: whether the source states a SHA-256 and the file matches it.";
+  verified: whether the source states a SHA-256 and the file matches it. A cached file is read
+    again and compared; if it is damaged, it is fetched again.";
 
 /// Options of `pull`.
 #[derive(Debug, clap::Args)]
@@ -40,7 +46,24 @@ struct Report {
     source: String,
 }
 
-/// Fetches a model, unless it is already cached.
+/// The model's file: as it has just been fetched, or as it is in the cache, if its SHA-256 is still that
+/// of its record. A damaged file is removed and fetched again.
+async fn sound(name: &ModelName, session: &Session) -> Result<PathBuf, Failure> {
+    let (cache, cached) = (ModelCache::open(None)?, name.to_string());
+    if cache.model(&cached).is_some() {
+        match cache.verify(&cached).await {
+            Ok(_) => {}
+            Err(error @ FetchError::HashMismatch { .. }) => {
+                session.note(&error.to_string());
+                cache.remove(&cached)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    fetched(name, session).await
+}
+
+/// Fetches a model, unless it is already cached and undamaged.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let name = match args.model.name().map(ModelChoice::of).transpose()? {
         None => ModelName::default_model(),
@@ -51,11 +74,12 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
                 path.display()
             ))
             .hint(
-                "`lapwing models` lists the names; for a file on the hub write hf:owner/repo/file.gguf",
+                "`lapwing models` lists the names; for a model on the hub write hf:owner/repo[:QUANT] or hf:owner/repo/file.gguf",
             ));
         }
     };
-    let path = fetched(&name, session).await?;
+    let name = name.resolve(&ModelCache::open(None)?).await?;
+    let path = sound(&name, session).await?;
     if !session.json {
         return print(&format!("{}\n", visible(&path.display().to_string())));
     }

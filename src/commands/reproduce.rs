@@ -27,9 +27,9 @@ numbers are those of HeteroLLM (arXiv 2501.14794).
 
 Roles: a pin is a number that parameters were fitted to. No parameter was fitted to a check, which
 must be met within 10 %; the form of the models was chosen with the checks in view, and two checks
-are derived from other published numbers, so they are no blind test. A stated number is published loosely or contradicts others, and is not judged. A
-number held back is published, but not part of this program, so that predictions can be compared
-blind.
+are derived from other published numbers, so they are no blind test. A stated number is published
+loosely or contradicts others, and is not judged. A number held back is published, but not part of
+this program, so that predictions can be compared blind.
 
 Exit code 1 if a check is missed or an order does not hold.
 

@@ -53,10 +53,13 @@ fn a_short_and_a_long_name_belong_together_in_every_command() {
     }
 }
 
+/// Whether an option means a concept.
+type Means = fn(&Arg) -> bool;
+
 /// What an option means, by the words of its help or by its value, and its only name.
 #[test]
 fn a_concept_has_one_name_in_all_commands() {
-    let concepts: [(&str, fn(&Arg) -> bool); 8] = [
+    let concepts: [(&str, Means); 8] = [
         ("model", |arg| has_value(arg, "MODEL")),
         ("prompt-tokens", |arg| says(arg, "tokens of the prompt") || says(arg, "prompt lengths")),
         ("max-tokens", |arg| says(arg, "to generate") || says(arg, "generated lengths")),

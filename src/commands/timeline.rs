@@ -37,8 +37,8 @@ one of >= <= == != > <. With two files, paths begin with a., b. or diff.
 
 --what-if: changes separated by commas. op:NAME*F, activity:KIND*F and on:LANE*F scale the durations
 of these spans; sync*F scales those of messages, restart*F the delays of lanes before they continue;
-slots:LANE*N runs N such lanes in parallel. The order of the work is kept. Ops that are fused into one
-dispatch are one span, such as 'ffn_down + ffn_residual': the name of one of them selects all of it.
+slots:LANE*N runs N such lanes in parallel. The order of the work is kept. Ops that are fused into
+one dispatch are one span, such as 'ffn_down + ffn_residual': the name of one of them selects it.
 
 With --json:
   {\"version\":1,\"makespan_ns\":N,\"overlap\":F|null,…,

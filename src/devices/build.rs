@@ -57,7 +57,7 @@ pub(crate) fn build(
     let _pinned = cpu.pool().pin_caller()?;
     let given = cpu.pool().threads();
     if given < threads {
-        let most = format!("at most {given}, the limit of this system");
+        let most = format!("at most {given}, the limit on threads of this system (`ulimit -u`)");
         return Err(Error::config("threads", threads, &most));
     }
     let name = spec.name.clone();

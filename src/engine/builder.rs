@@ -304,15 +304,14 @@ impl EngineBuilder {
         self
     }
 
-    /// Caches packed CPU weights in a folder, one file for each model. The next start maps the file
-    /// instead of packing, which is faster and lets processes share the memory. By default nothing is
-    /// cached. A file that is damaged or outdated is replaced, and [`Engine::packed_weights`] reports
+    /// Caches packed CPU weights in a folder, one file for each model. The next start reads the file
+    /// instead of packing, which is faster. By default nothing is cached. A file that is damaged or outdated is replaced, and [`Engine::packed_weights`] reports
     /// it.
     ///
     /// A weight file is identified by its size, modification times and inode number, and by checksums
     /// over its metadata and over blocks of its data; the cached file is verified completely on each
-    /// start. It must not change while it is in use: only trusted users may have write access to the
-    /// folder.
+    /// start. Only trusted users may have write access to the folder, because checksums do not detect
+    /// tampering.
     pub fn packed_cache(mut self, folder: impl Into<PathBuf>) -> EngineBuilder {
         self.settings.packed_cache = Some(folder.into());
         self

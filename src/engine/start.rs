@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lapwing_actors::drive::blocking::BlockingPool;
+use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
@@ -35,12 +35,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     log(requantized.as_ref());
     let attention = (!settings.attention.is_empty()).then(|| model.graph.attention());
     let chosen = settings.choose(&model.config)?;
-    let tokenizer = Tokenizer::from_metadata(file.metadata())?;
-    let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
-    let recorder = settings
-        .recorder
-        .clone()
-        .unwrap_or_else(|| Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default()));
+    let new_recorder = || Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+    let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let slots = slot_pool(&graph, &chosen);
     // A profile is more precise than a short timing.
@@ -51,7 +47,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings);
     folder.iter().for_each(|folder| folder.offer(file));
-    let devices = devices(&graph, file, (&chosen, &slots, clock))?;
+    let (tokenizer, template, devices) = load(&graph, file, (&chosen, &slots, clock))?;
     let packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let placement = explainer.full_chunk(chosen.context)?;
@@ -96,6 +92,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
         permits: chosen.permits,
+        sequences_max: chosen.sequences_max,
         policy: settings.policy.name().to_owned(),
         isa: chosen.isa.name(),
         recorder,
@@ -120,6 +117,27 @@ fn log(requantized: Option<&Requantized>) {
         Some(requantized) => tracing::info!("{requantized}"),
         None => {}
     }
+}
+
+/// Builds tokenizer, chat template and devices; side by side, unless the devices' speeds are measured with
+/// the clock.
+fn load(
+    graph: &Arc<Graph>,
+    file: &WeightFile,
+    (chosen, slots, clock): (&Chosen, &SlotPool, Option<&dyn Clock>),
+) -> Result<(Tokenizer, Option<ChatTemplate>, Vec<Built>), Error> {
+    let text = || -> Result<(Tokenizer, Option<ChatTemplate>), Error> {
+        let tokenizer = Tokenizer::from_metadata(file.metadata())?;
+        let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
+        Ok((tokenizer, template))
+    };
+    let devices = || devices(graph, file, (chosen, slots, clock));
+    let (text, devices) = match clock {
+        Some(_) => (text(), devices()),
+        None => side_by_side("text", text, devices),
+    };
+    let (tokenizer, template) = text?;
+    Ok((tokenizer, template, devices?))
 }
 
 /// Builds the devices, which share one KV cache and one buffer pool.

@@ -16,7 +16,8 @@ pub struct CatalogueEntry {
     pub about: &'static str,
     /// Its source.
     pub origin: Origin,
-    /// Size of the GGUF file in bytes, when known before the transfer.
+    /// Size of the GGUF file in bytes, when known before the transfer; of a file on the hub, the size that
+    /// it had when the catalogue was written.
     pub bytes: Option<u64>,
     /// SHA-256 of the GGUF file in lower-case hex; `None` to use the one that the hub states.
     pub sha256: Option<&'static str>,
@@ -150,7 +151,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
             repo: "Qwen2.5-0.5B-Instruct-GGUF",
             file: "qwen2.5-0.5b-instruct-q4_k_m.gguf",
         },
-        bytes: None,
+        bytes: Some(491_400_032),
         sha256: None,
         license: "Apache-2.0",
         url: "https://huggingface.co/Qwen/Qwen2.5-0.5B-Instruct-GGUF",
@@ -166,7 +167,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
             repo: "Qwen3-0.6B-GGUF",
             file: "Qwen3-0.6B-Q8_0.gguf",
         },
-        bytes: None,
+        bytes: Some(639_446_688),
         sha256: None,
         license: "Apache-2.0",
         url: "https://huggingface.co/Qwen/Qwen3-0.6B-GGUF",
@@ -182,7 +183,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
             repo: "Llama-3.2-1B-Instruct-GGUF",
             file: "Llama-3.2-1B-Instruct-Q4_K_M.gguf",
         },
-        bytes: None,
+        bytes: Some(807_694_464),
         sha256: None,
         license: "Llama 3.2 Community License",
         url: "https://huggingface.co/bartowski/Llama-3.2-1B-Instruct-GGUF",
@@ -201,7 +202,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
             repo: "gemma-3-1b-it-GGUF",
             file: "gemma-3-1b-it-Q4_K_M.gguf",
         },
-        bytes: None,
+        bytes: Some(806_058_240),
         sha256: None,
         license: "Gemma Terms of Use",
         url: "https://huggingface.co/ggml-org/gemma-3-1b-it-GGUF",

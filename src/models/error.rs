@@ -12,9 +12,9 @@ pub enum FetchError {
     )]
     NoCacheFolder,
 
-    /// The name is neither in the catalogue nor of the form `hf:owner/repo/file.gguf`.
+    /// The name is neither in the catalogue nor that of a repository or file of the hub.
     #[error(
-        "unknown model {name:?}{} (known: {}); or give a file of a Hugging Face repository: hf:owner/repo/file.gguf[@revision]",
+        "unknown model {name:?}{} (known: {}); or give a Hugging Face repository: hf:owner/repo[:QUANT], or a file of one: hf:owner/repo/file.gguf[@revision]",
         nearest.as_ref().map(|near| format!(", did you mean {near:?}?")).unwrap_or_default(),
         known.join(", ")
     )]
@@ -109,6 +109,23 @@ pub enum FetchError {
         file: String,
         /// The hub's message.
         detail: String,
+    },
+
+    /// The repository has no single file that the name stands for.
+    #[error(
+        "no file of {repository} {}; {}",
+        if repository.matches(':').count() > 1 { "has this quantisation" } else { "has a usual quantisation" },
+        if has.is_empty() {
+            "it has no GGUF file: look for a repository whose name ends in -GGUF".to_owned()
+        } else {
+            format!("name one of its files as hf:owner/repo/FILE: {}", has.join(", "))
+        }
+    )]
+    NoHubFile {
+        /// The name, as `hf:…`.
+        repository: String,
+        /// The GGUF files that it has.
+        has: Vec<String>,
     },
 
     /// The hub denies access with the given credentials, or without any.

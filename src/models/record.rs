@@ -1,12 +1,13 @@
 //! The record file next to each cached model.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::FetchError;
+use super::files;
 
 /// The description of a cached model, stored as JSON in `NAME.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +36,7 @@ impl Record {
             .map_err(std::io::Error::from)
             .map_err(FetchError::io("encode", path))?;
         let partial = path.with_extension("json.partial");
-        File::create(&partial)
+        files::create(&partial)
             .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
             .map_err(FetchError::io("write", &partial))?;
         fs::rename(&partial, path).map_err(FetchError::io("rename", &partial))

@@ -60,6 +60,11 @@ impl BytePairs {
         Ok(Self { splitter: WordSplitter::new(rules)?, model, missing })
     }
 
+    /// Whether every byte is a token, so that no text is left out.
+    pub(super) fn has_all_bytes(&self) -> bool {
+        self.missing.is_empty()
+    }
+
     /// Appends the ids of `text`.
     pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>) {
         let mut word = String::new();

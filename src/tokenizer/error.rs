@@ -61,11 +61,39 @@ pub enum TokenizerError {
         /// The BPE model's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A special token is longer than in any real vocabulary.
+    #[error(
+        "special token {id} has {length} bytes, more than the {most} that are supported; the file is damaged"
+    )]
+    SpecialTokenTooLong {
+        /// Its id.
+        id: u32,
+        /// Length of its text in bytes.
+        length: usize,
+        /// Longest supported length in bytes.
+        most: usize,
+    },
+    /// The special tokens are longer together than in any real vocabulary.
+    #[error(
+        "the special tokens have {bytes} bytes, more than the {most} that are supported; the file is damaged"
+    )]
+    SpecialTokensTooLong {
+        /// Length of all their texts in bytes.
+        bytes: usize,
+        /// Longest supported length in bytes.
+        most: usize,
+    },
     /// The search for special tokens cannot be built.
     #[error("cannot index the special tokens: {source}")]
     SpecialTokens {
         /// The search's error.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The search for special tokens cannot be started.
+    #[error("cannot search for the special tokens: {source}")]
+    SpecialSearch {
+        /// The search's error.
+        source: aho_corasick::MatchError,
     },
     /// A pattern of the word rules does not compile.
     #[error("a word pattern does not compile: {source}")]

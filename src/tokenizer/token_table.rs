@@ -121,6 +121,16 @@ impl TokenTable {
         self.ids.find(self.hasher.hash_one(text), same).copied()
     }
 
+    /// Length in bytes of the longest token, as the vocabulary spells it.
+    pub(super) fn text_len_max(&self) -> usize {
+        self.text_len_max
+    }
+
+    /// Whether every byte has a token.
+    pub(super) fn has_all_bytes(&self) -> bool {
+        self.byte_ids.iter().all(Option::is_some)
+    }
+
     /// Id of the token that represents one raw byte.
     pub(super) fn byte_id(&self, byte: u8) -> Option<u32> {
         self.byte_ids[usize::from(byte)]

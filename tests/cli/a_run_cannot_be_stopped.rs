@@ -89,7 +89,7 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
         if holds() {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
     }
     panic!("not within 30 s: {what}");
 }

@@ -273,7 +273,7 @@ fn repeated_runs_with_noise_have_an_interval() {
     assert!(still.stderr.contains("noise.spread"), "{still:?}");
     assert!(still.stdout.contains("5 runs, mean and 95 % interval"), "{still:?}");
     let once = ended(lapwing(&["simulate", "--repeat", "1"]));
-    assert!(once.code == Some(1) && once.stderr.contains("repeat"), "{once:?}");
+    assert!(once.code == Some(2) && once.stderr.contains("repeat"), "{once:?}");
 }
 
 #[test]

@@ -183,6 +183,15 @@ fn a_prompt_that_does_not_fit_gets_a_hint() {
     let long = "x".repeat(300);
     let ended_long = ended(lapwing(&["run", "-m", &llama, "--raw", &long]));
     assert_fails(&ended_long, 1, &["tokens, but the context holds 256", "hint: -c TOKENS"]);
+    let folder = tempfile::tempdir().expect("folder");
+    let chat = crate::support::chat_model(folder.path());
+    // Refused by its length alone, before it is tokenised.
+    let far_too_long = "word ".repeat(400_000);
+    for args in [&["run", "-m", &llama, "--raw", "-"][..], &["run", "-m", &chat, "-"]] {
+        let refused = ended_with_input(lapwing(args), &far_too_long);
+        let parts = ["bytes, which are at least", "the context holds 256", "hint: -c TOKENS"];
+        assert_fails(&refused, 1, &parts);
+    }
     let short = ended(lapwing(&["perplexity", "-m", &llama, "-c", "64", "Cargo.toml.none"]));
     assert_fails(&short, 1, &["Cargo.toml.none"]);
     let few = ended_with_input(lapwing(&["perplexity", "-m", &llama, "-c", "64", "-"]), "few");

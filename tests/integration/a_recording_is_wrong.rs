@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lapwing::compare::Compare;
 use lapwing::traces::analysis::IdleCause;
@@ -25,6 +25,9 @@ use lapwing_traces::Nanos;
 
 use crate::simulated::Simulated;
 use crate::support::{SMOLLM2, builder, collect_ids, greedy, ids, needs, reference};
+
+/// The stages of a chunk, and layer and name of each of its dispatches.
+type OpsOfChunk<'a> = (usize, Vec<(Option<u16>, &'a str)>);
 
 /// Two devices with half of the layers each, in virtual time, computing true values.
 fn two_devices() -> Simulation {
@@ -134,7 +137,7 @@ async fn every_op_message_and_token_is_recorded() {
     let ops = engine.placement().stages[0].ops;
     let last_layer = engine.model().layers as u16 - 1;
     // By chunk: its stages, and the ops of its dispatches.
-    let mut of_chunk: HashMap<u64, (usize, Vec<(Option<u16>, &str)>)> = HashMap::new();
+    let mut of_chunk: HashMap<u64, OpsOfChunk<'_>> = HashMap::new();
     for span in &timeline.spans {
         assert!(span.finished, "{span:?}");
         let Some(chunk) = span.tags.chunk.filter(|_| span.activity == Activity::Compute) else {
@@ -184,8 +187,9 @@ fn check_peak(timeline: &Timeline) {
     // Other programs of the machine may slow down the measurement of the peak.
     const NOISE: f64 = 4.0;
     let cpu = Cpu::new(2, Isa::best());
-    let start = Instant::now();
-    let roofline = Roofline::measure(&cpu, 5, &|| start.elapsed()).expect("memory to read");
+    let clock = OsClock::start();
+    let elapsed = || Duration::from_nanos(clock.now().0);
+    let roofline = Roofline::measure(&cpu, 5, &elapsed).expect("memory to read");
     let peaks = [roofline.int8, roofline.bf16, roofline.f32].into_iter().flatten();
     let Some(peak) = peaks.map(|peak| peak.ops_per_second).reduce(f64::max) else { return };
     for span in timeline.spans.iter().filter(|span| span.parent.is_some()) {

@@ -58,7 +58,7 @@ fn every_type_of_an_engine_and_its_answers_can_be_named() {
 fn every_type_of_a_strategy_of_ones_own_can_be_named() {
     use lapwing::plan::{self, Batch, BatchSpan, DeviceInfo, Graph, MemoryDomain, ModelId, OpSet};
     let _: fn(&Batch) -> (&[BatchSpan], ModelId) = |batch| (&batch.spans, batch.model);
-    let _: fn(&DeviceInfo) -> (MemoryDomain, OpSet) = |info| (info.memory, info.ops.clone());
+    let _: fn(&DeviceInfo) -> (MemoryDomain, OpSet) = |info| (info.memory, info.ops);
     let _: fn(&Graph) -> &[plan::WeightSpec] = Graph::weights;
     let _: fn(&Graph) -> &[plan::RopeSpec] = Graph::ropes;
     let _: fn(&Graph, plan::ValueId) -> plan::ValueSpec = Graph::value;

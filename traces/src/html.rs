@@ -7,6 +7,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
+mod answer;
 mod charts;
 mod columns;
 mod compare;
@@ -49,6 +50,7 @@ const SCRIPT: &[&str] = &[
     include_str!("html/page/query.js"),
     include_str!("html/page/palette.js"),
     include_str!("html/page/state.js"),
+    include_str!("html/page/coloring.js"),
     include_str!("html/page/rows.js"),
     include_str!("html/page/draw.js"),
     include_str!("html/page/strips.js"),
@@ -61,6 +63,7 @@ const SCRIPT: &[&str] = &[
     include_str!("html/page/gutter.js"),
     include_str!("html/page/search.js"),
     include_str!("html/page/input.js"),
+    include_str!("html/page/view.js"),
     include_str!("html/page/main.js"),
 ];
 
@@ -97,6 +100,7 @@ fn parts(runs: &[PageRun<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError>
     Ok(vec![
         ("title", Escaped(&titles.join(" · ")).to_string()),
         ("warnings", sections::warnings(runs)),
+        ("answer", answer::answer(runs)),
         ("pictures", pictures),
         ("compare", compare::compare(runs)),
         ("sections", sections::sections(runs)),

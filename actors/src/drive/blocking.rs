@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+use super::live::panic_text;
 
 /// Runs `work` on a thread of its own and returns its result without blocking the task that awaits
 /// it. Dropping the future does not stop the work; only its result is lost.
@@ -17,9 +19,9 @@ pub async fn spawn_blocking<T: Send + 'static>(
 ) -> io::Result<T> {
     let (sender, receiver) = flume::bounded(1);
     spawn(name, move || {
-        let _ = sender.send(work());
+        let _ = sender.send(catching(work));
     })?;
-    receiver.recv_async().await.map_err(|_| panicked(name))
+    ended(receiver.recv_async().await, name)
 }
 
 /// As [`spawn_blocking`], and blocks the calling thread until the result is there: for work that must
@@ -33,9 +35,31 @@ pub fn run_apart<T: Send + 'static>(
 ) -> io::Result<T> {
     let (sender, receiver) = flume::bounded(1);
     spawn(name, move || {
-        let _ = sender.send(work());
+        let _ = sender.send(catching(work));
     })?;
-    receiver.recv().map_err(|_| panicked(name))
+    ended(receiver.recv(), name)
+}
+
+/// Runs `aside` on a thread of its own while `here` runs on the calling one; where the operating system
+/// refuses a thread, one after the other. A panic of either is passed on.
+pub fn side_by_side<A: Send, B>(
+    name: &str,
+    aside: impl FnOnce() -> A + Send,
+    here: impl FnOnce() -> B,
+) -> (A, B) {
+    let aside = Mutex::new(Some(aside));
+    let take = || aside.lock().unwrap_or_else(PoisonError::into_inner).take();
+    thread::scope(|scope| {
+        let run = || take().map(|work| work());
+        let thread = thread::Builder::new().name(format!("lapwing-{name}"));
+        let started = thread.spawn_scoped(scope, run);
+        let here = here();
+        let result = match started {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => take().map(|work| work()),
+        };
+        (result.unwrap_or_else(|| unreachable!("it is taken once")), here)
+    })
 }
 
 /// A small thread pool for short work, in order of submission. A thread is started when all others are
@@ -88,9 +112,9 @@ impl BlockingPool {
     ) -> io::Result<T> {
         let (sender, receiver) = flume::bounded(1);
         self.push(Box::new(move || {
-            let _ = sender.send(work());
+            let _ = sender.send(catching(work));
         }))?;
-        receiver.recv_async().await.map_err(|_| panicked(&self.name))
+        ended(receiver.recv_async().await, &self.name)
     }
 
     fn push(&self, job: Job) -> io::Result<()> {
@@ -153,8 +177,19 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(format!("lapwing-{name}")).spawn(work).map(drop)
 }
 
-fn panicked(name: &str) -> io::Error {
-    io::Error::other(format!("'{name}' panicked"))
+/// Runs `work`; the error is the text of its panic.
+fn catching<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    // Nothing that the closure owns is used after a panic.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_text(&*panic))
+}
+
+/// The result of work, received from its thread.
+fn ended<T>(received: Result<Result<T, String>, flume::RecvError>, name: &str) -> io::Result<T> {
+    match received {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(text)) => Err(io::Error::other(format!("'{name}' panicked: {text}"))),
+        Err(_) => Err(io::Error::other(format!("'{name}' ended without a result"))),
+    }
 }
 
 #[cfg(test)]
@@ -168,6 +203,20 @@ mod tests {
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().expect("a runtime")
+    }
+
+    #[test]
+    fn work_side_by_side_returns_both_results_and_passes_panics_on() {
+        let (barrier, own) = (Barrier::new(2), thread::current().id());
+        let wait = || {
+            barrier.wait();
+            thread::current().id()
+        };
+        let (aside, here) = side_by_side("aside", wait, wait);
+        assert!(aside != own && here == own);
+        let panics = || side_by_side("aside", || panic!("on purpose"), || ());
+        let panic = catch_unwind(AssertUnwindSafe(panics)).expect_err("a panic");
+        assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
     }
 
     #[test]

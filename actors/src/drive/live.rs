@@ -38,6 +38,7 @@ pub use events::Events;
 pub use parts::{LiveParts, LiveRequest};
 use prepare::{Lane, LaneMessage, Lanes};
 use scheduler::{LiveScheduler, SharedScheduler};
+pub(super) use threads::panic_text;
 use threads::spawn;
 use throttle::Throttle;
 use workers::Workers;

@@ -3,11 +3,16 @@
 use crate::cpu::context::Cpu;
 use crate::cpu::loops::unpack::dequantize_row;
 use crate::cpu::matrix::Matrix;
+use crate::cpu::pack::source::FileMatrix;
 use crate::cpu::packed::PackedMatrix;
+use crate::sync::{Mutex, lock};
+use crate::weights::TensorReadError;
+use std::cell::RefCell;
 use thiserror::Error;
 
 /// Why a row could not be looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
 pub enum EmbedError {
     /// No such row.
     #[error("token {id} is outside the vocabulary of {rows}; was it made by another tokenizer?")]
@@ -17,6 +22,14 @@ pub enum EmbedError {
         /// Rows of the table.
         rows: usize,
     },
+    /// The row cannot be read from the weight file.
+    #[error(transparent)]
+    Read(#[from] TensorReadError),
+}
+
+thread_local! {
+    /// Buffer for a row that is read from a file.
+    static ROW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// An embedding table.
@@ -24,6 +37,8 @@ pub enum EmbedError {
 pub enum Table<'a> {
     /// As stored.
     Stored(Matrix<'a>),
+    /// As stored, in a weight file.
+    File(FileMatrix<'a>),
     /// Packed for matmuls, if the table is also the output matrix.
     Packed(&'a PackedMatrix),
 }
@@ -32,6 +47,7 @@ impl Table<'_> {
     fn size(&self) -> (usize, usize) {
         match self {
             Table::Stored(matrix) => (matrix.rows(), matrix.cols()),
+            Table::File(matrix) => matrix.size(),
             Table::Packed(packed) => (packed.rows(), packed.cols()),
         }
     }
@@ -41,7 +57,8 @@ impl Table<'_> {
 /// packed tables give the same bits.
 ///
 /// # Errors
-/// When an id is not a row of `table`; `out` is then unchanged.
+/// When an id is not a row of `table`; `out` is then unchanged. When a row cannot be read from its
+/// file, or the file has been changed; the values of `out` are then undefined.
 ///
 /// # Panics
 /// When `out` has another size.
@@ -57,19 +74,41 @@ pub fn embed_rows(
     if let Some(&id) = ids.iter().find(|id| **id as usize >= rows) {
         return Err(EmbedError::Id { id, rows });
     }
+    if let Table::File(matrix) = table {
+        matrix.check_unchanged()?;
+    }
+    let failed = Mutex::new(None);
     let chunk = ctx.rows_per_task(ids.len(), cols);
     ctx.pool().chunks_mut(out, chunk * cols, |i, out| {
         for (id, out) in ids[i * chunk..].iter().zip(out.chunks_exact_mut(cols)) {
+            let id = *id as usize;
             match table {
-                Table::Stored(matrix) => {
-                    dequantize_row(matrix.dtype(), matrix.row(*id as usize), out)
+                Table::Stored(matrix) => dequantize_row(matrix.dtype(), matrix.row(id), out),
+                Table::File(matrix) => {
+                    if let Err(error) = row_of_file(&matrix, id, out) {
+                        *lock(&failed) = Some(error);
+                        return;
+                    }
                 }
-                Table::Packed(packed) => packed.row(*id as usize, out),
+                Table::Packed(packed) => packed.row(id, out),
             }
             if scale != 1.0 {
                 (ctx.kernels().scale)(out, scale);
             }
         }
     });
-    Ok(())
+    let failed = lock(&failed).take();
+    failed.map_or(Ok(()), |error| Err(EmbedError::Read(error)))
+}
+
+fn row_of_file(
+    matrix: &FileMatrix<'_>,
+    row: usize,
+    out: &mut [f32],
+) -> Result<(), TensorReadError> {
+    ROW.with_borrow_mut(|stored| {
+        matrix.read(row..row + 1, stored)?;
+        dequantize_row(matrix.dtype(), stored, out);
+        Ok(())
+    })
 }

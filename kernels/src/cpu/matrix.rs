@@ -54,13 +54,22 @@ impl<'a> Matrix<'a> {
         cols: usize,
         bytes: &'a [u8],
     ) -> Result<Matrix<'a>, MatrixError> {
+        let row_bytes = Matrix::check(dtype, (rows, cols), bytes.len())?;
+        Ok(Matrix { dtype, rows, cols, row_bytes, bytes })
+    }
+
+    /// Stored bytes of a row, if `rows` rows of `cols` values take `bytes` bytes.
+    pub(crate) fn check(
+        dtype: DType,
+        (rows, cols): (usize, usize),
+        bytes: usize,
+    ) -> Result<usize, MatrixError> {
         let row_bytes = dtype.row_bytes(cols).filter(|_| cols > 0);
         let row_bytes = row_bytes.ok_or(MatrixError::Row { dtype, cols })?;
-        if row_bytes.checked_mul(rows) != Some(bytes.len()) {
-            let bytes = bytes.len();
-            return Err(MatrixError::Size { dtype, rows, cols, bytes });
+        match row_bytes.checked_mul(rows) == Some(bytes) {
+            true => Ok(row_bytes),
+            false => Err(MatrixError::Size { dtype, rows, cols, bytes }),
         }
-        Ok(Matrix { dtype, rows, cols, row_bytes, bytes })
     }
 
     /// Storage format.
@@ -99,13 +108,21 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Up to 16 whole rows of a weight matrix, as stored.
+/// Whole rows of a weight matrix, as stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredRows<'a> {
     pub(crate) dtype: DType,
     /// Starts at the first row.
     pub(crate) bytes: &'a [u8],
     pub(crate) row_bytes: usize,
-    /// At most 16.
+    /// Number of rows; kernels take at most 16.
     pub(crate) rows: usize,
+}
+
+impl<'a> StoredRows<'a> {
+    /// A range of these rows.
+    pub(crate) fn view(&self, rows: Range<usize>) -> StoredRows<'a> {
+        let bytes = &self.bytes[rows.start * self.row_bytes..rows.end * self.row_bytes];
+        StoredRows { bytes, rows: rows.len(), ..*self }
+    }
 }

@@ -12,3 +12,4 @@ mod tiles;
 pub use cache::error::{CacheReadError, CacheWriteError};
 pub use cache::report::{PackCache, PackReport};
 pub use error::PackError;
+pub use source::FileMatrix;

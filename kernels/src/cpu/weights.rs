@@ -2,16 +2,16 @@
 
 use crate::cpu::context::Cpu;
 use crate::cpu::embed::Table;
-use crate::cpu::matrix::{Matrix, MatrixError};
+use crate::cpu::matrix::MatrixError;
 use crate::cpu::pack::cache::report::{PackCache, PackReport};
 use crate::cpu::pack::error::PackError;
-use crate::cpu::pack::source::Source;
+use crate::cpu::pack::source::{FileMatrix, Source};
 use crate::cpu::packed::PackedMatrix;
 use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::reference::dequantize;
 use crate::requant::Requant;
-use crate::weights::{WeightFile, WeightTensor};
+use crate::weights::{ChangedError, TensorReadError, WeightFile, WeightTensor};
 use std::sync::Arc;
 
 /// Why a model's weights cannot be bound to a device.
@@ -34,6 +34,12 @@ pub enum BindError {
         /// What is wrong.
         source: MatrixError,
     },
+    /// A tensor cannot be read.
+    #[error(transparent)]
+    Read(#[from] TensorReadError),
+    /// The file was changed while it was read.
+    #[error(transparent)]
+    Changed(#[from] ChangedError),
     /// A tensor cannot be requantised.
     #[error(
         "tensor '{name}' cannot be requantised to {format}: its row {row} has a value that is \
@@ -52,8 +58,8 @@ pub enum BindError {
     Pack(PackError),
 }
 
-/// The weights of a graph: vectors in f32, matrices of matmuls packed, other embedding tables as
-/// the mapped file stores them.
+/// The weights of a graph: vectors in f32, matrices of matmuls packed, rows of other embedding tables
+/// are read from the file.
 #[derive(Debug)]
 pub struct Weights {
     specs: Vec<WeightSpec>,
@@ -78,13 +84,12 @@ struct Weight {
 
 impl Weights {
     /// The weights of `graph` in `file`. Devices of the process that use the same weights of the
-    /// same open file share them. Otherwise the matrices are packed on `ctx`, and the pages of the
-    /// file that were read are released; or they are mapped from the file of an earlier start
-    /// ([`WeightFile::keep_packed`]).
+    /// same open file share them. Otherwise the matrices are packed on `ctx`, or read from the file
+    /// of an earlier start ([`WeightFile::keep_packed`]).
     ///
     /// # Errors
-    /// [`BindError`] when `file` is not the one that the graph was built from, or there is not
-    /// enough memory.
+    /// [`BindError`] when `file` is not the one that the graph was built from, cannot be read, or
+    /// there is not enough memory.
     pub fn of(ctx: &Cpu, graph: &Graph, file: &WeightFile) -> Result<Arc<Weights>, BindError> {
         let uses = uses(graph);
         let mut shared = file.packed();
@@ -114,12 +119,11 @@ impl Weights {
                 file.tensor(&spec.name).ok_or_else(missing)
             })
             .collect::<Result<_, BindError>>()?;
-        let sources = (0..specs.len()).map(|i| {
-            let (spec, id) = (&specs[i], WeightId(i));
-            let matrix = Matrix::new(graph.stored(id), spec.rows, spec.cols, tensors[i].bytes());
+        let sources = specs.iter().zip(&tensors).enumerate().map(|(i, (spec, tensor))| {
             let name = || spec.name.clone();
+            let matrix = FileMatrix::new(tensor, spec.rows, spec.cols);
             let matrix = matrix.map_err(|source| BindError::Size { name: name(), source })?;
-            Ok(Source { matrix, requant: graph.requant(id) })
+            Ok(Source::file(matrix, graph.requant(WeightId(i))))
         });
         let sources = sources.collect::<Result<Vec<_>, BindError>>()?;
         let matmuls: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].matmul).collect();
@@ -130,21 +134,23 @@ impl Weights {
             PackError::NotFinite { matrix, row, format } => {
                 BindError::Requant { name: specs[matmuls[matrix]].name.clone(), row, format }
             }
+            PackError::Read(error) => BindError::Read(error),
             other => BindError::Pack(other),
         })?;
         let mut packed = packed.into_iter();
         let all = uses.iter().enumerate().zip(tensors);
-        let read = |i: usize, tensor: &WeightTensor| {
-            let vector = dequantize(graph.stored(WeightId(i)), tensor.bytes());
-            tensor.give_back(0..tensor.bytes().len());
-            vector
+        let read = |i: usize, tensor: &WeightTensor| -> Result<Vec<f32>, BindError> {
+            Ok(dequantize(graph.stored(WeightId(i)), &tensor.read()?))
         };
-        let weights = all.map(|((i, uses), tensor)| Weight {
-            vector: if uses.vector { read(i, &tensor) } else { Vec::new() },
-            packed: if uses.matmul { packed.next() } else { None },
-            table: (uses.table && !uses.matmul).then_some(tensor),
+        let weights = all.map(|((i, uses), tensor)| {
+            Ok(Weight {
+                vector: if uses.vector { read(i, &tensor)? } else { Vec::new() },
+                packed: if uses.matmul { packed.next() } else { None },
+                table: (uses.table && !uses.matmul).then_some(tensor),
+            })
         });
-        let weights = weights.collect();
+        let weights = weights.collect::<Result<_, BindError>>()?;
+        file.check_unchanged()?;
         Ok((Weights { specs: specs.to_vec(), weights, uses }, report))
     }
 
@@ -163,13 +169,13 @@ impl Weights {
     }
 
     /// An embedding table. If it is also the matrix of a matmul, the packed values are used, so
-    /// that no pages of the file are needed.
+    /// that the file is not read.
     pub(crate) fn table(&self, id: WeightId) -> Result<Table<'_>, MatrixError> {
         let spec = &self.specs[id.0];
         match &self.weights[id.0] {
             Weight { packed: Some(packed), .. } => Ok(Table::Packed(packed)),
             Weight { table: Some(tensor), .. } => {
-                Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes()).map(Table::Stored)
+                FileMatrix::new(tensor, spec.rows, spec.cols).map(Table::File)
             }
             _ => unreachable!("weight {} is a table", id.0),
         }

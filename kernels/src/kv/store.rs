@@ -1,17 +1,19 @@
 //! Storage of keys and values.
 
+mod paged;
 pub(crate) mod panel;
 mod rows;
 
+use paged::Paged;
 use panel::Panel;
 pub(crate) use rows::ROTARY_DIM_MAX;
 
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
-use crate::aligned::Aligned;
 use crate::cpu::context::Cpu;
 use crate::cpu::rope::Rotation;
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
+use std::io;
 
 /// Storage of all KV pages, shared by the devices of one address space. Pages that were never
 /// written occupy no physical memory. Each layer has its own lock, which a device holds during
@@ -30,18 +32,18 @@ pub struct KvStore {
 
 #[derive(Debug)]
 enum Data {
-    F32(Aligned<f32>),
-    F16(Aligned<u16>),
-    I8(Aligned<i8>),
+    F32(Paged<f32>),
+    F16(Paged<u16>),
+    I8(Paged<i8>),
 }
 
 impl Data {
-    fn zeroed(dtype: KvDtype, len: usize) -> Data {
-        match dtype {
-            KvDtype::F32 => Data::F32(Aligned::paged(len, |len| vec![0.0; len])),
-            KvDtype::F16 => Data::F16(Aligned::paged(len, |len| vec![0; len])),
-            KvDtype::I8 => Data::I8(Aligned::paged(len, |len| vec![0; len])),
-        }
+    fn zeroed(dtype: KvDtype, len: usize) -> io::Result<Data> {
+        Ok(match dtype {
+            KvDtype::F32 => Data::F32(Paged::zeroed(len)?),
+            KvDtype::F16 => Data::F16(Paged::zeroed(len)?),
+            KvDtype::I8 => Data::I8(Paged::zeroed(len)?),
+        })
     }
 }
 
@@ -62,11 +64,11 @@ impl KvStore {
         let pages = pages as usize;
         let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
         let all = layout.page_bytes().checked_mul(pages).ok_or(too_large)?;
-        // Allocating a zeroed vector aborts the process if it fails; `try_reserve_exact` reports it.
-        Vec::<u8>::new().try_reserve_exact(all).map_err(|_| too_large)?;
+        // As one piece first: each layer may fit while all of them do not.
+        Paged::<u8>::zeroed(all).map_err(|_| too_large)?;
         let layer = page_len(&layout) * pages;
-        let layers =
-            (0..layout.layers).map(|_| Mutex::new(Data::zeroed(layout.dtype, layer))).collect();
+        let data = (0..layout.layers).map(|_| Data::zeroed(layout.dtype, layer).map(Mutex::new));
+        let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
         Ok(KvStore { layout, pages, layers })
     }
 

@@ -78,7 +78,7 @@ impl ModelConfig {
         keys.check("rope.dimension_count", rope_dims, rope_fits, || {
             format!("it must be even and at most the head's {head_dim} values")
         })?;
-        let rope_base = keys.opt_f32("rope.freq_base")?.unwrap_or(10_000.0);
+        let rope_base = keys.rope_base("rope.freq_base")?.unwrap_or(10_000.0);
         let windowed = arch.window_period > 0;
         let window = keys.opt_count("attention.sliding_window")?.filter(|_| windowed);
         let context = keys.count("context_length", 1 << 30)?;
@@ -92,11 +92,11 @@ impl ModelConfig {
             head_dim,
             ffn_width: keys.per_layer_count("feed_forward_length", None)?,
             context,
-            norm_eps: keys.f32("attention.layer_norm_rms_epsilon")?,
+            norm_eps: keys.epsilon("attention.layer_norm_rms_epsilon")?,
             rope_dims,
             rope_base,
             rope_base_window: keys
-                .opt_f32("rope.freq_base_swa")?
+                .rope_base("rope.freq_base_swa")?
                 .or(arch.window_rope_base)
                 .unwrap_or(rope_base),
             rope_scaling: keys.rope_scaling(context)?,
@@ -182,9 +182,18 @@ impl Keys<'_> {
         Ok(self.meta.opt_u32(&self.key(name))?.filter(|v| *v > 0).map(|v| v as usize))
     }
 
-    fn f32(&self, name: &str) -> Result<f32, ModelError> {
+    fn epsilon(&self, name: &str) -> Result<f32, ModelError> {
         let value = self.meta.f32(&self.key(name))?;
-        self.check(name, value, value.is_finite(), || "it must be finite".to_owned())?;
+        let good = value.is_finite() && value >= 0.0;
+        self.check(name, value, good, || "it must be finite and not negative".to_owned())?;
+        Ok(value)
+    }
+
+    fn rope_base(&self, name: &str) -> Result<Option<f32>, ModelError> {
+        let value = self.opt_f32(name)?;
+        self.check(name, value.unwrap_or_default(), value != Some(0.0), || {
+            "it must be above 0".to_owned()
+        })?;
         Ok(value)
     }
 

@@ -205,9 +205,13 @@ impl Checker {
         let stored = self.graph.stored(weight);
         let row_bytes = stored.row_bytes(k).unwrap_or(0).max(1);
         let mut out = vec![0.0; SAMPLES * n];
-        let blocks = tensor.bytes().chunks(WEIGHT_ROWS * row_bytes);
-        for (at, bytes) in blocks.enumerate() {
-            let width = (bytes.len() / row_bytes).max(1);
+        let mut stored_rows = vec![0; WEIGHT_ROWS * row_bytes];
+        for (at, first) in (0..n).step_by(WEIGHT_ROWS).enumerate() {
+            let width = WEIGHT_ROWS.min(n - first);
+            let bytes = &mut stored_rows[..width * row_bytes];
+            let read = tensor.read_range(first * row_bytes, bytes);
+            read.map_err(|error| self.failed(error.to_string()))?;
+            let bytes = &*bytes;
             let requantised;
             let bytes = match self.graph.requant(weight) {
                 Some(format) => {
@@ -236,7 +240,8 @@ impl Checker {
 
     fn vector(&self, weight: WeightId) -> Result<Vec<f32>, DeviceError> {
         let dtype = self.graph.stored(weight);
-        Ok(reference::dequantize(dtype, self.tensor(weight)?.bytes()))
+        let bytes = self.tensor(weight)?.read().map_err(|error| self.failed(error.to_string()))?;
+        Ok(reference::dequantize(dtype, &bytes))
     }
 
     fn tensor(&self, weight: WeightId) -> Result<WeightTensor, DeviceError> {

@@ -5,10 +5,15 @@ use std::ops::Range;
 
 use super::error::{Fault, WeightError};
 
-/// Position in a byte slice. Invariant: `at <= bytes.len()`.
+/// Position in the first bytes of a file. Invariant: `at <= bytes.len()`.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Size of the file in bytes; at least `bytes.len()`.
+    total: u64,
+    /// End of a field that is inside the file, but not in `bytes`. Set with the error that this
+    /// causes.
+    missing: Option<u64>,
 }
 
 /// Error about the field stored at byte `offset`.
@@ -17,17 +22,28 @@ pub(super) fn bad(field: Arguments<'_>, offset: usize, fault: Fault) -> WeightEr
 }
 
 impl<'a> Cursor<'a> {
+    /// For all bytes of a file.
     pub(super) fn new(bytes: &'a [u8]) -> Cursor<'a> {
-        Cursor { bytes, at: 0 }
+        Cursor::of_start(bytes, bytes.len() as u64)
+    }
+
+    /// For the first bytes of a file of `total` bytes.
+    pub(super) fn of_start(bytes: &'a [u8], total: u64) -> Cursor<'a> {
+        Cursor { bytes, at: 0, total: total.max(bytes.len() as u64), missing: None }
+    }
+
+    /// If a read failed only because `bytes` ends early: the number of bytes that it needs.
+    pub(super) fn missing(&self) -> Option<u64> {
+        self.missing
     }
 
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Number of bytes from here to the end.
+    /// Number of bytes from here to the end of the file.
     pub(super) fn left(&self) -> u64 {
-        (self.bytes.len() - self.at) as u64
+        self.total - self.at as u64
     }
 
     /// Skips `len` bytes of the field at `offset` and returns their range; `what` describes them in
@@ -39,13 +55,15 @@ impl<'a> Cursor<'a> {
         offset: usize,
         what: Arguments<'_>,
     ) -> Result<Range<usize>, WeightError> {
-        match len.filter(|len| *len <= self.left()) {
-            Some(len) => {
-                let start = self.at;
-                self.at += len as usize;
+        let (start, in_file) = (self.at, len.filter(|len| *len <= self.left()));
+        let end = in_file.map(|len| start as u64 + len);
+        match end.filter(|end| *end <= self.bytes.len() as u64) {
+            Some(end) => {
+                self.at = end as usize;
                 Ok(start..self.at)
             }
             None => {
+                self.missing = end;
                 let fault = Fault::PastEnd { what: what.to_string(), left: self.left() };
                 Err(bad(field, offset, fault))
             }

@@ -3,13 +3,15 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::data_file::ReadFault;
+use super::split_fault::SplitFault;
 use crate::quant::DType;
 
 /// The reason why a weight file could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightError {
-    /// The operating system failed to open or map the file.
+    /// The operating system failed to open the file.
     #[error("cannot open {}: {source}; check the path", path.display())]
     Open {
         /// File.
@@ -39,6 +41,12 @@ pub enum WeightError {
         path: PathBuf,
         /// The error.
         source: Box<WeightError>,
+    },
+    /// The file was opened, but its header cannot be read.
+    #[error("cannot read the header: {fault}")]
+    Read {
+        /// What is wrong.
+        fault: ReadFault,
     },
     /// The file does not begin with the magic bytes GGUF.
     #[error("not a GGUF file: magic at byte 0 is {found}, not 'GGUF'; give a .gguf file")]
@@ -177,47 +185,6 @@ pub enum Fault {
     Overlap {
         /// The other tensor.
         other: String,
-    },
-}
-
-/// The reason why the parts of a split model do not belong together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SplitFault {
-    /// The file name does not follow the naming scheme, so the other parts cannot be found.
-    #[error(
-        "split.count is {parts}, but {} is not named …-{:05}-of-{parts:05}.gguf, so its other parts cannot be found; restore its original name",
-        path.display(), no + 1
-    )]
-    Name {
-        /// File.
-        path: PathBuf,
-        /// `split.no`.
-        no: u32,
-        /// `split.count`.
-        parts: u32,
-    },
-    /// A key of a part has a value that does not fit the other parts.
-    #[error("{key} of {} is {found}, but must be {expected}; the files are not parts of the same model", path.display())]
-    Key {
-        /// Metadata key.
-        key: &'static str,
-        /// File.
-        path: PathBuf,
-        /// Value in the file, as text.
-        found: String,
-        /// Expected value, as text.
-        expected: String,
-    },
-    /// Two parts contain a tensor of the same name.
-    #[error("tensor '{tensor}' is in both {} and {}; the files are not parts of the same model", first.display(), second.display())]
-    DuplicateTensor {
-        /// Tensor name.
-        tensor: String,
-        /// First file.
-        first: PathBuf,
-        /// Second file.
-        second: PathBuf,
     },
 }
 

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
+use super::bytes::Bytes;
 use super::cursor::{Cursor, bad};
 use super::error::{Fault, WeightError};
-use super::map::Bytes;
+use super::header::Failure;
 use super::metadata::Metadata;
 use super::tensor::{self, DataSection, TensorInfo};
 use super::value::{Value, ValueReader};
@@ -16,11 +17,11 @@ pub(super) const ALIGNMENT_KEY: &str = "general.alignment";
 pub(super) const ALIGNMENT: u32 = 32;
 
 /// Maximum key length in the specification, in bytes.
-const KEY_BYTES_MAX: u64 = 65_535;
+pub(super) const KEY_BYTES_MAX: u64 = 65_535;
 /// Maximum number of keys accepted; real files have fewer than 100.
-const KEYS_MAX: u64 = 65_536;
+pub(super) const KEYS_MAX: u64 = 65_536;
 /// Maximum number of tensors accepted; real files have a few thousand.
-const TENSORS_MAX: u64 = 262_144;
+pub(super) const TENSORS_MAX: u64 = 262_144;
 
 /// Everything in a GGUF file except the tensor data.
 #[derive(Clone, Debug)]
@@ -36,12 +37,12 @@ pub struct Gguf {
 }
 
 /// Reads a GGUF file from memory. Copies the bytes once, because the metadata refers to them;
-/// [`WeightFile::open`](super::WeightFile::open) copies nothing.
+/// [`WeightFile::open`](super::WeightFile::open) reads only what precedes the tensor data.
 ///
 /// # Errors
 /// [`WeightError`] names the invalid field and its byte offset.
 pub fn parse(bytes: &[u8]) -> Result<Gguf, WeightError> {
-    read(&Bytes::copy(bytes))
+    Ok(read(&Bytes::new(bytes.to_vec()), bytes.len() as u64)?)
 }
 
 /// Reads metadata and tensor table from the first bytes of a GGUF file; the tensor data may be
@@ -50,32 +51,37 @@ pub fn parse(bytes: &[u8]) -> Result<Gguf, WeightError> {
 /// # Errors
 /// [`WeightError`] names the invalid field and its byte offset.
 pub fn parse_header(bytes: &[u8]) -> Result<Gguf, WeightError> {
-    read_header(&Bytes::copy(bytes))
+    Ok(read_header(&Bytes::new(bytes.to_vec()), bytes.len() as u64)?)
 }
 
 /// As [`read`], but the tensor data may be missing.
-pub(super) fn read_header(bytes: &Bytes) -> Result<Gguf, WeightError> {
-    read_within(bytes, u64::MAX)
+pub(super) fn read_header(bytes: &Bytes, total: u64) -> Result<Gguf, Failure> {
+    read_within((bytes, total), u64::MAX)
 }
 
-/// Reads a file. The metadata keeps a reference to `bytes`.
-pub(super) fn read(bytes: &Bytes) -> Result<Gguf, WeightError> {
-    read_within(bytes, bytes.len() as u64)
+/// Reads the first bytes of a file of `total` bytes. The metadata keeps a reference to `bytes`.
+pub(super) fn read(bytes: &Bytes, total: u64) -> Result<Gguf, Failure> {
+    read_within((bytes, total), total)
 }
 
 /// As [`read`], with the data section checked against a file length of `file_bytes`.
-fn read_within(bytes: &Bytes, file_bytes: u64) -> Result<Gguf, WeightError> {
-    let mut cursor = Cursor::new(bytes);
-    let version = read_version(bytes, &mut cursor)?;
-    let tensor_count = read_count(&mut cursor, "tensor count", TENSORS_MAX, 33)?;
-    let key_count = read_count(&mut cursor, "metadata key count", KEYS_MAX, 14)?;
-    let (metadata, alignment) = read_metadata(bytes, &mut cursor, key_count)?;
+fn read_within((bytes, total): (&Bytes, u64), file_bytes: u64) -> Result<Gguf, Failure> {
+    let mut cursor = Cursor::of_start(bytes, total);
+    let gguf = read_all(bytes, &mut cursor, file_bytes);
+    gguf.map_err(|error| Failure { error, missing: cursor.missing() })
+}
+
+fn read_all(bytes: &Bytes, cursor: &mut Cursor<'_>, limit: u64) -> Result<Gguf, WeightError> {
+    let version = read_version(bytes, cursor)?;
+    let tensor_count = read_count(cursor, "tensor count", TENSORS_MAX, 33)?;
+    let key_count = read_count(cursor, "metadata key count", KEYS_MAX, 14)?;
+    let (metadata, alignment) = read_metadata(bytes, cursor, key_count)?;
     let table_at = cursor.at();
-    let entries = tensor::read_table(&mut cursor, tensor_count)?;
+    let entries = tensor::read_table(cursor, tensor_count)?;
     let start = (cursor.at() as u64)
         .checked_next_multiple_of(alignment.into())
         .ok_or_else(|| bad(format_args!("tensor data"), table_at, Fault::Overflow("its start")))?;
-    let data = DataSection { start, alignment: alignment.into(), file_bytes };
+    let data = DataSection { start, alignment: alignment.into(), file_bytes: limit };
     let tensors = tensor::place(entries, &data)?;
     Ok(Gguf { version, metadata, tensors, alignment })
 }

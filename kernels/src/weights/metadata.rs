@@ -10,7 +10,7 @@ pub use error::MetadataError;
 use error::{integer, required, wrong};
 use strings::Utf8Strings;
 
-/// Key-value pairs of a weight file. Keeps the file mapped.
+/// Key-value pairs of a weight file.
 #[derive(Clone)]
 pub struct Metadata {
     /// In file order; keys are unique.

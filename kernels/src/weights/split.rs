@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::{SplitFault, WeightError};
+use super::bytes::Bytes;
+use super::data_file::DataFile;
+use super::error::WeightError;
 use super::gguf::Gguf;
-use super::map::Bytes;
+use super::header::{self, Failure};
 use super::metadata::{Metadata, MetadataError};
+use super::split_fault::SplitFault;
 
 const NO: &str = "split.no";
 const COUNT: &str = "split.count";
@@ -14,18 +17,20 @@ const TENSORS: &str = "split.tensors.count";
 /// One file of a split model, or the only file.
 pub(super) struct Part {
     pub(super) path: PathBuf,
-    pub(super) bytes: Bytes,
+    pub(super) file: DataFile,
+    /// Header, metadata and tensor table.
+    pub(super) header: Bytes,
     pub(super) gguf: Gguf,
 }
 
-/// Parses the bytes of a file.
-pub(super) type Reader = fn(&Bytes) -> Result<Gguf, WeightError>;
+/// Parses the header of a file; arguments are its first bytes and its size in bytes.
+pub(super) type Reader = fn(&Bytes, u64) -> Result<Gguf, Failure>;
 
 /// Opens a file and, if it is part of a split model, all other parts; returns them in order.
 pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightError> {
-    let bytes =
-        Bytes::map(path).map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
-    let opened = read(path, bytes, reader)?;
+    let file = DataFile::open(path)
+        .map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
+    let opened = read(path, file, reader)?;
     let parts = number(&opened, COUNT)?.unwrap_or(1);
     if parts <= 1 {
         return Ok(vec![opened]);
@@ -43,27 +48,28 @@ pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightE
             Some(opened) => opened,
             None => open_part(part_path(path, &prefix, i, parts), (i, parts), reader)?,
         };
-        expect(&part, NO, i.into(), true)?;
-        expect(&part, COUNT, parts.into(), true)?;
+        expect((&part, i, parts), NO, (i.into(), ""), true)?;
+        expect((&part, i, parts), COUNT, (parts.into(), ""), true)?;
         all.push(part);
     }
     let tensors: usize = all.iter().map(|part| part.gguf.tensors.len()).sum();
-    for part in &all {
-        expect(part, TENSORS, tensors as u64, false)?;
+    for (i, part) in (0..).zip(&all) {
+        let expected = (tensors as u64, ", the number of tensors in all parts");
+        expect((part, i, parts), TENSORS, expected, false)?;
     }
     Ok(all)
 }
 
 fn open_part(path: PathBuf, (no, parts): (u32, u32), reader: Reader) -> Result<Part, WeightError> {
-    match Bytes::map(&path) {
-        Ok(bytes) => read(&path, bytes, reader),
+    match DataFile::open(&path) {
+        Ok(file) => read(&path, file, reader),
         Err(source) => Err(WeightError::MissingPart { path, part: no + 1, parts, source }),
     }
 }
 
-fn read(path: &Path, bytes: Bytes, reader: Reader) -> Result<Part, WeightError> {
-    let gguf = reader(&bytes).map_err(|e| e.in_file(path))?;
-    Ok(Part { path: path.to_owned(), bytes, gguf })
+fn read(path: &Path, file: DataFile, reader: Reader) -> Result<Part, WeightError> {
+    let (gguf, header) = header::read(&file, reader).map_err(|e| e.in_file(path))?;
+    Ok(Part { path: path.to_owned(), file, header, gguf })
 }
 
 /// A metadata value of the split, which the format limits to 16 bits.
@@ -72,17 +78,27 @@ fn number(part: &Part, key: &'static str) -> Result<Option<u32>, WeightError> {
     match opt_u64(&part.gguf.metadata, key) {
         Ok(None) => Ok(None),
         Ok(Some(found)) if found <= limit => Ok(Some(found as u32)),
-        Ok(Some(found)) => Err(fault(part, key, found.to_string(), format!("at most {limit}"))),
-        Err(e) => Err(fault(part, key, e.to_string(), "a number".to_owned())),
+        Ok(Some(found)) => Err(invalid(part, key, found.to_string(), format!("at most {limit}"))),
+        Err(e) => Err(invalid(part, key, e.to_string(), "a number".to_owned())),
     }
+}
+
+fn invalid(part: &Part, key: &'static str, found: String, expected: String) -> WeightError {
+    SplitFault::Number { key, path: part.path.clone(), found, expected }.into()
 }
 
 fn opt_u64(metadata: &Metadata, key: &str) -> Result<Option<u64>, MetadataError> {
     metadata.opt_u64(key)
 }
 
-/// Checks the value of a key; a missing key is only an error if it is `required`.
-fn expect(part: &Part, key: &'static str, value: u64, required: bool) -> Result<(), WeightError> {
+/// Checks the value of a key of a part with that index of that many; a missing key is only an error if
+/// it is `required`. The text explains the expected value.
+fn expect(
+    (part, no, parts): (&Part, u32, u32),
+    key: &'static str,
+    (value, why): (u64, &str),
+    required: bool,
+) -> Result<(), WeightError> {
     let found = match opt_u64(&part.gguf.metadata, key) {
         Ok(Some(found)) if found == value => return Ok(()),
         Ok(None) if !required => return Ok(()),
@@ -90,11 +106,8 @@ fn expect(part: &Part, key: &'static str, value: u64, required: bool) -> Result<
         Ok(None) => "missing".to_owned(),
         Err(e) => e.to_string(),
     };
-    Err(fault(part, key, found, value.to_string()))
-}
-
-fn fault(part: &Part, key: &'static str, found: String, expected: String) -> WeightError {
-    SplitFault::Key { key, path: part.path.clone(), found, expected }.into()
+    let (path, expected) = (part.path.clone(), format!("{value}{why}"));
+    Err(SplitFault::Key { part: no + 1, parts, key, path, found, expected }.into())
 }
 
 /// `NAME` of `NAME-00001-of-0000N.gguf`.

@@ -49,6 +49,17 @@ impl Stamp {
         Ok(Stamp::of(&fs::metadata(path)?))
     }
 
+    /// Size of the file in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether size and modification time are equal, which a new link or other permissions do not
+    /// change.
+    pub(super) fn has_contents_of(&self, other: &Stamp) -> bool {
+        (self.bytes, self.modified) == (other.bytes, other.modified)
+    }
+
     /// Whether any later change of the file gives a different stamp. `now` is the time of the same
     /// machine's file-system clock: a change within one tick of the recorded times would leave them
     /// unchanged. A tick is at most 10 ms where times have nanosecond resolution, otherwise 2 s.

@@ -9,7 +9,7 @@ use super::error::{Fault, WeightError};
 use crate::quant::DType;
 
 /// Maximum tensor name length, in bytes. The specification has 64, some writers exceed it.
-const NAME_MAX: u64 = 256;
+pub(super) const NAME_MAX: u64 = 256;
 
 /// Dimensions of a tensor, fastest-varying first, as in GGUF.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Metadata values: numbers by value, strings and arrays as checked byte ranges of the file.
+//! Metadata values: numbers by value, strings and arrays as checked byte ranges of the header.
 
 mod kind;
 mod reader;
@@ -7,12 +7,12 @@ use std::fmt;
 use std::ops::Range;
 use std::str::Utf8Error;
 
+use super::bytes::Bytes;
 use super::cursor::Cursor;
-use super::map::Bytes;
 pub use kind::ValueKind;
 pub(super) use reader::ValueReader;
 
-/// A metadata value. Strings and arrays are views into the file and keep it mapped.
+/// A metadata value. Strings and arrays are views into the header and keep it in memory.
 #[derive(Clone)]
 pub enum Value {
     /// Unsigned, 8 bits.
@@ -121,7 +121,7 @@ impl fmt::Debug for Value {
     }
 }
 
-/// A string, as a view into the file.
+/// A string, as a view into the header.
 #[derive(Clone)]
 pub struct Text {
     bytes: Bytes,
@@ -143,7 +143,7 @@ impl Text {
     }
 }
 
-/// An array, as a view into the file whose lengths have all been checked.
+/// An array, as a view into the header whose lengths have all been checked.
 #[derive(Clone)]
 pub struct Array {
     bytes: Bytes,

@@ -42,16 +42,16 @@ fn keep(model: &Path, cache: &PackCache) -> Arc<PackReport> {
 }
 
 #[test]
-fn packed_weights_are_cached_at_the_first_start_and_mapped_afterwards() {
+fn packed_weights_are_cached_at_the_first_start_and_read_afterwards() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let (want, none) = start(&model(), None);
     assert!(none.is_none());
-    for mapped in [false, true, true] {
+    for loaded in [false, true, true] {
         let (got, report) = start(&model(), Some(&cache));
         let report = report.expect("a report");
         assert_eq!(got, want);
-        assert_eq!(report.mapped, mapped, "{report:?}");
+        assert_eq!(report.loaded, loaded, "{report:?}");
         assert!(report.read_error.is_none() && report.write_error.is_none(), "{report:?}");
     }
     let files = fs::read_dir(folder.path().join("kept")).expect("a folder");
@@ -132,13 +132,12 @@ fn a_damaged_cache_is_rebuilt_and_changes_no_value() {
     let result = runner.run(&all, |all| {
         let mut file = whole.clone();
         all.iter().for_each(|damage| damage.apply(&mut file));
-        // A new file, because a mapped file must not be written to.
         fs::remove_file(&cache.path).expect("removed");
         fs::write(&cache.path, &file).expect("written");
         let (got, report) = start(&model(), Some(&cache));
         let report = report.ok_or_else(|| TestCaseError::fail("no report"))?;
         prop_assert!(got == want, "other values");
-        prop_assert_eq!(report.mapped, file == whole, "{:?}", &report);
+        prop_assert_eq!(report.loaded, file == whole, "{:?}", &report);
         prop_assert_eq!(report.read_error.is_none(), file == whole, "{:?}", &report);
         prop_assert!(fs::read(&cache.path).expect("a file") == whole, "it is rebuilt");
         Ok(())
@@ -162,7 +161,7 @@ fn a_cache_of_another_version_or_format_is_rebuilt() {
         fs::write(&cache.path, file).expect("written");
         let (_, report) = start(&model(), Some(&cache));
         let report = report.expect("a report");
-        assert!(!report.mapped && report.write_error.is_none(), "{report:?}");
+        assert!(!report.loaded && report.write_error.is_none(), "{report:?}");
         report.read_error.as_ref().expect("a fault").to_string()
     };
     assert!(fault(b"").contains("not a file of packed weights"));
@@ -181,8 +180,8 @@ fn a_changed_model_invalidates_its_cache() {
     let copy = folder.path().join("model.gguf");
     fs::copy(model(), &copy).expect("a copy");
     let modified = fs::metadata(&copy).and_then(|data| data.modified()).expect("a time");
-    assert!(!keep(&copy, &cache).mapped);
-    assert!(keep(&copy, &cache).mapped);
+    assert!(!keep(&copy, &cache).loaded);
+    assert!(keep(&copy, &cache).loaded);
     // Changed in place, with the same size, and with the modification time set back.
     let mut bytes = fs::read(&copy).expect("a model");
     let tensor = Tiny::of(&copy);
@@ -200,7 +199,7 @@ fn a_changed_model_invalidates_its_cache() {
     assert_ne!(want, start(&model(), None).0, "the change changes nothing");
     keep(&copy, &cache);
     let (got, report) = start(&copy, Some(&cache));
-    assert!(got == want && report.expect("a report").mapped);
+    assert!(got == want && report.expect("a report").loaded);
 }
 
 #[test]
@@ -226,7 +225,7 @@ fn a_cache_that_cannot_be_written_does_not_stop_a_model() {
     fs::write(folder.path().join("kept"), b"a file").expect("written");
     let (got, report) = start(&model(), Some(&cache(folder.path())));
     let report = report.expect("a report");
-    assert!(got == want && !report.mapped);
+    assert!(got == want && !report.loaded);
     assert!(matches!(report.write_error, Some(CacheWriteError::Write { .. })), "{report:?}");
     // A folder at the path of the cache file.
     let taken = PackCache { path: folder.path().to_owned(), bytes_max: u64::MAX };

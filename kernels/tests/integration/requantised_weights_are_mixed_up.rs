@@ -47,16 +47,16 @@ fn a_cache_is_only_used_for_the_format_it_was_made_for() {
         let _ = fs::remove_file(&cache.path);
         let (_, kept) = start(&path, before, Some(&cache));
         let kept = kept.expect("a report");
-        assert!(!kept.mapped && kept.write_error.is_none(), "{before:?}: {kept:?}");
+        assert!(!kept.loaded && kept.write_error.is_none(), "{before:?}: {kept:?}");
         let (got, report) = start(&path, after, Some(&cache));
         let at = WAYS.iter().position(|way| *way == after).expect("a way");
         assert!(got == want[at], "{before:?}, then {after:?}");
         let report = report.expect("a report");
-        assert_eq!(report.mapped, before == after, "{before:?}, then {after:?}: {report:?}");
+        assert_eq!(report.loaded, before == after, "{before:?}, then {after:?}: {report:?}");
         let other = matches!(report.read_error, Some(CacheReadError::Other));
         assert_eq!(other, before != after, "{report:?}");
         let (again, mapped) = start(&path, after, Some(&cache));
-        assert!(again == want[at] && mapped.expect("a report").mapped, "{after:?}");
+        assert!(again == want[at] && mapped.expect("a report").loaded, "{after:?}");
     }
 }
 

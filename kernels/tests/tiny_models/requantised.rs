@@ -56,7 +56,11 @@ fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Optio
     if !is_matrix || !has_more || !tensor.shape().cols().is_multiple_of(32) {
         return None;
     }
-    Some(format.quantize(&dequantize(tensor.dtype(), tensor.bytes())).expect("finite values"))
+    Some(
+        format
+            .quantize(&dequantize(tensor.dtype(), &tensor.read().expect("bytes")))
+            .expect("finite values"),
+    )
 }
 
 /// The same model with matrices requantised to `format`, and their number.
@@ -76,7 +80,12 @@ fn requantised_file(file: &WeightFile, format: Requant) -> (GgufWriter, usize) {
                 changed += 1;
             }
             None => {
-                writer.tensor(&info.name, shape.dims(), tensor.dtype(), tensor.bytes());
+                writer.tensor(
+                    &info.name,
+                    shape.dims(),
+                    tensor.dtype(),
+                    tensor.read().expect("bytes"),
+                );
             }
         }
     }

@@ -47,7 +47,7 @@ pub fn padded(rows: usize, sizes: &[usize]) -> Vec<usize> {
 pub fn multi(rows: usize, sizes: &[usize]) -> Vec<usize> {
     let sizes = for_rows(rows, sizes);
     let Some(&smallest) = sizes.first() else { return Vec::new() };
-    if sizes.last().is_some_and(|largest| *largest < Share::ALIGN && rows <= *largest) {
+    if sizes.last().is_some_and(|largest| *largest < Share::ALIGN) {
         return padded(rows, sizes);
     }
     let mut rest = rows.next_multiple_of(smallest);

@@ -254,7 +254,10 @@ fn operands_are_swapped_only_with_order_swap_on() {
         let off = orders(name, OrderSwap::Off);
         assert!(!off.is_empty(), "{name} runs something on the NPU");
         assert!(off.iter().all(|order| *order == OperandOrder::Straight), "{name}: {off:?}");
-        assert!(orders(name, OrderSwap::On).contains(&OperandOrder::Swapped), "{name}");
+        // These take a graph of 256 rows, which streams at the full rate in straight order.
+        let full_rate = ["chunked", "chunk-graph"].contains(&name);
+        let swaps = orders(name, OrderSwap::On).contains(&OperandOrder::Swapped);
+        assert_eq!(swaps, !full_rate, "{name}");
     }
 }
 

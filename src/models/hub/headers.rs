@@ -121,7 +121,7 @@ fn check_response(source: &HubSource, response: &Response) -> Result<Headers, Fe
 }
 
 /// The token that `hf-hub` also uses: `HF_TOKEN`, or the file of Hugging Face's tools.
-fn token() -> Option<String> {
+pub(super) fn token() -> Option<String> {
     let variable = |key| std::env::var(key).ok().filter(|value| !value.is_empty());
     if variable("HF_HUB_DISABLE_IMPLICIT_TOKEN").is_some() {
         return None;

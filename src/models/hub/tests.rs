@@ -185,3 +185,69 @@ async fn unreachable_hub_is_named_with_what_to_check() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn a_server_that_sends_more_than_it_stated_is_cut_off() {
+    let (_dir, cache) = cache();
+    let hub = Hub::start(&noise(2 * MIB)).await;
+    hub.set(|state| state.script = vec![Reply::Endless]);
+    let ended = tokio::time::timeout(Duration::from_secs(20), pull(&cache, &hub)).await;
+    let error = ended.expect("the transfer ends").0.unwrap_err();
+    let FetchError::SizeMismatch { expected, actual, .. } = error else { panic!("{error}") };
+    assert_eq!(expected, 2 * MIB as u64);
+    assert!(actual > expected && actual < 2 * expected, "{actual}");
+    assert_nothing_kept(&cache);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn links_planted_in_the_cache_are_not_followed() {
+    let (dir, cache) = cache();
+    let content = noise(MIB);
+    let hub = Hub::start(&content).await;
+    let slot = cache.slot(NAME).unwrap();
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "mine").unwrap();
+    fs::create_dir_all(&slot.partial).unwrap();
+    let record = slot.record.with_extension("json.partial");
+    for place in [slot.partial.join("model"), slot.partial.join("version"), record] {
+        std::os::unix::fs::symlink(&victim, place).unwrap();
+    }
+    let path = pull(&cache, &hub).await.0.unwrap();
+    assert_eq!(fs::read(&victim).unwrap(), b"mine");
+    assert!(fs::symlink_metadata(&path).unwrap().is_file());
+    assert_eq!(fs::read(path).unwrap(), content);
+}
+
+#[tokio::test]
+async fn a_repository_stands_for_its_file_of_a_quantisation() {
+    let (_dir, cache) = cache();
+    let hub = Hub::start(&noise(1000)).await;
+    hub.set(|state| {
+        state.files = vec!["README.md", "m-Q8_0.gguf", "m-q4_k_m.gguf", "m-IQ2_M.gguf"]
+    });
+    let url = hub.url();
+    let file = |name: &str| {
+        let (repository, url) = (name.parse::<HubRepository>().unwrap(), url.clone());
+        async move { HubSource::of_repository(&repository, Some(&url)).await }
+    };
+    assert_eq!(file("hf:owner/repo").await.unwrap().to_string(), "hf:owner/repo/m-q4_k_m.gguf");
+    let named = file("hf:owner/repo:q8_0@v1").await.unwrap();
+    assert_eq!(named.to_string(), "hf:owner/repo/m-Q8_0.gguf@v1");
+    assert!(hub.gets().last().unwrap().ends_with("/api/models/owner/repo/revision/v1"));
+    let error = file("hf:owner/repo:Q6_K").await.unwrap_err().to_string();
+    assert!(error.contains("m-Q8_0.gguf, m-q4_k_m.gguf") && !error.contains("README"), "{error}");
+
+    let source = HubSource::new(named).endpoint(&url).backoff(Duration::from_millis(1));
+    let mut log = EventLog::default();
+    fetch_from(&cache, "hf:owner/repo/m-Q8_0.gguf@v1", &source, &mut log).await.unwrap();
+    let before = hub.requests();
+    let name: crate::models::ModelName = "hf:owner/repo:Q8_0@v1".parse().unwrap();
+    let cached = name.resolve(&cache).await.unwrap().to_string();
+    assert_eq!(cached, "hf:owner/repo/m-Q8_0.gguf@v1");
+    assert_eq!(hub.requests(), before, "a cached model needs no network");
+
+    hub.set(|state| state.status = 404);
+    let error = file("hf:owner/repo").await.unwrap_err();
+    assert!(matches!(error, FetchError::HubNotFound { .. }), "{error}");
+}

@@ -1,11 +1,12 @@
 //! Writes the partial file of a transfer, and decides whether an earlier one can be continued.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 
 use super::headers::Headers;
 use crate::models::blocking;
 use crate::models::error::FetchError;
+use crate::models::files;
 use crate::models::source::Site;
 
 /// Bytes buffered before a write.
@@ -27,18 +28,15 @@ impl Writer {
         let path = site.file();
         let mark = site.dir().join("version");
         let version = headers.version();
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(FetchError::io("open", &path))?;
+        let mut file = files::open(&path).map_err(FetchError::io("open", &path))?;
         let length = file.metadata().map_err(FetchError::io("look at", &path))?.len();
         let same = fs::read_to_string(&mark).is_ok_and(|found| found == version);
         let written = if same && length <= headers.bytes { length } else { 0 };
         if written == 0 {
             file.set_len(0).map_err(FetchError::io("empty", &path))?;
-            fs::write(&mark, version).map_err(FetchError::io("write", &mark))?;
+            files::create(&mark)
+                .and_then(|mut file| file.write_all(version.as_bytes()))
+                .map_err(FetchError::io("write", &mark))?;
         }
         file.seek(SeekFrom::Start(written)).map_err(FetchError::io("seek in", &path))?;
         Ok(Self { site, file: Some(file), buffer: Vec::with_capacity(BUFFER_BYTES), written })

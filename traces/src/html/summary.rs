@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::table::{Cell, Table};
 use super::text;
+use crate::event::LaneKind;
 use crate::report::{LaneReport, Percentiles, Report};
 
 /// Writes a key figure.
@@ -35,9 +36,9 @@ pub(super) fn summary(report: &Report) -> String {
     let efficiency = report.overlap_efficiency.map(text::percent);
     figure(&mut html, "Overlap efficiency", efficiency, "achieved ÷ achievable");
     let requests = &report.requests;
-    let rate = requests.tokens_per_second.map(|rate| format!("{rate:.1}"));
+    let rate = requests.tokens_per_second.map(text::digits);
     figure(&mut html, "Tokens per second", rate, "");
-    let per_token = report.messages_per_token.map(|count| format!("{count:.2}"));
+    let per_token = report.messages_per_token.map(text::digits);
     figure(&mut html, "Messages per token", per_token, "");
     for (name, percentiles) in [
         ("TTFT, median", &requests.ttft_ms),
@@ -70,7 +71,9 @@ fn lanes(report: &Report) -> String {
         ["Lane", "#Busy", "#Idle", "Main idle cause", "#Spans", "#Slots", "#Wasted", "Kind"];
     let mut table = Table::new("Lanes", "lane", &heads);
     let top = |lane: &LaneReport| lane.idle.first().map(|idle| idle.cause.clone());
-    for lane in &report.lanes {
+    let (devices, others): (Vec<_>, Vec<_>) =
+        report.lanes.iter().partition(|lane| lane.kind == LaneKind::Device.name());
+    for lane in devices.into_iter().chain(others) {
         let cause = top(lane);
         table.row(&[
             Cell::Text(&lane.name),
@@ -117,7 +120,7 @@ fn counters(report: &Report) -> String {
             Cell::Text(&counter.name),
             Cell::Text(&counter.lane),
             whole(counter.min),
-            Cell::Number(format!("{:.2}", counter.mean), counter.mean),
+            Cell::Number(text::digits(counter.mean), counter.mean),
             whole(counter.max),
             whole(counter.last),
         ]);

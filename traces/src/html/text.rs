@@ -27,7 +27,7 @@ impl fmt::Display for Escaped<'_> {
 }
 
 /// Three significant digits, or all digits before the decimal point.
-fn digits(value: f64) -> String {
+pub(super) fn digits(value: f64) -> String {
     let size = value.abs();
     let after = match size {
         _ if size == 0.0 || size >= 100.0 => 0,

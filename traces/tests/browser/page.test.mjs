@@ -508,6 +508,143 @@ test("nested spans can be folded", async () => {
   await press("e");
 });
 
+test("the address reopens the same view", async () => {
+  await open("page.html");
+  assert.equal(await page.evaluate(() => location.hash), "", "nothing is remarkable yet");
+  await page.selectOption("#coloring", "layer");
+  await page.selectOption("#filter-lane", "gpu");
+  await page.fill("#filter-request", "3-5");
+  await page.locator("#scroll").focus();
+  for (let i = 0; i < 6; i++) await press("w");
+  await searchFor("attention");
+  await press("Enter");
+  await press("Enter");
+  await press("g");
+  await press("e");
+  await page.click("#tab-ops");
+  await page.locator("#splitter").focus();
+  await press("ArrowLeft");
+  await page.click("#theme");
+  await page.waitForTimeout(300);
+  const view = () =>
+    page.evaluate(() => ({
+      ...{ range: window.lapwing.range.map(Math.round), pin: window.lapwing.pin },
+      ...{ layers: window.lapwing.layers, shown: window.lapwing.shown },
+      matches: window.lapwing.matches,
+      fields: ["query", "coloring", "filter-lane", "filter-request"].map(
+        (id) => document.getElementById(id).value,
+      ),
+      tab: document.querySelector("[aria-selected=true]").id,
+      panel: document.getElementById("panel").offsetWidth,
+      theme: document.documentElement.dataset.theme,
+      legend: document.querySelector("#legend b").textContent,
+    }));
+  const before = await view();
+  assert.ok(before.pin && before.matches > 0 && before.tab === "tab-ops");
+  const link = page.url();
+  assert.ok(link.includes("#"), link);
+  await open(`page.html${new URL(link).hash}`);
+  assert.deepEqual(await view(), before);
+  await page.waitForTimeout(300);
+  assert.equal(page.url(), link, "opening a link does not change it");
+  // A link into the page that is open, and one that makes no sense.
+  await page.evaluate(() => (location.hash = "t=1000000..2000000&color=op"));
+  await settled();
+  assert.deepEqual((await read("range")).map(Math.round), [1e6, 2e6]);
+  assert.equal(await page.inputValue("#coloring"), "op");
+  assert.equal(await page.inputValue("#filter-lane"), "");
+  await page.evaluate(
+    () => (location.hash = "t=9..1&pin=7.7&color=x&y=-1&panel=9&tab=none&hide=x"),
+  );
+  await settled();
+  assert.deepEqual(await read("range"), await read("bounds"));
+  assert.equal(await read("pin"), null);
+  await open("page.html");
+});
+
+test("colours stand for activities, ops, layers or requests", async () => {
+  const legend = () => page.locator("#legend > div").first().locator(".entry").allInnerTexts();
+  await press("0");
+  for (let i = 0; i < 12; i++) await press("w");
+  const pixels = () =>
+    page.evaluate(() => {
+      const canvas = document.getElementById("lanes");
+      return canvas.toDataURL();
+    });
+  const seen = new Set([await pixels()]);
+  for (const [coloring, entries] of /** @type {[string, RegExp[]][]} */ ([
+    ["op", [/^qkv matmul$/, /^attention$/, /^other ops$/]],
+    ["layer", [/^layer 0$/, /^layer 5$/, /^no single layer$/]],
+    ["request", [/^requests? \d+/, /^no single request$/]],
+    ["activity", [/^compute$/, /^sample$/]],
+  ])) {
+    await page.selectOption("#coloring", coloring);
+    await settled();
+    const found = await legend();
+    for (const entry of entries) {
+      assert.ok(
+        found.some((text) => entry.test(text)),
+        `${entry} in ${found}`,
+      );
+    }
+    assert.ok((await read("contrast")) >= 4.5, coloring);
+    seen.add(await pixels());
+  }
+  assert.equal(seen.size, 4, "each choice is drawn differently, and the first one as before");
+  await press("0");
+});
+
+test("devices come first, and time begins with the first event", async () => {
+  const names = await page.locator(".lane .name").allInnerTexts();
+  assert.deepEqual(names, ["cpu", "gpu", "npu", "scheduler", "client"]);
+  assert.match(await text("#summary table tbody"), /^cpu/);
+  assert.equal((await read("bounds"))[0], 0);
+  await page.waitForFunction(() => document.getElementById("range").textContent !== "");
+  assert.match(await text("#range"), /^[\d.]{2,4}\sms in view from 0\sns$/);
+});
+
+test("one sentence says where the time went", async () => {
+  const answer = await text("#answer");
+  assert.match(answer, /^Where the [\d.]+\sms went: [\d.]+\s% work on (cpu|gpu|npu)/);
+  const shares = [...answer.replace(/\(.*?\)/g, "").matchAll(/([\d.]+)\s%/g)];
+  const sum = shares.reduce((sum, [, share]) => sum + Number(share), 0);
+  assert.ok(Math.abs(sum - 100) < 0.5, answer);
+});
+
+test("tables are not cut off in a wide window", async () => {
+  await page.setViewportSize({ width: 1600, height: 900 });
+  await page.click("#tab-ops");
+  await settled();
+  const sides = () =>
+    page.evaluate(() => {
+      const scrolled = document.querySelector("#ops .scrolled");
+      const cell = scrolled.querySelector("tbody td");
+      const last = scrolled.querySelector("tbody td:last-child");
+      const [box, first, end] = [scrolled, cell, last].map((e) => e.getBoundingClientRect());
+      return { room: box.right - end.right, left: first.left - box.left };
+    });
+  await page.evaluate(() => (document.querySelector("#ops .scrolled").scrollLeft = 1e6));
+  assert.ok(Math.abs((await sides()).left) <= 1, "the first column stays");
+  assert.ok((await sides()).room >= -1, "the last column can be reached");
+  const splitter = await page.locator("#splitter").boundingBox();
+  assert.ok(splitter);
+  const y = splitter.y + splitter.height / 2;
+  await page.mouse.move(splitter.x + 4, y);
+  await page.mouse.down();
+  await page.mouse.move(500, y, { steps: 4 });
+  await page.mouse.up();
+  await page.evaluate(() => (document.querySelector("#ops .scrolled").scrollLeft = 0));
+  assert.ok((await sides()).room >= -1, "a wide panel shows all columns");
+  const wide = (await page.locator("#panel").boundingBox())?.width ?? 0;
+  about(wide, 1100, 0.02);
+  await page.mouse.dblclick(504, y);
+  assert.ok(((await page.locator("#panel").boundingBox())?.width ?? 0) < 900, "as at first");
+  await page.screenshot({ path: join(folder, "tables.png") });
+  await page.click("#tab-summary");
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await settled();
+});
+
 test("an animated move ends where a jump does", async () => {
   await page.emulateMedia({ reducedMotion: "no-preference" });
   await page.mouse.move(5, 5);
@@ -703,6 +840,9 @@ test("many runs are shown side by side and can be opened", async () => {
   assert.equal(await inner.locator(".lane").count(), 5);
   assert.equal(await text("#opened"), "auto · 300 tokens");
   assert.ok(await page.isDisabled("#after"), "it is the last run of its group");
+  await inner.locator("#coloring").selectOption("layer");
+  await page.waitForFunction(() => location.hash === "#run-14&color=layer");
+  const link = new URL(page.url()).hash;
   await page.screenshot({ path: join(folder, "many-open.png") });
   await page.click("#before");
   await page.waitForFunction(() =>
@@ -715,7 +855,11 @@ test("many runs are shown side by side and can be opened", async () => {
   await page.evaluate(() => history.back());
   await page.locator("#viewer").waitFor();
   assert.equal(await text("#opened"), "chunk-graph · 300 tokens");
-  await page.goto(address("many.html"));
+  await bare(`many.html${link}`);
+  const again = page.frameLocator("iframe#frame");
+  await again.locator("#legend b", { hasText: "Layer" }).waitFor();
+  assert.equal(await text("#opened"), "auto · 300 tokens");
+  await bare("many.html");
   await page.emulateMedia({ colorScheme: "dark" });
   const { contrast, what } = await leastContrast();
   assert.ok(contrast >= 4.5, `${contrast}: ${what}`);

@@ -99,6 +99,9 @@ fn lanes_without_a_name_stay_distinct() {
     }
 }
 
+/// Exports a timeline, and returns the length of the output.
+type Export = fn(&Timeline, &Analysis) -> usize;
+
 #[test]
 fn an_export_of_eight_times_the_lanes_takes_about_eight_times_as_long() {
     const LANES: u32 = 4_000;
@@ -108,7 +111,7 @@ fn an_export_of_eight_times_the_lanes_takes_about_eight_times_as_long() {
         let analysis = Analysis::new(&timeline);
         (timeline, analysis)
     });
-    let exports: [(&str, fn(&Timeline, &Analysis) -> usize); 3] = [
+    let exports: [(&str, Export); 3] = [
         ("perfetto", |timeline, analysis| export::perfetto(timeline, analysis).len()),
         ("chrome", |timeline, analysis| export::chrome(timeline, analysis).len()),
         ("csv", |timeline, analysis| export::csv(timeline, analysis)[0].text.len()),

@@ -23,7 +23,8 @@ pub(super) fn spawn(
     })
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+/// The text of a panic.
+pub(in crate::drive) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "it panicked without a message".to_owned())

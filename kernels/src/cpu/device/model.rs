@@ -63,10 +63,11 @@ impl BoundModel {
     }
 
     pub(super) fn table(&self, id: WeightId) -> Result<Table<'_>, DeviceError> {
-        self.weights.table(id).map_err(|error| DeviceError::Failed {
-            device: self.name.clone(),
-            reason: error.to_string(),
-        })
+        self.weights.table(id).map_err(|error| self.failed(error))
+    }
+
+    pub(super) fn failed(&self, error: impl std::error::Error) -> DeviceError {
+        DeviceError::Failed { device: self.name.clone(), reason: error.to_string() }
     }
 }
 

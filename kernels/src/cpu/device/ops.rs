@@ -47,9 +47,11 @@ impl OpRun<'_> {
             }
             Op::Embed { table, scale } => {
                 let ids = &batch.ids[part.rows_of(spec, batch)];
-                embed_rows(cpu, model.table(*table)?, ids, *scale, &mut out).map_err(
-                    |EmbedError::Id { id, rows }| DeviceError::TokenId { id, vocab: rows },
-                )?;
+                let embedded = embed_rows(cpu, model.table(*table)?, ids, *scale, &mut out);
+                embedded.map_err(|error| match error {
+                    EmbedError::Id { id, rows } => DeviceError::TokenId { id, vocab: rows },
+                    EmbedError::Read(error) => model.failed(error),
+                })?;
             }
             Op::RmsNorm { weight, eps } => {
                 rms_norm(cpu, whole(0)?, model.weights.vector(*weight), *eps, &mut out);

@@ -1,4 +1,4 @@
-//! A file of packed weights: written by the start that packs, mapped by later starts.
+//! A file of packed weights: written by the start that packs, read by later starts.
 //!
 //! The file is trusted only as far as it has been checked: it must name the requested source,
 //! matrices and layout, and a checksum, verified on every start, covers every byte. If a check
@@ -11,8 +11,8 @@ pub(crate) mod report;
 
 use crate::cpu::context::Cpu;
 use crate::cpu::packed::memory::Memory;
-use crate::sync::{AtomicBool, Ordering};
-use crate::weights::{Bytes, WeightFile};
+use crate::sync::{Mutex, lock};
+use crate::weights::{DataFile, ReadFault, WeightFile};
 use error::{CacheReadError, CacheWriteError};
 use header::{CHUNK, FileHeader, header};
 use key::CacheKey;
@@ -20,30 +20,55 @@ use report::{PART_PREFIX, PART_SUFFIX, PackCache};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Maps a file and checks all of it, on the pool. `None` if there is no file.
+/// Largest accepted header in bytes: enough for the checksums of 16 TiB.
+const HEADER_BYTES_MAX: u64 = 65 << 20;
+
+/// Reads a file into memory and checks all of it, on the pool. `None` if there is no file.
 pub(super) fn open(
     ctx: &Cpu,
     path: &Path,
     key: &CacheKey,
 ) -> Result<Option<Memory>, CacheReadError> {
-    let file = match Bytes::map(path) {
+    let file = match DataFile::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CacheReadError::Read(error)),
     };
-    file.advise_huge();
-    let FileHeader { start, checksums } = header::check(&file, key)?;
-    let data = &file[start..];
-    let sound = AtomicBool::new(true);
-    ctx.pool().run(checksums.len(), &|i| {
-        let found = crc32fast::hash(chunk(data, i));
-        if checksums[i] != found.to_le_bytes() {
-            sound.store(false, Ordering::Relaxed);
-        }
+    let prefix = start_of(&file, header::PREFIX as u64)?;
+    let head = start_of(&file, header::bytes_needed(&prefix).min(HEADER_BYTES_MAX))?;
+    let FileHeader { start, checksums } = header::check((&head, file.len()), key)?;
+    let fault = Mutex::new(None);
+    let memory = Memory::filled(key.bytes, |data| {
+        ctx.pool().chunks_mut(data, CHUNK, |i, to| {
+            let read = file.read((start + i * CHUNK) as u64, to).map_err(CacheReadError::from);
+            let found = read.map(|()| crc32fast::hash(to));
+            match found {
+                Ok(found) if found.to_le_bytes() == checksums[i] => {}
+                Ok(_) => {
+                    *lock(&fault) = Some(CacheReadError::Damaged { what: "the packed values" })
+                }
+                Err(error) => *lock(&fault) = Some(error),
+            }
+        });
     });
-    match sound.load(Ordering::Relaxed) {
-        true => Ok(Some(Memory::of_file(file, start))),
-        false => Err(CacheReadError::Damaged { what: "the packed values" }),
+    let memory = memory.map_err(|error| CacheReadError::Read(error.source))?;
+    let fault = lock(&fault).take();
+    fault.map_or(Ok(Some(memory)), Err)
+}
+
+/// The first `len` bytes of a file, or all of a shorter one.
+fn start_of(file: &DataFile, len: u64) -> Result<Vec<u8>, CacheReadError> {
+    let mut bytes = vec![0; len.min(file.len()) as usize];
+    file.read(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+impl From<ReadFault> for CacheReadError {
+    fn from(fault: ReadFault) -> CacheReadError {
+        match fault {
+            ReadFault::System(error) => CacheReadError::Read(error),
+            ReadFault::Truncated { .. } | ReadFault::Changed => CacheReadError::Truncated,
+        }
     }
 }
 
@@ -65,6 +90,7 @@ impl<'a> PendingFile<'a> {
         if bytes > cache.bytes_max {
             return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
         }
+        within_file_size_limit(bytes)?;
         let folder = cache.path.parent().unwrap_or(Path::new(""));
         std::fs::create_dir_all(folder).map_err(failed(cache, "create the folder of"))?;
         let mut builder = tempfile::Builder::new();
@@ -75,7 +101,7 @@ impl<'a> PendingFile<'a> {
         let file = builder.tempfile_in(folder).map_err(failed(cache, "make a file pending"))?;
         let made = file.as_file().metadata().and_then(|made| made.modified());
         let made = made.map_err(failed(cache, "read the time of"))?;
-        if !weights.stamps().flatten().all(|stamp| stamp.is_settled(made)) {
+        if !weights.stamps().all(|stamp| stamp.is_settled(made)) {
             return Err(CacheWriteError::JustChanged);
         }
         Ok(PendingFile { cache, file })
@@ -96,6 +122,7 @@ impl<'a> PendingFile<'a> {
         if bytes > cache.bytes_max {
             return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
         }
+        within_file_size_limit(bytes)?;
         let written = self.file.write_all(&header).and_then(|()| self.file.write_all(data));
         written.map_err(failed(cache, "write"))?;
         if !weights.is_unchanged() {
@@ -104,6 +131,18 @@ impl<'a> PendingFile<'a> {
         self.file.persist(&cache.path).map_err(|error| failed(cache, "replace")(error.error))?;
         Ok(())
     }
+}
+
+/// Checked before writing, because the system ends a process that writes more.
+fn within_file_size_limit(bytes: u64) -> Result<(), CacheWriteError> {
+    #[cfg(unix)]
+    if let Some(limit) = rustix::process::getrlimit(rustix::process::Resource::Fsize).current
+        && bytes > limit
+    {
+        return Err(CacheWriteError::FileSizeLimit { bytes, limit });
+    }
+    let _ = bytes;
+    Ok(())
 }
 
 fn failed(cache: &PackCache, doing: &'static str) -> impl FnOnce(io::Error) -> CacheWriteError {

@@ -2,6 +2,7 @@
 
 use crate::cpu::packed::memory::MemoryError;
 use crate::requant::Requant;
+use crate::weights::TensorReadError;
 use thiserror::Error;
 
 /// Why a matrix could not be packed.
@@ -19,6 +20,9 @@ pub enum PackError {
         /// Error of the system.
         source: std::io::Error,
     },
+    /// The stored rows cannot be read.
+    #[error(transparent)]
+    Read(TensorReadError),
     /// A value cannot be represented in the format that a matrix is requantised to.
     #[error(
         "row {row} of matrix {matrix} has a value that is infinite, NaN, or too large for \

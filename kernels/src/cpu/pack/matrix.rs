@@ -1,4 +1,4 @@
-//! Packs matrices, or maps them from the file of an earlier start.
+//! Packs matrices, or reads them from the file of an earlier start.
 
 use crate::cpu::context::Cpu;
 use crate::cpu::matrix::Matrix;
@@ -7,13 +7,11 @@ use crate::cpu::pack::cache::report::{PackCache, PackReport};
 use crate::cpu::pack::cache::{self, PendingFile};
 use crate::cpu::pack::error::PackError;
 use crate::cpu::pack::source::Source;
-use crate::cpu::pack::tiles::{NotFinite, pack};
+use crate::cpu::pack::tiles::{TileError, pack};
 use crate::cpu::packed::PackedMatrix;
-use crate::cpu::packed::layout::TILE;
 use crate::cpu::packed::memory::Memory;
 use crate::requant::Requant;
 use crate::weights::{WeightFile, WeightTensor};
-use std::ops::Range;
 use std::sync::Arc;
 
 impl PackedMatrix {
@@ -22,7 +20,7 @@ impl PackedMatrix {
     /// # Errors
     /// [`PackError`] when there is not enough memory.
     pub fn new(ctx: &Cpu, matrix: &Matrix<'_>) -> Result<PackedMatrix, PackError> {
-        PackedMatrix::one(ctx, Source { matrix: *matrix, requant: None })
+        PackedMatrix::one(ctx, Source::memory(*matrix, None))
     }
 
     /// As [`new`](PackedMatrix::new), requantised to `format`. Rows are dequantised and quantised
@@ -39,36 +37,31 @@ impl PackedMatrix {
         matrix: &Matrix<'_>,
         format: Requant,
     ) -> Result<PackedMatrix, PackError> {
-        PackedMatrix::one(ctx, Source { matrix: *matrix, requant: Some(format) })
+        PackedMatrix::one(ctx, Source::memory(*matrix, Some(format)))
     }
 
     fn one(ctx: &Cpu, source: Source<'_>) -> Result<PackedMatrix, PackError> {
         let sources = [source];
-        let packed = PackedMatrix::within(pack_all(ctx, &sources, |_, _| {})?, &sources).pop();
+        let packed = PackedMatrix::within(pack_all(ctx, &sources)?, &sources).pop();
         Ok(packed.unwrap_or_else(|| unreachable!("one for each source")))
     }
 
-    /// Packs all `matrices` into one block of memory. `read` is called with the index of a matrix
-    /// and a range of its bytes that will not be read again.
+    /// Packs all `matrices` into one block of memory.
     ///
     /// # Errors
     /// [`PackError`] when there is not enough memory.
-    pub fn many(
-        ctx: &Cpu,
-        matrices: &[Matrix<'_>],
-        read: impl FnMut(usize, Range<usize>),
-    ) -> Result<Vec<PackedMatrix>, PackError> {
-        let sources = matrices.iter().map(|matrix| Source { matrix: *matrix, requant: None });
+    pub fn many(ctx: &Cpu, matrices: &[Matrix<'_>]) -> Result<Vec<PackedMatrix>, PackError> {
+        let sources = matrices.iter().map(|matrix| Source::memory(*matrix, None));
         let sources: Vec<Source<'_>> = sources.collect();
-        Ok(PackedMatrix::within(pack_all(ctx, &sources, read)?, &sources))
+        Ok(PackedMatrix::within(pack_all(ctx, &sources)?, &sources))
     }
 
-    /// As [`many`](PackedMatrix::many), for `tensors` of a weight file: maps them from `cache` if
-    /// they are there, else packs and keeps them. While packing, the pages of the weight file are
-    /// released as soon as they have been read.
+    /// As [`many`](PackedMatrix::many), for `tensors` of a weight file: reads them from `cache` if
+    /// they are there, else packs and keeps them. Packing holds a few rows of the weight file in
+    /// memory at a time.
     ///
     /// # Errors
-    /// As [`many`](PackedMatrix::many). A cache file that cannot be used or written is not an
+    /// As [`many`](PackedMatrix::many), or when a tensor cannot be read. A cache file that cannot be used or written is not an
     /// error; the report says why.
     pub(crate) fn load_or_pack(
         ctx: &Cpu,
@@ -80,7 +73,7 @@ impl PackedMatrix {
         if let Some((cache, key)) = &known {
             match cache::open(ctx, &cache.path, key) {
                 Ok(Some(memory)) => {
-                    report.mapped = true;
+                    report.loaded = true;
                     return Ok((PackedMatrix::within(memory, sources), report));
                 }
                 Ok(None) => {}
@@ -88,7 +81,7 @@ impl PackedMatrix {
             }
         }
         let pending = known.as_ref().map(|(cache, key)| PendingFile::new(cache, key, file));
-        let memory = pack_all(ctx, sources, |i, bytes| tensors[i].give_back(bytes))?;
+        let memory = pack_all(ctx, sources)?;
         if let (Some(pending), Some((_, key))) = (pending, &known) {
             let data = &memory.bytes()[..key.bytes()];
             let kept = pending.and_then(|pending| pending.keep(ctx, (key, data), file));
@@ -103,7 +96,7 @@ impl PackedMatrix {
         let mut end = 0;
         let all = sources.iter().map(|source| {
             let (layout, memory) = (source.layout(), Arc::clone(&memory));
-            let (start, rows) = (end, source.matrix.rows());
+            let (start, rows) = (end, source.rows());
             end += layout.bytes(rows);
             PackedMatrix::new_in(memory, start..end, layout, rows)
         });
@@ -111,34 +104,25 @@ impl PackedMatrix {
     }
 }
 
-/// Packs matrices one after another, strip by strip; `read` is as in [`PackedMatrix::many`].
-fn pack_all(
-    ctx: &Cpu,
-    sources: &[Source<'_>],
-    mut read: impl FnMut(usize, Range<usize>),
-) -> Result<Memory, PackError> {
+/// Packs matrices one after another.
+pub(super) fn pack_all(ctx: &Cpu, sources: &[Source<'_>]) -> Result<Memory, PackError> {
+    let size = |source: &Source<'_>| source.layout().bytes(source.rows());
     let mut packed = Ok(());
-    let size = |source: &Source<'_>| source.layout().bytes(source.matrix.rows());
     let memory = Memory::filled(sources.iter().map(size).sum(), |mut to| {
         for (i, source) in sources.iter().enumerate() {
-            let (layout, matrix) = (source.layout(), &source.matrix);
-            let row_bytes = matrix.row_bytes();
-            let rows = (STRIP_BYTES / row_bytes).max(1).next_multiple_of(TILE);
-            for start in (0..matrix.rows()).step_by(rows) {
-                let strip = start..matrix.rows().min(start + rows);
-                let part;
-                (part, to) = to.split_at_mut(layout.bytes(strip.len()));
-                let done = pack(ctx, (source, strip.clone()), &layout, part);
-                if let Err(NotFinite { row, format }) = done {
-                    packed = Err(PackError::NotFinite { matrix: i, row, format });
-                    return;
+            let layout = source.layout();
+            let part;
+            (part, to) = to.split_at_mut(layout.bytes(source.rows()));
+            packed = pack(ctx, source, &layout, part).map_err(|error| match error {
+                TileError::NotFinite { row, format } => {
+                    PackError::NotFinite { matrix: i, row, format }
                 }
-                read(i, strip.start * row_bytes..strip.end * row_bytes);
+                TileError::Read(error) => PackError::Read(error),
+            });
+            if packed.is_err() {
+                return;
             }
         }
     })?;
     packed.map(|()| memory)
 }
-
-/// Bytes of a weight file between releases of its pages: enough that releasing costs nothing.
-pub(super) const STRIP_BYTES: usize = 8 << 20;

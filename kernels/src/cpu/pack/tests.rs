@@ -1,7 +1,9 @@
 //! Packed values equal the stored ones.
 
-use super::PackError;
-use super::matrix::STRIP_BYTES;
+use super::matrix::pack_all;
+use super::source::Source;
+use super::tiles::READ_BYTES;
+use super::{FileMatrix, PackError};
 use crate::cpu::context::Cpu;
 use crate::cpu::isa::Isa;
 use crate::cpu::matrix::Matrix;
@@ -11,6 +13,7 @@ use crate::cpu::packed::layout::{Scales, TILE, zero_point};
 use crate::quant::DType;
 use crate::reference;
 use crate::requant::Requant;
+use crate::weights::{GgufWriter, WeightFile};
 
 /// Values of one output channel, as [`Group`] unpacks them, or as the floats are stored.
 fn unpacked(packed: &PackedMatrix, row: usize) -> Vec<f32> {
@@ -122,22 +125,32 @@ fn a_change_of_the_packed_values_raises_their_version() {
 }
 
 #[test]
-fn a_matrix_of_several_strips_is_packed_like_one_strip() {
-    let cpu = Cpu::new(2, Isa::best());
-    let (rows, cols) = (2 * STRIP_BYTES / 4096 + 7, 1024);
-    let stored = noise(rows * cols * 4);
-    let matrix = Matrix::new(DType::F32, rows, cols, &stored).unwrap();
-    let whole = PackedMatrix::new(&cpu, &matrix).unwrap();
-    let mut read = Vec::new();
-    let strips =
-        PackedMatrix::many(&cpu, &[matrix, matrix], |i, bytes| read.push((i, bytes))).unwrap();
-    assert!(read.len() >= 6, "{read:?}");
-    for (i, strips) in strips.iter().enumerate() {
-        let mut ranges = read.iter().filter(|(of, _)| *of == i).map(|(_, bytes)| bytes.clone());
-        let end = ranges.try_fold(0, |end, range| (range.start == end).then_some(range.end));
-        assert_eq!(end, Some(stored.len()), "every byte is reported once, in order");
-        let bytes = |packed: &PackedMatrix| packed.tile_data().to_vec();
-        assert!(bytes(strips) == bytes(&whole));
+fn a_matrix_read_from_a_file_in_pieces_is_packed_like_one_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    // Rows of a few bytes, of which many tiles are read at once, and rows of which not one tile is.
+    for (rows, cols) in [(5000, 32), (8 * 40 + 7, 1024), (35, 2 * READ_BYTES / TILE)] {
+        for dtype in [DType::F32, DType::Q4_1] {
+            let stored = finite(dtype, rows, cols);
+            let mut writer = GgufWriter::new();
+            writer.tensor("other", &[cols, 1], dtype, finite(dtype, 1, cols));
+            writer.tensor("matrix", &[cols, rows], dtype, stored.clone());
+            let path = folder.path().join("matrix.gguf");
+            writer.write_to(&mut std::fs::File::create(&path).unwrap()).unwrap();
+            let file = WeightFile::open(&path).unwrap();
+            let tensor = file.tensor("matrix").unwrap();
+            for requant in [None, Some(Requant::Q4_0)] {
+                let matrix = Matrix::new(dtype, rows, cols, &stored).unwrap();
+                let memory = Source::memory(matrix, requant);
+                let from_file = FileMatrix::new(&tensor, rows, cols).unwrap();
+                let from_file = Source::file(from_file, requant);
+                let bytes = |threads, source| {
+                    let packed = pack_all(&Cpu::new(threads, Isa::best()), &[source, source]);
+                    packed.unwrap().bytes().to_vec()
+                };
+                let want = bytes(2, memory);
+                assert!(bytes(1, from_file) == want && bytes(3, from_file) == want);
+            }
+        }
     }
 }
 
@@ -177,14 +190,17 @@ fn requantised_weights_equal_those_of_a_file_in_that_format() {
     }
 }
 
+/// Enough rows for many tasks.
+const ROWS: usize = 2048;
+
 #[test]
-fn requantised_weights_of_several_strips_are_right() {
+fn requantised_weights_of_several_tasks_are_right() {
     let cpu = Cpu::new(2, Isa::best());
-    let (rows, cols) = (STRIP_BYTES / 4096 + 7, 1024);
+    let (rows, cols) = (ROWS + 7, 1024);
     let stored = finite(DType::F32, rows, cols);
     let matrix = Matrix::new(DType::F32, rows, cols, &stored).unwrap();
     let packed = PackedMatrix::requantized(&cpu, &matrix, Requant::Q4_0).unwrap();
-    for row in [0, STRIP_BYTES / 4096 - 1, STRIP_BYTES / 4096, rows - 1] {
+    for row in [0, ROWS - 1, ROWS, rows - 1] {
         let values = reference::dequantize(DType::F32, matrix.row(row));
         let want = reference::dequantize(DType::Q4_0, &Requant::Q4_0.quantize(&values).unwrap());
         assert_eq!(unpacked(&packed, row), want, "row {row}");
@@ -193,9 +209,9 @@ fn requantised_weights_of_several_strips_are_right() {
 
 #[test]
 fn the_first_row_that_cannot_be_requantised_is_named() {
-    let (rows, cols) = (2 * STRIP_BYTES / 4096 + 40, 1024);
+    let (rows, cols) = (2 * ROWS + 40, 1024);
     for bad in [f32::NAN, f32::NEG_INFINITY, f32::MAX] {
-        for at in [0, 16, STRIP_BYTES / 4096 + 3, rows - 1] {
+        for at in [0, 16, ROWS + 3, rows - 1] {
             let mut stored = vec![0; rows * cols * 4];
             for row in [at, rows - 1] {
                 stored[(row * cols + 77) * 4..][..4].copy_from_slice(&bad.to_le_bytes());

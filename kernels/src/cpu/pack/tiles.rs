@@ -6,7 +6,8 @@ use crate::cpu::loops::unpack;
 use crate::cpu::matrix::StoredRows;
 use crate::cpu::packed::layout::{GROUP, LINE, Layout, Scales, TILE};
 use crate::requant::Requant;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+use crate::weights::TensorReadError;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -14,59 +15,92 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Buffers of a thread for one tile.
+/// Bytes that a thread reads from a file at a time, unless a tile has more: few reads, of bytes that
+/// stay in a cache until they are packed.
+pub(super) const READ_BYTES: usize = 128 << 10;
+
+/// Buffers of a thread.
 #[derive(Default)]
 struct Scratch {
-    /// Unpacked values, one byte each.
+    /// Rows that were read from a file.
+    stored: Vec<u8>,
+    /// Unpacked values of a tile, one byte each.
     bytes: Vec<u8>,
     requantizer: Requantizer,
 }
 
-/// A row that cannot be represented in the requested format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotFinite {
-    pub(super) row: usize,
-    pub(super) format: Requant,
+/// Why rows cannot be packed.
+#[derive(Clone, Debug)]
+pub(super) enum TileError {
+    /// A row cannot be represented in the requested format.
+    NotFinite { row: usize, format: Requant },
+    /// Rows cannot be read.
+    Read(TensorReadError),
 }
 
-/// Packs a range of rows of a matrix, the first of which starts a tile, in parallel into `to`,
-/// which must be zeroed and have `layout.bytes(rows.len())` bytes. After an error, the contents of
-/// `to` are meaningless.
+/// Packs a matrix in parallel into `to`, which must be zeroed and have `layout.bytes(rows)` bytes.
+/// After an error, the contents of `to` are meaningless; the error is that of the first row that
+/// cannot be represented, unless rows cannot be read.
 ///
 /// # Panics
 /// When `to` has another size.
 pub(super) fn pack(
     ctx: &Cpu,
-    (source, rows): (&Source<'_>, Range<usize>),
+    source: &Source<'_>,
     layout: &Layout,
     to: &mut [u8],
-) -> Result<(), NotFinite> {
-    assert_eq!(to.len(), layout.bytes(rows.len()), "not the packed size");
-    let tiles = rows.len().div_ceil(TILE);
-    let per_task = tiles.div_ceil(ctx.pool().threads() * 4).max(1);
-    let wrong = AtomicUsize::new(usize::MAX);
+) -> Result<(), TileError> {
+    let rows = source.rows();
+    assert_eq!(to.len(), layout.bytes(rows), "not the packed size");
+    let at_once = (READ_BYTES / (TILE * source.row_bytes())).max(1);
+    let per_task = rows.div_ceil(TILE).div_ceil(ctx.pool().threads() * 4).max(1);
+    let failed = Mutex::new(None);
     ctx.pool().chunks_mut(to, per_task * layout.tile, |task, to| {
         let mut scratch = SCRATCH.take();
-        let Scratch { bytes, requantizer } = &mut scratch;
-        for (i, to) in to.chunks_exact_mut(layout.tile).enumerate() {
-            let start = rows.start + (task * per_task + i) * TILE;
-            let stored = source.matrix.view(start..rows.end.min(start + TILE));
-            let Some(format) = source.requant else {
-                tile(ctx, (&stored, layout), to, bytes);
-                continue;
-            };
-            match requantizer.rows(&stored, (format, layout.cols)) {
-                Ok(view) => tile(ctx, (&view, layout), to, bytes),
-                Err(row) => {
-                    wrong.fetch_min(start + row, Ordering::Relaxed);
-                }
+        for (i, to) in to.chunks_mut(at_once * layout.tile).enumerate() {
+            let start = (task * per_task + i * at_once) * TILE;
+            let end = rows.min(start + to.len() / layout.tile * TILE);
+            if let Err(error) = tiles(ctx, (source, start..end), (layout, to), &mut scratch) {
+                worse(&mut lock(&failed), error);
+                break;
             }
         }
         SCRATCH.set(scratch);
     });
-    match (source.requant, wrong.load(Ordering::Relaxed)) {
-        (Some(format), row) if row != usize::MAX => Err(NotFinite { row, format }),
-        _ => Ok(()),
+    let failed = lock(&failed).take();
+    failed.map_or(Ok(()), Err)
+}
+
+/// Packs the rows of a few tiles.
+fn tiles(
+    ctx: &Cpu,
+    (source, rows): (&Source<'_>, Range<usize>),
+    (layout, to): (&Layout, &mut [u8]),
+    scratch: &mut Scratch,
+) -> Result<(), TileError> {
+    let Scratch { stored, bytes, requantizer } = scratch;
+    let all = source.view(rows.clone(), stored).map_err(TileError::Read)?;
+    for (i, to) in to.chunks_exact_mut(layout.tile).enumerate() {
+        let stored = all.view(i * TILE..all.rows.min((i + 1) * TILE));
+        let Some(format) = source.requant() else {
+            tile(ctx, (&stored, layout), to, bytes);
+            continue;
+        };
+        let view = requantizer.rows(&stored, (format, layout.cols));
+        let wrong = |row| TileError::NotFinite { row: rows.start + i * TILE + row, format };
+        tile(ctx, (&view.map_err(wrong)?, layout), to, bytes);
+    }
+    Ok(())
+}
+
+/// Keeps the error that [`pack`] returns.
+fn worse(kept: &mut Option<TileError>, error: TileError) {
+    let row = |error: &TileError| match error {
+        TileError::NotFinite { row, .. } => Some(*row),
+        TileError::Read(_) => None,
+    };
+    if kept.as_ref().is_none_or(|kept| row(&error) < row(kept)) {
+        *kept = Some(error);
     }
 }
 

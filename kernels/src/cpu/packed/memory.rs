@@ -1,19 +1,12 @@
 //! Memory of packed weights, and of the bandwidth probe: an anonymous mapping, with huge pages if
-//! the system has them, or a mapped file.
+//! the system has them.
 
-use crate::weights::map::Bytes;
 use memmap2::{Mmap, MmapMut};
 use std::fmt;
 use std::io;
 
 /// Read-only bytes that start at a page.
-pub(crate) struct Memory(Kind);
-
-enum Kind {
-    Own(Mmap),
-    /// A mapped file, and the offset of the first byte.
-    File(Bytes, usize),
-}
+pub(crate) struct Memory(Mmap);
 
 /// The system refused to map memory.
 #[derive(Debug)]
@@ -32,19 +25,11 @@ impl Memory {
         let mut map = MmapMut::map_anon(bytes.max(1)).map_err(failed)?;
         advise_huge(&map);
         fill(&mut map[..bytes]);
-        Ok(Memory(Kind::Own(map.make_read_only().map_err(failed)?)))
-    }
-
-    /// A mapped file's bytes from `start` on; `start` must be the start of a page.
-    pub(crate) fn of_file(file: Bytes, start: usize) -> Memory {
-        Memory(Kind::File(file, start))
+        Ok(Memory(map.make_read_only().map_err(failed)?))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        match &self.0 {
-            Kind::Own(map) => map,
-            Kind::File(file, start) => &file[*start..],
-        }
+        &self.0
     }
 }
 

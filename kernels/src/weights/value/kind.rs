@@ -50,7 +50,7 @@ impl ValueKind {
     ];
 
     /// The type with that number in a GGUF file.
-    pub(super) fn from_gguf(id: u32) -> Option<ValueKind> {
+    pub(in crate::weights) fn from_gguf(id: u32) -> Option<ValueKind> {
         ValueKind::ALL.get(id as usize).copied()
     }
 
@@ -90,7 +90,7 @@ impl ValueKind {
     }
 
     /// Minimum encoded size of an element in bytes, and whether every element has that size.
-    pub(super) fn element_bytes(self) -> (u64, bool) {
+    pub(in crate::weights) fn element_bytes(self) -> (u64, bool) {
         match self {
             ValueKind::U8 | ValueKind::I8 | ValueKind::Bool => (1, true),
             ValueKind::U16 | ValueKind::I16 => (2, true),

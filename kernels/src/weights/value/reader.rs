@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::{Array, Text, Value, ValueKind};
+use crate::weights::bytes::Bytes;
 use crate::weights::cursor::{Cursor, bad};
 use crate::weights::error::{Fault, WeightError};
-use crate::weights::map::Bytes;
 
 /// Maximum nesting depth of arrays.
 const DEPTH_MAX: usize = 4;

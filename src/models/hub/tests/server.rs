@@ -15,6 +15,8 @@ pub(super) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 pub(super) enum Reply {
     /// Close the connection after this many bytes.
     CutAfter(usize),
+    /// State no length, and send the content over and over.
+    Endless,
     /// Send no more after this many bytes, and keep the connection.
     StallAfter(usize),
 }
@@ -26,6 +28,8 @@ pub(super) struct State {
     pub(super) etag: String,
     pub(super) status: u16,
     pub(super) ranges_work: bool,
+    /// Files of the repository, for its list.
+    pub(super) files: Vec<&'static str>,
     /// Responses to the next requests for content, in order; further requests succeed.
     pub(super) script: Vec<Reply>,
     log: Vec<Request>,
@@ -52,6 +56,7 @@ impl Hub {
             etag: crate::models::testing::hash(content),
             status: 200,
             ranges_work: true,
+            files: Vec::new(),
             script: Vec::new(),
             log: Vec::new(),
         }));
@@ -111,17 +116,25 @@ async fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
             state.log.push(request.clone());
             answer(&mut state, &request)
         };
+        if let Some(Reply::Endless) = reply {
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nETag: \"cdn\"\r\nConnection: close\r\n\r\n")
+                .await?;
+            loop {
+                stream.write_all(&body).await?;
+            }
+        }
         stream.write_all(head.as_bytes()).await?;
         let count = match reply {
             Some(Reply::CutAfter(count) | Reply::StallAfter(count)) => count.min(body.len()),
-            None => body.len(),
+            Some(Reply::Endless) | None => body.len(),
         };
         stream.write_all(&body[..count]).await?;
         stream.flush().await?;
         match reply {
             Some(Reply::CutAfter(_)) => return stream.shutdown().await,
             Some(Reply::StallAfter(_)) => std::future::pending().await,
-            None => {}
+            Some(Reply::Endless) | None => {}
         }
     }
     Ok(())
@@ -155,6 +168,13 @@ fn answer(state: &mut State, request: &Request) -> (String, Vec<u8>, Option<Repl
             Vec::new(),
             None,
         );
+    }
+    if request.path.starts_with("/api/models/") {
+        let siblings: Vec<_> =
+            state.files.iter().map(|file| serde_json::json!({ "rfilename": file })).collect();
+        let body = serde_json::json!({ "id": "owner/repo", "siblings": siblings }).to_string();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        return (head, body.into_bytes(), None);
     }
     let total = state.content.len();
     if !request.path.starts_with("/cdn") {

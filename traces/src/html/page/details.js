@@ -62,11 +62,8 @@ function spanFacts(run, i) {
   add("Duration", formatTime(duration) + (spans.flags[i] & 1 ? "" : ", no end recorded"));
   const queued = earlier(spans.queued[i]);
   const submitted = earlier(spans.submitted[i]);
-  if (queued !== null)
-    add("Queued", `${formatMoment(start - queued)}, ${formatTime(queued)} before start`);
-  if (submitted !== null) {
-    add("Submitted", `${formatMoment(start - submitted)}, ${formatTime(submitted)} before start`);
-  }
+  if (queued !== null) add("Queued", `${formatTime(queued)} before start`);
+  if (submitted !== null) add("Submitted", `${formatTime(submitted)} before start`);
   add("Start", formatMoment(start));
   add("End", formatMoment(spans.end[i]));
   if (spans.stage[i] > 0) add("Stage", String(spans.stage[i] - 1));
@@ -290,7 +287,7 @@ function rangeTable(from, to) {
   const body = element("tbody", "");
   for (const { run, lane } of layout.bands) {
     // Time outside of the run is not idle time.
-    const length = Math.max(0, Math.min(to, run.head.makespan) - Math.max(from, 0));
+    const length = Math.max(0, Math.min(to, run.last) - Math.max(from, run.first));
     const busy = timeWithin(lane.busy, from, to);
     const causes = run.head.causes
       .map((name, i) => ({ name, time: timeWithin(lane.gaps, from, to, i) }))

@@ -91,8 +91,8 @@ const spanBrush = {
   box(x0, x1, index) {
     const span = this.track.id[index];
     const { spans } = this.run;
-    const work = palette.work[spans.activity[span]] ?? palette.work[palette.work.length - 1];
-    const shade = work.shades[this.shades[spans.name[span]]];
+    const work = palette.work[this.track.kind[index]];
+    const shade = work.shades[this.shades[spans.name[span]] % work.shades.length];
     const left = Math.max(x0, -4);
     const right = Math.min(x1, state.width + 4);
     const width = right - left > 3 ? right - left - 0.75 : right - left;
@@ -197,6 +197,7 @@ function drawAll() {
   drawRuler();
   drawOverview();
   drawReadings();
+  remember();
   state.drawings += 1;
   state.drawTime = performance.now() - begin;
 }

@@ -17,7 +17,7 @@ function fillGutter() {
 /** @param {Band} band */
 function laneName(band) {
   const { run, lane } = band;
-  const busy = timeWithin(lane.busy, 0, run.head.makespan) / Math.max(1, run.head.makespan);
+  const busy = timeWithin(lane.busy, run.first, run.last) / Math.max(1, run.head.makespan);
   const slots = lane.slotRows.length - 1;
   const name = element("bdi", "name", lane.name);
   name.title = lane.name;

@@ -144,11 +144,21 @@ function onDouble(event) {
   fit();
 }
 
-/** @param {"critical" | "gaps" | "messages"} layer */
-function toggleLayer(layer) {
-  state[layer] = !state[layer];
-  document.getElementById(`show-${layer}`)?.setAttribute("aria-pressed", String(state[layer]));
+/** @typedef {"critical" | "gaps" | "messages"} Layer */
+
+/** @type {Layer[]} */
+const LAYERS = ["critical", "gaps", "messages"];
+
+/** @param {Layer} layer @param {boolean} shown */
+function setLayer(layer, shown) {
+  state[layer] = shown;
+  document.getElementById(`show-${layer}`)?.setAttribute("aria-pressed", String(shown));
   redraw();
+}
+
+/** @param {Layer} layer */
+function toggleLayer(layer) {
+  setLayer(layer, !state[layer]);
 }
 
 /** Pins the previous or next span in the row of the pinned one. @param {1 | -1} step */
@@ -268,16 +278,14 @@ function listen() {
     state.scroll = scroller.scrollTop;
     redraw();
   });
-  for (const layer of /** @type {("critical" | "gaps" | "messages")[]} */ ([
-    "critical",
-    "gaps",
-    "messages",
-  ])) {
+  for (const layer of LAYERS) {
     document.getElementById(`show-${layer}`)?.addEventListener("click", () => toggleLayer(layer));
   }
   document.getElementById("toggle-panel")?.addEventListener("click", () => togglePanel());
   document.getElementById("theme")?.addEventListener("click", toggleTheme);
   document.getElementById("help")?.addEventListener("click", KEYS["?"]);
+  input("coloring").addEventListener("change", () => setColoring(input("coloring").value));
+  addEventListener("hashchange", followView);
   darkMedia.addEventListener("change", repaint);
   new ResizeObserver(resize).observe(scroller);
   makeOverview();

@@ -2,7 +2,8 @@
 
 function drawReadings() {
   const range = formatTime(state.t1 - state.t0);
-  input("range").textContent = `${range} in view from ${formatMoment(state.t0)}`;
+  const from = formatTime(Math.abs(state.t0) < (state.t1 - state.t0) / 1000 ? 0 : state.t0);
+  input("range").textContent = `${range} in view from ${from}`;
 }
 
 /** Fits the canvases to their elements. */
@@ -32,21 +33,13 @@ function resize() {
   drawAll();
 }
 
-/** Earliest and latest time of all runs. */
+/** Latest time of all runs; the earliest is 0. */
 function bounds() {
-  state.from = 0;
   state.to = 1;
-  for (const { head, counters, waits } of state.runs) {
-    state.to = Math.max(state.to, head.makespan);
-    for (const { at } of counters) {
-      if (at.length === 0) continue;
-      state.from = Math.min(state.from, at[0]);
-      state.to = Math.max(state.to, at[at.length - 1]);
-    }
-    for (let i = 0; i < waits.count; i++) {
-      state.from = Math.min(state.from, waits.start[i]);
-      state.to = Math.max(state.to, waits.end[i]);
-    }
+  for (const { last, counters, waits } of state.runs) {
+    state.to = Math.max(state.to, last);
+    for (const { at } of counters) state.to = Math.max(state.to, at[at.length - 1] ?? 0);
+    for (let i = 0; i < waits.count; i++) state.to = Math.max(state.to, waits.end[i]);
   }
 }
 
@@ -136,11 +129,12 @@ async function begin() {
   for (const script of texts) script.remove();
   bounds();
   [state.t0, state.t1] = [state.from, state.to];
+  classify();
   makeSearch();
-  apply();
-  fillSelection();
+  const y = readView(askedView());
   listen();
   resize();
+  scroller.scrollTop = y;
   performance.mark("drawn");
   listRequests();
   enhanceTables();

@@ -100,12 +100,18 @@ function showPage(page) {
   part("frame").replaceWith(frame);
 }
 
-/** @param {number} run */
-async function openRun(run) {
+/** The run that is open, and the frame that shows it. */
+let opened = -1;
+
+/** @param {number} run @param {string} view as the run's page writes it */
+async function openRun(run, view) {
   const [frame, parts] = await Promise.all([packedFrame, packedRuns[run]].map(unpack));
   let page = fillTemplate(frame.template, { ...frame, ...parts });
   const theme = document.documentElement.dataset.theme;
   if (theme) page = page.replace("<html ", `<html data-theme="${theme}" `);
+  const safe = view.replace(/[&"<>]/g, (c) => `&#${c.charCodeAt(0)};`);
+  page = page.replace("<html ", () => `<html data-view="${safe}" `);
+  opened = run;
   showPage(page);
   const group = groupOf(entries[run]);
   part("opened").textContent = `${nameOf(run)} · ${titleOf(group)}`;
@@ -126,11 +132,13 @@ let scrolled = 0;
 
 /** The address determines what is shown, so that the browser's back and forward buttons work. */
 function follow() {
-  const run = Number(/^#run-(\d+)$/.exec(location.hash)?.[1] ?? NaN);
+  const [, number, view] = /^#run-(\d+)(?:&(.*))?$/.exec(location.hash) ?? [];
+  const run = Number(number ?? NaN);
   if (packedRuns[run] !== undefined) {
     if (!part("all").hidden) scrolled = scrollY;
-    return openRun(run);
+    return openRun(run, view ?? "");
   }
+  opened = -1;
   part("viewer").hidden = true;
   part("all").hidden = false;
   const none = element("div", "");
@@ -155,6 +163,12 @@ part("theme").addEventListener("click", () => {
   const now = root.dataset.theme;
   const dark = now ? now === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
+});
+// The run's page tells its view, so that the address of this page reopens it.
+addEventListener("message", ({ source, data }) => {
+  const frame = /** @type {HTMLIFrameElement} */ (document.getElementById("frame"));
+  if (opened < 0 || source !== frame.contentWindow || typeof data?.view !== "string") return;
+  history.replaceState(history.state, "", `#run-${opened}${data.view && "&" + data.view}`);
 });
 addEventListener("hashchange", () => follow().catch(complain));
 follow().catch(complain);

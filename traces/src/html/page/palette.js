@@ -130,15 +130,15 @@ const INKS = [
 ];
 
 /**
- * Fills of an activity, each with the most legible text colour. Ops of the same activity get
+ * Fills of a class of spans, each with the most legible text colour. Ops of the same activity get
  * slightly different shades, so that neighbours remain distinguishable.
- * @param {Rgb} hue
+ * @param {SpanClass} of
  * @param {Rgb} paper
  * @param {number} share of the hue
  */
-function shadesAt(hue, paper, share) {
+function shadesAt({ hue, shades }, paper, share) {
   const fill = mix(hue, paper, share);
-  return [0, 0.1, 0.2].map((pale) => {
+  return [0, 0.1, 0.2].slice(0, shades).map((pale) => {
     const shade = mix(paper, fill, pale);
     const text = contrast(shade, INKS[0]) > contrast(shade, INKS[1]) ? INKS[0] : INKS[1];
     return { fill: css(shade), text: css(text), contrast: contrast(shade, text) };
@@ -156,22 +156,18 @@ function makePalette(context, dark, ratio, head) {
   const paper = dark ? [17, 20, 24] : [255, 255, 255];
   /** @type {Rgb} */
   const ink = dark ? [236, 239, 243] : [22, 27, 34];
-  const work = head.activities.map((name) => {
-    const hue = HUES[name] ?? HUES.other;
-    const bright = luminance(hue) > 0.5;
-    let shades = shadesAt(hue, paper, dark ? 0.85 : bright ? 0.85 : 0.55);
+  const work = state.spanClasses.map((of) => {
+    const bright = luminance(of.hue) > 0.5;
+    let shades = shadesAt(of, paper, dark ? 0.85 : bright ? 0.85 : 0.55);
     for (
       let share = 0.8;
       dark && share > 0.3 && shades.some((s) => s.contrast < 5);
       share -= 0.05
     ) {
-      shades = shadesAt(hue, paper, share);
+      shades = shadesAt(of, paper, share);
     }
-    return {
-      name,
-      shades,
-      hatch: hatching(context, WORK_HATCH[name] ?? "", css(ink, 0.16), ratio),
-    };
+    const hatch = hatching(context, of.hatch, css(ink, 0.16), ratio);
+    return { name: of.name, shades, hatch };
   });
   const causes = head.causes.map((name) => {
     const [hue, hatch] = CAUSES[name] ?? CAUSES.unattributed;
@@ -200,6 +196,7 @@ function makePalette(context, dark, ratio, head) {
     sleep: dark ? "rgb(92 84 140)" : "rgb(178 170 214)",
     spun: css(mix(HUES.sync, paper, dark ? 0.6 : 0.55)),
     counter: dark ? "rgb(108 182 255 / 0.22)" : "rgb(9 92 173 / 0.14)",
+    busy: css(mix(HUES.compute, paper, dark ? 0.7 : 0.55)),
     work,
     causes,
   };

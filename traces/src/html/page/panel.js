@@ -28,11 +28,17 @@ function makeTabs() {
     tabs.get(id)?.focus();
     event.stopPropagation();
   });
-  showTab(tabs.has("compare") ? "compare" : "summary");
+  showTab(firstTab());
+}
+
+/** The tab that is shown first. */
+function firstTab() {
+  return tabs.has("compare") ? "compare" : "summary";
 }
 
 /** @param {string} id */
 function showTab(id) {
+  state.tab = id;
   for (const [key, tab] of tabs) {
     const chosen = key === id;
     tab.setAttribute("aria-selected", String(chosen));
@@ -40,6 +46,7 @@ function showTab(id) {
     const section = /** @type {HTMLElement} */ (document.getElementById(key));
     section.hidden = !chosen;
   }
+  remember();
 }
 
 /** Makes every table sortable, and adds buttons that find the spans of a row. */
@@ -69,23 +76,39 @@ function togglePanel(open) {
   resize();
 }
 
+/** Whether the tables are beside the lanes, not below them. */
+function isBeside() {
+  return matchMedia("(min-width: 1000px)").matches;
+}
+
+/** Sets the size of the panel in pixels; null for the default. @param {number | null} size */
+function setPanel(size) {
+  const most = (isBeside() ? innerWidth : innerHeight) * 0.75;
+  const kept = size === null ? "" : `${Math.round(Math.min(most, Math.max(160, size)))}px`;
+  document.documentElement.style.setProperty("--panel", kept);
+  resize();
+}
+
 function makeSplitter() {
   const splitter = /** @type {HTMLElement} */ (document.getElementById("splitter"));
+  const panel = /** @type {HTMLElement} */ (document.getElementById("panel"));
   splitter.addEventListener("pointerdown", (down) => {
     splitter.setPointerCapture(down.pointerId);
     /** @param {PointerEvent} move */
-    const drag = (move) => {
-      const beside = matchMedia("(min-width: 1000px)").matches;
-      const size = beside ? innerWidth - move.clientX : innerHeight - move.clientY;
-      const most = (beside ? innerWidth : innerHeight) * 0.75;
-      const kept = Math.round(Math.min(most, Math.max(160, size)));
-      document.documentElement.style.setProperty("--panel", `${kept}px`);
-      resize();
-    };
+    const drag = (move) =>
+      setPanel(isBeside() ? innerWidth - move.clientX : innerHeight - move.clientY);
     splitter.addEventListener("pointermove", drag);
     const stop = () => splitter.removeEventListener("pointermove", drag);
     splitter.addEventListener("pointerup", stop, { once: true });
     splitter.addEventListener("pointercancel", stop, { once: true });
+  });
+  splitter.addEventListener("dblclick", () => setPanel(null));
+  splitter.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: 40, ArrowUp: 40, ArrowRight: -40, ArrowDown: -40 }[event.key];
+    if (!step) return;
+    setPanel((isBeside() ? panel.offsetWidth : panel.offsetHeight) + step);
+    event.preventDefault();
+    event.stopPropagation();
   });
 }
 
@@ -115,7 +138,7 @@ function fillLegend() {
   const work = new Set();
   const causes = new Set();
   for (const run of state.runs) {
-    for (const activity of run.spans.activity) work.add(activity);
+    for (const kind of state.classes[run.number]) work.add(kind);
     for (const cause of run.gaps.cause) causes.add(cause);
   }
   /** @param {string} fill @param {CanvasPattern | null} hatch @param {string} name */
@@ -133,9 +156,10 @@ function fillLegend() {
     }
     brush.strokeStyle = palette.faint;
     brush.strokeRect(0, 0, 22, 12);
-    return element("span", "entry", swatch, name);
+    return element("span", "entry", swatch, element("bdi", "", name));
   };
-  const row = element("div", "", element("b", "", "Activity"));
+  const what = state.coloring[0].toUpperCase() + state.coloring.slice(1);
+  const row = element("div", "", element("b", "", what));
   for (const { name, shades, hatch } of palette.work.filter((_, i) => work.has(i))) {
     row.append(entry(shades[0].fill, hatch, name));
   }

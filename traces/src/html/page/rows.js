@@ -58,7 +58,7 @@ function levelsShown(run, lane, scale) {
 function layOut() {
   const scale = scaleNow();
   const lanes = state.runs.flatMap((run) =>
-    run.lanes
+    run.inOrder
       .filter(({ name }) => !state.filter.lane || name === state.filter.lane)
       .map((lane) => ({ run, lane, levels: levelsShown(run, lane, scale) })),
   );

@@ -23,7 +23,7 @@ function ticks() {
   );
   const [size, unit] = UNITS.find(([size]) => step >= size) ?? UNITS[3];
   // The common part of long numbers is shown once, at the left edge.
-  const far = Math.abs(state.t1) / size >= 100000;
+  const far = Math.abs(state.t1) / size >= 10000;
   const base = far ? Math.floor(state.t0 / (size * 1000)) * size * 1000 : 0;
   return { step, size, unit, base, first: Math.ceil(state.t0 / step) * step };
 }
@@ -101,10 +101,10 @@ function drawWhole() {
   brush.setTransform(state.ratio, 0, 0, state.ratio, 0, 0);
   brush.fillStyle = palette.paper;
   brush.fillRect(0, 0, state.width, OVERVIEW_HEIGHT);
-  const lanes = state.runs.flatMap((run) => run.lanes);
+  const lanes = state.runs.flatMap((run) => run.inOrder);
   const step = (OVERVIEW_HEIGHT - 6) / lanes.length;
   const height = Math.max(0.5, step - (step > 3 ? 1 : 0));
-  const color = palette.work[0].shades[0].fill;
+  const color = palette.busy;
   lanes.forEach((lane, i) => {
     const y = 3 + i * step;
     brush.fillStyle = palette.band;

@@ -39,6 +39,28 @@ function groupBy(keys, count) {
   };
 }
 
+/** @param {string} kind of a lane */
+function rankOf(kind) {
+  return kind === "device" ? 0 : kind === "link" ? 1 : 2;
+}
+
+/**
+ * Time of the first event, at most 0, the start of the first span. Waits and sleeps do not count: they
+ * may have begun long before the recording.
+ * @param {Head} head
+ * @param {(name: string) => Float64Array} wide
+ */
+function firstEvent(head, wide) {
+  let first = 0;
+  const columns = [
+    "message.sent",
+    "milestone.at",
+    ...head.counters.map((_, i) => `counter.${i}.at`),
+  ];
+  for (const name of columns) for (const at of wide(name)) first = Math.min(first, at);
+  return first;
+}
+
 /**
  * @param {Head} head
  * @param {Record<string, Float64Array | Int32Array>} columns
@@ -49,9 +71,13 @@ function makeRun(head, columns, number) {
   const ints = (name) => /** @type {Int32Array} */ (columns[name]);
   /** @param {string} name */
   const wide = (name) => /** @type {Float64Array} */ (columns[name]);
+  // The recorded times count from the first span, those of the page from the first event.
+  const first = -firstEvent(head, wide);
+  /** @param {string} name */
+  const moments = (name) => (first === 0 ? wide(name) : wide(name).map((at) => at + first));
   /** @param {string} part */
   const timed = (part) => {
-    const start = wide(part + ".start");
+    const start = moments(part + ".start");
     const end = wide(part + ".duration").map((duration, i) => start[i] + duration);
     return { start, end, count: start.length, lane: ints(part + ".lane") };
   };
@@ -97,7 +123,7 @@ function makeRun(head, columns, number) {
     fromLane: ints("message.fromLane"),
     toLane: ints("message.toLane"),
     name: ints("message.name"),
-    sent: wide("message.sent"),
+    sent: moments("message.sent"),
     delay: wide("message.delay"),
     bytes: wide("message.bytes"),
     stall: ints("message.stall"),
@@ -116,7 +142,7 @@ function makeRun(head, columns, number) {
   const milestones = {
     request: ints("milestone.request"),
     kind: ints("milestone.kind"),
-    at: wide("milestone.at"),
+    at: moments("milestone.at"),
     value: wide("milestone.value"),
   };
   const counters = head.counters.map(({ name, lane }, i) => {
@@ -127,7 +153,7 @@ function makeRun(head, columns, number) {
       low = Math.min(low, v);
       high = Math.max(high, v);
     }
-    return { name, lane, at: wide(`counter.${i}.at`), value, low, high };
+    return { name, lane, at: moments(`counter.${i}.at`), value, low, high };
   });
   const levels = stack(spans, head.lanes.length);
   const sleeps = timed("sleep");
@@ -158,6 +184,11 @@ function makeRun(head, columns, number) {
   return {
     head,
     number,
+    /** Start and end of the spans. */
+    first,
+    last: first + head.makespan,
+    /** Devices first, then the links between them, then the actors and threads that drive them. */
+    inOrder: [...lanes].sort((a, b) => rankOf(a.kind) - rankOf(b.kind)),
     spans,
     gaps,
     segments,
@@ -321,7 +352,7 @@ function makeRows(run, keep) {
       rows.of(row),
       (i) => spans.start[i],
       (i) => spans.end[i],
-      (i) => spans.activity[i],
+      (i) => state.classes[run.number][i],
     ),
   );
 }

@@ -105,6 +105,8 @@ function setPin(span) {
   redraw();
 }
 
+const FILTERS = ["lane", "activity", "request", "layer", "chunk"];
+
 function readFilters() {
   const { filter } = state;
   filter.lane = input("filter-lane").value;

@@ -16,7 +16,7 @@ const state = {
   /** Earliest and latest time recorded, in ns. */
   from: 0,
   to: 1,
-  /** Time in view, in ns from the start of each run. */
+  /** Time in view, in ns from the first event of each run. */
   t0: 0,
   t1: 1,
   /** Size of the lanes' canvas in pixels, and its scroll offset. */
@@ -29,6 +29,12 @@ const state = {
   query: "",
   /** By run: the spans that pass the filter. @type {(Uint8Array | null)[]} */
   keep: [],
+  /** What the colours of spans stand for. */
+  coloring: "activity",
+  /** @type {SpanClass[]} */
+  spanClasses: [],
+  /** By run: the class of each span. @type {Uint8Array[]} */
+  classes: [],
   /** By run: the spans that match the search. @type {(Uint8Array | null)[]} */
   found: [],
   /** By run and row. @type {Track[][]} */
@@ -60,6 +66,8 @@ const state = {
   pointer: null,
   /** Numbers of items that the last frame showed. */
   drawn: { spans: 0, matches: 0, gaps: 0, boxes: 0, bars: 0, messages: 0, segments: 0, waits: 0 },
+  /** The tab that is shown. */
+  tab: "",
   drawings: 0,
   drawTime: 0,
 };

@@ -9,9 +9,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CacheReadError {
-    /// The file cannot be read.
+    /// The file cannot be read, or there is no memory for it.
     #[error("it cannot be read: {0}")]
     Read(#[source] io::Error),
+    /// The file became shorter while it was read.
+    #[error("another program truncated it while it was read")]
+    Truncated,
     /// It is another kind of file.
     #[error("it is not a file of packed weights")]
     Foreign,
@@ -58,6 +61,14 @@ pub enum CacheWriteError {
         bytes: u64,
         /// Size limit in bytes.
         bytes_max: u64,
+    },
+    /// It would exceed the limit on file size that the system sets to this process.
+    #[error("its {bytes} bytes exceed the limit on file size of {limit}; raise it (`ulimit -f`)")]
+    FileSizeLimit {
+        /// Bytes that it would have.
+        bytes: u64,
+        /// The process's limit in bytes.
+        limit: u64,
     },
     /// The weight file was changed so recently that a further change might not show in its time
     /// stamp.

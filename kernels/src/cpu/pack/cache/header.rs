@@ -24,6 +24,8 @@ const FORMAT: u32 = 1;
 const VALUES: u32 = 1;
 /// Offset of the body.
 const BODY: usize = 24;
+/// Bytes that tell the size of the header.
+pub(super) const PREFIX: usize = BODY;
 /// The data start at a multiple of this, a memory page.
 const PAGE: usize = 4096;
 /// Bytes of data per checksum.
@@ -69,8 +71,20 @@ fn sum(before: &[u8], body: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// Checks everything except the checksums of the data.
-pub(super) fn check<'a>(file: &'a [u8], key: &CacheKey) -> Result<FileHeader<'a>, CacheReadError> {
+/// Bytes of a file's start that [`check`] needs, given its first [`PREFIX`] bytes or all of a shorter
+/// file.
+pub(super) fn bytes_needed(prefix: &[u8]) -> u64 {
+    let number = prefix.get(16..).and_then(<[u8]>::first_chunk);
+    let body = number.map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    (BODY as u64 + u64::from(body)).next_multiple_of(PAGE as u64)
+}
+
+/// Checks everything except the checksums of the data. `file` is the start of a file of `len` bytes:
+/// as many as [`bytes_needed`], or all of a shorter file.
+pub(super) fn check<'a>(
+    (file, len): (&'a [u8], u64),
+    key: &CacheKey,
+) -> Result<FileHeader<'a>, CacheReadError> {
     if !file.starts_with(&MAGIC) {
         return Err(CacheReadError::Foreign);
     }
@@ -100,7 +114,7 @@ pub(super) fn check<'a>(file: &'a [u8], key: &CacheKey) -> Result<FileHeader<'a>
     }
     let end = BODY + number(16) as usize;
     let start = end.next_multiple_of(PAGE);
-    if file.len().checked_sub(start) != Some(key.bytes) {
+    if len.checked_sub(start as u64) != Some(key.bytes as u64) {
         return Err(damaged("its length"));
     }
     if file[end..start].iter().any(|byte| *byte != 0) {

@@ -18,26 +18,27 @@ pub(crate) struct CacheKey {
 }
 
 impl CacheKey {
-    /// For `sources` of `tensors`, packed one after another; `None` if the file system gives no
-    /// metadata of the weight file.
+    /// For `sources` of `tensors`, packed one after another; `None` if the weight file
+    /// cannot be read.
     pub(crate) fn new(
         file: &WeightFile,
         sources: &[Source<'_>],
         tensors: &[&WeightTensor],
     ) -> Option<CacheKey> {
         let mut source = String::new();
-        for (stamp, (head, data)) in file.stamps().zip(file.samples()) {
-            let _ = writeln!(source, "{}, {head:08x} {data:08x}", stamp?);
+        for (stamp, samples) in file.stamps().zip(file.samples()) {
+            let (head, data) = samples?;
+            let _ = writeln!(source, "{stamp}, {head:08x} {data:08x}");
         }
         let mut text = format!("tiles of {TILE}\n");
         let mut bytes = 0;
         for (source, tensor) in sources.iter().zip(tensors) {
-            let (layout, matrix) = (source.layout(), &source.matrix);
+            let layout = source.layout();
             let Layout { dtype, cols, tile, .. } = layout;
-            let (rows, part, at) = (matrix.rows(), tensor.info().part(), tensor.info().range());
+            let (rows, part, at) = (source.rows(), tensor.info().part(), tensor.info().range());
             let _ = write!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
-            if source.requant.is_some() {
-                let _ = write!(text, " requantised from {} by {REQUANT}", matrix.dtype());
+            if source.requant().is_some() {
+                let _ = write!(text, " requantised from {} by {REQUANT}", source.stored_dtype());
             }
             text.push('\n');
             bytes += layout.bytes(rows);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Where packed weights are kept.
 ///
 /// The file is only ever replaced as a whole, so any number of processes may use and replace it at
-/// the same time. Nothing else may change it while it is mapped. Its checksums detect accidental
+/// the same time. Its checksums detect accidental
 /// damage, not tampering: a user with write access to the folder can replace the weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackCache {
@@ -20,8 +20,8 @@ pub struct PackCache {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct PackReport {
-    /// Whether the weights were mapped from the file; otherwise they were packed.
-    pub mapped: bool,
+    /// Whether the weights were read from the file; otherwise they were packed.
+    pub loaded: bool,
     /// Why an existing file was not used.
     pub read_error: Option<CacheReadError>,
     /// Why packed weights were not kept; `None` if they were.

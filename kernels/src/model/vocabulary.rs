@@ -1,0 +1,24 @@
+//! Checks the size of the vocabulary against the embeddings.
+
+use super::ModelError;
+use crate::graph::{Graph, WeightSpec};
+use crate::op::Op;
+use crate::weights::{Metadata, Value};
+
+/// Checks that every token of the file's vocabulary has an embedding.
+pub(super) fn check(meta: &Metadata, graph: &Graph) -> Result<(), ModelError> {
+    const KEY: &str = "tokenizer.ggml.tokens";
+    let Some(Value::Array(tokens)) = meta.get(KEY) else { return Ok(()) };
+    let tables = graph.nodes().iter().filter_map(|node| match node.op {
+        Op::Embed { table, .. } => Some(&graph.weights()[table.0]),
+        _ => None,
+    });
+    match tables.into_iter().find(|table| tokens.len() > table.rows) {
+        Some(WeightSpec { name, rows, .. }) => Err(ModelError::BadValue {
+            key: KEY.to_owned(),
+            found: format!("an array of {} tokens", tokens.len()),
+            expected: format!("tensor '{name}' has only {rows} rows; the file is damaged"),
+        }),
+        None => Ok(()),
+    }
+}

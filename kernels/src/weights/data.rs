@@ -1,0 +1,135 @@
+//! Tensor data, read from the file on demand.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::data_file::ReadFault;
+use super::tensor::{Shape, TensorInfo};
+use super::{Inner, WeightFile};
+use crate::quant::DType;
+
+/// Why data of a tensor cannot be read, though its file could be opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("cannot read tensor '{tensor}' of {}: {fault}", path.display())]
+pub struct TensorReadError {
+    /// Tensor name.
+    pub tensor: String,
+    /// File that contains the tensor.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub fault: Arc<ReadFault>,
+}
+
+/// A weight file is not the same as when it was opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {}: {fault}", path.display())]
+pub struct ChangedError {
+    /// File.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub fault: ReadFault,
+}
+
+/// A tensor of an open file. It keeps the file open.
+#[derive(Clone)]
+pub struct WeightTensor {
+    pub(super) file: Arc<Inner>,
+    pub(super) index: usize,
+}
+
+impl WeightTensor {
+    /// Name, shape, format and size.
+    pub fn info(&self) -> &TensorInfo {
+        &self.file.tensors[self.index]
+    }
+
+    /// Storage format.
+    pub fn dtype(&self) -> DType {
+        self.info().dtype
+    }
+
+    /// Dimensions.
+    pub fn shape(&self) -> Shape {
+        self.info().shape
+    }
+
+    /// Reads the data: rows of blocks of [`WeightTensor::dtype`].
+    ///
+    /// # Errors
+    /// [`TensorReadError`] when the file has become shorter, or the system cannot read it.
+    pub fn read(&self) -> Result<Vec<u8>, TensorReadError> {
+        let mut bytes = vec![0; self.info().bytes];
+        self.read_range(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Fills `to` with the data from byte `start` of the tensor on.
+    ///
+    /// # Errors
+    /// As [`read`](WeightTensor::read).
+    ///
+    /// # Panics
+    /// When the range ends after the tensor.
+    pub fn read_range(&self, start: usize, to: &mut [u8]) -> Result<(), TensorReadError> {
+        let info = self.info();
+        let fits = start.checked_add(to.len()).is_some_and(|end| end <= info.bytes);
+        assert!(fits, "{} bytes from {start} of {info:?}", to.len());
+        let file = &self.file.files[info.part()];
+        file.read((info.range().start + start) as u64, to).map_err(|fault| self.failed(fault))
+    }
+
+    /// Checks that the file is still the one that was opened.
+    pub(crate) fn check_unchanged(&self) -> Result<(), TensorReadError> {
+        let file = &self.file.files[self.info().part()];
+        file.check_unchanged().map_err(|fault| self.failed(fault))
+    }
+
+    fn failed(&self, fault: ReadFault) -> TensorReadError {
+        let TensorInfo { name, .. } = self.info();
+        let path = self.file.paths[self.info().part()].clone();
+        TensorReadError { tensor: name.clone(), path, fault: Arc::new(fault) }
+    }
+}
+
+impl fmt::Debug for WeightTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.info().fmt(f)
+    }
+}
+
+impl WeightFile {
+    /// Checks that the open files have the sizes and modification times that they were opened with.
+    ///
+    /// # Errors
+    /// [`ChangedError`] names the file that has changed.
+    pub(crate) fn check_unchanged(&self) -> Result<(), ChangedError> {
+        for (file, path) in self.0.files.iter().zip(&self.0.paths) {
+            file.check_unchanged().map_err(|fault| ChangedError { path: path.clone(), fault })?;
+        }
+        Ok(())
+    }
+
+    /// For each file, CRC-32 of the header, and of sample blocks of the tensor data; `None` if it
+    /// cannot be read.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = Option<(u32, u32)>> {
+        let parts = self.0.files.iter().zip(&self.0.headers).enumerate();
+        parts.map(|(part, (file, header))| {
+            let tensors = self.0.tensors.iter().filter(|info| info.part() == part);
+            let end = usize::try_from(file.len()).ok()?;
+            let start = tensors.map(|info| info.range().start).min().unwrap_or(end).min(end);
+            let mut blocks = crc32fast::Hasher::new();
+            for range in super::stamp::samples(start, end) {
+                blocks.update(&read(file, range)?);
+            }
+            Some((crc32fast::hash(header), blocks.finalize()))
+        })
+    }
+}
+
+fn read(file: &super::DataFile, range: Range<usize>) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; range.len()];
+    file.read(range.start as u64, &mut bytes).ok()?;
+    Some(bytes)
+}

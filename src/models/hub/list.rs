@@ -1,0 +1,219 @@
+//! Chooses a GGUF file of a repository by its quantisation, from the hub's list of files.
+
+use reqwest::{StatusCode, Url};
+use serde::Deserialize;
+
+use super::headers::token;
+use super::{CONNECT_TIMEOUT, READ_TIMEOUT, with_causes};
+use crate::models::cache::ModelCache;
+use crate::models::error::FetchError;
+use crate::models::name::{HubFile, HubRepository};
+
+/// Quantisations in the order in which one is chosen if the name states none.
+const PREFERRED: [&str; 12] = [
+    "Q4_K_M", "Q4_K_S", "Q8_0", "Q5_K_M", "Q5_K_S", "Q6_K", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "BF16",
+    "F16",
+];
+/// Largest accepted answer in bytes.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Maximum number of files that an error lists.
+const LISTED_MAX: usize = 24;
+
+/// The hub's description of a repository, as far as it is read.
+#[derive(Deserialize)]
+struct Info {
+    siblings: Vec<Sibling>,
+}
+
+#[derive(Deserialize)]
+struct Sibling {
+    rfilename: String,
+}
+
+impl HubRepository {
+    /// A file of this repository that is in the cache and fits the name.
+    pub(in crate::models) fn cached(
+        &self,
+        cache: &ModelCache,
+    ) -> Result<Option<HubFile>, FetchError> {
+        let of_repository = |file: &HubFile| {
+            (&file.owner, &file.repo, &file.revision) == (&self.owner, &self.repo, &self.revision)
+        };
+        let names = cache.list()?.into_iter().filter_map(|model| model.name.parse().ok());
+        let files: Vec<String> =
+            names.filter(of_repository).map(|file: HubFile| file.file).collect();
+        Ok(self.choose(&files).map(|file| self.file(file)))
+    }
+
+    /// The file that fits the name, from the list of the hub at `endpoint`.
+    pub(super) async fn listed(&self, endpoint: &str) -> Result<HubFile, FetchError> {
+        let files = self.files(endpoint).await?;
+        self.choose(&files).map(|file| self.file(file)).ok_or_else(|| {
+            let mut has: Vec<String> = files.into_iter().filter(|file| is_model(file)).collect();
+            let more = has.len().saturating_sub(LISTED_MAX);
+            has.truncate(LISTED_MAX);
+            if more > 0 {
+                has.push(format!("{more} more"));
+            }
+            FetchError::NoHubFile { repository: self.to_string(), has }
+        })
+    }
+
+    /// The best of these files; `None` if none fits, or several might.
+    fn choose<'a>(&self, files: &'a [String]) -> Option<&'a str> {
+        let mut models: Vec<&str> =
+            files.iter().map(String::as_str).filter(|file| is_model(file)).collect();
+        models.sort_unstable();
+        let first = |quant: &str| models.iter().find(|file| has_quant(file, quant)).copied();
+        match (&self.quant, &models[..]) {
+            (Some(quant), _) => first(quant),
+            (None, [only]) => Some(only),
+            (None, _) => PREFERRED.iter().find_map(|quant| first(quant)),
+        }
+    }
+
+    fn file(&self, file: &str) -> HubFile {
+        HubFile {
+            owner: self.owner.clone(),
+            repo: self.repo.clone(),
+            file: file.to_owned(),
+            revision: self.revision.clone(),
+        }
+    }
+
+    async fn files(&self, endpoint: &str) -> Result<Vec<String>, FetchError> {
+        let file = self.to_string();
+        let unusable = |detail: String| FetchError::HubAnswer { file: file.clone(), detail };
+        let unreachable = |error: reqwest::Error| FetchError::HubUnreachable {
+            endpoint: endpoint.to_owned(),
+            detail: with_causes(&error),
+        };
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
+            .user_agent(concat!("lapwing/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| unusable(with_causes(&error)))?;
+        let url = self
+            .address(endpoint)
+            .ok_or_else(|| unusable(format!("{endpoint:?} is not a valid address of a hub")))?;
+        let mut request = client.get(url);
+        if let Some(token) = token() {
+            request = request.bearer_auth(token);
+        }
+        let mut response = request.send().await.map_err(unreachable)?;
+        let (status, detail) = (response.status(), response.status().to_string());
+        match status {
+            StatusCode::NOT_FOUND => return Err(FetchError::HubNotFound { file, detail }),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(FetchError::HubRefused { file, detail });
+            }
+            _ if status.is_success() => {}
+            _ => return Err(unusable(detail)),
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+                return Err(unusable("its list of files is too long".to_owned()));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let info: Info = serde_json::from_slice(&body)
+            .map_err(|error| unusable(format!("its list of files is invalid: {error}")))?;
+        Ok(info.siblings.into_iter().map(|sibling| sibling.rfilename).collect())
+    }
+
+    /// `{endpoint}/api/models/{owner}/{repo}/revision/{revision}`, with everything escaped.
+    fn address(&self, endpoint: &str) -> Option<Url> {
+        let mut url = Url::parse(endpoint).ok()?;
+        let revision = self.revision.as_deref().unwrap_or("main");
+        url.path_segments_mut().ok()?.pop_if_empty().extend([
+            "api",
+            "models",
+            &self.owner,
+            &self.repo,
+            "revision",
+            revision,
+        ]);
+        Some(url)
+    }
+}
+
+/// Whether a file is a whole language model: not a part of a split one, which are fetched one by one,
+/// and not a projector of images.
+fn is_model(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
+    let Some(stem) = name.strip_suffix(".gguf") else { return false };
+    let part = stem.rsplit_once("-of-").is_some_and(|(before, parts)| {
+        let is_number = |text: &str| text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit());
+        is_number(parts) && before.rsplit('-').next().is_some_and(is_number)
+    });
+    // The name must also be one that a model can be fetched by.
+    !part && !name.contains("mmproj") && HubFile::is_path(file)
+}
+
+/// Whether the file's name states this quantisation, as a word of its own: `Q4_K` is not in `Q4_K_M`.
+fn has_quant(file: &str, quant: &str) -> bool {
+    let (file, quant) = (file.to_ascii_uppercase(), quant.to_ascii_uppercase());
+    // `K_M` is a part of a quantisation's name, which begins as `Q4`, `IQ2` or `F16` does.
+    let digits = quant.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    if digits == quant || !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    file.match_indices(&quant).any(|(at, found)| {
+        let before = file[..at].chars().next_back();
+        let after = file[at + found.len()..].chars().next();
+        before.is_none_or(|c| !c.is_ascii_alphanumeric())
+            && after.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '_')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(name: &str, files: &[&str]) -> Option<String> {
+        let repository: HubRepository = name.parse().unwrap();
+        let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+        repository.choose(&files).map(str::to_owned)
+    }
+
+    #[test]
+    fn the_file_of_a_quantisation_is_found_whatever_its_spelling() {
+        let files = ["a-Q4_K_M.gguf", "a-Q4_K_L.gguf", "a-Q8_0.gguf", "a.q4_0.gguf", "README.md"];
+        for (name, file) in [
+            ("hf:o/r", "a-Q4_K_M.gguf"),
+            ("hf:o/r:Q4_K_M", "a-Q4_K_M.gguf"),
+            ("hf:o/r:q8_0", "a-Q8_0.gguf"),
+            ("hf:o/r:Q4_0@v1", "a.q4_0.gguf"),
+        ] {
+            assert_eq!(chosen(name, &files).as_deref(), Some(file), "{name}");
+        }
+        for name in ["hf:o/r:Q4_K", "hf:o/r:Q5_K_M", "hf:o/r:Q4"] {
+            assert_eq!(chosen(name, &files), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_quantisation_the_usual_ones_come_first_and_nothing_is_guessed() {
+        assert_eq!(
+            chosen("hf:o/r", &["x-F16.gguf", "x-Q8_0.gguf"]).as_deref(),
+            Some("x-Q8_0.gguf")
+        );
+        assert_eq!(chosen("hf:o/r", &["model.gguf", "x.txt"]).as_deref(), Some("model.gguf"));
+        assert_eq!(chosen("hf:o/r", &["a.gguf", "b.gguf"]), None);
+        assert_eq!(chosen("hf:o/r", &["x-IQ4_NL.gguf", "x-IQ2_M.gguf"]), None);
+    }
+
+    #[test]
+    fn parts_projectors_and_names_that_leave_the_repository_are_not_chosen() {
+        for file in [
+            "x-Q4_K_M-00001-of-00002.gguf",
+            "mmproj-x-Q4_K_M.gguf",
+            "../x-Q4_K_M.gguf",
+            "x-Q4_K_M.gguf.part",
+        ] {
+            assert_eq!(chosen("hf:o/r:Q4_K_M", &[file]), None, "{file}");
+        }
+    }
+}

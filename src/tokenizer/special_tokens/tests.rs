@@ -1,0 +1,163 @@
+//! The search compared with its definition, on vocabularies and texts in which tokens overlap.
+
+use super::*;
+use crate::tokenizer::{TokenKind, Vocabulary};
+
+/// Tokens with these texts, all user-defined; one that starts with `<` is a control token.
+fn specials(texts: &[&str], change: impl Fn(&mut TokenTable, u32)) -> SpecialTokens {
+    let kind = |text: &&str| {
+        if text.starts_with('<') { TokenKind::Control } else { TokenKind::UserDefined }
+    };
+    let vocabulary = Vocabulary {
+        tokens: texts.iter().map(|text| (*text).to_owned()).collect(),
+        kinds: texts.iter().map(kind).collect(),
+        ..Vocabulary::default()
+    };
+    let mut table = TokenTable::new(&vocabulary).unwrap();
+    (0..table.len()).for_each(|id| change(&mut table, id));
+    SpecialTokens::new(&table).unwrap()
+}
+
+/// The definition: one token after the other is cut out of what the earlier ones left.
+fn by_definition<'t>(specials: &SpecialTokens, text: &'t str, plain: bool) -> Vec<Fragment<'t>> {
+    let mut fragments = if text.is_empty() { vec![] } else { vec![Fragment::Text(text)] };
+    for special in specials.specials.iter().filter(|special| !(plain && special.on_request)) {
+        let mut cut = Vec::new();
+        for fragment in fragments {
+            let Fragment::Text(mut text) = fragment else {
+                cut.push(fragment);
+                continue;
+            };
+            while let Some(at) = text.find(&special.text) {
+                let (mut before, mut after) = (&text[..at], &text[at + special.text.len()..]);
+                if special.strip_left {
+                    before = before.trim_end_matches(is_ascii_space);
+                }
+                if special.strip_right {
+                    after = after.trim_start_matches(is_ascii_space);
+                }
+                cut.extend((!before.is_empty()).then_some(Fragment::Text(before)));
+                cut.push(Fragment::Token(special.id));
+                text = after;
+            }
+            cut.extend((!text.is_empty()).then_some(Fragment::Text(text)));
+        }
+        fragments = cut;
+    }
+    fragments
+}
+
+/// Every text of up to `length` of these characters.
+fn all_texts(chars: &str, length: usize) -> Vec<String> {
+    let mut texts = vec![String::new()];
+    let mut last = texts.clone();
+    for _ in 0..length {
+        last = last.iter().flat_map(|t| chars.chars().map(move |c| format!("{t}{c}"))).collect();
+        texts.extend(last.iter().cloned());
+    }
+    texts
+}
+
+#[test]
+fn tokens_that_overlap_are_taken_in_the_defined_order() {
+    let rows: [(&[&str], &str); 6] = [
+        (&["a", "aa", "aaa", "aaaaa"], "ab"),
+        (&["ab", "ba", "aba", "bb"], "ab"),
+        (&["abc", "bcab", "c", "ca", "cc"], "abc"),
+        (&["<", "<<", "a<", "<a<a"], "a<"),
+        (&["a", " ", " a ", "a a"], "a "),
+        (&["é", "aé", "éa"], "aé"),
+    ];
+    for (tokens, chars) in rows {
+        for strips in [false, true] {
+            let specials = specials(tokens, |table, id| {
+                table.change(id, |traits| {
+                    traits.strip_left = strips && id % 2 == 0;
+                    traits.strip_right = strips && id % 3 == 0;
+                });
+            });
+            for text in all_texts(chars, 8) {
+                for (control, plain) in [(Control::Everywhere, false), (Control::Nowhere, true)] {
+                    let found = specials.partition(&text, control);
+                    let defined = by_definition(&specials, &text, plain);
+                    assert_eq!(found, defined, "{tokens:?} in {text:?}, strips {strips}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn control_tokens_do_not_contain_foreign_positions() {
+    let specials = specials(&["<a>", "<|b|>", "c", "<\u{ff5c}d\u{ff5c}>", "<"], |table, id| {
+        if table.text(id).starts_with("<|") {
+            table.change(id, |traits| {
+                *traits = crate::tokenizer::token_table::Traits::user_defined()
+            });
+        }
+    });
+    let text = "<a>c<|b|><a>";
+    let ids = |control| {
+        let fragments = specials.partition(text, control);
+        let id = |fragment: Fragment<'_>| match fragment {
+            Fragment::Token(id) => Some(id),
+            Fragment::Text(_) => None,
+        };
+        fragments.into_iter().filter_map(id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(Control::Everywhere), [0, 2, 1, 0]);
+    assert_eq!(ids(Control::Without(&[])), [0, 2, 1, 0]);
+    assert_eq!(ids(Control::Without(&[0, 3])), [2, 1, 0]);
+    assert_eq!(ids(Control::Without(&[1, 5, 11])), [4, 2, 4, 4]);
+    assert_eq!(ids(Control::Nowhere), [2, 1]);
+}
+
+/// A search that cuts out one token after the other takes 90 times as long for 8 times the text.
+#[test]
+fn distinct_tokens_in_a_text_take_near_linear_work() {
+    let texts: Vec<String> = (0..40_000).map(|n| format!("<unused{n}>")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let specials = specials(&texts, |_, _| {});
+    let seconds = |count: usize| {
+        let text = texts[..count].concat();
+        let mut runs: Vec<f64> = (0..5)
+            .map(|_| {
+                let before = cpu_seconds();
+                let fragments = specials.partition(&text, Control::Everywhere);
+                assert_eq!(fragments.len(), count);
+                cpu_seconds() - before
+            })
+            .collect();
+        runs.sort_by(f64::total_cmp);
+        runs[2]
+    };
+    let (short, long) = (seconds(5_000), seconds(40_000));
+    assert!(long < 30.0 * short, "{short} s for 5 000 tokens, {long} s for 40 000");
+}
+
+#[expect(clippy::disallowed_methods, reason = "measures this test's own work")]
+fn cpu_seconds() -> f64 {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
+#[test]
+fn special_tokens_of_absurd_length_are_refused() {
+    let error = |texts: Vec<String>| {
+        let vocabulary = Vocabulary {
+            kinds: vec![TokenKind::Control; texts.len()],
+            tokens: texts,
+            ..Vocabulary::default()
+        };
+        let table = TokenTable::new(&vocabulary).unwrap();
+        SpecialTokens::new(&table).err().map(|error| error.to_string())
+    };
+    assert_eq!(error(vec!["x".repeat(TEXT_BYTES_MAX)]), None);
+    let long = error(vec!["x".repeat(TEXT_BYTES_MAX + 1)]).unwrap();
+    assert!(long.contains("token 0 has 4097 bytes"), "{long}");
+    let many = (0..1100).map(|n| format!("{n:04}").repeat(1000)).collect();
+    let many = error(many).unwrap();
+    assert!(many.contains("4400000 bytes"), "{many}");
+}
