@@ -81,7 +81,7 @@ async fn devices_are_added_together() {
     assert_eq!(together.devices(), phone);
     let cpu = DeviceSpec::cpu().named("big").with_threads(1);
     assert_eq!((cpu.name.as_str(), cpu.threads), ("big", Some(1)));
-    assert_eq!(cpu.to_string().parse().as_ref(), Ok(&cpu));
+    assert_eq!(cpu.to_string().parse::<DeviceSpec>().as_ref(), Ok(&cpu));
 }
 
 #[test]
