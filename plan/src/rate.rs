@@ -44,9 +44,10 @@ impl Rates {
     /// An NPU in the proportions of a phone's, a hundredth as fast: 40 GFLOP/s, 4 GB/s.
     pub const NPU: Rates = Rates { gflops: 40.0, gbps: 4.0, ..Rates::GPU };
 
-    /// A CPU in the proportions of a phone's: 7 GFLOP/s, 6 GB/s.
+    /// A CPU in the proportions of a phone's, a hundredth as fast: 8 GFLOP/s, 6 GB/s. The rate is that of MNN on
+    /// a Snapdragon 8 Gen 3, 0.79 TFLOP/s (`presets/sd8gen3.toml`).
     pub const CPU: Rates = Rates {
-        gflops: 7.0,
+        gflops: 8.0,
         gbps: 6.0,
         submit_queued: Duration::ZERO,
         submit_idle: Duration::from_micros(5),

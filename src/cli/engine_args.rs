@@ -117,7 +117,7 @@ pub(crate) struct DeviceArgs {
     pub(crate) order_swap: Option<OrderSwap>,
 
     /// Ratio in which row-cut and hybrid-cut divide output channels between NPU, GPU and CPU, as far as
-    /// present, as in 6:2:1 [default: 3:1]
+    /// present, as in 6:2:1 [default: 3:1; decode with row-cut: by predicted speed]
     #[arg(long, value_name = "N:G[:C]", hide_short_help = true)]
     pub(crate) ratio: Option<Ratio>,
 
@@ -155,7 +155,7 @@ impl DeviceArgs {
         let default = StrategyOptions::default();
         StrategyOptions {
             order_swap: self.order_swap.unwrap_or(default.order_swap),
-            ratio: self.ratio.clone().unwrap_or(default.ratio),
+            ratio: self.ratio.clone(),
             edge_rows: self.edge_rows.unwrap_or(default.edge_rows),
             ..default
         }
