@@ -8,9 +8,8 @@ use serde::Serialize;
 use crate::cli::attention;
 use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
-use crate::cli::profiles::with_stored;
 use crate::cli::requant::RequantReport;
-use crate::cli::resolve::{model_file, open_as_is};
+use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
 use crate::cli::signals::Signal;
 use crate::cli::trace::{self, TraceArg};
@@ -189,9 +188,7 @@ async fn alone(
     if args.trace.trace.is_some() {
         builder = builder.recorder(trace::recorder());
     }
-    let builder = with_stored(builder, session);
-    let engine = open_as_is(builder.clone(), session).await?;
-    let mut subject = Subject::new(builder, engine, !args.no_warmup);
+    let mut subject = Subject::open(builder, !args.no_warmup, session).await?;
     let results = measured(args, &tests, (&mut subject, reader.as_ref()), session).await?;
     let engine = subject.engine()?;
     let mut report = Report {

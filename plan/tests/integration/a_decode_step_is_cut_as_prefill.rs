@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapwing_kernels::graph::{Graph, Node};
 use lapwing_kernels::npu::BUCKETS;
 use lapwing_plan::Stage;
-use lapwing_plan::strategy::{OrderSwap, RowCut};
+use lapwing_plan::strategy::{OrderSwap, RowCut, StrategyOptions, by_name};
 use lapwing_plan::time::{Job, TimeModel};
 
 use crate::setup::{Setup, decode};
@@ -33,19 +33,25 @@ impl TimeModel for Roofline {
     }
 }
 
+/// A GPU and an NPU that computes three times as fast, with these bandwidths.
+fn setup(gigabytes: [f64; 2]) -> Setup {
+    let mut setup = Setup::new("llama", "gpu npu");
+    setup.devices[1].sizes = BUCKETS.to_vec();
+    let rates = [1.0, 3.0].into_iter().zip(gigabytes);
+    let models = rates.map(|(hundred_gigaflops, gigabytes)| -> Arc<dyn TimeModel> {
+        Arc::new(Roofline { graph: Arc::clone(&setup.graph), hundred_gigaflops, gigabytes })
+    });
+    setup.cost.devices = models.collect();
+    setup
+}
+
 /// Devices whose order by computation is not their order by memory bandwidth.
 #[test]
 fn row_cut_divides_decode_by_memory_bandwidth_and_prefill_by_computation() {
     let is_gate = |node: &Node| node.role == "ffn_gate";
     // The 96 output channels of gate and up are three units of 32: those of the NPU.
     let channels = |gigabytes: [f64; 2], ratio: Option<&str>, shape| {
-        let mut setup = Setup::new("llama", "gpu npu");
-        setup.devices[1].sizes = BUCKETS.to_vec();
-        let rates = [1.0, 3.0].into_iter().zip(gigabytes);
-        let models = rates.map(|(hundred_gigaflops, gigabytes)| -> Arc<dyn TimeModel> {
-            Arc::new(Roofline { graph: Arc::clone(&setup.graph), hundred_gigaflops, gigabytes })
-        });
-        setup.cost.devices = models.collect();
+        let setup = setup(gigabytes);
         let ratio = ratio.map(|ratio| ratio.parse().expect("a ratio"));
         let route = setup.route(&RowCut { ratio, order_swap: OrderSwap::On }, shape);
         let route = route.expect("a route");
@@ -60,5 +66,26 @@ fn row_cut_divides_decode_by_memory_bandwidth_and_prefill_by_computation() {
         assert_eq!(channels(gigabytes, Some("2:1"), decode(1)), 64, "a given ratio is kept");
         // Three quarters are rounded up to three units of 32.
         assert_eq!(channels(gigabytes, None, prefill(256)), 96, "prefill is bound by computation");
+    }
+}
+
+#[test]
+fn the_default_strategy_cuts_a_decode_step_only_where_that_is_faster() {
+    let options = StrategyOptions::default();
+    for (gigabytes, sync, cuts) in [
+        // Two equal devices take half as long as one, if synchronisation is free.
+        ([0.1, 0.1], 0, true),
+        ([0.1, 0.1], 10_000, false),
+        ([100.0, 0.1], 0, false),
+    ] {
+        let mut setup = setup(gigabytes);
+        setup.cost.sync = Duration::from_micros(sync);
+        setup.cost.copy_rate = 1e12;
+        let auto = by_name("auto", &options).expect("is known");
+        let route = setup.route(&*auto, decode(1)).expect("a route");
+        assert_eq!(!Setup::cuts(&route).is_empty(), cuts, "{}", route.reason);
+        let names: Vec<String> = route.compute_stages().map(|stage| setup.names(stage)).collect();
+        assert!(cuts || names == ["gpu"], "{names:?}: {}", route.reason);
+        assert!(cuts || route.reason.starts_with("gpu-only (predicted"), "{}", route.reason);
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use lapwing::{Engine, EngineBuilder, Prompt, Request, RequestTimes, Shutdown};
 
 use crate::cli::failure::Failure;
+use crate::cli::profiles::with_stored;
+use crate::cli::resolve::open_as_is;
+use crate::cli::session::Session;
 
 /// The engine that runs the tests. A prompt that prepares graphs on the spot runs in a new one, so that
 /// each of its runs includes the preparation.
@@ -16,9 +19,15 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Measures `engine`, and engines like it from `builder`.
-    pub(super) fn new(builder: EngineBuilder, engine: Engine, warm_up: bool) -> Subject {
-        Subject { builder, engine: Some(engine), warm_up }
+    /// Opens an engine with the stored profile of its devices.
+    pub(super) async fn open(
+        builder: EngineBuilder,
+        warm_up: bool,
+        session: &Session,
+    ) -> Result<Subject, Failure> {
+        let builder = with_stored(builder, session);
+        let engine = Some(open_as_is(builder.clone(), session).await?);
+        Ok(Subject { builder, engine, warm_up })
     }
 
     /// The present engine.
