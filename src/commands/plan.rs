@@ -28,7 +28,8 @@ step is that of a single sequence after the prompt.
 With --json:
   {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
    \"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",\"stages\":N,\"divided\":N,
-   \"predicted_ms\":X|null,\"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,\"parts\":[…]},…]},…],\"decode\":{…},
+   \"predicted_ms\":X|null,\"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,
+   \"parts\":[…]},…]},…],\"decode\":{…},
    \"candidates\":[{\"strategy\":\"…\",\"predicted_ms\":X,\"busiest_ms\":X,\"chunks\":N,\"why_not\":\"…\"},…],
    \"winner\":\"…\",\"why\":\"…\"}
   candidates, winner and why: only with --explain.";

@@ -27,9 +27,9 @@ Each op of the model is measured in isolation on each device: whole and, with se
 shares of its output channels, for row counts up to a chunk. Other points are predicted; the error
 is that of measured points left out of the fit, and at other widths that of widths left out. If the
 time runs out, the least important points are skipped: '40 of 90' were measured then. The profile is
-stored in the cache folder and used whenever this model runs on these devices of this machine, unless
-it is unreliable: fewer than half of the points were measured, the median error is above 30 %, or the
-90th percentile (p90) is above 100 %. `trust` says so.
+stored in the cache folder and used whenever this model runs on these devices of this machine,
+unless it is unreliable: fewer than half of the points were measured, the median error is above
+30 %, or the 90th percentile (p90) is above 100 %. `trust` says so.
 
 With --json:
   {\"file\":\"PATH\",\"source\":\"…\",\"sync_us\":X,\"copy_gbps\":X,
@@ -38,8 +38,8 @@ With --json:
    \"devices\":[{\"device\":\"…\",\"what\":\"…\",\"points\":N,\"asked\":N,\"unmeasured\":[\"…\",…],
    \"model\":\"fit\"|\"tree\",\"error\":{…},\"width_error\":{…},
    \"spread\":X,\"submit_us\":X,\"crossing_us\":X},…]}
-  --list: {\"profiles\":[{\"name\":\"…\",\"model\":\"…\",\"devices\":[\"…\",…],\"points\":N,\"asked\":N,
-   \"error\":\"…\"|null},…]}
+  --list: {\"profiles\":[{\"name\":\"…\",\"model\":\"…\",\"devices\":[\"…\",…],\"points\":N,
+   \"asked\":N,\"error\":\"…\"|null},…]}
   --remove: {\"removed\":[\"…\",…]}";
 
 /// Options of `profile`.
