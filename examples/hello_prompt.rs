@@ -8,14 +8,11 @@
 
 use std::{io::Write, time::Duration};
 
-use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::{Engine, Request};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let name = ModelName::default_model();
-    let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
-    let engine = Engine::builder().model(model).build().await?;
+    let engine = Engine::builder().model_named("smollm2").build().await?;
 
     let request = Request::ask("What is gravity?").greedy().max_tokens(48);
     let mut answer = engine.generate(request).await?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::drive::wait::Waits;
+use lapwing_actors::drive::wait::{LinkMode, Waits};
 use lapwing_actors::policy::{PolicyChoice, QueuePolicy, UnknownPolicy};
 use lapwing_kernels::cpu::{Activations, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout};
@@ -72,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
     pub(crate) profile: Option<Arc<Profile>>,
+    /// Whether native devices are timed although no strategy has to choose between devices.
+    pub(crate) timed: bool,
     pub(crate) device_wait: Option<WaitMode>,
     pub(crate) scheduler_wait: Option<WaitMode>,
     pub(crate) packed_cache: Option<PathBuf>,
@@ -197,8 +199,8 @@ impl Settings {
         let devices = self.choose_devices()?;
         let chunk_rows = chunk_rows_default(devices.iter().map(|(spec, _)| spec));
         let mut waits = Waits::for_devices(devices.len());
-        waits.device_links = self.device_wait.unwrap_or(waits.device_links);
-        waits.scheduler_link = self.scheduler_wait.unwrap_or(waits.scheduler_link);
+        waits.device_links = self.device_wait.map_or(waits.device_links, LinkMode::Fixed);
+        waits.scheduler_link = self.scheduler_wait.map_or(waits.scheduler_link, LinkMode::Fixed);
         let permits_default = permits_default(devices.len());
         Ok(Chosen {
             devices,

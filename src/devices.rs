@@ -154,6 +154,20 @@ impl DeviceSpec {
         DeviceSpec::new(name, DeviceKind::Gpu, Backend::OpenCl(which.to_owned()), Pace::Native)
     }
 
+    /// The same device with another name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> DeviceSpec {
+        self.name = name.into();
+        self
+    }
+
+    /// The same device with that many compute threads.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> DeviceSpec {
+        self.threads = Some(threads);
+        self
+    }
+
     fn new(name: &str, kind: DeviceKind, backend: Backend, pace: Pace) -> DeviceSpec {
         let graphs = GraphSettings::default();
         DeviceSpec { name: name.to_owned(), kind, threads: None, backend, pace, graphs }

@@ -17,7 +17,7 @@ use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
 use lapwing_plan::Phase;
-use lapwing_plan::predict::{PlannedChunk, Workload, plan, predict_cold, predict_warm};
+use lapwing_plan::predict::{PlannedChunk, Workload, alone, plan, predict_cold, predict_warm};
 use lapwing_plan::strategy::{ChunkShape, Explanation};
 use lapwing_traces::Recorder;
 
@@ -333,7 +333,7 @@ impl Engine {
     }
 
     /// Devices that would run a decode step of `sequences` sequences, of which the longest has
-    /// `context` tokens.
+    /// `context` tokens, and its predicted time if their speeds are known.
     ///
     /// # Errors
     /// When the engine cannot run so many sequences at the same time, the context is longer than the
@@ -354,7 +354,10 @@ impl Engine {
         let shape = ChunkShape { phase: Phase::Decode, rows, selected, context, prompt: 0 };
         let explainer = &self.inner.explainer;
         let route = explainer.parts.strategy.route(&explainer.parts.input(), &shape)?;
-        Ok(explainer.placement(&route, shape))
+        let placement = explainer.placement(&route, shape);
+        let known = explainer.knows_times(&route);
+        let time = known.then(|| alone(&explainer.parts.input(), &shape, &route).makespan);
+        Ok(Placement { predicted: time.or(placement.predicted), ..placement })
     }
 
     /// Source of the packed weights, and any problems with the folder that caches them.
@@ -407,7 +410,7 @@ impl Engine {
 
     /// Source of predicted times, with its error where it is known.
     pub fn cost_source(&self) -> String {
-        self.inner.explainer.parts.cost.source()
+        self.inner.explainer.cost_source()
     }
 
     /// The engine's recorder. [`Recorder::set_scope`] selects what is recorded and may be called at

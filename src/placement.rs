@@ -9,9 +9,10 @@ use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 use lapwing_plan::Phase;
 use lapwing_plan::planner::PlannerParts;
+use lapwing_plan::rate::Rates;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 use lapwing_plan::time::Job;
-use lapwing_plan::{PlanError, Route, Stage, StagePart};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
 
 use crate::devices::DeviceSpec;
 
@@ -83,6 +84,8 @@ pub(crate) struct Explainer {
     pub(crate) kernels: Vec<String>,
     /// Whether the times of all devices come from a profile.
     pub(crate) measured: bool,
+    /// Rates of the native devices that were timed at the start.
+    pub(crate) timed: Vec<Option<Rates>>,
 }
 
 impl Explainer {
@@ -119,7 +122,24 @@ impl Explainer {
     /// Whether the speed of every device of the route is known.
     pub(crate) fn knows_times(&self, route: &Route) -> bool {
         let mut parts = route.compute_stages().flat_map(|stage| &stage.parts);
-        parts.all(|part| self.measured || self.specs[part.device.0].is_throttled())
+        parts.all(|part| self.knows(part.device))
+    }
+
+    fn knows(&self, device: DeviceId) -> bool {
+        let timed = self.timed[device.0].is_some();
+        self.measured || timed || self.specs[device.0].is_throttled()
+    }
+
+    /// The source of predicted times, with the rates of timed devices.
+    pub(crate) fn cost_source(&self) -> String {
+        let mut source = self.parts.cost.source();
+        for (spec, rates) in self.specs.iter().zip(&self.timed) {
+            let Some(Rates { gflops, gbps, .. }) = rates else { continue };
+            let name = &spec.name;
+            source
+                .push_str(&format!("; timed briefly: {name} {gflops:.0} GFLOP/s, {gbps:.1} GB/s"));
+        }
+        source
     }
 
     fn stage(&self, stage: &Stage, before: Option<&Stage>, shape: ChunkShape) -> StagePlacement {
@@ -162,8 +182,7 @@ impl Explainer {
             features: (!share.is_whole()).then_some((share.from, share.to, share.of)),
             graphs: part.graphs.clone(),
             swapped: part.order == OperandOrder::Swapped,
-            predicted: (self.measured || spec.is_throttled())
-                .then(|| self.parts.cost.job_time(*device, &job)),
+            predicted: self.knows(*device).then(|| self.parts.cost.job_time(*device, &job)),
             kernels: self.kernels[device.0].clone(),
         }
     }

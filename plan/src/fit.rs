@@ -6,11 +6,13 @@ mod device;
 mod errors;
 mod fitted;
 mod group;
+mod trust;
 
 pub use curve::{Curve, Point};
 pub use device::DeviceFit;
 pub use errors::Errors;
 pub use fitted::Fitted;
+pub use trust::Trust;
 
 #[cfg(test)]
 mod tests;

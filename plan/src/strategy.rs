@@ -22,6 +22,7 @@ mod online_prepare;
 pub(crate) mod options;
 mod order;
 mod pipe;
+mod proportion;
 mod registry;
 mod roles;
 mod row_cut;

@@ -102,7 +102,7 @@ pub(crate) struct EngineArgs {
 pub(crate) struct DeviceArgs {
     /// Add a device; repeat the option, or join several with +. Presets: cpu, gpu, npu, and phone for
     /// all three in a phone's proportions. Others: NAME=FORM:KEY=VALUE,…, as in
-    /// gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80,sizes=32-1024
+    /// gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80,sizes=1-1024
     /// (`lapwing devices` explains the keys) [default: cpu]
     #[arg(long = "device", value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
@@ -117,7 +117,7 @@ pub(crate) struct DeviceArgs {
     pub(crate) order_swap: Option<OrderSwap>,
 
     /// Ratio in which row-cut and hybrid-cut divide output channels between NPU, GPU and CPU, as far as
-    /// present, as in 6:2:1 [default: 3:1]
+    /// present, as in 6:2:1 [default: 3:1; decode with row-cut: by predicted speed]
     #[arg(long, value_name = "N:G[:C]", hide_short_help = true)]
     pub(crate) ratio: Option<Ratio>,
 
@@ -131,7 +131,7 @@ pub(crate) struct DeviceArgs {
     pub(crate) place: Vec<String>,
 
     /// Wait mode of actors: devices= or scheduler=, then callback, blocking, spin or sleep-then-spin
-    /// [default: devices=sleep-then-spin with several devices, otherwise callback]
+    /// [default: devices of several sleep then spin in each wait where it pays, otherwise callback]
     #[arg(long, value_name = "LINK=MODE", value_parser = wait, hide_short_help = true)]
     pub(crate) wait: Vec<(WaitLink, WaitMode)>,
 
@@ -155,7 +155,7 @@ impl DeviceArgs {
         let default = StrategyOptions::default();
         StrategyOptions {
             order_swap: self.order_swap.unwrap_or(default.order_swap),
-            ratio: self.ratio.clone().unwrap_or(default.ratio),
+            ratio: self.ratio.clone(),
             edge_rows: self.edge_rows.unwrap_or(default.edge_rows),
             ..default
         }

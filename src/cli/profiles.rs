@@ -1,13 +1,13 @@
 //! Measures, stores and finds profiles.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapwing::EngineBuilder;
 use lapwing::models::ModelCache;
-use lapwing::profile::{Limits, Profile};
+use lapwing::profile::{Limits, Profile, Trust};
 
 use super::attention;
 use super::failure::Failure;
@@ -70,21 +70,47 @@ pub(crate) fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> 
     Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
 }
 
-/// The builder with the stored profile of its devices and model, if one exists. A profile that cannot
-/// be used is left out, with a note.
+/// The builder with the stored profile of its devices and model, if there is a usable one. A note says
+/// why a stored profile is not used, or that its predictions are doubtful.
 pub(crate) fn with_stored(builder: EngineBuilder, session: &Session) -> EngineBuilder {
     // Errors of the model or the settings are reported when the engine is built.
     let Ok(file) = profile_file(&builder) else { return builder };
     if !file.exists() {
         return builder;
     }
-    match Profile::load(&file) {
-        Ok(profile) => builder.profile(profile),
-        Err(error) => {
-            session.note(&format!(
-                "the stored profile is not used: {error} (`lapwing profile` measures a new one)"
-            ));
-            builder
+    let unused = |why: &str| {
+        session.note(&format!(
+            "the stored profile is not used: {why}; times are predicted from the devices' own models \
+             (`lapwing profile` measures again, `lapwing profile --list` shows stored profiles)"
+        ));
+    };
+    let profile = match usable(&builder, &file) {
+        Ok(profile) => profile,
+        Err(why) => {
+            unused(&why);
+            return builder;
         }
+    };
+    let fitted = match builder.fit(&profile) {
+        Ok(fitted) => fitted,
+        // The model cannot be read, which building the engine reports.
+        Err(_) => return builder,
+    };
+    match fitted.trust() {
+        Trust::Unusable { why } => {
+            unused(why);
+            return builder;
+        }
+        Trust::Doubtful { why } => session.note(&format!("warning: {why}")),
+        Trust::Good => {}
     }
+    builder.profile(profile)
+}
+
+/// The profile in a file, if it is of this machine, model and devices.
+fn usable(builder: &EngineBuilder, file: &Path) -> Result<Profile, String> {
+    let profile = Profile::load(file).map_err(|error| error.to_string())?;
+    let here = builder.identity().map_err(|error| error.to_string())?;
+    profile.check_identity(&here).map_err(|error| error.to_string())?;
+    Ok(profile)
 }

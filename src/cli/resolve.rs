@@ -65,7 +65,15 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
 
 /// Opens the engine off the async runtime, with the stored profile of its devices.
 pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
-    let engine = with_stored(builder, session).build().await?;
+    open_as_is(with_stored(builder, session), session).await
+}
+
+/// As [`open`], with the builder's own profile.
+pub(crate) async fn open_as_is(
+    builder: EngineBuilder,
+    session: &Session,
+) -> Result<Engine, Failure> {
+    let engine = builder.build().await?;
     requant::note(engine.requantized(), session);
     attention::note(engine.attention(), session);
     for note in &engine.packed_weights().notes {

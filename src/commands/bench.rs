@@ -3,14 +3,13 @@
 
 use std::path::PathBuf;
 
-use lapwing::{Engine, Shutdown};
 use serde::Serialize;
 
 use crate::cli::attention;
 use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
 use crate::cli::requant::RequantReport;
-use crate::cli::resolve::{model_file, open};
+use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
 use crate::cli::signals::Signal;
 use crate::cli::trace::{self, TraceArg};
@@ -22,6 +21,7 @@ use peer::Peer;
 use reading::Reader;
 use report::{EngineRuns, Measured, Record};
 use stored::RunSettings;
+use subject::Subject;
 
 mod against;
 mod child;
@@ -36,6 +36,7 @@ mod reading;
 mod report;
 mod stored;
 mod strategies;
+mod subject;
 mod text;
 
 /// Options of `bench`.
@@ -187,8 +188,9 @@ async fn alone(
     if args.trace.trace.is_some() {
         builder = builder.recorder(trace::recorder());
     }
-    let engine = open(builder, session).await?;
-    let results = measured(args, &tests, (&engine, reader.as_ref()), session).await?;
+    let mut subject = Subject::open(builder, !args.no_warmup, session).await?;
+    let results = measured(args, &tests, (&mut subject, reader.as_ref()), session).await?;
+    let engine = subject.engine()?;
     let mut report = Report {
         results,
         model: engine.model_path().display().to_string(),
@@ -237,7 +239,7 @@ async fn alone(
 async fn measured(
     args: &Args,
     tests: &[Test],
-    (engine, reader): (&Engine, Option<&Reader>),
+    (subject, reader): (&mut Subject, Option<&Reader>),
     session: &Session,
 ) -> Result<Vec<Measured>, Failure> {
     let runs = Runs { repetitions: args.repetitions(), warm_up: !args.no_warmup };
@@ -247,8 +249,9 @@ async fn measured(
         bar.set_length((tests.len() * each) as u64);
     }
     let mut received = Signal::Interrupt;
+    let recorder = subject.engine()?.recorder().clone();
     let results = {
-        let measuring = measure::measure(tests, runs, (engine, reader), bar.as_ref(), session);
+        let measuring = measure::measure(tests, runs, (subject, reader), bar.as_ref(), session);
         if args.trace.trace.is_none() {
             Some(measuring.await?)
         } else {
@@ -268,8 +271,8 @@ async fn measured(
         session.restore_after_interrupt();
     }
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
-    engine.shutdown(Shutdown::Drain).await?;
-    args.trace.save(|| engine.recorder().recording(), session)?;
+    subject.shutdown().await?;
+    args.trace.save(|| recorder.recording(), session)?;
     results.ok_or(Failure::Interrupted(received))
 }
 

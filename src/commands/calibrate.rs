@@ -16,6 +16,8 @@ use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
 use crate::cli::{DeviceArgs, at_least_one};
 
+mod native;
+
 const EXAMPLES: &str = "\
 Examples:
   lapwing calibrate --device phone -o phone.toml            throttled devices
@@ -25,6 +27,9 @@ Examples:
                                                             also simulate every strategy
   lapwing simulate --soc phone.toml --model FILE.gguf --trace sim.lwt
                                                             simulate and record one run
+
+A CPU that is not throttled gets the rates of its roofline, measured within seconds: its simulated
+times are lower bounds. A profile has the rates that its kernels reach.
 
 Runs are simulated warm, as `lapwing bench` measures them: all graphs are prepared. Every number
 has a unit, a source and a kind: pinned (measured), derived or assumed.
@@ -105,7 +110,10 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
                     "give devices or a profile: --device phone, or --profile FILE.json",
                 ));
             }
-            Machine::of_devices(&args.name, specs)?
+            let (specs, measured) = native::replaced(specs, session).await?;
+            let mut machine = Machine::of_devices(&args.name, specs)?;
+            native::describe(&mut machine, &measured);
+            machine
         }
     };
     let toml = machine.to_toml()?;

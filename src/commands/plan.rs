@@ -22,13 +22,14 @@ Examples:
 
 predicted_ms is for a warm engine, with all graphs prepared; cold_ms includes preparing them. The
 predictions come from the profile that `lapwing profile` has stored for these devices, otherwise
-from the devices' own models, in which the CPU's rates are estimates. The decode step is that of a
-single sequence after the prompt.
+from the devices' own models, in which the rates of a CPU are those of a short timing. The decode
+step is that of a single sequence after the prompt.
 
 With --json:
   {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
    \"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",\"stages\":N,\"divided\":N,
-   \"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,\"parts\":[…]},…]},…],\"decode\":{…},
+   \"predicted_ms\":X|null,\"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,
+   \"parts\":[…]},…]},…],\"decode\":{…},
    \"candidates\":[{\"strategy\":\"…\",\"predicted_ms\":X,\"busiest_ms\":X,\"chunks\":N,\"why_not\":\"…\"},…],
    \"winner\":\"…\",\"why\":\"…\"}
   candidates, winner and why: only with --explain.";
@@ -78,6 +79,8 @@ struct ChunkReport {
     reason: String,
     stages: usize,
     divided: usize,
+    /// Predicted time of the chunk alone.
+    predicted_ms: Option<f64>,
     /// Stages of each kind, in order, in the format of `inspect`.
     kinds: Vec<Kind>,
     #[serde(skip)]
@@ -112,7 +115,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
     let path = model_file(&args.model.model, session).await?;
     let context = args.prompt_tokens.saturating_add(1);
-    let builder = args.engine.builder(path)?.context(context);
+    let builder = args.engine.builder(path)?.context(context).timed();
     let engine = open(builder, session).await?;
     let report = report(&engine, &args);
     engine.shutdown(Shutdown::Now).await?;
@@ -157,6 +160,7 @@ fn chunk(placement: &Placement) -> ChunkReport {
         reason: placement.reason.clone(),
         stages: placement.stages.len(),
         divided,
+        predicted_ms: placement.predicted.map(ms),
         kinds: placement.kinds().iter().map(kind).collect(),
         parts: parts.into_iter().map(|(text, count)| format!("{count} × {text}")).collect(),
     }
@@ -233,12 +237,14 @@ fn print_report(report: &Report) -> Result<(), Failure> {
     );
     let chunks = report.chunks.iter().map(|chunk| ("chunk", chunk));
     for (what, chunk) in chunks.chain([("decode step", &report.decode)]) {
+        let predicted = chunk.predicted_ms.map(|ms| format!(", predicted {ms:.2} ms alone"));
         text.push_str(&format!(
-            "\n{bold}{what} ({} rows, context {}){bold:#}: {} stages, {} of them cut\n  {}\n",
+            "\n{bold}{what} ({} rows, context {}){bold:#}: {} stages, {} of them cut{}\n  {}\n",
             chunk.rows,
             chunk.context,
             chunk.stages,
             chunk.divided,
+            predicted.unwrap_or_default(),
             visible(&chunk.reason),
         ));
         for part in &chunk.parts {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lapwing::profile::{Errors, Fitted, Limits, Profile};
+use lapwing::profile::{Errors, Fitted, Limits, Profile, Trust};
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
@@ -14,28 +14,46 @@ use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
+mod stored;
+
 const EXAMPLES: &str = "\
 Examples:
   lapwing profile -m FILE.gguf --device cpu --device npu
   lapwing profile --device phone --seconds 20
+  lapwing profile --list
+  lapwing profile --remove all
 
 Each op of the model is measured in isolation on each device: whole and, with several devices, with
 shares of its output channels, for row counts up to a chunk. Other points are predicted; the error
 is that of measured points left out of the fit, and at other widths that of widths left out. If the
 time runs out, the least important points are skipped: '40 of 90' were measured then. The profile is
-stored in the cache folder and used whenever this model runs on these devices of this machine.
+stored in the cache folder and used whenever this model runs on these devices of this machine,
+unless it is unreliable: fewer than half of the points were measured, the median error is above
+30 %, or the 90th percentile (p90) is above 100 %. `trust` says so.
 
 With --json:
   {\"file\":\"PATH\",\"source\":\"…\",\"sync_us\":X,\"copy_gbps\":X,
-   \"error\":{\"points\":N,\"median\":X,\"p90\":X},
+   \"error\":{\"points\":N,\"median\":X,\"p90\":X},\"trust\":\"good\"|\"doubtful\"|\"unusable\",
+   \"why\":\"…\"|null,
    \"devices\":[{\"device\":\"…\",\"what\":\"…\",\"points\":N,\"asked\":N,\"unmeasured\":[\"…\",…],
    \"model\":\"fit\"|\"tree\",\"error\":{…},\"width_error\":{…},
-   \"spread\":X,\"submit_us\":X,\"crossing_us\":X},…]}";
+   \"spread\":X,\"submit_us\":X,\"crossing_us\":X},…]}
+  --list: {\"profiles\":[{\"name\":\"…\",\"model\":\"…\",\"devices\":[\"…\",…],\"points\":N,
+   \"asked\":N,\"error\":\"…\"|null},…]}
+  --remove: {\"removed\":[\"…\",…]}";
 
 /// Options of `profile`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// List the stored profiles instead of measuring one
+    #[arg(long, conflicts_with = "remove")]
+    list: bool,
+
+    /// Remove a stored profile, by its name in --list, or all
+    #[arg(long, value_name = "NAME")]
+    remove: Option<String>,
+
     /// Maximum seconds for each device
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = at_least_one)]
     seconds: usize,
@@ -57,6 +75,8 @@ struct Report {
     sync_us: f64,
     copy_gbps: f64,
     error: ErrorReport,
+    trust: &'static str,
+    why: Option<String>,
     devices: Vec<DeviceReport>,
 }
 
@@ -96,6 +116,12 @@ impl From<Errors> for ErrorReport {
 
 /// Measures, stores and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    if args.list {
+        return stored::list(session);
+    }
+    if let Some(name) = &args.remove {
+        return stored::remove(name, session);
+    }
     args.engine.check()?;
     let path = model_file(&args.model.model, session).await?;
     let builder = args.engine.builder(path)?;
@@ -108,6 +134,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let file = profile_file(&builder)?;
     lapwing::profile::save(&profile, &file).map_err(|error| Failure::failed(error.to_string()))?;
     let fitted = builder.fit(&profile)?;
+    if let Trust::Doubtful { why } | Trust::Unusable { why } = fitted.trust() {
+        session.note(&format!(
+            "warning: {why}; measure again on an idle machine, or with more --seconds"
+        ));
+    }
     let report = report(&profile, &fitted, file.display().to_string());
     if session.json { print_json(&report) } else { print_report(&report) }
 }
@@ -138,6 +169,8 @@ fn report(profile: &Profile, fitted: &Fitted, file: String) -> Report {
         sync_us: us(profile.sync.median_ns),
         copy_gbps: profile.copy_bytes_per_second / 1e9,
         error: fitted.errors().into(),
+        trust: fitted.trust().name(),
+        why: fitted.trust().why().map(str::to_owned),
         devices: devices.collect(),
     }
 }

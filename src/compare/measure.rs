@@ -9,7 +9,7 @@ use lapwing_actors::message::Shutdown;
 use lapwing_traces::{OsClock, Recorder, RecorderConfig, Recording, Scope};
 
 use super::estimate::Estimate;
-use super::request::{Measured, one, prompt_ids, warming_length};
+use super::request::{Measured, one, prompt_ids};
 use super::{Candidate, Compare, Comparison, LengthComparison, Progress};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -251,7 +251,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             self.report_progress(&compare.candidates[key.0], length);
             let engine = self.engine(key.0).await?;
             let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len()) as u64;
-            if let Some(other) = warming_length(&engine, length, compare.tokens)? {
+            if let Some(other) = engine.warm_up_length(length, compare.tokens)? {
                 let ids = prompt_ids(&engine, other, before);
                 one(&engine, ids, (compare.tokens, false)).await?;
             }

@@ -69,19 +69,3 @@ pub(super) fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
     };
     bos.into_iter().chain((0..count as u64).map(id)).take(count).collect()
 }
-
-/// A prompt length that prepares none of the graphs of `length`, if there is one.
-pub(super) fn warming_length(
-    engine: &Engine,
-    length: usize,
-    tokens: usize,
-) -> Result<Option<usize>, Error> {
-    let graphs = engine.graphs_on_the_spot(length)?;
-    let room = engine.context().saturating_sub(tokens);
-    for other in [1, 64, 128] {
-        if other <= room && engine.graphs_on_the_spot(other)?.is_disjoint(&graphs) {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
-}

@@ -31,7 +31,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) slots: &'a SlotPool,
     pub(crate) isa: Isa,
     pub(crate) activations: Activations,
-    /// Set if real devices have to be timed, because a strategy chooses between several.
+    /// Set if native devices have to be timed.
     pub(crate) clock: Option<&'a dyn Clock>,
     /// Folder for compiled programs of OpenCL devices.
     pub(crate) programs: Option<PathBuf>,
@@ -43,6 +43,8 @@ pub(crate) struct Built {
     pub(crate) info: DeviceInfo,
     /// Predicts its times.
     pub(crate) time: Arc<dyn TimeModel>,
+    /// The rates of a native device, if it was timed.
+    pub(crate) timed: Option<Rates>,
     /// One line on its kernels and the rates it is throttled to.
     pub(crate) kernels: String,
 }
@@ -80,17 +82,14 @@ pub(crate) fn build(
         Box::new(Blocking::new(info(spec), CpuDevice::new(parts, file)?))
     };
     let info = device.info().clone();
-    let mut real = estimated(threads);
-    if let (Pace::Native, Some(clock)) = (spec.pace, clock)
-        && let Some((gflops, gbps)) = calibrate::rates(&mut *device, &ops, *clock)
-    {
-        real = Rates { gflops, gbps, ..real };
-    }
-    let time = time_model(spec, &ops, real)?;
+    let clock = clock.filter(|_| spec.pace == Pace::Native);
+    let rates = clock.and_then(|clock| calibrate::rates(&mut *device, &ops, clock));
+    let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(threads) });
+    let time = time_model(spec, &ops, timed.unwrap_or_else(|| estimated(threads)))?;
     let held = spec.is_throttled().then(|| Arc::clone(&time));
     let kernels = kernels(spec, (threads, cores), (*isa, *activations));
     let cores = cores.map(|cores| cores.of_thread(0, threads));
-    Ok(Built { device: LiveDevice { device, time: held, cores }, info, time, kernels })
+    Ok(Built { device: LiveDevice { device, time: held, cores }, info, time, timed, kernels })
 }
 
 fn array(spec: &DeviceSpec) -> SystolicArray {

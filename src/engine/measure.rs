@@ -68,6 +68,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Times native devices at the start, which takes milliseconds, so that
+    /// [`Engine::predict`](crate::Engine::predict) knows their speed. An engine with several devices
+    /// does so anyway. A profile takes the place of this timing.
+    pub fn timed(mut self) -> EngineBuilder {
+        self.settings.timed = true;
+        self
+    }
+
     /// The subject of a profile of this engine's devices and model.
     ///
     /// # Errors

@@ -24,6 +24,33 @@ impl Engine {
         Ok(graphs)
     }
 
+    /// Whether a prompt of `length` tokens prepares static graphs while it runs, because its strategy does
+    /// not prepare them ahead. An engine prepares each graph once: later prompts of the same length find
+    /// it.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn prepares_on_the_spot(&self, length: usize) -> Result<bool, Error> {
+        Ok(!self.graphs_on_the_spot(length)?.is_empty())
+    }
+
+    /// Length of a prompt with which to warm up before a prompt of `length` tokens is timed: it prepares
+    /// none of that prompt's graphs, and leaves room for `tokens` generated tokens. `None` if there is no
+    /// such length.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn warm_up_length(&self, length: usize, tokens: usize) -> Result<Option<usize>, Error> {
+        let graphs = self.graphs_on_the_spot(length)?;
+        let room = self.context().saturating_sub(tokens);
+        for other in [1, 64, 128] {
+            if other <= room && self.graphs_on_the_spot(other)?.is_disjoint(&graphs) {
+                return Ok(Some(other));
+            }
+        }
+        Ok(None)
+    }
+
     /// As [`predict`](Engine::predict), for the first prompt of its length: graphs that are prepared
     /// ahead exist, those that are prepared on the spot do not.
     pub(crate) fn predict_new_length(&self, length: usize) -> Result<Option<Duration>, Error> {

@@ -40,7 +40,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let slots = slot_pool(&graph, &chosen);
     // A profile is more precise than a short timing.
-    let timed = chosen.devices.len() > 1 && settings.profile.is_none();
+    let asked = settings.timed || chosen.devices.len() > 1;
+    let timed = asked && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
     let strategies = Strategies::new(&settings, &chosen)?;
     let policy = settings.queue_policy()?;
@@ -198,6 +199,7 @@ fn explainer(
         specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
         kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
         measured: settings.profile.is_some(),
+        timed: devices.iter().map(|built| built.timed).collect(),
     })
 }
 

@@ -51,7 +51,7 @@ fn every_strategy_and_length_is_reported() {
             |name: &str| strategies.iter().find(|s| s["strategy"] == name).expect("it took part");
         assert_eq!(of("cpu-only")["copied_bytes"], 0, "one device copies nothing");
         assert!(of("row-cut")["copied_bytes"].as_u64() > Some(0), "parts are put together");
-        assert_eq!(of("cpu-only")["predicted_ms"], Value::Null, "its speed is not stated");
+        assert!(of("cpu-only")["predicted_ms"].as_f64() > Some(0.0), "its speed is timed");
         assert!(of("gpu-only")["predicted_ms"].as_f64() >= Some(0.0), "its speed is stated");
     }
     assert_eq!(html.matches("<article").count(), 2 * known.len());
@@ -123,4 +123,26 @@ fn warm_runs_are_compared_with_warm_predictions() {
     }
     let table = ended_of(&[&args[..], &strategies].concat());
     assert!(table.stdout.contains("Graphs that a strategy prepares ahead are warm"), "{table:?}");
+}
+
+#[test]
+fn a_prompt_that_prepares_graphs_on_the_spot_prepares_them_in_every_run() {
+    let model = model("llama.gguf");
+    // Everything but the preparation of a graph takes next to no time.
+    let devices = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0\
+        +npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=30ms,prepare-gweight=0";
+    let args = ["bench", "-m", &model, "--device", devices, "-n", "0", "-r", "2", "--json"];
+    let speeds = |more: &[&str]| -> Vec<f64> {
+        let found = json(&[&args[..], more].concat());
+        let all = found["results"][0]["tokens_per_second"]["all"].as_array().expect("runs");
+        all.iter().map(|speed| speed.as_f64().expect("a speed")).collect()
+    };
+    let prepared = 64.0 / 30e-3;
+    for more in [&[][..], &["--no-warmup"]] {
+        let cold = speeds(&[&["--strategy", "online-prepare", "-p", "64"], more].concat());
+        assert_eq!(cold.len(), 2);
+        assert!(cold.iter().all(|speed| *speed < prepared), "{cold:?}");
+    }
+    let warm = speeds(&["--strategy", "npu-padding", "-p", "64"]);
+    assert!(warm.iter().any(|speed| *speed > prepared), "graphs prepared ahead are warm: {warm:?}");
 }

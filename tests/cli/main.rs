@@ -10,6 +10,7 @@ mod a_limit_or_a_damaged_file_stops_a_run;
 mod a_machine_is_simulated_as_another;
 mod a_mask_misleads;
 mod a_peer_misleads;
+mod a_prediction_misleads;
 mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
 mod a_simulation_misleads;

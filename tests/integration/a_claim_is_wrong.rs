@@ -91,6 +91,36 @@ async fn a_strategy_that_prepares_on_the_spot_is_timed_with_its_preparation() {
     }
 }
 
+/// Median time of a generated token divided by its predicted time.
+async fn decode_of_predicted(strategy: &str) -> f64 {
+    let devices = "cpu=throttled:gflops=0.05,gbps=0.02+npu=systolic:gflops=0.05,gbps=0.02";
+    let engine = tiny(devices).strategy(strategy).context(64);
+    let engine = engine.build().await.expect("an engine");
+    let predicted = engine.plan_decode(1, 8).expect("a plan").predicted.expect("known speeds");
+    let request = Request::new(Prompt::Ids(vec![1])).greedy().ignore_eos().max_tokens(12);
+    let mut stream = engine.generate(request).await.expect("a stream");
+    let clock = engine.recorder().clock();
+    let mut times = Vec::new();
+    while let Some(token) = stream.next().await {
+        token.expect("a token");
+        times.push(clock.now());
+    }
+    let mut gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort();
+    gaps[gaps.len() / 2].as_secs_f64() / predicted.as_secs_f64()
+}
+
+#[tokio::test]
+async fn a_row_cut_of_decode_takes_its_predicted_time() {
+    for strategy in ["row-cut", "cpu-only"] {
+        let mut all = Vec::new();
+        while !all.last().is_some_and(|ratio| (0.7..=1.5).contains(ratio)) {
+            assert!(all.len() < ATTEMPTS, "{strategy}: {all:?} of the predicted time");
+            all.push(decode_of_predicted(strategy).await);
+        }
+    }
+}
+
 /// Tokens between two switches of the recorder.
 const BLOCK: usize = 4;
 

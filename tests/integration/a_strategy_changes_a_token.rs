@@ -146,7 +146,7 @@ async fn the_default_chunk_leaves_the_cut_to_the_strategy() {
     ] {
         let devices = format!("cpu+{GPU}+{NPU}");
         // Three quarters of this model's output channels would round to all of them.
-        let ratio = "1:1".parse().expect("a ratio");
+        let ratio = Some("1:1".parse().expect("a ratio"));
         let options = StrategyOptions { ratio, ..StrategyOptions::default() };
         let builder = with(&model, &devices).strategy(strategy).strategy_options(options);
         let engine = builder.build().await.expect("an engine");

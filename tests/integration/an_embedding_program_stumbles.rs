@@ -79,6 +79,9 @@ async fn devices_are_added_together() {
     let phone = DeviceSpec::list("cpu+gpu").expect("two devices");
     let together = builder(SMOLLM2).devices(phone.clone()).build().await.expect("an engine");
     assert_eq!(together.devices(), phone);
+    let cpu = DeviceSpec::cpu().named("big").with_threads(1);
+    assert_eq!((cpu.name.as_str(), cpu.threads), ("big", Some(1)));
+    assert_eq!(cpu.to_string().parse::<DeviceSpec>().as_ref(), Ok(&cpu));
 }
 
 #[test]

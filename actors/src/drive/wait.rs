@@ -16,6 +16,12 @@
 //! waits ([`Overshoot`], [`Plan`]). While all cores of the machine are busy, or for a while after a
 //! preempted poll, every mode parks instead of polling ([`Cores`]).
 //!
+//! By default the workers of several devices choose between `SleepThenSpin` and `Callback` for each
+//! wait ([`LinkMode::Chosen`]). Polling saves the time that the system takes to wake a parked thread.
+//! It pays where that is a noticeable share of the predicted wait ([`Plan::pays`]) and where a core
+//! stays free beside the polling thread: on a machine without one, polling slows down the device that
+//! the receiver waits for, and everything else.
+//!
 //! Every wait yields a [`WaitRecord`], which the timeline shows with the error of the prediction.
 
 use lapwing_traces::Nanos;
@@ -54,29 +60,45 @@ impl WaitKey {
     }
 }
 
+/// How a link chooses the mode of its waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkMode {
+    /// `SleepThenSpin` for each wait in which it pays, otherwise `Callback`.
+    Chosen,
+    /// The same mode for all waits.
+    Fixed(WaitMode),
+}
+
+impl From<WaitMode> for LinkMode {
+    fn from(mode: WaitMode) -> LinkMode {
+        LinkMode::Fixed(mode)
+    }
+}
+
 /// The wait modes of an engine's links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits {
     /// Mode of the workers' mailboxes.
-    pub device_links: WaitMode,
+    pub device_links: LinkMode,
     /// Other modes for some workers, by device number; the last entry of a device applies.
-    pub exceptions: Vec<(usize, WaitMode)>,
+    pub exceptions: Vec<(usize, LinkMode)>,
     /// Mode of the scheduler's mailbox.
-    pub scheduler_link: WaitMode,
+    pub scheduler_link: LinkMode,
 }
 
 impl Waits {
     /// Default modes for an engine of `devices` devices. Several devices wait for each other for
-    /// predictable times, and a late wake-up delays the next op of the chunk, so their workers poll. A
-    /// single device waits for new requests, and the scheduler for callers; polling would only burn a
-    /// core there.
+    /// predictable times, and a late wake-up delays the next op of the chunk, so their workers poll
+    /// where that pays. A single device waits for new requests, and the scheduler for callers; polling
+    /// would only burn a core there.
     pub fn for_devices(devices: usize) -> Waits {
-        let device_links = if devices > 1 { WaitMode::SleepThenSpin } else { WaitMode::Callback };
-        Waits { device_links, exceptions: Vec::new(), scheduler_link: WaitMode::Callback }
+        let park = LinkMode::Fixed(WaitMode::Callback);
+        let device_links = if devices > 1 { LinkMode::Chosen } else { park };
+        Waits { device_links, exceptions: Vec::new(), scheduler_link: park }
     }
 
     /// Mode of the worker of a device.
-    pub fn of_device(&self, device: usize) -> WaitMode {
+    pub fn of_device(&self, device: usize) -> LinkMode {
         let exception = self.exceptions.iter().rev().find(|(number, _)| *number == device);
         exception.map_or(self.device_links, |(_, mode)| *mode)
     }

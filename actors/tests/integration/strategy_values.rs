@@ -147,7 +147,7 @@ fn models(graph: &Arc<Graph>, infos: &[DeviceInfo]) -> Vec<Arc<dyn TimeModel>> {
 /// Tiny models are narrow: with this ratio every processor gets output channels.
 fn options() -> StrategyOptions {
     let ratio = Ratio::new(&[1, 1]).expect("a ratio");
-    StrategyOptions { ratio, chunk: Some(64), ..StrategyOptions::default() }
+    StrategyOptions { ratio: Some(ratio), chunk: Some(64), ..StrategyOptions::default() }
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn no_architecture_breaks_a_cut_or_a_placement() {
         let tiny = Tiny::open(name);
         let (want, _) = tiny.tokens("cpu", Arc::new(CpuOnly), 77);
         let three = Ratio::new(&[1, 1, 1]).expect("a ratio");
-        let options = StrategyOptions { ratio: three, ..options() };
+        let options = StrategyOptions { ratio: Some(three), ..options() };
         let mut strategies: Vec<Arc<dyn Strategy>> =
             ["row-cut", "multi-sequence-cut", "hybrid-cut", "chunk-graph", "auto-place"]
                 .into_iter()

@@ -22,7 +22,7 @@ fn setup() -> Setup {
 }
 
 fn all(mode: WaitMode) -> Waits {
-    Waits { device_links: mode, ..Waits::for_devices(2) }
+    Waits { device_links: mode.into(), ..Waits::for_devices(2) }
 }
 
 /// The timeline of a run of that many tokens with these wait modes.
@@ -164,7 +164,7 @@ fn a_chunk_that_waits_for_the_chunk_before_it_is_queued() {
 #[test]
 fn one_link_waits_in_another_mode_than_the_others() {
     let mut waits = all(WaitMode::Callback);
-    waits.exceptions.push((1, WaitMode::Blocking));
+    waits.exceptions.push((1, WaitMode::Blocking.into()));
     let timeline = run(waits, 12);
     let of = |name: &str| -> Vec<WaitMode> {
         let of_lane = |w: &&&Wait| timeline.lanes[w.lane].name == name;

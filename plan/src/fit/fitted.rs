@@ -13,6 +13,7 @@ use crate::array::GraphSize;
 use super::device::{Device, DeviceFit, FixedTimes, fit_device};
 use super::errors::Errors;
 use super::group::Query;
+use super::trust::Trust;
 use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::profile::data::Profile;
@@ -27,6 +28,7 @@ pub struct Fitted {
     fits: Vec<DeviceFit>,
     errors: Errors,
     widths: Errors,
+    trust: Trust,
     sync: Duration,
     copy_rate: f64,
     source: String,
@@ -58,8 +60,11 @@ impl Fitted {
         for DeviceFit { name, unmeasured, .. } in fits.iter().filter(|f| !f.unmeasured.is_empty()) {
             source.push_str(&format!("; no time of {} on {name}", unmeasured.join(", ")));
         }
+        let points = profile.devices.iter().map(|device| device.samples.len()).sum();
+        let asked = profile.devices.iter().map(|device| device.asked).sum();
+        let trust = Trust::of((points, asked), errors);
         let (sync, copy_rate) = (profile.sync.median(), profile.copy_bytes_per_second);
-        Ok(Fitted { graph, devices, fits, errors, widths, sync, copy_rate, source })
+        Ok(Fitted { graph, devices, fits, errors, widths, trust, sync, copy_rate, source })
     }
 
     /// The fit of each device, with its error.
@@ -70,6 +75,11 @@ impl Fitted {
     /// Cross-validated error over all devices.
     pub fn errors(&self) -> Errors {
         self.errors
+    }
+
+    /// How far the predictions can be trusted.
+    pub fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// Error at left-out widths over all devices.

@@ -34,6 +34,7 @@ use lapwing_kernels::graph::Graph;
 use lapwing_kernels::part::{Part, Share};
 
 use super::interface::PlanInput;
+use super::proportion::Proportion;
 use super::roles::{Needs, Roles};
 use super::sizes;
 use super::stages::{Stages, is_selected, is_static, runs};
@@ -122,8 +123,10 @@ impl RowDivision {
 
 /// A row cut: the output channels of each block of matmuls are divided between devices.
 pub(crate) struct ChannelDivision {
-    /// Devices and their units of the ratio.
-    pub(crate) lanes: Vec<(DeviceId, usize)>,
+    /// The devices.
+    pub(crate) devices: Vec<DeviceId>,
+    /// What each of them gets.
+    pub(crate) proportion: Proportion,
     /// Runs all other ops.
     pub(crate) other: DeviceId,
     /// Graph sizes of the NPU's part, from its rows and the standard sizes.
@@ -149,19 +152,21 @@ impl ChannelDivision {
 
     fn divide_block(&self, stages: &mut Stages<'_>, nodes: Range<usize>) {
         let rows = stages.rows(&nodes);
-        let units: Vec<usize> = self.lanes.iter().map(|(_, units)| *units).collect();
-        let mut parts = Vec::new();
-        for ((device, _), share) in
-            self.lanes.iter().zip(shares(stages.input.graph, &nodes, &units))
-        {
-            let Some(features) = share else { continue };
+        let whole = |device: &DeviceId| {
             let info = &stages.input.devices[device.0];
             let graphs = match needs_graphs(info) {
                 true => (self.graphs)(rows, &info.sizes),
                 false => Vec::new(),
             };
-            parts.push((*device, Part { features, graphs, ..Part::WHOLE }));
-        }
+            (*device, stages.ordered(&nodes, Part { graphs, ..Part::WHOLE }))
+        };
+        let wholes: Vec<(DeviceId, Part)> = self.devices.iter().map(whole).collect();
+        let units = self.proportion.units(stages, &nodes, &wholes);
+        let shares = shares(stages.input.graph, &nodes, &units);
+        let parts = wholes.into_iter().zip(shares);
+        let parts: Vec<(DeviceId, Part)> = parts
+            .filter_map(|((device, part), share)| Some((device, Part { features: share?, ..part })))
+            .collect();
         match &parts[..] {
             [(device, part)] if part.graphs.is_empty() => stages.on(*device, nodes),
             [(device, part)] => stages.on_npu(*device, nodes, &part.graphs),

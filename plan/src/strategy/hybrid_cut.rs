@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::cut::{ChannelDivision, fastest_devices};
 use super::interface::{PlanInput, Strategy};
 use super::options::{OrderSwap, Ratio};
+use super::proportion::Proportion;
 use super::roles::Needs;
 use super::sizes;
 use super::stages::Stages;
@@ -39,17 +40,18 @@ impl Strategy for HybridCut {
         if shape.phase == Phase::Decode {
             return on.decode(shape);
         }
-        let devices = fastest_devices(self.name(), input)?;
-        let lanes: Vec<_> = devices.into_iter().zip(self.ratio.units().iter().copied()).collect();
+        let mut devices = fastest_devices(self.name(), input)?;
+        devices.truncate(self.ratio.units().len());
         let other = Needs { strategy: self.name(), devices: input.devices }.helper()?;
         let mut stages = Stages::new(input, shape, self.order_swap);
         let names: Vec<&str> =
-            lanes.iter().map(|(d, _)| input.devices[d.0].name.as_str()).collect();
+            devices.iter().map(|device| input.devices[device.0].name.as_str()).collect();
         let padded = sizes::sum(&sizes::padded(shape.rows, on.sizes()));
         let (rows, ratio, names) = (shape.rows, &self.ratio, names.join(" ‖ "));
         let reason =
             format!("{rows} rows padded to {padded}, output channels divided {ratio} over {names}");
-        ChannelDivision { lanes, other, graphs: sizes::padded }.divide(&mut stages);
+        let proportion = Proportion::of(&self.ratio, devices.len());
+        ChannelDivision { devices, proportion, other, graphs: sizes::padded }.divide(&mut stages);
         stages.finish(reason)
     }
 }

@@ -53,7 +53,9 @@ impl Ratio {
 }
 
 impl Default for Ratio {
-    /// 3:1, the cut of \[28672, 4096\] in decode (HeteroInfer, SOSP 2025, table 3).
+    /// 3:1, for prefill, which is bound by computation: an NPU of three times the GPU's rate. It is an
+    /// estimate between published cuts: at 256 rows, the NPU takes all of a \[4096, 4096\] matmul and
+    /// three fifths of a \[4096, 14336\] one (HeteroInfer, SOSP 2025, table 3).
     fn default() -> Ratio {
         Ratio(vec![3, 1])
     }
@@ -84,8 +86,9 @@ pub struct StrategyOptions {
     pub order_swap: OrderSwap,
     /// Rows of a chunk for `chunked` and `chunk-graph`; `None` for the default of each.
     pub chunk: Option<usize>,
-    /// How `row-cut` and `hybrid-cut` divide output channels.
-    pub ratio: Ratio,
+    /// How `row-cut` and `hybrid-cut` divide output channels. `None` for the default ratio in prefill,
+    /// and for shares in proportion to memory bandwidth in the decode steps of `row-cut`.
+    pub ratio: Option<Ratio>,
     /// `multi-sequence-cut`: maximum rows left to the helper as long as a standard size fits.
     pub edge_rows: usize,
     /// `auto`: chunks that the engine admits at the same time.
@@ -102,7 +105,7 @@ impl Default for StrategyOptions {
         StrategyOptions {
             order_swap: OrderSwap::default(),
             chunk: None,
-            ratio: Ratio::default(),
+            ratio: None,
             edge_rows: StrategyOptions::EDGE_ROWS,
             in_flight: 2,
         }

@@ -110,7 +110,12 @@ const REGISTRY: &[StrategyEntry] = &[
     StrategyEntry {
         name: "hybrid-cut",
         about: "output channels divided, the NPU's rows padded to the next standard size",
-        make: |o| Arc::new(HybridCut { ratio: o.ratio.clone(), order_swap: o.order_swap }),
+        make: |o| {
+            Arc::new(HybridCut {
+                ratio: o.ratio.clone().unwrap_or_default(),
+                order_swap: o.order_swap,
+            })
+        },
     },
     StrategyEntry {
         name: "chunk-graph",

@@ -1,20 +1,25 @@
-//! The output channels of every matmul divided by a fixed ratio.
+//! The output channels of every matmul divided by a ratio.
 
 use std::sync::Arc;
 
 use super::cut::{ChannelDivision, fastest_devices};
 use super::interface::{PlanInput, Strategy};
 use super::options::{OrderSwap, Ratio};
+use super::proportion::Proportion;
 use super::roles::Needs;
 use super::sizes;
 use super::stages::Stages;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
+use crate::phase::Phase;
 use crate::route::Route;
 
 /// A row cut (see `cut.rs`) of every matmul, with the element-wise ops on its output, by a fixed
 /// ratio: between NPU and GPU, NPU and CPU, GPU and CPU, or all three. It also applies to decode,
-/// where two processors reach more memory bandwidth than one.
+/// where two processors reach more memory bandwidth than one. Without a ratio, the two fastest
+/// processors divide prefill by the default ratio, and each matmul of a decode step in proportion to
+/// the predicted rates at which they read its weights: all parts end together (HeteroInfer,
+/// SOSP 2025).
 ///
 /// T = Σ_matmuls max(T_npu(p₁), T_gpu(p₂)) + T_sync + T_copy, with p₁ + p₂ = all. Cuts are
 /// aligned to 32 output channels. The NPU runs its rows in several standard graphs with little
@@ -22,8 +27,8 @@ use crate::route::Route;
 /// CPU if there is no GPU.
 #[derive(Clone, Debug, Default)]
 pub struct RowCut {
-    /// Units of each processor.
-    pub ratio: Ratio,
+    /// Units of each processor; `None` for the default of each phase.
+    pub ratio: Option<Ratio>,
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
@@ -34,15 +39,21 @@ impl Strategy for RowCut {
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let devices = fastest_devices(self.name(), input)?;
-        let lanes: Vec<_> = devices.into_iter().zip(self.ratio.units().iter().copied()).collect();
+        let mut devices = fastest_devices(self.name(), input)?;
+        let by_speed = self.ratio.is_none() && shape.phase == Phase::Decode;
+        let ratio = self.ratio.clone().unwrap_or_default();
+        devices.truncate(ratio.units().len());
         let other = Needs { strategy: self.name(), devices: input.devices }.helper()?;
         let mut stages = Stages::new(input, shape, self.order_swap);
         let names: Vec<&str> =
-            lanes.iter().map(|(d, _)| input.devices[d.0].name.as_str()).collect();
-        let (ratio, names) = (&self.ratio, names.join(" ‖ "));
-        let reason = format!("output channels of every matmul divided {ratio} over {names}");
-        ChannelDivision { lanes, other, graphs: sizes::multi }.divide(&mut stages);
+            devices.iter().map(|device| input.devices[device.0].name.as_str()).collect();
+        let (names, proportion) = (names.join(" ‖ "), Proportion::of(&ratio, devices.len()));
+        let (how, proportion) = match by_speed {
+            true => ("in proportion to predicted speeds".to_owned(), Proportion::Speed),
+            false => (ratio.to_string(), proportion),
+        };
+        let reason = format!("output channels of every matmul divided {how} over {names}");
+        ChannelDivision { devices, proportion, other, graphs: sizes::multi }.divide(&mut stages);
         stages.finish(reason)
     }
 }

@@ -82,17 +82,23 @@ impl<'a> Stages<'a> {
 
     /// Adds nodes that are divided between devices. Chooses the operand order of the NPU's part.
     pub(crate) fn divided(&mut self, nodes: Range<usize>, parts: Vec<(DeviceId, Part)>) {
-        let parts = parts.into_iter().map(|(device, mut part)| {
-            let (graph, swap) = (self.input.graph, self.swap);
-            let rows = part.graphs.clone();
-            if !part.graphs.is_empty() {
-                let matmuls = Matmuls { graph, features: part.features, rows: &rows, swap };
-                part.order = matmuls.order(nodes.clone());
-            }
+        let parts = parts.into_iter().map(|(device, part)| {
+            let part = self.ordered(&nodes, part);
             StagePart { device, part }
         });
         let parts = parts.collect();
         self.push(Stage { work: StageWork::Nodes, nodes, parts, prepare: self.prepare });
+    }
+
+    /// The part with the operand order that suits the NPU's array, if it runs in graphs.
+    pub(crate) fn ordered(&self, nodes: &Range<usize>, part: Part) -> Part {
+        if part.graphs.is_empty() {
+            return part;
+        }
+        let (graph, swap) = (self.input.graph, self.swap);
+        let matmuls = Matmuls { graph, features: part.features, rows: &part.graphs, swap };
+        let order = matmuls.order(nodes.clone());
+        Part { order, ..part }
     }
 
     /// Adds a stage, or extends the last stage if one device can run both as one.

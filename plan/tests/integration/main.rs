@@ -2,6 +2,7 @@
 //! without actors.
 #![cfg(not(loom))]
 
+mod a_decode_step_is_cut_as_prefill;
 mod an_array_has_no_steps;
 mod attention_flops;
 mod coverage;

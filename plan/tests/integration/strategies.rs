@@ -153,7 +153,7 @@ fn row_cut_divides_every_matmul_by_the_ratio_also_in_decode() {
         [("1:1", "npu|gpu", &[64, 32][..]), ("1:1:1", "npu|gpu|cpu", &[32, 32, 32])]
     {
         let ratio: Ratio = ratio.parse().expect("a ratio");
-        let strategy = RowCut { ratio, order_swap: OrderSwap::On };
+        let strategy = RowCut { ratio: Some(ratio), order_swap: OrderSwap::On };
         for shape in [prefill(64), decode(2)] {
             let route = setup.route(&strategy, shape).expect("a route");
             for stage in route.compute_stages() {
@@ -187,7 +187,8 @@ fn row_cut_divides_every_matmul_by_the_ratio_also_in_decode() {
 fn few_rows_take_a_graph_of_their_own_size() {
     let mut setup = Setup::new("llama", "cpu gpu npu");
     setup.devices[2].sizes = BUCKETS.to_vec();
-    let strategy = RowCut { ratio: "1:1".parse().expect("a ratio"), order_swap: OrderSwap::On };
+    let strategy =
+        RowCut { ratio: Some("1:1".parse().expect("a ratio")), order_swap: OrderSwap::On };
     for (rows, graph) in [(1, 1), (2, 2), (4, 4), (5, 8), (16, 16), (17, 32)] {
         let route = setup.route(&strategy, decode(rows)).expect("a route");
         let mut graphs = route.compute_stages().flat_map(|s| &s.parts).map(|p| &p.part.graphs);

@@ -15,7 +15,9 @@ ppN: N token ids, different in each run and alone in the engine, timed from admi
 token that follows. tgN: generation after only the begin token; N + 1 tokens are generated, the N
 intervals between them are timed, and end tokens are never sampled. ppN@dD, tgN@dD: the same after
 D tokens; for a prompt, the time of D + N ids minus that of D. Every test has one unmeasured warm-up
-run. N = 0 skips a test. With --trace all runs are recorded, which costs up to 1 % of their speed.
+run. With a strategy that prepares graphs while a prompt waits (online-prepare), each run of a
+prompt has a new engine, so that its time includes the preparation. N = 0 skips a test. With --trace
+all runs are recorded, which costs up to 1 % of their speed.
 
 With --vs, this engine and the others run alternately on the same file with the same number of
 threads: -r times one process of each. Each process runs every test once to warm up (llama-bench:

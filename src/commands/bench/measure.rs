@@ -1,13 +1,13 @@
 //! Tests of this engine: prompts and generations, each alone in the engine.
 
 use std::fmt;
-use std::time::Duration;
 
-use lapwing::{Engine, Prompt, Request, RequestTimes};
+use lapwing::Engine;
 use lapwing_traces::metrics::rate;
 
 use super::reading::Reader;
 use super::report::{Figures, Measured};
+use super::subject::Subject;
 use crate::cli::failure::Failure;
 use crate::cli::session::Session;
 
@@ -57,7 +57,7 @@ pub(super) struct Runs {
 pub(super) async fn measure(
     tests: &[Test],
     runs: Runs,
-    (engine, reader): (&Engine, Option<&Reader>),
+    (subject, reader): (&mut Subject, Option<&Reader>),
     bar: Option<&indicatif::ProgressBar>,
     session: &Session,
 ) -> Result<Vec<Measured>, Failure> {
@@ -73,15 +73,24 @@ pub(super) async fn measure(
             Some(bar) => bar.set_message(test.to_string()),
             None => session.note(&format!("measuring {test}")),
         }
+        let is_new = test.needs_new_engines(subject.engine()?)?;
+        if is_new {
+            session.note(&format!("{test} prepares its graphs, so each run has a new engine"));
+        }
         for run in 0..unmeasured + runs.repetitions {
             bar.iter().for_each(|bar| bar.tick());
             let is_measured = run >= unmeasured;
+            // A new engine warms up itself.
+            if is_new && !is_measured {
+                bar.iter().for_each(|bar| bar.inc(1));
+                continue;
+            }
             let reading = reading.as_ref().filter(|_| is_measured);
             let before = match reading {
                 Some(reading) => Some(reading.speed().await?),
                 None => None,
             };
-            let speed = test.speed(engine, run as u64).await?;
+            let speed = test.speed(subject, run as u64).await?;
             if let (Some(before), Some(reading)) = (before, reading) {
                 readings.push(before.midpoint(reading.speed().await?));
             }
@@ -122,18 +131,25 @@ impl Test {
         self.depth.saturating_add(self.tokens).saturating_add(more)
     }
 
+    /// Whether a run prepares graphs, which only a new engine does again.
+    fn needs_new_engines(self, engine: &Engine) -> Result<bool, Failure> {
+        let prompt = self.depth.saturating_add(self.tokens);
+        Ok(self.kind == Kind::Prompt && engine.prepares_on_the_spot(prompt)?)
+    }
+
     /// Speed of one run, in tokens per second.
-    async fn speed(self, engine: &Engine, run: u64) -> Result<f64, Failure> {
+    async fn speed(self, subject: &mut Subject, run: u64) -> Result<f64, Failure> {
         let Test { kind, tokens, depth } = self;
         match (kind, depth) {
             (Kind::Prompt, 0) => {
-                Ok(rate(tokens, prefill(engine, prompt_ids(engine, tokens, run)).await?))
+                let ids = prompt_ids(subject.engine()?, tokens, run);
+                Ok(rate(tokens, subject.prefill(ids).await?))
             }
             (Kind::Prompt, _) => {
-                let whole = prompt_ids(engine, depth + tokens, run);
+                let whole = prompt_ids(subject.engine()?, depth + tokens, run);
                 for _ in 0..DIFFERENCE_TRIES {
-                    let after = prefill(engine, whole.clone()).await?;
-                    let before = prefill(engine, whole[..depth].to_vec()).await?;
+                    let after = subject.prefill(whole.clone()).await?;
+                    let before = subject.prefill(whole[..depth].to_vec()).await?;
                     if let Some(time) = after.checked_sub(before).filter(|time| !time.is_zero()) {
                         return Ok(rate(tokens, time));
                     }
@@ -145,12 +161,12 @@ impl Test {
                 )))
             }
             (Kind::Generate, 0) => {
-                let bos = engine.tokenizer().bos().unwrap_or(0);
-                Ok(rate(tokens, times(engine, vec![bos], tokens + 1).await?.decode()))
+                let bos = subject.engine()?.tokenizer().bos().unwrap_or(0);
+                Ok(rate(tokens, subject.times(vec![bos], tokens + 1).await?.decode()))
             }
             (Kind::Generate, _) => {
-                let ids = prompt_ids(engine, depth, run);
-                Ok(rate(tokens, times(engine, ids, tokens + 1).await?.decode()))
+                let ids = prompt_ids(subject.engine()?, depth, run);
+                Ok(rate(tokens, subject.times(ids, tokens + 1).await?.decode()))
             }
         }
     }
@@ -168,21 +184,4 @@ fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
     };
     let spread = (0..count as u64).map(|i| id(i) as u32);
     bos.into_iter().chain(spread).take(count).collect()
-}
-
-/// Time from the admission of these ids to the token that follows.
-async fn prefill(engine: &Engine, ids: Vec<u32>) -> Result<Duration, Failure> {
-    Ok(times(engine, ids, 1).await?.prefill())
-}
-
-async fn times(engine: &Engine, ids: Vec<u32>, tokens: usize) -> Result<RequestTimes, Failure> {
-    let request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
-    let mut stream = engine.generate(request).await?;
-    while let Some(token) = stream.next().await {
-        token?;
-    }
-    match stream.summary() {
-        Some(summary) if summary.times.generated_tokens == tokens => Ok(summary.times),
-        _ => Err(Failure::failed(format!("the engine did not generate {tokens} tokens"))),
-    }
 }

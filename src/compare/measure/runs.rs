@@ -24,7 +24,7 @@ impl Runs {
     /// No runs yet, with plan and prediction.
     pub(super) fn planned(engine: &Engine, length: usize) -> Result<Runs, Error> {
         let plan = engine.plan(length)?;
-        let on_the_spot = !engine.graphs_on_the_spot(length)?.is_empty();
+        let on_the_spot = engine.prepares_on_the_spot(length)?;
         Ok(Runs {
             reason: plan.first().map_or_else(String::new, |chunk| chunk.reason.clone()),
             chunks: plan.len(),

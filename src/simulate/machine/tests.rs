@@ -36,8 +36,9 @@ fn wrong_numbers_are_rejected() {
     assert!(Machine::of_devices("cpu", vec![DeviceSpec::cpu()]).is_err());
 }
 
-/// Decode on the default phone: with graphs of one row, a row cut is about as fast as the GPU
-/// alone. With graphs of 32 rows only, the array computes 31 rows of padding for each token.
+/// Decode on the default phone. The row cut gives each processor as many output channels as it computes
+/// in the time of the others. With graphs of 32 rows only, the array computes 31 rows of padding for each
+/// token.
 #[test]
 fn a_decode_step_on_the_npu_is_not_padded() {
     let ms = |devices: &str, strategy: &str| {
@@ -52,7 +53,7 @@ fn a_decode_step_on_the_npu_is_not_padded() {
     let standard = "cpu=throttled+gpu+npu=systolic:sizes=32-1024";
     let (alone, cut) = (ms("phone", "gpu-only"), ms("phone", "row-cut"));
     let padded = ms(standard, "row-cut");
-    assert!(cut < 1.5 * alone, "row-cut {cut} ms, gpu-only {alone} ms");
+    assert!(cut < 0.7 * alone, "row-cut {cut} ms, gpu-only {alone} ms");
     assert!(padded > 3.0 * cut, "in graphs of 32 rows {padded} ms, of one row {cut} ms");
 }
 

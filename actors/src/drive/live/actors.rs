@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Completed, DeviceError, RunId, SlotPool, Stamps, TensorSet};
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::event::WaitMode;
 use lapwing_traces::{Clock, Nanos};
 
 use super::device::LiveDevice;
@@ -17,7 +16,7 @@ use crate::decide::decide;
 use crate::drive::mailbox::{Closed, Inbox};
 use crate::drive::modelled::{Segment, StepLog, merge_parts, segments_of, total};
 use crate::drive::record::{Outgoing, WorkerTrace};
-use crate::drive::wait::{Cores, WaitKey, WaitRecord, Waiter};
+use crate::drive::wait::{Cores, LinkMode, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, SchedulerMessage, Traced};
 use crate::worker::{Worker, WorkerEffect};
@@ -25,7 +24,7 @@ use lapwing_plan::DeviceId;
 
 /// How an actor waits on its mailbox.
 pub(super) struct Link {
-    pub(super) mode: WaitMode,
+    pub(super) mode: LinkMode,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) cores: Cores,
 }

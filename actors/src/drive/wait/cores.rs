@@ -61,9 +61,9 @@ impl Cores {
         Busy { cores: self, threads }
     }
 
-    /// Allows the calling thread to poll if a core is free. The thread counts as runnable until the
-    /// guard is dropped. `None` if there are as many runnable threads as cores, or during a pause.
-    pub fn try_poll(&self) -> Option<Busy<'_>> {
+    /// Allows the calling thread to poll if a core is free, and `spare` more beside it. The thread counts
+    /// as runnable until the guard is dropped. `None` if too few cores are free, or during a pause.
+    pub fn try_poll(&self, spare: usize) -> Option<Busy<'_>> {
         let left = self.shared.paused.load(Ordering::Relaxed);
         if left > 0 {
             // A race between two waiters may shorten the pause by one wait, which is harmless.
@@ -71,12 +71,18 @@ impl Cores {
             return None;
         }
         let busy = self.busy(1);
-        self.may_go_on().then_some(busy)
+        self.may_go_on(spare).then_some(busy)
     }
 
-    /// Whether a polling thread, which is counted itself, still has a core of its own.
-    pub fn may_go_on(&self) -> bool {
-        self.runnable() <= self.shared.total
+    /// Whether a polling thread, which is counted itself, still has a core of its own, with `spare`
+    /// others free.
+    pub fn may_go_on(&self, spare: usize) -> bool {
+        self.runnable().saturating_add(spare) <= self.shared.total
+    }
+
+    /// Whether a thread that is not counted could poll with `spare` other cores free.
+    pub fn has_free(&self, spare: usize) -> bool {
+        self.runnable().saturating_add(1 + spare) <= self.shared.total
     }
 
     /// Records a preempted poll: another thread needs the core.
@@ -116,14 +122,15 @@ mod tests {
     fn no_thread_polls_while_all_cores_have_work() {
         let cores = Cores::new(2);
         let pool = cores.busy(2);
-        assert!(cores.try_poll().is_none());
+        assert!(cores.try_poll(0).is_none());
         assert_eq!(cores.runnable(), 2, "a refused poller is not counted");
         drop(pool);
         let one = cores.busy(1);
-        let poll = cores.try_poll();
-        assert!(poll.is_some() && cores.may_go_on());
+        assert!(cores.try_poll(1).is_none() && !cores.has_free(1), "no core would stay free");
+        let poll = cores.try_poll(0);
+        assert!(poll.is_some() && cores.may_go_on(0));
         let other = cores.busy(1);
-        assert!(!cores.may_go_on(), "a poller must give way to work that begins later");
+        assert!(!cores.may_go_on(0), "a poller must give way to work that begins later");
         drop((one, poll, other));
         assert_eq!(cores.runnable(), 0);
     }
@@ -133,7 +140,7 @@ mod tests {
         let cores = Cores::new(8);
         let pause = |cores: &Cores| {
             cores.preempted();
-            (0..).take_while(|_| cores.try_poll().is_none()).count() as u32
+            (0..).take_while(|_| cores.try_poll(0).is_none()).count() as u32
         };
         assert_eq!(pause(&cores), PAUSE_FIRST);
         assert_eq!(pause(&cores), 2 * PAUSE_FIRST);

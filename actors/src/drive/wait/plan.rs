@@ -7,6 +7,10 @@ pub const MARGIN_MAX_NS: u64 = 500_000;
 /// Margin that is always accepted, however short the wait, in ns.
 pub const MARGIN_MIN_NS: u64 = 150_000;
 
+/// Smallest share of a wait that polling must save to pay: a hundredth. Below that, no run gets
+/// noticeably faster, however much a poll costs.
+const SAVED_MIN: u64 = 100;
+
 /// The plan of a wait: sleep, poll, then park. All times are in ns from the start of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -44,6 +48,14 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Whether polling saves enough of a wait of this predicted length. It saves the time to wake a
+    /// parked thread, of which the median overshoot of the thread's sleeps is a measurement.
+    pub fn pays(predicted: Predicted, overshoot: &Overshoot) -> bool {
+        overshoot.p50().saturating_mul(SAVED_MIN) >= predicted.median
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +77,16 @@ mod tests {
     fn a_wait_too_short_to_sleep_is_polled() {
         let plan = plan(100_000, 5_000, 80_000).unwrap();
         assert_eq!((plan.sleep_until, plan.poll_until), (0, 250_000));
+    }
+
+    #[test]
+    fn polling_pays_where_a_wake_is_a_hundredth_of_the_wait() {
+        let pays = |median: u64| {
+            let predicted = Predicted { median, earlier: 0, later: 0 };
+            Plan::pays(predicted, &Overshoot::of([50_000; 32]))
+        };
+        assert!(pays(100_000) && pays(5_000_000));
+        assert!(!pays(5_000_001) && !pays(u64::MAX));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use lapwing_kernels::completion::Flag;
 use lapwing_traces::event::WaitMode;
 use lapwing_traces::{Clock, Nanos};
 
-use super::{Cores, Overshoot, Plan, Predicted, Predictor, WaitKey, WaitRecord};
+use super::{Cores, LinkMode, Overshoot, Plan, Predicted, Predictor, WaitKey, WaitRecord};
 
 /// Checks of the flag between two readings of the clock.
 const LOOKS: usize = 16;
@@ -16,10 +16,14 @@ const LOOKS: usize = 16;
 const PREEMPTED_NS: u64 = 300_000;
 /// Readings of a clock that does not advance before a poll ends.
 const STILL_MAX: u32 = 10_000;
+/// Cores that stay free beside a thread that chooses to poll.
+const SPARE: usize = 1;
 
 /// Waits for a flag, and records how the wait was spent. Belongs to one thread.
 pub struct Waiter {
     mode: WaitMode,
+    /// It parks where polling would not pay.
+    chooses: bool,
     clock: Arc<dyn Clock>,
     cores: Cores,
     predictor: Predictor,
@@ -52,15 +56,19 @@ enum Polled {
 }
 
 impl Waiter {
-    /// A waiter for the calling thread. In mode `SleepThenSpin` this measures the overshoot of the
-    /// thread, which takes some milliseconds.
-    pub fn new(mode: WaitMode, clock: Arc<dyn Clock>, cores: Cores) -> Waiter {
+    /// A waiter for the calling thread. If it may wait in mode `SleepThenSpin`, this measures the
+    /// overshoot of the thread, which takes some milliseconds.
+    pub fn new(mode: impl Into<LinkMode>, clock: Arc<dyn Clock>, cores: Cores) -> Waiter {
+        let (mode, chooses) = match mode.into() {
+            LinkMode::Chosen => (WaitMode::SleepThenSpin, true),
+            LinkMode::Fixed(mode) => (mode, false),
+        };
         let sleeps = mode == WaitMode::SleepThenSpin;
         let overshoot = sleeps.then(|| Overshoot::measure(&*clock));
-        Waiter { mode, clock, cores, predictor: Predictor::default(), overshoot }
+        Waiter { mode, chooses, clock, cores, predictor: Predictor::default(), overshoot }
     }
 
-    /// Wait mode of this thread.
+    /// Wait mode of this thread; `SleepThenSpin` if it chooses.
     pub fn mode(&self) -> WaitMode {
         self.mode
     }
@@ -180,7 +188,7 @@ impl Waiter {
         if early > self.clock.now() && self.sleep(flag, early) {
             return;
         }
-        if self.poll(flag, at.0) == Polled::NoCore {
+        if self.poll(flag, at.0, 0) == Polled::NoCore {
             let left = at.0.saturating_sub(self.clock.now().0);
             flag.park_timeout(Duration::from_nanos(left));
         }
@@ -205,7 +213,8 @@ impl Waiter {
                     return;
                 }
             }
-            let polled = self.poll(flag, record.since.0.saturating_add(plan.poll_until));
+            let spare = if self.chooses { SPARE } else { 0 };
+            let polled = self.poll(flag, record.since.0.saturating_add(plan.poll_until), spare);
             let since = std::mem::replace(&mut now, self.clock.now());
             record.spun += now.0.saturating_sub(since.0);
             match polled {
@@ -221,7 +230,11 @@ impl Waiter {
     }
 
     fn plan(&self, predicted: Option<Predicted>) -> Option<Plan> {
-        Plan::new(predicted?, self.overshoot.as_ref()?)
+        let (predicted, overshoot) = (predicted?, self.overshoot.as_ref()?);
+        if self.chooses && !(self.cores.has_free(SPARE) && Plan::pays(predicted, overshoot)) {
+            return None;
+        }
+        Plan::new(predicted, overshoot)
     }
 
     /// Sleeps until the flag is set or until a time. Returns whether the flag is set.
@@ -247,9 +260,10 @@ impl Waiter {
         flag.is_set()
     }
 
-    /// Polls the flag until it is set, until a time (in ns), or until the core is needed.
-    fn poll(&self, flag: &Flag, until: u64) -> Polled {
-        let Some(_busy) = self.cores.try_poll() else {
+    /// Polls the flag until it is set, until a time (in ns), or until the core is needed, or one of the
+    /// `spare` cores beside it.
+    fn poll(&self, flag: &Flag, until: u64, spare: usize) -> Polled {
+        let Some(_busy) = self.cores.try_poll(spare) else {
             return if flag.is_set() { Polled::Set } else { Polled::NoCore };
         };
         let mut last = self.clock.now().0;
@@ -267,7 +281,7 @@ impl Waiter {
                 self.cores.preempted();
                 return if flag.is_set() { Polled::Set } else { Polled::NoCore };
             }
-            if !self.cores.may_go_on() {
+            if !self.cores.may_go_on(spare) {
                 return Polled::NoCore;
             }
             if now >= until {

@@ -126,6 +126,40 @@ fn with_all_cores_busy_every_mode_parks() {
     }
 }
 
+/// Waits that a thread which chooses spends polling, of 20 on `cores` cores of which `busy` compute.
+/// Its prediction is `predicted` ns, its sleeps are 50 µs too long.
+fn polled_by_choice(cores: usize, busy: usize, predicted: u64) -> usize {
+    let mut waiter = Waiter::new(LinkMode::Chosen, Arc::new(OsClock::start()), Cores::new(cores));
+    let computing = waiter.cores.clone();
+    let _computing = computing.busy(busy);
+    let waits = (0..20).filter(|_| {
+        waiter.overshoot = Some(Overshoot::of([50_000; 32]));
+        // What real waits on a busy machine have taught must not count.
+        waiter.predictor = Predictor::default();
+        (0..8).for_each(|_| waiter.predictor.learn(WaitKey::default(), predicted));
+        let record = wait_once(&mut waiter, 300);
+        assert!(record.spun == 0 || record.margin > 0, "it polls only as planned: {record:?}");
+        record.spun > 0
+    });
+    waits.count()
+}
+
+#[test]
+fn a_thread_that_chooses_polls_only_where_that_pays() {
+    assert!(polled_by_choice(64, 1, 100_000) > 0, "a core stays free, and a wake costs half");
+    assert_eq!(polled_by_choice(2, 1, 100_000), 0, "no core would stay free");
+    assert_eq!(polled_by_choice(64, 1, 6_000_000_000), 0, "a wake is nothing beside the wait");
+}
+
+#[test]
+fn a_thread_that_parks_by_choice_does_not_sleep_first() {
+    let mut waiter = Waiter::new(LinkMode::Chosen, Arc::new(OsClock::start()), Cores::new(1));
+    (0..8).for_each(|_| waiter.predictor.learn(WaitKey::default(), 1_000_000));
+    let record = wait_once(&mut waiter, 300);
+    assert_eq!((record.mode, record.margin, record.spun), (WaitMode::Callback, 0, 0));
+    assert_eq!(record.predicted, Some(1_000_000), "the timeline shows predictions of parks, too");
+}
+
 #[test]
 fn a_polling_thread_yields_the_last_core() {
     let mut waiter = waiter(WaitMode::Spin);
