@@ -86,7 +86,6 @@ pub(super) struct Program(Handle);
 #[derive(Debug)]
 pub(super) struct Kernel {
     kernel: Handle,
-    pub(super) name: &'static str,
     /// Largest work-group that it can run with on the device.
     pub(super) group_max: usize,
 }
@@ -97,8 +96,6 @@ pub(super) enum Arg<'a> {
     Buffer(&'a Buffer),
     Int(i32),
     Float(f32),
-    /// Bytes of local memory.
-    Local(usize),
 }
 
 /// Work-items of a launch, in up to three dimensions.
@@ -111,11 +108,6 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// `groups` groups of `local` items in one dimension.
-    pub(super) fn line(groups: usize, local: usize) -> Range {
-        Range { groups: [groups, 1, 1], local: [local, 1, 1] }
-    }
-
     /// Groups in two dimensions.
     pub(super) fn plane(groups: [usize; 2], local: [usize; 2]) -> Range {
         Range { groups: [groups[0], groups[1], 1], local: [local[0], local[1], 1] }
@@ -135,7 +127,6 @@ impl Session {
             // The library's newer function is missing in drivers of OpenCL 1.2.
             let profiling = command_queue::CL_QUEUE_PROFILING_ENABLE;
             // SAFETY: the device is the context's.
-            #[expect(deprecated)]
             let queue =
                 unsafe { command_queue::create_command_queue(context.object, device, profiling) };
             let queue = queue.map_err(|code| fault("clCreateCommandQueue", code))?;
@@ -343,9 +334,8 @@ impl Session {
                 Arg::Buffer(buffer) => (size_of::<*mut c_void>(), (&raw const buffer.memory.object).cast()),
                 Arg::Int(value) => (4, (&raw const *value).cast()),
                 Arg::Float(value) => (4, (&raw const *value).cast()),
-                Arg::Local(bytes) => (*bytes, null()),
             };
-            // SAFETY: `value` points to `size` bytes, or is null for local memory.
+            // SAFETY: `value` points to `size` bytes.
             unsafe { kernel::set_kernel_arg(object, at as u32, size, value) }
                 .map_err(|code| self.error("clSetKernelArg", code))?;
         }
@@ -451,7 +441,7 @@ impl Session {
         let device = self.info.id.handle();
         let group_max = kernel::get_kernel_work_group_info(object, device, group);
         let group_max = group_max.map(usize::from).unwrap_or(1);
-        Ok(Kernel { kernel, name, group_max })
+        Ok(Kernel { kernel, group_max })
     }
 }
 

@@ -37,15 +37,12 @@ pub(super) fn build(
         other => Error::config("device", &spec.name, &other.to_string()),
     })?;
     let info = device.info().clone();
-    let mut rates = estimated(1);
-    if let Some(clock) = shared.clock
-        && let Some((gflops, gbps)) = calibrate::rates(&mut device, shared.graph, clock)
-    {
-        rates = Rates { gflops, gbps, ..rates };
-    }
-    let time = time_model(spec, shared.graph, rates)?;
+    let clock = shared.clock;
+    let rates = clock.and_then(|clock| calibrate::rates(&mut device, shared.graph, clock));
+    let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(1) });
+    let time = time_model(spec, shared.graph, timed.unwrap_or_else(|| estimated(1)))?;
     let device = LiveDevice { device: Box::new(device), time: None, cores: None };
-    Ok(Built { device, info, time, kernels })
+    Ok(Built { device, info, time, timed, kernels })
 }
 
 /// This build has no OpenCL.
