@@ -48,7 +48,7 @@ pub use lapwing_traces as traces;
 pub use lapwing_traces::RequestTimes;
 pub use lapwing_traces::event::WaitMode;
 pub use packed::PackedWeights;
-pub use placement::{PartPlacement, Placement, StageKind, StagePlacement};
+pub use placement::{PartPlacement, Placement, StageKind, StagePlacement, TransferPlacement};
 pub use request::{Prompt, Request};
 /// JSON values, as in [`ChatOptions::variables`](chat::ChatOptions::variables).
 pub use serde_json;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use lapwing_kernels::graph::Node;
+use lapwing_kernels::device::MemoryDomain;
+use lapwing_kernels::graph::{Node, RowSet, ValueId, ValueSpec};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 use lapwing_plan::Phase;
@@ -12,7 +13,7 @@ use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::rate::Rates;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 use lapwing_plan::time::Job;
-use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart, StageWork};
 
 use crate::devices::DeviceSpec;
 
@@ -34,6 +35,22 @@ pub struct Placement {
     pub predicted: Option<Duration>,
     /// Stages, in order.
     pub stages: Vec<StagePlacement>,
+    /// Copies between the host's memory and that of devices, one entry for each device and direction.
+    pub transfers: Vec<TransferPlacement>,
+}
+
+/// The copies of a chunk's values into a device's memory, or out of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TransferPlacement {
+    /// The device.
+    pub device: String,
+    /// Whether values are copied to the host; otherwise to the device.
+    pub to_host: bool,
+    /// Number of transfers.
+    pub count: usize,
+    /// Bytes of all of them.
+    pub bytes: u64,
 }
 
 /// One stage of the route.
@@ -105,7 +122,37 @@ impl Explainer {
             context: shape.context,
             predicted: route.predicted,
             stages: stages.collect(),
+            transfers: self.transfers(route, shape),
         }
+    }
+
+    fn transfers(&self, route: &Route, shape: ChunkShape) -> Vec<TransferPlacement> {
+        let mut transfers: Vec<TransferPlacement> = Vec::new();
+        for stage in &route.stages {
+            let (StageWork::Transfer { values, to }, Some(device)) =
+                (&stage.work, stage.only_device())
+            else {
+                continue;
+            };
+            let bytes = |id: &ValueId| {
+                let ValueSpec { width, rows } = self.parts.graph.value(*id);
+                let rows = if rows == RowSet::All { shape.rows } else { shape.selected };
+                (rows * width * size_of::<f32>()) as u64
+            };
+            let bytes = values.iter().map(bytes).sum::<u64>();
+            let device = &self.parts.devices[device.0].name;
+            let to_host = *to == MemoryDomain::Host;
+            match transfers.iter_mut().find(|t| t.device == *device && t.to_host == to_host) {
+                Some(known) => (known.count, known.bytes) = (known.count + 1, known.bytes + bytes),
+                None => transfers.push(TransferPlacement {
+                    device: device.clone(),
+                    to_host,
+                    count: 1,
+                    bytes,
+                }),
+            }
+        }
+        transfers
     }
 
     /// The placement of the first full chunk of a prompt that fills the context.
@@ -264,6 +311,17 @@ impl fmt::Display for PartPlacement {
     }
 }
 
+impl fmt::Display for TransferPlacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.count == 1 { "" } else { "s" };
+        let (from, to) = match self.to_host {
+            true => (&*self.device, "host"),
+            false => ("host", &*self.device),
+        };
+        write!(f, "{} transfer{plural} {from} → {to}, {} bytes", self.count, self.bytes)
+    }
+}
+
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "strategy {}: {}", self.strategy, self.reason)?;
@@ -289,6 +347,9 @@ impl fmt::Display for Placement {
             if !formats.is_empty() {
                 writeln!(f, "    matrices: {}", formats.join(", "))?;
             }
+        }
+        for transfer in &self.transfers {
+            writeln!(f, "  {transfer}")?;
         }
         Ok(())
     }

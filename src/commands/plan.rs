@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lapwing::plan::strategy::Explanation;
-use lapwing::{Engine, PartPlacement, Placement, Shutdown, StageKind};
+use lapwing::{Engine, PartPlacement, Placement, Shutdown, StageKind, TransferPlacement};
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
@@ -29,7 +29,8 @@ With --json:
   {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
    \"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",\"stages\":N,\"divided\":N,
    \"predicted_ms\":X|null,\"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,
-   \"parts\":[…]},…]},…],\"decode\":{…},
+   \"parts\":[…]},…],\"transfers\":[{\"device\":\"…\",\"to_host\":true,\"count\":N,\"bytes\":N},…]},…],
+   \"decode\":{…},
    \"candidates\":[{\"strategy\":\"…\",\"predicted_ms\":X,\"busiest_ms\":X,\"chunks\":N,\"why_not\":\"…\"},…],
    \"winner\":\"…\",\"why\":\"…\"}
   candidates, winner and why: only with --explain.";
@@ -83,8 +84,20 @@ struct ChunkReport {
     predicted_ms: Option<f64>,
     /// Stages of each kind, in order, in the format of `inspect`.
     kinds: Vec<Kind>,
+    /// Copies between the host's memory and that of devices.
+    transfers: Vec<Transfers>,
     #[serde(skip)]
     parts: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Transfers {
+    device: String,
+    to_host: bool,
+    count: usize,
+    bytes: u64,
+    #[serde(skip)]
+    text: String,
 }
 
 #[derive(Serialize)]
@@ -162,7 +175,18 @@ fn chunk(placement: &Placement) -> ChunkReport {
         divided,
         predicted_ms: placement.predicted.map(ms),
         kinds: placement.kinds().iter().map(kind).collect(),
+        transfers: placement.transfers.iter().map(transfers).collect(),
         parts: parts.into_iter().map(|(text, count)| format!("{count} × {text}")).collect(),
+    }
+}
+
+fn transfers(transfers: &TransferPlacement) -> Transfers {
+    Transfers {
+        device: transfers.device.clone(),
+        to_host: transfers.to_host,
+        count: transfers.count,
+        bytes: transfers.bytes,
+        text: transfers.to_string(),
     }
 }
 
@@ -249,6 +273,9 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         ));
         for part in &chunk.parts {
             text.push_str(&format!("  {}\n", visible(part)));
+        }
+        for transfers in &chunk.transfers {
+            text.push_str(&format!("  {}\n", visible(&transfers.text)));
         }
     }
     if let Some(explained) = &report.explained {

@@ -21,7 +21,9 @@ const LENGTHS: [usize; 3] = [64, 300, 525];
 fn with(model: &Path, devices: &str) -> EngineBuilder {
     let specs = DeviceSpec::list(devices).expect("devices");
     let builder = Engine::builder().model(model).context(CONTEXT).activations(Activations::F32);
-    builder.devices(specs)
+    // Programs are compiled once for all engines.
+    let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl");
+    builder.packed_cache(programs).devices(specs)
 }
 
 /// The ids of the CPU alone for each length.
