@@ -13,9 +13,11 @@ mod ops;
 mod pack;
 mod program;
 mod session;
+mod trial;
 
 pub use error::OpenClError;
 pub use find::{OpenClInfo, OpenClKind, devices, find};
+pub use trial::{MatMulShape, Trial};
 
 #[cfg(test)]
 mod tests;
