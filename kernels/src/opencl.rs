@@ -21,6 +21,7 @@ mod pool;
 mod program;
 mod session;
 mod top;
+mod trial;
 mod values;
 mod watch;
 mod weights;
@@ -29,6 +30,7 @@ pub use device::{OpenClDevice, QUEUE_DEPTH, device_info};
 pub use error::OpenClError;
 pub use find::{OpenClInfo, OpenClKind, devices, find};
 pub use model::{OpenClBindError, OpenClDeviceParts};
+pub use trial::{MatMulShape, Trial};
 
 /// Ends the test if no OpenCL driver is installed, and says so; where everything is to run, that is an
 /// error.

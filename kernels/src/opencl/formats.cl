@@ -1,6 +1,11 @@
-// Decoding of packed weights (see pack.rs). RUN(panel, lane, run, count, EMIT) calls EMIT(j, w) for the
-// values j of run `run` of a panel, in ascending order: a run has 32 values, and in formats without
-// blocks the last one has `count`. With one lane, `lane` is its channel in the panel.
+// Decoding of packed weights (see pack.rs). A run is 32 values of each lane; in formats without blocks,
+// the last one is shorter. A run consists of words of WORD_LEN values:
+//
+// - START(s, panel, lane, run) declares what the values of run `run` of a panel share. `s` is a digit
+//   that keeps runs apart which are decoded side by side. With one lane, `lane` is its channel.
+// - WORD(s, w, lane, EMIT) calls EMIT(j, value) for the values j of word w, in ascending order.
+// - REST(s, count, lane, EMIT) does so for values of a short run after its last whole word.
+// - RUN(panel, lane, run, count, EMIT) decodes a whole run of `count` values.
 //
 // FORMAT is the number of the format in GGUF files.
 
@@ -9,8 +14,8 @@
 #if LANES == 16
 typedef float16 VF;
 typedef uint16 VU;
-HALF_VALUE(half_value, VF, VU, as_float16, as_uint16)
 #define LOAD(type, p, lane) vload16(0, (global const type *)(p))
+#define HALVES(p, lane) vload_half16(0, (global const half *)(p))
 #define TO_UINT(x) convert_uint16(x)
 #define NUMBER(x) convert_float16(x)
 #define SIGNED(x) as_int16(x)
@@ -18,8 +23,8 @@ HALF_VALUE(half_value, VF, VU, as_float16, as_uint16)
 #else
 typedef float VF;
 typedef uint VU;
-HALF_VALUE(half_value, VF, VU, as_float, as_uint)
 #define LOAD(type, p, lane) (((global const type *)(p))[lane])
+#define HALVES(p, lane) vload_half(lane, (global const half *)(p))
 #define TO_UINT(x) ((uint)(x))
 #define NUMBER(x) ((float)(x))
 #define SIGNED(x) as_int(x)
@@ -27,46 +32,61 @@ HALF_VALUE(half_value, VF, VU, as_float, as_uint)
 #endif
 
 #define WORDS(p, lane) LOAD(uint, p, lane)
-#define HALVES(p, lane) half_value(TO_UINT(LOAD(ushort, p, lane)))
 
-// Eight values of 4 bits.
+// Eight values of 4 bits: d·q + m.
+#define NIBBLE(q, j) NUMBER(SIGNED(((q) >> (4 * (j))) & 15u))
 #define NIBBLES(q, at, d, m, EMIT)                                                                  \
-    EMIT((at) + 0, fma(d, NUMBER(SIGNED((q) & 15u)), m))                                            \
-    EMIT((at) + 1, fma(d, NUMBER(SIGNED(((q) >> 4) & 15u)), m))                                     \
-    EMIT((at) + 2, fma(d, NUMBER(SIGNED(((q) >> 8) & 15u)), m))                                     \
-    EMIT((at) + 3, fma(d, NUMBER(SIGNED(((q) >> 12) & 15u)), m))                                    \
-    EMIT((at) + 4, fma(d, NUMBER(SIGNED(((q) >> 16) & 15u)), m))                                    \
-    EMIT((at) + 5, fma(d, NUMBER(SIGNED(((q) >> 20) & 15u)), m))                                    \
-    EMIT((at) + 6, fma(d, NUMBER(SIGNED(((q) >> 24) & 15u)), m))                                    \
-    EMIT((at) + 7, fma(d, NUMBER(SIGNED((q) >> 28)), m))
+    EMIT((at) + 0, fma(d, NIBBLE(q, 0), m))                                                         \
+    EMIT((at) + 1, fma(d, NIBBLE(q, 1), m))                                                         \
+    EMIT((at) + 2, fma(d, NIBBLE(q, 2), m))                                                         \
+    EMIT((at) + 3, fma(d, NIBBLE(q, 3), m))                                                         \
+    EMIT((at) + 4, fma(d, NIBBLE(q, 4), m))                                                         \
+    EMIT((at) + 5, fma(d, NIBBLE(q, 5), m))                                                         \
+    EMIT((at) + 6, fma(d, NIBBLE(q, 6), m))                                                         \
+    EMIT((at) + 7, fma(d, NIBBLE(q, 7), m))
+
+// Eight values of 4 bits: 16·d·(1 + q/16) + m, where the bracket is made of bits.
+#define FRACTION(bits) AS_FLOAT(((bits) & 0x00780000u) | 0x3f800000u)
+#define FRACTIONS(q, at, d, m, EMIT)                                                                \
+    EMIT((at) + 0, fma(d, FRACTION((q) << 19), m))                                                  \
+    EMIT((at) + 1, fma(d, FRACTION((q) << 15), m))                                                  \
+    EMIT((at) + 2, fma(d, FRACTION((q) << 11), m))                                                  \
+    EMIT((at) + 3, fma(d, FRACTION((q) << 7), m))                                                   \
+    EMIT((at) + 4, fma(d, FRACTION((q) << 3), m))                                                   \
+    EMIT((at) + 5, fma(d, FRACTION((q) >> 1), m))                                                   \
+    EMIT((at) + 6, fma(d, FRACTION((q) >> 5), m))                                                   \
+    EMIT((at) + 7, fma(d, FRACTION((q) >> 9), m))
 
 // Eight values of 5 bits; the fifth ones are the lowest bits of h.
-#define FIVE(low, h, j) SIGNED((low) | (((h) >> (j)) & 1u) << 4)
+#define FIVE(q, h, j)                                                                               \
+    NUMBER(SIGNED((((q) >> (4 * (j))) & 15u) | (((h) >> (j)) & 1u) << 4))
 #define FIVES(q, h, at, d, m, EMIT)                                                                 \
-    EMIT((at) + 0, fma(d, NUMBER(FIVE((q) & 15u, h, 0)), m))                                        \
-    EMIT((at) + 1, fma(d, NUMBER(FIVE(((q) >> 4) & 15u, h, 1)), m))                                 \
-    EMIT((at) + 2, fma(d, NUMBER(FIVE(((q) >> 8) & 15u, h, 2)), m))                                 \
-    EMIT((at) + 3, fma(d, NUMBER(FIVE(((q) >> 12) & 15u, h, 3)), m))                                \
-    EMIT((at) + 4, fma(d, NUMBER(FIVE(((q) >> 16) & 15u, h, 4)), m))                                \
-    EMIT((at) + 5, fma(d, NUMBER(FIVE(((q) >> 20) & 15u, h, 5)), m))                                \
-    EMIT((at) + 6, fma(d, NUMBER(FIVE(((q) >> 24) & 15u, h, 6)), m))                                \
-    EMIT((at) + 7, fma(d, NUMBER(FIVE((q) >> 28, h, 7)), m))
+    EMIT((at) + 0, fma(d, FIVE(q, h, 0), m))                                                        \
+    EMIT((at) + 1, fma(d, FIVE(q, h, 1), m))                                                        \
+    EMIT((at) + 2, fma(d, FIVE(q, h, 2), m))                                                        \
+    EMIT((at) + 3, fma(d, FIVE(q, h, 3), m))                                                        \
+    EMIT((at) + 4, fma(d, FIVE(q, h, 4), m))                                                        \
+    EMIT((at) + 5, fma(d, FIVE(q, h, 5), m))                                                        \
+    EMIT((at) + 6, fma(d, FIVE(q, h, 6), m))                                                        \
+    EMIT((at) + 7, fma(d, FIVE(q, h, 7), m))
 
 // Eight values of 6 bits; the upper two are the lowest bits of h.
-#define SIX(low, h, j) SIGNED((low) | (((h) >> (2 * (j))) & 3u) << 4)
+#define SIX(q, h, j)                                                                                \
+    NUMBER(SIGNED((((q) >> (4 * (j))) & 15u) | (((h) >> (2 * (j))) & 3u) << 4))
 #define SIXES(q, h, at, d, m, EMIT)                                                                 \
-    EMIT((at) + 0, fma(d, NUMBER(SIX((q) & 15u, h, 0)), m))                                         \
-    EMIT((at) + 1, fma(d, NUMBER(SIX(((q) >> 4) & 15u, h, 1)), m))                                  \
-    EMIT((at) + 2, fma(d, NUMBER(SIX(((q) >> 8) & 15u, h, 2)), m))                                  \
-    EMIT((at) + 3, fma(d, NUMBER(SIX(((q) >> 12) & 15u, h, 3)), m))                                 \
-    EMIT((at) + 4, fma(d, NUMBER(SIX(((q) >> 16) & 15u, h, 4)), m))                                 \
-    EMIT((at) + 5, fma(d, NUMBER(SIX(((q) >> 20) & 15u, h, 5)), m))                                 \
-    EMIT((at) + 6, fma(d, NUMBER(SIX(((q) >> 24) & 15u, h, 6)), m))                                 \
-    EMIT((at) + 7, fma(d, NUMBER(SIX((q) >> 28, h, 7)), m))
+    EMIT((at) + 0, fma(d, SIX(q, h, 0), m))                                                         \
+    EMIT((at) + 1, fma(d, SIX(q, h, 1), m))                                                         \
+    EMIT((at) + 2, fma(d, SIX(q, h, 2), m))                                                         \
+    EMIT((at) + 3, fma(d, SIX(q, h, 3), m))                                                         \
+    EMIT((at) + 4, fma(d, SIX(q, h, 4), m))                                                         \
+    EMIT((at) + 5, fma(d, SIX(q, h, 5), m))                                                         \
+    EMIT((at) + 6, fma(d, SIX(q, h, 6), m))                                                         \
+    EMIT((at) + 7, fma(d, SIX(q, h, 7), m))
 
 #if FORMAT == 0 || FORMAT == 1 || FORMAT == 30
 
 #define BLOCK 1
+#define WORD_LEN 4
 #if FORMAT == 0
 #define RECORD 16
 #define VALUES(p, lane) LOAD(float, p, lane)
@@ -77,112 +97,150 @@ HALF_VALUE(half_value, VF, VU, as_float, as_uint)
 #define RECORD 8
 #define VALUES(p, lane) AS_FLOAT(TO_UINT(LOAD(ushort, p, lane)) << 16)
 #endif
-#define RUN(panel, lane, run, count, EMIT)                                                          \
+#define START(s, panel, lane, run)                                                                  \
+    global const uint *p_##s = (panel) + (size_t)(run) * (RUN_LEN * RECORD);
+#define WORD(s, w, lane, EMIT)                                                                      \
     {                                                                                               \
-        global const uint *p_ = (panel) + (run) * (RUN_LEN * RECORD);                               \
-        int j_ = 0;                                                                                 \
-        for (; j_ + 4 <= (count); j_ += 4, p_ += 4 * RECORD) {                                      \
-            EMIT(j_, VALUES(p_, lane))                                                              \
-            EMIT(j_ + 1, VALUES(p_ + RECORD, lane))                                                 \
-            EMIT(j_ + 2, VALUES(p_ + 2 * RECORD, lane))                                             \
-            EMIT(j_ + 3, VALUES(p_ + 3 * RECORD, lane))                                             \
-        }                                                                                           \
-        for (; j_ < (count); j_++, p_ += RECORD)                                                    \
-            EMIT(j_, VALUES(p_, lane))                                                              \
+        EMIT((w) * 4 + 0, VALUES(p_##s + ((w) * 4 + 0) * RECORD, lane))                             \
+        EMIT((w) * 4 + 1, VALUES(p_##s + ((w) * 4 + 1) * RECORD, lane))                             \
+        EMIT((w) * 4 + 2, VALUES(p_##s + ((w) * 4 + 2) * RECORD, lane))                             \
+        EMIT((w) * 4 + 3, VALUES(p_##s + ((w) * 4 + 3) * RECORD, lane))                             \
     }
+#define REST(s, count, lane, EMIT)                                                                  \
+    for (int j_ = (count) & ~3; j_ < (count); j_++)                                                 \
+        EMIT(j_, VALUES(p_##s + j_ * RECORD, lane))
 
 #elif FORMAT == 2 || FORMAT == 3
 
 #define BLOCK 32
+#define WORD_LEN 8
 #define RECORD (FORMAT == 2 ? 72 : 80)
-#define RUN(panel, lane, run, count, EMIT)                                                          \
+#if FORMAT == 2
+#define START(s, panel, lane, run)                                                                  \
+    global const uint *p_##s = (panel) + (size_t)(run) * RECORD;                                    \
+    const VF d_##s = HALVES(p_##s + 64, lane) * 16.0f;                                              \
+    const VF m_##s = d_##s * -1.5f;
+#define WORD(s, w, lane, EMIT)                                                                      \
     {                                                                                               \
-        global const uint *p_ = (panel) + (run) * RECORD;                                           \
-        const VF d_ = HALVES(p_ + 64, lane);                                                        \
-        const VF m_ = FORMAT == 2 ? d_ * -8.0f : HALVES(p_ + 64 + (FORMAT == 2 ? 0 : 8), lane);     \
-        for (int w_ = 0; w_ < 4; w_++) {                                                            \
-            const VU q_ = WORDS(p_ + w_ * PANEL, lane);                                             \
-            NIBBLES(q_, w_ * 8, d_, m_, EMIT)                                                       \
-        }                                                                                           \
+        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
+        FRACTIONS(q_, (w) * 8, d_##s, m_##s, EMIT)                                                  \
     }
+#else
+#define START(s, panel, lane, run)                                                                  \
+    global const uint *p_##s = (panel) + (size_t)(run) * RECORD;                                    \
+    const VF d_##s = HALVES(p_##s + 64, lane);                                                      \
+    const VF m_##s = HALVES(p_##s + 72, lane);
+#define WORD(s, w, lane, EMIT)                                                                      \
+    {                                                                                               \
+        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
+        NIBBLES(q_, (w) * 8, d_##s, m_##s, EMIT)                                                    \
+    }
+#endif
 
 #elif FORMAT == 6 || FORMAT == 7
 
 #define BLOCK 32
+#define WORD_LEN 8
 #define RECORD (FORMAT == 6 ? 88 : 96)
-#define RUN(panel, lane, run, count, EMIT)                                                          \
+#if FORMAT == 6
+#define MINIMUM(s, lane) d_##s * -16.0f
+#else
+#define MINIMUM(s, lane) HALVES(p_##s + 88, lane)
+#endif
+#define START(s, panel, lane, run)                                                                  \
+    global const uint *p_##s = (panel) + (size_t)(run) * RECORD;                                    \
+    const VU h_##s = WORDS(p_##s + 64, lane);                                                       \
+    const VF d_##s = HALVES(p_##s + 80, lane);                                                      \
+    const VF m_##s = MINIMUM(s, lane);
+#define WORD(s, w, lane, EMIT)                                                                      \
     {                                                                                               \
-        global const uint *p_ = (panel) + (run) * RECORD;                                           \
-        VU h_ = WORDS(p_ + 64, lane);                                                               \
-        const VF d_ = HALVES(p_ + 80, lane);                                                        \
-        const VF m_ = FORMAT == 6 ? d_ * -16.0f : HALVES(p_ + 80 + (FORMAT == 6 ? 0 : 8), lane);    \
-        for (int w_ = 0; w_ < 4; w_++, h_ >>= 8) {                                                  \
-            const VU q_ = WORDS(p_ + w_ * PANEL, lane);                                             \
-            FIVES(q_, h_, w_ * 8, d_, m_, EMIT)                                                     \
-        }                                                                                           \
+        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
+        const VU five_ = h_##s >> (uint)((w) * 8);                                                  \
+        FIVES(q_, five_, (w) * 8, d_##s, m_##s, EMIT)                                               \
     }
 
 #elif FORMAT == 8
 
 #define BLOCK 32
+#define WORD_LEN 4
 #define RECORD 136
-#define RUN(panel, lane, run, count, EMIT)                                                          \
+#define START(s, panel, lane, run)                                                                  \
+    global const uint *p_##s = (panel) + (size_t)(run) * RECORD;                                    \
+    const VF d_##s = HALVES(p_##s + 128, lane);
+#define WORD(s, w, lane, EMIT)                                                                      \
     {                                                                                               \
-        global const uint *p_ = (panel) + (run) * RECORD;                                           \
-        const VF d_ = HALVES(p_ + 128, lane);                                                       \
-        for (int w_ = 0; w_ < 8; w_++) {                                                            \
-            const VU q_ = WORDS(p_ + w_ * PANEL, lane);                                             \
-            EMIT(w_ * 4 + 0, d_ * NUMBER(SIGNED(q_ << 24) >> 24))                                   \
-            EMIT(w_ * 4 + 1, d_ * NUMBER(SIGNED(q_ << 16) >> 24))                                   \
-            EMIT(w_ * 4 + 2, d_ * NUMBER(SIGNED(q_ << 8) >> 24))                                    \
-            EMIT(w_ * 4 + 3, d_ * NUMBER(SIGNED(q_) >> 24))                                         \
-        }                                                                                           \
+        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
+        EMIT((w) * 4 + 0, d_##s * NUMBER(SIGNED(q_ << 24) >> 24))                                   \
+        EMIT((w) * 4 + 1, d_##s * NUMBER(SIGNED(q_ << 16) >> 24))                                   \
+        EMIT((w) * 4 + 2, d_##s * NUMBER(SIGNED(q_ << 8) >> 24))                                    \
+        EMIT((w) * 4 + 3, d_##s * NUMBER(SIGNED(q_) >> 24))                                         \
     }
 
 #elif FORMAT == 12 || FORMAT == 13
 
 #define BLOCK 256
+#define WORD_LEN 8
 #define HIGH (FORMAT == 12 ? 0 : 128)
 #define RECORD (592 + HIGH)
-#define RUN(panel, lane, run, count, EMIT)                                                          \
-    {                                                                                               \
-        global const uint *p_ = (panel) + (run) / 8 * RECORD;                                       \
-        const int run_ = (run) % 8;                                                                 \
-        global const uint *s_ = p_ + 512 + HIGH + run_ * 8;                                         \
-        global const uint *b_ = p_ + 576 + HIGH;                                                    \
-        const VF d_ = HALVES(b_, lane) * NUMBER(LOAD(uchar, s_, lane));                             \
-        const VF m_ = -(HALVES(b_ + 8, lane) * NUMBER(LOAD(uchar, s_ + 4, lane)));                  \
-        K_HIGH(p_, run_, lane)                                                                      \
-        for (int w_ = 0; w_ < 4; w_++) {                                                            \
-            const VU q_ = WORDS(p_ + (run_ * 4 + w_) * PANEL, lane);                                \
-            K_VALUES(w_, EMIT)                                                                      \
-        }                                                                                           \
-    }
+#define SCALE(s, lane) NUMBER(LOAD(uchar, b_##s + 512 + HIGH + r_##s * 8, lane))
+#define MINIMUM(s, lane) NUMBER(LOAD(uchar, b_##s + 512 + HIGH + r_##s * 8 + 4, lane))
+#define START(s, panel, lane, run)                                                                  \
+    global const uint *b_##s = (panel) + (size_t)((run) / 8) * RECORD;                              \
+    const int r_##s = (run) % 8;                                                                    \
+    global const uint *p_##s = b_##s + r_##s * 4 * PANEL;                                           \
+    const VF d_##s = HALVES(b_##s + 576 + HIGH, lane) * SCALE(s, lane);                             \
+    const VF m_##s = -(HALVES(b_##s + 584 + HIGH, lane) * MINIMUM(s, lane));                        \
+    FIFTHS(s, lane)
 #if FORMAT == 12
-#define K_HIGH(p, run, lane)
-#define K_VALUES(w, EMIT) NIBBLES(q_, (w) * 8, d_, m_, EMIT)
+#define FIFTHS(s, lane)
+#define WORD(s, w, lane, EMIT)                                                                      \
+    {                                                                                               \
+        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
+        NIBBLES(q_, (w) * 8, d_##s, m_##s, EMIT)                                                    \
+    }
 #else
-#define K_HIGH(p, run, lane) VU h_ = WORDS((p) + 512 + (run) * PANEL, lane);
-#define K_VALUES(w, EMIT) FIVES(q_, h_, (w) * 8, d_, m_, EMIT) h_ >>= 8;
+#define FIFTHS(s, lane) const VU h_##s = WORDS(b_##s + 512 + r_##s * PANEL, lane);
+#define WORD(s, w, lane, EMIT)                                                                      \
+    {                                                                                               \
+        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
+        const VU five_ = h_##s >> (uint)((w) * 8);                                                  \
+        FIVES(q_, five_, (w) * 8, d_##s, m_##s, EMIT)                                               \
+    }
 #endif
 
 #elif FORMAT == 14
 
 #define BLOCK 256
+#define WORD_LEN 8
 #define RECORD 840
-#define RUN(panel, lane, run, count, EMIT)                                                          \
+#define START(s, panel, lane, run)                                                                  \
+    global const uint *b_##s = (panel) + (size_t)((run) / 8) * RECORD;                              \
+    const int r_##s = (run) % 8;                                                                    \
+    const VF d_##s = HALVES(b_##s + 832, lane);
+#define WORD(s, w, lane, EMIT)                                                                      \
     {                                                                                               \
-        global const uint *p_ = (panel) + (run) / 8 * RECORD;                                       \
-        const int run_ = (run) % 8;                                                                 \
-        const VF d_ = HALVES(p_ + 832, lane);                                                       \
-        for (int w_ = 0; w_ < 4; w_++) {                                                            \
-            const int half_ = run_ * 2 + w_ / 2;                                                    \
-            const VF e_ = d_ * NUMBER(LOAD(char, p_ + 768 + half_ * 4, lane));                      \
-            const VF m_ = e_ * -32.0f;                                                              \
-            const VU q_ = WORDS(p_ + (run_ * 4 + w_) * PANEL, lane);                                \
-            const VU h_ = WORDS(p_ + 512 + half_ * PANEL, lane) >> (w_ % 2 * 16);                   \
-            SIXES(q_, h_, w_ * 8, e_, m_, EMIT)                                                     \
-        }                                                                                           \
+        const int half_ = r_##s * 2 + (w) / 2;                                                      \
+        const VF e_ = d_##s * NUMBER(LOAD(char, b_##s + 768 + half_ * 4, lane));                    \
+        const VF m_ = e_ * -32.0f;                                                                  \
+        const VU q_ = WORDS(b_##s + (r_##s * 4 + (w)) * PANEL, lane);                               \
+        const VU h_ = WORDS(b_##s + 512 + half_ * PANEL, lane) >> (uint)((w) % 2 * 16);             \
+        SIXES(q_, h_, (w) * 8, e_, m_, EMIT)                                                        \
     }
 
 #endif
+
+// Runs of formats with blocks are whole.
+#if BLOCK > 1
+#define WHOLE(count) RUN_LEN
+#define REST(s, count, lane, EMIT)
+#else
+#define WHOLE(count) (count)
+#endif
+
+#define RUN(panel, lane, run, count, EMIT)                                                          \
+    {                                                                                               \
+        START(0, panel, lane, run)                                                                  \
+        for (int w_ = 0; w_ < WHOLE(count) / WORD_LEN; w_++)                                        \
+            WORD(0, w_, lane, EMIT)                                                                 \
+        REST(0, count, lane, EMIT)                                                                  \
+    }

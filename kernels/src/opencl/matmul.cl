@@ -1,43 +1,64 @@
-// Matmul for few rows: an item computes ROWS rows of a panel's channels. The text is compiled once for
-// each number of rows, with NAME, ROWS and EACH(F), which calls F(0) to F(ROWS - 1).
+// Matmul for few rows: an item computes ROWS rows of two panels, so that sums of one panel need not
+// wait for each other. The text is compiled once for each number of rows, with NAME, ROWS and EACH(F),
+// which calls F(0) to F(ROWS - 1).
 //
 // The sum of an output: over segments of SEGMENT inputs in ascending order, each of them summed in
 // ascending order from zero.
 
 #define ROW_START(r)                                                                                \
     global const float *x##r = x + (size_t)min(row + r, a.rows - 1) * a.x_stride;                   \
-    VF total##r = 0.0f;                                                                             \
-    VF acc##r = 0.0f;
+    VF total0_##r = 0.0f;                                                                           \
+    VF total1_##r = 0.0f;                                                                           \
+    VF acc0_##r = 0.0f;                                                                             \
+    VF acc1_##r = 0.0f;
 #define ROW_NEXT(r)                                                                                 \
-    total##r += acc##r;                                                                             \
-    acc##r = 0.0f;
+    total0_##r += acc0_##r;                                                                         \
+    total1_##r += acc1_##r;                                                                         \
+    acc0_##r = 0.0f;                                                                                \
+    acc1_##r = 0.0f;
 #define ROW_STEP(r) x##r += RUN_LEN;
-#define ROW_FMA(r) acc##r = fma(w_value, (VF)(x##r[at]), acc##r);
+#define ROW_FMA0(r) acc0_##r = fma(w_value, (VF)(x##r[at]), acc0_##r);
+#define ROW_FMA1(r) acc1_##r = fma(w_value, (VF)(x##r[at]), acc1_##r);
 #define ROW_END(r)                                                                                  \
-    if (row + r < a.rows)                                                                           \
-        put(&a, row + r, channel, total##r, bias, residual, out);
-#define MULTIPLY(j, w)                                                                              \
+    if (row + r < a.rows) {                                                                         \
+        put(&a, row + r, channel, total0_##r, bias, residual, out);                                 \
+        if (channel + PANEL < a.channels)                                                           \
+            put(&a, row + r, channel + PANEL, total1_##r, bias, residual, out);                     \
+    }
+#define MULTIPLY0(j, w)                                                                             \
     {                                                                                               \
         const int at = j;                                                                           \
         const VF w_value = w;                                                                       \
-        EACH(ROW_FMA)                                                                               \
+        EACH(ROW_FMA0)                                                                              \
+    }
+#define MULTIPLY1(j, w)                                                                             \
+    {                                                                                               \
+        const int at = j;                                                                           \
+        const VF w_value = w;                                                                       \
+        EACH(ROW_FMA1)                                                                              \
     }
 
 kernel void NAME(MATMUL_PARAMETERS)
 {
     MATMUL_ARGUMENTS
     const int row = get_global_id(ROW_DIM) * ROWS;
-    const int index = get_global_id(CHANNEL_DIM);
-    const int channel = index * PANEL;
+    const int channel = get_global_id(CHANNEL_DIM) * (2 * PANEL);
     if (row >= a.rows || channel >= a.channels)
         return;
-    global const uint *panel =
-        weight + (size_t)(a.first / PANEL + index) * (a.cols / BLOCK) * RECORD;
+    const size_t panel_len = (size_t)(a.cols / BLOCK) * RECORD;
+    global const uint *panel = weight + (a.first + channel) / PANEL * panel_len;
     EACH(ROW_START)
     const int runs = (a.cols + RUN_LEN - 1) / RUN_LEN;
     for (int run = 0; run < runs; run++) {
+        START(0, panel, 0, run)
+        START(1, panel + panel_len, 0, run)
         const int count = min(RUN_LEN, a.cols - run * RUN_LEN);
-        RUN(panel, 0, run, count, MULTIPLY)
+        for (int w = 0; w < WHOLE(count) / WORD_LEN; w++) {
+            WORD(0, w, 0, MULTIPLY0)
+            WORD(1, w, 0, MULTIPLY1)
+        }
+        REST(0, count, 0, MULTIPLY0)
+        REST(1, count, 0, MULTIPLY1)
         EACH(ROW_STEP)
         if ((run + 1) % (SEGMENT / RUN_LEN) == 0 || run + 1 == runs) {
             EACH(ROW_NEXT)
@@ -49,6 +70,8 @@ kernel void NAME(MATMUL_PARAMETERS)
 #undef ROW_START
 #undef ROW_NEXT
 #undef ROW_STEP
-#undef ROW_FMA
+#undef ROW_FMA0
+#undef ROW_FMA1
 #undef ROW_END
-#undef MULTIPLY
+#undef MULTIPLY0
+#undef MULTIPLY1

@@ -5,6 +5,7 @@
 
 mod attention;
 mod matmul;
+mod probe;
 mod programs;
 mod rows;
 mod warm;

@@ -12,6 +12,7 @@ use super::ops::{Ints, KernelSpec, Kernels, View};
 use super::program::ProgramCache;
 use super::session::{Buffer, Lane, Session};
 use crate::kv::KvDtype;
+use crate::quant::DType;
 
 /// A device and its kernels.
 struct Bench {
@@ -158,4 +159,34 @@ fn what_one_queue_wrote_the_other_reads() {
             assert!(bits(&x) == bits(&y), "{len} values from {to:?} to {from:?}");
         }
     }
+}
+
+#[test]
+fn warmed_up_programs_are_loaded_from_the_folder_and_not_written_again() {
+    let Some(Bench { session, .. }) = plain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ProgramCache::new(Some(folder.path().to_owned()));
+    let spec = KernelSpec {
+        dtypes: vec![DType::Q4_0, DType::F32],
+        head_dims: vec![64, 40],
+        page_rows: PAGE_ROWS,
+        kv: KvDtype::F16,
+    };
+    let warmed = || {
+        let mut kernels = Kernels::new(&session, &cache, &spec).unwrap();
+        kernels.warm_up().unwrap();
+        kernels.save(&cache);
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|file| {
+            let path = file.unwrap().path();
+            let written = path.metadata().unwrap().modified().unwrap();
+            (path, written)
+        });
+        let mut files: Vec<_> = files.collect();
+        files.sort();
+        files
+    };
+    let first = warmed();
+    // Ops on rows, two kinds of attention, two matmuls and two embeddings.
+    assert_eq!(first.len(), 7);
+    assert_eq!(warmed(), first);
 }

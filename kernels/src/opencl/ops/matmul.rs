@@ -68,8 +68,8 @@ impl Kernels {
     /// If an operand is too small for its rows, or the channels are not those of the matrix.
     pub(in crate::opencl) fn matmul(&mut self, job: &MatMul<'_>) -> Result<(), OpenClError> {
         job.check();
-        let (mut done, panels) = (0, job.channels.len().div_ceil(PANEL));
-        while done < job.rows && panels > 0 {
+        let mut done = 0;
+        while done < job.rows && !job.channels.is_empty() {
             let (variant, rows) = next_variant(job.rows - done, self.is_cpu);
             self.matmul_rows(job, variant, (done, rows))?;
             done += rows;
@@ -106,7 +106,8 @@ impl Kernels {
             int(out.at),
             int(out.stride),
         ];
-        let (panels, tiles) = (job.channels.len().div_ceil(PANEL), rows.div_ceil(variant.rows));
+        let panels = job.channels.len().div_ceil(PANEL).div_ceil(variant.panels);
+        let tiles = rows.div_ceil(variant.rows);
         let items = if self.is_cpu { [tiles, panels] } else { [panels, tiles] };
         // SAFETY: these are MATMUL_PARAMETERS; `check` holds for all rows and channels, and items
         // beyond either do nothing.

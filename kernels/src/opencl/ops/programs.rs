@@ -18,6 +18,7 @@ const MATMUL_TILE: &str = include_str!("../matmul_tile.cl");
 const EMBED: &str = include_str!("../embed.cl");
 const ROWS: &str = include_str!("../rows.cl");
 const ATTENTION: &str = include_str!("../attention.cl");
+const PROBE: &str = include_str!("../probe.cl");
 
 /// Kernels that are compiled together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,26 +31,29 @@ pub(super) enum Family {
     MatMul(u32),
     /// Embedding tables of the format of this number.
     Embed(u32),
+    /// Probes of the device's limits.
+    Probe,
 }
 
-/// A kernel of a matmul: its name, and how many rows an item computes.
+/// A kernel of a matmul: its name, and how many rows and panels an item computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Variant {
     pub(super) name: &'static str,
     pub(super) rows: usize,
+    pub(super) panels: usize,
 }
 
 /// Kernels for few rows, the most rows first.
 pub(super) const FEW: [Variant; 3] = [
-    Variant { name: "matmul_4", rows: 4 },
-    Variant { name: "matmul_2", rows: 2 },
-    Variant { name: "matmul_1", rows: 1 },
+    Variant { name: "matmul_4", rows: 4, panels: 2 },
+    Variant { name: "matmul_2", rows: 2, panels: 2 },
+    Variant { name: "matmul_1", rows: 1, panels: 2 },
 ];
 
 /// The kernel for many rows, of CPU devices.
-pub(super) const TILE: Variant = Variant { name: "matmul_tile", rows: 32 };
+pub(super) const TILE: Variant = Variant { name: "matmul_tile", rows: 32, panels: 1 };
 
-/// Rows that the tile kernel multiplies together.
+/// Rows that the tile kernel multiplies together: a divisor of those of an item.
 const TILE_STEP: usize = 8;
 
 /// The text of a program.
@@ -114,6 +118,9 @@ impl Family {
                 text: [COMMON, FORMATS, EMBED].concat(),
                 options: format!("{std} -DLANES=1 -DFORMAT={format}"),
             },
+            Family::Probe => {
+                Text { name: "probe".to_owned(), text: PROBE.to_owned(), options: std.to_owned() }
+            }
         }
     }
 }

@@ -209,3 +209,29 @@ fn token_ids_beyond_the_table_read_its_ends() {
     let ends: Vec<f64> = values[..4].iter().chain(&values[8..]).map(|v| f64::from(*v)).collect();
     assert_near(&bench.rows(&out), &ends, 0.0, "ends");
 }
+
+#[test]
+fn every_finite_f16_and_bf16_is_decoded_exactly_also_subnormal_ones() {
+    let Some(mut bench) = plain() else { return };
+    for dtype in [DType::F16, DType::Bf16] {
+        let stored = (0..=u16::MAX).filter(|h| match dtype {
+            DType::F16 => h & 0x7c00 != 0x7c00,
+            // A device may flush subnormal numbers of f32.
+            _ => (1..255).contains(&(h >> 7 & 0xff)) || h << 1 == 0,
+        });
+        let bytes: Vec<u8> = stored.flat_map(u16::to_le_bytes).collect();
+        let values = reference::dequantize(dtype, &bytes);
+        let rows = values.len();
+        let stored = Stored { dtype, bytes: &bytes, rows, cols: 1 };
+        let matrix = Matrix::upload(&bench.session, stored, "a test").unwrap();
+        for x in [vec![1.0], vec![1.0; 8]] {
+            let found = product(&mut bench, &matrix, &x);
+            assert!(found.iter().zip(values.iter().cycle()).all(|(a, b)| a == b), "{dtype}");
+        }
+        let ids: Vec<i32> = (0..rows as i32).collect();
+        let (numbers, out) = (bench.ints(&ids), bench.room(rows, 1));
+        let job = Embed { ids: ints(&numbers), rows, table: &matrix, scale: 1.0, out: out.view() };
+        bench.kernels.embed(&job).unwrap();
+        assert!(bench.rows(&out).iter().zip(&values).all(|(a, b)| a == b), "{dtype}");
+    }
+}
