@@ -92,6 +92,10 @@ enum Cause {
     Unknown { what: &'static str, found: String, known: String },
     #[error("logit_bias has token id {id}, but ids must be between 0 and {}", vocab - 1)]
     Bias { id: u32, vocab: usize },
+    #[error(
+        "the model's file asks for pooling type {number}, but known are 0 none, 1 mean, 2 cls and 3 last; choose one with EmbedRequest::pooling (on the command line: --pooling)"
+    )]
+    Pooling { number: u32 },
     #[error("an NPU alone cannot run a model; use --device cpu+npu")]
     NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
@@ -151,6 +155,10 @@ impl Error {
 
     pub(crate) fn bias(id: u32, vocab: usize) -> Error {
         Cause::Bias { id, vocab }.of(ErrorKind::Request)
+    }
+
+    pub(crate) fn pooling(number: u32) -> Error {
+        Cause::Pooling { number }.of(ErrorKind::Request)
     }
 
     pub(crate) fn npu_alone() -> Error {
