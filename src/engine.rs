@@ -41,7 +41,7 @@ mod strategies;
 mod tests;
 
 pub use builder::EngineBuilder;
-use strategies::Strategies;
+use strategies::PlacedStrategies;
 
 /// A running engine. Cheap to clone; the actors end when the last clone is dropped.
 ///
@@ -58,7 +58,7 @@ struct Inner {
     template: Option<ChatTemplate>,
     placement: Placement,
     explainer: Explainer,
-    strategies: Strategies,
+    strategies: PlacedStrategies,
     packed: PackedWeights,
     requantized: Option<Requantized>,
     attention: Option<Vec<AttentionRule>>,
@@ -309,8 +309,9 @@ impl Engine {
         Ok(known.then(makespan))
     }
 
-    /// Predicted time of every built-in strategy for a prompt of `length` tokens, with this engine's
-    /// options and placements, and the strategy that `auto` chooses.
+    /// Predicted time of every strategy that the engine knows by name
+    /// ([`EngineBuilder::strategies`]) for a prompt of `length` tokens, with this engine's options and
+    /// placements, and the strategy that `auto` chooses.
     ///
     /// # Errors
     /// As [`plan`](Engine::plan).

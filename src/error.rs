@@ -15,6 +15,7 @@ pub use lapwing_kernels::requant::UnknownRequant;
 pub use lapwing_kernels::weights::{Fault, MetadataError, SplitFault, WeightError};
 pub use lapwing_plan::PlanError;
 pub use lapwing_plan::profile::ProfileError;
+pub use lapwing_plan::strategy::StrategyNameError;
 
 pub use crate::chat::ChatError;
 pub use crate::devices::DeviceSpecError;
@@ -68,6 +69,8 @@ enum Cause {
     Chat(#[from] ChatError),
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error(transparent)]
+    StrategyName(#[from] StrategyNameError),
     #[error(transparent)]
     Device(#[from] DeviceSpecError),
     #[error(transparent)]
@@ -205,6 +208,7 @@ error_from! {
     TokenizerError => Model,
     ChatError => Request,
     PlanError => Config,
+    StrategyNameError => Config,
     DeviceSpecError => Config,
     CoresError => Config,
     KvTooLarge => Config,

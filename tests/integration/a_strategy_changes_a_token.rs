@@ -18,18 +18,18 @@ use crate::support::{SMOLLM2, collect_ids, model, needs};
 
 const LENGTHS: [usize; 8] = [1, 31, 64, 135, 300, 525, 600, 1000];
 const TOKENS: usize = 32;
-const CONTEXT: usize = 1000 + TOKENS;
+pub(crate) const CONTEXT: usize = 1000 + TOKENS;
 
 /// Strategies that cut a prompt only at the engine's chunk size.
 const ONE_CHUNK: [&str; 6] =
     ["npu-padding", "pipe", "row-cut", "sequence-cut", "multi-sequence-cut", "hybrid-cut"];
 
-const GPU: &str = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0";
-const NPU: &str = "npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=0,\
+pub(crate) const GPU: &str = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0";
+pub(crate) const NPU: &str = "npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=0,\
     prepare-gweight=0,budget=4GiB";
 
 /// The tiny llama model with room for long prompts.
-fn long_model(folder: &Path) -> PathBuf {
+pub(crate) fn long_model(folder: &Path) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf");
     let mut bytes = std::fs::read(path).expect("the tiny model");
     let key = b"llama.context_length";
@@ -47,7 +47,7 @@ fn with(model: &Path, devices: &str) -> EngineBuilder {
     specs.into_iter().fold(builder, EngineBuilder::device)
 }
 
-fn prompt(length: usize) -> Vec<u32> {
+pub(crate) fn prompt(length: usize) -> Vec<u32> {
     (0..length as u32).map(|at| 3 + at * 7919 % 250).collect()
 }
 
