@@ -139,6 +139,10 @@ async fn every_strategy_gives_the_same_embedding_on_all_devices() {
     };
     let lengths = [1, 31, 135, 600];
     let all = |engine: Engine| async move {
+        // Routes of the same chunk shapes, with logits.
+        for length in lengths {
+            engine.score(prompt(length), length - 1).await.expect("scores");
+        }
         let mut found = Vec::new();
         for pooling in [Pooling::None, Pooling::Last] {
             let requests = lengths.map(|n| EmbedRequest::ids(prompt(n)).pooling(pooling));
