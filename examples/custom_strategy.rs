@@ -18,8 +18,9 @@
 //! graphs that it names, and runs it. A strategy cannot change a token: here the answer is compared
 //! with the CPU's.
 //!
-//! The same strategy then runs in virtual time, with a model of 8 billion weights on the modelled
-//! processors of a phone. With the argument `simulate`, only that part runs.
+//! A registry gives the strategy a name, by which engines, scenarios, sweeps and comparisons find it
+//! beside the built-in ones. The same strategy then runs in virtual time, with a model of 8 billion
+//! weights on the modelled processors of a phone. With the argument `simulate`, only that part runs.
 
 use std::sync::Arc;
 
@@ -27,9 +28,9 @@ use lapwing::devices::DeviceSpec;
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::plan::{
     ChunkShape, DeviceId, DeviceKind, OperandOrder, Part, Phase, PlanError, PlanInput, Route,
-    Stage, StagePart, Strategy, device_of,
+    Stage, StagePart, Strategies, Strategy, StrategyNameError, device_of,
 };
-use lapwing::simulate::Scenario;
+use lapwing::simulate::{Axis, Runs, Scenario, Sweep};
 use lapwing::{Engine, Request};
 
 /// Cuts the feed-forward by tokens: as many as fill a prepared graph run on the NPU, the rest on the
@@ -38,7 +39,7 @@ struct FeedForwardApart;
 
 impl Strategy for FeedForwardApart {
     fn name(&self) -> &str {
-        "feed-forward-apart"
+        NAME
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
@@ -98,6 +99,15 @@ fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, 
     stage
 }
 
+/// Name of the strategy in engines, scenarios and comparisons.
+const NAME: &str = "feed-forward-apart";
+
+/// The built-in strategies, and beside them the one above.
+fn strategies() -> Result<Strategies, StrategyNameError> {
+    let about = "the feed-forward divided by tokens between NPU and GPU, all else on the GPU";
+    Strategies::builtin().with(NAME, about, |_options| FeedForwardApart)
+}
+
 /// Runs the strategy live and in virtual time.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -114,11 +124,9 @@ async fn live() -> Result<(), Box<dyn std::error::Error>> {
 
     // CPU threads emulate a GPU and an NPU: they compute true values, and are throttled to the
     // stated rates.
-    let mut builder = Engine::builder().model(&model).context(512);
-    for device in DeviceSpec::list("cpu+gpu+npu")? {
-        builder = builder.device(device);
-    }
-    let engine = builder.own_strategy(FeedForwardApart).build().await?;
+    let builder = Engine::builder().model(&model).context(512);
+    let builder = builder.devices(DeviceSpec::list("cpu+gpu+npu")?).strategies(strategies()?);
+    let engine = builder.strategy(NAME).build().await?;
     for chunk in engine.plan(300)? {
         println!("{chunk}");
         assert!(chunk.stages.iter().any(|stage| stage.parts.len() == 2), "nothing is cut");
@@ -135,23 +143,20 @@ async fn live() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// On a phone, in virtual time, compared with two built-in strategies.
+/// On a phone, in virtual time: a sweep over two built-in strategies, this one, and `auto`, which chooses
+/// among all of them.
 fn simulated() -> Result<(), Box<dyn std::error::Error>> {
-    let mut scenario = Scenario::new("sd8gen3")?;
-    scenario.set("prompt", "300")?;
-    let own = scenario.clone().own_strategy(Arc::new(FeedForwardApart));
-    println!("\n{}, prompt of 300 tokens, in virtual time", scenario.model);
-    for name in ["gpu-only", "tensor-level"] {
-        scenario.set("strategy", name)?;
-        print(name, &scenario)?;
+    let scenario = Scenario::new("sd8gen3")?.strategies(strategies()?);
+    println!("\n{}, time to first token in virtual time", scenario.model);
+    let strategies = format!("strategy=gpu-only,tensor-level,{NAME},auto");
+    let axes = vec![Axis::parse(&strategies)?, Axis::parse("prompt=64,300")?];
+    let sweep = Sweep::run(&scenario, axes, &mut Runs::default())?;
+    for point in &sweep.points {
+        let run = point.outcome.as_ref().map_err(String::clone)?;
+        let watts = run.prefill_w.map_or_else(String::new, |watts| format!(", {watts:.2} W"));
+        let (ms, overlap) = (run.prefill_ms, run.overlap * 100.0);
+        let [strategy, prompt] = &point.values[..] else { return Err("two axes".into()) };
+        println!("{strategy:20} {prompt:>4} tokens {ms:7.0} ms, {overlap:3.0} % overlap{watts}");
     }
-    print(own.strategy_name(), &own)
-}
-
-fn print(name: &str, scenario: &Scenario) -> Result<(), Box<dyn std::error::Error>> {
-    let run = scenario.run()?;
-    let watts = run.prefill_w.map_or_else(String::new, |watts| format!(", {watts:.2} W"));
-    let (ms, overlap) = (run.prefill_ms, run.overlap * 100.0);
-    println!("{name:20} {ms:7.0} ms to first token, {overlap:3.0} % overlap{watts}");
     Ok(())
 }

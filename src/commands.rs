@@ -5,6 +5,7 @@ mod calibrate;
 mod chat;
 mod completions;
 mod devices;
+mod embed;
 mod fit;
 mod groups;
 mod inspect;
@@ -103,6 +104,8 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     /// Convert text to token ids
     Tokenize(tokenize::Args),
+    /// Print the embeddings of texts
+    Embed(embed::Args),
     /// Show the devices of this machine, and why other kinds of device are absent
     Devices(devices::Args),
     /// Measure how well a model predicts a text
@@ -142,6 +145,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Models(args) => models::run(args, session).await,
         Command::Inspect(args) => inspect::run(args, session).await,
         Command::Tokenize(args) => tokenize::run(args, session).await,
+        Command::Embed(args) => embed::run(args, session).await,
         Command::Devices(args) => devices::run(args, session).await,
         Command::Perplexity(args) => perplexity::run(args, session).await,
         Command::Plan(args) => plan::run(args, session).await,

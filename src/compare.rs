@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_plan::strategy::{Strategy, registry};
+use lapwing_plan::strategy::Strategy;
 use lapwing_traces::{Analysis, Clock, OsClock, Report, Spread, Timeline};
 
 use crate::engine::EngineBuilder;
@@ -86,8 +86,8 @@ impl fmt::Debug for Compare {
 
 impl Compare {
     /// A comparison on engines with these settings, except for strategy, context and recorder, which
-    /// are set by the comparison. By default it compares all built-in strategies at 135, 300 and 525
-    /// tokens, with 4 generated tokens and 3 measured repetitions.
+    /// are set by the comparison. By default it compares all strategies that these settings know by name
+    /// at 135, 300 and 525 tokens, with 4 generated tokens and 3 measured repetitions.
     pub fn new(engine: EngineBuilder) -> Compare {
         Compare {
             builder: engine,
@@ -99,7 +99,8 @@ impl Compare {
         }
     }
 
-    /// Adds a strategy by name.
+    /// Adds a strategy by name, one of those that the engine's settings know
+    /// ([`EngineBuilder::strategies`](crate::EngineBuilder::strategies)).
     pub fn strategy(mut self, name: impl Into<String>) -> Compare {
         self.candidates.push(Candidate::Named(name.into()));
         self
@@ -111,10 +112,10 @@ impl Compare {
         self
     }
 
-    /// Adds all built-in strategies.
+    /// Adds all strategies that the engine's settings know by name.
     pub fn all_strategies(mut self) -> Compare {
-        let names = registry().iter().map(|known| Candidate::Named(known.name.to_owned()));
-        self.candidates.extend(names);
+        let names = self.builder.known_strategies().iter();
+        self.candidates.extend(names.map(|(name, _)| Candidate::Named(name.to_owned())));
         self
     }
 

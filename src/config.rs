@@ -14,7 +14,7 @@ use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::profile::Profile;
-use lapwing_plan::strategy::{Strategy, StrategyOptions};
+use lapwing_plan::strategy::{Strategies, Strategy, StrategyOptions};
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 
@@ -67,6 +67,7 @@ pub(crate) struct Settings {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) devices: Vec<DeviceSpec>,
     pub(crate) strategy: StrategyChoice,
+    pub(crate) strategies: Strategies,
     pub(crate) options: StrategyOptions,
     pub(crate) policy: PolicyChoice,
     pub(crate) places: Vec<String>,
@@ -109,7 +110,7 @@ pub(crate) enum StrategyChoice {
     /// The default for its devices.
     #[default]
     Suitable,
-    /// A built-in strategy, by name.
+    /// A strategy of the settings' `strategies`, by name.
     Named(String),
     /// A strategy of the caller's own.
     Own(Arc<dyn Strategy>),

@@ -31,6 +31,7 @@ use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::{Special, Tokenizer};
 
 mod builder;
+mod embed;
 mod measure;
 mod named;
 #[cfg(feature = "compare")]
@@ -41,7 +42,7 @@ mod strategies;
 mod tests;
 
 pub use builder::EngineBuilder;
-use strategies::Strategies;
+use strategies::PlacedStrategies;
 
 /// A running engine. Cheap to clone; the actors end when the last clone is dropped.
 ///
@@ -58,7 +59,7 @@ struct Inner {
     template: Option<ChatTemplate>,
     placement: Placement,
     explainer: Explainer,
-    strategies: Strategies,
+    strategies: PlacedStrategies,
     packed: PackedWeights,
     requantized: Option<Requantized>,
     attention: Option<Vec<AttentionRule>>,
@@ -178,13 +179,9 @@ impl Engine {
     /// tokenised, which takes much more time and memory than the text itself.
     fn ids(&self, prompt: &Prompt, most: usize) -> Result<Vec<u32>, Error> {
         let inner = &*self.inner;
-        let check = |text: &str| match inner.tokenizer.tokens_at_least(text) {
-            tokens if tokens >= most => Err(Error::prompt_too_long(text.len(), tokens, most)),
-            _ => Ok(()),
-        };
         match prompt {
             Prompt::Text(text) => {
-                check(text)?;
+                self.check_text(text, most)?;
                 Ok(inner.tokenizer.encode(text, Special::Parse, true))
             }
             Prompt::Ids(ids) => Ok(ids.clone()),
@@ -195,9 +192,19 @@ impl Engine {
                     .ok_or_else(|| Error::no_template(inner.path.clone()))?;
                 let options = ChatOptions { add_generation_prompt: true, ..ChatOptions::default() };
                 let prompt = template.rendered(messages, &options, &inner.tokenizer)?;
-                check(prompt.text())?;
+                self.check_text(prompt.text(), most)?;
                 Ok(prompt.ids(&inner.tokenizer))
             }
+        }
+    }
+
+    /// Refuses a text that certainly has `most` tokens or more.
+    fn check_text(&self, text: &str, most: usize) -> Result<(), Error> {
+        match self.inner.tokenizer.tokens_at_least(text) {
+            tokens if tokens >= most => {
+                Err(Error::prompt_too_long(text.len(), tokens, self.inner.context))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -224,10 +231,8 @@ impl Engine {
                 StreamEvent::Scores(more) => scores.extend(more),
                 StreamEvent::Finished(_) => return Ok(scores),
                 StreamEvent::Failed(error) => return Err(error.into()),
-                StreamEvent::Token(_) => {
-                    let reason = "scores were answered with a token".to_owned();
-                    let actor = "scheduler".to_owned();
-                    return Err(RunError::ActorDied { actor, reason }.into());
+                StreamEvent::Token(_) | StreamEvent::Hidden(_) => {
+                    return Err(unexpected("a request for scores"));
                 }
             }
         }
@@ -306,8 +311,9 @@ impl Engine {
         Ok(known.then(makespan))
     }
 
-    /// Predicted time of every built-in strategy for a prompt of `length` tokens, with this engine's
-    /// options and placements, and the strategy that `auto` chooses.
+    /// Predicted time of every strategy that the engine knows by name
+    /// ([`EngineBuilder::strategies`]) for a prompt of `length` tokens, with this engine's options and
+    /// placements, and the strategy that `auto` chooses.
     ///
     /// # Errors
     /// As [`plan`](Engine::plan).
@@ -439,6 +445,12 @@ impl Engine {
         let ended = spawn_blocking("shutdown", move || engine.inner.live.shutdown(how)).await;
         ended.map_err(Error::thread)
     }
+}
+
+/// The error if the answer to a request is that of another kind of request.
+pub(crate) fn unexpected(request: &str) -> Error {
+    let reason = format!("{request} got the answer of another kind of request");
+    RunError::ActorDied { actor: "scheduler".to_owned(), reason }.into()
 }
 
 impl std::fmt::Debug for Engine {

@@ -15,6 +15,7 @@ pub use lapwing_kernels::requant::UnknownRequant;
 pub use lapwing_kernels::weights::{Fault, MetadataError, SplitFault, WeightError};
 pub use lapwing_plan::PlanError;
 pub use lapwing_plan::profile::ProfileError;
+pub use lapwing_plan::strategy::StrategyNameError;
 
 pub use crate::chat::ChatError;
 pub use crate::devices::DeviceSpecError;
@@ -69,6 +70,8 @@ enum Cause {
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
+    StrategyName(#[from] StrategyNameError),
+    #[error(transparent)]
     Device(#[from] DeviceSpecError),
     #[error(transparent)]
     Cores(#[from] CoresError),
@@ -92,6 +95,10 @@ enum Cause {
     Unknown { what: &'static str, found: String, known: String },
     #[error("logit_bias has token id {id}, but ids must be between 0 and {}", vocab - 1)]
     Bias { id: u32, vocab: usize },
+    #[error(
+        "the model's file asks for pooling type {number}, but known are 0 none, 1 mean, 2 cls and 3 last; choose one with EmbedRequest::pooling (on the command line: --pooling)"
+    )]
+    Pooling { number: u32 },
     #[error("an NPU alone cannot run a model; use --device cpu+npu")]
     NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
@@ -153,6 +160,10 @@ impl Error {
         Cause::Bias { id, vocab }.of(ErrorKind::Request)
     }
 
+    pub(crate) fn pooling(number: u32) -> Error {
+        Cause::Pooling { number }.of(ErrorKind::Request)
+    }
+
     pub(crate) fn npu_alone() -> Error {
         Cause::NpuAlone.of(ErrorKind::Config)
     }
@@ -197,6 +208,7 @@ error_from! {
     TokenizerError => Model,
     ChatError => Request,
     PlanError => Config,
+    StrategyNameError => Config,
     DeviceSpecError => Config,
     CoresError => Config,
     KvTooLarge => Config,

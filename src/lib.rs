@@ -10,6 +10,7 @@ pub mod chat;
 pub mod compare;
 mod config;
 pub mod devices;
+mod embedding;
 mod engine;
 pub mod error;
 #[cfg(feature = "fetch")]
@@ -29,6 +30,7 @@ pub mod weights;
 
 pub use chat::Message;
 pub use config::WaitLink;
+pub use embedding::{EmbedRequest, Embedding, Pooling};
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 /// The trait of a [`TokenStream`].

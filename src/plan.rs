@@ -1,7 +1,8 @@
 //! Strategies and plans. A program uses these types to write its own strategy
-//! ([`EngineBuilder::own_strategy`]); `examples/custom_strategy.rs` shows how.
+//! and gives it a name ([`Strategies::with`], [`EngineBuilder::strategies`]);
+//! `examples/custom_strategy.rs` shows how.
 //!
-//! [`EngineBuilder::own_strategy`]: crate::EngineBuilder::own_strategy
+//! [`EngineBuilder::strategies`]: crate::EngineBuilder::strategies
 
 pub use lapwing_kernels::cost::Cost;
 pub use lapwing_kernels::device::{
@@ -20,8 +21,8 @@ pub use lapwing_plan::cost::CostModel;
 pub use lapwing_plan::predict::Prediction;
 pub use lapwing_plan::solve::{Candidate, Cut, Solution};
 pub use lapwing_plan::strategy::{
-    ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategy, StrategyEntry,
-    StrategyOptions,
+    ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategies, Strategy,
+    StrategyEntry, StrategyNameError, StrategyOptions,
 };
 pub use lapwing_plan::time::{Crossing, Job, NodeLoad, TimeModel};
 pub use lapwing_plan::{

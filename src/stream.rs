@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use lapwing_actors::RunError;
 use lapwing_actors::drive::live::Events;
 use lapwing_actors::message::{FinishReason, StreamEvent};
 use lapwing_actors::sample::{Sampled, TokenLogprob};
 use lapwing_traces::{Clock, RequestTimes};
 
+use crate::engine::unexpected;
 use crate::error::Error;
 use crate::stop::StopSearch;
 use crate::tokenizer::Detokenizer;
@@ -209,7 +209,9 @@ impl TokenStream {
                 self.times = finished.times;
                 let reason = match finished.reason {
                     FinishReason::Stop => EndReason::EndToken,
-                    FinishReason::Length | FinishReason::Scored => EndReason::Length,
+                    FinishReason::Length | FinishReason::Scored | FinishReason::Embedded => {
+                        EndReason::Length
+                    }
                 };
                 self.end(reason);
                 None
@@ -218,11 +220,9 @@ impl TokenStream {
                 self.events = None;
                 Some(Err(Error::from(error)))
             }
-            StreamEvent::Scores(_) => {
+            StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {
                 self.events = None;
-                let reason = "a generation was answered with scores".to_owned();
-                let error = RunError::ActorDied { actor: "scheduler".to_owned(), reason };
-                Some(Err(Error::from(error)))
+                Some(Err(unexpected("a generation")))
             }
         }
     }

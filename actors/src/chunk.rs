@@ -47,21 +47,23 @@ pub struct SequenceRows {
     pub progress: Arc<RowProgress>,
     /// Receives the tokens.
     pub sink: Arc<dyn Sink>,
-    /// The use of the logits.
+    /// The use of the output.
     pub action: OutputAction,
     /// Trace context of the request.
     pub context: TraceContext,
 }
 
-/// The use of the logits of a sequence's rows.
+/// The use of the output of a sequence's rows: logits, or hidden states.
 #[derive(Debug)]
 pub enum OutputAction {
-    /// No logits are needed: more of the prompt follows.
+    /// No output is needed: more of the prompt follows.
     None,
     /// Sample the next token.
     Sample(Box<Generate>),
     /// Score these token ids, one per selected row.
     Score(Vec<u32>),
+    /// Send the hidden states of the selected rows.
+    Embed,
 }
 
 impl OutputAction {

@@ -1,4 +1,5 @@
 //! Sampling and scoring: the last stage of a route turns logits into tokens or scores, on the host.
+//! Hidden states are copied out.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -14,12 +15,14 @@ use crate::sample::logprob;
 /// The result of the last stage for the rows of one sequence.
 #[derive(Debug)]
 pub enum Decision {
-    /// The rows need no logits.
+    /// The rows need no output.
     Nothing,
     /// The sampled tokens, with the sampling state.
     Tokens(StepTokens, Box<Generate>),
     /// Natural-log probabilities of the tokens to score.
     Scores(Vec<f32>),
+    /// Hidden states, `[rows, width]`, and the number of rows.
+    Hidden(Vec<f32>, usize),
     /// The result is no longer needed.
     Void,
     /// No token can be sampled: every logit is NaN, or every token is forbidden.
@@ -41,7 +44,7 @@ impl From<DeviceError> for DecideError {
     }
 }
 
-/// Logits, in host memory or in a device's. They are copied when a row of them is first read.
+/// Logits or hidden states, in host memory or in a device's. They are copied when a row of them is first read.
 struct Logits<'a> {
     tensor: &'a Tensor,
     slots: &'a SlotPool,
@@ -109,6 +112,14 @@ fn one(
             let scores = targets.iter().zip(rows);
             let score = |(id, row): (&u32, usize)| Ok(logprob(logits.row(row)?, *id));
             Decision::Scores(scores.map(score).collect::<Result<_, DeviceError>>()?)
+        }
+        OutputAction::Embed => {
+            let count = rows.len();
+            let mut values = Vec::with_capacity(count * logits.tensor.width);
+            for row in rows {
+                values.extend_from_slice(logits.row(row)?);
+            }
+            Decision::Hidden(values, count)
         }
         OutputAction::Sample(mut generate) => {
             let mut choose = |row: usize| -> Result<_, DeviceError> {

@@ -2,6 +2,7 @@
 //! flow back to the scheduler.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lapwing_kernels::device::{DeviceError, GraphKey, ModelId, Prepared};
@@ -23,7 +24,7 @@ pub struct Submit {
     pub model: ModelId,
     /// Token ids of the prompt.
     pub ids: Vec<u32>,
-    /// Generation or scoring.
+    /// Generation, scoring or embedding.
     pub task: Task,
     /// Client that sends it, for the queue policy.
     pub client: ClientId,
@@ -45,6 +46,12 @@ pub enum Task {
     Score {
         /// First position to score.
         from: usize,
+    },
+    /// Compute the hidden states of these prompt rows after the final norm. Rows after them are not
+    /// computed; the prompt before them is.
+    Embed {
+        /// Positions.
+        rows: Range<usize>,
     },
 }
 
@@ -123,6 +130,8 @@ pub enum Outcome {
     Sampled(StepTokens, Box<Generate>),
     /// They are in the KV cache, and this many prompt tokens were scored.
     Scored(usize),
+    /// They are in the KV cache, and the hidden states of this many of them were sent.
+    Embedded(usize),
     /// A roll-back has made them stale. Holds the sampling state if the chunk carried it.
     Stale(Option<Box<Generate>>),
     /// The request was cancelled, or failed in another chunk.
@@ -138,6 +147,8 @@ pub enum StreamEvent {
     Token(Sampled),
     /// Natural-log probabilities of the next prompt tokens.
     Scores(Vec<f32>),
+    /// Hidden states of the next prompt rows, `[rows, width]`.
+    Hidden(Vec<f32>),
     /// The request has ended; no event follows.
     Finished(Finished),
     /// The request has failed; no event follows.
@@ -173,6 +184,8 @@ pub enum FinishReason {
     Length,
     /// Every prompt token is scored.
     Scored,
+    /// The hidden states of every requested row are computed.
+    Embedded,
 }
 
 impl fmt::Display for FinishReason {
@@ -181,6 +194,7 @@ impl fmt::Display for FinishReason {
             FinishReason::Stop => "stop",
             FinishReason::Length => "length",
             FinishReason::Scored => "scored",
+            FinishReason::Embedded => "embedded",
         })
     }
 }

@@ -121,7 +121,7 @@ impl Scheduler {
         let (tokens, context) = (submit.ids.len(), model.context);
         let room = match submit.task {
             Task::Generate(_) => tokens < context,
-            Task::Score { .. } => tokens <= context,
+            Task::Score { .. } | Task::Embed { .. } => tokens <= context,
         };
         if tokens == 0 {
             return Err(RunError::EmptyPrompt);
@@ -156,6 +156,7 @@ impl Scheduler {
                     tokens.last().finish.map(Ok)
                 }
                 Outcome::Scored(count) => sequence.on_scored(count, now).map(Ok),
+                Outcome::Embedded(count) => sequence.on_embedded(count, now).map(Ok),
                 Outcome::Lost(error) => Some(Err(error)),
                 Outcome::Stale(generate) => {
                     sequence.on_stale(generate);

@@ -3,6 +3,7 @@
 
 mod attention;
 mod formats;
+mod hidden;
 #[cfg(test)]
 mod tests;
 

@@ -56,6 +56,13 @@ impl Planner {
         Planner { parts, routes: HashMap::new(), stages: 0 }
     }
 
+    /// A planner for the hidden states of the same model ([`Graph::hidden`]), with a cache of its own.
+    #[must_use]
+    pub fn hidden(&self) -> Planner {
+        let graph = Arc::new(self.parts.graph.hidden());
+        Planner::new(PlannerParts { graph, ..self.parts.clone() })
+    }
+
     /// Name of the strategy.
     pub fn strategy(&self) -> &str {
         self.parts.strategy.name()

@@ -22,9 +22,10 @@ pub enum StageWork {
         /// Where they are afterwards.
         to: MemoryDomain,
     },
-    /// Samples or scores on the host: logits become tokens. The last stage of a route.
+    /// Samples or scores on the host: logits become tokens. Hidden states are passed on as they are.
+    /// The last stage of a route.
     Decide {
-        /// The logits.
+        /// The graph's output: logits, or hidden states if the route ends there.
         logits: ValueId,
     },
 }

@@ -30,6 +30,7 @@ mod sequence_cut;
 pub mod sizes;
 pub(crate) mod stages;
 mod static_npu;
+mod strategies;
 mod tensor_level;
 
 pub use crate::chunk::{ChunkShape, PromptRows};
@@ -53,4 +54,5 @@ pub use pipe::Pipe;
 pub use registry::{StrategyEntry, all, by_name, registry};
 pub use row_cut::RowCut;
 pub use sequence_cut::SequenceCut;
+pub use strategies::{Strategies, StrategyNameError};
 pub use tensor_level::TensorLevel;

@@ -10,7 +10,7 @@ use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
-use lapwing_plan::strategy::{Strategy, StrategyOptions};
+use lapwing_plan::strategy::{Strategies, Strategy, StrategyOptions};
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 
@@ -213,13 +213,43 @@ impl EngineBuilder {
     }
 
     /// Selects by name the strategy that places ops on devices and cuts prompts into chunks
-    /// ([`strategies`] lists the names). The default is `auto` with several devices, and `cpu-only` or
-    /// `gpu-only` with one.
+    /// ([`plan::strategies`] lists the built-in ones, and [`strategies`] adds others). The default is
+    /// `auto` with several devices, and `cpu-only` or `gpu-only` with one.
     ///
-    /// [`strategies`]: crate::plan::strategies
+    /// [`plan::strategies`]: crate::plan::strategies
+    /// [`strategies`]: EngineBuilder::strategies
     pub fn strategy(mut self, name: impl Into<String>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Named(name.into());
         self
+    }
+
+    /// Sets the strategies that are known by name; by default the built-in ones.
+    /// [`strategy`](EngineBuilder::strategy), `auto`, [`Engine::explain`] and comparisons find them.
+    ///
+    /// ```no_run
+    /// # use lapwing::Engine;
+    /// # use lapwing::devices::DeviceSpec;
+    /// use lapwing::plan::Strategies;
+    /// use lapwing::plan::strategy::LayerSplit;
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let strategies = Strategies::builtin().with("mine", "half of the layers", |_| LayerSplit)?;
+    /// let engine = Engine::builder()
+    ///     .model("model.gguf")
+    ///     .devices(DeviceSpec::list("cpu+gpu")?)
+    ///     .strategies(strategies)
+    ///     .strategy("mine")
+    ///     .build_blocking()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn strategies(mut self, strategies: Strategies) -> EngineBuilder {
+        self.settings.strategies = strategies;
+        self
+    }
+
+    /// The strategies that are known by name.
+    pub fn known_strategies(&self) -> &Strategies {
+        &self.settings.strategies
     }
 
     /// Sets options of built-in strategies, such as the ratio of a cut or whether operands may be

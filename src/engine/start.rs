@@ -19,7 +19,7 @@ use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
 use super::measure::identity;
-use super::strategies::Strategies;
+use super::strategies::PlacedStrategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
 use crate::config::{COPY_RATE, Chosen, PROMPT_THREADS, SYNC_TIME, Settings};
@@ -43,7 +43,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let asked = settings.timed || chosen.devices.len() > 1;
     let timed = asked && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
-    let strategies = Strategies::new(&settings, &chosen)?;
+    let strategies = PlacedStrategies::new(&settings, &chosen)?;
     let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings);
     folder.iter().for_each(|folder| folder.offer(file));
@@ -172,7 +172,7 @@ fn devices(
 /// Builds the planner and the description of the devices that explains its routes.
 fn explainer(
     graph: &Arc<Graph>,
-    (settings, chosen, strategies): (&Settings, &Chosen, &Strategies),
+    (settings, chosen, strategies): (&Settings, &Chosen, &PlacedStrategies),
     devices: &[Built],
 ) -> Result<Explainer, Error> {
     let cost: Arc<dyn CostModel> = match &settings.profile {

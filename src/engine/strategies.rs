@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::DeviceKind;
 use lapwing_plan::place::{Placed, Places};
 use lapwing_plan::strategy::{
-    Auto, CpuOnly, GpuOnly, Guarded, Strategy, StrategyOptions, by_name, registry,
+    Auto, CpuOnly, GpuOnly, Guarded, Strategies, Strategy, StrategyOptions,
 };
 
 use crate::config::{Chosen, Settings, StrategyChoice};
@@ -15,15 +15,17 @@ use crate::error::Error;
 const DECIDER: &str = "auto";
 
 /// Builds strategies by name, each with the caller's options and manual placements.
-pub(super) struct Strategies {
+pub(super) struct PlacedStrategies {
+    known: Strategies,
     options: StrategyOptions,
     places: Places,
 }
 
-impl Strategies {
-    pub(super) fn new(settings: &Settings, chosen: &Chosen) -> Result<Strategies, Error> {
+impl PlacedStrategies {
+    pub(super) fn new(settings: &Settings, chosen: &Chosen) -> Result<PlacedStrategies, Error> {
         let options = StrategyOptions { in_flight: chosen.permits, ..settings.options.clone() };
-        Ok(Strategies { options, places: Places::parse(&settings.places)? })
+        let (known, places) = (settings.strategies.clone(), Places::parse(&settings.places)?);
+        Ok(PlacedStrategies { known, options, places })
     }
 
     /// The strategy that these settings select.
@@ -49,20 +51,17 @@ impl Strategies {
 
     /// A strategy that chooses among all others, rated with the manual placements applied.
     pub(super) fn decider(&self) -> Auto {
-        let others = registry().iter().filter(|known| known.name != DECIDER);
-        let candidates = others.map(|known| self.placed((known.make)(&self.options))).collect();
-        Auto::new(candidates, self.options.in_flight)
+        let candidates = self.known.candidates(&self.options).into_iter();
+        Auto::new(candidates.map(|one| self.placed(one)).collect(), self.options.in_flight)
     }
 
     fn named(&self, name: &str) -> Result<Arc<dyn Strategy>, Error> {
         if name == DECIDER {
             return Ok(Arc::new(self.decider()));
         }
-        let found = by_name(name, &self.options).ok_or_else(|| {
-            let names: Vec<&str> = registry().iter().map(|known| known.name).collect();
-            Error::unknown("strategy", name, &names.join(", "))
-        })?;
-        Ok(self.placed(found))
+        let found = self.known.get(name, &self.options);
+        let unknown = || Error::unknown("strategy", name, &self.known.names());
+        found.map(|found| self.placed(found)).ok_or_else(unknown)
     }
 
     fn placed(&self, inner: Arc<dyn Strategy>) -> Arc<dyn Strategy> {

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use lapwing_plan::strategy::Strategies;
+
 use super::decisions;
 use super::error::SimulateError;
 use super::published::{Over, Product, Quantity, Row, Run};
@@ -15,7 +17,7 @@ use super::simulated::Simulated;
 #[derive(Default)]
 pub struct Runs {
     /// Keeps the strategies alive, because a caller's own strategy is identified by its address.
-    made: HashMap<String, (Simulated, Choice)>,
+    made: HashMap<String, (Simulated, Choice, Strategies)>,
 }
 
 impl fmt::Debug for Runs {
@@ -47,11 +49,11 @@ impl Runs {
     /// As [`Scenario::run`].
     pub fn run(&mut self, scenario: &Scenario) -> Result<Simulated, SimulateError> {
         let key = scenario.key();
-        if let Some((known, _)) = self.made.get(&key) {
+        if let Some((known, ..)) = self.made.get(&key) {
             return Ok(known.clone());
         }
         let run = scenario.run()?;
-        self.made.insert(key, (run.clone(), scenario.choice.clone()));
+        self.made.insert(key, (run.clone(), scenario.choice.clone(), scenario.strategies.clone()));
         Ok(run)
     }
 

@@ -8,7 +8,7 @@ use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::soc::{Soc, WeightBits};
-use lapwing_plan::strategy::Strategy;
+use lapwing_plan::strategy::{Strategies, Strategy};
 
 use super::change::Change;
 use super::error::SimulateError;
@@ -24,7 +24,7 @@ mod text;
 /// The strategy of a scenario.
 #[derive(Clone)]
 pub(super) enum Choice {
-    Named(&'static str),
+    Named(Arc<str>),
     Own(Arc<dyn Strategy>),
 }
 
@@ -57,6 +57,7 @@ pub struct Scenario {
     /// Decode steps after the first token.
     pub decode: usize,
     pub(super) choice: Choice,
+    pub(super) strategies: Strategies,
     pub(super) policy: PolicyChoice,
     /// Fast synchronisation between processors (HeteroLLM).
     pub fast_sync: bool,
@@ -95,7 +96,8 @@ impl Scenario {
             model: MODEL.to_owned(),
             prompt: 256,
             decode: 32,
-            choice: Choice::Named("tensor-level"),
+            choice: Choice::Named("tensor-level".into()),
+            strategies: Strategies::builtin(),
             policy: PolicyChoice::default(),
             fast_sync: true,
             order_swap: true,
@@ -138,6 +140,15 @@ impl Scenario {
         }
     }
 
+    /// Sets the strategies that are known by name, as
+    /// [`EngineBuilder::strategies`](crate::EngineBuilder::strategies) does: the setting `strategy` and
+    /// sweeps over it find them.
+    #[must_use]
+    pub fn strategies(mut self, strategies: Strategies) -> Scenario {
+        self.strategies = strategies;
+        self
+    }
+
     /// Sets a strategy of the caller's own, the same object that
     /// [`EngineBuilder::own_strategy`](crate::EngineBuilder::own_strategy) takes.
     #[must_use]
@@ -177,7 +188,7 @@ impl Scenario {
     /// unique while it is alive.
     pub(super) fn key(&self) -> String {
         let own = match &self.choice {
-            Choice::Named(_) => String::new(),
+            Choice::Named(_) => self.strategies.identity(),
             Choice::Own(own) => format!("{:p}", Arc::as_ptr(own)),
         };
         let mut key = format!("{self}{own} {:?}", self.policy);

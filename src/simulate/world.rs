@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
 use lapwing_plan::soc::{Soc, SyncMode};
-use lapwing_plan::strategy::{Guarded, OrderSwap, Strategy, StrategyOptions, by_name};
+use lapwing_plan::strategy::{Guarded, OrderSwap, Strategy, StrategyOptions};
 use lapwing_traces::Recording;
 
 use super::error::SimulateError;
@@ -61,8 +61,10 @@ pub(super) fn strategy(
         in_flight,
         ..StrategyOptions::default()
     };
-    by_name(name, &settings)
-        .ok_or_else(|| SimulateError::Run { reason: format!("unknown strategy '{name}'") })
+    let known = &scenario.strategies;
+    known.get(name, &settings).ok_or_else(|| SimulateError::Run {
+        reason: format!("unknown strategy '{name}' (expected one of {})", known.names()),
+    })
 }
 
 fn figures(outcome: &SocOutcome, game: bool) -> Simulated {

@@ -60,6 +60,34 @@ fn run_has_the_documented_fields() {
 }
 
 #[test]
+fn embed_has_the_documented_fields() {
+    let llama = model("llama.gguf");
+    let printed = json(&["embed", "-m", &llama, "--normalize", "--json", "ab", "abc"]);
+    assert_documented("embed", &printed, &[]);
+    let width = printed["width"].as_u64().expect("a width") as usize;
+    let vectors = |printed: &Value, at: usize| -> Vec<Vec<f64>> {
+        serde_json::from_value(printed["embeddings"][at]["vectors"].clone()).expect("vectors")
+    };
+    assert_eq!((vectors(&printed, 0).len(), vectors(&printed, 1)[0].len()), (1, width));
+    let length: f64 = vectors(&printed, 0)[0].iter().map(|x| x * x).sum();
+    assert!((length - 1.0).abs() < 1e-6, "{printed}");
+    // Lines of stdin are texts; as text, each vector is a line.
+    let lines = ["embed", "-m", &llama, "--normalize", "--lines", "-"];
+    let plain = ended_with_input(lapwing(&lines), "ab\n\nabc\n").stdout;
+    for (at, line) in plain.lines().enumerate() {
+        let values: Vec<f32> = line.split(' ').map(|x| x.parse().expect("a number")).collect();
+        let same = |(a, b): (&f64, &f32)| *a as f32 == *b;
+        assert!(vectors(&printed, at)[0].iter().zip(&values).all(same), "{line}");
+    }
+    assert_eq!(plain.lines().count(), 2);
+    let each = json(&["embed", "-m", &llama, "--pooling", "none", "--json", "abc"]);
+    assert_eq!(
+        vectors(&each, 0).len() as u64,
+        each["embeddings"][0]["tokens"].as_u64().expect("N")
+    );
+}
+
+#[test]
 fn chat_has_the_documented_fields() {
     let folder = tempfile::tempdir().expect("folder");
     let chat = chat_model(folder.path());

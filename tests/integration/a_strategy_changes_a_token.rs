@@ -24,7 +24,7 @@ pub(crate) const CONTEXT: usize = 1000 + TOKENS;
 const ONE_CHUNK: [&str; 6] =
     ["npu-padding", "pipe", "row-cut", "sequence-cut", "multi-sequence-cut", "hybrid-cut"];
 
-const GPU: &str = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0";
+pub(crate) const GPU: &str = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0";
 pub(crate) const NPU: &str = "npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=0,\
     prepare-gweight=0,budget=4GiB";
 

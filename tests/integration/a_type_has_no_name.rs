@@ -7,7 +7,7 @@ use std::error::Error as StdError;
 use lapwing::error::{
     BindError, ChatError, DeviceError, DeviceSpecError, FetchError, KvTooLarge, MatrixError,
     MeasureError, MetadataError, ModelError, PackError, PlanError, ProfileError, SamplingError,
-    SplitFault, TokenizerError, UnknownKvDtype, UnknownRequant, WeightError,
+    SplitFault, StrategyNameError, TokenizerError, UnknownKvDtype, UnknownRequant, WeightError,
 };
 use lapwing::{Engine, EngineBuilder, Error, Request, Token, TokenStream};
 
@@ -25,6 +25,7 @@ fn every_error_that_converts_can_be_named() {
     converts::<PlanError>();
     converts::<ProfileError>();
     converts::<SamplingError>();
+    converts::<StrategyNameError>();
     converts::<TokenizerError>();
     converts::<WeightError>();
     converts::<lapwing::RunError>();
@@ -50,6 +51,7 @@ fn every_type_of_an_engine_and_its_answers_can_be_named() {
     let _: fn(&mut TokenStream) -> lapwing::BlockingTokens<'_> = TokenStream::blocking;
     let _: fn(&Token) -> &[lapwing::TokenLogprob] = |token| &token.top_logprobs;
     let _: fn(&lapwing::Requantized) -> &Vec<lapwing::DType> = |changed| &changed.from;
+    let _: Option<(lapwing::EmbedRequest, lapwing::Embedding, lapwing::Pooling)> = None;
     fn is_stream<S: lapwing::Stream<Item = Result<Token, Error>>>() {}
     is_stream::<TokenStream>();
 }
@@ -64,6 +66,7 @@ fn every_type_of_a_strategy_of_ones_own_can_be_named() {
     let _: fn(&Graph, plan::ValueId) -> plan::ValueSpec = Graph::value;
     let _: fn(&Graph) -> Option<&plan::KvLayout> = Graph::kv;
     let _: Option<(plan::Activation, plan::AttentionOp, plan::NewNode, plan::PageId)> = None;
+    let _: fn(EngineBuilder, plan::Strategies) -> EngineBuilder = EngineBuilder::strategies;
     let _: fn(&plan::Stage) -> plan::StageWork = |stage| stage.work.clone();
     let _: Option<(plan::NodeLoad, plan::Prediction, plan::Solution, plan::Cost)> = None;
     let _: Option<(lapwing::profile::PrepareSample, lapwing::compare::IdleFigure)> = None;

@@ -13,9 +13,12 @@ mod a_strategy_panics;
 mod a_token_differs_from_llama_cpp;
 mod a_type_has_no_name;
 mod a_wrong_call_breaks_the_engine;
+mod an_embedding_is_wrong;
 mod an_embedding_program_stumbles;
 #[cfg(feature = "opencl")]
 mod an_opencl_device_computes_otherwise;
+#[cfg(feature = "compare")]
+mod an_own_strategy_has_no_name;
 mod batching_changes_a_token;
 #[path = "../support/cases.rs"]
 mod cases;

@@ -81,6 +81,7 @@ pub(super) struct Outgoing {
 struct EventNames {
     token: NameId,
     scores: NameId,
+    hidden: NameId,
     finished: NameId,
     failed: NameId,
 }
@@ -90,6 +91,7 @@ impl EventNames {
         EventNames {
             token: recorder.name("token"),
             scores: recorder.name("scores"),
+            hidden: recorder.name("hidden states"),
             finished: recorder.name("finished"),
             failed: recorder.name("failed"),
         }
@@ -99,6 +101,7 @@ impl EventNames {
         match event {
             StreamEvent::Token(_) => self.token,
             StreamEvent::Scores(_) => self.scores,
+            StreamEvent::Hidden(_) => self.hidden,
             StreamEvent::Finished(_) => self.finished,
             StreamEvent::Failed(_) => self.failed,
         }

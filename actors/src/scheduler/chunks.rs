@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Batch, ModelId, Payload};
+use lapwing_kernels::device::{Batch, Payload};
 
 use super::effect::{SchedulerEffect, Stall};
 use super::end::fail;
 use super::graphs::Readiness;
-use super::models::Model;
+use super::models::{ChunkKind, Model};
 use super::state::Scheduler;
 use crate::chunk::{Chunk, SequenceRows};
 use crate::error::RunError;
@@ -67,8 +67,8 @@ impl Scheduler {
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
         let mut permit = Some(permit);
-        for model in self.models_in_order() {
-            match self.next_chunk_of(model, &mut permit, effects) {
+        for kind in self.kinds_in_order() {
+            match self.next_chunk_of(kind, &mut permit, effects) {
                 NextChunk::Nothing => {}
                 next => return next,
             }
@@ -76,32 +76,33 @@ impl Scheduler {
         NextChunk::Nothing
     }
 
-    /// The next chunk of one model. Takes the permit if it returns a chunk.
+    /// The next chunk of one kind. Takes the permit if it returns a chunk.
     fn next_chunk_of(
         &mut self,
-        model: ModelId,
+        kind: ChunkKind,
         permit: &mut Option<Permit>,
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
-        let Some(both) = self.select(model, (true, true)) else { return NextChunk::Nothing };
+        let Some(both) = self.select(kind, (true, true)) else { return NextChunk::Nothing };
         let mixed = both.shape.phase == Phase::Mixed;
         let alone = if mixed {
-            if let Ok((route, Readiness::Ready)) = self.route_for(model, &both.shape) {
+            if let Ok((route, Readiness::Ready)) = self.route_for(kind, &both.shape) {
                 return self.cut(permit, &both, route);
             }
-            [(true, false), (false, true)].map(|wanted| self.select(model, wanted))
+            [(true, false), (false, true)].map(|wanted| self.select(kind, wanted))
         } else {
             [Some(both), None]
         };
         let (mut ready, mut missing) = (None, Vec::new());
         for selection in alone.into_iter().flatten() {
-            match self.route_for(model, &selection.shape) {
+            match self.route_for(kind, &selection.shape) {
                 Ok((route, Readiness::Ready)) => {
                     ready.get_or_insert((selection, route));
                 }
                 Ok((route, Readiness::Missing)) => missing.push((selection.rows, route)),
                 Ok((_, Readiness::Refused(device, error))) => {
-                    let device = self.models[model.0].planner.device(device).to_owned();
+                    let device =
+                        self.models[kind.model.0].planner(kind.output).device(device).to_owned();
                     let error = RunError::Device { device, reason: error.to_string() };
                     return self.refuse(&selection, &error, effects);
                 }
@@ -150,23 +151,25 @@ impl Scheduler {
     /// The route of a chunk, and whether its graphs are ready.
     fn route_for(
         &mut self,
-        model: ModelId,
+        kind: ChunkKind,
         shape: &ChunkShape,
     ) -> Result<(Arc<Route>, Readiness), RunError> {
-        let planner = &mut self.models[model.0].planner;
-        let route = planner.route(*shape).map_err(|source| RunError::Plan { source })?;
+        let model = &mut self.models[kind.model.0];
+        let route = model.route(kind.output, *shape);
+        let route = route.map_err(|source| RunError::Plan { source })?;
         let readiness = self.graphs.readiness(&route);
         Ok((route, readiness))
     }
 
     /// Selects ready rows: of decoding sequences, of sequences in prefill, or of both.
-    fn select(&self, model: ModelId, (decodes, prompts): (bool, bool)) -> Option<Selection> {
+    fn select(&self, kind: ChunkKind, (decodes, prompts): (bool, bool)) -> Option<Selection> {
         let mut rows: Vec<(usize, usize)> = Vec::new();
-        let Model { kv, planner, decoding, .. } = &self.models[model.0];
+        let model = &self.models[kind.model.0];
+        let (Model { kv, decoding, .. }, planner) = (model, model.planner(kind.output));
         let can_decode = decodes && decoding.is_none();
         let can_send = |at: &usize| {
             let sequence = &self.running[*at];
-            sequence.model == model && sequence.has_pages(kv)
+            sequence.kind() == kind && sequence.has_pages(kv)
         };
         let decoding = |at: &usize| can_decode && self.running[*at].is_decoding() && can_send(at);
         let decode_rows = (0..self.running.len())

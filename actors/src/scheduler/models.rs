@@ -1,8 +1,12 @@
 //! The models of an engine. Each has its own planner, KV cache and limits.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use lapwing_kernels::device::ModelId;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
-use lapwing_plan::{Phase, PlanError};
+use lapwing_plan::{Phase, PlanError, Route};
 
 use super::parts::KvPages;
 
@@ -18,9 +22,27 @@ pub struct SchedulerModel {
     pub vocab: usize,
 }
 
+/// The values that a chunk's route ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// Logits, to sample or to score.
+    Logits,
+    /// Hidden states after the final norm, for embeddings.
+    Hidden,
+}
+
+/// The sequences whose rows may share a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChunkKind {
+    pub(super) model: ModelId,
+    pub(super) output: Output,
+}
+
 /// A model, and its decode chunk.
 pub(super) struct Model {
-    pub(super) planner: Planner,
+    planner: Planner,
+    /// Plans chunks that end with hidden states. Made when the first one is due.
+    hidden: OnceCell<Planner>,
     pub(super) kv: KvPages,
     pub(super) context: usize,
     pub(super) vocab: usize,
@@ -39,6 +61,29 @@ impl Model {
         planner.route(chunk)?;
         let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
         planner.route(step)?;
-        Ok(Model { planner, kv, context, vocab, decoding: None })
+        Ok(Model { planner, hidden: OnceCell::new(), kv, context, vocab, decoding: None })
+    }
+
+    /// Plans the chunks with that output.
+    pub(super) fn planner(&self, output: Output) -> &Planner {
+        match output {
+            Output::Logits => &self.planner,
+            Output::Hidden => self.hidden.get_or_init(|| self.planner.hidden()),
+        }
+    }
+
+    /// The route of a chunk.
+    pub(super) fn route(
+        &mut self,
+        output: Output,
+        shape: ChunkShape,
+    ) -> Result<Arc<Route>, PlanError> {
+        if output == Output::Logits {
+            return self.planner.route(shape);
+        }
+        let mut planner = self.hidden.take().unwrap_or_else(|| self.planner.hidden());
+        let route = planner.route(shape);
+        self.hidden = OnceCell::from(planner);
+        route
     }
 }

@@ -139,7 +139,8 @@ impl Scheduler {
                     fail(&mut self.queue, self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
-                let nodes = model.planner.graph().nodes().len();
+                let output = self.waiting[at].kind().output;
+                let nodes = model.planner(output).graph().nodes().len();
                 if self.waiting[at].reserve_prompt(&model.kv, nodes).is_ok() {
                     let mut sequence = self.waiting.remove(at);
                     sequence.on_admitted(now, effects);

@@ -10,14 +10,14 @@ use lapwing_traces::event::Milestone;
 use lapwing_traces::{Nanos, RequestTimes};
 
 use super::effect::{Note, Noted, SchedulerEffect, Stall};
+use super::models::{ChunkKind, Output};
 use super::parts::KvPages;
 use super::queue::QueueEntry;
-use crate::draft::StepTokens;
-use crate::message::{
-    Emission, FinishReason, Generate, OutputAction, Sink, StreamEvent, Submit, Task,
-};
+use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit, Task};
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
+
+mod output;
 
 /// A growing list of tokens, and the progress of its rows.
 pub(super) struct Sequence {
@@ -54,6 +54,8 @@ enum Wanted {
     Tokens(Option<Box<Generate>>),
     /// Next position to score.
     Scores { next: usize },
+    /// Next position whose hidden states are to be sent, and the end of those positions.
+    Hidden { next: usize, end: usize },
 }
 
 impl Sequence {
@@ -73,6 +75,9 @@ impl Sequence {
                 Wanted::Tokens(Some(generate))
             }
             Task::Score { from } => Wanted::Scores { next: from.max(1) },
+            Task::Embed { rows } => {
+                Wanted::Hidden { next: rows.start, end: rows.end.min(prompt_tokens) }
+            }
         };
         Sequence {
             id,
@@ -103,8 +108,18 @@ impl Sequence {
                 Some(FinishReason::Length)
             }
             Wanted::Scores { next } if *next >= self.ids.len() => Some(FinishReason::Scored),
+            Wanted::Hidden { next, end } if next >= end => Some(FinishReason::Embedded),
             _ => None,
         }
+    }
+
+    /// The kind of chunk that its rows go into.
+    pub(super) fn kind(&self) -> ChunkKind {
+        let output = match self.work {
+            Wanted::Tokens(_) | Wanted::Scores { .. } => Output::Logits,
+            Wanted::Hidden { .. } => Output::Hidden,
+        };
+        ChunkKind { model: self.model, output }
     }
 
     /// Number of rows of all tokens, including the draft.
@@ -121,11 +136,13 @@ impl Sequence {
         Cow::Owned(all.skip(rows.start).take(rows.len()).copied().collect())
     }
 
-    /// Number of rows to compute. The last token of a scored text predicts no other token.
+    /// Number of rows to compute. The last token of a scored text predicts no other token, and a row
+    /// does not depend on later ones.
     pub(super) fn goal(&self) -> usize {
         match self.work {
             Wanted::Tokens(_) => self.rows(),
             Wanted::Scores { .. } => self.ids.len() - 1,
+            Wanted::Hidden { end, .. } => end,
         }
     }
 
@@ -228,77 +245,5 @@ impl Sequence {
         self.lease = KvLease::default();
         self.draft.clear();
         self.sent = 0;
-    }
-
-    /// How many of the next `rows` rows need logits.
-    pub(super) fn selected_in(&self, rows: usize) -> usize {
-        let end = self.sent + rows;
-        match &self.work {
-            Wanted::Tokens(state) if end == self.goal() && state.is_some() => {
-                self.sampled_rows(rows)
-            }
-            Wanted::Tokens(_) => 0,
-            Wanted::Scores { next } => end - (*next - 1).clamp(self.sent, end),
-        }
-    }
-
-    /// Dispatches the next `rows` rows. Returns the offsets of rows that need logits, and their use.
-    pub(super) fn dispatch_rows(&mut self, rows: usize) -> (Range<usize>, OutputAction) {
-        let (start, end) = (self.sent, self.sent + rows);
-        let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
-        self.sent = end;
-        self.in_flight += 1;
-        match &mut self.work {
-            Wanted::Tokens(state) if end == goal => match state.take() {
-                Some(generate) => (rows - sampled..rows, OutputAction::Sample(generate)),
-                None => (0..0, OutputAction::None),
-            },
-            Wanted::Tokens(_) => (0..0, OutputAction::None),
-            Wanted::Scores { next } => {
-                // The row at position p predicts the token at p + 1.
-                let first = (*next - 1).clamp(start, end);
-                if first == end {
-                    return (0..0, OutputAction::None);
-                }
-                let targets = self.ids[first + 1..end + 1].to_vec();
-                (first - start..rows, OutputAction::Score(targets))
-            }
-        }
-    }
-
-    /// Handles the tokens of a decode step. Rows of rejected draft tokens are rolled back.
-    pub(super) fn on_tokens(&mut self, tokens: &StepTokens, generate: Box<Generate>, now: Nanos) {
-        if self.times.generated_tokens == 0 {
-            self.times.first_token = now;
-        }
-        self.times.generated_tokens += tokens.iter().count();
-        self.ids.extend(tokens.iter().map(|token| token.id));
-        self.draft.clear();
-        self.work = Wanted::Tokens(Some(generate));
-        let accepted = self.ids.len() - 1;
-        if self.sent > accepted {
-            // No row of the sequence is in flight, so no worker waits for one.
-            self.sent = self.progress.roll_back(accepted).0;
-        }
-    }
-
-    /// Drafts the tokens of the next step.
-    pub(super) fn propose(&mut self, vocab: usize) {
-        let Wanted::Tokens(Some(generate)) = &mut self.work else { return };
-        let most = generate.tokens_max.saturating_sub(1);
-        if let (Some(drafter), true) = (&mut generate.drafter, most > 0) {
-            let proposed = drafter.draft(&self.ids, most).into_iter().take(most);
-            self.draft = proposed.take_while(|id| (*id as usize) < vocab).collect();
-        }
-    }
-
-    pub(super) fn on_scored(&mut self, count: usize, now: Nanos) -> Option<FinishReason> {
-        let Wanted::Scores { next } = &mut self.work else { return None };
-        *next += count;
-        let done = *next >= self.ids.len();
-        if done {
-            self.times.first_token = now;
-        }
-        done.then_some(FinishReason::Scored)
     }
 }

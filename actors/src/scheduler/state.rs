@@ -7,7 +7,7 @@ use lapwing_plan::strategy::ChunkShape;
 use lapwing_plan::{PlanError, Route};
 
 use super::graphs::Graphs;
-use super::models::{Model, SchedulerModel};
+use super::models::{ChunkKind, Model, Output, SchedulerModel};
 use super::parts::{SchedulerConfig, SchedulerParts};
 use super::queue::Queue;
 use super::running::Sequence;
@@ -60,7 +60,7 @@ impl Scheduler {
     /// # Errors
     /// [`PlanError`] when the strategy finds none.
     pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
-        self.models[0].planner.route(shape)
+        self.models[0].route(Output::Logits, shape)
     }
 
     /// Number of waiting and running requests.
@@ -109,12 +109,12 @@ impl Scheduler {
         Ok(id)
     }
 
-    /// Models with running sequences, in the order of their best-ranked one.
-    pub(super) fn models_in_order(&self) -> Vec<ModelId> {
-        let mut order: Vec<ModelId> = Vec::new();
+    /// Kinds of chunk that running sequences need, in the order of their best-ranked one.
+    pub(super) fn kinds_in_order(&self) -> Vec<ChunkKind> {
+        let mut order: Vec<ChunkKind> = Vec::new();
         for sequence in &self.running {
-            if !order.contains(&sequence.model) {
-                order.push(sequence.model);
+            if !order.contains(&sequence.kind()) {
+                order.push(sequence.kind());
             }
         }
         order

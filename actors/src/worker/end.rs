@@ -57,6 +57,10 @@ impl Worker {
                 emit(&rows, StreamEvent::Scores(scores), effects);
                 Outcome::Scored(count)
             }
+            Decision::Hidden(values, count) => {
+                emit(&rows, StreamEvent::Hidden(values), effects);
+                Outcome::Embedded(count)
+            }
             Decision::Tokens(tokens, generate) => {
                 for sampled in tokens.iter() {
                     emit(&rows, StreamEvent::Token(sampled.clone()), effects);

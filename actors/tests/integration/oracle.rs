@@ -3,6 +3,7 @@
 //! detected when it is read, or changes every later token.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -86,6 +87,16 @@ pub fn foretell(prompt: &[u32], tokens_max: usize) -> (Vec<u32>, FinishReason) {
 /// Expected first channel of a value; each further channel is one more.
 fn expected(value: ValueId, id: u32, position: u32) -> f32 {
     (mix(mix(mix(7, id), position), value.0 as u32) % 65_536) as f32
+}
+
+/// Hidden states of these rows of a text, in a graph of `layers` layers.
+pub fn hidden(ids: &[u32], rows: Range<usize>, layers: usize) -> Vec<f32> {
+    let value = graph(layers).hidden().output();
+    let row = |at: usize| {
+        let first = expected(value, ids[at], at as u32);
+        (0..WIDTH).map(move |feature| first + feature as f32)
+    };
+    rows.flat_map(row).collect()
 }
 
 /// Behaviour of a device at its n-th stage.

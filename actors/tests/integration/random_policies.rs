@@ -71,7 +71,7 @@ fn run(seed: u64, policy: impl QueuePolicy + Clone + Sync + 'static) -> usize {
     let requests = (0..2 + dice.below(10)).map(|i| {
         let (prompt_tokens, tokens_max) = (1 + dice.below(60) as usize, dice.below(30) as usize);
         let (at, cancel_at) = (Nanos(dice.below(2_000_000)), None);
-        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted: None };
+        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted: None, embeds: None };
         Request::submit(&mut world, seed as u32 + i as u32, draw)
     });
     let requests = requests.collect();

@@ -1,10 +1,13 @@
 //! Requests of random schedules, some of which are cancelled during the run, and checks of their
 //! results.
 
+use std::ops::{Range, RangeFrom};
+
 use lapwing_actors::RunError;
-use lapwing_actors::message::SchedulerMessage;
+use lapwing_actors::message::{FinishReason, SchedulerMessage, Task};
 use lapwing_traces::{Nanos, Recording};
 
+use crate::oracle::hidden;
 use crate::support::{Stream, World, foretell, generate, generate_drafted, prompt};
 
 /// More events than any of the schedules has.
@@ -14,6 +17,7 @@ const STEPS_MAX: usize = 1_000_000;
 pub struct Request {
     prompt: Vec<u32>,
     tokens_max: usize,
+    embeds: Option<Range<usize>>,
     cancel_at: Option<Nanos>,
     stream: Stream,
 }
@@ -26,33 +30,48 @@ pub struct Draw {
     pub cancel_at: Option<Nanos>,
     /// Seed of its drafter, if it has one.
     pub drafted: Option<u64>,
+    /// The rows whose hidden states it asks for, in place of tokens.
+    pub embeds: Option<RangeFrom<usize>>,
 }
 
 impl Request {
     /// Sends a prompt that `number` determines.
     pub fn submit(world: &mut World, number: u32, draw: Draw) -> Request {
-        let Draw { prompt_tokens, tokens_max, at, cancel_at, drafted } = draw;
+        let Draw { prompt_tokens, tokens_max, at, cancel_at, drafted, embeds } = draw;
         let prompt = prompt(number, prompt_tokens);
-        let task = match drafted {
-            None => generate(&prompt, tokens_max),
-            Some(seed) => generate_drafted(&prompt, tokens_max, seed),
+        let embeds = embeds.map(|rows| rows.start.min(prompt_tokens - 1)..prompt_tokens);
+        let task = match (&embeds, drafted) {
+            (Some(rows), _) => Task::Embed { rows: rows.clone() },
+            (None, None) => generate(&prompt, tokens_max),
+            (None, Some(seed)) => generate_drafted(&prompt, tokens_max, seed),
         };
         let stream = world.submit(at, &prompt, task);
         if let Some(at) = cancel_at {
             world.sim.send_at(at, SchedulerMessage::Wake);
         }
-        Request { prompt, tokens_max, cancel_at, stream }
+        Request { prompt, tokens_max, embeds, cancel_at, stream }
     }
 
     /// Checks its tokens: exactly the expected ones, or a prefix of them if it was cancelled or hit a
     /// planted fault.
-    fn check(&self, seed: u64) {
-        let (tokens, reason) = foretell(&self.prompt, self.tokens_max);
+    fn check(&self, seed: u64, layers: usize) {
+        let (tokens, rows, reason) = match &self.embeds {
+            None => {
+                let (tokens, reason) = foretell(&self.prompt, self.tokens_max);
+                (tokens, Vec::new(), reason)
+            }
+            Some(rows) => {
+                let rows = hidden(&self.prompt, rows.clone(), layers);
+                (Vec::new(), rows, FinishReason::Embedded)
+            }
+        };
         let stream = &self.stream;
         assert!(tokens.starts_with(&stream.tokens), "seed {seed}: wrong tokens");
+        assert!(rows.starts_with(&stream.hidden), "seed {seed}: wrong hidden states");
         match &stream.end {
             Some(Ok(found)) => {
-                assert_eq!((&stream.tokens, *found), (&tokens, reason), "seed {seed}");
+                let all = (&stream.tokens, &stream.hidden, *found);
+                assert_eq!(all, (&tokens, &rows, reason), "seed {seed}");
             }
             Some(Err(RunError::Device { reason, .. })) => {
                 assert!(reason.contains("planted"), "seed {seed}: {reason}");
@@ -86,7 +105,7 @@ pub fn play(world: &mut World, mut requests: Vec<Request>, seed: u64) -> Recordi
     world.sim.run();
     world.assert_empty();
     for request in &requests {
-        request.check(seed);
+        request.check(seed, world.layers);
     }
     world.sim.recorder().recording()
 }

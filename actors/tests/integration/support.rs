@@ -175,12 +175,15 @@ pub struct World {
     pub stages_run: Vec<Arc<AtomicUsize>>,
     /// Buffers in the memories of late devices.
     pub buffers: Arc<AtomicUsize>,
+    /// Layers of the graph.
+    pub layers: usize,
 }
 
 pub struct Stream {
     pub receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
     pub tokens: Vec<u32>,
     pub scores: Vec<f32>,
+    pub hidden: Vec<f32>,
     pub end: Option<Result<FinishReason, RunError>>,
 }
 
@@ -206,6 +209,7 @@ impl World {
             rows_run,
             stages_run,
             buffers,
+            layers: setup.layers,
         }
     }
 
@@ -237,7 +241,8 @@ impl World {
         let submit = Submit { model, client, ids, task, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));
-        Stream { receiver: Some(receiver), tokens: Vec::new(), scores: Vec::new(), end: None }
+        let (tokens, scores, hidden) = (Vec::new(), Vec::new(), Vec::new());
+        Stream { receiver: Some(receiver), tokens, scores, hidden, end: None }
     }
 
     /// Asserts that nothing is left in the engine.
@@ -260,6 +265,7 @@ impl Stream {
             match event {
                 StreamEvent::Token(token) => self.tokens.push(token.id),
                 StreamEvent::Scores(scores) => self.scores.extend(scores),
+                StreamEvent::Hidden(rows) => self.hidden.extend(rows),
                 StreamEvent::Finished(finished) => self.end = Some(Ok(finished.reason)),
                 StreamEvent::Failed(error) => self.end = Some(Err(error)),
             }

@@ -43,6 +43,9 @@ pub struct ModelConfig {
     pub attention_cap: Option<f32>,
     /// Soft cap on logits.
     pub logit_cap: Option<f32>,
+    /// How hidden states become the embedding of a text, by GGUF's number: 0 not at all, 1 mean,
+    /// 2 first token, 3 last token. `None` if the file does not say.
+    pub pooling_type: Option<u32>,
 }
 
 /// Attention of a layer.
@@ -103,6 +106,7 @@ impl ModelConfig {
             window: window.or(arch.window_default),
             attention_cap: keys.cap("attn_logit_softcapping", arch.soft_caps.attention)?,
             logit_cap: keys.cap("final_logit_softcapping", arch.soft_caps.logits)?,
+            pooling_type: meta.opt_u32(&keys.key("pooling_type"))?,
         })
     }
 

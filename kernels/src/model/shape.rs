@@ -181,6 +181,7 @@ impl ModelShape {
             window: arch.window_default,
             attention_cap: arch.soft_caps.attention,
             logit_cap: arch.soft_caps.logits,
+            pooling_type: None,
         })
     }
 }

@@ -23,8 +23,12 @@ impl Guarded {
     /// Guards a strategy.
     pub fn new(inner: Arc<dyn Strategy>) -> Guarded {
         let name = catch_unwind(AssertUnwindSafe(|| inner.name().to_owned()));
-        let name = name.unwrap_or_else(|_| "unnamed".to_owned());
-        Guarded { inner, name, pending: Mutex::default() }
+        Guarded::named(&name.unwrap_or_else(|_| "unnamed".to_owned()), inner)
+    }
+
+    /// Guards a strategy, and calls it by another name.
+    pub fn named(name: &str, inner: Arc<dyn Strategy>) -> Guarded {
+        Guarded { inner, name: name.to_owned(), pending: Mutex::default() }
     }
 
     fn pending(&self) -> Option<String> {
@@ -57,7 +61,7 @@ impl Strategy for Guarded {
     }
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "it panicked without a message".to_owned())

@@ -16,7 +16,8 @@ use crate::validate::RouteFor;
 pub struct PlanInput<'a> {
     /// The model.
     pub model: ModelId,
-    /// Ops of the model.
+    /// Ops of the model; for embeddings, only those up to the final norm
+    /// ([`Graph::hidden`]).
     pub graph: &'a Graph,
     /// The engine's devices, indexed by [`DeviceId`](crate::DeviceId).
     pub devices: &'a [DeviceInfo],

@@ -12,21 +12,19 @@ pub(super) struct AbsentKind {
     libraries: &'static [&'static str],
 }
 
-pub(super) const ABSENT_KINDS: [AbsentKind; 1] = [
-    AbsentKind {
-        kind: "npu",
-        title: "NPU",
-        libraries: &[
-            "libQnnHtp.so",
-            "QnnHtp.dll",
-            "libze_intel_npu.so",
-            "libze_intel_npu.so.1",
-            "libopenvino_c.so",
-            "openvino_c.dll",
-            "librknnrt.so",
-        ],
-    },
-];
+pub(super) const ABSENT_KINDS: [AbsentKind; 1] = [AbsentKind {
+    kind: "npu",
+    title: "NPU",
+    libraries: &[
+        "libQnnHtp.so",
+        "QnnHtp.dll",
+        "libze_intel_npu.so",
+        "libze_intel_npu.so.1",
+        "libopenvino_c.so",
+        "openvino_c.dll",
+        "librknnrt.so",
+    ],
+}];
 
 /// Library folders of common systems.
 const FOLDERS: [&str; 15] = [
@@ -101,6 +99,10 @@ mod tests {
         assert!(before.libraries.is_empty() && before.why.contains("no driver library"));
         std::fs::write(folder.path().join("libopenvino_c.so"), b"").expect("write");
         let after = kind.look_for(&[folder.path().to_owned()]);
-        assert!(!after.present && after.libraries[0].ends_with("libopenvino_c.so"), "{}", after.why);
+        assert!(
+            !after.present && after.libraries[0].ends_with("libopenvino_c.so"),
+            "{}",
+            after.why
+        );
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn build(
     _: &str,
     _: &Shared<'_>,
 ) -> Result<Built, Error> {
-    let expected = "a device that this build has; build Lapwing with the feature `opencl` for this one";
+    let expected =
+        "a device that this build has; build Lapwing with the feature `opencl` for this one";
     Err(Error::config("device", spec, expected))
 }

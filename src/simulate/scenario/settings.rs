@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use lapwing_plan::soc::{Number, NumberKind, Soc};
-use lapwing_plan::strategy::registry;
 
 use super::{Choice, ParameterValue, Scenario};
 use crate::simulate::change::{self, Change};
@@ -59,10 +58,11 @@ impl Scenario {
             "prompt" => self.prompt = given.count(1, COUNT_MAX)?,
             "decode" => self.decode = given.count(0, COUNT_MAX)?,
             "strategy" => {
-                let found = registry().iter().find(|known| known.name == value);
-                let names: Vec<&str> = registry().iter().map(|known| known.name).collect();
-                let expected = || given.error(format!("it must be one of {}", names.join(", ")));
-                self.choice = Choice::Named(found.ok_or_else(expected)?.name);
+                if !self.strategies.contains(value) {
+                    let names = self.strategies.names();
+                    return Err(given.error(format!("it must be one of {names}")));
+                }
+                self.choice = Choice::Named(value.into());
             }
             "fast-sync" => self.fast_sync = given.switch()?,
             "order-swap" => self.order_swap = given.switch()?,

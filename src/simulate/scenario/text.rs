@@ -23,8 +23,8 @@ impl Scenario {
     pub fn notes(&self) -> Result<Vec<String>, SimulateError> {
         let mut notes = Vec::new();
         if !self.order_swap
-            && let Choice::Named(name) = self.choice
-            && WITHOUT_ORDER.contains(&name)
+            && let Choice::Named(name) = &self.choice
+            && WITHOUT_ORDER.contains(&&**name)
         {
             let others = registry().iter().map(|known| known.name);
             let others = others.filter(|name| !WITHOUT_ORDER.contains(name)).collect::<Vec<_>>();

@@ -392,7 +392,7 @@ impl WorkerTrace {
         let tokens = match &message {
             StreamEvent::Token(_) => 1,
             StreamEvent::Scores(scores) => scores.len() as u64,
-            StreamEvent::Finished(_) | StreamEvent::Failed(_) => 0,
+            StreamEvent::Hidden(_) | StreamEvent::Finished(_) | StreamEvent::Failed(_) => 0,
         };
         if let Some((_, at)) = sent
             && tokens > 0

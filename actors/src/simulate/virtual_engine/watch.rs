@@ -77,7 +77,7 @@ impl Watch {
                 StreamEvent::Failed(error) => {
                     self.failed = Some(SocRunError::Failed { at: now, error });
                 }
-                StreamEvent::Scores(_) | StreamEvent::Finished(_) => {}
+                StreamEvent::Scores(_) | StreamEvent::Hidden(_) | StreamEvent::Finished(_) => {}
             }
         }
     }

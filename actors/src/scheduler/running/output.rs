@@ -1,0 +1,107 @@
+//! Which rows of a sequence need their output, and what a sequence does with it.
+
+use std::ops::Range;
+
+use lapwing_traces::Nanos;
+
+use super::{Sequence, Wanted};
+use crate::draft::StepTokens;
+use crate::message::{FinishReason, Generate, OutputAction};
+
+impl Sequence {
+    /// How many of the next `rows` rows need their output.
+    pub(in super::super) fn selected_in(&self, rows: usize) -> usize {
+        let end = self.sent + rows;
+        match &self.work {
+            Wanted::Tokens(state) if end == self.goal() && state.is_some() => {
+                self.sampled_rows(rows)
+            }
+            Wanted::Tokens(_) => 0,
+            Wanted::Scores { next } => end - (*next - 1).clamp(self.sent, end),
+            Wanted::Hidden { next, .. } => end - (*next).clamp(self.sent, end),
+        }
+    }
+
+    /// Dispatches the next `rows` rows. Returns the offsets of rows that need their output, and its use.
+    pub(in super::super) fn dispatch_rows(&mut self, rows: usize) -> (Range<usize>, OutputAction) {
+        let (start, end) = (self.sent, self.sent + rows);
+        let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
+        self.sent = end;
+        self.in_flight += 1;
+        match &mut self.work {
+            Wanted::Tokens(state) if end == goal => match state.take() {
+                Some(generate) => (rows - sampled..rows, OutputAction::Sample(generate)),
+                None => (0..0, OutputAction::None),
+            },
+            Wanted::Tokens(_) => (0..0, OutputAction::None),
+            Wanted::Scores { next } => {
+                // The row at position p predicts the token at p + 1.
+                let first = (*next - 1).clamp(start, end);
+                if first == end {
+                    return (0..0, OutputAction::None);
+                }
+                let targets = self.ids[first + 1..end + 1].to_vec();
+                (first - start..rows, OutputAction::Score(targets))
+            }
+            Wanted::Hidden { next, .. } => match (*next).clamp(start, end) {
+                first if first == end => (0..0, OutputAction::None),
+                first => (first - start..rows, OutputAction::Embed),
+            },
+        }
+    }
+
+    /// Handles the tokens of a decode step. Rows of rejected draft tokens are rolled back.
+    pub(in super::super) fn on_tokens(
+        &mut self,
+        tokens: &StepTokens,
+        generate: Box<Generate>,
+        now: Nanos,
+    ) {
+        if self.times.generated_tokens == 0 {
+            self.times.first_token = now;
+        }
+        self.times.generated_tokens += tokens.iter().count();
+        self.ids.extend(tokens.iter().map(|token| token.id));
+        self.draft.clear();
+        self.work = Wanted::Tokens(Some(generate));
+        let accepted = self.ids.len() - 1;
+        if self.sent > accepted {
+            // No row of the sequence is in flight, so no worker waits for one.
+            self.sent = self.progress.roll_back(accepted).0;
+        }
+    }
+
+    /// Drafts the tokens of the next step.
+    pub(in super::super) fn propose(&mut self, vocab: usize) {
+        let Wanted::Tokens(Some(generate)) = &mut self.work else { return };
+        let most = generate.tokens_max.saturating_sub(1);
+        if let (Some(drafter), true) = (&mut generate.drafter, most > 0) {
+            let proposed = drafter.draft(&self.ids, most).into_iter().take(most);
+            self.draft = proposed.take_while(|id| (*id as usize) < vocab).collect();
+        }
+    }
+
+    pub(in super::super) fn on_scored(&mut self, count: usize, now: Nanos) -> Option<FinishReason> {
+        let Wanted::Scores { next } = &mut self.work else { return None };
+        *next += count;
+        let done = *next >= self.ids.len();
+        if done {
+            self.times.first_token = now;
+        }
+        done.then_some(FinishReason::Scored)
+    }
+
+    pub(in super::super) fn on_embedded(
+        &mut self,
+        count: usize,
+        now: Nanos,
+    ) -> Option<FinishReason> {
+        let Wanted::Hidden { next, end } = &mut self.work else { return None };
+        *next += count;
+        let done = next >= end;
+        if done {
+            self.times.first_token = now;
+        }
+        done.then_some(FinishReason::Embedded)
+    }
+}
