@@ -33,6 +33,7 @@ use crate::tokenizer::{Special, Tokenizer};
 mod builder;
 mod embed;
 mod measure;
+mod memory;
 mod named;
 #[cfg(feature = "compare")]
 mod on_the_spot;

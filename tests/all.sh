@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need, and runs all of them. Needs Rust, a C compiler, Python with pip, Node
-# with npm, and apt (for the AArch64 emulator and Chromium only).
+# with npm, and apt (for the AArch64 emulator, Chromium and an OpenCL driver only).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -33,7 +33,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "libraries without optional features, and with each alone"
 cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-plan \
     -p lapwing-actors -p lapwing -- -D warnings
-for feature in compare fetch simulate; do
+for feature in compare fetch opencl simulate; do
     cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
 done
 
@@ -52,9 +52,20 @@ LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
 export LAPWING_TEST_WORK
 sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 
+step "OpenCL drivers"
+sh tests/opencl/install.sh target/opencl
+POCL_CACHE_DIR=$PWD/target/opencl/pocl
+export POCL_CACHE_DIR
+mkdir -p "$POCL_CACHE_DIR"
+
 # In full: `cargo test` alone runs a part of the random cases, and leaves out the tests marked as long.
-step "kernels, traces, actors, facade, command line, whole models"
+step "kernels, traces, actors, facade, command line, whole models; OpenCL devices with PoCL"
 LAPWING_TEST=full cargo test --workspace --features lapwing-traces/layer --quiet -- --include-ignored
+
+step "OpenCL devices with Intel's CPU runtime"
+OPENCL_DYLIB_PATH=$PWD/target/opencl/intel/lib/libintelocl.so LAPWING_TEST=full \
+    cargo test --workspace --features lapwing-traces/layer --lib --test integration --quiet opencl \
+    -- --include-ignored
 
 # The examples of the build above, with the features of the whole workspace.
 EXAMPLES=$PWD/target/debug/examples

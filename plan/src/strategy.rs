@@ -45,7 +45,7 @@ pub use guarded::Guarded;
 pub use hybrid_cut::HybridCut;
 pub use interface::{PlanInput, Strategy};
 pub use layer_level::LayerLevel;
-pub use layer_split::LayerSplit;
+pub use layer_split::{GpuLayers, LayerSplit};
 pub use multi_sequence_cut::MultiSequenceCut;
 pub use npu_padding::NpuPadding;
 pub use online_prepare::OnlinePrepare;

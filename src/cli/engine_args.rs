@@ -112,6 +112,11 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
 
+    /// Run the last N layers on the GPU and the others on the CPU, for a model that is larger than the
+    /// GPU's memory; N at or above the number of layers runs all on the GPU
+    #[arg(long, value_name = "N", conflicts_with = "strategy", hide_short_help = true)]
+    pub(crate) gpu_layers: Option<usize>,
+
     /// Allow the NPU to swap the operands of matmuls: on or off [default: on]
     #[arg(long, value_name = "on|off", value_parser = order_swap, hide_short_help = true)]
     pub(crate) order_swap: Option<OrderSwap>,
@@ -201,6 +206,9 @@ impl EngineArgs {
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }
+        if let Some(layers) = self.devices.gpu_layers {
+            builder = builder.gpu_layers(layers);
+        }
         for place in &self.devices.place {
             builder = builder.place(place);
         }
@@ -258,8 +266,9 @@ impl EngineArgs {
     pub(crate) fn to_args(&self) -> Vec<String> {
         let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, .. } = self;
         let EngineArgs { attention, policy, no_packed_cache, devices, .. } = self;
-        let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
+        let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
+        let DeviceArgs { gpu_layers, permits, .. } = devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
         let swap = order_swap.map(|swap| match swap {
             OrderSwap::On => "on".to_owned(),
@@ -267,6 +276,7 @@ impl EngineArgs {
         });
         let single = [
             ("--threads", Some(self.thread_count().to_string())),
+            ("--gpu-layers", number(gpu_layers)),
             ("--cores", cores.as_ref().map(ToString::to_string)),
             ("--chunk", number(chunk)),
             ("--isa", isa.clone()),

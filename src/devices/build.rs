@@ -45,6 +45,8 @@ pub(crate) struct Built {
     pub(crate) time: Arc<dyn TimeModel>,
     /// The rates of a native device, if it was timed.
     pub(crate) timed: Option<Rates>,
+    /// Bytes of its own memory, if it has any.
+    pub(crate) capacity: Option<u64>,
     /// One line on its kernels and the rates it is throttled to.
     pub(crate) kernels: String,
 }
@@ -89,7 +91,14 @@ pub(crate) fn build(
     let held = spec.is_throttled().then(|| Arc::clone(&time));
     let kernels = kernels(spec, (threads, cores), (*isa, *activations));
     let cores = cores.map(|cores| cores.of_thread(0, threads));
-    Ok(Built { device: LiveDevice { device, time: held, cores }, info, time, timed, kernels })
+    Ok(Built {
+        device: LiveDevice { device, time: held, cores },
+        info,
+        time,
+        timed,
+        capacity: None,
+        kernels,
+    })
 }
 
 fn array(spec: &DeviceSpec) -> SystolicArray {

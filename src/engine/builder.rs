@@ -10,7 +10,7 @@ use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
-use lapwing_plan::strategy::{Strategies, Strategy, StrategyOptions};
+use lapwing_plan::strategy::{GpuLayers, Strategies, Strategy, StrategyOptions};
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 
@@ -282,6 +282,12 @@ impl EngineBuilder {
     /// As [`strategy`](EngineBuilder::strategy), with a strategy of the caller's own.
     pub fn own_strategy(self, strategy: impl Strategy + 'static) -> EngineBuilder {
         self.shared_strategy(Arc::new(strategy))
+    }
+
+    /// Runs the last `layers` layers and the output matrix on the GPU, and the layers before them on the
+    /// CPU, for a model that is larger than the GPU's memory. It takes the place of the strategy.
+    pub fn gpu_layers(self, layers: usize) -> EngineBuilder {
+        self.own_strategy(GpuLayers { layers })
     }
 
     /// As [`own_strategy`](EngineBuilder::own_strategy), with a strategy that is shared.

@@ -19,6 +19,7 @@ use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
 use super::measure::identity;
+use super::memory;
 use super::strategies::PlacedStrategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
@@ -53,6 +54,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let (tokenizer, template, devices) = load(&graph, file, &shared)?;
     let packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
+    memory::check(&devices, &explainer, &chosen)?;
     let placement = explainer.full_chunk(chosen.context)?;
     let scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {

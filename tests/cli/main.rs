@@ -18,6 +18,7 @@ mod a_simulation_misleads;
 mod a_terminal_is_left_in_disorder;
 mod a_timeline_misleads;
 mod an_error_is_unclear;
+mod an_opencl_driver_is_missing;
 mod an_option_is_ignored;
 mod requantised_weights_mislead;
 mod support;

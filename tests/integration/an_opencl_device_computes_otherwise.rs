@@ -136,11 +136,12 @@ async fn a_real_model_gives_the_same_tokens_wherever_it_is_split() {
         assert!(elsewhere.clone().all(|part| part.device == "gpu"), "something runs elsewhere");
         engine.shutdown(Shutdown::Drain).await.expect("an end");
         check(with(&model, "gpu=opencl"), &wanted, name).await;
-        for split in [1, layers / 2, layers - 1] {
-            let on_cpu = (0..split).map(|layer| format!("layers.{layer}=cpu"));
-            let builder = with(&model, "cpu+gpu=opencl").strategy("gpu-only");
-            let builder = on_cpu.fold(builder, EngineBuilder::place);
-            check(builder, &wanted, &format!("{name}, {split} layers on the CPU")).await;
+        for on_gpu in [1, layers / 2, layers - 1, layers] {
+            let builder = with(&model, "cpu+gpu=opencl").gpu_layers(on_gpu);
+            let engine = check(builder, &wanted, &format!("{name}, {on_gpu} layers")).await;
+            let on_cpu = usize::from(on_gpu < layers);
+            assert_eq!(engine.placement().stages.len(), 1 + on_cpu, "{on_gpu} layers");
+            assert_eq!(engine.placement().transfers.len(), on_cpu, "{on_gpu} layers");
         }
     }
 }

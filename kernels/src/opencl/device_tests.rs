@@ -101,7 +101,8 @@ fn a_model_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
     let case = case();
     let wanted = case.wanted(40);
     let vocab = wanted.len() / 40;
-    let whole = case.run(&mut case.queue(None), case.work(0..40, MemoryDomain::Host)).expect("a run");
+    let whole =
+        case.run(&mut case.queue(None), case.work(0..40, MemoryDomain::Host)).expect("a run");
     assert_close(&whole, &wanted);
     // Other divisions give the same bits, in host memory and in the device's.
     for (cuts, to) in [(&[0, 1, 33, 40][..], MemoryDomain::Host), (&[0, 17, 18, 40], DOMAIN)] {
@@ -179,10 +180,9 @@ fn a_driver_that_never_calls_back_delays_a_run_and_does_not_lose_it() {
 fn a_run_that_fails_ends_with_an_error_and_so_does_every_later_one() {
     needs_driver!();
     let case = case();
-    for (fault, reason) in [
-        (Fault::Failed(-5), "CL_OUT_OF_RESOURCES (-5)"),
-        (Fault::Silent, "no progress for 180 s"),
-    ] {
+    for (fault, reason) in
+        [(Fault::Failed(-5), "CL_OUT_OF_RESOURCES (-5)"), (Fault::Silent, "no progress for 180 s")]
+    {
         let mut device = case.queue(None);
         device.inject(fault);
         let result = case.run(&mut device, case.work(0..6, MemoryDomain::Host));
@@ -214,7 +214,8 @@ fn an_id_beyond_the_vocabulary_fails_that_run_only() {
 fn a_source_that_does_not_compile_is_an_error_with_the_compilers_log() {
     needs_driver!();
     let session = Session::open(&find("").expect("a device")).expect("a session");
-    let source = Source { name: "broken", text: "kernel void f() { no_such_name(); }", options: "" };
+    let source =
+        Source { name: "broken", text: "kernel void f() { no_such_name(); }", options: "" };
     let error = ProgramCache::default().build(&session, &source).expect_err("an error");
     let text = error.to_string();
     assert!(text.contains("'broken'") && text.contains("no_such_name"), "{text}");

@@ -379,4 +379,3 @@ impl<'a> Encoder<'a> {
         Ok(out)
     }
 }
-

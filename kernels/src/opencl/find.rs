@@ -114,7 +114,8 @@ pub fn devices() -> Result<Vec<OpenClInfo>, OpenClError> {
 }
 
 fn describe(index: usize, platform: &str, device: &Device) -> OpenClInfo {
-    let text = |text: Result<String, _>| text.map(|t: String| t.trim().to_owned()).unwrap_or_default();
+    let text =
+        |text: Result<String, _>| text.map(|t: String| t.trim().to_owned()).unwrap_or_default();
     let extensions = device.extensions().unwrap_or_default();
     let has = |name: &str| extensions.split_whitespace().any(|known| known == name);
     let kind = match device.dev_type() {

@@ -142,11 +142,6 @@ impl Matrix {
         self.buffer.bytes()
     }
 
-    /// Format of the values.
-    pub(super) fn dtype(&self) -> DType {
-        self.dtype
-    }
-
     /// Output channels.
     pub(super) fn rows(&self) -> usize {
         self.rows

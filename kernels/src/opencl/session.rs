@@ -161,11 +161,8 @@ impl Session {
 
     /// Allocates device memory; its content is undefined. `what` is named in the error.
     pub(super) fn buffer(&self, bytes: usize, what: &str) -> Result<Buffer, OpenClError> {
-        let none = || OpenClError::Memory {
-            device: self.info.name.clone(),
-            what: what.to_owned(),
-            bytes,
-        };
+        let none =
+            || OpenClError::Memory { device: self.info.name.clone(), what: what.to_owned(), bytes };
         if bytes as u64 > self.info.buffer_max {
             return Err(none());
         }
@@ -331,7 +328,9 @@ impl Session {
         let object = kernel.kernel.object;
         for (at, arg) in args.iter().enumerate() {
             let (size, value): (usize, *const c_void) = match arg {
-                Arg::Buffer(buffer) => (size_of::<*mut c_void>(), (&raw const buffer.memory.object).cast()),
+                Arg::Buffer(buffer) => {
+                    (size_of::<*mut c_void>(), (&raw const buffer.memory.object).cast())
+                }
                 Arg::Int(value) => (4, (&raw const *value).cast()),
                 Arg::Float(value) => (4, (&raw const *value).cast()),
             };
@@ -388,8 +387,9 @@ impl Session {
     pub(super) fn program_of_binary(&self, binary: &[u8]) -> Result<Program, OpenClError> {
         let device = self.info.id.handle();
         // SAFETY: the device is the context's.
-        let object =
-            unsafe { program::create_program_with_binary(self.context.object, &[device], &[binary]) };
+        let object = unsafe {
+            program::create_program_with_binary(self.context.object, &[device], &[binary])
+        };
         let object = object.map_err(|code| self.error("clCreateProgramWithBinary", code))?;
         Ok(Program(Handle { object, release: program::release_program }))
     }
@@ -413,11 +413,7 @@ impl Session {
             log = format!("(empty; {} {code})", cl3::error_codes::error_text(code));
         }
         log.truncate(log.floor_char_boundary(LOG_MAX));
-        Err(OpenClError::Build {
-            device: self.info.name.clone(),
-            program: name.to_owned(),
-            log,
-        })
+        Err(OpenClError::Build { device: self.info.name.clone(), program: name.to_owned(), log })
     }
 
     /// The binary of a built program.
@@ -519,4 +515,3 @@ impl Event {
         time.ok().map(u64::from).filter(|ns| *ns != 0)
     }
 }
-

@@ -34,13 +34,16 @@ pub(super) fn add(
 /// The most likely column of each row, from the bytes that [`add`] requested.
 pub(super) fn read(bytes: &[u8], rows: usize, width: usize) -> Vec<Option<TopLogit>> {
     let pieces = width.div_ceil(PIECE);
-    let words: Vec<u32> =
-        bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+    let words: Vec<u32> = bytes
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+        .collect();
     let piece = |at: usize| -> (f32, u32, f32) {
         (f32::from_bits(words[3 * at]), words[3 * at + 1], f32::from_bits(words[3 * at + 2]))
     };
     let row = |row: usize| {
-        let all = || (row * pieces..(row + 1) * pieces).map(piece).filter(|(max, ..)| !max.is_nan());
+        let all =
+            || (row * pieces..(row + 1) * pieces).map(piece).filter(|(max, ..)| !max.is_nan());
         // The first of equal values.
         let best = all().reduce(|best, next| if next.0 > best.0 { next } else { best })?;
         if best.0 == f32::NEG_INFINITY {

@@ -7,7 +7,7 @@ use lapwing_kernels::device::DeviceKind;
 use super::interface::{PlanInput, Strategy};
 use super::roles::Needs;
 use crate::chunk::ChunkShape;
-use crate::device::DeviceId;
+use crate::device::{DeviceId, device_of};
 use crate::error::PlanError;
 use crate::route::Route;
 use crate::stage::Stage;
@@ -49,6 +49,42 @@ impl Strategy for LayerSplit {
             }
         }
         let reason = format!("{layers} layers divided equally between {} devices", devices.len());
+        Route::new(stages, reason, None, input.route_for(shape))
+    }
+}
+
+/// The last layers and the output matrix on the first GPU, everything before them on the first CPU: a
+/// model that is larger than the GPU's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct GpuLayers {
+    /// Layers on the GPU; as many as the model has, or more, for the whole model.
+    pub layers: usize,
+}
+
+impl Strategy for GpuLayers {
+    fn name(&self) -> &str {
+        "gpu-layers"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let nodes = input.graph.nodes();
+        let layers = nodes.iter().filter_map(|n| n.layer).max().map_or(0, |l| l + 1);
+        let needs = Needs { strategy: self.name(), devices: input.devices };
+        let find = |kind| device_of(input.devices, kind).ok_or_else(|| needs.missing(kind));
+        let on_gpu = self.layers.min(layers);
+        let border = match on_gpu {
+            0 => nodes.len(),
+            all if all == layers => 0,
+            some => nodes.iter().position(|n| n.layer == Some(layers - some)).unwrap_or(0),
+        };
+        let mut stages = Vec::new();
+        if border > 0 {
+            stages.push(Stage::whole(find(DeviceKind::Cpu)?, 0..border));
+        }
+        if border < nodes.len() {
+            stages.push(Stage::whole(find(DeviceKind::Gpu)?, border..nodes.len()));
+        }
+        let reason = format!("the last {on_gpu} of {layers} layers on the GPU");
         Route::new(stages, reason, None, input.route_for(shape))
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn build(
     use std::sync::Arc;
 
     let found = find(which)?;
+    let capacity = Some(found.memory);
     let kernels = format!(
         "OpenCL on {}, a {} with {} compute units ({}, driver {})",
         found.name, found.kind, found.units, found.platform, found.driver
@@ -42,7 +43,7 @@ pub(super) fn build(
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(1) });
     let time = time_model(spec, shared.graph, timed.unwrap_or_else(|| estimated(1)))?;
     let device = LiveDevice { device: Box::new(device), time: None, cores: None };
-    Ok(Built { device, info, time, timed, kernels })
+    Ok(Built { device, info, time, timed, capacity, kernels })
 }
 
 /// This build has no OpenCL.

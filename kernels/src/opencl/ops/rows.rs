@@ -5,8 +5,8 @@ use super::programs::Family;
 use super::{F32, Ints, Kernels, Matrix, View, int};
 use crate::op::{Activation, RopePairs};
 use crate::opencl::error::OpenClError;
-use crate::opencl::top;
 use crate::opencl::session::{Arg, Buffer};
+use crate::opencl::top;
 
 /// Values that an item of an element-wise op computes; as in rows.cl.
 const CHUNK: usize = 256;

@@ -2,8 +2,8 @@
 
 use super::{assert_near, bits, ints, noise, plain};
 use crate::op::{Activation, RopePairs};
-use crate::opencl::top;
 use crate::opencl::ops::{Add, Gated, RmsNorm, Rope, RopeHeads, SelectRows, SoftCap};
+use crate::opencl::top;
 use crate::reference;
 
 const WIDTHS: [usize; 8] = [1, 15, 16, 17, 255, 256, 257, 576];
@@ -133,13 +133,8 @@ fn rotary_embedding_turns_each_head_also_in_place() {
                 let from = bench.guarded(&x, heads * head_dim);
                 let room = bench.room(rows, heads * head_dim);
                 let out = if in_place { &from } else { &room };
-                let job = Rope {
-                    x: from.view(),
-                    rows,
-                    shape,
-                    angles: turns.view(),
-                    out: out.view(),
-                };
+                let job =
+                    Rope { x: from.view(), rows, shape, angles: turns.view(), out: out.view() };
                 bench.kernels.rope(&job).unwrap();
                 assert_near(&bench.rows(out), &wanted, 1e-6, &format!("{shape:?} {in_place}"));
             }

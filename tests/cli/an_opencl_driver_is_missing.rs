@@ -1,0 +1,62 @@
+//! A machine without an OpenCL driver: everything else works, and what is missing is named.
+
+use std::process::Command;
+
+use crate::support::{ended, lapwing, model};
+
+/// The program in an environment in which loaders of OpenCL find no driver.
+fn without_drivers(args: &[&str]) -> (Command, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = lapwing(args);
+    command.env("OCL_ICD_VENDORS", folder.path()).env("OPENCL_DYLIB_PATH", "no-such-library.so");
+    (command, folder)
+}
+
+/// What is missing: the library, or a driver.
+fn names_what_is_missing(text: &str) -> bool {
+    text.contains("no OpenCL library was found") || text.contains("lists no device")
+}
+
+#[test]
+fn devices_are_listed_with_what_is_missing() {
+    let (command, _folder) = without_drivers(&["devices"]);
+    let listed = ended(command);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.stdout.contains("OpenCL: absent"), "{listed:?}");
+    assert!(names_what_is_missing(&listed.stdout), "{listed:?}");
+    let (command, _folder) = without_drivers(&["devices", "--json"]);
+    let json = ended(command).json();
+    assert_eq!(json["opencl"], serde_json::json!([]));
+    let kinds = json["devices"].as_array().expect("devices");
+    let opencl = kinds.iter().find(|kind| kind["kind"] == "opencl").expect("the kind");
+    assert_eq!(opencl["present"], false);
+}
+
+#[test]
+fn a_run_on_such_a_device_is_refused_and_other_devices_run() {
+    let llama = model("llama.gguf");
+    let run = ["run", "-m", &llama, "--raw", "--temp", "0", "-n", "2", "ab"];
+    for device in ["gpu=opencl", "gpu=opencl:0", "gpu=opencl:name"] {
+        let (command, _folder) = without_drivers(&[&run[..], &["--device", device]].concat());
+        let refused = ended(command);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(names_what_is_missing(&refused.stderr), "{refused:?}");
+        assert!(refused.stdout.is_empty(), "{refused:?}");
+    }
+    let (command, _folder) = without_drivers(&[&run[..], &["--device", "gpu"]].concat());
+    let emulated = ended(command);
+    assert_eq!(emulated.code, Some(0), "{emulated:?}");
+}
+
+#[test]
+fn layers_on_a_gpu_need_one_and_a_strategy_does_not_go_with_them() {
+    let llama = model("llama.gguf");
+    let run = ["run", "-m", &llama, "--raw", "-n", "2", "ab", "--gpu-layers", "1"];
+    let alone = ended(lapwing(&run));
+    assert_eq!(alone.code, Some(1), "{alone:?}");
+    assert!(alone.stderr.contains("gpu"), "{alone:?}");
+    let both = ended(lapwing(&[&run[..], &["--strategy", "auto"]].concat()));
+    assert_eq!(both.code, Some(2), "{both:?}");
+    let split = ended(lapwing(&[&run[..], &["--device", "cpu", "--device", "gpu"]].concat()));
+    assert_eq!(split.code, Some(0), "{split:?}");
+}

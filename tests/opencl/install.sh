@@ -1,0 +1,27 @@
+#!/bin/sh
+# Installs two OpenCL drivers that run on any x86-64 CPU: PoCL (a Debian package) and Intel's CPU runtime
+# (Python wheels of about 270 MB).
+#
+# usage: install.sh FOLDER
+#
+# The wheels go into FOLDER/intel. A program uses PoCL by default, and Intel's runtime with
+# OPENCL_DYLIB_PATH=FOLDER/intel/lib/libintelocl.so.
+set -eu
+[ $# -eq 1 ] || { sed -n '2,9p' "$0"; exit 2; }
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+if [ ! -e /etc/OpenCL/vendors/pocl.icd ] || ! ldconfig -p | grep -q 'libOpenCL\.so\.1'; then
+    as_root apt-get update -qq
+    as_root apt-get install -y -qq --no-install-recommends pocl-opencl-icd ocl-icd-libopencl1
+fi
+if [ ! -e "$folder/intel/lib/libintelocl.so" ]; then
+    python3 -m venv "$folder/intel"
+    # The compiler's libraries are needed, though the runtime's package does not name them.
+    "$folder/intel/bin/pip" install --quiet --disable-pip-version-check \
+        intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 tbb==2023.2.0 tcmlib==1.6.0
+fi
