@@ -31,6 +31,7 @@ use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::{Special, Tokenizer};
 
 mod builder;
+mod choose_strategy;
 mod embed;
 mod measure;
 mod memory;

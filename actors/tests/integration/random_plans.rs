@@ -203,7 +203,7 @@ fn run(seed: u64) -> Recording {
         let at = Nanos(dice.below(4_000_000) as u64);
         let cancel_at = dice.one_in(4).then(|| Nanos(at.0 + dice.below(9_000_000) as u64));
         let drafted = dice.one_in(2).then(|| seed + i as u64);
-        let embeds = (i % 4 == 3).then(|| tokens_max / 2..);
+        let embeds = (i % 4 == 3).then_some(tokens_max / 2..);
         let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted, embeds };
         Request::submit(&mut world, seed as u32 + i as u32, draw)
     });

@@ -55,7 +55,7 @@ pub fn run(seed: u64, scope: Scope) -> Recording {
         let at = Nanos(dice.below(4_000_000));
         let cancel_at = (dice.below(3) == 0).then(|| Nanos(at.0 + dice.below(6_000_000)));
         let drafted = (i % 3 == 0).then_some(seed + i);
-        let embeds = (i % 5 == 4).then(|| i as usize..);
+        let embeds = (i % 5 == 4).then_some(i as usize..);
         let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted, embeds };
         Request::submit(&mut world, seed as u32 + i as u32, draw)
     });
