@@ -57,7 +57,7 @@ fn errors_say_what_is_accepted() {
         ("tpu", "unknown device 'tpu' (presets: cpu, gpu, npu, phone)"),
         (
             "gpu=fast",
-            "expected cores for no throttling, throttled for stated rates, or systolic for an NPU",
+            "expected opencl for a GPU of this machine, cores for no throttling, throttled for stated rates",
         ),
         ("gpu=throttled:tflops=1", "gflops, gbps, submit, idle-submit, sync, kind"),
         ("gpu=throttled:sizes=32", "unknown key 'sizes' (form throttled has "),
@@ -101,16 +101,37 @@ fn combinations_without_a_text_form_are_refused() {
     let gpu_array = DeviceSpec { kind: DeviceKind::Gpu, ..DeviceSpec::systolic("x") };
     let native_gpu = DeviceSpec { kind: DeviceKind::Gpu, ..DeviceSpec::cpu() };
     let native_npu = DeviceSpec { kind: DeviceKind::Npu, ..DeviceSpec::cpu() };
+    let opencl_npu = DeviceSpec { kind: DeviceKind::Npu, ..DeviceSpec::opencl("x", "") };
+    let slow = DeviceSpec::throttled("gpu", DeviceKind::Gpu).pace;
+    let slow_opencl = DeviceSpec { pace: slow, ..DeviceSpec::opencl("x", "") };
     for (spec, says) in [
         (native_array, "device 'npu' of kind npu: a systolic array must be throttled"),
         (gpu_array, "device 'x' of kind gpu: a systolic array must be an NPU"),
         (native_gpu, "only a CPU can be native"),
         (native_npu, "only a CPU can be native"),
+        (opencl_npu, "device 'x' of kind npu: an OpenCL device has the role of a GPU"),
+        (slow_opencl, "device 'x' of kind gpu: an OpenCL device runs at its own pace"),
     ] {
         let error = spec.check().expect_err(says).to_string();
         assert!(error.contains(says), "{error}");
     }
     for spec in DeviceSpec::list("phone+a=cores+b=throttled:kind=npu").expect("devices") {
         assert_eq!(spec.check(), Ok(()), "{spec}");
+    }
+}
+
+#[test]
+fn an_opencl_device_is_selected_by_number_or_name() {
+    for (text, which, again) in [
+        ("gpu=opencl", "", "gpu=opencl"),
+        ("gpu=opencl:", "", "gpu=opencl"),
+        ("gpu=opencl:1", "1", "gpu=opencl:1"),
+        ("gpu=opencl: Mali G78", "Mali G78", "gpu=opencl:Mali G78"),
+        ("gpu=opencl:NVIDIA, rev=2", "NVIDIA, rev=2", "gpu=opencl:NVIDIA, rev=2"),
+    ] {
+        let spec: DeviceSpec = text.parse().expect(text);
+        assert_eq!(spec, DeviceSpec::opencl("gpu", which), "{text}");
+        assert_eq!(spec.to_string(), again);
+        assert_eq!(spec.check(), Ok(()));
     }
 }
