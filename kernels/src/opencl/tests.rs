@@ -44,6 +44,12 @@ fn plain() -> Option<Bench> {
     bench(PAGE_ROWS, KvDtype::F32)
 }
 
+/// As [`plain`], with launches as on a GPU.
+fn grouped() -> Option<Bench> {
+    let Bench { session, kernels } = plain()?;
+    Some(Bench { session, kernels: kernels.in_groups() })
+}
+
 impl Bench {
     fn floats(&self, values: &[f32]) -> Buffer {
         self.session.filled(bytemuck::cast_slice(values), "a test").unwrap()
@@ -51,11 +57,6 @@ impl Bench {
 
     fn ints(&self, values: &[i32]) -> Buffer {
         self.session.filled(bytemuck::cast_slice(values), "a test").unwrap()
-    }
-
-    /// A buffer of NaNs, in which writes are seen.
-    fn blank(&self, len: usize) -> Buffer {
-        self.floats(&vec![f32::NAN; len])
     }
 
     fn read(&self, buffer: &Buffer) -> Vec<f32> {
@@ -93,7 +94,10 @@ impl Bench {
             let at = i.checked_sub(3).map(|i| (i / guarded.stride, i % guarded.stride));
             match at {
                 Some((row, col)) if row < guarded.count && col < guarded.width => rows.push(*value),
-                _ => assert!(value.is_nan(), "value {i} beside the rows was overwritten with {value}"),
+                _ => assert!(
+                    value.is_nan(),
+                    "value {i} beside the rows was overwritten with {value}"
+                ),
             }
         }
         rows

@@ -2,16 +2,13 @@
 #![expect(unsafe_code, reason = "launches kernels")]
 
 use super::programs::Family;
-use super::{F32, Ints, Kernels, Matrix, View, int};
+use super::{F32, Ints, Kernels, View, int};
 use crate::op::{Activation, RopePairs};
 use crate::opencl::error::OpenClError;
 use crate::opencl::session::{Arg, Buffer};
 
 /// Values that an item of an element-wise op computes; as in rows.cl.
-const CHUNK: usize = 256;
-
-/// Values of a run of weights; as in formats.cl.
-const RUN: usize = 32;
+pub(super) const CHUNK: usize = 256;
 
 /// RMS norm of groups of each row.
 #[derive(Clone, Copy, Debug)]
@@ -88,29 +85,6 @@ pub(in crate::opencl) struct SoftCap<'a> {
     pub(in crate::opencl) width: usize,
     pub(in crate::opencl) cap: f32,
     /// May be `x`.
-    pub(in crate::opencl) out: View<'a>,
-}
-
-/// Rows of a table, times a factor.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::opencl) struct Embed<'a> {
-    /// Row of the table for each row; numbers out of range are replaced by the nearest.
-    pub(in crate::opencl) ids: Ints<'a>,
-    pub(in crate::opencl) rows: usize,
-    pub(in crate::opencl) table: &'a Matrix,
-    pub(in crate::opencl) scale: f32,
-    pub(in crate::opencl) out: View<'a>,
-}
-
-/// Copies of some rows.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::opencl) struct SelectRows<'a> {
-    pub(in crate::opencl) x: View<'a>,
-    /// Row of `x` for each row; numbers beyond the buffer are replaced by the nearest.
-    pub(in crate::opencl) selected: Ints<'a>,
-    pub(in crate::opencl) rows: usize,
-    pub(in crate::opencl) width: usize,
-    /// Not the rows of `x`.
     pub(in crate::opencl) out: View<'a>,
 }
 
@@ -226,88 +200,5 @@ impl Kernels {
         args.extend([int(rows), int(width), Arg::Float(job.cap)]);
         // SAFETY: the kernel's parameters; the operands were checked.
         unsafe { self.launch((Family::Rows, "soft_cap"), &args, [width.div_ceil(CHUNK), rows]) }
-    }
-
-    /// Rows of an embedding table.
-    ///
-    /// # Panics
-    /// If an operand is too small.
-    pub(in crate::opencl) fn embed(&mut self, job: &Embed<'_>) -> Result<(), OpenClError> {
-        let Embed { rows, table, .. } = *job;
-        job.ids.check(rows, "token ids");
-        job.out.check(rows, table.cols, "out of an embedding");
-        if table.rows == 0 {
-            return Ok(());
-        }
-        let [out, out_at, out_stride] = job.out.args();
-        let args = [
-            Arg::Buffer(&table.buffer),
-            Arg::Buffer(job.ids.buffer),
-            out,
-            int(table.rows),
-            int(table.cols),
-            int(rows),
-            int(job.ids.at),
-            out_at,
-            out_stride,
-            Arg::Float(job.scale),
-        ];
-        let items = [table.cols.div_ceil(RUN), rows];
-        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps ids within
-        // the table.
-        unsafe { self.launch((Family::embed(table.dtype), "embed"), &args, items) }
-    }
-
-    /// Copies rows.
-    ///
-    /// # Panics
-    /// If an operand is too small.
-    pub(in crate::opencl) fn select_rows(
-        &mut self,
-        job: &SelectRows<'_>,
-    ) -> Result<(), OpenClError> {
-        let SelectRows { rows, width, .. } = *job;
-        job.selected.check(rows, "selected rows");
-        job.out.check(rows, width, "out of selected rows");
-        let limit = job.x.rows_of(width);
-        assert!(rows == 0 || limit > 0, "no row of {width} values to select");
-        let [x, x_at, x_stride] = job.x.args();
-        let [out, out_at, out_stride] = job.out.args();
-        let args = [
-            x,
-            x_at,
-            x_stride,
-            Arg::Buffer(job.selected.buffer),
-            out,
-            out_at,
-            out_stride,
-            int(job.selected.at),
-            int(limit),
-            int(rows),
-            int(width),
-        ];
-        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
-        // rows below `limit`.
-        unsafe { self.launch((Family::Rows, "select_rows"), &args, [width.div_ceil(CHUNK), rows]) }
-    }
-
-    /// Writes to `out`, for each row, the place of the largest finite value, the first of equals, as
-    /// i32; −1 where there is none.
-    ///
-    /// # Panics
-    /// If an operand is too small.
-    pub(in crate::opencl) fn argmax(
-        &mut self,
-        x: View<'_>,
-        rows: usize,
-        width: usize,
-        out: &Buffer,
-    ) -> Result<(), OpenClError> {
-        x.check(rows, width, "x of an argmax");
-        assert!(rows <= out.bytes() / size_of::<i32>(), "{} bytes for {rows} ids", out.bytes());
-        let [buffer, at, stride] = x.args();
-        let args = [buffer, at, stride, Arg::Buffer(out), int(rows), int(width)];
-        // SAFETY: the kernel's parameters; the operands were checked.
-        unsafe { self.launch((Family::Rows, "argmax"), &args, [rows, 1]) }
     }
 }

@@ -1,6 +1,6 @@
 //! Ops on rows.
 
-use super::{assert_near, bits, ints, noise, plain};
+use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
 use crate::op::{Activation, RopePairs};
 use crate::opencl::ops::{Add, Gated, RmsNorm, Rope, RopeHeads, SelectRows, SoftCap};
 use crate::reference;
@@ -17,7 +17,7 @@ fn element_wise_ops_agree_with_the_reference_also_in_place() {
             let (a, b) = (wide(1), wide(2));
             let pairs = || a.iter().zip(&b).map(|(a, b)| (f64::from(*a), f64::from(*b)));
             let what = format!("[{rows}, {width}]");
-            let with = |bench: &super::Bench| {
+            let with = |bench: &Bench| {
                 let (first, second) = (bench.guarded(&a, width), bench.guarded(&b, width));
                 (first, second, bench.room(rows, width))
             };
@@ -207,4 +207,46 @@ fn argmax_is_the_first_of_the_largest_finite_values() {
         let wanted: Vec<i32> = rows.iter().map(place).chain([7]).collect();
         assert_eq!(bench.read_ints(&out), wanted, "{width}");
     }
+}
+
+#[test]
+fn groups_of_many_items_compute_every_row_once() {
+    let Some(mut bench) = grouped() else { return };
+    let (rows, heads, head_dim) = (5, 3, 200);
+    let width = heads * head_dim;
+    let x = noise(12, rows * width);
+    let (from, gain) = (bench.guarded(&x, width), bench.floats(&vec![1.0; head_dim]));
+    let out = bench.room(rows, width);
+    let (len, eps, weight) = (head_dim, 1e-5, &gain);
+    let job = RmsNorm { x: from.view(), rows, groups: heads, weight, len, eps, out: out.view() };
+    bench.kernels.rms_norm(&job).unwrap();
+    assert_near(&bench.rows(&out), &reference::rms_norm(&x, &vec![1.0; head_dim], eps), 2e-6, "");
+
+    let job = Add { a: from.view(), b: from.view(), rows, width, out: out.view() };
+    bench.kernels.add(&job).unwrap();
+    let wanted: Vec<f32> = x.iter().map(|x| x + x).collect();
+    assert_eq!(bits(&bench.rows(&out)), bits(&wanted));
+
+    let shape = RopeHeads { heads, head_dim, dims: 100, pairs: RopePairs::Halves };
+    let freqs: Vec<f32> = (0..50).map(|i| 0.9f32.powi(i)).collect();
+    let positions = [3, 1, 4, 1, 5];
+    let wanted = rotated(&x, shape, &freqs, (1.0, &positions));
+    let (freqs, numbers) = (bench.floats(&freqs), bench.ints(&positions));
+    let job = Rope {
+        x: from.view(),
+        rows,
+        shape,
+        freqs: &freqs,
+        magnitude: 1.0,
+        positions: ints(&numbers),
+        out: out.view(),
+    };
+    bench.kernels.rope(&job).unwrap();
+    assert_near(&bench.rows(&out), &wanted, 1e-6, "rope");
+
+    let ids = bench.ints(&[7; 6]);
+    bench.kernels.argmax(from.view(), rows, width, &ids).unwrap();
+    let place = |row: &[f32]| crate::cpu::argmax(row).map_or(-1, |at| at as i32);
+    let wanted: Vec<i32> = x.chunks(width).map(place).chain([7]).collect();
+    assert_eq!(bench.read_ints(&ids), wanted);
 }
