@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
 use lapwing_actors::drive::live::{Live, LiveParts};
+use lapwing_actors::policy::QueuePolicy;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
@@ -56,17 +57,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     memory::check(&devices, &explainer, &chosen)?;
     let placement = explainer.full_chunk(chosen.context)?;
-    let scheduler = Scheduler::new(SchedulerParts {
-        config: SchedulerConfig {
-            context: chosen.context,
-            sequences_max: chosen.sequences_max,
-            permits: chosen.permits,
-            vocab: graph.value(graph.output()).width,
-        },
-        planner: Planner::new(explainer.parts.clone()),
-        kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
-        policy,
-    })?;
+    let scheduler = scheduler(&explainer, &chosen, policy)?;
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().map(|built| built.device).collect(),
@@ -106,6 +97,25 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+fn scheduler(
+    explainer: &Explainer,
+    chosen: &Chosen,
+    policy: Box<dyn QueuePolicy>,
+) -> Result<Scheduler, Error> {
+    let graph = &explainer.parts.graph;
+    Ok(Scheduler::new(SchedulerParts {
+        config: SchedulerConfig {
+            context: chosen.context,
+            sequences_max: chosen.sequences_max,
+            permits: chosen.permits,
+            vocab: graph.value(graph.output()).width,
+        },
+        planner: Planner::new(explainer.parts.clone()),
+        kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
+        policy,
+    })?)
 }
 
 /// Records the masks of the attention, if the settings changed any.

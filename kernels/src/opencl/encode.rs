@@ -1,23 +1,21 @@
 //! Turns a stage into commands: one or more launches for each node.
 
+mod nodes;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::commands::Commands;
 use super::error::OpenClError;
-use super::inputs::{BatchInts, angles_of};
+use super::inputs::BatchInts;
 use super::model::Model;
-use super::ops::{
-    Add, Attention, Embed, Gated, KvRows, KvWrite, MatMul, RmsNorm, Rope, RopeHeads, SelectRows,
-    SoftCap, View,
-};
+use super::ops::View;
 use super::pool::Pooled;
 use super::values::Value;
 use crate::device::{DeviceError, Work};
 use crate::graph::{Node, ValueId};
-use crate::mask::Mask;
-use crate::op::{AttentionOp, Op};
+use crate::op::Op;
 
 /// A value in the device's memory: some rows and columns of it.
 #[derive(Clone)]
@@ -203,179 +201,5 @@ impl<'a> Encoder<'a> {
             stored.at += self.columns_of(node.inputs[index]).start;
         }
         Ok(stored)
-    }
-
-    /// Adds the commands of a matmul, and of the sum that is fused with it.
-    fn matmul(
-        &mut self,
-        node: &Node,
-        residual: Option<(&Node, usize)>,
-    ) -> Result<Stored, DeviceError> {
-        let Op::MatMul { weight, bias } = node.op else { unreachable!("a matmul") };
-        self.model.weights.load_matrix(weight)?;
-        bias.map_or(Ok(()), |bias| self.model.weights.load_vector(bias))?;
-        let x = self.whole(node, 0)?;
-        let residual = residual.map(|(add, index)| self.columns(add, index)).transpose()?;
-        let out = self.output(node)?;
-        let (rows, channels) = (self.rows(node.output).len(), self.columns_of(node.output));
-        let Model { kernels, weights, .. } = &mut *self.model;
-        let added = kernels.matmul(&MatMul {
-            x: x.view(),
-            rows,
-            weight: weights.matrix(weight),
-            channels,
-            bias: bias.map(|bias| weights.vector(bias)),
-            residual: residual.as_ref().map(Stored::view),
-            out: out.view(),
-        });
-        added.map_err(|error| self.failed(&error))?;
-        Ok(out)
-    }
-
-    /// Adds the commands of one node.
-    fn node(&mut self, node: &Node) -> Result<Stored, DeviceError> {
-        let (rows, width) = (self.rows(node.output).len(), self.columns_of(node.output).len());
-        let added = match &node.op {
-            Op::MatMul { .. } => return self.matmul(node, None),
-            Op::Gated(activation) => {
-                let (gate, up) = (self.columns(node, 0)?, self.columns(node, 1)?);
-                let out = self.output(node)?;
-                let (gate, up) = (gate.view(), up.view());
-                let activation = *activation;
-                let job = Gated { activation, gate, up, rows, width, out: out.view() };
-                (self.model.kernels.gated(&job), out)
-            }
-            Op::Add => {
-                let (a, b) = (self.columns(node, 0)?, self.columns(node, 1)?);
-                let out = self.output(node)?;
-                let job = Add { a: a.view(), b: b.view(), rows, width, out: out.view() };
-                (self.model.kernels.add(&job), out)
-            }
-            Op::SoftCap { cap } => {
-                let (x, out) = (self.columns(node, 0)?, self.output(node)?);
-                let job = SoftCap { x: x.view(), rows, width, cap: *cap, out: out.view() };
-                (self.model.kernels.soft_cap(&job), out)
-            }
-            _ if !self.work.part.features.is_whole() => {
-                return Err(self.unsupported(node, "some features"));
-            }
-            Op::Embed { table, scale } => {
-                let ids = &self.work.payload.batch.ids[self.rows(node.output)];
-                let vocab = self.model.graph.weights()[table.0].rows;
-                if let Some(id) = ids.iter().copied().find(|id| *id as usize >= vocab) {
-                    return Err(DeviceError::TokenId { id, vocab });
-                }
-                self.model.weights.load_matrix(*table)?;
-                let out = self.output(node)?;
-                let ids = self.ints.ids(self.rows(node.output).start);
-                let Model { kernels, weights, .. } = &mut *self.model;
-                let (table, scale) = (weights.matrix(*table), *scale);
-                (kernels.embed(&Embed { ids, rows, table, scale, out: out.view() }), out)
-            }
-            Op::RmsNorm { weight, eps } => {
-                self.model.weights.load_vector(*weight)?;
-                let (x, out) = (self.whole(node, 0)?, self.output(node)?);
-                let len = self.model.graph.weights()[weight.0].cols;
-                let Model { kernels, weights, .. } = &mut *self.model;
-                let added = kernels.rms_norm(&RmsNorm {
-                    x: x.view(),
-                    rows,
-                    groups: width / len,
-                    weight: weights.vector(*weight),
-                    len,
-                    eps: *eps,
-                    out: out.view(),
-                });
-                (added, out)
-            }
-            Op::Rope { heads, rope } => {
-                let (x, out) = (self.whole(node, 0)?, self.output(node)?);
-                self.fill_angles(*rope, self.rows(node.output))?;
-                let (freqs, pairs) = &self.model.ropes[*rope];
-                let angles = &self.angles[rope];
-                let stride = 2 * freqs.pairs();
-                let added = self.model.kernels.rope(&Rope {
-                    x: x.view(),
-                    rows,
-                    shape: RopeHeads {
-                        heads: *heads,
-                        head_dim: width / heads,
-                        dims: stride,
-                        pairs: *pairs,
-                    },
-                    angles: View { buffer: angles.buffer(), at: 0, stride },
-                    out: out.view(),
-                });
-                (added, out)
-            }
-            Op::Attention(op) => return self.attention(node, op),
-            Op::SelectRows => {
-                let (x, out) = (self.whole(node, 0)?, self.output(node)?);
-                let selected = self.ints.selected();
-                let job = SelectRows { x: x.view(), selected, rows, width, out: out.view() };
-                (self.model.kernels.select_rows(&job), out)
-            }
-        };
-        let (added, out) = added;
-        added.map_err(|error| self.failed(&error))?;
-        Ok(out)
-    }
-
-    /// Copies the angles of the part's rows to the device, unless they are there.
-    fn fill_angles(&mut self, rope: usize, rows: Range<usize>) -> Result<(), DeviceError> {
-        if self.angles.contains_key(&rope) {
-            return Ok(());
-        }
-        let positions = &self.work.payload.batch.positions[rows];
-        let freqs = &self.model.ropes[rope].0;
-        let angles = angles_of(freqs, positions, &self.model.pool, self.commands);
-        let angles = angles.map_err(|error| self.failed(&error))?;
-        self.angles.insert(rope, angles);
-        Ok(())
-    }
-
-    fn attention(&mut self, node: &Node, op: &AttentionOp) -> Result<Stored, DeviceError> {
-        if self.work.part.rows.is_some() {
-            return Err(self.unsupported(node, "some rows"));
-        }
-        let window = match op.seen() {
-            Mask::Causal => None,
-            Mask::Window(window) => Some(window),
-            mask => return Err(self.unsupported(node, &format!("the mask {mask}"))),
-        };
-        let [q, k, v] = [0, 1, 2].map(|index| self.whole(node, index));
-        let (q, k, v) = (q?, k?, v?);
-        let out = self.output(node)?;
-        let (work, rows) = (self.work, self.work.payload.batch.rows());
-        for span in &work.payload.batch.spans {
-            self.model.kv.bring(op.layer, span, self.commands)?;
-        }
-        let layout = *self.model.kv.store().layout();
-        let heads = self.model.graph.value(node.inputs[0]).width / layout.head_dim;
-        let Model { kernels, kv, name, .. } = &mut *self.model;
-        let buffer = kv.layer(op.layer).map_err(|error| error.of_run(name))?;
-        let cache = KvRows {
-            kv: buffer,
-            kv_heads: layout.kv_heads,
-            head_dim: layout.head_dim,
-            positions: self.ints.positions(),
-            row_pages: self.ints.row_pages(),
-            pages: self.ints.pages(),
-        };
-        let write = KvWrite { k: k.view(), v: v.view(), rows, to: cache };
-        let added = kernels.kv_write(&write).and_then(|()| {
-            kernels.attention(&Attention {
-                q: q.view(),
-                rows,
-                heads,
-                from: cache,
-                window,
-                scale: op.scale,
-                soft_cap: op.soft_cap,
-                out: out.view(),
-            })
-        });
-        added.map_err(|error| self.failed(&error))?;
-        Ok(out)
     }
 }

@@ -4,6 +4,7 @@
 //! that are out of range. So no launch reads or writes beyond a buffer, whatever the values are.
 
 mod attention;
+mod gather;
 mod matmul;
 mod probe;
 mod programs;
@@ -21,9 +22,10 @@ use super::session::{Arg, Buffer, Lane, Range, Session};
 use crate::kv::KvDtype;
 use crate::quant::DType;
 pub(super) use attention::{Attention, KvRows, KvWrite};
+pub(super) use gather::{Embed, SelectRows};
 pub(super) use matmul::MatMul;
 use programs::{Built, Family};
-pub(super) use rows::{Add, Embed, Gated, RmsNorm, Rope, RopeHeads, SelectRows, SoftCap};
+pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
 
 /// Bytes of a value.
 const F32: usize = size_of::<f32>();
@@ -201,6 +203,12 @@ impl Kernels {
             is_cpu: session.info().kind == OpenClKind::Cpu,
             built: BTreeMap::new(),
         })
+    }
+
+    /// The same kernels, launched as on a GPU.
+    #[cfg(test)]
+    pub(super) fn in_groups(self) -> Kernels {
+        Kernels { is_cpu: false, ..self }
     }
 
     /// Writes the programs that were compiled, and not loaded, to the folder.

@@ -4,16 +4,21 @@
 //! only after the device is lost.
 #![expect(unsafe_code, reason = "calls a C library")]
 
-use std::ffi::{CString, c_void};
+mod copies;
+mod event;
+mod programs;
+
+use std::ffi::c_void;
 use std::fmt;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 use cl3::types::cl_int;
-use cl3::{OpenClRuntime, command_queue, context, event, kernel, memory, program};
+use cl3::{OpenClRuntime, command_queue, context, kernel, memory};
 
 use super::error::OpenClError;
 use super::find::OpenClInfo;
+pub(super) use event::{Event, EventState};
 
 /// An object of the library and the function that releases it.
 struct Handle {
@@ -188,129 +193,6 @@ impl Session {
         Ok(buffer)
     }
 
-    /// Copies to the device from byte `at` on, and waits.
-    ///
-    /// # Panics
-    /// If the buffer is too short.
-    pub(super) fn write(
-        &self,
-        lane: Lane,
-        to: &Buffer,
-        at: usize,
-        data: &[u8],
-    ) -> Result<(), OpenClError> {
-        // SAFETY: `data` lives until the copy has ended.
-        unsafe { self.enqueue_write(lane, to, at, data, true) }?;
-        // A blocking write may return when `data` may be reused: before the other queue sees it.
-        command_queue::finish(self.queue(lane)).map_err(|code| self.error("clFinish", code))
-    }
-
-    /// Adds a copy to the device to a queue.
-    ///
-    /// # Safety
-    /// `data` must stay in place and unchanged until the queue has passed the copy.
-    ///
-    /// # Panics
-    /// If the buffer is too short.
-    pub(super) unsafe fn write_later(
-        &self,
-        lane: Lane,
-        to: &Buffer,
-        at: usize,
-        data: &[u8],
-    ) -> Result<(), OpenClError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.enqueue_write(lane, to, at, data, false) }
-    }
-
-    unsafe fn enqueue_write(
-        &self,
-        lane: Lane,
-        to: &Buffer,
-        at: usize,
-        data: &[u8],
-        waits: bool,
-    ) -> Result<(), OpenClError> {
-        assert!(data.len() <= to.bytes && at <= to.bytes - data.len(), "a write beyond a buffer");
-        if data.is_empty() {
-            return Ok(());
-        }
-        let code = self.library.clEnqueueWriteBuffer(
-            self.queue(lane),
-            to.memory.object,
-            u32::from(waits),
-            at,
-            data.len(),
-            data.as_ptr().cast(),
-            0,
-            null(),
-            null_mut(),
-        );
-        self.checked("clEnqueueWriteBuffer", code)
-    }
-
-    /// Copies from the device from byte `at` on, and waits.
-    ///
-    /// # Panics
-    /// If the buffer is too short.
-    pub(super) fn read(
-        &self,
-        lane: Lane,
-        from: &Buffer,
-        at: usize,
-        data: &mut [u8],
-    ) -> Result<(), OpenClError> {
-        // SAFETY: `data` is borrowed until the copy has ended.
-        unsafe { self.enqueue_read(lane, from, at, data, true) }
-    }
-
-    /// Adds a copy from the device to a queue.
-    ///
-    /// # Safety
-    /// `data` must stay in place, and be neither read nor written, until the queue has passed the copy.
-    ///
-    /// # Panics
-    /// If the buffer is too short.
-    pub(super) unsafe fn read_later(
-        &self,
-        lane: Lane,
-        from: &Buffer,
-        at: usize,
-        data: &mut [u8],
-    ) -> Result<(), OpenClError> {
-        // SAFETY: the caller's promise.
-        unsafe { self.enqueue_read(lane, from, at, data, false) }
-    }
-
-    unsafe fn enqueue_read(
-        &self,
-        lane: Lane,
-        from: &Buffer,
-        at: usize,
-        data: &mut [u8],
-        waits: bool,
-    ) -> Result<(), OpenClError> {
-        assert!(
-            data.len() <= from.bytes && at <= from.bytes - data.len(),
-            "a read beyond a buffer"
-        );
-        if data.is_empty() {
-            return Ok(());
-        }
-        let code = self.library.clEnqueueReadBuffer(
-            self.queue(lane),
-            from.memory.object,
-            u32::from(waits),
-            at,
-            data.len(),
-            data.as_mut_ptr().cast(),
-            0,
-            null(),
-            null_mut(),
-        );
-        self.checked("clEnqueueReadBuffer", code)
-    }
-
     /// Adds a kernel to the compute queue.
     ///
     /// # Safety
@@ -360,7 +242,7 @@ impl Session {
             command_queue::enqueue_marker_with_wait_list(self.queue(Lane::Compute), 0, null())
         };
         let object = marker.map_err(|code| self.error("clEnqueueMarkerWithWaitList", code))?;
-        Ok(Event(Handle { object, release: event::release_event }))
+        Ok(Event(Handle { object, release: cl3::event::release_event }))
     }
 
     /// Makes the device begin with the commands of the compute queue.
@@ -375,70 +257,6 @@ impl Session {
         }
         Ok(())
     }
-
-    /// A program from source, not built.
-    pub(super) fn program_of_source(&self, source: &str) -> Result<Program, OpenClError> {
-        let object = program::create_program_with_source(self.context.object, &[source])
-            .map_err(|code| self.error("clCreateProgramWithSource", code))?;
-        Ok(Program(Handle { object, release: program::release_program }))
-    }
-
-    /// A program from a binary, not built.
-    pub(super) fn program_of_binary(&self, binary: &[u8]) -> Result<Program, OpenClError> {
-        let device = self.info.id.handle();
-        // SAFETY: the device is the context's.
-        let object = unsafe {
-            program::create_program_with_binary(self.context.object, &[device], &[binary])
-        };
-        let object = object.map_err(|code| self.error("clCreateProgramWithBinary", code))?;
-        Ok(Program(Handle { object, release: program::release_program }))
-    }
-
-    /// Builds a program; the error has the start of the compiler's log.
-    pub(super) fn build(
-        &self,
-        program: &Program,
-        name: &str,
-        options: &str,
-    ) -> Result<(), OpenClError> {
-        const LOG_MAX: usize = 2000;
-        let device = self.info.id.handle();
-        let options = CString::new(options).unwrap_or_default();
-        let built = program::build_program(program.0.object, &[device], &options, None, null_mut());
-        let Err(code) = built else { return Ok(()) };
-        let log = program::CL_PROGRAM_BUILD_LOG;
-        let log = program::get_program_build_info(program.0.object, device, log);
-        let mut log = log.map(String::from).unwrap_or_default().trim().to_owned();
-        if log.is_empty() {
-            log = format!("(empty; {} {code})", cl3::error_codes::error_text(code));
-        }
-        log.truncate(log.floor_char_boundary(LOG_MAX));
-        Err(OpenClError::Build { device: self.info.name.clone(), program: name.to_owned(), log })
-    }
-
-    /// The binary of a built program.
-    pub(super) fn binary(&self, program: &Program) -> Option<Vec<u8>> {
-        let binaries = program::get_program_info(program.0.object, program::CL_PROGRAM_BINARIES);
-        let binary = Vec::<Vec<u8>>::from(binaries.ok()?).into_iter().next()?;
-        (!binary.is_empty()).then_some(binary)
-    }
-
-    /// A kernel of a built program.
-    pub(super) fn kernel(
-        &self,
-        program: &Program,
-        name: &'static str,
-    ) -> Result<Kernel, OpenClError> {
-        let text = CString::new(name).unwrap_or_default();
-        let object = kernel::create_kernel(program.0.object, &text)
-            .map_err(|code| self.error("clCreateKernel", code))?;
-        let kernel = Handle { object, release: kernel::release_kernel };
-        let group = kernel::CL_KERNEL_WORK_GROUP_SIZE;
-        let device = self.info.id.handle();
-        let group_max = kernel::get_kernel_work_group_info(object, device, group);
-        let group_max = group_max.map(usize::from).unwrap_or(1);
-        Ok(Kernel { kernel, group_max })
-    }
 }
 
 impl Drop for Session {
@@ -451,67 +269,4 @@ impl Drop for Session {
 fn call_error(info: &OpenClInfo, call: &'static str, code: cl_int) -> OpenClError {
     let name = cl3::error_codes::error_text(code);
     OpenClError::Call { device: info.name.clone(), call, code, name }
-}
-
-/// The state of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventState {
-    Pending,
-    Complete,
-    /// The command failed, with a code of the specification.
-    Failed(i32),
-}
-
-/// The end of the commands before it.
-#[derive(Debug)]
-pub(super) struct Event(Handle);
-
-type Callback = dyn Fn() + Send + Sync;
-
-/// Called by the driver on a thread of its own, inside [`Event::on_end`], or never.
-extern "C" fn ended(_event: *mut c_void, _status: cl_int, data: *mut c_void) {
-    // SAFETY: `data` is the box that `on_end` leaked for this one call.
-    let callback = unsafe { Box::from_raw(data.cast::<Arc<Callback>>()) };
-    // A panic must not reach the driver.
-    _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| callback()));
-}
-
-impl Event {
-    /// Its state.
-    pub(super) fn state(&self) -> EventState {
-        let status = event::CL_EVENT_COMMAND_EXECUTION_STATUS;
-        match event::get_event_info(self.0.object, status).map(i32::from) {
-            Ok(0) => EventState::Complete,
-            Ok(code) if code < 0 => EventState::Failed(code),
-            Ok(_) => EventState::Pending,
-            Err(code) => EventState::Failed(code),
-        }
-    }
-
-    /// Registers a function for the event's end. Drivers differ: some call it at once, on this
-    /// thread, if the event has ended, and some never call it then, or after a failure.
-    pub(super) fn on_end(&self, callback: Arc<Callback>) -> Result<(), i32> {
-        let data = Box::into_raw(Box::new(callback)).cast();
-        let set = event::set_event_callback(self.0.object, event::CL_COMPLETE, ended, data);
-        if set.is_err() {
-            // SAFETY: the driver did not take the box.
-            drop(unsafe { Box::from_raw(data.cast::<Arc<Callback>>()) });
-        }
-        set
-    }
-
-    /// The time at which it ended, in nanoseconds of the device's clock; `None` without one.
-    pub(super) fn end_ns(&self) -> Option<u64> {
-        self.time_ns(event::CL_PROFILING_COMMAND_END)
-    }
-
-    /// The time at which it was added to its queue, in nanoseconds of the device's clock.
-    pub(super) fn queued_ns(&self) -> Option<u64> {
-        self.time_ns(event::CL_PROFILING_COMMAND_QUEUED)
-    }
-
-    fn time_ns(&self, which: u32) -> Option<u64> {
-        let time = event::get_event_profiling_info(self.0.object, which);
-        time.ok().map(u64::from).filter(|ns| *ns != 0)
-    }
 }

@@ -39,6 +39,12 @@ fn plain() -> Option<Bench> {
     bench(PAGE_ROWS, KvDtype::F32)
 }
 
+/// As [`plain`], with launches as on a GPU.
+fn grouped() -> Option<Bench> {
+    let Bench { session, kernels } = plain()?;
+    Some(Bench { session, kernels: kernels.in_groups() })
+}
+
 impl Bench {
     fn floats(&self, values: &[f32]) -> Buffer {
         self.session.filled(bytemuck::cast_slice(values), "a test").unwrap()

@@ -2,17 +2,14 @@
 #![expect(unsafe_code, reason = "launches kernels")]
 
 use super::programs::Family;
-use super::{F32, Ints, Kernels, Matrix, View, int};
+use super::{F32, Kernels, View, int};
 use crate::op::{Activation, RopePairs};
 use crate::opencl::error::OpenClError;
 use crate::opencl::session::{Arg, Buffer};
 use crate::opencl::top;
 
 /// Values that an item of an element-wise op computes; as in rows.cl.
-const CHUNK: usize = 256;
-
-/// Values of a run of weights; as in formats.cl.
-const RUN: usize = 32;
+pub(super) const CHUNK: usize = 256;
 
 /// RMS norm of groups of each row.
 #[derive(Clone, Copy, Debug)]
@@ -85,29 +82,6 @@ pub(in crate::opencl) struct SoftCap<'a> {
     pub(in crate::opencl) width: usize,
     pub(in crate::opencl) cap: f32,
     /// May be `x`.
-    pub(in crate::opencl) out: View<'a>,
-}
-
-/// Rows of a table, times a factor.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::opencl) struct Embed<'a> {
-    /// Row of the table for each row; numbers out of range are replaced by the nearest.
-    pub(in crate::opencl) ids: Ints<'a>,
-    pub(in crate::opencl) rows: usize,
-    pub(in crate::opencl) table: &'a Matrix,
-    pub(in crate::opencl) scale: f32,
-    pub(in crate::opencl) out: View<'a>,
-}
-
-/// Copies of some rows.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::opencl) struct SelectRows<'a> {
-    pub(in crate::opencl) x: View<'a>,
-    /// Row of `x` for each row; numbers beyond the buffer are replaced by the nearest.
-    pub(in crate::opencl) selected: Ints<'a>,
-    pub(in crate::opencl) rows: usize,
-    pub(in crate::opencl) width: usize,
-    /// Not the rows of `x`.
     pub(in crate::opencl) out: View<'a>,
 }
 
@@ -221,69 +195,6 @@ impl Kernels {
         args.extend([int(rows), int(width), Arg::Float(job.cap)]);
         // SAFETY: the kernel's parameters; the operands were checked.
         unsafe { self.launch((Family::Rows, "soft_cap"), &args, [width.div_ceil(CHUNK), rows]) }
-    }
-
-    /// Rows of an embedding table.
-    ///
-    /// # Panics
-    /// If an operand is too small.
-    pub(in crate::opencl) fn embed(&mut self, job: &Embed<'_>) -> Result<(), OpenClError> {
-        let Embed { rows, table, .. } = *job;
-        job.ids.check(rows, "token ids");
-        job.out.check(rows, table.cols, "out of an embedding");
-        if table.rows == 0 {
-            return Ok(());
-        }
-        let [out, out_at, out_stride] = job.out.args();
-        let args = [
-            Arg::Buffer(&table.buffer),
-            Arg::Buffer(job.ids.buffer),
-            out,
-            int(table.rows),
-            int(table.cols),
-            int(rows),
-            int(job.ids.at),
-            out_at,
-            out_stride,
-            Arg::Float(job.scale),
-        ];
-        let items = [table.cols.div_ceil(RUN), rows];
-        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps ids within
-        // the table.
-        unsafe { self.launch((Family::embed(table.dtype), "embed"), &args, items) }
-    }
-
-    /// Copies rows.
-    ///
-    /// # Panics
-    /// If an operand is too small.
-    pub(in crate::opencl) fn select_rows(
-        &mut self,
-        job: &SelectRows<'_>,
-    ) -> Result<(), OpenClError> {
-        let SelectRows { rows, width, .. } = *job;
-        job.selected.check(rows, "selected rows");
-        job.out.check(rows, width, "out of selected rows");
-        let limit = job.x.rows_of(width);
-        assert!(rows == 0 || limit > 0, "no row of {width} values to select");
-        let [x, x_at, x_stride] = job.x.args();
-        let [out, out_at, out_stride] = job.out.args();
-        let args = [
-            x,
-            x_at,
-            x_stride,
-            Arg::Buffer(job.selected.buffer),
-            out,
-            out_at,
-            out_stride,
-            int(job.selected.at),
-            int(limit),
-            int(rows),
-            int(width),
-        ];
-        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
-        // rows below `limit`.
-        unsafe { self.launch((Family::Rows, "select_rows"), &args, [width.div_ceil(CHUNK), rows]) }
     }
 
     /// Reduces each row to one result per piece of columns, as [`top`](crate::opencl::top) reads them.

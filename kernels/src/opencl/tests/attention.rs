@@ -200,6 +200,15 @@ fn attention_over_f16_pages_is_right_and_independent_of_other_rows() {
 }
 
 #[test]
+fn groups_of_many_items_attend_for_every_row() {
+    let Some(mut bench) = super::grouped() else { return };
+    let cache = Cache::new(&mut bench, SHAPES[0], KvDtype::F32, &[40]);
+    let rows: Vec<_> = (0..40).map(|position| (0, position)).collect();
+    let found = cache.attend(&mut bench, &rows, RULES[0]);
+    assert_near(&found, &cache.wanted(0, RULES[0]), 5e-6, "groups");
+}
+
+#[test]
 fn a_page_has_the_order_of_the_host_and_f16_is_rounded_to_nearest_even() {
     for dtype in [KvDtype::F32, KvDtype::F16] {
         let shape = [2, 2, 12, 8];

@@ -1,6 +1,6 @@
 //! Matmuls and embedding tables of every format.
 
-use super::{Bench, assert_near, bits, ints, noise, plain};
+use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
 use crate::opencl::ops::{Embed, MatMul, Matrix};
 use crate::opencl::pack::Stored;
 use crate::quant::DType;
@@ -233,5 +233,22 @@ fn every_finite_f16_and_bf16_is_decoded_exactly_also_subnormal_ones() {
         let job = Embed { ids: ints(&numbers), rows, table: &matrix, scale: 1.0, out: out.view() };
         bench.kernels.embed(&job).unwrap();
         assert!(bench.rows(&out).iter().zip(&values).all(|(a, b)| a == b), "{dtype}");
+    }
+}
+
+#[test]
+fn groups_of_many_items_give_the_bits_of_single_items() {
+    let (Some(mut single), Some(mut groups)) = (plain(), grouped()) else { return };
+    for dtype in [DType::F32, DType::Q5_1, DType::Q6K] {
+        for (channels, cols) in [(1, 256), (100, 512), (2100, 256)] {
+            let (weight, _) = matrix(&single, dtype, [channels, cols]);
+            let (same, _) = matrix(&groups, dtype, [channels, cols]);
+            for rows in [1, 3, 9] {
+                let x = noise(11, rows * cols);
+                let (one, many) =
+                    (product(&mut single, &weight, &x), product(&mut groups, &same, &x));
+                assert_eq!(bits(&one), bits(&many), "{dtype} [{channels}, {cols}] {rows}");
+            }
+        }
     }
 }

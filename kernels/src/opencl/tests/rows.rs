@@ -1,6 +1,6 @@
 //! Ops on rows.
 
-use super::{assert_near, bits, ints, noise, plain};
+use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
 use crate::op::{Activation, RopePairs};
 use crate::opencl::ops::{Add, Gated, RmsNorm, Rope, RopeHeads, SelectRows, SoftCap};
 use crate::opencl::top;
@@ -18,7 +18,7 @@ fn element_wise_ops_agree_with_the_reference_also_in_place() {
             let (a, b) = (wide(1), wide(2));
             let pairs = || a.iter().zip(&b).map(|(a, b)| (f64::from(*a), f64::from(*b)));
             let what = format!("[{rows}, {width}]");
-            let with = |bench: &super::Bench| {
+            let with = |bench: &Bench| {
                 let (first, second) = (bench.guarded(&a, width), bench.guarded(&b, width));
                 (first, second, bench.room(rows, width))
             };
@@ -205,4 +205,41 @@ fn the_largest_value_is_the_first_of_equals_and_finite() {
             }
         }
     }
+}
+
+#[test]
+fn groups_of_many_items_compute_every_row_once() {
+    let Some(mut bench) = grouped() else { return };
+    let (rows, heads, head_dim) = (5, 3, 200);
+    let width = heads * head_dim;
+    let x = noise(12, rows * width);
+    let (from, gain) = (bench.guarded(&x, width), bench.floats(&vec![1.0; head_dim]));
+    let out = bench.room(rows, width);
+    let (len, eps, weight) = (head_dim, 1e-5, &gain);
+    let job = RmsNorm { x: from.view(), rows, groups: heads, weight, len, eps, out: out.view() };
+    bench.kernels.rms_norm(&job).unwrap();
+    assert_near(&bench.rows(&out), &reference::rms_norm(&x, &vec![1.0; head_dim], eps), 2e-6, "");
+
+    let job = Add { a: from.view(), b: from.view(), rows, width, out: out.view() };
+    bench.kernels.add(&job).unwrap();
+    let wanted: Vec<f32> = x.iter().map(|x| x + x).collect();
+    assert_eq!(bits(&bench.rows(&out)), bits(&wanted));
+
+    let shape = RopeHeads { heads, head_dim, dims: 100, pairs: RopePairs::Halves };
+    let angles = noise(13, rows * 100);
+    let wanted = rotated(&x, shape, &angles, rows);
+    let angles = bench.guarded(&angles, 100);
+    let job = Rope { x: from.view(), rows, shape, angles: angles.view(), out: out.view() };
+    bench.kernels.rope(&job).unwrap();
+    assert_near(&bench.rows(&out), &wanted, 1e-6, "rope");
+
+    let len = 3 * rows * width.div_ceil(top::PIECE);
+    let results = bench.ints(&vec![7; len + 1]);
+    bench.kernels.top(from.view(), (rows, width), &results).unwrap();
+    let words = bench.read_ints(&results);
+    assert_eq!(words[len], 7, "a write beyond the results");
+    let found = top::read(bytemuck::cast_slice(&words[..len]), rows, width);
+    let found: Vec<_> = found.into_iter().map(|top| top.map(|top| top.column as usize)).collect();
+    let wanted: Vec<_> = x.chunks(width).map(crate::cpu::argmax).collect();
+    assert_eq!(found, wanted);
 }
