@@ -29,8 +29,8 @@ pub struct PackedWeights {
     /// The cached file; `None` without [`packed_cache`](crate::EngineBuilder::packed_cache), or if it
     /// could not be written.
     pub file: Option<PathBuf>,
-    /// Problems: a cached file that could not be used, or the reason why none could be written. The
-    /// engine works in either case.
+    /// Problems: a cached file of weights or of a device's programs that could not be used, or the reason
+    /// why none could be written. The engine works in either case.
     pub notes: Vec<String>,
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct Built {
     pub(crate) capacity: Option<u64>,
     /// One line on its kernels and the rates it is throttled to.
     pub(crate) kernels: String,
+    /// What was not used, and why.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Builds a device with these threads. `number` is its number in the engine.
@@ -98,6 +100,7 @@ pub(crate) fn build(
         timed,
         capacity: None,
         kernels,
+        notes: Vec::new(),
     })
 }
 

@@ -53,7 +53,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
     let shared = SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, clock, programs };
     let (tokenizer, template, devices) = load(&graph, file, &shared)?;
-    let packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
+    let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
+    packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     memory::check(&devices, &explainer, &chosen)?;
     let placement = explainer.full_chunk(chosen.context)?;

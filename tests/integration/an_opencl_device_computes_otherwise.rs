@@ -159,3 +159,23 @@ async fn a_device_that_is_not_there_is_an_error_that_lists_the_others() {
         assert!(text.contains(which) && text.contains("found: 0 "), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_damaged_program_is_compiled_anew_and_said() {
+    needs_opencl!();
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    let start = || with(&model, "gpu=opencl").packed_cache(folder.path()).build();
+    let notes = |engine: &Engine| engine.packed_weights().notes.clone();
+    assert_eq!(notes(&start().await.expect("an engine")), [""; 0], "nothing is stored yet");
+    let programs = std::fs::read_dir(folder.path().join("programs")).expect("programs");
+    let programs: Vec<_> = programs.map(|file| file.expect("a file").path()).collect();
+    assert!(programs.len() >= 3, "{programs:?}");
+    assert_eq!(notes(&start().await.expect("an engine")), [""; 0], "all of them are used");
+    let bytes = std::fs::read(&programs[0]).expect("a program");
+    std::fs::write(&programs[0], &bytes[..bytes.len() - 1]).expect("a shorter program");
+    let engine = start().await.expect("an engine");
+    let [note] = &notes(&engine)[..] else { panic!("{:?}", notes(&engine)) };
+    assert!(note.contains("was not used: it is damaged"), "{note}");
+    assert_eq!(greedy(&engine, 64).await, wanted(&model).await[0]);
+}

@@ -139,6 +139,11 @@ impl OpenClDevice {
         Some(state)
     }
 
+    /// Files of compiled programs that were not used, and why; they were compiled anew.
+    pub fn notes(&self) -> Vec<String> {
+        self.model.kernels.refused()
+    }
+
     /// Bytes of the weights that have been copied to the device.
     pub fn weight_bytes(&self) -> usize {
         self.model.weights.bytes()

@@ -211,6 +211,11 @@ impl Kernels {
         Kernels { is_cpu: false, ..self }
     }
 
+    /// Files of compiled programs that were not used, and why.
+    pub(super) fn refused(&self) -> Vec<String> {
+        self.built.values().filter_map(Built::refused).collect()
+    }
+
     /// Writes the programs that were compiled, and not loaded, to the folder.
     pub(super) fn save(&self, cache: &ProgramCache) {
         self.built.values().for_each(|built| built.save(&self.session, cache));

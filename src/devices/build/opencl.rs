@@ -37,13 +37,14 @@ pub(super) fn build(
         OpenClBindError::Weights(error) => error.into(),
         other => Error::config("device", &spec.name, &other.to_string()),
     })?;
+    let notes = device.notes();
     let info = device.info().clone();
     let clock = shared.clock;
     let rates = clock.and_then(|clock| calibrate::rates(&mut device, shared.graph, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(1) });
     let time = time_model(spec, shared.graph, timed.unwrap_or_else(|| estimated(1)))?;
     let device = LiveDevice { device: Box::new(device), time: None, cores: None };
-    Ok(Built { device, info, time, timed, capacity, kernels })
+    Ok(Built { device, info, time, timed, capacity, kernels, notes })
 }
 
 /// This build has no OpenCL.

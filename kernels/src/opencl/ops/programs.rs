@@ -178,6 +178,12 @@ impl Built {
         Ok(self.kernels.get_mut(name).expect("it was inserted"))
     }
 
+    /// Why its file in the folder was not used, if there was one.
+    pub(super) fn refused(&self) -> Option<String> {
+        let Origin::Refused(reason) = &self.origin else { return None };
+        Some(format!("the compiled program '{}' was not used: {reason}", self.text.name))
+    }
+
     /// Writes it to the folder, unless it came from there.
     pub(super) fn save(&self, session: &Session, cache: &ProgramCache) {
         if self.origin != Origin::Cache {
