@@ -9,7 +9,7 @@ use thiserror::Error;
 pub(crate) mod store;
 
 pub(crate) use store::ROTARY_DIM_MAX;
-pub use store::{KvCopies, KvLayer, KvMirror, KvStore};
+pub use store::{KvAccess, KvCopies, KvCopyId, KvLayer, KvMirror, KvStore};
 
 /// Index of a page in the pool and in the store.
 pub type PageId = u32;

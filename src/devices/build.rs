@@ -34,6 +34,7 @@ pub(crate) struct Shared<'a> {
     /// Set if native devices have to be timed.
     pub(crate) clock: Option<&'a dyn Clock>,
     /// Folder for compiled programs of OpenCL devices.
+    #[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "no device compiles"))]
     pub(crate) programs: Option<PathBuf>,
 }
 

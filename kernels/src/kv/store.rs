@@ -5,8 +5,8 @@ mod paged;
 pub(crate) mod panel;
 mod rows;
 
-use copies::{Copies, Copy, KvAccess};
-pub use copies::{KvCopies, KvMirror};
+use copies::Copies;
+pub use copies::{KvAccess, KvCopies, KvCopyId, KvMirror};
 use paged::Paged;
 use panel::Panel;
 pub(crate) use rows::ROTARY_DIM_MAX;
@@ -118,7 +118,7 @@ impl KvStore {
     }
 
     /// Registers copies of the pages in a device's memory; `None` if there are too many devices.
-    pub(crate) fn attach(&self, mirror: Arc<dyn KvMirror>) -> Option<Copy> {
+    pub fn attach(&self, mirror: Arc<dyn KvMirror>) -> Option<KvCopyId> {
         self.copies.attach(mirror)
     }
 
@@ -127,10 +127,10 @@ impl KvStore {
     ///
     /// # Errors
     /// [`DeviceError`] of another device that holds a page.
-    pub(crate) fn bring_to_device(
+    pub fn bring_to_device(
         &self,
         layer: usize,
-        (copy, access): (Copy, &KvAccess<'_>),
+        (copy, access): (KvCopyId, &KvAccess<'_>),
         mut upload: impl FnMut(PageId, &[u8]) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let missing = self.copies.claim((layer, self.pages), &self.layout, (copy, access));
@@ -142,7 +142,7 @@ impl KvStore {
         self.copies.count_to_device(missing.len());
         for (page, from) in missing {
             let bytes = data.bytes_mut(page as usize * len..(page as usize + 1) * len);
-            if from != Copy::HOST {
+            if from != KvCopyId::HOST {
                 self.copies.fetch((layer, page), from, bytes)?;
             }
             upload(page, bytes)?;
@@ -217,7 +217,7 @@ impl KvLayer<'_> {
             return Ok(0);
         }
         let at = (self.layer, self.pages);
-        let missing = self.copies.claim(at, &self.layout, (Copy::HOST, access));
+        let missing = self.copies.claim(at, &self.layout, (KvCopyId::HOST, access));
         let mut copied = 0;
         for (page, from) in missing {
             let start = page as usize * self.page_len;

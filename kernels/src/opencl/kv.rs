@@ -6,8 +6,7 @@ use super::commands::Commands;
 use super::error::OpenClError;
 use super::session::{Buffer, Lane, Session};
 use crate::device::{BatchSpan, DeviceError};
-use crate::kv::store::copies::{Copy, KvAccess};
-use crate::kv::{KvMirror, KvStore, PageId};
+use crate::kv::{KvAccess, KvCopyId, KvMirror, KvStore, PageId};
 
 /// Pages of all layers, one buffer for each layer that the device has worked with.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ impl KvMirror for Pages {
 pub(super) struct DeviceKv {
     store: Arc<KvStore>,
     pages: Arc<Pages>,
-    copy: Option<Copy>,
+    copy: Option<KvCopyId>,
     /// Serialises the creation of buffers.
     creating: Mutex<()>,
 }

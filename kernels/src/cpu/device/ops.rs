@@ -11,7 +11,7 @@ use crate::cpu::rms_norm::rms_norm;
 use crate::cpu::rope::{Rotation, rope};
 use crate::device::{DeviceError, Slot};
 use crate::graph::Node;
-use crate::kv::store::copies::KvAccess;
+use crate::kv::KvAccess;
 use crate::op::{AttentionOp, Op};
 
 /// Arguments of one op.

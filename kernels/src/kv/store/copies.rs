@@ -26,10 +26,10 @@ pub trait KvMirror: Send + Sync + fmt::Debug {
 
 /// Number of a copy of the pages; the host's is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Copy(u32);
+pub struct KvCopyId(u32);
 
-impl Copy {
-    pub(crate) const HOST: Copy = Copy(0);
+impl KvCopyId {
+    pub(crate) const HOST: KvCopyId = KvCopyId(0);
 
     fn bit(self) -> u32 {
         1 << self.0
@@ -49,11 +49,11 @@ pub struct KvCopies {
 
 /// The rows of a sequence that a copy is about to read and write, in one layer.
 #[derive(Clone, Debug)]
-pub(crate) struct KvAccess<'a> {
+pub struct KvAccess<'a> {
     /// Pages of the sequence.
-    pub(crate) pages: &'a [PageId],
+    pub pages: &'a [PageId],
     /// Positions to be written; all positions before them are read.
-    pub(crate) written: Range<usize>,
+    pub written: Range<usize>,
 }
 
 /// Who holds which page.
@@ -82,14 +82,14 @@ impl Copies {
     /// Most copies beside the host's.
     const MIRRORS_MAX: usize = u32::BITS as usize - 1;
 
-    pub(super) fn attach(&self, mirror: Arc<dyn KvMirror>) -> Option<Copy> {
+    pub(super) fn attach(&self, mirror: Arc<dyn KvMirror>) -> Option<KvCopyId> {
         let mut mirrors = lock(&self.mirrors);
         if mirrors.len() == Copies::MIRRORS_MAX {
             return None;
         }
         mirrors.push(mirror);
         self.count.store(mirrors.len(), Ordering::Release);
-        Some(Copy(mirrors.len() as u32))
+        Some(KvCopyId(mirrors.len() as u32))
     }
 
     /// Whether the host's copy is the only one.
@@ -110,8 +110,8 @@ impl Copies {
         &self,
         (layer, pages): (usize, usize),
         layout: &KvLayout,
-        (copy, access): (Copy, &KvAccess<'_>),
-    ) -> Vec<(PageId, Copy)> {
+        (copy, access): (KvCopyId, &KvAccess<'_>),
+    ) -> Vec<(PageId, KvCopyId)> {
         let KvAccess { pages: list, written } = access;
         let mut holders = lock(&self.holders[layer]);
         // Nobody has written a page that is not listed yet, so every copy is as good.
@@ -124,7 +124,7 @@ impl Copies {
             let bits = &mut holders[*page as usize];
             if *bits & copy.bit() == 0 {
                 let from = if *bits & 1 != 0 { 0 } else { bits.trailing_zeros() };
-                missing.push((*page, Copy(from)));
+                missing.push((*page, KvCopyId(from)));
                 *bits |= copy.bit();
             }
         }
@@ -139,7 +139,7 @@ impl Copies {
     pub(super) fn fetch(
         &self,
         (layer, page): (usize, PageId),
-        from: Copy,
+        from: KvCopyId,
         to: &mut [u8],
     ) -> Result<(), DeviceError> {
         let mirror = lock(&self.mirrors).get(from.0 as usize - 1).map(Arc::clone);
@@ -174,7 +174,7 @@ mod tests {
         KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: 4, dtype: KvDtype::F32 };
     const PAGES: usize = 6;
 
-    fn attached(store: &KvStore) -> (Copy, Arc<Memory>) {
+    fn attached(store: &KvStore) -> (KvCopyId, Arc<Memory>) {
         let memory = vec![vec![0; LAYOUT.page_bytes()]; PAGES];
         let memory = Arc::new(Memory(Mutex::new(memory)));
         (store.attach(Arc::clone(&memory) as Arc<dyn KvMirror>).expect("few devices"), memory)
@@ -183,7 +183,7 @@ mod tests {
     /// Uploads what the device lacks for these rows, then writes `value` to the written pages.
     fn device_writes(
         store: &KvStore,
-        (copy, memory): (Copy, &Memory),
+        (copy, memory): (KvCopyId, &Memory),
         (pages, written): (&[PageId], Range<usize>),
         value: u8,
     ) -> Vec<PageId> {
