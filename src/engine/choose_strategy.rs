@@ -63,7 +63,7 @@ impl EngineBuilder {
     ///     .strategy("row-cut")
     ///     .strategy_options(StrategyOptions {
     ///         order_swap: OrderSwap::Off,
-    ///         ratio: "6:2:1".parse()?,
+    ///         ratio: Some("6:2:1".parse()?),
     ///         ..StrategyOptions::default()
     ///     })
     ///     .build_blocking()?;
