@@ -2,57 +2,37 @@
 //! converted as they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
+mod block;
+
 use crate::cpu::loops::gemm_args::GemmF32;
-use crate::cpu::loops::prefetch_stream::PrefetchStream;
+use crate::cpu::loops::prefetch_stream::{PrefetchStream, TileJump};
 use crate::cpu::packed::layout::{LINE, TILE};
 use crate::cpu::simd::f32x16::F32x16;
-use crate::cpu::simd::prefetch::prefetch_line;
 use crate::quant::DType;
+use block::{Bf16, Block, F16, F32, FloatFormat, PrefetchLines};
 
-/// Rows of a register block.
+/// Most rows of a register block.
 pub(crate) const ROWS: usize = 6;
-/// Most rows for which the kernel is bound by reading weights rather than by arithmetic.
-const DIRECT_ROWS: usize = 3;
+
+/// Bytes of a tile's columns that several blocks of rows multiply one after another: half of a small
+/// first-level cache.
+const COLUMN_BYTES: usize = 16 << 10;
+
+/// Bytes of a tile between two prefetches of a block.
+const PREFETCH_BYTES: usize = 8 * LINE;
+
+/// Tiles whose columns such blocks multiply before the next columns: activations, which rows of many
+/// columns cannot all keep in a cache, are read once for them.
+const SIDE_BY_SIDE: usize = 4;
 
 /// Tiles of a block. Each sum is a dependency chain, so blocks of few rows need more tiles to hide
-/// latency.
+/// latency; with 3 rows, two tiles would need more registers than there are.
 const fn tiles_per_block(rows: usize) -> usize {
     match rows {
         1 => 4,
-        2 | 3 => 2,
+        2 => 2,
         _ => 1,
     }
-}
-
-/// A stored float format.
-trait FloatFormat {
-    const BYTES: usize;
-
-    /// Loads 16 values.
-    ///
-    /// # Safety
-    /// As [`F32x16`] demands.
-    unsafe fn load<V: F32x16>(from: *const u8) -> V;
-}
-
-macro_rules! floats {
-    ($($name:ident: $bytes:literal, $load:ident;)*) => {$(
-        struct $name;
-        impl FloatFormat for $name {
-            const BYTES: usize = $bytes;
-            #[inline(always)]
-            unsafe fn load<V: F32x16>(from: *const u8) -> V {
-                // SAFETY: by the caller.
-                unsafe { V::$load(from.cast()) }
-            }
-        }
-    )*};
-}
-
-floats! {
-    F32: 4, load;
-    F16: 2, load_f16;
-    Bf16: 2, load_bf16;
 }
 
 /// Multiplies float tiles; every sum runs over the columns in order.
@@ -62,6 +42,9 @@ floats! {
 #[inline(always)]
 pub(crate) unsafe fn gemm_f32<V: F32x16>(job: &GemmF32<'_>, out: &mut [f32]) {
     job.check(out);
+    if job.rows == 0 || out.is_empty() {
+        return;
+    }
     // SAFETY: by the caller; `check` has compared all lengths.
     unsafe {
         match job.tiles.dtype {
@@ -72,117 +55,92 @@ pub(crate) unsafe fn gemm_f32<V: F32x16>(job: &GemmF32<'_>, out: &mut [f32]) {
     }
 }
 
-/// A block: some rows × T tiles.
-struct Block<const T: usize> {
-    tiles: [*const u8; T],
-    /// Bytes from one tile to the next.
-    tile_stride: usize,
-    prefetch: PrefetchStream,
-    x: *const f32,
-    k: usize,
-    out: *mut f32,
-    stride: usize,
-}
-
 /// # Safety
-/// Lengths as [`GemmF32::check`] demands, and the machine has the instructions of `V`.
+/// Lengths are as [`GemmF32::check`] demands, and there is a row; the machine has the instructions of
+/// `V`.
 #[inline(always)]
 unsafe fn gemm_format<V: F32x16, F: FloatFormat>(job: &GemmF32<'_>, out: &mut [f32]) {
-    let (k, count) = (job.tiles.cols, job.tiles.count);
-    let (stride, tile_stride) = (job.stride, job.tiles.stride);
-    let prefetch = job.prefetch_stream(tiles_per_block(job.rows) * LINE);
-    let tile = |t: usize| {
-        let values = job.tiles.tile(t);
-        assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
-        values.as_ptr()
-    };
+    if job.rows > ROWS {
+        // SAFETY: by the caller.
+        return unsafe { gemm_blocks::<V, F>(job, out) };
+    }
+    let count = job.tiles.count;
+    let stream = job.prefetch_stream(tiles_per_block(job.rows) * LINE);
     let mut t = 0;
     while t < count {
         let together = tiles_per_block(job.rows).min(1 << (count - t).ilog2());
-        for row in (0..job.rows).step_by(ROWS) {
-            let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);
-            let out = out[row * stride + t * TILE..].as_mut_ptr();
-            // SAFETY: each tile has k lines of 16 values; `x` has `rows` more rows of k values, and
-            // `out` as many of 16 values per tile; blocks of several tiles have no more rows than
-            // the functions take.
-            unsafe {
-                match together {
-                    1 => {
-                        let tiles = [tile(t)];
-                        Block { tiles, tile_stride, prefetch, x, k, out, stride }.run::<V, F>(rows);
-                    }
-                    2 => {
-                        let tiles = [tile(t), tile(t + 1)];
-                        Block { tiles, tile_stride, prefetch, x, k, out, stride }
-                            .run_few::<V, F>(rows);
-                    }
-                    _ => {
-                        let tiles = [tile(t), tile(t + 1), tile(t + 2), tile(t + 3)];
-                        Block { tiles, tile_stride, prefetch, x, k, out, stride }
-                            .run_rows::<V, F, 1>();
-                    }
-                }
+        let out = out[t * TILE..].as_mut_ptr();
+        // SAFETY: each tile has k lines of 16 values; `x` has as many rows of k values as each block
+        // takes, and `out` of 16 values per tile.
+        unsafe {
+            match (job.rows, together) {
+                (1, 4) => block::<F, 4>(job, t, stream, out).run::<V, F, 1>(),
+                (1, 2) => block::<F, 2>(job, t, stream, out).run::<V, F, 1>(),
+                (2, 2) => block::<F, 2>(job, t, stream, out).run::<V, F, 2>(),
+                (rows, _) => block::<F, 1>(job, t, stream, out).run_rows::<V, F>(rows),
             }
         }
         t += together;
     }
 }
 
-impl<const T: usize> Block<T> {
-    /// # Safety
-    /// Each tile has `k` lines; min(`rows`, [`ROWS`]) rows of `k` values are at `x`, and as many of
-    /// 16·T values, `stride` apart, at `out`; the machine has the instructions of `V`.
-    #[inline(always)]
-    unsafe fn run<V: F32x16, F: FloatFormat>(&self, rows: usize) {
-        // SAFETY: by the caller.
-        unsafe {
-            match rows {
-                ..=DIRECT_ROWS => self.run_few::<V, F>(rows),
-                4 => self.run_rows::<V, F, 4>(),
-                5 => self.run_rows::<V, F, 5>(),
-                _ => self.run_rows::<V, F, 6>(),
-            }
-        }
-    }
+/// All rows and columns of T tiles from tile `t` on.
+///
+/// # Panics
+/// When there are fewer, or they have another format.
+#[inline(always)]
+fn block<F: FloatFormat, const T: usize>(
+    job: &GemmF32<'_>,
+    t: usize,
+    stream: PrefetchStream,
+    out: *mut f32,
+) -> Block<T> {
+    let (k, column_bytes) = (job.tiles.cols, TILE * F::BYTES);
+    let tiles = std::array::from_fn(|i| {
+        let values = job.tiles.tile(t + i);
+        assert_eq!(values.len(), k * column_bytes, "another format");
+        values.as_ptr()
+    });
+    let prefetch = PrefetchLines {
+        stream,
+        distance: stream.distance() / T,
+        jump: TileJump { at: job.tiles.stride, tiles: T },
+        columns: PREFETCH_BYTES / column_bytes,
+        first: 0,
+        every: 1,
+    };
+    let (x, columns, stride) = (job.x.as_ptr(), 0..k, job.stride);
+    Block { tiles, columns, x, k, is_first: true, out, stride, prefetch }
+}
 
-    /// # Safety
-    /// As [`Block::run`] for at most [`DIRECT_ROWS`] rows.
-    #[inline(always)]
-    unsafe fn run_few<V: F32x16, F: FloatFormat>(&self, rows: usize) {
-        // SAFETY: by the caller.
-        unsafe {
-            match rows {
-                1 => self.run_rows::<V, F, 1>(),
-                2 => self.run_rows::<V, F, 2>(),
-                _ => self.run_rows::<V, F, 3>(),
-            }
-        }
-    }
-
-    /// # Safety
-    /// As [`Block::run`] for R rows.
-    #[inline(always)]
-    unsafe fn run_rows<V: F32x16, F: FloatFormat, const R: usize>(&self) {
-        // SAFETY: by the caller.
-        unsafe {
-            let mut acc = [[V::splat(0.0); T]; R];
-            for i in 0..self.k {
-                let at = i * TILE * F::BYTES;
-                let prefetches = R <= DIRECT_ROWS && at.is_multiple_of(LINE);
-                for (t, tile) in self.tiles.iter().enumerate() {
-                    if prefetches {
-                        let at = self.prefetch.address::<T>(*tile, (at, self.tile_stride));
-                        prefetch_line(at, self.prefetch.prefetch_hint);
-                    }
-                    let w = F::load::<V>(tile.add(at));
-                    for (r, acc) in acc.iter_mut().enumerate() {
-                        acc[t] = V::splat(*self.x.add(r * self.k + i)).fma(w, acc[t]);
-                    }
-                }
-            }
-            for (r, acc) in acc.iter().enumerate() {
-                for (t, acc) in acc.iter().enumerate() {
-                    acc.store(self.out.add(r * self.stride + t * TILE));
+/// More rows than a block has: the blocks multiply some columns of a tile, one after another, then those
+/// of up to [`SIDE_BY_SIDE`] tiles, before the next columns.
+///
+/// # Safety
+/// As [`gemm_format`].
+#[inline(always)]
+unsafe fn gemm_blocks<V: F32x16, F: FloatFormat>(job: &GemmF32<'_>, out: &mut [f32]) {
+    let (k, count) = (job.tiles.cols, job.tiles.count);
+    let columns = COLUMN_BYTES / (TILE * F::BYTES);
+    // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
+    let blocks = job.rows.div_ceil(ROWS);
+    let step = job.rows.div_ceil(blocks);
+    let stream = job.prefetch_stream(SIDE_BY_SIDE * LINE);
+    for first in (0..count).step_by(SIDE_BY_SIDE) {
+        let tiles = first..count.min(first + SIDE_BY_SIDE);
+        for from in (0..k).step_by(columns) {
+            for t in tiles.clone() {
+                for row in (0..job.rows).step_by(step) {
+                    let to = out[row * job.stride + t * TILE..].as_mut_ptr();
+                    let mut block = block::<F, 1>(job, t, stream, to);
+                    block.x = job.x[row * k..].as_ptr();
+                    block.is_first = from == 0;
+                    block.columns = from..k.min(from + columns);
+                    block.prefetch.jump.tiles = tiles.len();
+                    (block.prefetch.first, block.prefetch.every) = (row / step, blocks);
+                    // SAFETY: the tile has these columns; as many rows are left in `x`, and of 16
+                    // values in `out`.
+                    unsafe { block.run_rows::<V, F>(step.min(job.rows - row)) };
                 }
             }
         }

@@ -12,11 +12,11 @@ use crate::cpu::loops::gemm_args::{GemmQ8, GemmScratch};
 use crate::cpu::loops::gemm_f32;
 use crate::cpu::loops::tile_shape::TileShape;
 use crate::cpu::packed::group::Group;
-use crate::cpu::packed::layout::TILE;
-use block::RowBlock;
+use crate::cpu::packed::layout::{SUPER_GROUPS, TILE};
+use block::{PrefetchTurns, RowBlock};
 use dot::Int8Dot;
 use std::ops::Range;
-use weights::{StoredGroups, UnpackedGroups, unpack};
+use weights::{KeptGroups, StoredGroups, UnpackedGroups};
 
 /// The register blocks of these kernels and of [`gemm_f32`].
 pub(crate) const fn tile_shape<D: Int8Dot>() -> TileShape {
@@ -30,9 +30,14 @@ pub(crate) const fn tile_shape<D: Int8Dot>() -> TileShape {
     }
 }
 
-/// Multiplies quantised tiles. Up to [`Int8Dot::ROWS`] rows form one block that unpacks weights as
-/// it reads them; more rows share panels that are unpacked once. Between panels, sums are stored in
-/// `out`.
+/// Most rows that are multiplied with a super-block of 8 groups at a time, which the first block of
+/// rows unpacks while memory delivers the next ones. More rows are bound by arithmetic: their panels
+/// are larger, so that sums leave the registers less often.
+const STREAMED_ROWS: usize = 32;
+
+/// Multiplies quantised tiles. Rows that fit a register block unpack weights as they read them; of
+/// more rows, the first block keeps what it unpacks in a panel for the others. Between panels, sums
+/// are stored in `out`.
 ///
 /// # Safety
 /// The machine has the instructions of `D`, and lengths are as [`GemmQ8::check`] demands.
@@ -49,8 +54,10 @@ pub(crate) unsafe fn gemm_q8<D: Int8Dot, F: Format>(
     assert!(layout.lines == F::LINES && layout.kind == F::SCALES, "another format");
     let (groups, stride) = (layout.groups(), job.tiles.len() * TILE);
     // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
-    let step = job.rows.div_ceil(job.rows.div_ceil(D::ROWS));
-    let prefetch = job.prefetch_stream(F::GROUP_BYTES);
+    let blocks = job.rows.div_ceil(D::rows(F::LINES));
+    let step = job.rows.div_ceil(blocks);
+    let panel = if job.rows <= STREAMED_ROWS { SUPER_GROUPS } else { job.panel };
+    let stream = job.prefetch_stream(F::GROUP_BYTES);
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = job.weight.tile(tile);
         let block = |row: usize, groups_of: Range<usize>| RowBlock {
@@ -60,25 +67,32 @@ pub(crate) unsafe fn gemm_q8<D: Int8Dot, F: Format>(
             groups: groups_of.len(),
             rows: step.min(job.rows - row),
             stride,
+            prefetch: PrefetchTurns {
+                stream,
+                from: tile.values.as_ptr().wrapping_add(groups_of.start * F::GROUP_BYTES),
+                first: row / step,
+                every: blocks,
+            },
         };
-        if job.rows <= D::ROWS {
-            let source = StoredGroups::<D, F>::new(tile, prefetch);
+        if blocks == 1 {
+            let source = StoredGroups::<D, F>::new(tile);
             // SAFETY: the tile has `groups` groups; `x` has the rows of the block; row r has 16
             // values at `out + r·stride`.
             unsafe { block(0, 0..groups).run::<D, F, _>(source, &mut out[t * TILE..]) };
             continue;
         }
-        for from in (0..groups).step_by(job.panel) {
-            let panel_groups = from..groups.min(from + job.panel);
+        for from in (0..groups).step_by(panel) {
+            let panel_groups = from..groups.min(from + panel);
             scratch.groups.resize(panel_groups.len(), Group::new());
-            for (g, group) in panel_groups.clone().zip(&mut scratch.groups) {
-                // SAFETY: by the caller.
-                unsafe { unpack::<D, F>(&tile, g, group) };
+            let source = KeptGroups::<D, F>::new(tile, from, &mut scratch.groups);
+            // SAFETY: as above; the panel has as many groups.
+            unsafe {
+                block(0, panel_groups.clone()).run::<D, F, _>(source, &mut out[t * TILE..]);
             }
-            for row in (0..job.rows).step_by(step) {
+            for row in (step..job.rows).step_by(step) {
                 let out = &mut out[row * stride + t * TILE..];
                 let source = UnpackedGroups(&scratch.groups);
-                // SAFETY: as above; the panel has these groups.
+                // SAFETY: as above; the first block has unpacked the panel.
                 unsafe { block(row, panel_groups.clone()).run::<D, F, _>(source, out) };
             }
         }

@@ -8,7 +8,7 @@ use crate::cpu::loops::gemm_q8::dot::{ActRows, Int8Dot};
 use crate::cpu::packed::group::Group;
 use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::avx2::Avx2F32x16;
-use quads::{InTile, Quads};
+use quads::{InTile, Kept, Quads};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -136,13 +136,13 @@ unsafe fn signed<W: Quads, const R: usize, const J: usize>(w: W, x: ActRows, sum
 
 /// Implements [`Int8Dot`] for a type whose `sums` takes weights from a panel or a tile.
 macro_rules! dots {
-    ($name:ident $(, $arrange:item)?) => {
+    ($name:ident $(, $item:item)*) => {
         impl Int8Dot for $name {
             type Floats = Avx2F32x16;
             type Sums = Sums;
-            const ROWS: usize = 3;
+            const ROWS: usize = 6;
 
-            $(#[inline(always)] $arrange)?
+            $(#[inline(always)] $item)*
 
             #[inline(always)]
             unsafe fn dot<F: Format, const R: usize, const FROM: usize, const TO: usize>(
@@ -167,6 +167,18 @@ macro_rules! dots {
             }
 
             #[inline(always)]
+            unsafe fn prepare_kept<F: Format>(_: &TileBytes<'_>, _: usize, _: &mut Group) {}
+
+            #[inline(always)]
+            unsafe fn dot_kept<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+                (tile, g, to): (&TileBytes<'_>, usize, *mut Group),
+                x: ActRows,
+            ) -> [Sums; R] {
+                // SAFETY: by the caller.
+                unsafe { Self::sums::<F, _, R, FROM, TO>(Kept::<F>::new(tile, g, to), x) }
+            }
+
+            #[inline(always)]
             unsafe fn floats(sums: Sums) -> Avx2F32x16 {
                 // SAFETY: by the caller.
                 unsafe { Avx2F32x16(_mm256_cvtepi32_ps(sums[0]), _mm256_cvtepi32_ps(sums[1])) }
@@ -177,6 +189,10 @@ macro_rules! dots {
 
 dots!(
     Maddubs,
+    fn rows(lines: usize) -> usize {
+        // 8-bit weights take registers for their signs and magnitudes.
+        if lines == 8 { 4 } else { 6 }
+    },
     unsafe fn arrange<F: Format>(group: &mut Group) {
         if F::LINES == 8 {
             group.q.as_flattened_mut().iter_mut().for_each(|q| *q ^= 128);

@@ -2,10 +2,23 @@
 
 use super::dot::{ActRows, Int8Dot, ROWS_MAX};
 use super::weights::{GroupSource, GroupWeights};
-use crate::cpu::loops::formats::Format;
+use crate::cpu::loops::formats::{Format, prefetch_group};
+use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::loops::quantize::Q8Block;
 use crate::cpu::packed::layout::TILE;
 use crate::cpu::simd::f32x16::F32x16;
+
+/// The groups whose successors a block prefetches, a fixed distance ahead. The blocks of a panel take
+/// turns, so that memory is busy during all of them.
+#[derive(Clone, Copy)]
+pub(super) struct PrefetchTurns {
+    pub(super) stream: PrefetchStream,
+    /// Address of the panel's first group; only that of the values counts.
+    pub(super) from: *const u8,
+    /// The first group that has a turn, and the distance of turns.
+    pub(super) first: usize,
+    pub(super) every: usize,
+}
 
 /// A register block: some rows × one tile.
 pub(super) struct RowBlock {
@@ -18,6 +31,7 @@ pub(super) struct RowBlock {
     pub(super) rows: usize,
     /// Distance of rows in the output, in values.
     pub(super) stride: usize,
+    pub(super) prefetch: PrefetchTurns,
 }
 
 impl RowBlock {
@@ -41,6 +55,8 @@ impl RowBlock {
                 2 => self.rows::<D, F, S, 2>(source, to),
                 3 => self.rows::<D, F, S, 3>(source, to),
                 4 => self.rows::<D, F, S, 4>(source, to),
+                5 => self.rows::<D, F, S, 5>(source, to),
+                6 => self.rows::<D, F, S, 6>(source, to),
                 rows => unreachable!("{rows} rows are several blocks"),
             }
         }
@@ -66,7 +82,13 @@ impl RowBlock {
                     *acc = D::Floats::load(out.add(r * self.stride));
                 }
             }
+            let PrefetchTurns { stream, from, first, every } = self.prefetch;
+            let mut turn = first;
             for g in 0..self.groups {
+                if g == turn {
+                    prefetch_group::<F>(stream, from, g);
+                    turn += every;
+                }
                 let w = source.group(g);
                 let x = ActRows {
                     first: self.x.add(g),

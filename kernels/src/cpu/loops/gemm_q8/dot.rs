@@ -8,7 +8,7 @@ use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::f32x16::F32x16;
 
 /// Most rows of a block, on any instruction set.
-pub(crate) const ROWS_MAX: usize = 4;
+pub(crate) const ROWS_MAX: usize = 6;
 
 /// Dot products of unsigned weights and signed activations, in bytes.
 ///
@@ -19,8 +19,15 @@ pub(crate) trait Int8Dot: Sized {
     type Floats: F32x16;
     /// Integer sums of 16 channels.
     type Sums: Copy;
-    /// Rows of a register block, at most [`ROWS_MAX`].
+    /// Most rows of a register block of any format, at most [`ROWS_MAX`].
     const ROWS: usize;
+
+    /// Most rows of a register block of a format with `lines` lines per group, at most
+    /// [`Int8Dot::ROWS`].
+    fn rows(lines: usize) -> usize {
+        let _ = lines;
+        Self::ROWS
+    }
 
     /// Reorders the integers of a group for [`Int8Dot::dot`].
     ///
@@ -67,6 +74,37 @@ pub(crate) trait Int8Dot: Sized {
     ) -> [Self::Sums; R] {
         // SAFETY: by the caller.
         unsafe { Self::dot::<F, R, FROM, TO>(ready, x) }
+    }
+
+    /// Unpacks group `g` of a tile to `to` for [`Int8Dot::dot`], as far as [`Int8Dot::dot_kept`] does
+    /// not do it.
+    ///
+    /// # Safety
+    /// As the trait says.
+    ///
+    /// # Panics
+    /// When the tile has no such group.
+    #[inline(always)]
+    unsafe fn prepare_kept<F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
+        // SAFETY: by the caller.
+        unsafe { read::<Self, F>(tile, g, to) }
+    }
+
+    /// As [`Int8Dot::dot`], for group `g` of a tile after [`Int8Dot::prepare_kept`]; leaves the
+    /// integers of these quads in `to`, as [`Int8Dot::dot`] takes them.
+    ///
+    /// # Safety
+    /// As the trait says, there are R rows, and nothing else uses `to`.
+    ///
+    /// # Panics
+    /// When the tile has no such group.
+    #[inline(always)]
+    unsafe fn dot_kept<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+        (_, _, to): (&TileBytes<'_>, usize, *mut Group),
+        x: ActRows,
+    ) -> [Self::Sums; R] {
+        // SAFETY: by the caller.
+        unsafe { Self::dot::<F, R, FROM, TO>(&*to, x) }
     }
 
     /// Converts the sums to f32.

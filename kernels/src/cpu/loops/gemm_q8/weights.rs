@@ -1,8 +1,7 @@
 //! Sources of the weights that a register block multiplies: an unpacked panel, or a tile.
 
-use super::dot::{ActRows, Int8Dot, read};
-use crate::cpu::loops::formats::{Format, prefetch_group};
-use crate::cpu::loops::prefetch_stream::PrefetchStream;
+use super::dot::{ActRows, Int8Dot};
+use crate::cpu::loops::formats::Format;
 use crate::cpu::packed::group::Group;
 use crate::cpu::packed::layout::{Scales, TILE};
 use crate::cpu::packed::tile::TileBytes;
@@ -79,14 +78,13 @@ impl<D: Int8Dot, F: Format> GroupWeights<D, F> for &Group {
 /// A tile whose groups are unpacked when they are read.
 pub(super) struct StoredGroups<'a, D, F> {
     tile: TileBytes<'a>,
-    prefetch: PrefetchStream,
     group: Group,
     kind: PhantomData<(D, F)>,
 }
 
 impl<'a, D: Int8Dot, F: Format> StoredGroups<'a, D, F> {
-    pub(super) fn new(tile: TileBytes<'a>, prefetch: PrefetchStream) -> StoredGroups<'a, D, F> {
-        StoredGroups { tile, prefetch, group: Group::new(), kind: PhantomData }
+    pub(super) fn new(tile: TileBytes<'a>) -> StoredGroups<'a, D, F> {
+        StoredGroups { tile, group: Group::new(), kind: PhantomData }
     }
 }
 
@@ -101,8 +99,7 @@ struct StoredGroup<'a, D: Int8Dot> {
 impl<D: Int8Dot, F: Format> GroupSource<D, F> for StoredGroups<'_, D, F> {
     #[inline(always)]
     unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F> {
-        let StoredGroups { tile, prefetch, group, .. } = self;
-        prefetch_group::<F>(*prefetch, tile.values.as_ptr(), g);
+        let StoredGroups { tile, group, .. } = self;
         // SAFETY: by the caller.
         unsafe {
             D::prepare::<F>(tile, g, group);
@@ -130,11 +127,93 @@ impl<D: Int8Dot, F: Format> GroupWeights<D, F> for StoredGroup<'_, D> {
     }
 }
 
+/// A panel of a tile whose groups are unpacked when they are read, and kept for other rows.
+pub(super) struct KeptGroups<'a, D, F> {
+    tile: TileBytes<'a>,
+    /// The tile's group that is the panel's first.
+    first: usize,
+    panel: &'a mut [Group],
+    kind: PhantomData<(D, F)>,
+}
+
+impl<'a, D: Int8Dot, F: Format> KeptGroups<'a, D, F> {
+    /// Fills `panel` with the tile's groups from `first` on.
+    pub(super) fn new(
+        tile: TileBytes<'a>,
+        first: usize,
+        panel: &'a mut [Group],
+    ) -> KeptGroups<'a, D, F> {
+        KeptGroups { tile, first, panel, kind: PhantomData }
+    }
+}
+
+/// A group of a tile that is kept in a panel.
+struct KeptGroup<'a, D: Int8Dot> {
+    tile: &'a TileBytes<'a>,
+    g: usize,
+    to: *mut Group,
+    factors: GroupScales<D::Floats>,
+}
+
+impl<D: Int8Dot, F: Format> GroupSource<D, F> for KeptGroups<'_, D, F> {
+    #[inline(always)]
+    unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F> {
+        let KeptGroups { tile, first, panel, .. } = self;
+        let (to, g) = (&mut panel[g], *first + g);
+        // SAFETY: by the caller.
+        unsafe {
+            D::prepare_kept::<F>(tile, g, to);
+            let factors = factors::<D, F>(tile, g);
+            factors.keep::<F>(to);
+            KeptGroup::<D> { tile, g, to, factors }
+        }
+    }
+}
+
+impl<D: Int8Dot, F: Format> GroupWeights<D, F> for KeptGroup<'_, D> {
+    #[inline(always)]
+    unsafe fn dot<const R: usize, const FROM: usize, const TO: usize>(
+        &self,
+        x: ActRows,
+    ) -> [D::Sums; R] {
+        // SAFETY: by the caller; the panel is borrowed exclusively.
+        unsafe { D::dot_kept::<F, R, FROM, TO>((self.tile, self.g, self.to), x) }
+    }
+    #[inline(always)]
+    unsafe fn scale(&self, half: usize) -> D::Floats {
+        self.factors.scale[half]
+    }
+    #[inline(always)]
+    unsafe fn min(&self) -> D::Floats {
+        self.factors.min
+    }
+}
+
 /// Scales of a group (the second is that of its last half) and minimums; 0 if the format has none.
 #[derive(Clone, Copy)]
 struct GroupScales<V> {
     scale: [V; 2],
     min: V,
+}
+
+impl<V: F32x16> GroupScales<V> {
+    /// Stores those that the format has.
+    ///
+    /// # Safety
+    /// As [`F32x16`] demands.
+    #[inline(always)]
+    unsafe fn keep<F: Format>(self, to: &mut Group) {
+        // SAFETY: by the caller; scales and minimums have 16 values.
+        unsafe {
+            self.scale[0].store(to.scale[0].as_mut_ptr());
+            if F::HALVES {
+                self.scale[1].store(to.scale[1].as_mut_ptr());
+            }
+            if F::MIN {
+                self.min.store(to.min.as_mut_ptr());
+            }
+        }
+    }
 }
 
 /// Loads the scales and minimums of group `g`.
@@ -166,29 +245,6 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
                 let d = half(16 * TILE);
                 GroupScales { scale: [d.mul(bytes(2 * i)), d.mul(bytes(2 * i + 1))], min: none }
             }
-        }
-    }
-}
-
-/// Unpacks one group for a panel.
-///
-/// # Safety
-/// As [`Int8Dot`] says.
-///
-/// # Panics
-/// When the tile has no such group.
-#[inline(always)]
-pub(super) unsafe fn unpack<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
-    // SAFETY: by the caller; scales and minimums have 16 values.
-    unsafe {
-        read::<D, F>(tile, g, to);
-        let GroupScales { scale, min } = factors::<D, F>(tile, g);
-        scale[0].store(to.scale[0].as_mut_ptr());
-        if F::HALVES {
-            scale[1].store(to.scale[1].as_mut_ptr());
-        }
-        if F::MIN {
-            min.store(to.min.as_mut_ptr());
         }
     }
 }

@@ -97,3 +97,42 @@ impl<F: Format> Quads for InTile<F> {
         unsafe { self.quad(j).map(|w| _mm256_xor_si256(w, _mm256_set1_epi8(-128))) }
     }
 }
+
+/// A group inside a tile, whose integers are stored in a panel when they are unpacked.
+#[derive(Clone, Copy)]
+pub(super) struct Kept<F>(InTile<F>, *mut Group);
+
+impl<F: Format> Kept<F> {
+    /// # Panics
+    /// When the tile has no such group.
+    #[inline(always)]
+    pub(super) fn new(tile: &TileBytes<'_>, g: usize, to: *mut Group) -> Kept<F> {
+        Kept(InTile::new(tile, g), to)
+    }
+
+    /// # Safety
+    /// The machine has AVX2, `j` is less than 8, and nothing else uses the group of the panel.
+    #[inline(always)]
+    unsafe fn keep(self, j: usize, quad: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: by the caller; a line is aligned to its 64 bytes.
+        unsafe {
+            let line = (&raw mut (*self.1).q).cast::<__m256i>().add(2 * j);
+            _mm256_store_si256(line, quad[0]);
+            _mm256_store_si256(line.add(1), quad[1]);
+        }
+        quad
+    }
+}
+
+impl<F: Format> Quads for Kept<F> {
+    #[inline(always)]
+    unsafe fn quad(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller.
+        unsafe { self.keep(j, self.0.quad(j)) }
+    }
+    #[inline(always)]
+    unsafe fn signed(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller.
+        unsafe { self.keep(j, self.0.signed(j)) }
+    }
+}

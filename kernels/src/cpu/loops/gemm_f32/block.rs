@@ -1,0 +1,146 @@
+//! A register block of float weights: some rows × one, two or four tiles.
+
+use crate::cpu::loops::prefetch_stream::{PrefetchStream, TileJump};
+use crate::cpu::packed::layout::{LINE, TILE};
+use crate::cpu::simd::f32x16::F32x16;
+use crate::cpu::simd::prefetch::prefetch_line;
+use std::ops::Range;
+
+/// A stored float format.
+pub(super) trait FloatFormat {
+    const BYTES: usize;
+
+    /// Loads 16 values.
+    ///
+    /// # Safety
+    /// As [`F32x16`] demands.
+    unsafe fn load<V: F32x16>(from: *const u8) -> V;
+}
+
+macro_rules! floats {
+    ($($name:ident: $bytes:literal, $load:ident;)*) => {$(
+        pub(super) struct $name;
+        impl FloatFormat for $name {
+            const BYTES: usize = $bytes;
+            #[inline(always)]
+            unsafe fn load<V: F32x16>(from: *const u8) -> V {
+                // SAFETY: by the caller.
+                unsafe { V::$load(from.cast()) }
+            }
+        }
+    )*};
+}
+
+floats! {
+    F32: 4, load;
+    F16: 2, load_f16;
+    Bf16: 2, load_bf16;
+}
+
+/// A block: some rows × some columns of T tiles.
+pub(super) struct Block<const T: usize> {
+    pub(super) tiles: [*const u8; T],
+    pub(super) columns: Range<usize>,
+    pub(super) x: *const f32,
+    /// Values from one row of `x` to the next.
+    pub(super) k: usize,
+    /// Whether the sums start at zero; otherwise they continue those in the output.
+    pub(super) is_first: bool,
+    pub(super) out: *mut f32,
+    /// Values from one row of `out` to the next.
+    pub(super) stride: usize,
+    pub(super) prefetch: PrefetchLines,
+}
+
+/// Which runs of columns a block prefetches for, a fixed distance ahead. Blocks of the same columns
+/// take turns, so that memory is busy during all of them.
+#[derive(Clone, Copy)]
+pub(super) struct PrefetchLines {
+    pub(super) stream: PrefetchStream,
+    /// Distance in a tile, in bytes.
+    pub(super) distance: usize,
+    /// As in [`PrefetchStream::address_ahead`].
+    pub(super) jump: TileJump,
+    /// Columns of a run: whole lines of every format.
+    pub(super) columns: usize,
+    /// The first of the block's runs that has a turn, and the distance of turns.
+    pub(super) first: usize,
+    pub(super) every: usize,
+}
+
+impl Block<1> {
+    /// # Safety
+    /// As [`Block::run`], for `rows` rows, at most 6.
+    #[inline(always)]
+    pub(super) unsafe fn run_rows<V: F32x16, F: FloatFormat>(&self, rows: usize) {
+        // SAFETY: by the caller.
+        unsafe {
+            match rows {
+                1 => self.run::<V, F, 1>(),
+                2 => self.run::<V, F, 2>(),
+                3 => self.run::<V, F, 3>(),
+                4 => self.run::<V, F, 4>(),
+                5 => self.run::<V, F, 5>(),
+                _ => self.run::<V, F, 6>(),
+            }
+        }
+    }
+}
+
+impl<const T: usize> Block<T> {
+    /// # Safety
+    /// Each tile has the columns; R rows of values, `k` apart, are at `x`, and R of 16·T values,
+    /// `stride` apart, at `out`; the machine has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn run<V: F32x16, F: FloatFormat, const R: usize>(&self) {
+        // SAFETY: by the caller.
+        unsafe {
+            let mut acc = [[V::splat(0.0); T]; R];
+            if !self.is_first {
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    for (t, acc) in acc.iter_mut().enumerate() {
+                        *acc = V::load(self.out.add(r * self.stride + t * TILE));
+                    }
+                }
+            }
+            let Range { start, end } = self.columns;
+            let (mut next, mut wait) = (start, self.prefetch.first);
+            while next < end {
+                if wait == 0 {
+                    self.prefetch.run::<F>(&self.tiles, next);
+                    wait = self.prefetch.every;
+                }
+                wait -= 1;
+                let columns = next..end.min(next + self.prefetch.columns);
+                next = columns.end;
+                for i in columns {
+                    for (t, tile) in self.tiles.iter().enumerate() {
+                        let w = F::load::<V>(tile.add(i * TILE * F::BYTES));
+                        for (r, acc) in acc.iter_mut().enumerate() {
+                            acc[t] = V::splat(*self.x.add(r * self.k + i)).fma(w, acc[t]);
+                        }
+                    }
+                }
+            }
+            for (r, acc) in acc.iter().enumerate() {
+                for (t, acc) in acc.iter().enumerate() {
+                    acc.store(self.out.add(r * self.stride + t * TILE));
+                }
+            }
+        }
+    }
+}
+
+impl PrefetchLines {
+    /// Prefetches for the run that begins with column `i` of each tile.
+    #[inline(always)]
+    fn run<F: FloatFormat>(&self, tiles: &[*const u8], i: usize) {
+        let column = TILE * F::BYTES;
+        for at in (i * column..(i + self.columns) * column).step_by(LINE) {
+            for tile in tiles {
+                let at = self.stream.address_ahead(*tile, at + self.distance, self.jump);
+                prefetch_line(at, self.stream.prefetch_hint);
+            }
+        }
+    }
+}
