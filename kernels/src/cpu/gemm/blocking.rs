@@ -20,9 +20,6 @@ const TASK_PRODUCTS: usize = 1 << 22;
 /// cache lines of each row takes less time than two here and two there.
 const ROW_TILES: usize = 4;
 
-/// Most rows for which a task may have fewer tiles.
-const FEW_ROWS: usize = 6;
-
 /// Groups of a panel, at most `most`, for a matrix of `groups` groups: all if they fit, since
 /// between panels the sums leave the registers.
 pub(super) fn panel_of(most: usize, groups: usize) -> usize {
@@ -104,7 +101,6 @@ impl Blocking {
         let of_products = TASK_PRODUCTS.div_ceil(of_tile * m).max(ROW_TILES);
         let fewest = if m == 1 { ROW_WEIGHTS } else { TASK_WEIGHTS };
         let worth = fewest.div_ceil(of_tile).min(of_products);
-        let worth = if m > FEW_ROWS { worth.max(ROW_TILES) } else { worth };
         let fair = tiles.div_ceil(ctx.pool().threads() * 4);
         let (block_rows, block_tiles, of_x) = match ctx.quant_scheme(packed.dtype()) {
             Some(_) => (shape.rows, shape.tiles, cols / GROUP * size_of::<Q8Block>()),

@@ -5,25 +5,19 @@
 mod block;
 
 use crate::cpu::loops::gemm_args::GemmF32;
-use crate::cpu::loops::prefetch_stream::{PrefetchStream, TileJump};
+use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::packed::layout::{LINE, TILE};
 use crate::cpu::simd::f32x16::F32x16;
+use crate::cpu::simd::prefetch::PrefetchHint;
 use crate::quant::DType;
-use block::{Bf16, Block, F16, F32, FloatFormat, PrefetchLines};
+use block::{Bf16, Block, F16, F32, FloatFormat, PREFETCH_LINES, PrefetchLines};
 
 /// Most rows of a register block.
 pub(crate) const ROWS: usize = 6;
 
-/// Bytes of a tile's columns that several blocks of rows multiply one after another: half of a small
-/// first-level cache.
-const COLUMN_BYTES: usize = 16 << 10;
-
-/// Bytes of a tile between two prefetches of a block.
-const PREFETCH_BYTES: usize = 8 * LINE;
-
-/// Tiles whose columns such blocks multiply before the next columns: activations, which rows of many
-/// columns cannot all keep in a cache, are read once for them.
-const SIDE_BY_SIDE: usize = 4;
+/// Bytes of a tile's columns that several blocks of rows multiply one after another: they stay in a
+/// small second-level cache, and are enough for the first level's prefetcher.
+const COLUMN_BYTES: usize = 64 << 10;
 
 /// Tiles of a block. Each sum is a dependency chain, so blocks of few rows need more tiles to hide
 /// latency; with 3 rows, two tiles would need more registers than there are.
@@ -103,45 +97,45 @@ fn block<F: FloatFormat, const T: usize>(
     });
     let prefetch = PrefetchLines {
         stream,
-        distance: stream.distance() / T,
-        jump: TileJump { at: job.tiles.stride, tiles: T },
-        columns: PREFETCH_BYTES / column_bytes,
-        first: 0,
-        every: 1,
+        hint: stream.prefetch_hint,
+        tile_stride: job.tiles.stride,
+        from: 0,
+        every: PREFETCH_LINES * LINE / column_bytes,
     };
     let (x, columns, stride) = (job.x.as_ptr(), 0..k, job.stride);
     Block { tiles, columns, x, k, is_first: true, out, stride, prefetch }
 }
 
-/// More rows than a block has: the blocks multiply some columns of a tile, one after another, then those
-/// of up to [`SIDE_BY_SIDE`] tiles, before the next columns.
+/// More rows than a block has: the blocks multiply some columns of a tile, one after another, before
+/// the next ones, of which each prefetches a part. The first level has no room for them yet.
 ///
 /// # Safety
 /// As [`gemm_format`].
 #[inline(always)]
 unsafe fn gemm_blocks<V: F32x16, F: FloatFormat>(job: &GemmF32<'_>, out: &mut [f32]) {
-    let (k, count) = (job.tiles.cols, job.tiles.count);
-    let columns = COLUMN_BYTES / (TILE * F::BYTES);
+    let (k, columns) = (job.tiles.cols, COLUMN_BYTES / (TILE * F::BYTES));
     // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
     let blocks = job.rows.div_ceil(ROWS);
     let step = job.rows.div_ceil(blocks);
-    let stream = job.prefetch_stream(SIDE_BY_SIDE * LINE);
-    for first in (0..count).step_by(SIDE_BY_SIDE) {
-        let tiles = first..count.min(first + SIDE_BY_SIDE);
+    let stream = job.prefetch_stream(LINE);
+    let distance = stream.distance();
+    for t in 0..job.tiles.count {
         for from in (0..k).step_by(columns) {
-            for t in tiles.clone() {
-                for row in (0..job.rows).step_by(step) {
-                    let to = out[row * job.stride + t * TILE..].as_mut_ptr();
-                    let mut block = block::<F, 1>(job, t, stream, to);
-                    block.x = job.x[row * k..].as_ptr();
-                    block.is_first = from == 0;
-                    block.columns = from..k.min(from + columns);
-                    block.prefetch.jump.tiles = tiles.len();
-                    (block.prefetch.first, block.prefetch.every) = (row / step, blocks);
-                    // SAFETY: the tile has these columns; as many rows are left in `x`, and of 16
-                    // values in `out`.
-                    unsafe { block.run_rows::<V, F>(step.min(job.rows - row)) };
-                }
+            for row in (0..job.rows).step_by(step) {
+                let to = out[row * job.stride + t * TILE..].as_mut_ptr();
+                let mut block = block::<F, 1>(job, t, stream, to);
+                block.x = job.x[row * k..].as_ptr();
+                block.is_first = from == 0;
+                block.columns = from..k.min(from + columns);
+                let column = TILE * F::BYTES;
+                let bytes = block.columns.len() * column;
+                let part = row / step * bytes / blocks / LINE * LINE;
+                block.prefetch.from = (block.columns.end * column + part).saturating_sub(distance);
+                block.prefetch.every *= blocks;
+                block.prefetch.hint = PrefetchHint::L2Only;
+                // SAFETY: the tile has these columns; as many rows are left in `x`, and of 16 values
+                // in `out`.
+                unsafe { block.run_rows::<V, F>(step.min(job.rows - row)) };
             }
         }
     }

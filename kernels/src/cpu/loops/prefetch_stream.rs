@@ -58,6 +58,15 @@ impl PrefetchStream {
         PrefetchStream { end, jump, distance, prefetch_hint: next_tiles.prefetch_hint }
     }
 
+    /// The prefetch distance in bytes.
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "plain Rust does not prefetch")
+    )]
+    pub(crate) fn distance(self) -> usize {
+        self.distance
+    }
+
     /// The address to prefetch when byte `at` of a tile is read. T tiles of `stride` bytes are read
     /// side by side, so the addresses after a tile's end belong to the T tiles that follow the
     /// block.
@@ -71,44 +80,11 @@ impl PrefetchStream {
         tile: *const u8,
         (at, stride): (usize, usize),
     ) -> *const u8 {
-        self.address_ahead(tile, at + self.distance / T, TileJump { at: stride, tiles: T })
-    }
-
-    /// The address to prefetch for byte `at` of a tile, which may be after its end: the tile is read
-    /// beside others, so that the bytes after its end are those of a tile after these.
-    #[cfg_attr(
-        not(any(test, target_arch = "x86_64", target_arch = "aarch64")),
-        expect(dead_code, reason = "plain Rust does not prefetch")
-    )]
-    #[inline(always)]
-    pub(crate) fn address_ahead(self, tile: *const u8, at: usize, jump: TileJump) -> *const u8 {
-        let TileJump { at: stride, tiles } = jump;
-        let skipped = if tiles > 1 && at >= stride { (tiles - 1) * stride } else { 0 };
+        let at = at + self.distance / T;
+        let skipped = if T > 1 && at >= stride { (T - 1) * stride } else { 0 };
         let at = tile.wrapping_add(at + skipped);
         if at >= self.end { at.wrapping_byte_add(self.jump) } else { at }
     }
-
-    /// The prefetch distance in bytes.
-    #[cfg_attr(
-        not(any(target_arch = "x86_64", target_arch = "aarch64")),
-        expect(dead_code, reason = "plain Rust does not prefetch")
-    )]
-    pub(crate) fn distance(self) -> usize {
-        self.distance
-    }
-}
-
-/// Tiles that are read side by side.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(
-    not(any(test, target_arch = "x86_64", target_arch = "aarch64")),
-    expect(dead_code, reason = "plain Rust does not prefetch")
-)]
-pub(crate) struct TileJump {
-    /// Bytes of a tile.
-    pub(crate) at: usize,
-    /// Number of tiles.
-    pub(crate) tiles: usize,
 }
 
 #[cfg(test)]

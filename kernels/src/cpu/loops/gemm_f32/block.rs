@@ -1,9 +1,9 @@
 //! A register block of float weights: some rows × one, two or four tiles.
 
-use crate::cpu::loops::prefetch_stream::{PrefetchStream, TileJump};
+use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::packed::layout::{LINE, TILE};
 use crate::cpu::simd::f32x16::F32x16;
-use crate::cpu::simd::prefetch::prefetch_line;
+use crate::cpu::simd::prefetch::{PrefetchHint, prefetch_line};
 use std::ops::Range;
 
 /// A stored float format.
@@ -52,21 +52,21 @@ pub(super) struct Block<const T: usize> {
     pub(super) prefetch: PrefetchLines,
 }
 
-/// Which runs of columns a block prefetches for, a fixed distance ahead. Blocks of the same columns
-/// take turns, so that memory is busy during all of them.
+/// What a block prefetches: once in a number of columns, the next [`PREFETCH_LINES`] lines of each tile.
 #[derive(Clone, Copy)]
 pub(super) struct PrefetchLines {
     pub(super) stream: PrefetchStream,
-    /// Distance in a tile, in bytes.
-    pub(super) distance: usize,
-    /// As in [`PrefetchStream::address_ahead`].
-    pub(super) jump: TileJump,
-    /// Columns of a run: whole lines of every format.
-    pub(super) columns: usize,
-    /// The first of the block's runs that has a turn, and the distance of turns.
-    pub(super) first: usize,
+    pub(super) hint: PrefetchHint,
+    /// Bytes from one tile to the next.
+    pub(super) tile_stride: usize,
+    /// The byte of a tile whose successor, a fixed distance ahead, is prefetched first.
+    pub(super) from: usize,
+    /// Columns between two prefetches.
     pub(super) every: usize,
 }
+
+/// Lines of a tile that are prefetched at once.
+pub(super) const PREFETCH_LINES: usize = 8;
 
 impl Block<1> {
     /// # Safety
@@ -103,15 +103,12 @@ impl<const T: usize> Block<T> {
                     }
                 }
             }
-            let Range { start, end } = self.columns;
-            let (mut next, mut wait) = (start, self.prefetch.first);
+            let Range { start: mut next, end } = self.columns;
+            let mut at = self.prefetch.from;
             while next < end {
-                if wait == 0 {
-                    self.prefetch.run::<F>(&self.tiles, next);
-                    wait = self.prefetch.every;
-                }
-                wait -= 1;
-                let columns = next..end.min(next + self.prefetch.columns);
+                self.prefetch.lines(&self.tiles, at);
+                at += PREFETCH_LINES * LINE;
+                let columns = next..end.min(next + self.prefetch.every);
                 next = columns.end;
                 for i in columns {
                     for (t, tile) in self.tiles.iter().enumerate() {
@@ -132,14 +129,13 @@ impl<const T: usize> Block<T> {
 }
 
 impl PrefetchLines {
-    /// Prefetches for the run that begins with column `i` of each tile.
+    /// Prefetches for the lines from byte `at` of each tile on.
     #[inline(always)]
-    fn run<F: FloatFormat>(&self, tiles: &[*const u8], i: usize) {
-        let column = TILE * F::BYTES;
-        for at in (i * column..(i + self.columns) * column).step_by(LINE) {
+    fn lines<const T: usize>(&self, tiles: &[*const u8; T], at: usize) {
+        for line in 0..PREFETCH_LINES {
             for tile in tiles {
-                let at = self.stream.address_ahead(*tile, at + self.distance, self.jump);
-                prefetch_line(at, self.stream.prefetch_hint);
+                let at = (at + line * LINE, self.tile_stride);
+                prefetch_line(self.stream.address::<T>(*tile, at), self.hint);
             }
         }
     }
