@@ -8,15 +8,19 @@ use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
 
 /// Rows, output channels, blocks per row.
-const SHAPES: [(usize, usize, usize); 9] = [
+const SHAPES: [(usize, usize, usize); 13] = [
     (1, 1, 1),
     (1, 16, 2),
     (2, 17, 3),
     (3, 15, 1),
     (4, 33, 5),
     (5, 31, 2),
+    (6, 17, 9),
     (7, 48, 1),
+    (8, 35, 10),
+    (12, 16, 15),
     (13, 7, 3),
+    (32, 18, 15),
     (33, 20, 2),
 ];
 

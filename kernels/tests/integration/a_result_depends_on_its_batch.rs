@@ -34,6 +34,29 @@ fn a_matmul_row_has_the_same_bits_in_any_batch() {
 }
 
 #[test]
+fn a_matmul_row_has_the_same_bits_in_a_pass_of_1_to_33_rows() {
+    // Columns for several panels of quantised weights, and several runs of columns of float weights.
+    let (m, n, k) = (33, 40, 2304);
+    for cpu in Isa::available().into_iter().map(|isa| Cpu::new(2, isa)) {
+        for dtype in DType::ALL {
+            let bytes = reference::quantize(dtype, &noise(1, n * k));
+            let weight = packed(&cpu, &Matrix::new(dtype, n, k, &bytes).unwrap());
+            let x = noise(2, m * k);
+            let mut alone = vec![0.0; m * n];
+            for (x, out) in x.chunks(k).zip(alone.chunks_mut(n)) {
+                cpu::matmul(&cpu, &weight.all(), x, None, out);
+            }
+            for rows in 2..=m {
+                let mut out = vec![f32::NAN; rows * n];
+                cpu::matmul(&cpu, &weight.all(), &x[..rows * k], None, &mut out);
+                let what = format!("{} {dtype} {rows} rows", cpu.isa().name());
+                assert_eq!(bits(&out), bits(&alone[..rows * n]), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_element_wise_row_has_the_same_bits_in_any_batch() {
     let (rows, width) = (40, 577);
     for isa in Isa::available() {

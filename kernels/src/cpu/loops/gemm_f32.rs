@@ -54,24 +54,20 @@ pub(crate) unsafe fn gemm_f32<V: F32x16>(job: &GemmF32<'_>, out: &mut [f32]) {
 /// `V`.
 #[inline(always)]
 unsafe fn gemm_format<V: F32x16, F: FloatFormat>(job: &GemmF32<'_>, out: &mut [f32]) {
-    if job.rows > ROWS {
-        // SAFETY: by the caller.
-        return unsafe { gemm_blocks::<V, F>(job, out) };
-    }
     let count = job.tiles.count;
     let stream = job.prefetch_stream(tiles_per_block(job.rows) * LINE);
     let mut t = 0;
     while t < count {
         let together = tiles_per_block(job.rows).min(1 << (count - t).ilog2());
-        let out = out[t * TILE..].as_mut_ptr();
         // SAFETY: each tile has k lines of 16 values; `x` has as many rows of k values as each block
         // takes, and `out` of 16 values per tile.
         unsafe {
+            let to = out[t * TILE..].as_mut_ptr();
             match (job.rows, together) {
-                (1, 4) => block::<F, 4>(job, t, stream, out).run::<V, F, 1>(),
-                (1, 2) => block::<F, 2>(job, t, stream, out).run::<V, F, 1>(),
-                (2, 2) => block::<F, 2>(job, t, stream, out).run::<V, F, 2>(),
-                (rows, _) => block::<F, 1>(job, t, stream, out).run_rows::<V, F>(rows),
+                (1, 4) => block::<F, 4>(job, t, stream, to).run::<V, F, 1>(),
+                (1, 2) => block::<F, 2>(job, t, stream, to).run::<V, F, 1>(),
+                (2, 2) => block::<F, 2>(job, t, stream, to).run::<V, F, 2>(),
+                _ => tile_blocks::<V, F>(job, t, stream, out),
             }
         }
         t += together;
@@ -106,37 +102,41 @@ fn block<F: FloatFormat, const T: usize>(
     Block { tiles, columns, x, k, is_first: true, out, stride, prefetch }
 }
 
-/// More rows than a block has: the blocks multiply some columns of a tile, one after another, before
-/// the next ones, of which each prefetches a part. The first level has no room for them yet.
+/// Tile `t`. If there are several blocks of rows, they multiply some columns one after another before
+/// the next columns, of which each prefetches a part. The first level has no room for them yet.
 ///
 /// # Safety
 /// As [`gemm_format`].
 #[inline(always)]
-unsafe fn gemm_blocks<V: F32x16, F: FloatFormat>(job: &GemmF32<'_>, out: &mut [f32]) {
-    let (k, columns) = (job.tiles.cols, COLUMN_BYTES / (TILE * F::BYTES));
+unsafe fn tile_blocks<V: F32x16, F: FloatFormat>(
+    job: &GemmF32<'_>,
+    t: usize,
+    stream: PrefetchStream,
+    out: &mut [f32],
+) {
+    let (k, column) = (job.tiles.cols, TILE * F::BYTES);
     // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
     let blocks = job.rows.div_ceil(ROWS);
     let step = job.rows.div_ceil(blocks);
-    let stream = job.prefetch_stream(LINE);
-    let distance = stream.distance();
-    for t in 0..job.tiles.count {
-        for from in (0..k).step_by(columns) {
-            for row in (0..job.rows).step_by(step) {
-                let to = out[row * job.stride + t * TILE..].as_mut_ptr();
-                let mut block = block::<F, 1>(job, t, stream, to);
-                block.x = job.x[row * k..].as_ptr();
+    let columns = if blocks == 1 { k } else { COLUMN_BYTES / column };
+    for from in (0..k).step_by(columns) {
+        for row in (0..job.rows).step_by(step) {
+            let to = out[row * job.stride + t * TILE..].as_mut_ptr();
+            let mut block = block::<F, 1>(job, t, stream, to);
+            block.x = job.x[row * k..].as_ptr();
+            if blocks > 1 {
                 block.is_first = from == 0;
                 block.columns = from..k.min(from + columns);
-                let column = TILE * F::BYTES;
                 let bytes = block.columns.len() * column;
                 let part = row / step * bytes / blocks / LINE * LINE;
-                block.prefetch.from = (block.columns.end * column + part).saturating_sub(distance);
+                let next = block.columns.end * column;
+                block.prefetch.from = (next + part).saturating_sub(stream.distance());
                 block.prefetch.every *= blocks;
                 block.prefetch.hint = PrefetchHint::L2Only;
-                // SAFETY: the tile has these columns; as many rows are left in `x`, and of 16 values
-                // in `out`.
-                unsafe { block.run_rows::<V, F>(step.min(job.rows - row)) };
             }
+            // SAFETY: the tile has these columns; as many rows are left in `x`, and of 16 values in
+            // `out`.
+            unsafe { block.run_rows::<V, F>(step.min(job.rows - row)) };
         }
     }
 }

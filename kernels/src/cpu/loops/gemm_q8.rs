@@ -54,7 +54,7 @@ pub(crate) unsafe fn gemm_q8<D: Int8Dot, F: Format>(
     assert!(layout.lines == F::LINES && layout.kind == F::SCALES, "another format");
     let (groups, stride) = (layout.groups(), job.tiles.len() * TILE);
     // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
-    let blocks = job.rows.div_ceil(D::rows(F::LINES));
+    let blocks = job.rows.div_ceil(D::ROWS);
     let step = job.rows.div_ceil(blocks);
     let panel = if job.rows <= STREAMED_ROWS { SUPER_GROUPS } else { job.panel };
     let stream = job.prefetch_stream(F::GROUP_BYTES);

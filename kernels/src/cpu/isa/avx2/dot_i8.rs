@@ -140,7 +140,7 @@ macro_rules! dots {
         impl Int8Dot for $name {
             type Floats = Avx2F32x16;
             type Sums = Sums;
-            const ROWS: usize = 6;
+            const ROWS: usize = 4;
 
             $(#[inline(always)] $item)*
 
@@ -189,10 +189,6 @@ macro_rules! dots {
 
 dots!(
     Maddubs,
-    fn rows(lines: usize) -> usize {
-        // 8-bit weights take registers for their signs and magnitudes.
-        if lines == 8 { 4 } else { 6 }
-    },
     unsafe fn arrange<F: Format>(group: &mut Group) {
         if F::LINES == 8 {
             group.q.as_flattened_mut().iter_mut().for_each(|q| *q ^= 128);

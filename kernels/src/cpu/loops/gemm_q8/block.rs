@@ -55,8 +55,6 @@ impl RowBlock {
                 2 => self.rows::<D, F, S, 2>(source, to),
                 3 => self.rows::<D, F, S, 3>(source, to),
                 4 => self.rows::<D, F, S, 4>(source, to),
-                5 => self.rows::<D, F, S, 5>(source, to),
-                6 => self.rows::<D, F, S, 6>(source, to),
                 rows => unreachable!("{rows} rows are several blocks"),
             }
         }
@@ -70,8 +68,8 @@ impl RowBlock {
         mut source: S,
         out: *mut f32,
     ) {
-        if R > D::ROWS {
-            unreachable!("{R} rows are several blocks");
+        if R > D::ROWS || R < S::rows_min() {
+            unreachable!("a block of {R} rows");
         }
         // SAFETY: by the caller.
         unsafe {

@@ -8,7 +8,7 @@ use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::f32x16::F32x16;
 
 /// Most rows of a block, on any instruction set.
-pub(crate) const ROWS_MAX: usize = 6;
+pub(crate) const ROWS_MAX: usize = 4;
 
 /// Dot products of unsigned weights and signed activations, in bytes.
 ///
@@ -19,15 +19,8 @@ pub(crate) trait Int8Dot: Sized {
     type Floats: F32x16;
     /// Integer sums of 16 channels.
     type Sums: Copy;
-    /// Most rows of a register block of any format, at most [`ROWS_MAX`].
+    /// Rows of a register block, at most [`ROWS_MAX`].
     const ROWS: usize;
-
-    /// Most rows of a register block of a format with `lines` lines per group, at most
-    /// [`Int8Dot::ROWS`].
-    fn rows(lines: usize) -> usize {
-        let _ = lines;
-        Self::ROWS
-    }
 
     /// Reorders the integers of a group for [`Int8Dot::dot`].
     ///

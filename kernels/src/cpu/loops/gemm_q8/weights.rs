@@ -37,6 +37,12 @@ pub(super) trait GroupWeights<D: Int8Dot, F: Format> {
 
 /// A source of the groups of a tile.
 pub(super) trait GroupSource<D: Int8Dot, F: Format> {
+    /// Fewest rows of a block with this source.
+    #[inline(always)]
+    fn rows_min() -> usize {
+        1
+    }
+
     /// Group `g`.
     ///
     /// # Safety
@@ -156,6 +162,12 @@ struct KeptGroup<'a, D: Int8Dot> {
 }
 
 impl<D: Int8Dot, F: Format> GroupSource<D, F> for KeptGroups<'_, D, F> {
+    /// The first of several blocks of about equal size.
+    #[inline(always)]
+    fn rows_min() -> usize {
+        D::ROWS.div_ceil(2)
+    }
+
     #[inline(always)]
     unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F> {
         let KeptGroups { tile, first, panel, .. } = self;
