@@ -166,7 +166,8 @@ fn print_curve(
         });
         let compute = kernel.as_ref().and_then(|kernel| roof.peak(kernel.arithmetic));
         let compute = compute.map(|peak| flops as f64 / peak.ops_per_second);
-        let number = |x: Option<f64>, digits: usize| x.map_or("-".into(), |x| format!("{x:.digits$}"));
+        let number =
+            |x: Option<f64>, digits: usize| x.map_or("-".into(), |x| format!("{x:.digits$}"));
         println!(
             "{:4} {:6.2} {:10.2} {:10.2} {:>11} {:>8} {:>20}",
             timing.rows,

@@ -68,7 +68,12 @@ pub(crate) fn file(dtype: DType, largest_cache: Option<usize>) -> Result<NamedTe
     writer.tensor("output_norm.weight", &[WIDTH], DType::F32, ones.clone());
     for layer in 0..layers {
         for norm in ["attn_norm", "ffn_norm"] {
-            writer.tensor(&format!("blk.{layer}.{norm}.weight"), &[WIDTH], DType::F32, ones.clone());
+            writer.tensor(
+                &format!("blk.{layer}.{norm}.weight"),
+                &[WIDTH],
+                DType::F32,
+                ones.clone(),
+            );
         }
         for (name, shape) in &shapes {
             let bytes = matrix(dtype, shape[0], shape[1])?;

@@ -81,8 +81,7 @@ impl Passes {
         };
         let device = CpuDevice::new(parts, &file)?;
         let layers = model.config.layers;
-        let mut passes =
-            Passes { cpu, graph, layers, weight_bytes: 0, device, lease, context };
+        let mut passes = Passes { cpu, graph, layers, weight_bytes: 0, device, lease, context };
         // Without a context, a pass reads weights only, and the rows that it writes itself.
         let mut batch = Batch::default();
         batch.push(&[1], 0, passes.lease.page_ids().to_vec(), 0..1);
