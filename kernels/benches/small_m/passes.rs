@@ -49,8 +49,8 @@ impl Observer for Clock<'_> {
     fn nodes_done(&mut self, nodes: Range<usize>) {
         let time = now();
         // A fusion counts as its matmul.
-        let names = nodes.clone().map(|node| self.graph.nodes()[node].op.name());
-        let name = names.clone().find(|name| *name == "matmul").or_else(|| names.last());
+        let mut names = nodes.clone().map(|node| self.graph.nodes()[node].op.name());
+        let name = names.clone().find(|name| *name == "matmul").or_else(|| names.next_back());
         let role = self.graph.nodes()[nodes.end - 1].role;
         let name = if name == Some("matmul") { role } else { name.unwrap_or("other") };
         *self.ops.entry(name).or_default() += (time - self.last).as_secs_f64();
