@@ -69,7 +69,7 @@ impl Options {
             let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
             match arg.as_str() {
                 "--threads" => options.threads = value.parse()?,
-                "--rounds" => options.rounds = value.parse()?,
+                "--rounds" => options.rounds = value.parse::<usize>()?.max(1),
                 "--context" => options.context = value.parse()?,
                 "--llama" => options.llama = Some(value.into()),
                 "--rows" => {
