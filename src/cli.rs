@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod attention;
+mod device_args;
 mod engine_args;
 pub(crate) mod failure;
 mod fetch_progress;
@@ -26,7 +27,8 @@ pub(crate) mod trace;
 pub(crate) mod visible;
 pub(crate) mod watch;
 
-pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg, PositionalModel};
+pub(crate) use device_args::DeviceArgs;
+pub(crate) use engine_args::{EngineArgs, ModelArg, PositionalModel};
 pub(crate) use parse::at_least_one;
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};

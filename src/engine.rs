@@ -1,8 +1,7 @@
 //! The engine: one model, the actors that run it, and the calls into them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lapwing_actors::RunError;
 use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
@@ -11,18 +10,14 @@ use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
 use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
-use lapwing_kernels::device::{ModelId, SlotPool, SlotStats};
-use lapwing_kernels::kv::{KvCopies, KvStore};
+use lapwing_kernels::device::{ModelId, SlotPool};
+use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
-use lapwing_plan::Phase;
-use lapwing_plan::predict::{PlannedChunk, Workload, alone, plan, predict_cold, predict_warm};
-use lapwing_plan::strategy::{ChunkShape, Explanation};
 use lapwing_traces::Recorder;
 
 use crate::chat::{ChatOptions, ChatTemplate};
-use crate::devices::DeviceSpec;
 use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
@@ -33,11 +28,13 @@ use crate::tokenizer::{Special, Tokenizer};
 mod builder;
 mod choose_strategy;
 mod embed;
+mod facts;
 mod measure;
 mod memory;
 mod named;
 #[cfg(feature = "compare")]
 mod on_the_spot;
+mod predictions;
 mod start;
 mod strategies;
 #[cfg(all(test, target_os = "linux"))]
@@ -238,198 +235,6 @@ impl Engine {
                 }
             }
         }
-    }
-
-    /// The model's tokenizer.
-    pub fn tokenizer(&self) -> &Tokenizer {
-        &self.inner.tokenizer
-    }
-
-    /// The model's chat template, if it has one.
-    pub fn chat_template(&self) -> Option<&ChatTemplate> {
-        self.inner.template.as_ref()
-    }
-
-    /// The model's hyper-parameters.
-    pub fn model(&self) -> &ModelConfig {
-        &self.inner.config
-    }
-
-    /// The model's file.
-    pub fn model_path(&self) -> &Path {
-        &self.inner.path
-    }
-
-    /// Maximum number of tokens of a sequence, prompt included.
-    pub fn context(&self) -> usize {
-        self.inner.context
-    }
-
-    /// Maximum number of prompt tokens in a chunk.
-    pub fn chunk_rows(&self) -> usize {
-        self.inner.chunk_rows
-    }
-
-    /// Device and kernels of each op for a full prompt chunk, with the reasons.
-    pub fn placement(&self) -> &Placement {
-        &self.inner.placement
-    }
-
-    /// Chunks of a prompt of `length` tokens, each with the devices that would run its parts.
-    ///
-    /// # Errors
-    /// When the length is 0 or exceeds the context, or the strategy finds no route for it.
-    pub fn plan(&self, length: usize) -> Result<Vec<Placement>, Error> {
-        let chunks = self.chunks(length)?;
-        let explainer = &self.inner.explainer;
-        Ok(chunks.iter().map(|chunk| explainer.placement(&chunk.route, chunk.shape)).collect())
-    }
-
-    /// Predicted time of a prompt of `length` tokens alone in the engine, from the start of its first
-    /// op to the end of its last. `None` if the route uses a device whose times are unknown. Assumes a
-    /// warm engine: every graph that the prompt needs is already prepared.
-    /// # Errors
-    /// As [`plan`](Engine::plan).
-    pub fn predict(&self, length: usize) -> Result<Option<Duration>, Error> {
-        let chunks = self.chunks(length)?;
-        let explainer = &self.inner.explainer;
-        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
-        let input = explainer.parts.input();
-        let makespan = || predict_warm(&input, &chunks, self.inner.permits).makespan;
-        Ok(known.then(makespan))
-    }
-
-    /// As [`predict`](Engine::predict), with no graph prepared: the time of the first prompt of that
-    /// length.
-    ///
-    /// # Errors
-    /// As [`plan`](Engine::plan).
-    pub fn predict_cold(&self, length: usize) -> Result<Option<Duration>, Error> {
-        let chunks = self.chunks(length)?;
-        let explainer = &self.inner.explainer;
-        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
-        let input = explainer.parts.input();
-        let makespan = || predict_cold(&input, &chunks, self.inner.permits).makespan;
-        Ok(known.then(makespan))
-    }
-
-    /// Predicted time of every strategy that the engine knows by name
-    /// ([`EngineBuilder::strategies`]) for a prompt of `length` tokens, with this engine's options and
-    /// placements, and the strategy that `auto` chooses.
-    ///
-    /// # Errors
-    /// As [`plan`](Engine::plan).
-    pub fn explain(&self, length: usize) -> Result<Explanation, Error> {
-        self.check_length(length)?;
-        let parts = &self.inner.explainer.parts;
-        Ok(self.inner.strategies.decider().explain_prompt(&parts.input(), length, 0)?)
-    }
-
-    fn check_length(&self, length: usize) -> Result<(), Error> {
-        let most = self.inner.context;
-        match (1..=most).contains(&length) {
-            true => Ok(()),
-            false => Err(Error::config("length", length, &format!("between 1 and {most}"))),
-        }
-    }
-
-    fn chunks(&self, prompt: usize) -> Result<Vec<PlannedChunk>, Error> {
-        self.check_length(prompt)?;
-        let parts = &self.inner.explainer.parts;
-        let work = Workload { prompt, context: 0, in_flight: self.inner.permits };
-        Ok(plan(&*parts.strategy, &parts.input(), work)?)
-    }
-
-    /// Devices that would run a decode step of `sequences` sequences, of which the longest has
-    /// `context` tokens, and its predicted time if their speeds are known.
-    ///
-    /// # Errors
-    /// When the engine cannot run so many sequences at the same time, the context is longer than the
-    /// engine's, or the strategy finds no route.
-    pub fn plan_decode(&self, sequences: usize, context: usize) -> Result<Placement, Error> {
-        let (rows_max, most) = (self.inner.sequences_max, self.inner.context);
-        if !(1..=rows_max).contains(&sequences) {
-            return Err(Error::config(
-                "sequences",
-                sequences,
-                &format!("between 1 and {rows_max}"),
-            ));
-        }
-        if context > most {
-            return Err(Error::config("context", context, &format!("at most {most}")));
-        }
-        let (rows, selected) = (sequences, sequences);
-        let shape = ChunkShape { phase: Phase::Decode, rows, selected, context, prompt: 0 };
-        let explainer = &self.inner.explainer;
-        let route = explainer.parts.strategy.route(&explainer.parts.input(), &shape)?;
-        let placement = explainer.placement(&route, shape);
-        let known = explainer.knows_times(&route);
-        let time = known.then(|| alone(&explainer.parts.input(), &shape, &route).makespan);
-        Ok(Placement { predicted: time.or(placement.predicted), ..placement })
-    }
-
-    /// Source of the packed weights, and any problems with the folder that caches them.
-    pub fn packed_weights(&self) -> &PackedWeights {
-        &self.inner.packed
-    }
-
-    /// Matrices that are requantised to fewer bits than the file has; `None` without
-    /// [`requant`](EngineBuilder::requant).
-    pub fn requantized(&self) -> Option<&Requantized> {
-        self.inner.requantized.as_ref()
-    }
-
-    /// The masks in force in each layer, including the architecture's own windows; `None` without
-    /// [`attention`](EngineBuilder::attention).
-    pub fn attention(&self) -> Option<&[AttentionRule]> {
-        self.inner.attention.as_deref()
-    }
-
-    /// The engine's devices.
-    pub fn devices(&self) -> &[DeviceSpec] {
-        &self.inner.explainer.specs
-    }
-
-    /// Name of the queue policy.
-    pub fn policy(&self) -> &str {
-        &self.inner.policy
-    }
-
-    /// Name of the instruction set of the CPU kernels.
-    pub fn isa(&self) -> &str {
-        self.inner.isa
-    }
-
-    /// Total time by which each device exceeded its model. More than a little means that this machine
-    /// is too slow to emulate the device's rates.
-    pub fn late(&self) -> Vec<Duration> {
-        self.inner.live.behind()
-    }
-
-    /// Pages of keys and values that were copied between the host and devices with their own memory.
-    pub fn kv_copies(&self) -> KvCopies {
-        self.inner.kv.copies()
-    }
-
-    /// Use of the buffer pool that all devices share.
-    pub fn slots(&self) -> SlotStats {
-        self.inner.slots.stats()
-    }
-
-    /// Source of predicted times, with its error where it is known.
-    pub fn cost_source(&self) -> String {
-        self.inner.explainer.cost_source()
-    }
-
-    /// The engine's recorder. [`Recorder::set_scope`] selects what is recorded and may be called at
-    /// any time; [`Request::traced`] marks single requests.
-    pub fn recorder(&self) -> &Recorder {
-        &self.inner.recorder
-    }
-
-    /// Number of requests waiting or running.
-    pub fn requests(&self) -> usize {
-        self.inner.live.requests()
     }
 
     /// Ends the engine. `Shutdown::Drain` finishes running requests, `Shutdown::Now` fails them; later

@@ -4,6 +4,7 @@
 //! takes three steps: special tokens are cut out of the text, the text between them is split into
 //! words (byte-level BPE only), and each word is merged into tokens.
 
+mod build;
 mod byte_alphabet;
 mod byte_pairs;
 mod detokenizer;
@@ -30,7 +31,6 @@ use roles::Roles;
 use special_tokens::{Control, Fragment, SpecialTokens};
 use token_table::TokenTable;
 pub use vocabulary::{RoleIds, TokenKind, Vocabulary};
-use words::WordRules;
 
 /// Whether control tokens written in a text are read as control tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,66 +65,7 @@ enum Method {
     SentencePieces,
 }
 
-/// Defaults of a tokenizer model and its word rules, used where the file states nothing.
-struct Defaults {
-    method: Method,
-    roles: RoleIds,
-    add_bos: bool,
-    add_space_prefix: bool,
-}
-
-impl Defaults {
-    fn of(vocabulary: &Vocabulary) -> Result<Self, TokenizerError> {
-        match vocabulary.model.as_str() {
-            "gpt2" => {
-                let rules = WordRules::named(vocabulary.pre.as_deref().unwrap_or("default"))?;
-                if vocabulary.merges.is_empty() {
-                    return Err(TokenizerError::NoMerges);
-                }
-                let pairs = BytePairs::new(&vocabulary.tokens, &vocabulary.merges, rules)?;
-                let bos = rules.has_bos.then_some(11);
-                Ok(Self {
-                    method: Method::BytePairs(Box::new(pairs)),
-                    roles: RoleIds { bos, eos: Some(11), ..RoleIds::default() },
-                    add_bos: rules.add_bos,
-                    add_space_prefix: false,
-                })
-            }
-            "llama" => Ok(Self {
-                method: Method::SentencePieces,
-                roles: RoleIds { bos: Some(1), eos: Some(2), unk: Some(0), ..RoleIds::default() },
-                add_bos: true,
-                add_space_prefix: true,
-            }),
-            model => Err(TokenizerError::UnknownModel { model: model.to_owned() }),
-        }
-    }
-}
-
 impl Tokenizer {
-    /// Builds a tokenizer from a vocabulary.
-    ///
-    /// # Errors
-    /// If the tokenizer model or its word rules are unknown, or the lists do not match each other.
-    pub fn new(vocabulary: Vocabulary) -> Result<Self, TokenizerError> {
-        let vocabulary = vocabulary.checked()?;
-        let mut table = TokenTable::new(&vocabulary)?;
-        let defaults = Defaults::of(&vocabulary)?;
-        let roles = Roles::find(&vocabulary, &mut table, defaults.roles);
-        strip_around_specials(&vocabulary, &mut table);
-        let specials = SpecialTokens::new(&table)?;
-        let inner = Inner {
-            table,
-            specials,
-            method: defaults.method,
-            roles,
-            add_bos: vocabulary.add_bos.unwrap_or(defaults.add_bos),
-            add_eos: vocabulary.add_eos.unwrap_or(false),
-            add_space_prefix: vocabulary.add_space_prefix.unwrap_or(defaults.add_space_prefix),
-        };
-        Ok(Self { inner: Arc::new(inner) })
-    }
-
     /// The ids of `text`.
     ///
     /// `add_ends` adds the begin and end tokens that the file requests; without it, none are added.
@@ -309,24 +250,5 @@ impl fmt::Debug for Tokenizer {
             .field("vocab_size", &self.vocab_size())
             .field("roles", &self.inner.roles)
             .finish_non_exhaustive()
-    }
-}
-
-/// Marks special tokens that absorb the white space next to them. Files do not state this; it
-/// follows from the names of models and word rules.
-fn strip_around_specials(vocabulary: &Vocabulary, table: &mut TokenTable) {
-    let pre = vocabulary.pre.as_deref().unwrap_or_default();
-    let name = vocabulary.name.as_deref().unwrap_or_default().to_lowercase();
-    let has = |text: &str, parts: &[&str]| parts.iter().any(|part| text.contains(part));
-    if has(pre, &["jina-v2-de", "jina-v2-es", "jina-v2-code"]) {
-        let mask = table.id("<mask>");
-        mask.into_iter().for_each(|id| table.change(id, |traits| traits.strip_left = true));
-    } else if has(&name, &["phi-3", "phi3"]) {
-        for id in 0..table.len() {
-            let text = table.text(id);
-            let strips = table.traits(id).is_special() || text == "</s>";
-            let strip_right = strips && !matches!(text, "<unk>" | "<s>" | "<|endoftext|>");
-            table.change(id, |traits| traits.strip_right = strip_right);
-        }
     }
 }

@@ -3,16 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lapwing::devices::{DeviceSpec, DeviceSpecError};
 use lapwing::models::ModelCache;
-use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
-use lapwing::{
-    Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requant, WaitLink, WaitMode,
-};
+use lapwing::plan::OrderSwap;
+use lapwing::{Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requant};
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
+use super::device_args::DeviceArgs;
 use super::failure::Failure;
-use super::parse::{at_least_one, order_swap, policy, wait};
+use super::parse::{at_least_one, policy};
 
 /// The model.
 #[derive(Clone, Debug, Args)]
@@ -94,89 +92,6 @@ pub(crate) struct EngineArgs {
 
     #[command(flatten)]
     pub(crate) devices: DeviceArgs,
-}
-
-/// Devices and strategy.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Devices")]
-pub(crate) struct DeviceArgs {
-    /// Add a device; repeat the option, or join several with +. Presets: cpu, gpu, npu, and phone for
-    /// all three in a phone's proportions. Others: NAME=FORM:KEY=VALUE,…, as in
-    /// gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80,sizes=1-1024
-    /// (`lapwing devices` explains the keys) [default: cpu]
-    #[arg(long = "device", value_name = "DEVICE")]
-    pub(crate) device: Vec<String>,
-
-    /// Strategy that places ops on devices; `lapwing devices` lists them [default: cpu-only; with several
-    /// devices the one predicted to be fastest; with only a GPU gpu-only]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) strategy: Option<String>,
-
-    /// Run the last N layers on the GPU and the others on the CPU, for a model that is larger than the
-    /// GPU's memory; N at or above the number of layers runs all on the GPU
-    #[arg(long, value_name = "N", conflicts_with = "strategy", hide_short_help = true)]
-    pub(crate) gpu_layers: Option<usize>,
-
-    /// Allow the NPU to swap the operands of matmuls: on or off [default: on]
-    #[arg(long, value_name = "on|off", value_parser = order_swap, hide_short_help = true)]
-    pub(crate) order_swap: Option<OrderSwap>,
-
-    /// Ratio in which row-cut and hybrid-cut divide output channels between NPU, GPU and CPU, as far as
-    /// present, as in 6:2:1 [default: 3:1; decode with row-cut: by predicted speed]
-    #[arg(long, value_name = "N:G[:C]", hide_short_help = true)]
-    pub(crate) ratio: Option<Ratio>,
-
-    /// Maximum rows that multi-sequence-cut leaves to the NPU's helper while a graph fits [default: 64]
-    #[arg(long, value_name = "ROWS", hide_short_help = true)]
-    pub(crate) edge_rows: Option<usize>,
-
-    /// Place ops on a device regardless of the strategy, as in 'layers.*.ffn=npu'; may be repeated, the
-    /// last match wins
-    #[arg(long, value_name = "OPS=DEVICE", hide_short_help = true)]
-    pub(crate) place: Vec<String>,
-
-    /// Wait mode of actors: devices= or scheduler=, then callback, blocking, spin or sleep-then-spin
-    /// [default: devices of several sleep then spin in each wait where it pays, otherwise callback]
-    #[arg(long, value_name = "LINK=MODE", value_parser = wait, hide_short_help = true)]
-    pub(crate) wait: Vec<(WaitLink, WaitMode)>,
-
-    /// Maximum prompt chunks in flight [default: 2, with several devices 4]
-    #[arg(long, value_name = "N", value_parser = at_least_one, hide_short_help = true)]
-    pub(crate) permits: Option<usize>,
-}
-
-impl DeviceArgs {
-    /// The devices.
-    pub(crate) fn specs(&self) -> Result<Vec<DeviceSpec>, Failure> {
-        let wrong = |error: DeviceSpecError| Failure::usage(format!("--device: {error}"));
-        match self.device.is_empty() {
-            true => Ok(Vec::new()),
-            false => DeviceSpec::list(&self.device.join("+")).map_err(wrong),
-        }
-    }
-
-    /// Options of built-in strategies.
-    fn options(&self) -> StrategyOptions {
-        let default = StrategyOptions::default();
-        StrategyOptions {
-            order_swap: self.order_swap.unwrap_or(default.order_swap),
-            ratio: self.ratio.clone(),
-            edge_rows: self.edge_rows.unwrap_or(default.edge_rows),
-            ..default
-        }
-    }
-
-    /// Checks that there is such a strategy.
-    pub(crate) fn check_strategy(name: &str) -> Result<(), Failure> {
-        let names: Vec<&str> = strategies().iter().map(|known| known.name).collect();
-        match names.contains(&name) {
-            true => Ok(()),
-            false => Err(Failure::usage(format!(
-                "--strategy: unknown strategy '{name}' (expected one of {})",
-                names.join(", ")
-            ))),
-        }
-    }
 }
 
 impl EngineArgs {

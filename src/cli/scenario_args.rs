@@ -6,7 +6,7 @@ use clap::Args;
 use lapwing::models::ModelCache;
 use lapwing::simulate::{Change, Processors, Scenario};
 
-use super::engine_args::DeviceArgs;
+use super::device_args::DeviceArgs;
 use super::failure::Failure;
 use super::parse::{at_least_one, policy};
 use super::session::Session;

@@ -17,6 +17,7 @@ Examples:
   lapwing sweep --over prompt=32:1024:32 --over strategy=npu-padding,pipe,tensor-level \\
       --plot lengths.svg --csv lengths.csv
   lapwing sweep --over gpu.bandwidth=20:80 --figure decode_tokens_per_second --plot bandwidth.svg
+  lapwing sweep --over prompt=64:512:64 --set noise.spread=0.05 --repeat 10 --plot noise.svg
   lapwing sweep --over chunk=64,128,256 --strategy chunked -p 1024
 
 --over: a setting (soc, model, prompt, decode, strategy, fast-sync, order-swap, chunk, interference,
@@ -37,6 +38,11 @@ pub(crate) struct Args {
     /// Setting or number to vary, and its values; may be repeated
     #[arg(long, value_name = "KEY=VALUES", required = true)]
     over: Vec<String>,
+
+    /// Run each combination with N seeds of the noise (--set noise.spread=0.05); plots show means with 95 %
+    /// intervals, tables every run
+    #[arg(long, value_name = "N")]
+    repeat: Option<usize>,
 
     /// Write the table to FILE instead of stdout
     #[arg(long, value_name = "FILE.csv")]
@@ -74,15 +80,22 @@ struct PointReport<'a> {
 /// Simulates, writes and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let figure = figure(&args.figure)?;
-    let axes: Vec<Axis> =
+    let mut axes: Vec<Axis> =
         args.over.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
     if args.plot.is_some() && !axes.iter().any(Axis::has_numbers) {
         return Err(Failure::usage("--plot needs an axis whose values are numbers"));
     }
     let base = args.scenario.scenario(session)?;
     check_figure(figure, &base, &axes)?;
+    if let Some(count) = args.repeat {
+        axes.push(Axis::seeds(base.seed, count)?);
+    }
     for path in args.csv.iter().chain(&args.plot) {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
+    }
+    let noisy = base.processors().value("noise.spread").is_ok_and(|spread| spread > 0.0);
+    if args.repeat.is_some() && !noisy && !axes.iter().any(|axis| axis.key == "noise.spread") {
+        session.note("note: without noise all runs are equal; add --set noise.spread=0.05");
     }
     let sweep = Sweep::run(&base, axes, &mut Runs::default())?;
     if let Some(path) = &args.plot {

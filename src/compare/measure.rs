@@ -10,13 +10,15 @@ use lapwing_traces::{OsClock, Recorder, RecorderConfig, Recording, Scope};
 
 use super::estimate::Estimate;
 use super::request::{Measured, one, prompt_ids};
-use super::{Candidate, Compare, Comparison, LengthComparison, Progress};
+use super::{Candidate, Compare, Comparison, Progress};
 use crate::engine::Engine;
 use crate::error::Error;
 
 mod runs;
+mod summary;
 
-use runs::{Runs, of};
+use runs::Runs;
+use summary::Facts;
 
 /// The state of a comparison in progress.
 struct Measuring<'a, F> {
@@ -37,13 +39,6 @@ struct Measuring<'a, F> {
     runs_each: usize,
     /// Strategy and length of the latest measured run of the present engine.
     latest: Option<(usize, usize)>,
-}
-
-struct Facts {
-    model: String,
-    devices: Vec<String>,
-    isa: String,
-    cost_source: String,
 }
 
 pub(super) async fn run(
@@ -263,55 +258,6 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             self.estimate.ended(key);
         }
         Ok(())
-    }
-
-    fn comparison(mut self) -> Result<Comparison, Error> {
-        let compare = self.compare;
-        let mut lengths = Vec::new();
-        for (number, tokens) in compare.lengths.iter().enumerate() {
-            let mut length = LengthComparison {
-                tokens: *tokens,
-                runs: Vec::new(),
-                absent: Vec::new(),
-                fastest: 0,
-                chosen_by_auto: self.choices.get(&number).cloned(),
-                same_tokens: true,
-            };
-            for (at, candidate) in compare.candidates.iter().enumerate() {
-                let runs = self.runs.remove(&(at, number)).filter(|runs| !runs.runs.is_empty());
-                match (runs, self.absent.get(&at)) {
-                    (Some(runs), _) => length.runs.push(of(candidate, runs)),
-                    (None, Some(reason)) => {
-                        length.absent.push((candidate.name().to_owned(), reason.clone()));
-                    }
-                    (None, None) => {}
-                }
-            }
-            let times = length.runs.iter().map(|run| run.ttft_ms.median).enumerate();
-            length.fastest = times.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at);
-            length.same_tokens = length.runs.iter().all(|run| run.ids == length.runs[0].ids);
-            lengths.push(length);
-        }
-        let facts = self.facts.take().filter(|_| lengths.iter().all(|l| !l.runs.is_empty()));
-        let Some(Facts { model, devices, isa, cost_source }) = facts else {
-            let reasons: Vec<String> = self.absent.into_values().collect();
-            let found = format!("none that is possible on these devices ({})", reasons.join("; "));
-            return Err(Error::config("strategies", found, "at least one that is possible"));
-        };
-        let (tokens, repetitions) = (compare.tokens, compare.repetitions);
-        Ok(Comparison { model, devices, isa, tokens, repetitions, cost_source, lengths })
-    }
-}
-
-impl Facts {
-    fn of(engine: &Engine) -> Facts {
-        let name = engine.model_path().file_stem();
-        Facts {
-            model: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-            devices: engine.devices().iter().map(ToString::to_string).collect(),
-            isa: engine.isa().to_owned(),
-            cost_source: engine.cost_source(),
-        }
     }
 }
 

@@ -38,13 +38,7 @@ impl Repeated {
     /// # Errors
     /// As [`Scenario::run`], and [`SimulateError::BadValue`] for another count.
     pub fn run(scenario: &Scenario, count: usize) -> Result<Repeated, SimulateError> {
-        if !(2..=Repeated::MAX).contains(&count) {
-            return Err(SimulateError::BadValue {
-                key: "repeat".to_owned(),
-                value: count.to_string(),
-                expected: format!("it must be a whole number from 2 to {}", Repeated::MAX),
-            });
-        }
+        check_count(count)?;
         let mut runs = Vec::with_capacity(count);
         for at in 0..count as u64 {
             let mut scenario = scenario.clone();
@@ -69,8 +63,20 @@ impl Repeated {
     }
 }
 
-/// Mean, and half the length of its 95 % confidence interval.
-fn interval(values: &[f64]) -> (f64, f64) {
+/// Checks a number of runs.
+pub(super) fn check_count(count: usize) -> Result<(), SimulateError> {
+    match (2..=Repeated::MAX).contains(&count) {
+        true => Ok(()),
+        false => Err(SimulateError::BadValue {
+            key: "repeat".to_owned(),
+            value: count.to_string(),
+            expected: format!("it must be a whole number from 2 to {}", Repeated::MAX),
+        }),
+    }
+}
+
+/// Mean, and half the length of its 95 % confidence interval, of at least two values.
+pub(super) fn interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

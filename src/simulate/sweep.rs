@@ -4,12 +4,14 @@ use std::fmt::Write;
 
 use super::change::Change;
 use super::error::SimulateError;
-use super::labels::{figure_label, setting_label};
+use super::labels::setting_label;
 use super::names::WHOLE_NUMBERS;
-use super::plot::{Lines, Series};
+use super::repeated::check_count;
 use super::runs::Runs;
 use super::scenario::Scenario;
 use super::simulated::Simulated;
+
+mod plotted;
 
 /// A setting or parameter, and its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
+/// The setting of which all runs are combined in plots.
+const SEED: &str = "seed";
 /// Maximum number of values of an axis.
 const VALUES_MAX: usize = 10_000;
 /// Maximum number of runs of a sweep.
@@ -43,6 +47,18 @@ impl Axis {
             false => values.split(',').map(|value| value.trim().to_owned()).collect(),
         };
         Ok(Axis { key: key.to_owned(), values })
+    }
+
+    /// An axis of `count` seeds of the noise, from `first` on: from 2 to [`Repeated::MAX`].
+    ///
+    /// [`Repeated::MAX`]: super::repeated::Repeated::MAX
+    ///
+    /// # Errors
+    /// [`SimulateError::BadValue`] for another count.
+    pub fn seeds(first: u64, count: usize) -> Result<Axis, SimulateError> {
+        check_count(count)?;
+        let seeds = (0..count as u64).map(|at| first.wrapping_add(at).to_string());
+        Ok(Axis { key: SEED.to_owned(), values: seeds.collect() })
     }
 
     /// Whether all its values are numbers, so that it can be the x-axis of a plot.
@@ -184,27 +200,6 @@ impl Sweep {
             let _ = writeln!(csv, "{}", cells.join(","));
         }
         csv
-    }
-
-    /// Plots a result over the first axis that consists of numbers, with one line for each combination
-    /// of the others. `None` if no axis consists of numbers.
-    pub fn plot(&self, figure: Figure) -> Option<Lines> {
-        let across = self.axes.iter().position(Axis::has_numbers)?;
-        let mut series: Vec<Series> = Vec::new();
-        for point in &self.points {
-            let others = point.values.iter().enumerate().filter(|(at, _)| *at != across);
-            let names: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
-            let name =
-                if names.is_empty() { figure_label(figure.0).to_owned() } else { names.join(", ") };
-            let x = point.values[across].parse().unwrap_or(f64::NAN);
-            let y = point.outcome.as_ref().ok().and_then(figure.1).unwrap_or(f64::NAN);
-            match series.iter_mut().find(|series| series.name == name) {
-                Some(known) => known.points.push((x, y)),
-                None => series.push(Series::new(name, vec![(x, y)])),
-            }
-        }
-        let (x, y) = (self.labels[across].clone(), figure_label(figure.0).to_owned());
-        Some(Lines { title: format!("{y} over {x}"), x, y, series })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tokenizers with small vocabularies. Agreement with llama.cpp on real ones is tested in the
 //! repository's `tests`.
 
+use super::words::WordRules;
 use super::*;
 
 /// Byte-level BPE over all bytes, with merges for "hello", two control tokens and one

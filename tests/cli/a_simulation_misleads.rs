@@ -277,6 +277,42 @@ fn repeated_runs_with_noise_have_an_interval() {
 }
 
 #[test]
+fn a_repeated_sweep_plots_means_with_intervals() {
+    let folder = tempfile::tempdir().expect("folder");
+    let svg = folder.path().join("s.svg").display().to_string();
+    let sweep = ["sweep", "--over", "prompt=64,128", "--over", "strategy=pipe,gpu-only", "-n", "0"];
+    let sweep = [&sweep[..], &["--repeat", "3", "--plot", &svg]].concat();
+    let noisy = ended(lapwing(&[&sweep[..], &["--set", "noise.spread=0.1"]].concat()));
+    assert_eq!(noisy.stdout.lines().count(), 1 + 2 * 2 * 3, "every run is in the table: {noisy:?}");
+    let plot = std::fs::read_to_string(&svg).expect("a plot");
+    assert_eq!(plot.matches("class=\"line").count(), 2);
+    assert_eq!(plot.matches("class=\"interval").count(), 4);
+    let still = ended(lapwing(&sweep));
+    assert!(still.stderr.contains("noise.spread") && !noisy.stderr.contains("note"), "{still:?}");
+    let once = ended(lapwing(&["sweep", "--over", "prompt=64", "--repeat", "1"]));
+    assert!(once.code == Some(2) && once.stderr.contains("repeat"), "{once:?}");
+}
+
+#[test]
+fn a_soc_with_a_base_has_only_the_numbers_that_differ() {
+    let docs = include_str!("../../docs/simulation.md");
+    let (_, rest) = docs.split_once("```toml\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("my.toml").display().to_string();
+    std::fs::write(&path, example).expect("a file");
+    let printed = ended(lapwing(&["simulate", "--soc", &path, "--show-soc"]));
+    assert!(printed.stdout.contains("name = \"sd8gen3, changed\""), "{printed:?}");
+    let options = ["-p", "64", "-n", "2"];
+    let from_file = simulate(&[&["--soc", &path][..], &options].concat());
+    let set = simulate(&[&["--set", "gpu.bandwidth=50"][..], &options].concat());
+    assert_eq!(from_file["decode_ms"], set["decode_ms"]);
+    std::fs::write(&path, example.replace("base = \"sd8gen3\"", "")).expect("a file");
+    let nameless = ended(lapwing(&["simulate", "--soc", &path]));
+    assert!(nameless.stderr.contains("without a base, give `name` and `about`"), "{nameless:?}");
+}
+
+#[test]
 fn published_numbers_and_fits_are_written_to_files() {
     let folder = tempfile::tempdir().expect("folder");
     let path = |name: &str| folder.path().join(name).display().to_string();

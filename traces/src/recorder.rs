@@ -4,19 +4,19 @@
 //! lock and never waits. Events that do not fit are dropped and counted.
 
 use std::collections::{BTreeMap, HashMap};
-use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clock::{Clock, Nanos};
-use crate::event::{Event, EventKind, LaneId, LaneKind, MessageId, NameId, SpanId};
+use crate::clock::Clock;
+use crate::event::{LaneId, LaneKind, NameId};
 use crate::recording::{LaneInfo, Recording};
 
 mod ring;
 mod store;
+mod writer;
 
-use ring::Ring;
 use store::{Blocks, Store};
+pub use writer::Writer;
 
 /// Which events are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,9 +86,6 @@ const TOO_MANY_NAMES: &str = "(too many names)";
 
 /// Placeholder for lanes beyond the limit.
 const TOO_MANY_LANES: &str = "(too many lanes)";
-
-/// Ids of spans and messages that a writer reserves at once.
-const ID_BLOCK: u64 = 1 << 16;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -184,18 +181,6 @@ impl Recorder {
         lock(&self.inner.meta).insert(key.to_owned(), value.to_owned());
     }
 
-    /// Creates a writer for one thread or actor. Allocates its ring, which is freed when the writer
-    /// is dropped, or, if the store is locked at that moment, when the next writer is created or
-    /// the rings are drained.
-    pub fn writer(&self) -> Writer {
-        let ring = Arc::new(Ring::new(self.inner.config.ring_events));
-        let mut store = lock(&self.inner.store);
-        store.collect_closed(&self.inner.config);
-        store.add(Arc::clone(&ring));
-        drop(store);
-        Writer { recorder: self.clone(), ring, next_id: 0, ids_end: 0 }
-    }
-
     /// Drains the rings into the store.
     pub fn collect(&self) {
         lock(&self.inner.store).collect(&self.inner.config);
@@ -248,165 +233,5 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// Handle with which one thread or actor records.
-#[derive(Debug)]
-pub struct Writer {
-    recorder: Recorder,
-    ring: Arc<Ring>,
-    next_id: u64,
-    /// First id that is not reserved for this writer.
-    ids_end: u64,
-}
-
-impl Writer {
-    /// The recorder of this writer.
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
-    }
-
-    /// Whether an event is recorded. `marked`: its request or span is marked.
-    #[inline]
-    pub fn wants(&self, marked: bool) -> bool {
-        self.recorder.wants(marked)
-    }
-
-    /// Current time of the recorder's clock.
-    #[inline]
-    pub fn now(&self) -> Nanos {
-        self.recorder.inner.clock.now()
-    }
-
-    /// A span id, unique in this recorder.
-    #[inline]
-    pub fn span(&mut self) -> SpanId {
-        SpanId(self.id())
-    }
-
-    /// A message id, unique in this recorder.
-    #[inline]
-    pub fn message(&mut self) -> MessageId {
-        MessageId(self.id())
-    }
-
-    #[inline]
-    fn id(&mut self) -> NonZeroU64 {
-        if self.next_id == self.ids_end {
-            self.take_ids();
-        }
-        let id = NonZeroU64::MIN.saturating_add(self.next_id);
-        self.next_id += 1;
-        id
-    }
-
-    /// Reserves a block of ids, so that a new id does not touch a shared counter.
-    #[cold]
-    fn take_ids(&mut self) {
-        self.next_id = self.recorder.inner.id_blocks.fetch_add(1, Ordering::Relaxed) * ID_BLOCK;
-        self.ids_end = self.next_id + ID_BLOCK;
-    }
-
-    /// Records an event. Call it only if [`wants`](Writer::wants) returns true.
-    #[inline]
-    pub fn record(&mut self, at: Nanos, lane: LaneId, kind: EventKind) {
-        let events = self.ring.push(&Event { at, lane, kind }.to_words());
-        if self.ring.should_drain(events) {
-            self.collect();
-        }
-    }
-
-    /// Drains this writer's ring, unless the store is locked.
-    #[cold]
-    fn collect(&self) {
-        if let Ok(mut store) = self.recorder.inner.store.try_lock() {
-            store.collect_one(&self.ring, &self.recorder.inner.config);
-        }
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.ring.close();
-        // An ending thread does not wait: if the store is locked, the next one to lock it drains
-        // the ring.
-        if let Ok(mut store) = self.recorder.inner.store.try_lock() {
-            store.collect_closed(&self.recorder.inner.config);
-        }
-    }
-}
-
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::clock::OsClock;
-
-    fn ring_count(recorder: &Recorder) -> usize {
-        lock(&recorder.inner.store).rings()
-    }
-
-    fn times(recording: &Recording) -> Vec<u64> {
-        recording.events.iter().map(|event| event.at.0).collect()
-    }
-
-    #[test]
-    fn the_rings_of_dropped_writers_are_freed() {
-        let config = RecorderConfig { ring_events: 8, ..RecorderConfig::default() };
-        let recorder = Recorder::new(Arc::new(OsClock::start()), config);
-        let mut lasting = recorder.writer();
-        lasting.record(Nanos(0), LaneId(0), EventKind::Woke(Nanos(0)));
-        for n in 1..=1000 {
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    let mut writer = recorder.writer();
-                    writer.record(Nanos(n), LaneId(0), EventKind::Woke(Nanos(0)));
-                });
-            });
-            assert_eq!(ring_count(&recorder), 1, "only the ring of the writer that still exists");
-        }
-        lasting.record(Nanos(1001), LaneId(0), EventKind::Woke(Nanos(0)));
-        let mut recording = recorder.recording();
-        recording.events.sort_by_key(|event| event.at);
-        assert_eq!((times(&recording), recording.dropped), ((0..=1001).collect(), 0));
-    }
-
-    #[test]
-    fn the_ring_of_a_writer_dropped_while_the_store_is_locked_is_freed_later() {
-        let config = RecorderConfig { ring_events: 2, ..RecorderConfig::default() };
-        let recorder = Recorder::new(Arc::new(OsClock::start()), config);
-        let writers: Vec<Writer> = (0..10).map(|_| recorder.writer()).collect();
-        let busy = lock(&recorder.inner.store);
-        for (n, mut writer) in (0..).zip(writers) {
-            for time in [n, n, n] {
-                writer.record(Nanos(time), LaneId(0), EventKind::Woke(Nanos(0)));
-            }
-        }
-        assert_eq!(busy.rings(), 10, "dropping a writer does not wait");
-        drop(busy);
-        let writer = recorder.writer();
-        assert_eq!(
-            (ring_count(&recorder), recorder.dropped()),
-            (1, 10),
-            "the rings are freed, their drop counts kept"
-        );
-        drop(writer);
-        let recording = recorder.recording();
-        let expected: Vec<u64> = (0..10).flat_map(|n| [n, n]).collect();
-        assert_eq!((times(&recording), recording.dropped), (expected, 10));
-    }
-
-    #[test]
-    fn a_full_ring_drops_and_counts_events_while_the_store_is_locked() {
-        let config = RecorderConfig { ring_events: 8, ..RecorderConfig::default() };
-        let recorder = Recorder::new(Arc::new(OsClock::start()), config);
-        let mut writer = recorder.writer();
-        let busy = lock(&recorder.inner.store);
-        for n in 0..20 {
-            writer.record(Nanos(n), LaneId(0), EventKind::Woke(Nanos(0)));
-        }
-        drop(busy);
-        let recording = recorder.recording();
-        assert_eq!((times(&recording), recording.dropped), ((0..8).collect(), 12));
-        drop(writer);
-        assert_eq!((recorder.recording().dropped, recorder.dropped()), (12, 12));
-        assert_eq!(ring_count(&recorder), 0, "the ring is freed, its drop count kept");
-    }
-}
+mod tests;

@@ -59,8 +59,9 @@ impl fmt::Display for NumberKind {
 /// The form of a TOML file.
 #[derive(Debug, Serialize, Deserialize)]
 struct File {
-    name: String,
-    about: String,
+    /// Required without a base, as is `about`.
+    name: Option<String>,
+    about: Option<String>,
     /// Preset from which missing numbers are taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base: Option<String>,
@@ -99,9 +100,17 @@ impl Soc {
     fn read(text: &str, depth: usize) -> Result<Soc, SocError> {
         let file: File = toml::from_str(text)
             .map_err(|error| SocError::Form { reason: error.to_string().trim_end().to_owned() })?;
-        let mut numbers = match &file.base {
-            Some(base) => Soc::preset_at(base, depth - 1)?.numbers,
-            None => BTreeMap::new(),
+        let (name, about, mut numbers) = match (&file.base, file.name, file.about) {
+            (Some(base), name, about) => (
+                name.unwrap_or_else(|| format!("{base}, changed")),
+                about.unwrap_or_else(|| format!("{base} with other numbers")),
+                Soc::preset_at(base, depth - 1)?.numbers,
+            ),
+            (None, Some(name), Some(about)) => (name, about, BTreeMap::new()),
+            (None, ..) => {
+                let reason = "without a base, give `name` and `about` as texts".to_owned();
+                return Err(SocError::Form { reason });
+            }
         };
         for (section, entries) in file.sections {
             for (name, number) in entries {
@@ -120,7 +129,7 @@ impl Soc {
                 return Err(SocError::Missing { path, unit, about });
             }
         }
-        let soc = Soc { name: file.name, about: file.about, numbers };
+        let soc = Soc { name, about, numbers };
         soc.check_renderer()?;
         Ok(soc)
     }
@@ -142,7 +151,7 @@ impl Soc {
             let section = sections.entry(section.to_owned()).or_default();
             section.insert(name.to_owned(), number.clone());
         }
-        let (name, about) = (self.name.clone(), self.about.clone());
+        let (name, about) = (Some(self.name.clone()), Some(self.about.clone()));
         let file = File { name, about, base: None, sections };
         toml::to_string(&file).map_err(|error| SocError::Form { reason: error.to_string() })
     }

@@ -29,12 +29,14 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Published values, drawn as rings.
     pub published: Vec<(f64, f64)>,
+    /// Intervals around points, drawn as bars: x, lower end, upper end.
+    pub intervals: Vec<(f64, f64, f64)>,
 }
 
 impl Series {
-    /// A line without published values.
+    /// A line without published values and intervals.
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), points, published: Vec::new() }
+        Series { name: name.into(), points, ..Series::default() }
     }
 }
 
@@ -46,7 +48,9 @@ impl Lines {
     pub fn svg(&self) -> String {
         let all = || self.series.iter().flat_map(|s| s.points.iter().chain(&s.published));
         let x = Axis::of(all().map(|p| p.0), false);
-        let y = Axis::of(all().map(|p| p.1), true);
+        let intervals = self.series.iter().flat_map(|s| &s.intervals);
+        let ends = intervals.flat_map(|(_, low, high)| [*low, *high]);
+        let y = Axis::of(all().map(|p| p.1).chain(ends), true);
         let mut svg = open(&self.title);
         vertical(&mut svg, &y, &self.y);
         horizontal(&mut svg, &x, &self.x);
@@ -105,6 +109,19 @@ fn line(svg: &mut String, series: &Series, colour: usize, (x, y): (&Axis, &Axis)
             short(*py)
         );
     }
+    for (px, low, high) in &series.intervals {
+        let _ = writeln!(
+            svg,
+            "<path class=\"interval hue{colour}\" d=\"M{0:.1} {1:.1}V{2:.1}M{3:.1} {1:.1}h8M{3:.1} {2:.1}h8\"><title>{name}, {4}: {5} to {6}</title></path>",
+            x.x(*px),
+            y.y(*low),
+            y.y(*high),
+            x.x(*px) - 4.0,
+            short(*px),
+            short(*low),
+            short(*high)
+        );
+    }
     for (px, py) in &series.published {
         let _ = writeln!(
             svg,
@@ -134,5 +151,23 @@ mod tests {
         assert_eq!(svg.matches("class=\"ring").count(), 1);
         assert!(svg.contains("a&lt;b") && !svg.contains("NaN"), "{svg}");
         assert!(lines.svg_file().contains("<style>"));
+    }
+
+    #[test]
+    fn intervals_lie_within_the_plot() {
+        let intervals = vec![(0.0, 0.5, 1.5), (1.0, 1.0, 900.0)];
+        let points = vec![(0.0, 1.0), (1.0, 2.0)];
+        let lines = Lines {
+            series: vec![Series { intervals, ..Series::new("a", points) }],
+            ..Lines::default()
+        };
+        let svg = lines.svg();
+        let bars: Vec<&str> = svg.lines().filter(|l| l.contains("class=\"interval")).collect();
+        assert_eq!(bars.len(), 2);
+        for bar in bars {
+            let end = bar.split_once('V').and_then(|(_, rest)| rest.split_once('M'));
+            let end: f64 = end.and_then(|(end, _)| end.parse().ok()).expect("the upper end");
+            assert!((TOP..=HEIGHT - BOTTOM).contains(&end), "{bar}");
+        }
     }
 }

@@ -1,5 +1,7 @@
+use super::panel::Panel;
 use super::*;
 use crate::cpu::Isa;
+use crate::cpu::context::Cpu;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]

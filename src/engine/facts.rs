@@ -1,0 +1,123 @@
+//! What a running engine consists of, and how it is used.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lapwing_kernels::device::SlotStats;
+use lapwing_kernels::kv::KvCopies;
+use lapwing_kernels::mask::AttentionRule;
+use lapwing_kernels::model::ModelConfig;
+use lapwing_kernels::requant::Requantized;
+use lapwing_traces::Recorder;
+
+use super::Engine;
+#[cfg(doc)]
+use super::EngineBuilder;
+use crate::chat::ChatTemplate;
+use crate::devices::DeviceSpec;
+use crate::packed::PackedWeights;
+use crate::placement::Placement;
+#[cfg(doc)]
+use crate::request::Request;
+use crate::tokenizer::Tokenizer;
+
+impl Engine {
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.inner.tokenizer
+    }
+
+    /// The model's chat template, if it has one.
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.inner.template.as_ref()
+    }
+
+    /// The model's hyper-parameters.
+    pub fn model(&self) -> &ModelConfig {
+        &self.inner.config
+    }
+
+    /// The model's file.
+    pub fn model_path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Maximum number of tokens of a sequence, prompt included.
+    pub fn context(&self) -> usize {
+        self.inner.context
+    }
+
+    /// Maximum number of prompt tokens in a chunk.
+    pub fn chunk_rows(&self) -> usize {
+        self.inner.chunk_rows
+    }
+
+    /// Device and kernels of each op for a full prompt chunk, with the reasons.
+    pub fn placement(&self) -> &Placement {
+        &self.inner.placement
+    }
+
+    /// Source of the packed weights, and any problems with the folder that caches them.
+    pub fn packed_weights(&self) -> &PackedWeights {
+        &self.inner.packed
+    }
+
+    /// Matrices that are requantised to fewer bits than the file has; `None` without
+    /// [`requant`](EngineBuilder::requant).
+    pub fn requantized(&self) -> Option<&Requantized> {
+        self.inner.requantized.as_ref()
+    }
+
+    /// The masks in force in each layer, including the architecture's own windows; `None` without
+    /// [`attention`](EngineBuilder::attention).
+    pub fn attention(&self) -> Option<&[AttentionRule]> {
+        self.inner.attention.as_deref()
+    }
+
+    /// The engine's devices.
+    pub fn devices(&self) -> &[DeviceSpec] {
+        &self.inner.explainer.specs
+    }
+
+    /// Name of the queue policy.
+    pub fn policy(&self) -> &str {
+        &self.inner.policy
+    }
+
+    /// Name of the instruction set of the CPU kernels.
+    pub fn isa(&self) -> &str {
+        self.inner.isa
+    }
+
+    /// Total time by which each device exceeded its model. More than a little means that this machine
+    /// is too slow to emulate the device's rates.
+    pub fn late(&self) -> Vec<Duration> {
+        self.inner.live.behind()
+    }
+
+    /// Pages of keys and values that were copied between the host and devices with their own memory.
+    pub fn kv_copies(&self) -> KvCopies {
+        self.inner.kv.copies()
+    }
+
+    /// Use of the buffer pool that all devices share.
+    pub fn slots(&self) -> SlotStats {
+        self.inner.slots.stats()
+    }
+
+    /// Source of predicted times, with its error where it is known.
+    pub fn cost_source(&self) -> String {
+        self.inner.explainer.cost_source()
+    }
+
+    /// The engine's recorder. [`Recorder::set_scope`] selects what is recorded and may be called at
+    /// any time; [`Request::traced`] marks single requests.
+    pub fn recorder(&self) -> &Recorder {
+        &self.inner.recorder
+    }
+
+    /// Number of requests waiting or running.
+    pub fn requests(&self) -> usize {
+        self.inner.live.requests()
+    }
+}

@@ -1,0 +1,108 @@
+//! Routes and predicted times of prompts and decode steps, without running them.
+
+use std::time::Duration;
+
+use lapwing_plan::Phase;
+use lapwing_plan::predict::{PlannedChunk, Workload, alone, plan, predict_cold, predict_warm};
+use lapwing_plan::strategy::{ChunkShape, Explanation};
+
+use super::Engine;
+#[cfg(doc)]
+use super::EngineBuilder;
+use crate::error::Error;
+use crate::placement::Placement;
+
+impl Engine {
+    /// Chunks of a prompt of `length` tokens, each with the devices that would run its parts.
+    ///
+    /// # Errors
+    /// When the length is 0 or exceeds the context, or the strategy finds no route for it.
+    pub fn plan(&self, length: usize) -> Result<Vec<Placement>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        Ok(chunks.iter().map(|chunk| explainer.placement(&chunk.route, chunk.shape)).collect())
+    }
+
+    /// Predicted time of a prompt of `length` tokens alone in the engine, from the start of its first
+    /// op to the end of its last. `None` if the route uses a device whose times are unknown. Assumes a
+    /// warm engine: every graph that the prompt needs is already prepared.
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn predict(&self, length: usize) -> Result<Option<Duration>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        let input = explainer.parts.input();
+        let makespan = || predict_warm(&input, &chunks, self.inner.permits).makespan;
+        Ok(known.then(makespan))
+    }
+
+    /// As [`predict`](Engine::predict), with no graph prepared: the time of the first prompt of that
+    /// length.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn predict_cold(&self, length: usize) -> Result<Option<Duration>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        let input = explainer.parts.input();
+        let makespan = || predict_cold(&input, &chunks, self.inner.permits).makespan;
+        Ok(known.then(makespan))
+    }
+
+    /// Predicted time of every strategy that the engine knows by name
+    /// ([`EngineBuilder::strategies`]) for a prompt of `length` tokens, with this engine's options and
+    /// placements, and the strategy that `auto` chooses.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn explain(&self, length: usize) -> Result<Explanation, Error> {
+        self.check_length(length)?;
+        let parts = &self.inner.explainer.parts;
+        Ok(self.inner.strategies.decider().explain_prompt(&parts.input(), length, 0)?)
+    }
+
+    fn check_length(&self, length: usize) -> Result<(), Error> {
+        let most = self.inner.context;
+        match (1..=most).contains(&length) {
+            true => Ok(()),
+            false => Err(Error::config("length", length, &format!("between 1 and {most}"))),
+        }
+    }
+
+    pub(super) fn chunks(&self, prompt: usize) -> Result<Vec<PlannedChunk>, Error> {
+        self.check_length(prompt)?;
+        let parts = &self.inner.explainer.parts;
+        let work = Workload { prompt, context: 0, in_flight: self.inner.permits };
+        Ok(plan(&*parts.strategy, &parts.input(), work)?)
+    }
+
+    /// Devices that would run a decode step of `sequences` sequences, of which the longest has
+    /// `context` tokens, and its predicted time if their speeds are known.
+    ///
+    /// # Errors
+    /// When the engine cannot run so many sequences at the same time, the context is longer than the
+    /// engine's, or the strategy finds no route.
+    pub fn plan_decode(&self, sequences: usize, context: usize) -> Result<Placement, Error> {
+        let (rows_max, most) = (self.inner.sequences_max, self.inner.context);
+        if !(1..=rows_max).contains(&sequences) {
+            return Err(Error::config(
+                "sequences",
+                sequences,
+                &format!("between 1 and {rows_max}"),
+            ));
+        }
+        if context > most {
+            return Err(Error::config("context", context, &format!("at most {most}")));
+        }
+        let (rows, selected) = (sequences, sequences);
+        let shape = ChunkShape { phase: Phase::Decode, rows, selected, context, prompt: 0 };
+        let explainer = &self.inner.explainer;
+        let route = explainer.parts.strategy.route(&explainer.parts.input(), &shape)?;
+        let placement = explainer.placement(&route, shape);
+        let known = explainer.knows_times(&route);
+        let time = known.then(|| alone(&explainer.parts.input(), &shape, &route).makespan);
+        Ok(Placement { predicted: time.or(placement.predicted), ..placement })
+    }
+}
