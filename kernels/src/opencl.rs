@@ -22,6 +22,7 @@ mod program;
 mod session;
 mod top;
 mod trial;
+mod tuned;
 mod values;
 mod watch;
 mod weights;
@@ -31,6 +32,7 @@ pub use error::OpenClError;
 pub use find::{OpenClInfo, OpenClKind, devices, find};
 pub use model::{OpenClBindError, OpenClDeviceParts};
 pub use trial::{MatMulShape, Trial};
+pub use tuned::{MatMulKernels, matmul_kernels};
 
 /// Ends the test if no OpenCL driver is installed, and says so; where everything is to run, that is an
 /// error.
