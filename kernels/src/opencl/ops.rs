@@ -26,8 +26,8 @@ pub(super) use attention::{Attention, KvRows, KvWrite};
 pub(super) use gather::{Embed, SelectRows};
 pub(super) use matmul::MatMul;
 use programs::{Built, Family};
-pub(super) use tuning::{FewRows, ManyRows, Shapes, Tuned};
 pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
+pub(super) use tuning::{FewRows, ManyRows, Shapes, Tuned};
 
 /// Bytes of a value.
 const F32: usize = size_of::<f32>();
@@ -219,10 +219,10 @@ impl Kernels {
         Kernels { is_cpu: false, ..self }
     }
 
-    /// The same kernels, with these shapes of matmuls.
+    /// Makes all matmuls have these shapes.
     #[cfg(test)]
-    pub(super) fn with_shapes(self, shapes: Shapes) -> Kernels {
-        Kernels { forced: Some(shapes), ..self }
+    pub(super) fn force(&mut self, shapes: Shapes) {
+        self.forced = Some(shapes);
     }
 
     /// Files of compiled programs that were not used, and why.

@@ -55,12 +55,6 @@ const SHAPES: [Shapes; 6] = [
     Shapes { many: ManyRows::Group, few: FewRows::Group },
 ];
 
-/// As [`plain`], with a choice of kernels for matmuls.
-fn shaped(shapes: Shapes) -> Option<Bench> {
-    let Bench { session, kernels } = plain()?;
-    Some(Bench { session, kernels: kernels.with_shapes(shapes) })
-}
-
 impl Bench {
     fn floats(&self, values: &[f32]) -> Buffer {
         self.session.filled(bytemuck::cast_slice(values), "a test").unwrap()
@@ -235,6 +229,9 @@ fn kernels_are_measured_once_and_a_damaged_measurement_again() {
 fn a_gpu_is_measured_with_kernels_of_both_kinds() {
     let Some(mut bench) = grouped() else { return };
     let tuned = bench.kernels.tune(DType::Q8_0).unwrap();
-    assert_eq!(tuned.many.iter().map(|(many, _)| many.name()).collect::<Vec<_>>(), ["group", "wide"]);
+    assert_eq!(
+        tuned.many.iter().map(|(many, _)| many.name()).collect::<Vec<_>>(),
+        ["group", "wide"]
+    );
     assert_eq!(tuned.few.iter().map(|(few, _)| few.name()).collect::<Vec<_>>(), ["group", "wide"]);
 }

@@ -70,8 +70,10 @@ pub(super) async fn run(spec: &DeviceSpec, session: &Session) -> Result<(), Fail
         let kernels = matmul_kernels(&device, programs, &DType::ALL)?;
         Ok((device, kernels))
     });
-    let done: Result<Result<(OpenClInfo, Vec<MatMulKernels>), lapwing_kernels::opencl::OpenClError>, _> =
-        work.await;
+    let done: Result<
+        Result<(OpenClInfo, Vec<MatMulKernels>), lapwing_kernels::opencl::OpenClError>,
+        _,
+    > = work.await;
     let (device, kernels) = match done {
         Ok(done) => done.map_err(|error| Failure::failed(error.to_string()))?,
         Err(error) => {

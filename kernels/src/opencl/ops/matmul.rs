@@ -91,8 +91,7 @@ impl Kernels {
         let shapes = self.shapes(job.weight.dtype);
         let mut done = 0;
         while done < job.rows && !job.channels.is_empty() {
-            let (variant, shape, rows) =
-                next_variant(job.rows - done, job.weight.cols, shapes);
+            let (variant, shape, rows) = next_variant(job.rows - done, job.weight.cols, shapes);
             self.matmul_rows(job, (variant, shape), (done, rows))?;
             done += rows;
         }

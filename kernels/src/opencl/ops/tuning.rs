@@ -77,7 +77,11 @@ impl Tuned {
         };
         let many = candidates.many.iter().map(|many| Some((*many, ns("many", many.name())?)));
         let few = candidates.few.iter().map(|few| Some((*few, ns("few", few.name())?)));
-        Some(Tuned::of(many.collect::<Option<_>>()?, few.collect::<Option<_>>()?, candidates.default))
+        Some(Tuned::of(
+            many.collect::<Option<_>>()?,
+            few.collect::<Option<_>>()?,
+            candidates.default,
+        ))
     }
 }
 
@@ -185,7 +189,8 @@ impl Kernels {
     fn measure(&mut self, dtype: DType, of: &Candidates) -> Result<Tuned, OpenClError> {
         let Candidates { many, few, default } = of;
         let forced = self.forced.take();
-        let many_shapes: Vec<_> = many.iter().map(|many| Shapes { many: *many, ..*default }).collect();
+        let many_shapes: Vec<_> =
+            many.iter().map(|many| Shapes { many: *many, ..*default }).collect();
         let few_shapes: Vec<_> = few.iter().map(|few| Shapes { few: *few, ..*default }).collect();
         let many_ns = self.times(dtype, MANY, &many_shapes);
         let few_ns = self.times(dtype, FEW, &few_shapes);
