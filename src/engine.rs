@@ -63,6 +63,8 @@ struct Inner {
     explainer: Explainer,
     strategies: PlacedStrategies,
     packed: PackedWeights,
+    /// Decisions of the start that a user should know.
+    notes: Vec<String>,
     requantized: Option<Requantized>,
     attention: Option<Vec<AttentionRule>>,
     slots: SlotPool,
@@ -404,6 +406,12 @@ impl Engine {
     /// is too slow to emulate the device's rates.
     pub fn late(&self) -> Vec<Duration> {
         self.inner.live.behind()
+    }
+
+    /// Decisions of the start that a user should know: that a model which is larger than a GPU's memory was
+    /// split by layers.
+    pub fn notes(&self) -> &[String] {
+        &self.inner.notes
     }
 
     /// Pages of keys and values that were copied between the host and devices with their own memory.

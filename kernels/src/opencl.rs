@@ -16,6 +16,7 @@ mod inputs;
 mod kv;
 mod model;
 mod ops;
+mod overhead;
 mod pack;
 mod pool;
 mod program;
@@ -31,6 +32,7 @@ pub use device::{OpenClDevice, QUEUE_DEPTH, device_info};
 pub use error::OpenClError;
 pub use find::{OpenClInfo, OpenClKind, devices, find};
 pub use model::{OpenClBindError, OpenClDeviceParts};
+pub use overhead::StageTrial;
 pub use trial::{MatMulShape, Trial};
 pub use tuned::{MatMulKernels, matmul_kernels};
 
