@@ -27,7 +27,9 @@ pub(super) use gather::{Embed, SelectRows};
 pub(super) use matmul::MatMul;
 use programs::{Built, Family};
 pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
-pub(super) use tuning::{FewRows, ManyRows, Shapes, Tuned};
+#[cfg(test)]
+pub(super) use tuning::{FewRows, ManyRows};
+pub(super) use tuning::{Shapes, Tuned};
 
 /// Bytes of a value.
 const F32: usize = size_of::<f32>();

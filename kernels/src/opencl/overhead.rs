@@ -11,7 +11,7 @@ use super::program::ProgramCache;
 use super::session::{Buffer, EventState, Lane, Session};
 use crate::completion::Flag;
 use crate::device::{
-    Batch, Device, DeviceError, MemoryDomain, Payload, Prepare, Runs, Task, Tensor, TensorSet, Work,
+    Batch, DeviceError, MemoryDomain, Payload, Prepare, Runs, Task, Tensor, TensorSet, Work,
 };
 use crate::op::Op;
 use crate::part::Part;
