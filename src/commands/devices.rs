@@ -34,7 +34,8 @@ roofline bound: the longer of its operations at the peak arithmetic rate and its
 memory bandwidth. Above 100 %, operands came from a cache.
 
 With --kernels and --device gpu=opencl it shows the kernels that were chosen for matmuls on that device,
-and the times that decided; it measures them unless an earlier start has.
+for the formats of a model with -m or else for all, and the times that decided. It measures them unless
+an earlier start has.
 
 With --json:
   {\"cores\":N,\"memory\":{\"total_bytes\":N,\"available_bytes\":N},
@@ -74,7 +75,7 @@ pub(crate) struct Args {
 
     /// Show the kernels of this OpenCL device: NAME=opencl, NAME=opencl:NUMBER or NAME=opencl:PART-OF-ITS-NAME
     #[arg(long, value_name = "DEVICE", requires = "kernels",
-          conflicts_with_all = ["model", "threads", "cores", "isa", "requant"])]
+          conflicts_with_all = ["threads", "cores", "isa", "requant"])]
     device: Option<DeviceSpec>,
 
     /// Measure the ops of this model: a .gguf file, a name or hf:owner/repo[:QUANT]
@@ -162,7 +163,7 @@ struct Device {
 /// Prints the report.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if let Some(device) = &args.device {
-        return opencl_kernels::run(device, session).await;
+        return opencl_kernels::run(device, args.model.as_deref(), session).await;
     }
     if args.kernels {
         return kernels::run(&args, session).await;

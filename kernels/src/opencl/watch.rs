@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::device::Notify;
 
 /// Intervals without a run after which the thread waits for one: waking it costs more than a short run.
-const AWAKE: u32 = 10;
+const AWAKE: u32 = 200;
 
 /// Interval of the wake-ups.
-pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 struct State {

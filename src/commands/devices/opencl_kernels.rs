@@ -3,12 +3,16 @@
 
 use lapwing::devices::{Backend, DeviceSpec};
 use lapwing::models::ModelCache;
-use lapwing_kernels::opencl::{MatMulKernels, OpenClInfo, find, matmul_kernels};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::op::Op;
+use lapwing_kernels::opencl::{MatMulKernels, OpenClError, OpenClInfo, find, matmul_kernels};
 use lapwing_kernels::quant::DType;
 use serde::Serialize;
 
+use super::kernels::graph;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
+use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
 use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
@@ -54,26 +58,33 @@ impl From<MatMulKernels> for MatMulReport {
 }
 
 /// Chooses the kernels, unless an earlier start has, and prints them.
-pub(super) async fn run(spec: &DeviceSpec, session: &Session) -> Result<(), Failure> {
+pub(super) async fn run(
+    spec: &DeviceSpec,
+    model: Option<&str>,
+    session: &Session,
+) -> Result<(), Failure> {
     let Backend::OpenCl(which) = &spec.backend else {
         return Err(Failure::usage(format!(
             "'{spec}' computes with the kernels of the CPU, which `lapwing devices --kernels` shows; \
              use an OpenCL device (--device gpu=opencl)"
         )));
     };
-    session.note("choosing the kernels of the device; the first time takes about a minute");
+    let formats = match model {
+        Some(model) => formats(&graph(&model_file(model, session).await?)?),
+        None => DType::ALL.to_vec(),
+    };
+    session.note(
+        "choosing the kernels of the device; the first time takes a few seconds for each format",
+    );
     let which = which.clone();
     // The folder of an engine's compiled programs.
     let programs = ModelCache::open(None).ok().map(|cache| cache.dir().join("packed/programs"));
     let work = tokio::task::spawn_blocking(move || {
         let device = find(&which)?;
-        let kernels = matmul_kernels(&device, programs, &DType::ALL)?;
+        let kernels = matmul_kernels(&device, programs, &formats)?;
         Ok((device, kernels))
     });
-    let done: Result<
-        Result<(OpenClInfo, Vec<MatMulKernels>), lapwing_kernels::opencl::OpenClError>,
-        _,
-    > = work.await;
+    let done: Result<Result<(OpenClInfo, Vec<MatMulKernels>), OpenClError>, _> = work.await;
     let (device, kernels) = match done {
         Ok(done) => done.map_err(|error| Failure::failed(error.to_string()))?,
         Err(error) => {
@@ -87,6 +98,20 @@ pub(super) async fn run(spec: &DeviceSpec, session: &Session) -> Result<(), Fail
         matmuls: kernels.into_iter().map(MatMulReport::from).collect(),
     };
     if session.json { print_json(&report) } else { print(&text(&report)) }
+}
+
+/// Formats of the matrices of a model's matmuls, each once.
+fn formats(graph: &Graph) -> Vec<DType> {
+    let mut formats = Vec::new();
+    for node in graph.nodes() {
+        if let Op::MatMul { weight, .. } = &node.op {
+            let dtype = graph.weights()[weight.0].dtype;
+            if !formats.contains(&dtype) {
+                formats.push(dtype);
+            }
+        }
+    }
+    formats
 }
 
 fn text(report: &Report) -> String {
