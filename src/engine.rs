@@ -60,6 +60,8 @@ struct Inner {
     explainer: Explainer,
     strategies: PlacedStrategies,
     packed: PackedWeights,
+    /// Decisions of the start that a user should know.
+    notes: Vec<String>,
     requantized: Option<Requantized>,
     attention: Option<Vec<AttentionRule>>,
     slots: SlotPool,

@@ -4,11 +4,12 @@
 //! `cargo bench -p lapwing-kernels --features opencl --bench opencl`
 
 use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix, PackedMatrix};
-use lapwing_kernels::opencl::{MatMulShape, OpenClInfo, Trial, devices};
+use lapwing_kernels::opencl::{MatMulShape, OpenClInfo, Trial, devices, matmul_kernels};
 use lapwing_kernels::quant::DType;
 use std::time::Instant;
 
-const FORMATS: [DType; 5] = [DType::F32, DType::F16, DType::Q8_0, DType::Q4_0, DType::Q4K];
+const FORMATS: [DType; 7] =
+    [DType::F32, DType::F16, DType::Q8_0, DType::Q4_0, DType::Q4_1, DType::Q4K, DType::Q6K];
 
 /// A prompt's matmul in a small model, a single row in a larger model, and a single row with the
 /// output head of a small one.
@@ -62,6 +63,12 @@ fn name(dtype: DType, shape: MatMulShape) -> String {
 
 fn device(info: &OpenClInfo) {
     println!("\n{} ({}, driver {})", info.name, info.platform, info.driver);
+    for kernels in matmul_kernels(info, None, &FORMATS).expect("the device works") {
+        println!(
+            "{} chosen: {} for many rows, {} for few",
+            kernels.dtype, kernels.many, kernels.few
+        );
+    }
     report("read 256 MiB", &mut Trial::read(info, 256 << 20).expect("memory"));
     report("multiply-add", &mut Trial::multiply_add(info, 256).expect("memory"));
     for shape in SHAPES {

@@ -16,12 +16,14 @@ mod inputs;
 mod kv;
 mod model;
 mod ops;
+mod overhead;
 mod pack;
 mod pool;
 mod program;
 mod session;
 mod top;
 mod trial;
+mod tuned;
 mod values;
 mod watch;
 mod weights;
@@ -30,7 +32,9 @@ pub use device::{OpenClDevice, QUEUE_DEPTH, device_info};
 pub use error::OpenClError;
 pub use find::{OpenClInfo, OpenClKind, devices, find};
 pub use model::{OpenClBindError, OpenClDeviceParts};
+pub use overhead::StageTrial;
 pub use trial::{MatMulShape, Trial};
+pub use tuned::{MatMulKernels, matmul_kernels};
 
 /// Ends the test if no OpenCL driver is installed, and says so; where everything is to run, that is an
 /// error.

@@ -25,7 +25,8 @@ pub(crate) struct DeviceArgs {
     pub(crate) strategy: Option<String>,
 
     /// Run the last N layers on the GPU and the others on the CPU, for a model that is larger than the
-    /// GPU's memory; N at or above the number of layers runs all on the GPU
+    /// GPU's memory; N at or above the number of layers runs all on the GPU [default: the strategy's own
+    /// choice, and as many as fit where that is larger than the GPU's memory]
     #[arg(long, value_name = "N", conflicts_with = "strategy", hide_short_help = true)]
     pub(crate) gpu_layers: Option<usize>,
 

@@ -76,6 +76,7 @@ pub(crate) async fn open_as_is(
     let engine = builder.build().await?;
     requant::note(engine.requantized(), session);
     attention::note(engine.attention(), session);
+    engine.notes().iter().for_each(|note| session.note(note));
     for note in &engine.packed_weights().notes {
         session.note(&format!(
             "{note} (--no-packed-cache disables this cache, LAPWING_CACHE names another folder)"

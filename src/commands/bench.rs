@@ -118,6 +118,9 @@ struct Report {
     /// The cores that the threads are pinned to.
     cores: Option<String>,
     isa: String,
+    /// Kernels of the OpenCL devices that compute, and whether nothing else computes.
+    #[serde(skip)]
+    opencl: (Vec<String>, bool),
     kv: &'static str,
     activations: &'static str,
     requant: Option<RequantReport>,
@@ -199,6 +202,7 @@ async fn alone(
         threads: args.engine.thread_count(),
         cores: args.engine.cores.as_ref().map(ToString::to_string),
         isa: args.engine.isa_name(),
+        opencl: text::opencl_kernels(engine.placement()),
         kv: args.engine.kv.name(),
         activations: args.engine.activations().name(),
         requant: engine.requantized().map(RequantReport::of),

@@ -19,17 +19,23 @@ use drivers::{ABSENT_KINDS, AbsentKind, library_folders};
 mod drivers;
 mod kernels;
 mod opencl;
+mod opencl_kernels;
 
 const EXAMPLES: &str = "\
 Examples:
   lapwing devices
   lapwing devices --json
   lapwing devices --kernels -t 2 -m FILE.gguf
+  lapwing devices --kernels --device gpu=opencl
 
 With --kernels it measures the peak rates of the CPU for a few seconds. With -m it also measures
 every kind of op of that model, in isolation and as it runs in an engine, and compares it with its
 roofline bound: the longer of its operations at the peak arithmetic rate and its bytes at the peak
 memory bandwidth. Above 100 %, operands came from a cache.
+
+With --kernels and --device gpu=opencl it shows the kernels that were chosen for matmuls on that device,
+for the formats of a model with -m or else for all, and the times that decided. It measures them unless
+an earlier start has.
 
 With --json:
   {\"cores\":N,\"memory\":{\"total_bytes\":N,\"available_bytes\":N},
@@ -53,7 +59,11 @@ With --json:
    \"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
    \"arithmetic\":\"int8\"|\"bf16\"|\"f32\",\"how\":\"…\"},…],\"measured\":[{\"op\":\"…\",\"features\":N,\"inner\":N,
    \"format\":\"…\"|null,\"rows\":N,\"context\":N,\"us\":X,\"gops\":X,\"gbps\":X,
-   \"bound_by\":\"…\"|null,\"of_bound\":X|null},…]|null,\"requant\":{…}|null}";
+   \"bound_by\":\"…\"|null,\"of_bound\":X|null},…]|null,\"requant\":{…}|null}
+  With --kernels and --device:
+  {\"device\":\"…\",\"platform\":\"…\",\"driver\":\"…\",
+   \"matmuls\":[{\"format\":\"Q4_1\",\"many\":\"…\",\"few\":\"…\",
+   \"many_us\":[{\"kernel\":\"…\",\"us\":X},…],\"few_us\":[…]},…]}";
 
 /// Options of `devices`.
 #[derive(Debug, clap::Args)]
@@ -62,6 +72,11 @@ pub(crate) struct Args {
     /// Show the kernel of each op and why it was chosen, and the share of the machine's peak it reaches
     #[arg(long)]
     kernels: bool,
+
+    /// Show the kernels of this OpenCL device: NAME=opencl, NAME=opencl:NUMBER or NAME=opencl:PART-OF-ITS-NAME
+    #[arg(long, value_name = "DEVICE", requires = "kernels",
+          conflicts_with_all = ["threads", "cores", "isa", "requant"])]
+    device: Option<DeviceSpec>,
 
     /// Measure the ops of this model: a .gguf file, a name or hf:owner/repo[:QUANT]
     #[arg(short, long, value_name = "MODEL", requires = "kernels")]
@@ -147,6 +162,9 @@ struct Device {
 
 /// Prints the report.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    if let Some(device) = &args.device {
+        return opencl_kernels::run(device, args.model.as_deref(), session).await;
+    }
     if args.kernels {
         return kernels::run(&args, session).await;
     }

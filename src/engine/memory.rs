@@ -1,11 +1,14 @@
 //! Checks that what a device computes with fits in its own memory.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::graph::{Graph, WeightId};
 use lapwing_kernels::op::Op;
-use lapwing_plan::strategy::{ChunkShape, PromptRows};
-use lapwing_plan::{DeviceId, Phase, PlanError, Route};
+use lapwing_plan::planner::PlannerParts;
+use lapwing_plan::strategy::{ChunkShape, GpuLayers, PromptRows};
+use lapwing_plan::{DeviceId, Phase, PlanError, Route, device_of};
 
 use crate::config::Chosen;
 use crate::devices::build::Built;
@@ -25,47 +28,124 @@ struct Need {
     layers: usize,
 }
 
-/// Checks each device that has memory of its own against the routes of a full chunk and of a decode step.
-///
-/// # Errors
-/// With the sizes, and the number of layers that fit.
-pub(super) fn check(
-    devices: &[Built],
-    explainer: &Explainer,
-    chosen: &Chosen,
-) -> Result<(), Error> {
-    if devices.iter().all(|built| built.capacity.is_none()) {
-        return Ok(());
-    }
-    let routes = routes(explainer, chosen)?;
-    let graph = &explainer.parts.graph;
-    let layer_kv = chosen.layout.page_bytes() / chosen.layout.layers.max(1);
-    let layer_kv = (layer_kv * chosen.pages as usize) as u64;
-    for (device, built) in devices.iter().enumerate() {
-        let Some(capacity) = built.capacity else { continue };
-        let need = need(graph, &routes, (DeviceId(device), layer_kv));
-        let room = (capacity as f64 * SHARE) as u64;
-        if need.weights + need.kv <= room {
-            continue;
-        }
-        let each = (need.weights + need.kv) / need.layers.max(1) as u64;
-        let fit = room / each.max(1);
+/// The memory of a device.
+#[derive(Clone, Copy, Debug)]
+struct Memory<'a> {
+    device: &'a str,
+    /// Bytes of its own memory, if it has any.
+    capacity: Option<u64>,
+}
+
+/// A device whose memory is too small, and by how much.
+#[derive(Debug)]
+struct TooSmall {
+    device: String,
+    capacity: u64,
+    need: Need,
+    /// Layers that fit, if all need the same.
+    fit: u64,
+}
+
+impl From<TooSmall> for Error {
+    fn from(small: TooSmall) -> Error {
+        let TooSmall { device, capacity, need, fit } = small;
         let expected = format!(
             "{} bytes of weights and {} bytes of keys and values within the {capacity} bytes of its \
              memory; run fewer layers on it (about {fit}: --gpu-layers {fit}, with a CPU beside it), \
              or make the context smaller",
             need.weights, need.kv
         );
-        return Err(Error::config("device", &built.info.name, &expected));
+        Error::config("device", device, &expected)
     }
-    Ok(())
 }
 
-fn routes(explainer: &Explainer, chosen: &Chosen) -> Result<[std::sync::Arc<Route>; 2], PlanError> {
-    let parts = &explainer.parts;
+/// The sizes that decide how much memory a device needs.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// Largest context in tokens.
+    context: usize,
+    /// Bytes of keys and values of a layer.
+    layer_kv: u64,
+}
+
+/// Checks each device that has memory of its own against the routes of a full chunk and of a decode step.
+/// Where they do not fit and `may_split`, replaces the strategy by one that runs as many layers on the GPU
+/// as fit, and the others on the CPU; returns a note that says so.
+///
+/// # Errors
+/// With the sizes, and the number of layers that fit, if the routes do not fit and are not to be split, or
+/// no CPU is there for the other layers.
+pub(super) fn fit(
+    devices: &[Built],
+    explainer: &mut Explainer,
+    chosen: &Chosen,
+    may_split: bool,
+) -> Result<Option<String>, Error> {
+    let layer_kv = chosen.layout.page_bytes() / chosen.layout.layers.max(1);
+    let layer_kv = (layer_kv * chosen.pages as usize) as u64;
+    let memories: Vec<Memory<'_>> = devices
+        .iter()
+        .map(|built| Memory { device: &built.info.name, capacity: built.capacity })
+        .collect();
+    let sizes = Sizes { context: chosen.context, layer_kv };
+    fit_parts(&memories, &mut explainer.parts, sizes, may_split)
+}
+
+fn fit_parts(
+    memories: &[Memory<'_>],
+    parts: &mut PlannerParts,
+    sizes: Sizes,
+    may_split: bool,
+) -> Result<Option<String>, Error> {
+    let Some(small) = too_small(memories, parts, sizes)? else { return Ok(None) };
+    if !may_split || device_of(&parts.devices, DeviceKind::Cpu).is_none() {
+        return Err(small.into());
+    }
+    let layers = parts.graph.nodes().iter().filter_map(|node| node.layer).max();
+    let layers = layers.map_or(0, |last| last + 1);
+    for on_gpu in (0..layers).rev() {
+        parts.strategy = Arc::new(GpuLayers { layers: on_gpu });
+        if too_small(memories, parts, sizes)?.is_none() {
+            return Ok(Some(format!(
+                "the model needs {} bytes of the {} bytes of memory of '{}', so the last {on_gpu} of \
+                 {layers} layers run on the GPU, as many as fit, and the others on the CPU; --gpu-layers \
+                 or --strategy decides otherwise",
+                small.need.weights + small.need.kv,
+                small.capacity,
+                small.device
+            )));
+        }
+    }
+    Err(small.into())
+}
+
+/// The first device whose memory is too small for its part of the routes.
+fn too_small(
+    memories: &[Memory<'_>],
+    parts: &PlannerParts,
+    sizes: Sizes,
+) -> Result<Option<TooSmall>, Error> {
+    if memories.iter().all(|memory| memory.capacity.is_none()) {
+        return Ok(None);
+    }
+    let routes = routes(parts, sizes.context)?;
+    for (device, memory) in memories.iter().enumerate() {
+        let Some(capacity) = memory.capacity else { continue };
+        let need = need(&parts.graph, &routes, (DeviceId(device), sizes.layer_kv));
+        let room = (capacity as f64 * SHARE) as u64;
+        if need.weights + need.kv > room {
+            let each = (need.weights + need.kv) / need.layers.max(1) as u64;
+            let fit = room / each.max(1);
+            let device = memory.device.to_owned();
+            return Ok(Some(TooSmall { device, capacity, need, fit }));
+        }
+    }
+    Ok(None)
+}
+
+fn routes(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2], PlanError> {
     let input = parts.input();
-    let most = chosen.context.min(parts.chunk_rows).max(1);
-    let prompt = chosen.context;
+    let most = prompt.min(parts.chunk_rows).max(1);
     let rows = parts.strategy.chunk_rows(&input, PromptRows::new(prompt)).clamp(1, most);
     let prefill = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0, prompt };
     let decode =
@@ -74,11 +154,7 @@ fn routes(explainer: &Explainer, chosen: &Chosen) -> Result<[std::sync::Arc<Rout
 }
 
 /// Weights are counted once, whichever route and part reads them.
-fn need(
-    graph: &Graph,
-    routes: &[std::sync::Arc<Route>],
-    (device, layer_kv): (DeviceId, u64),
-) -> Need {
+fn need(graph: &Graph, routes: &[Arc<Route>], (device, layer_kv): (DeviceId, u64)) -> Need {
     let stages = routes.iter().flat_map(|route| route.compute_stages());
     let own = stages.filter(|stage| stage.parts.iter().any(|part| part.device == device));
     let nodes: BTreeSet<usize> = own.flat_map(|stage| stage.nodes.clone()).collect();
@@ -107,38 +183,76 @@ fn need(
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::sync::Arc;
 
-    use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
+    use lapwing_kernels::device::{DeviceInfo, ModelId};
     use lapwing_kernels::model::Model;
     use lapwing_kernels::weights::WeightFile;
     use lapwing_plan::cost::Modelled;
-    use lapwing_plan::planner::PlannerParts;
-    use lapwing_plan::strategy::GpuLayers;
+    use lapwing_plan::strategy::GpuOnly;
 
     use super::*;
 
-    #[test]
-    fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
+    /// A model of two layers with keys and values of 1000 bytes per layer, on a CPU and a GPU.
+    fn parts(kinds: &[DeviceKind]) -> PlannerParts {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf");
         let file = WeightFile::open(&path).expect("a weight file");
         let graph = Arc::new(Model::from_weights(&file).expect("a model").graph);
-        let devices =
-            vec![DeviceInfo::new("cpu", DeviceKind::Cpu), DeviceInfo::new("gpu", DeviceKind::Gpu)];
         let cost = Modelled { devices: Vec::new(), sync: Default::default(), copy_rate: 1e9 };
-        let of = |layers: usize, device: usize| {
-            let parts = PlannerParts {
-                model: ModelId::default(),
-                graph: Arc::clone(&graph),
-                devices: devices.clone(),
-                cost: Arc::new(cost.clone()),
-                strategy: Arc::new(GpuLayers { layers }),
-                chunk_rows: 64,
+        PlannerParts {
+            model: ModelId::default(),
+            graph,
+            devices: kinds.iter().map(|kind| DeviceInfo::new(kind.name(), *kind)).collect(),
+            cost: Arc::new(cost),
+            strategy: Arc::new(GpuOnly),
+            chunk_rows: 64,
+        }
+    }
+
+    /// What the GPU needs with this many layers: 64 wide, 288 tokens, all weights are f32.
+    fn bytes(layers: u64) -> u64 {
+        let (table, layer) = (4 * 64 * 288, 4 * (64 * 64 * 2 + 64 * 32 * 2 + 64 * 96 * 3));
+        let tables = if layers == 2 { 2 } else { 1 };
+        tables * table + layers * (layer + 1000)
+    }
+
+    #[test]
+    fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
+        let sizes = Sizes { context: 100, layer_kv: 1000 };
+        let fitted = |room: u64, may_split: bool, kinds: &[DeviceKind]| {
+            let mut parts = parts(kinds);
+            let capacity = (room as f64 / SHARE).ceil() as u64;
+            let memory = |info: &DeviceInfo| Memory {
+                device: if info.kind == DeviceKind::Gpu { "gpu" } else { "cpu" },
+                capacity: (info.kind == DeviceKind::Gpu).then_some(capacity),
             };
+            let memories: Vec<_> = parts.devices.iter().map(memory).collect();
+            let note = fit_parts(&memories, &mut parts, sizes, may_split)?;
+            Ok::<_, Error>((note, parts.strategy.name().to_owned()))
+        };
+        let both = [DeviceKind::Cpu, DeviceKind::Gpu];
+        let (note, strategy) = fitted(bytes(2), true, &both).expect("it fits");
+        assert_eq!((note, &*strategy), (None, "gpu-only"));
+        for (room, layers) in [(bytes(2) - 1, 1), (bytes(1), 1), (bytes(1) - 1, 0), (10, 0)] {
+            let (note, strategy) = fitted(room, true, &both).expect("the CPU takes the rest");
+            let note = note.expect("it is said");
+            assert!(note.contains(&format!("the last {layers} of 2 layers")), "{room}: {note}");
+            assert_eq!(strategy, "gpu-layers");
+        }
+        for (may_split, kinds) in [(false, &both[..]), (true, &both[1..])] {
+            let error = fitted(bytes(2) - 1, may_split, kinds).expect_err("too large").to_string();
+            assert!(error.contains("--gpu-layers 1"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
+        let of = |layers: usize, device: usize| {
+            let strategy = Arc::new(GpuLayers { layers });
+            let parts = PlannerParts { strategy, ..parts(&[DeviceKind::Cpu, DeviceKind::Gpu]) };
             let phase = Phase::Prefill;
             let shape = ChunkShape { phase, rows: 4, selected: 1, context: 0, prompt: 4 };
             let route = parts.strategy.route(&parts.input(), &shape).expect("a route");
-            need(&graph, &[Arc::clone(&route), route], (DeviceId(device), 1000))
+            need(&parts.graph, &[Arc::clone(&route), route], (DeviceId(device), 1000))
         };
         // 64 wide, 288 tokens, 2 layers; all weights are f32.
         let (table, layer) = (4 * 64 * 288, 4 * (64 * 64 * 2 + 64 * 32 * 2 + 64 * 96 * 3));

@@ -24,7 +24,7 @@ use super::memory;
 use super::strategies::PlacedStrategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
-use crate::config::{COPY_RATE, Chosen, PROMPT_THREADS, SYNC_TIME, Settings};
+use crate::config::{COPY_RATE, Chosen, PROMPT_THREADS, SYNC_TIME, Settings, StrategyChoice};
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
@@ -55,8 +55,11 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let (tokenizer, template, devices) = load(&graph, file, &shared)?;
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
-    let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
-    memory::check(&devices, &explainer, &chosen)?;
+    let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
+    // Only a strategy that nobody chose is replaced.
+    let may_split =
+        matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
+    let notes = memory::fit(&devices, &mut explainer, &chosen, may_split)?.into_iter().collect();
     let placement = explainer.full_chunk(chosen.context)?;
     let scheduler = scheduler(&explainer, &chosen, policy)?;
     let live = Live::start(LiveParts {
@@ -83,6 +86,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         explainer,
         strategies,
         packed,
+        notes,
         requantized,
         attention,
         slots,

@@ -228,6 +228,32 @@ fn kernels_have_the_documented_fields() {
 }
 
 #[test]
+fn kernels_of_an_opencl_device_have_the_documented_fields() {
+    if json(&["devices", "--json"])["opencl"].as_array().is_some_and(Vec::is_empty) {
+        let all = std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full");
+        assert!(!all, "no OpenCL driver is installed");
+        return;
+    }
+    let cache = tempfile::tempdir().expect("folder");
+    let llama = model("llama.gguf");
+    let args = ["devices", "--kernels", "--device", "gpu=opencl", "-m", &llama, "--json"];
+    let shown = || {
+        let mut command = lapwing(&args);
+        command.env("LAPWING_CACHE", cache.path());
+        crate::support::ended(command).json()
+    };
+    let first = shown();
+    // A device whose features leave no choice has no times.
+    let few = first["matmuls"][0]["few_us"].as_array().is_some_and(Vec::is_empty);
+    let many = first["matmuls"][0]["many_us"].as_array().is_some_and(Vec::is_empty);
+    let empty: Vec<&str> =
+        [("few_us", few), ("many_us", many)].iter().filter(|of| of.1).map(|of| of.0).collect();
+    assert_documented("devices --kernels --device", &first, &empty);
+    assert_eq!(first["matmuls"][0]["format"], "F32");
+    assert_eq!(shown(), first, "the second call measures nothing");
+}
+
+#[test]
 fn compared_strategies_have_the_documented_fields() {
     let llama = model("llama.gguf");
     let strategies = ["--strategy", "pipe,cpu-only", "-p", "9", "-r", "1", "-n", "2"];

@@ -71,7 +71,7 @@ fn errors_of_arguments_say_what_is_accepted() {
 fn errors_of_devices_and_plans_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [Row<'_>; 36] = [
+    let rows: [Row<'_>; 37] = [
         (&["run", "-m", m, "--device", "tpu", "x"], 2, &["'tpu' (presets: cpu, gpu, npu, phone)"]),
         (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),
         (&["run", "-m", m, "--device", "gpu=throttled:mhz=1", "x"], 2, &["mhz", "gflops, gbps"]),
@@ -112,6 +112,7 @@ fn errors_of_devices_and_plans_say_what_is_accepted() {
         (&["run", "-m", m, "--device", "npu", "x"], 1, &["an NPU alone", "--device cpu+npu"]),
         (&["run", "-m", m, "--cores", "3-0", "x"], 2, &["3-0", "0,2-3"]),
         (&["run", "-m", m, "--cores", "1000", "x"], 2, &["--cores", "no core 1000", "it may use "]),
+        (&["devices", "--kernels", "--device", "npu"], 2, &["--device gpu=opencl"]),
         (&["devices", "--kernels", "--cores", "999,1000"], 2, &["no core 999-1000"]),
         (&["bench", "-m", m, "--cores", "0", "--vs", "llama.cpp"], 2, &["taskset -c"]),
         (&["nonsense"], 2, &["nonsense"]),

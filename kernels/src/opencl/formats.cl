@@ -19,6 +19,7 @@ typedef uint16 VU;
 #define TO_UINT(x) convert_uint16(x)
 #define NUMBER(x) convert_float16(x)
 #define SIGNED(x) as_int16(x)
+#define TO_INT(x) convert_int16(x)
 #define AS_FLOAT(x) as_float16(x)
 #else
 typedef float VF;
@@ -28,6 +29,7 @@ typedef uint VU;
 #define TO_UINT(x) ((uint)(x))
 #define NUMBER(x) ((float)(x))
 #define SIGNED(x) as_int(x)
+#define TO_INT(x) ((int)(x))
 #define AS_FLOAT(x) as_float(x)
 #endif
 
@@ -182,8 +184,8 @@ typedef uint VU;
 #define WORD_LEN 8
 #define HIGH (FORMAT == 12 ? 0 : 128)
 #define RECORD (592 + HIGH)
-#define SCALE(s, lane) NUMBER(LOAD(uchar, b_##s + 512 + HIGH + r_##s * 8, lane))
-#define MINIMUM(s, lane) NUMBER(LOAD(uchar, b_##s + 512 + HIGH + r_##s * 8 + 4, lane))
+#define SCALE(s, lane) NUMBER(TO_INT(LOAD(uchar, b_##s + 512 + HIGH + r_##s * 8, lane)))
+#define MINIMUM(s, lane) NUMBER(TO_INT(LOAD(uchar, b_##s + 512 + HIGH + r_##s * 8 + 4, lane)))
 #define START(s, panel, lane, run)                                                                  \
     global const uint *b_##s = (panel) + (size_t)((run) / 8) * RECORD;                              \
     const int r_##s = (run) % 8;                                                                    \
@@ -220,7 +222,7 @@ typedef uint VU;
 #define WORD(s, w, lane, EMIT)                                                                      \
     {                                                                                               \
         const int half_ = r_##s * 2 + (w) / 2;                                                      \
-        const VF e_ = d_##s * NUMBER(LOAD(char, b_##s + 768 + half_ * 4, lane));                    \
+        const VF e_ = d_##s * NUMBER(TO_INT(LOAD(char, b_##s + 768 + half_ * 4, lane)));            \
         const VF m_ = e_ * -32.0f;                                                                  \
         const VU q_ = WORDS(b_##s + (r_##s * 4 + (w)) * PANEL, lane);                               \
         const VU h_ = WORDS(b_##s + 512 + half_ * PANEL, lane) >> (uint)((w) % 2 * 16);             \

@@ -7,6 +7,7 @@
 #define EACH_4(F) F(0) F(1) F(2) F(3)
 #define EACH_6(F) F(0) F(1) F(2) F(3) F(4) F(5)
 #define EACH_8(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+#define EACH_12(F) EACH_8(F) F(8) F(9) F(10) F(11)
 
 // Sizes and places of a matmul.
 typedef struct {

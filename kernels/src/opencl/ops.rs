@@ -9,6 +9,7 @@ mod matmul;
 mod probe;
 mod programs;
 mod rows;
+mod tuning;
 mod warm;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ pub(super) use gather::{Embed, SelectRows};
 pub(super) use matmul::MatMul;
 use programs::{Built, Family};
 pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
+#[cfg(test)]
+pub(super) use tuning::{FewRows, ManyRows};
+pub(super) use tuning::{Shapes, Tuned};
 
 /// Bytes of a value.
 const F32: usize = size_of::<f32>();
@@ -178,6 +182,10 @@ pub(super) struct Kernels {
     /// Whether the device is a CPU, which runs a work-group on one core.
     is_cpu: bool,
     built: BTreeMap<Family, Built>,
+    /// The shapes of matmuls, by the number of their format.
+    tuned: BTreeMap<u32, Tuned>,
+    /// Shapes that replace the tuned ones.
+    forced: Option<Shapes>,
 }
 
 impl Kernels {
@@ -202,6 +210,8 @@ impl Kernels {
             spec: spec.clone(),
             is_cpu: session.info().kind == OpenClKind::Cpu,
             built: BTreeMap::new(),
+            tuned: BTreeMap::new(),
+            forced: None,
         })
     }
 
@@ -209,6 +219,12 @@ impl Kernels {
     #[cfg(test)]
     pub(super) fn in_groups(self) -> Kernels {
         Kernels { is_cpu: false, ..self }
+    }
+
+    /// Makes all matmuls have these shapes.
+    #[cfg(test)]
+    pub(super) fn force(&mut self, shapes: Shapes) {
+        self.forced = Some(shapes);
     }
 
     /// Files of compiled programs that were not used, and why.
@@ -248,6 +264,23 @@ impl Kernels {
         // A CPU driver spreads groups over cores, and its items are vectors already.
         let local = if is_cpu { 1 } else { kernel.group_max.clamp(1, GROUP) };
         let range = Range::plane([items[0].div_ceil(local), items[1]], [local, 1]);
+        // SAFETY: the caller's promise.
+        unsafe { session.launch(kernel, args, range) }
+    }
+
+    /// Launches a kernel whose items work together, for whole groups.
+    ///
+    /// # Safety
+    /// As [`launch`](Kernels::launch); the groups must be those that the kernel states.
+    #[expect(unsafe_code, reason = "launches kernels")]
+    unsafe fn launch_groups(
+        &mut self,
+        (family, name): (Family, &'static str),
+        args: &[Arg<'_>],
+        range: Range,
+    ) -> Result<(), OpenClError> {
+        let session = Arc::clone(&self.session);
+        let kernel = self.built(family)?.kernel(&session, name)?;
         // SAFETY: the caller's promise.
         unsafe { session.launch(kernel, args, range) }
     }

@@ -82,20 +82,44 @@ impl ProgramCache {
         let Some(folder) = &self.folder else { return };
         let Some(binary) = session.binary(program) else { return };
         let key = key(session, source);
-        let write = || -> std::io::Result<()> {
-            fs::create_dir_all(folder)?;
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(MAGIC)?;
-            file.write_all(&(key.len() as u64).to_le_bytes())?;
-            file.write_all(key.as_bytes())?;
-            file.write_all(&(binary.len() as u64).to_le_bytes())?;
-            file.write_all(&crc32fast::hash(&binary).to_le_bytes())?;
-            file.write_all(&binary)?;
-            file.persist(file_of(folder, source.name, &key))?;
-            Ok(())
-        };
-        _ = write();
+        write(folder, &file_of(folder, source.name, &key), &key, &binary);
     }
+
+    /// What was measured of a program, from the folder; `None` if there is none, or it is damaged.
+    pub(super) fn measured(&self, session: &Session, source: &Source<'_>) -> Option<String> {
+        let key = key(session, source);
+        let path = measured_of(self.folder.as_ref()?, source.name, &key);
+        let bytes = fs::metadata(&path).ok().filter(|file| file.len() <= FILE_MAX)?;
+        let bytes = if bytes.is_file() { fs::read(path).ok()? } else { return None };
+        let (stored, text) = parse(&bytes)?;
+        let text = String::from_utf8(text.to_vec()).ok()?;
+        (stored == key.as_bytes()).then_some(text)
+    }
+
+    /// Writes what was measured of a program to the folder. A failure is no error: the next start
+    /// measures.
+    pub(super) fn save_measured(&self, session: &Session, source: &Source<'_>, text: &str) {
+        let Some(folder) = &self.folder else { return };
+        let key = key(session, source);
+        write(folder, &measured_of(folder, source.name, &key), &key, text.as_bytes());
+    }
+}
+
+/// Writes a file with its key and checksum, whole or not at all.
+fn write(folder: &Path, path: &Path, key: &str, content: &[u8]) {
+    let write = || -> std::io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(MAGIC)?;
+        file.write_all(&(key.len() as u64).to_le_bytes())?;
+        file.write_all(key.as_bytes())?;
+        file.write_all(&(content.len() as u64).to_le_bytes())?;
+        file.write_all(&crc32fast::hash(content).to_le_bytes())?;
+        file.write_all(content)?;
+        file.persist(path)?;
+        Ok(())
+    };
+    _ = write();
 }
 
 /// Everything on which a binary depends.
@@ -116,6 +140,10 @@ fn key(session: &Session, source: &Source<'_>) -> String {
 
 fn file_of(folder: &Path, name: &str, key: &str) -> PathBuf {
     folder.join(format!("{name}-{:08x}.clbin", crc32fast::hash(key.as_bytes())))
+}
+
+fn measured_of(folder: &Path, name: &str, key: &str) -> PathBuf {
+    file_of(folder, name, key).with_extension("cltune")
 }
 
 enum Loaded {

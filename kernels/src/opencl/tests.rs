@@ -8,7 +8,7 @@ mod rows;
 use std::sync::Arc;
 
 use super::find::find;
-use super::ops::{Ints, KernelSpec, Kernels, View};
+use super::ops::{FewRows, Ints, KernelSpec, Kernels, ManyRows, Shapes, View};
 use super::program::ProgramCache;
 use super::session::{Buffer, Lane, Session};
 use crate::kv::KvDtype;
@@ -44,6 +44,16 @@ fn grouped() -> Option<Bench> {
     let Bench { session, kernels } = plain()?;
     Some(Bench { session, kernels: kernels.in_groups() })
 }
+
+/// Every choice of kernels for matmuls, those for GPUs included.
+const SHAPES: [Shapes; 6] = [
+    Shapes { many: ManyRows::Tile(4), few: FewRows::Wide },
+    Shapes { many: ManyRows::Tile(6), few: FewRows::Wide },
+    Shapes { many: ManyRows::Tile(8), few: FewRows::Wide },
+    Shapes { many: ManyRows::Tile(12), few: FewRows::Wide },
+    Shapes { many: ManyRows::AsFew, few: FewRows::Group },
+    Shapes { many: ManyRows::Group, few: FewRows::Group },
+];
 
 impl Bench {
     fn floats(&self, values: &[f32]) -> Buffer {
@@ -185,7 +195,43 @@ fn warmed_up_programs_are_loaded_from_the_folder_and_not_written_again() {
         files
     };
     let first = warmed();
-    // Ops on rows, two kinds of attention, two matmuls and two embeddings.
-    assert_eq!(first.len(), 7);
+    // Ops on rows, two kinds of attention, two matmuls with their measurements, and two embeddings.
+    assert_eq!(first.len(), 9);
     assert_eq!(warmed(), first);
+}
+
+#[test]
+fn kernels_are_measured_once_and_a_damaged_measurement_again() {
+    let Some(Bench { session, .. }) = plain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ProgramCache::new(Some(folder.path().to_owned()));
+    let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 1, kv: KvDtype::F32 };
+    let tuned = || {
+        let mut kernels = Kernels::new(&session, &cache, &spec).unwrap();
+        kernels.tune(DType::Q4_0).unwrap()
+    };
+    let first = tuned();
+    assert_eq!(first.many.len(), 4);
+    let fastest = first.many.iter().min_by_key(|(_, ns)| *ns).unwrap().0;
+    assert_eq!(first.shapes.many, fastest);
+    // Equal times of a second measurement would be a coincidence.
+    assert_eq!(tuned(), first);
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let last = bytes.len() - 2;
+    bytes[last] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    assert_eq!(tuned().many.len(), 4);
+    assert_ne!(std::fs::read(&file).unwrap(), bytes);
+}
+
+#[test]
+fn a_gpu_is_measured_with_kernels_of_both_kinds() {
+    let Some(mut bench) = grouped() else { return };
+    let tuned = bench.kernels.tune(DType::Q8_0).unwrap();
+    assert_eq!(
+        tuned.many.iter().map(|(many, _)| many.name()).collect::<Vec<_>>(),
+        ["group", "wide"]
+    );
+    assert_eq!(tuned.few.iter().map(|(few, _)| few.name()).collect::<Vec<_>>(), ["group", "wide"]);
 }

@@ -54,7 +54,8 @@ fn open(device: &OpenClInfo) -> Result<(Arc<Session>, Kernels), OpenClError> {
 }
 
 impl Trial {
-    /// A matmul. Few rows meet another matrix each time, so that weights come from memory.
+    /// A matmul with the kernels that are fastest on the device. Few rows meet another matrix each time,
+    /// so that weights come from memory.
     ///
     /// # Errors
     /// If the device fails or lacks the memory.
@@ -67,7 +68,8 @@ impl Trial {
         shape: MatMulShape,
     ) -> Result<Trial, OpenClError> {
         let MatMulShape { rows, outputs, inputs } = shape;
-        let (session, kernels) = open(device)?;
+        let (session, mut kernels) = open(device)?;
+        kernels.tune(dtype)?;
         let row_bytes = dtype.row_bytes(inputs).expect("the inputs are whole blocks");
         // Any bytes are weights; these make every scale a normal number.
         let bytes = [0x66, 0x2c].repeat((row_bytes * outputs).div_ceil(2));

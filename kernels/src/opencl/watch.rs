@@ -8,16 +8,21 @@ use std::time::Duration;
 
 use crate::device::Notify;
 
+/// Intervals without a run after which the thread waits for one: waking it costs more than a short run.
+const AWAKE: u32 = 200;
+
 /// Interval of the wake-ups.
-pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 struct State {
     notify: Option<Notify>,
     /// Runs under way.
     running: usize,
-    /// Intervals since a run was submitted or completed.
+    /// Whole intervals since a run was submitted or completed.
     quiet: u32,
+    /// Whether the thread waits until it is told of a run.
+    is_asleep: bool,
     /// Added to those intervals, by tests.
     base: Duration,
     closed: bool,
@@ -65,12 +70,11 @@ impl Watch {
     /// Records the number of runs under way.
     pub(super) fn set_running(&self, running: usize) {
         let mut state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_idle = state.running == 0;
         state.running = running;
         state.quiet = 0;
+        let is_asleep = state.is_asleep;
         drop(state);
-        // A busy watch looks by itself.
-        if was_idle && running > 0 {
+        if is_asleep && running > 0 {
             self.shared.1.notify_one();
         }
     }
@@ -100,20 +104,30 @@ impl Drop for Watch {
 fn watch((mutex, changed): &Shared) {
     let lock = || mutex.lock().unwrap_or_else(PoisonError::into_inner);
     let mut state = lock();
+    let mut idle = 0;
     while !state.closed {
-        if state.running == 0 {
+        if state.running == 0 && idle >= AWAKE {
+            state.is_asleep = true;
             state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.is_asleep = false;
+            idle = 0;
             continue;
         }
         let waited = changed.wait_timeout(state, INTERVAL);
         let timeout;
         (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-        if timeout.timed_out() && state.running > 0 {
-            state.quiet += 1;
-            let notify = state.notify.clone();
-            drop(state);
-            notify.iter().for_each(|notify| notify());
-            state = lock();
+        if !timeout.timed_out() {
+            continue;
         }
+        if state.running == 0 {
+            idle += 1;
+            continue;
+        }
+        idle = 0;
+        state.quiet += 1;
+        let notify = state.notify.clone();
+        drop(state);
+        notify.iter().for_each(|notify| notify());
+        state = lock();
     }
 }

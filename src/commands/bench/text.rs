@@ -4,6 +4,8 @@ use super::Report;
 use super::against::Against;
 use super::pairs::{self, OURS};
 use super::report::{EngineRuns, Figures, Measured, Ratio};
+use lapwing::Placement;
+
 use crate::cli::attention;
 use crate::cli::failure::Failure;
 use crate::cli::output::print;
@@ -26,14 +28,11 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
     ];
     let reading: String = report.results.iter().filter_map(of_reading).collect();
     print(&format!(
-        "{}\n{}, {}, {} threads{}, {}, {} activations, {} keys and values, {} runs\n{}{}\n{}{reading}{}",
+        "{}\n{}, {}, {}, {} keys and values, {} runs\n{}{}\n{}{reading}{}",
         visible(&report.model),
         report.architecture,
         indicatif::HumanBytes(report.model_bytes),
-        report.threads,
-        pinned(report.cores.as_deref()),
-        report.isa,
-        report.activations,
+        kernels(report),
         report.kv,
         report.repetitions,
         requantised(report.requant.as_ref()),
@@ -41,6 +40,35 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         table(header, rows.collect()),
         saved_run_text(report.against.as_ref()),
     ))
+}
+
+/// The kernels that compute.
+fn kernels(report: &Report) -> String {
+    let (opencl, alone) = &report.opencl;
+    let opencl = opencl.iter().map(|kernels| format!("{}, f32 activations", visible(kernels)));
+    let own = format!(
+        "{} threads{}, {}, {} activations",
+        report.threads,
+        pinned(report.cores.as_deref()),
+        report.isa,
+        report.activations
+    );
+    let own = if *alone { None } else { Some(own) };
+    own.into_iter().chain(opencl).collect::<Vec<_>>().join("; ")
+}
+
+/// Kernels of the OpenCL devices of a placement, and whether no other device has a part of it.
+pub(super) fn opencl_kernels(placement: &Placement) -> (Vec<String>, bool) {
+    let (mut kernels, mut alone) = (Vec::new(), !placement.stages.is_empty());
+    for of_part in placement.stages.iter().flat_map(|stage| &stage.parts).map(|part| &part.kernels)
+    {
+        if !of_part.starts_with("OpenCL on ") {
+            alone = false;
+        } else if !kernels.contains(of_part) {
+            kernels.push(of_part.clone());
+        }
+    }
+    (kernels, alone)
 }
 
 /// The cores that threads are pinned to, after their number.

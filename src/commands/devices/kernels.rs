@@ -175,7 +175,7 @@ async fn limits(
     }
 }
 
-fn graph(path: &Path) -> Result<Graph, Failure> {
+pub(super) fn graph(path: &Path) -> Result<Graph, Failure> {
     let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
     let model = Model::from_weights(&file).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(model.graph)

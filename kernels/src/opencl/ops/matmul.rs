@@ -3,14 +3,18 @@
 
 use std::ops::Range;
 
-use super::programs::{FEW, Family, TILE, Variant};
+use super::programs::{FEW, FEW_IN_GROUPS, Family, GROUP, GROUP_ITEMS, SLICES_MAX, Variant, tile};
+use super::tuning::{FewRows, ManyRows, Shapes};
 use super::{F32, Kernels, Matrix, View, int};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{CHANNELS, PANEL};
-use crate::opencl::session::{Arg, Buffer};
+use crate::opencl::session::{Arg, Buffer, Range as SessionRange};
 
-/// Fewest rows for the tile kernel.
-const TILE_MIN: usize = 6;
+/// Fewest rows for the kernels for many rows.
+const MANY_MIN: usize = 6;
+
+/// Input channels of a segment, whose products are summed first; as in matmul_common.cl.
+const SEGMENT: usize = 256;
 
 /// `out = x · weightᵀ + bias + residual` for some output channels.
 #[derive(Clone, Debug)]
@@ -52,13 +56,29 @@ impl MatMul<'_> {
     }
 }
 
-/// The kernel for the first of `rows` rows, and how many rows it takes.
-fn next_variant(rows: usize, is_cpu: bool) -> (Variant, usize) {
-    if is_cpu && rows >= TILE_MIN {
-        return (TILE, rows);
+/// How the items of a kernel share its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// Each item computes panels.
+    Items,
+    /// A work-group of these items computes panels.
+    Groups([usize; 2]),
+}
+
+/// The kernel for the first of `rows` rows with `cols` inputs, and how many rows it takes.
+fn next_variant(rows: usize, cols: usize, shapes: Shapes) -> (Variant, Shape, usize) {
+    match shapes.many {
+        ManyRows::Tile(step) if rows >= MANY_MIN => return (tile(step), Shape::Items, rows),
+        ManyRows::Group if rows >= MANY_MIN => return (GROUP, Shape::Groups(GROUP_ITEMS), rows),
+        _ => {}
     }
-    let few = FEW.into_iter().find(|few| few.rows <= rows).unwrap_or(FEW[FEW.len() - 1]);
-    (few, rows / few.rows * few.rows)
+    let slices = cols.div_ceil(SEGMENT).clamp(1, SLICES_MAX);
+    let (variants, shape) = match shapes.few {
+        FewRows::Wide => (FEW, Shape::Items),
+        FewRows::Group => (FEW_IN_GROUPS, Shape::Groups([PANEL, slices])),
+    };
+    let few = variants.into_iter().find(|few| few.rows <= rows).unwrap_or(variants[2]);
+    (few, shape, rows / few.rows * few.rows)
 }
 
 impl Kernels {
@@ -68,10 +88,11 @@ impl Kernels {
     /// If an operand is too small for its rows, or the channels are not those of the matrix.
     pub(in crate::opencl) fn matmul(&mut self, job: &MatMul<'_>) -> Result<(), OpenClError> {
         job.check();
+        let shapes = self.shapes(job.weight.dtype);
         let mut done = 0;
         while done < job.rows && !job.channels.is_empty() {
-            let (variant, rows) = next_variant(job.rows - done, self.is_cpu);
-            self.matmul_rows(job, variant, (done, rows))?;
+            let (variant, shape, rows) = next_variant(job.rows - done, job.weight.cols, shapes);
+            self.matmul_rows(job, (variant, shape), (done, rows))?;
             done += rows;
         }
         Ok(())
@@ -81,7 +102,7 @@ impl Kernels {
     fn matmul_rows(
         &mut self,
         job: &MatMul<'_>,
-        variant: Variant,
+        (variant, shape): (Variant, Shape),
         (first, rows): (usize, usize),
     ) -> Result<(), OpenClError> {
         let weight = &job.weight.buffer;
@@ -108,9 +129,19 @@ impl Kernels {
         ];
         let panels = job.channels.len().div_ceil(PANEL).div_ceil(variant.panels);
         let tiles = rows.div_ceil(variant.rows);
+        let (wide, group) =
+            (Family::matmul(job.weight.dtype), Family::matmul_group(job.weight.dtype));
         let items = if self.is_cpu { [tiles, panels] } else { [panels, tiles] };
         // SAFETY: these are MATMUL_PARAMETERS; `check` holds for all rows and channels, and items
-        // beyond either do nothing.
-        unsafe { self.launch((Family::matmul(job.weight.dtype), variant.name), &args, items) }
+        // beyond either do nothing. The groups are those that the kernels state.
+        unsafe {
+            match shape {
+                Shape::Items => self.launch((wide, variant.name), &args, items),
+                Shape::Groups(local) => {
+                    let range = SessionRange::plane([panels, tiles], local);
+                    self.launch_groups((group, variant.name), &args, range)
+                }
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::KernelSpec;
 use crate::kv::KvDtype;
 use crate::opencl::error::OpenClError;
+use crate::opencl::pack::PANEL;
 use crate::opencl::program::{Origin, ProgramCache, Source};
 use crate::opencl::session::{Kernel, Program, Session};
 use crate::opencl::top;
@@ -15,6 +16,8 @@ const FORMATS: &str = include_str!("../formats.cl");
 const MATMUL_COMMON: &str = include_str!("../matmul_common.cl");
 const MATMUL: &str = include_str!("../matmul.cl");
 const MATMUL_TILE: &str = include_str!("../matmul_tile.cl");
+const MATMUL_GROUP: &str = include_str!("../matmul_group.cl");
+const GEMV_GROUP: &str = include_str!("../gemv_group.cl");
 const EMBED: &str = include_str!("../embed.cl");
 const ROWS: &str = include_str!("../rows.cl");
 const ATTENTION: &str = include_str!("../attention.cl");
@@ -27,15 +30,18 @@ pub(super) enum Family {
     Rows,
     /// KV cache and attention for heads of this many values.
     Attention(usize),
-    /// Matmuls with weights of the format of this number.
+    /// Matmuls with weights of the format of this number, whose items compute panels of outputs.
     MatMul(u32),
+    /// Matmuls with weights of the format of this number, whose work-groups share panels of outputs.
+    MatMulGroup(u32),
     /// Embedding tables of the format of this number.
     Embed(u32),
     /// Probes of the device's limits.
     Probe,
 }
 
-/// A kernel of a matmul: its name, and how many rows and panels an item computes.
+/// A kernel of a matmul: its name, and how many rows and panels an item computes, or a work-group where
+/// its items share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Variant {
     pub(super) name: &'static str,
@@ -50,11 +56,45 @@ pub(super) const FEW: [Variant; 3] = [
     Variant { name: "matmul_1", rows: 1, panels: 2 },
 ];
 
-/// The kernel for many rows, of CPU devices.
-pub(super) const TILE: Variant = Variant { name: "matmul_tile", rows: 32, panels: 1 };
+/// Kernels for few rows whose work-groups share a panel, the most rows first.
+pub(super) const FEW_IN_GROUPS: [Variant; 3] = [
+    Variant { name: "gemv_group_4", rows: 4, panels: 1 },
+    Variant { name: "gemv_group_2", rows: 2, panels: 1 },
+    Variant { name: "gemv_group_1", rows: 1, panels: 1 },
+];
 
-/// Rows that the tile kernel multiplies together: a divisor of those of an item.
-const TILE_STEP: usize = 8;
+/// Rows that the kernels for many rows on CPU devices multiply together. How many are fastest depends on
+/// the vector registers and on the driver's compiler.
+pub(super) const TILE_STEPS: [usize; 4] = [4, 6, 8, 12];
+
+/// Rows of an item of those kernels: a multiple of each step.
+const TILE_ROWS: usize = 48;
+
+/// The kernel for many rows on CPU devices that multiplies `step` rows together.
+pub(super) fn tile(step: usize) -> Variant {
+    let name = match step {
+        4 => "matmul_tile_4",
+        6 => "matmul_tile_6",
+        8 => "matmul_tile_8",
+        _ => "matmul_tile_12",
+    };
+    Variant { name, rows: TILE_ROWS, panels: 1 }
+}
+
+/// The kernel for many rows whose work-groups share two panels.
+pub(super) const GROUP: Variant = Variant { name: "matmul_group", rows: 64, panels: 2 };
+
+/// Rows of an item of that kernel; as in matmul_group.cl.
+const GROUP_ITEM_ROWS: usize = 8;
+
+/// Work-items of its groups.
+pub(super) const GROUP_ITEMS: [usize; 2] = [PANEL, GROUP.rows / GROUP_ITEM_ROWS];
+
+/// Most segments that a group of the kernels for few rows sums at a time.
+pub(super) const SLICES_MAX: usize = 16;
+
+/// Bytes of local memory that the kernels of work-groups need at most.
+pub(super) const GROUP_MEMORY: u64 = 16 << 10;
 
 /// The text of a program.
 #[derive(Clone, Debug)]
@@ -65,7 +105,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    fn source(&self) -> Source<'_> {
+    pub(super) fn source(&self) -> Source<'_> {
         Source { name: &self.name, text: &self.text, options: &self.options }
     }
 }
@@ -74,6 +114,11 @@ impl Family {
     /// A matmul with weights of a format.
     pub(super) fn matmul(dtype: DType) -> Family {
         Family::MatMul(dtype.gguf_id())
+    }
+
+    /// A matmul with weights of a format, in work-groups.
+    pub(super) fn matmul_group(dtype: DType) -> Family {
+        Family::MatMulGroup(dtype.gguf_id())
     }
 
     /// An embedding table of a format.
@@ -107,10 +152,17 @@ impl Family {
                 text: matmul_text(is_cpu),
                 options: format!(
                     "{std} -DLANES=16 -DFORMAT={format} -DROW_DIM={} -DCHANNEL_DIM={} \
-                     -DTILE_ROWS={}",
+                     -DTILE_ROWS={TILE_ROWS}",
                     u32::from(!is_cpu),
                     u32::from(is_cpu),
-                    TILE.rows
+                ),
+            },
+            Family::MatMulGroup(format) => Text {
+                name: format!("matmul-group-{format}"),
+                text: matmul_group_text(),
+                options: format!(
+                    "{std} -DLANES=1 -DFORMAT={format} -DGROUP_ROWS={} -DSLICES_MAX={SLICES_MAX}",
+                    GROUP.rows
                 ),
             },
             Family::Embed(format) => Text {
@@ -125,18 +177,26 @@ impl Family {
     }
 }
 
+/// A text that is compiled under a name, for a number of rows.
+fn part(name: &str, rows: usize, text: &str) -> String {
+    format!(
+        "#define NAME {name}\n#define ROWS {rows}\n#define EACH EACH_{rows}\n{text}\
+         #undef NAME\n#undef ROWS\n#undef EACH\n"
+    )
+}
+
 fn matmul_text(is_cpu: bool) -> String {
-    let part = |name: &str, rows: usize, text: &str| {
-        format!(
-            "#define NAME {name}\n#define ROWS {rows}\n#define EACH EACH_{rows}\n{text}\
-             #undef NAME\n#undef ROWS\n#undef EACH\n"
-        )
-    };
     let mut text = [COMMON, FORMATS, MATMUL_COMMON].concat();
     text.extend(FEW.map(|few| part(few.name, few.rows, MATMUL)));
     if is_cpu {
-        text.push_str(&part(TILE.name, TILE_STEP, MATMUL_TILE));
+        text.extend(TILE_STEPS.map(|step| part(tile(step).name, step, MATMUL_TILE)));
     }
+    text
+}
+
+fn matmul_group_text() -> String {
+    let mut text = [COMMON, FORMATS, MATMUL_COMMON, MATMUL_GROUP].concat();
+    text.extend(FEW_IN_GROUPS.map(|few| part(few.name, few.rows, GEMV_GROUP)));
     text
 }
 

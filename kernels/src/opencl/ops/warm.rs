@@ -18,8 +18,8 @@ const WIDTH: usize = 256;
 const ROWS: usize = 8;
 
 impl Kernels {
-    /// Compiles the programs of the model and launches each kernel once, on zeros: some drivers
-    /// compile a kernel when it is first launched. Waits.
+    /// Compiles the programs of the model, chooses the kernels of its matmuls, and launches each kernel
+    /// once, on zeros: some drivers compile a kernel when it is first launched. Waits.
     pub(in crate::opencl) fn warm_up(&mut self) -> Result<(), OpenClError> {
         let zeros =
             |len: usize| self.session.filled(&vec![0; len * size_of::<f32>()], "warming up");
@@ -32,6 +32,7 @@ impl Kernels {
             self.warm_attention(head_dim, [&x, &y, &ints, &kv])?;
         }
         for dtype in self.spec.dtypes.clone() {
+            self.tune(dtype)?;
             self.warm_matmul(dtype, &x, &y, &ints)?;
         }
         self.session.finish()

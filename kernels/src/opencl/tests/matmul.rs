@@ -1,6 +1,6 @@
 //! Matmuls and embedding tables of every format.
 
-use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
+use super::{Bench, SHAPES, assert_near, bits, grouped, ints, noise, plain};
 use crate::opencl::ops::{Embed, MatMul, Matrix};
 use crate::opencl::pack::Stored;
 use crate::quant::DType;
@@ -59,6 +59,27 @@ fn assert_sums(found: &[f32], weights: &[f32], cols: usize, x: &[f32], what: &st
     }
 }
 
+/// Outputs of each choice of kernels, for any number of rows, equal those of the default one for 70 rows
+/// in every bit.
+fn check_shapes(bench: &mut Bench, dtype: DType) {
+    for cols in cols_of(dtype) {
+        let x = noise(*cols as u32, 70 * cols);
+        for channels in [1, 17, 64, 100] {
+            let (weight, _) = matrix(bench, dtype, [channels, *cols]);
+            bench.kernels.force(SHAPES[0]);
+            let all = product(bench, &weight, &x);
+            for (shapes, rows) in
+                SHAPES.iter().flat_map(|s| [1, 2, 7, 49, 70].map(|rows| (s, rows)))
+            {
+                bench.kernels.force(*shapes);
+                let some = product(bench, &weight, &x[..rows * cols]);
+                let same = bits(&some) == bits(&all[..rows * channels]);
+                assert!(same, "{shapes:?} {dtype} [{channels}, {cols}] {rows}");
+            }
+        }
+    }
+}
+
 fn check_format(dtype: DType) {
     let Some(mut bench) = plain() else { return };
     for cols in cols_of(dtype) {
@@ -77,6 +98,7 @@ fn check_format(dtype: DType) {
             }
         }
     }
+    check_shapes(&mut bench, dtype);
 }
 
 macro_rules! every_format {
