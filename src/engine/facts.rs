@@ -95,6 +95,12 @@ impl Engine {
         self.inner.live.behind()
     }
 
+    /// Decisions of the start that a user should know: that a model which is larger than a GPU's memory was
+    /// split by layers.
+    pub fn notes(&self) -> &[String] {
+        &self.inner.notes
+    }
+
     /// Pages of keys and values that were copied between the host and devices with their own memory.
     pub fn kv_copies(&self) -> KvCopies {
         self.inner.kv.copies()
