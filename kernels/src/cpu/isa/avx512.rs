@@ -35,7 +35,7 @@ kernels::kernels!(
 );
 
 /// Most rows for which tiles are unpacked in registers; more rows share unpacked panels.
-const DIRECT_ROWS: usize = 16;
+const DIRECT_ROWS: usize = 8;
 
 fn gemm_q8(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScratch) {
     job.check(out);

@@ -1,20 +1,13 @@
-//! Few rows: every line of a tile is unpacked in registers, for up to 8 rows at once.
+//! Few rows: every line of a tile is read once and unpacked in registers, for all rows.
 
 use super::load_group::{TileStart, tile_start};
 use crate::cpu::loops::formats::Format;
 use crate::cpu::loops::gemm_args::GemmQ8;
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::loops::quantize::Q8Block;
-use crate::cpu::packed::layout::{SUPER_GROUPS, TILE};
+use crate::cpu::packed::layout::TILE;
 use std::arch::x86_64::*;
-use std::ops::Range;
 
-/// Most rows of a block.
-const ROWS: usize = 8;
-
-/// Multiplies tiles. Several blocks of rows multiply a super-block of 8 groups one after another, before
-/// the next one; between super-blocks, sums are stored in `out`.
-///
 /// # Safety
 /// The machine has the features, and lengths are as [`GemmQ8::check`] demands.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c")]
@@ -22,58 +15,36 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32]) {
     let groups = job.weight.layout().groups();
     let stride = job.tiles.len() * TILE;
     let prefetch = job.prefetch_stream(F::GROUP_BYTES);
-    // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
-    let blocks = job.rows.div_ceil(ROWS);
-    let step = job.rows.div_ceil(blocks);
-    let together = if blocks == 1 { groups } else { SUPER_GROUPS };
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = tile_start::<F>(&job.weight.tile(tile));
-        for from in (0..groups).step_by(together) {
-            for row in (0..job.rows).step_by(step) {
-                let x = job.x[row * groups..].as_ptr();
-                let out = out[row * stride + t * TILE..].as_mut_ptr();
-                let turns = Turns { first: from + row / step, every: blocks };
-                let range = from..groups.min(from + together);
-                let block = Block { x, groups, range, out, stride, turns };
-                // SAFETY: the tile has `groups` groups of the format; as many rows of blocks are left
-                // at `x`; row r has 16 values at `out + r·stride`.
-                unsafe {
-                    match step.min(job.rows - row) {
-                        1 => rows::<F, 1>(tile, prefetch, &block),
-                        2 => rows::<F, 2>(tile, prefetch, &block),
-                        3 => rows::<F, 3>(tile, prefetch, &block),
-                        4 => rows::<F, 4>(tile, prefetch, &block),
-                        5 => rows::<F, 5>(tile, prefetch, &block),
-                        6 => rows::<F, 6>(tile, prefetch, &block),
-                        7 => rows::<F, 7>(tile, prefetch, &block),
-                        _ => rows::<F, 8>(tile, prefetch, &block),
-                    }
-                }
+        let (x, out) = (job.x.as_ptr(), out[t * TILE..].as_mut_ptr());
+        let block = Block { x, groups, out, stride };
+        // SAFETY: the tile has `groups` groups of the format; there are R rows of as many blocks;
+        // row r has 16 values at `out + r·stride`.
+        unsafe {
+            match job.rows {
+                1 => rows::<F, 1>(tile, prefetch, &block),
+                2 => rows::<F, 2>(tile, prefetch, &block),
+                3 => rows::<F, 3>(tile, prefetch, &block),
+                4 => rows::<F, 4>(tile, prefetch, &block),
+                5 => rows::<F, 5>(tile, prefetch, &block),
+                6 => rows::<F, 6>(tile, prefetch, &block),
+                7 => rows::<F, 7>(tile, prefetch, &block),
+                8 => rows::<F, 8>(tile, prefetch, &block),
+                rows => unreachable!("{rows} rows are unpacked in pairs"),
             }
         }
     }
 }
 
-/// The groups whose successors a block prefetches: blocks take turns, so that memory is busy during all
-/// of them.
-#[derive(Clone, Copy)]
-struct Turns {
-    first: usize,
-    every: usize,
-}
-
-/// Activations and output of some rows and some groups of a tile.
+/// Activations and output of a tile.
 struct Block {
     x: *const Q8Block,
     /// Blocks from one row of `x` to the next.
     groups: usize,
-    /// The groups to multiply, from the start of a super-block on. Sums start at zero with the first
-    /// group; otherwise they continue those in the output.
-    range: Range<usize>,
     out: *mut f32,
     /// Values from one row of `out` to the next.
     stride: usize,
-    turns: Turns,
 }
 
 /// # Safety
@@ -85,20 +56,11 @@ unsafe fn rows<F: Format, const R: usize>(
     prefetch: PrefetchStream,
     block: &Block,
 ) {
-    let Block { x, groups, out, stride, turns: Turns { first: mut turn, every }, .. } = *block;
+    let Block { x, groups, out, stride } = *block;
     let mut acc = [_mm512_setzero_ps(); R];
     let mut partial = [_mm512_setzero_ps(); R];
-    if block.range.start > 0 {
-        for (r, acc) in acc.iter_mut().enumerate() {
-            // SAFETY: 16 values are there, by the caller.
-            *acc = unsafe { _mm512_loadu_ps(out.add(r * stride)) };
-        }
-    }
-    for g in block.range.clone() {
-        if g == turn {
-            tile.prefetch::<F>(g, prefetch);
-            turn += every;
-        }
+    for g in 0..groups {
+        tile.prefetch::<F>(g, prefetch);
         // SAFETY: g < groups, by the caller.
         unsafe {
             let w = tile.lines::<F>(g);
