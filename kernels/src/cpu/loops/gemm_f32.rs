@@ -96,7 +96,7 @@ fn block<F: FloatFormat, const T: usize>(
         hint: stream.prefetch_hint,
         tile_stride: job.tiles.stride,
         from: 0,
-        every: PREFETCH_LINES * LINE / column_bytes,
+        every: PREFETCH_LINES / T * LINE / column_bytes,
     };
     let (x, columns, stride) = (job.x.as_ptr(), 0..k, job.stride);
     Block { tiles, columns, x, k, is_first: true, out, stride, prefetch }

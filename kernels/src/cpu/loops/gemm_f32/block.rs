@@ -52,7 +52,7 @@ pub(super) struct Block<const T: usize> {
     pub(super) prefetch: PrefetchLines,
 }
 
-/// What a block prefetches: once in a number of columns, the next [`PREFETCH_LINES`] lines of each tile.
+/// What a block prefetches: once in a number of columns, the next [`PREFETCH_LINES`] lines of its tiles.
 #[derive(Clone, Copy)]
 pub(super) struct PrefetchLines {
     pub(super) stream: PrefetchStream,
@@ -65,7 +65,7 @@ pub(super) struct PrefetchLines {
     pub(super) every: usize,
 }
 
-/// Lines of a tile that are prefetched at once.
+/// Lines that are prefetched at once, of all tiles together.
 pub(super) const PREFETCH_LINES: usize = 8;
 
 impl Block<1> {
@@ -107,7 +107,7 @@ impl<const T: usize> Block<T> {
             let mut at = self.prefetch.from;
             while next < end {
                 self.prefetch.lines(&self.tiles, at);
-                at += PREFETCH_LINES * LINE;
+                at += PREFETCH_LINES / T * LINE;
                 let columns = next..end.min(next + self.prefetch.every);
                 next = columns.end;
                 for i in columns {
@@ -132,7 +132,7 @@ impl PrefetchLines {
     /// Prefetches for the lines from byte `at` of each tile on.
     #[inline(always)]
     fn lines<const T: usize>(&self, tiles: &[*const u8; T], at: usize) {
-        for line in 0..PREFETCH_LINES {
+        for line in 0..PREFETCH_LINES / T {
             for tile in tiles {
                 let at = (at + line * LINE, self.tile_stride);
                 prefetch_line(self.stream.address::<T>(*tile, at), self.hint);
