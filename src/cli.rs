@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod attention;
 mod device_args;
+pub(crate) mod draft;
 mod engine_args;
 pub(crate) mod failure;
 mod fetch_progress;

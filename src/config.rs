@@ -19,6 +19,7 @@ use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 
 use crate::devices::DeviceSpec;
+use crate::draft::DraftChoice;
 use crate::error::Error;
 
 mod threads;
@@ -70,6 +71,7 @@ pub(crate) struct Settings {
     pub(crate) strategies: Strategies,
     pub(crate) options: StrategyOptions,
     pub(crate) policy: PolicyChoice,
+    pub(crate) draft: DraftChoice,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
     pub(crate) profile: Option<Arc<Profile>>,

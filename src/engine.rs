@@ -18,6 +18,7 @@ use lapwing_kernels::requant::Requantized;
 use lapwing_traces::Recorder;
 
 use crate::chat::{ChatOptions, ChatTemplate};
+use crate::draft::DraftChoice;
 use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
@@ -72,6 +73,7 @@ struct Inner {
     sequences_max: usize,
     policy: String,
     isa: &'static str,
+    draft: DraftChoice,
     recorder: Recorder,
     /// Turns prompts into token ids.
     prompts: BlockingPool,
@@ -147,7 +149,8 @@ impl Engine {
         let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
-        let generate = Generate { sampler, stop_ids: stop_ids.into(), tokens_max, drafter: None };
+        let drafts = inner.draft.drafts();
+        let generate = Generate { sampler, stop_ids: stop_ids.into(), tokens_max, drafts };
         let task = Task::Generate(Box::new(generate));
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),

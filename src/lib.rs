@@ -10,6 +10,7 @@ pub mod chat;
 pub mod compare;
 mod config;
 pub mod devices;
+pub mod draft;
 mod embedding;
 mod engine;
 pub mod error;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use lapwing_actors::draft::DraftStats;
 use lapwing_actors::drive::live::Events;
 use lapwing_actors::message::{FinishReason, StreamEvent};
 use lapwing_actors::sample::{Sampled, TokenLogprob};
@@ -44,6 +45,9 @@ pub struct Summary {
     pub times: RequestTimes,
     /// Seed of the sampler: [`Request::seed`](crate::Request::seed) with this value repeats the tokens.
     pub seed: u64,
+    /// What the drafts of speculative decoding did; `None` without a drafter, and after a stop text, which
+    /// ends the stream before the engine's counts arrive.
+    pub drafts: Option<DraftStats>,
 }
 
 impl Summary {
@@ -93,6 +97,7 @@ pub struct TokenStream {
     clock: Arc<dyn Clock>,
     /// Measured at this end, until the engine's own times arrive with the last event.
     times: RequestTimes,
+    drafts: Option<DraftStats>,
     summary: Option<Summary>,
 }
 
@@ -122,6 +127,7 @@ impl TokenStream {
                 ..RequestTimes::default()
             },
             clock: parts.clock,
+            drafts: None,
             summary: None,
         }
     }
@@ -199,7 +205,8 @@ impl TokenStream {
 
     fn end(&mut self, reason: EndReason) {
         self.events = None;
-        self.summary = Some(Summary { reason, times: self.times, seed: self.seed });
+        let drafts = self.drafts.take();
+        self.summary = Some(Summary { reason, times: self.times, seed: self.seed, drafts });
     }
 
     fn on_event(&mut self, event: StreamEvent) -> Option<Result<Token, Error>> {
@@ -207,6 +214,7 @@ impl TokenStream {
             StreamEvent::Token(sampled) => Some(Ok(self.on_token(sampled))),
             StreamEvent::Finished(finished) => {
                 self.times = finished.times;
+                self.drafts = finished.drafts;
                 let reason = match finished.reason {
                     FinishReason::Stop => EndReason::EndToken,
                     FinishReason::Length | FinishReason::Scored | FinishReason::Embedded => {

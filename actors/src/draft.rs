@@ -4,10 +4,21 @@
 //! the token that the model itself chooses there. Drafted tokens are accepted as long as they equal the
 //! chosen ones, so the output has the same tokens as without a draft, greedy or sampled with the same
 //! seed. Rows of rejected tokens are rolled back.
+//!
+//! How many of the proposed tokens a step verifies follows from the acceptance so far and from the measured
+//! times of steps: as many as give the most tokens per second, and none where a draft does not pay.
 
 use std::fmt;
 
 use crate::sample::Sampled;
+
+mod length;
+mod lookup;
+mod stats;
+
+pub(crate) use length::DraftLength;
+pub use lookup::PromptLookup;
+pub use stats::DraftStats;
 
 /// Proposes the tokens after a sequence.
 pub trait Drafter: Send + Sync + fmt::Debug {
@@ -15,6 +26,40 @@ pub trait Drafter: Send + Sync + fmt::Debug {
     /// each decode step on the scheduler's thread, so it must be fast. An empty proposal means a step
     /// without a draft. A proposal ends before the first id outside the vocabulary.
     fn draft(&mut self, ids: &[u32], most: usize) -> Vec<u32>;
+}
+
+/// Most drafted tokens of a step whose number is chosen by what pays.
+pub const DRAFT_MAX: usize = 15;
+
+/// The drafts of one request: the drafter, the control of their length, and the counts.
+#[derive(Debug)]
+pub struct Drafts {
+    pub(crate) drafter: Box<dyn Drafter>,
+    pub(crate) length: DraftLength,
+    /// Whether every proposed token is verified.
+    pub(crate) all: bool,
+    pub(crate) stats: DraftStats,
+}
+
+impl Drafts {
+    /// Verifies as many of the drafter's tokens as pay, at most [`DRAFT_MAX`] in a step.
+    pub fn new(drafter: Box<dyn Drafter>) -> Drafts {
+        let (length, stats) = (DraftLength::default(), DraftStats::default());
+        Drafts { drafter, length, all: false, stats }
+    }
+
+    /// Verifies all of the drafter's tokens, whether or not they pay.
+    pub fn all_of(drafter: Box<dyn Drafter>) -> Drafts {
+        Drafts { all: true, ..Drafts::new(drafter) }
+    }
+
+    /// Counts a step that verified `drafted` tokens, of which the first `accepted` were accepted.
+    pub(crate) fn on_step(&mut self, drafted: usize, accepted: usize) {
+        self.stats.count(drafted, accepted);
+        if drafted > 0 {
+            self.length.learn(drafted, accepted);
+        }
+    }
 }
 
 /// The tokens of one decode step: the accepted draft tokens and one more.

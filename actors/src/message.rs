@@ -10,7 +10,7 @@ use lapwing_plan::DeviceId;
 use lapwing_traces::RequestTimes;
 
 pub use crate::chunk::{Chunk, Delivery, OutputAction, Part, PartDone, PartLost, SequenceRows};
-use crate::draft::{Drafter, StepTokens};
+use crate::draft::{DraftStats, Drafts, StepTokens};
 use crate::error::RunError;
 use crate::policy::ClientId;
 use crate::sample::{Sampled, Sampler};
@@ -65,7 +65,7 @@ pub struct Generate {
     /// Maximum number of tokens to generate.
     pub tokens_max: usize,
     /// Proposes draft tokens to verify; `None` without speculative decoding.
-    pub drafter: Option<Box<dyn Drafter>>,
+    pub drafts: Option<Box<Drafts>>,
 }
 
 /// Scheduler → preparation lane: prepare static graphs.
@@ -167,12 +167,14 @@ pub struct Emission {
 }
 
 /// End of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Reason.
     pub reason: FinishReason,
     /// Times of its milestones.
     pub times: RequestTimes,
+    /// What its drafts did; `None` without speculative decoding.
+    pub drafts: Option<DraftStats>,
 }
 
 /// Why a request ended.

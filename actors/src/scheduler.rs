@@ -28,10 +28,12 @@ mod queue;
 mod running;
 mod stall;
 mod state;
+mod step_times;
 
 use chunks::NextChunk;
 pub use effect::{Note, Noted, SchedulerEffect, Stall};
 use end::{fail, finish};
+use models::Model;
 pub use models::SchedulerModel;
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
 use running::Sequence;
@@ -137,8 +139,8 @@ impl Scheduler {
     }
 
     fn on_progress(&mut self, progress: Progress, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
-        for model in self.models.iter_mut().filter(|m| m.decoding == Some(progress.chunk)) {
-            model.decoding = None;
+        for model in &mut self.models {
+            model.on_chunk_ended(progress.chunk, now);
         }
         self.graphs.on_progress(progress.chunk);
         for rows in progress.sequences {
@@ -150,9 +152,8 @@ impl Scheduler {
             let ended = match rows.outcome {
                 Outcome::Computed => None,
                 Outcome::Sampled(tokens, generate) => {
-                    let vocab = self.models[sequence.model.0].vocab;
                     sequence.on_tokens(&tokens, generate, now);
-                    sequence.propose(vocab);
+                    self.propose(at);
                     tokens.last().finish.map(Ok)
                 }
                 Outcome::Scored(count) => sequence.on_scored(count, now).map(Ok),
@@ -165,7 +166,7 @@ impl Scheduler {
                 // Its stream is closed; `drop_cancelled` removes it.
                 Outcome::Abandoned => None,
             };
-            self.queue.on_tokens(sequence, generated);
+            self.queue.on_tokens(&self.running[at], generated);
             match ended {
                 None => {}
                 Some(Ok(reason)) => {
@@ -176,6 +177,16 @@ impl Scheduler {
                 }
             }
         }
+    }
+
+    /// Drafts the tokens of a sequence's next step, as many as pay beside the rows of the other sequences.
+    fn propose(&mut self, at: usize) {
+        let model = self.running[at].model;
+        let same = |(other, sequence): &(usize, &Sequence)| *other != at && sequence.model == model;
+        let others = self.running.iter().enumerate().filter(same);
+        let others = others.filter(|(_, sequence)| sequence.is_decoding()).count();
+        let Model { vocab, steps, .. } = &self.models[model.0];
+        self.running[at].propose(*vocab, others, |rows| steps.estimate(rows));
     }
 
     /// Rolls a sequence back. A sequence that has ended, or whose rows are not dispatched yet, stays

@@ -10,6 +10,7 @@ use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
 use super::device_args::DeviceArgs;
 use super::failure::Failure;
+use super::draft::DraftArg;
 use super::parse::{at_least_one, policy};
 
 /// The model.
@@ -86,6 +87,11 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "NAME", value_parser = policy, hide_short_help = true)]
     pub(crate) policy: Option<String>,
 
+    /// Drafter of speculative decoding: none, or lookup, which proposes what followed the last tokens when they
+    /// occurred before. It changes no token; repeating text is generated faster
+    #[arg(long, value_name = "DRAFTER", default_value = "none")]
+    pub(crate) draft: DraftArg,
+
     /// Neither use nor write the cache of packed weights
     #[arg(long, hide_short_help = true)]
     pub(crate) no_packed_cache: bool,
@@ -118,6 +124,7 @@ impl EngineArgs {
         if let Some(name) = &self.policy {
             builder = builder.policy(name.as_str());
         }
+        builder = builder.draft(self.draft.0.clone());
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }
@@ -180,7 +187,7 @@ impl EngineArgs {
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, .. } = self;
-        let EngineArgs { attention, policy, no_packed_cache, devices, .. } = self;
+        let EngineArgs { attention, policy, draft, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
         let DeviceArgs { gpu_layers, permits, .. } = devices;
@@ -198,6 +205,7 @@ impl EngineArgs {
             ("--kv", Some(kv.to_string())),
             ("--requant", requant.map(|format| format.name().to_owned())),
             ("--policy", policy.clone()),
+            ("--draft", Some(draft.0.name().to_owned())),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),
             ("--ratio", ratio.as_ref().map(ToString::to_string)),

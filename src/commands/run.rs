@@ -8,6 +8,7 @@ use lapwing::{Engine, Message, Prompt, Shutdown, TokenStream};
 use serde::Serialize;
 
 use crate::cli::answer::{Answer, Timings, follow};
+use crate::cli::draft::DraftReport;
 use crate::cli::failure::Failure;
 use crate::cli::input::{Source, without_last_line_feed};
 use crate::cli::output::{print_json, print_plain};
@@ -32,7 +33,8 @@ prompt that begins with a dash. One line feed at the end of a file or stdin is d
 
 With --json, one object is printed at the end:
   {\"prompt_ids\":[…],\"ids\":[…],\"text\":\"…\",\"logprobs\":[…],\"finish_reason\":\"stop\"|\"length\",
-   \"seed\":N,\"timings\":{…},\"model\":\"PATH\",\"requant\":{…}|null}
+   \"seed\":N,\"timings\":{…},\"model\":\"PATH\",\"requant\":{…}|null,
+   \"draft\":{…}|null}
   ids and logprobs (natural) are those of the answer, without the model's end token.";
 
 /// Options of `run`.
@@ -86,6 +88,7 @@ struct Report<'a> {
     timings: Timings,
     model: String,
     requant: Option<RequantReport>,
+    draft: Option<DraftReport>,
 }
 
 /// Answers one prompt.
@@ -117,9 +120,10 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     };
     let timings = Timings::new(&summary.times);
     let finish_reason = summary.reason.name();
+    let draft = summary.drafts.as_ref().map(|stats| DraftReport::new(engine.draft(), stats));
     if session.json {
         if args.stats {
-            session.note(&timings.line());
+            note_stats(&timings, draft.as_ref(), session);
         }
         return print_json(&Report {
             prompt_ids: &prompt_ids,
@@ -131,6 +135,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
             timings,
             model: engine.model_path().display().to_string(),
             requant: engine.requantized().map(RequantReport::of),
+            draft,
         });
     }
     if args.watch {
@@ -140,9 +145,16 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     session.set_mid_line(false);
     note_length_limit(&args, &answer, session);
     if args.stats {
-        session.note(&timings.line());
+        note_stats(&timings, draft.as_ref(), session);
     }
     Ok(())
+}
+
+fn note_stats(timings: &Timings, draft: Option<&DraftReport>, session: &Session) {
+    session.note(&timings.line());
+    if let Some(draft) = draft {
+        session.note(&draft.line());
+    }
 }
 
 /// Follows the stream to its end, and saves the recording. A signal ends the process after the

@@ -15,6 +15,7 @@ use lapwing_traces::event::WaitMode;
 use super::{Engine, start};
 use crate::config::{Settings, WaitLink};
 use crate::devices::DeviceSpec;
+use crate::draft::DraftChoice;
 use crate::error::Error;
 
 /// Settings of an [`Engine`]. Only the model is required.
@@ -226,6 +227,23 @@ impl EngineBuilder {
     /// ```
     pub fn policy(mut self, policy: impl Into<PolicyChoice>) -> EngineBuilder {
         self.settings.policy = policy.into();
+        self
+    }
+
+    /// Chooses the drafter of speculative decoding; by default there is none. Drafts change no token, only
+    /// the speed: [`Summary::drafts`](crate::Summary::drafts) reports what they did.
+    ///
+    /// ```no_run
+    /// # use lapwing::Engine;
+    /// use lapwing::draft::DraftChoice;
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine =
+    ///     Engine::builder().model("model.gguf").draft(DraftChoice::lookup()).build_blocking()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn draft(mut self, draft: DraftChoice) -> EngineBuilder {
+        self.settings.draft = draft;
         self
     }
 

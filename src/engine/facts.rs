@@ -79,6 +79,11 @@ impl Engine {
         &self.inner.explainer.specs
     }
 
+    /// Name of the drafter of speculative decoding; `none` without one.
+    pub fn draft(&self) -> &str {
+        self.inner.draft.name()
+    }
+
     /// Name of the queue policy.
     pub fn policy(&self) -> &str {
         &self.inner.policy

@@ -76,6 +76,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let of_model = (&*settings.model, &model.config, requantized.as_ref());
     set_facts(&recorder, of_model, (&chosen, &placement));
     recorder.set_meta("policy", settings.policy.name());
+    recorder.set_meta("draft", settings.draft.name());
     set_attention_fact(&recorder, attention.as_deref());
     let inner = Inner {
         path: settings.model,
@@ -97,6 +98,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         sequences_max: chosen.sequences_max,
         policy: settings.policy.name().to_owned(),
         isa: chosen.isa.name(),
+        draft: settings.draft,
         recorder,
         prompts: BlockingPool::new("prompt", PROMPT_THREADS),
         live,

@@ -57,7 +57,7 @@ fn idle_time_of_a_simulated_run_has_one_cause() {
                 sampler: Sampler::new(SamplingParams::greedy(), &ids),
                 stop_ids: [].into(),
                 tokens_max: 12,
-                drafter: None,
+                drafts: None,
             }));
             let admission = limit.try_take().expect("a admission");
             let trace = tracing::Span::none();

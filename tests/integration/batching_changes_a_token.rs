@@ -96,7 +96,7 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
                 sampler: Sampler::new(SamplingParams::greedy(), ids),
                 stop_ids: engine_stops.into(),
                 tokens_max: TOKENS,
-                drafter: None,
+                drafts: None,
             }));
             let admission = limit.try_take().expect("a admission");
             let trace = tracing::Span::none();

@@ -91,7 +91,7 @@ impl Engine {
                 sampler: Sampler::new(SamplingParams::greedy(), &ids),
                 stop_ids: [].into(),
                 tokens_max: TOKENS,
-                drafter: None,
+                drafts: None,
             };
             let (task, trace) = (Task::Generate(Box::new(generate)), tracing::Span::none());
             let admission = self.admission.try_take().ok_or("no permit")?;

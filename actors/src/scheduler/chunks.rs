@@ -9,6 +9,7 @@ use super::end::fail;
 use super::graphs::Readiness;
 use super::models::{ChunkKind, Model};
 use super::state::Scheduler;
+use super::step_times::DecodeChunk;
 use crate::chunk::{Chunk, SequenceRows};
 use crate::error::RunError;
 use crate::sequence::Permit;
@@ -254,7 +255,10 @@ impl Scheduler {
         self.next_chunk += 1;
         let phase = selection.shape.phase;
         if phase != Phase::Prefill {
-            self.models[route.model.0].decoding = Some(id);
+            // The chunk's own permit is in use.
+            let timed = phase == Phase::Decode && self.permits.in_use() == 1;
+            let (rows, since) = (batch.rows(), self.queue.now);
+            self.models[route.model.0].decoding = Some(DecodeChunk { id, rows, since, timed });
         }
         self.graphs.on_dispatch(id, &route);
         let (rows, count) = (batch.rows(), sequences.len());

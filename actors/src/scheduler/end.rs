@@ -22,8 +22,8 @@ pub(super) fn finish(
     sequence.times.finished = now;
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
     sequence.note_end(Milestone::Finished, effects);
-    let times = sequence.times;
-    let event = StreamEvent::Finished(Finished { reason, times });
+    let (times, drafts) = (sequence.times, sequence.draft_stats());
+    let event = StreamEvent::Finished(Finished { reason, times, drafts });
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }
 

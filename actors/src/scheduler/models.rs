@@ -7,8 +7,10 @@ use lapwing_kernels::device::ModelId;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 use lapwing_plan::{Phase, PlanError, Route};
+use lapwing_traces::Nanos;
 
 use super::parts::KvPages;
+use super::step_times::{DecodeChunk, StepTimes};
 
 /// A model that an engine runs.
 pub struct SchedulerModel {
@@ -48,7 +50,9 @@ pub(super) struct Model {
     pub(super) vocab: usize,
     /// The chunk in flight that holds decode rows. There is at most one per model, so that all
     /// sequences that decode stay in one batch.
-    pub(super) decoding: Option<u64>,
+    pub(super) decoding: Option<DecodeChunk>,
+    /// Times of decode steps.
+    pub(super) steps: StepTimes,
 }
 
 impl Model {
@@ -61,7 +65,18 @@ impl Model {
         planner.route(chunk)?;
         let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
         planner.route(step)?;
-        Ok(Model { planner, hidden: OnceCell::new(), kv, context, vocab, decoding: None })
+        let (hidden, steps) = (OnceCell::new(), StepTimes::default());
+        Ok(Model { planner, hidden, kv, context, vocab, decoding: None, steps })
+    }
+
+    /// Records the end of a chunk of any model. Its decode step, if it was one, is timed.
+    pub(super) fn on_chunk_ended(&mut self, chunk: u64, now: Nanos) {
+        let Some(step) = self.decoding.filter(|step| step.id == chunk) else { return };
+        self.decoding = None;
+        let time = now.0.saturating_sub(step.since.0);
+        if step.timed && time > 0 {
+            self.steps.record(step.rows, time as f64);
+        }
     }
 
     /// Plans the chunks with that output.

@@ -13,6 +13,7 @@ use super::effect::{Note, Noted, SchedulerEffect, Stall};
 use super::models::{ChunkKind, Output};
 use super::parts::KvPages;
 use super::queue::QueueEntry;
+use crate::draft::{DraftStats, Drafts};
 use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit, Task};
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
@@ -44,6 +45,8 @@ pub(super) struct Sequence {
     pub(super) lacks_graphs: bool,
     /// Proposed tokens after `ids`, which the next decode step verifies.
     draft: Vec<u32>,
+    /// Makes the drafts; `None` without speculative decoding.
+    drafts: Option<Box<Drafts>>,
     pub(super) entry: QueueEntry,
     work: Wanted,
     _admission: AdmissionPermit,
@@ -67,11 +70,12 @@ impl Sequence {
     ) -> Sequence {
         let Traced { message: submit, context: request } = submit;
         let prompt_tokens = submit.ids.len();
-        let mut tokens_max = 0;
+        let (mut tokens_max, mut drafts) = (0, None);
         let work = match submit.task {
             Task::Generate(mut generate) => {
                 generate.tokens_max = generate.tokens_max.min(context - prompt_tokens);
                 tokens_max = generate.tokens_max;
+                drafts = generate.drafts.take();
                 Wanted::Tokens(Some(generate))
             }
             Task::Score { from } => Wanted::Scores { next: from.max(1) },
@@ -95,6 +99,7 @@ impl Sequence {
             stall: None,
             lacks_graphs: false,
             draft: Vec::new(),
+            drafts,
             entry: QueueEntry::new(submit.client, tokens_max),
             work,
             _admission: submit.admission,
@@ -185,6 +190,11 @@ impl Sequence {
     /// Whether there are pages for all tokens so far.
     pub(super) fn has_pages(&self, kv: &KvPages) -> bool {
         self.lease.pages().len() >= kv.layout.pages_for(self.rows())
+    }
+
+    /// What its drafts did; `None` without speculative decoding.
+    pub(super) fn draft_stats(&mut self) -> Option<DraftStats> {
+        self.drafts.take().map(|drafts| drafts.stats)
     }
 
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {

@@ -8,7 +8,7 @@ use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
 use super::error::SocRunError;
-use crate::draft::Drafter;
+use crate::draft::{Drafter, Drafts};
 use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{
     DeviceUsage, Environment, SimulatedDevice, Simulation, SimulationParts, Usage,
@@ -152,7 +152,8 @@ impl VirtualEngine {
             sampler: Sampler::new(SamplingParams::greedy(), &[]),
             stop_ids: [].into(),
             tokens_max: caller.decode * caller.verify + 1,
-            drafter: (caller.verify > 1).then(|| Box::new(Zeros(caller.verify - 1)) as Box<_>),
+            drafts: (caller.verify > 1)
+                .then(|| Box::new(Drafts::all_of(Box::new(Zeros(caller.verify - 1))))),
         };
         if let Some(admission) = self.admission.try_take() {
             let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());

@@ -130,7 +130,7 @@ impl Engine {
             sampler: Sampler::new(SamplingParams::greedy(), &ids),
             stop_ids: [].into(),
             tokens_max: 1,
-            drafter: None,
+            drafts: None,
         };
         let (sink, events) = ChannelSink::new(8);
         let admission = AdmissionLimit::new(1).try_take().expect("a permit");

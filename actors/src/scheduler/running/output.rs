@@ -5,7 +5,7 @@ use std::ops::Range;
 use lapwing_traces::Nanos;
 
 use super::{Sequence, Wanted};
-use crate::draft::StepTokens;
+use crate::draft::{DRAFT_MAX, StepTokens};
 use crate::message::{FinishReason, Generate, OutputAction};
 
 impl Sequence {
@@ -60,7 +60,11 @@ impl Sequence {
         if self.times.generated_tokens == 0 {
             self.times.first_token = now;
         }
+        let is_step = self.has_generated();
         self.times.generated_tokens += tokens.iter().count();
+        if let (Some(drafts), true) = (&mut self.drafts, is_step) {
+            drafts.on_step(self.draft.len(), tokens.more.len());
+        }
         self.ids.extend(tokens.iter().map(|token| token.id));
         self.draft.clear();
         self.work = Wanted::Tokens(Some(generate));
@@ -71,14 +75,26 @@ impl Sequence {
         }
     }
 
-    /// Drafts the tokens of the next step.
-    pub(in super::super) fn propose(&mut self, vocab: usize) {
-        let Wanted::Tokens(Some(generate)) = &mut self.work else { return };
+    /// Drafts the tokens of the next step, beside the rows of `others` other sequences. `time` predicts the
+    /// time of a step by its rows.
+    pub(in super::super) fn propose(
+        &mut self,
+        vocab: usize,
+        others: usize,
+        time: impl Fn(usize) -> Option<f64>,
+    ) {
+        let Wanted::Tokens(Some(generate)) = &self.work else { return };
         let most = generate.tokens_max.saturating_sub(1);
-        if let (Some(drafter), true) = (&mut generate.drafter, most > 0) {
-            let proposed = drafter.draft(&self.ids, most).into_iter().take(most);
-            self.draft = proposed.take_while(|id| (*id as usize) < vocab).collect();
-        }
+        let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
+        let most = if drafts.all { most } else { most.min(DRAFT_MAX) };
+        let proposed = drafts.drafter.draft(&self.ids, most).into_iter().take(most);
+        self.draft = proposed.take_while(|id| (*id as usize) < vocab).collect();
+        let verified = match drafts.all {
+            true => self.draft.len(),
+            false => drafts.length.choose(self.draft.len(), others, time),
+        };
+        drafts.stats.declined += usize::from(verified == 0 && !self.draft.is_empty());
+        self.draft.truncate(verified);
     }
 
     pub(in super::super) fn on_scored(&mut self, count: usize, now: Nanos) -> Option<FinishReason> {

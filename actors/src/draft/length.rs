@@ -1,0 +1,145 @@
+//! How many drafted tokens a step verifies.
+
+/// Chooses the length of a sequence's drafts from their acceptance and from the times of steps.
+///
+/// With acceptance α, a draft of γ tokens yields (1 − α^(γ+1)) / (1 − α) tokens on average (Leviathan et al.,
+/// 2023, equation 1). The chosen γ gives the most tokens per second of the whole batch. If no γ is at least
+/// [`GAIN_MIN`] better than none, no draft is verified, except for a short one now and then, which shows
+/// whether the text has changed.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftLength {
+    /// Accepted tokens, recent ones with the most weight.
+    accepted: f64,
+    /// Tokens that could have been accepted: the accepted ones, and the first rejected one of each draft.
+    tried: f64,
+    /// Proposals to decline before the next one is tried.
+    until_trial: usize,
+    /// Proposals between two trials.
+    gap: usize,
+}
+
+/// Acceptance that is assumed at first, with the weight of that many tokens.
+const PRIOR: (f64, f64) = (0.6, 3.0);
+
+/// Factor of the weight of earlier drafts at each new one.
+const DECAY: f64 = 0.9;
+
+/// Least predicted gain for which a draft is verified.
+pub(crate) const GAIN_MIN: f64 = 1.03;
+
+/// Tokens of a trial, and the fewest and most proposals between two.
+const TRIAL_TOKENS: usize = 2;
+const GAPS: (usize, usize) = (8, 128);
+
+impl Default for DraftLength {
+    fn default() -> DraftLength {
+        DraftLength { accepted: 0.0, tried: 0.0, until_trial: 0, gap: GAPS.0 }
+    }
+}
+
+impl DraftLength {
+    /// The acceptance that is expected of the next token.
+    pub(crate) fn acceptance(&self) -> f64 {
+        (self.accepted + PRIOR.0 * PRIOR.1) / (self.tried + PRIOR.1)
+    }
+
+    /// Learns from a draft of `drafted` tokens, of which the first `accepted` were accepted.
+    pub(crate) fn learn(&mut self, drafted: usize, accepted: usize) {
+        let tried = accepted + usize::from(accepted < drafted);
+        self.accepted = self.accepted * DECAY + accepted as f64;
+        self.tried = self.tried * DECAY + tried as f64;
+    }
+
+    /// How many of `proposed` tokens to verify in a step that also has `others` rows of other sequences.
+    /// `time` predicts the time of a step by its rows; `None` if nothing is known yet, and then nothing is
+    /// verified.
+    pub(crate) fn choose(
+        &mut self,
+        proposed: usize,
+        others: usize,
+        time: impl Fn(usize) -> Option<f64>,
+    ) -> usize {
+        let Some(alone) = time(others + 1).filter(|_| proposed > 0) else { return 0 };
+        let alpha = self.acceptance();
+        let base = (others + 1) as f64 / alone;
+        let (mut own, mut power) = (1.0, 1.0);
+        let mut best = (0, base * GAIN_MIN);
+        for length in 1..=proposed {
+            power *= alpha;
+            own += power;
+            let Some(time) = time(others + 1 + length) else { break };
+            let rate = (others as f64 + own) / time;
+            if rate > best.1 {
+                best = (length, rate);
+            }
+        }
+        if best.0 > 0 {
+            (self.until_trial, self.gap) = (GAPS.0, GAPS.0);
+            return best.0;
+        }
+        if self.until_trial > 0 {
+            self.until_trial -= 1;
+            return 0;
+        }
+        self.until_trial = self.gap;
+        self.gap = (2 * self.gap).min(GAPS.1);
+        proposed.min(TRIAL_TOKENS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(drafted: usize, accepted: usize) -> DraftLength {
+        let mut length = DraftLength { until_trial: 1, ..DraftLength::default() };
+        (0..100).for_each(|_| length.learn(drafted, accepted));
+        length
+    }
+
+    /// Memory-bound up to 4 rows, then proportional to the rows.
+    fn time(rows: usize) -> Option<f64> {
+        Some((rows as f64 / 4.0).max(1.0))
+    }
+
+    #[test]
+    fn the_length_follows_acceptance_and_time() {
+        let rows = [
+            ("always accepted: as far as rows cost nothing or pay", after(4, 4), 15, 0, 15),
+            ("half accepted: the rows that cost nothing", after(2, 1), 15, 0, 3),
+            ("a short proposal", after(4, 4), 2, 0, 2),
+            ("nothing proposed", after(4, 4), 0, 0, 0),
+            ("never accepted", after(4, 0), 15, 0, 0),
+            ("a full batch pays for every row", after(2, 1), 15, 16, 0),
+        ];
+        for (name, mut length, proposed, others, expected) in rows {
+            assert_eq!(length.choose(proposed, others, time), expected, "{name}");
+        }
+        assert_eq!(after(4, 4).choose(4, 0, |_| None), 0, "no time is known");
+    }
+
+    #[test]
+    fn drafts_that_do_not_pay_are_tried_ever_more_rarely_until_they_pay() {
+        let mut length = after(4, 0);
+        let mut trials = Vec::new();
+        for proposal in 0..400 {
+            if length.choose(8, 0, time) > 0 {
+                trials.push(proposal);
+                length.learn(2, 0);
+            }
+        }
+        assert_eq!(trials, [1, 10, 27, 60, 125, 254, 383]);
+        (0..20).for_each(|_| length.learn(2, 2));
+        assert_eq!(length.choose(3, 0, time), 3);
+    }
+
+    #[test]
+    fn acceptance_begins_with_the_assumed_one_and_forgets() {
+        let mut length = DraftLength::default();
+        assert!((length.acceptance() - 0.6).abs() < 1e-12);
+        (0..50).for_each(|_| length.learn(4, 4));
+        assert!(length.acceptance() > 0.95);
+        (0..50).for_each(|_| length.learn(4, 0));
+        assert!(length.acceptance() < 0.2);
+    }
+}

@@ -1,0 +1,65 @@
+//! What drafts did for a request.
+
+/// Counts of the drafts of one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DraftStats {
+    /// Decode steps: passes through the model after the prompt.
+    pub steps: usize,
+    /// Steps that verified a draft.
+    pub verified_steps: usize,
+    /// Drafted tokens that were verified.
+    pub drafted: usize,
+    /// Drafted tokens that were accepted.
+    pub accepted: usize,
+    /// Drafts that were proposed and not verified, because they would not have paid.
+    pub declined: usize,
+    /// By position in the draft: how many tokens were verified there, and how many of them were accepted.
+    pub positions: Vec<(usize, usize)>,
+}
+
+impl DraftStats {
+    /// Counts a step that verified `drafted` tokens, of which the first `accepted` were accepted.
+    pub(crate) fn count(&mut self, drafted: usize, accepted: usize) {
+        self.steps += 1;
+        self.verified_steps += usize::from(drafted > 0);
+        self.drafted += drafted;
+        self.accepted += accepted;
+        self.positions.resize(self.positions.len().max(drafted), (0, 0));
+        for (position, (verified, right)) in self.positions.iter_mut().take(drafted).enumerate() {
+            *verified += 1;
+            *right += usize::from(position < accepted);
+        }
+    }
+
+    /// Tokens per decode step; 1 without accepted drafts, 0 without a step.
+    pub fn tokens_per_step(&self) -> f64 {
+        match self.steps {
+            0 => 0.0,
+            steps => 1.0 + self.accepted as f64 / steps as f64,
+        }
+    }
+
+    /// Share of the verified tokens that were accepted; `None` if none was verified.
+    pub fn acceptance(&self) -> Option<f64> {
+        (self.drafted > 0).then(|| self.accepted as f64 / self.drafted as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_counted_by_position() {
+        let mut stats = DraftStats::default();
+        assert_eq!((stats.acceptance(), stats.tokens_per_step()), (None, 0.0));
+        for (drafted, accepted) in [(3, 2), (1, 0), (0, 0)] {
+            stats.count(drafted, accepted);
+        }
+        assert_eq!(stats.positions, [(2, 1), (1, 1), (1, 0)]);
+        assert_eq!((stats.steps, stats.verified_steps), (3, 2));
+        assert_eq!((stats.drafted, stats.accepted), (4, 2));
+        assert_eq!(stats.acceptance(), Some(0.5));
+        assert!((stats.tokens_per_step() - 5.0 / 3.0).abs() < 1e-12);
+    }
+}
