@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-pub use lapwing_actors::draft::{DRAFT_MAX, DraftStats, Drafter, PromptLookup};
 use lapwing_actors::draft::Drafts;
+pub use lapwing_actors::draft::{DRAFT_MAX, DraftStats, Drafter, PromptLookup};
 
 /// Which drafter proposes the tokens of speculative decoding: none, one that comes with Lapwing, or one of
 /// the caller's own. The default is none.

@@ -9,8 +9,8 @@ use lapwing::{Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requan
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
 use super::device_args::DeviceArgs;
-use super::failure::Failure;
 use super::draft::DraftArg;
+use super::failure::Failure;
 use super::parse::{at_least_one, policy};
 
 /// The model.

@@ -228,6 +228,28 @@ fn a_missing_chat_template_is_noted() {
 }
 
 #[test]
+fn a_drafter_changes_no_token_and_is_reported() {
+    for sampling in [&["--temp", "0"][..], &["--temp", "1", "--seed", "3"]] {
+        let plain = run(&[sampling, &["--ignore-eos", "-n", "40", "abcabcabcabc"]].concat());
+        let rest = ["--draft", "lookup", "--ignore-eos", "-n", "40", "abcabcabcabc"];
+        let drafted = run(&[sampling, &rest].concat());
+        assert_eq!((&drafted["ids"], &drafted["text"]), (&plain["ids"], &plain["text"]));
+        assert_eq!(plain["draft"], Value::Null);
+        let draft = &drafted["draft"];
+        let count = |field: &str| draft[field].as_u64().expect(field);
+        assert_eq!(draft["drafter"], "lookup");
+        assert_eq!(1 + count("steps") + count("accepted"), 40, "{draft}");
+        assert!(count("accepted") <= count("drafted"), "{draft}");
+    }
+    let llama = model("llama.gguf");
+    let args = ["run", "-m", &llama, "--raw", "--draft", "lookup", "--stats", "-n", "8", "ab"];
+    let noted = ended(lapwing(&args));
+    assert!(noted.stderr.contains("[draft lookup: "), "{noted:?}");
+    let unknown = ended(lapwing(&["run", "-m", &llama, "--draft", "oracle", "ab"]));
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("none, lookup"), "{unknown:?}");
+}
+
+#[test]
 fn statistics_go_to_stderr() {
     let llama = model("llama.gguf");
     let ended = ended(lapwing(&["run", "-m", &llama, "--raw", "-n", "4", "--stats", "ab"]));
