@@ -98,21 +98,30 @@ mod tests {
     }
 
     /// Memory-bound up to 4 rows, then proportional to the rows.
-    fn time(rows: usize) -> Option<f64> {
+    fn bound(rows: usize) -> Option<f64> {
         Some((rows as f64 / 4.0).max(1.0))
     }
 
+    /// Each row costs a quarter of the first one.
+    fn rising(rows: usize) -> Option<f64> {
+        Some(1.0 + 0.25 * (rows as f64 - 1.0))
+    }
+
+    /// Name, control, proposed tokens and rows of others, times, and the length.
+    type Case = (&'static str, DraftLength, (usize, usize), fn(usize) -> Option<f64>, usize);
+
     #[test]
     fn the_length_follows_acceptance_and_time() {
-        let rows = [
-            ("always accepted: as far as rows cost nothing or pay", after(4, 4), 15, 0, 15),
-            ("half accepted: the rows that cost nothing", after(2, 1), 15, 0, 3),
-            ("a short proposal", after(4, 4), 2, 0, 2),
-            ("nothing proposed", after(4, 4), 0, 0, 0),
-            ("never accepted", after(4, 0), 15, 0, 0),
-            ("a full batch pays for every row", after(2, 1), 15, 16, 0),
+        let rows: [Case; 7] = [
+            ("half accepted: the rows that cost nothing", after(2, 1), (15, 0), bound, 3),
+            ("a short proposal", after(4, 4), (2, 0), bound, 2),
+            ("nothing proposed", after(4, 4), (0, 0), bound, 0),
+            ("a full batch pays for every row", after(2, 1), (15, 16), bound, 0),
+            ("rows cost little, all are accepted", after(4, 4), (5, 0), rising, 5),
+            ("rows cost little, half are accepted", after(2, 1), (5, 0), rising, 1),
+            ("rows cost little, none is accepted", after(4, 0), (5, 0), rising, 0),
         ];
-        for (name, mut length, proposed, others, expected) in rows {
+        for (name, mut length, (proposed, others), time, expected) in rows {
             assert_eq!(length.choose(proposed, others, time), expected, "{name}");
         }
         assert_eq!(after(4, 4).choose(4, 0, |_| None), 0, "no time is known");
@@ -123,14 +132,14 @@ mod tests {
         let mut length = after(4, 0);
         let mut trials = Vec::new();
         for proposal in 0..400 {
-            if length.choose(8, 0, time) > 0 {
+            if length.choose(8, 0, rising) > 0 {
                 trials.push(proposal);
                 length.learn(2, 0);
             }
         }
         assert_eq!(trials, [1, 10, 27, 60, 125, 254, 383]);
         (0..20).for_each(|_| length.learn(2, 2));
-        assert_eq!(length.choose(3, 0, time), 3);
+        assert_eq!(length.choose(3, 0, rising), 3);
     }
 
     #[test]
