@@ -56,7 +56,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
     let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
-    // Only a strategy that nobody chose is replaced.
+    // A strategy that the caller has chosen is kept, even if the model does not fit.
     let may_split =
         matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
     let notes = memory::fit(&devices, &mut explainer, &chosen, may_split)?.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Builds tokenizers: the defaults of each tokenizer model, and what follows from names.
+//! Builds tokenizers from the metadata of a model file, with the defaults of each kind of tokenizer.
 
 use std::sync::Arc;
 
