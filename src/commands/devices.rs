@@ -33,9 +33,9 @@ every kind of op of that model, in isolation and as it runs in an engine, and co
 roofline bound: the longer of its operations at the peak arithmetic rate and its bytes at the peak
 memory bandwidth. Above 100 %, operands came from a cache.
 
-With --kernels and --device gpu=opencl it shows the kernels that were chosen for matmuls on that device,
-for the formats of a model with -m or else for all, and the times that decided. It measures them unless
-an earlier start has.
+With --kernels and --device gpu=opencl it shows the kernels that were chosen for matmuls on that
+device, for the formats of a model with -m or else for all, and the times that decided. It measures
+them unless an earlier start has.
 
 With --json:
   {\"cores\":N,\"memory\":{\"total_bytes\":N,\"available_bytes\":N},
