@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod attention;
 mod device_args;
 pub(crate) mod draft;
+pub(crate) mod energy;
 mod engine_args;
 pub(crate) mod failure;
 mod fetch_progress;

@@ -81,6 +81,8 @@ pub(crate) struct Settings {
     pub(crate) scheduler_wait: Option<WaitMode>,
     pub(crate) packed_cache: Option<PathBuf>,
     pub(crate) packed_cache_max: Option<u64>,
+    /// Whether packed weights are locked in memory.
+    pub(crate) lock_weights: bool,
 }
 
 /// A group of actors that wait for messages.

@@ -32,6 +32,7 @@ mod embed;
 mod facts;
 mod measure;
 mod memory;
+mod module;
 mod named;
 #[cfg(feature = "compare")]
 mod on_the_spot;
@@ -42,6 +43,7 @@ mod strategies;
 mod tests;
 
 pub use builder::EngineBuilder;
+pub use module::Module;
 use strategies::PlacedStrategies;
 
 /// A running engine. Cheap to clone; the actors end when the last clone is dropped.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 pub use lapwing_actors::RunError;
 pub use lapwing_actors::drive::measure::MeasureError;
 pub use lapwing_actors::sample::SamplingError;
-pub use lapwing_kernels::cpu::{BindError, CoresError, MatrixError, PackError};
+pub use lapwing_kernels::cpu::{BindError, CoresError, LockError, MatrixError, PackError};
 pub use lapwing_kernels::device::DeviceError;
 pub use lapwing_kernels::kv::{KvTooLarge, UnknownKvDtype};
 pub use lapwing_kernels::model::ModelError;
@@ -75,6 +75,8 @@ enum Cause {
     Device(#[from] DeviceSpecError),
     #[error(transparent)]
     Cores(#[from] CoresError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
     #[error(transparent)]
     Profile(#[from] ProfileError),
     #[error(transparent)]
@@ -211,6 +213,7 @@ error_from! {
     StrategyNameError => Config,
     DeviceSpecError => Config,
     CoresError => Config,
+    LockError => Config,
     KvTooLarge => Config,
     ProfileError => Config,
     MeasureError => Engine,

@@ -12,6 +12,7 @@ mod config;
 pub mod devices;
 pub mod draft;
 mod embedding;
+pub mod energy;
 mod engine;
 pub mod error;
 #[cfg(feature = "fetch")]
@@ -32,7 +33,7 @@ pub mod weights;
 pub use chat::Message;
 pub use config::WaitLink;
 pub use embedding::{EmbedRequest, Embedding, Pooling};
-pub use engine::{Engine, EngineBuilder};
+pub use engine::{Engine, EngineBuilder, Module};
 pub use error::{Error, ErrorKind};
 /// The trait of a [`TokenStream`].
 pub use futures_core::Stream;

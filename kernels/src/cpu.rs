@@ -54,4 +54,4 @@ pub use pool::{ColumnBlock, CoreSet, CoresError, Grid, PinnedThread, Pool, THREA
 pub use rms_norm::rms_norm;
 pub use rope::{RopeAngles, RopeFreqs, rope};
 pub use simd::prefetch::PrefetchHint;
-pub use weights::{BindError, Weights};
+pub use weights::{BindError, LockError, Weights};

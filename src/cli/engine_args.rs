@@ -49,8 +49,8 @@ pub(crate) struct EngineArgs {
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     pub(crate) threads: Option<usize>,
 
-    /// Pin the compute threads to these cores, as in 0-3 or 0,2-3: one thread to a core if there are as
-    /// many, otherwise each to all of them [default: not pinned]
+    /// Pin the compute threads to these cores, as in 0-3 or 0,2-3, or to those of a NUMA node, as in node0:
+    /// one thread to a core if there are as many, otherwise each to all of them [default: not pinned]
     #[arg(long, value_name = "CORES")]
     pub(crate) cores: Option<CoreSet>,
 
@@ -91,6 +91,10 @@ pub(crate) struct EngineArgs {
     /// occurred before. It changes no token; repeating text is generated faster
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,
+
+    /// Lock the weights in memory, so that the system never swaps them out; fails where it refuses
+    #[arg(long, hide_short_help = true)]
+    pub(crate) mlock: bool,
 
     /// Neither use nor write the cache of packed weights
     #[arg(long, hide_short_help = true)]
@@ -152,6 +156,9 @@ impl EngineArgs {
         if let Some(isa) = &self.isa {
             builder = builder.isa(isa);
         }
+        if self.mlock {
+            builder = builder.lock_weights();
+        }
         // Without a cache folder, a model on disk still runs.
         if !self.no_packed_cache
             && let Ok(cache) = ModelCache::open(None)
@@ -187,7 +194,7 @@ impl EngineArgs {
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, .. } = self;
-        let EngineArgs { attention, policy, draft, no_packed_cache, devices, .. } = self;
+        let EngineArgs { attention, policy, draft, mlock, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
         let DeviceArgs { gpu_layers, permits, .. } = devices;
@@ -218,7 +225,8 @@ impl EngineArgs {
         let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
         let several = several.chain(attention.iter().map(|rule| ("--attention", rule.to_string())));
         let several = several.chain(wait.map(|wait| ("--wait", wait)));
-        let flags = [("--exact", exact), ("--no-packed-cache", no_packed_cache)];
+        let flags =
+            [("--exact", exact), ("--mlock", mlock), ("--no-packed-cache", no_packed_cache)];
         let flags = flags.into_iter().filter(|(_, set)| **set).map(|(flag, _)| flag.to_owned());
         let pairs = single.chain(several).flat_map(|(name, value)| [name.to_owned(), value]);
         pairs.chain(flags).collect()

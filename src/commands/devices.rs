@@ -39,6 +39,7 @@ them unless an earlier start has.
 
 With --json:
   {\"cores\":N,\"memory\":{\"total_bytes\":N,\"available_bytes\":N},
+   \"numa\":[{\"node\":N,\"cores\":\"0-7\"},…],
    \"isa\":{\"best\":\"…\",\"why\":\"…\",\"available\":[\"generic\",…]},
    \"devices\":[{\"kind\":\"cpu\",\"present\":true,\"why\":\"…\",\"libraries\":[]},
               {\"kind\":\"npu\",\"present\":false,\"why\":\"…\",\"libraries\":[\"PATH\",…]},…],
@@ -103,6 +104,7 @@ pub(crate) struct Args {
 struct Report {
     cores: usize,
     memory: Memory,
+    numa: Vec<NumaNode>,
     isa: IsaReport,
     devices: Vec<Device>,
     opencl: Vec<opencl::OpenClDevice>,
@@ -143,6 +145,13 @@ const FORMS: &str = "\
 struct Memory {
     total_bytes: u64,
     available_bytes: u64,
+}
+
+/// A NUMA node with its cores.
+#[derive(Serialize)]
+struct NumaNode {
+    node: usize,
+    cores: String,
 }
 
 #[derive(Serialize)]
@@ -194,6 +203,10 @@ fn report() -> Report {
             total_bytes: system.total_memory(),
             available_bytes: system.available_memory(),
         },
+        numa: CoreSet::nodes()
+            .into_iter()
+            .map(|(node, cores)| NumaNode { node, cores: cores.to_string() })
+            .collect(),
         isa: IsaReport {
             best: best.name(),
             why: best.explain(),
@@ -264,6 +277,16 @@ fn print_report(report: &Report) -> Result<(), Failure> {
                 HumanBytes(report.memory.total_bytes),
                 HumanBytes(report.memory.available_bytes),
             ));
+            if report.numa.len() > 1 {
+                let node =
+                    |NumaNode { node, cores }: &NumaNode| format!("node{node} has cores {cores}");
+                let nodes: Vec<String> = report.numa.iter().map(node).collect();
+                text.push_str(&format!(
+                    "  NUMA: {} (choose with --cores node{})\n",
+                    nodes.join(", "),
+                    report.numa[0].node
+                ));
+            }
         }
         if device.kind == "opencl" {
             opencl::describe(&report.opencl, &mut text);

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::cli::answer::{Answer, Timings, follow};
 use crate::cli::draft::DraftReport;
+use crate::cli::energy::{EnergyReport, Measuring};
 use crate::cli::failure::Failure;
 use crate::cli::input::{Source, without_last_line_feed};
 use crate::cli::output::{print_json, print_plain};
@@ -34,7 +35,7 @@ prompt that begins with a dash. One line feed at the end of a file or stdin is d
 With --json, one object is printed at the end:
   {\"prompt_ids\":[…],\"ids\":[…],\"text\":\"…\",\"logprobs\":[…],\"finish_reason\":\"stop\"|\"length\",
    \"seed\":N,\"timings\":{…},\"model\":\"PATH\",\"requant\":{…}|null,
-   \"draft\":{…}|null}
+   \"draft\":{…}|null,\"energy\":{\"joules\":X|null,\"domains\":[…],\"unavailable\":[…]}}
   ids and logprobs (natural) are those of the answer, without the model's end token.";
 
 /// Options of `run`.
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long)]
     raw: bool,
 
-    /// Print token counts and speed to stderr at the end
+    /// Print token counts, speed and energy to stderr at the end
     #[arg(long)]
     stats: bool,
 
@@ -89,6 +90,7 @@ struct Report<'a> {
     model: String,
     requant: Option<RequantReport>,
     draft: Option<DraftReport>,
+    energy: EnergyReport,
 }
 
 /// Answers one prompt.
@@ -112,18 +114,26 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     let engine = open(builder, session).await?;
     args.sampling.check_ids(engine.tokenizer().vocab_size())?;
     let prompt = prompt(&args, text, &engine, session)?;
+    let measuring = Measuring::start(&**engine.recorder().clock());
     let stream = engine.generate(args.sampling.request(prompt)).await?;
     let (prompt_ids, seed) = (stream.prompt_ids().to_vec(), stream.seed());
     let answer = answer(&args, stream, &engine, session).await?;
+    let energy = measuring.stop();
     let Some(summary) = &answer.summary else {
         return Err(Failure::failed("the answer ended without a result"));
     };
     let timings = Timings::new(&summary.times);
     let finish_reason = summary.reason.name();
     let draft = summary.drafts.as_ref().map(|stats| DraftReport::new(engine.draft(), stats));
+    let tokens = summary.times.prompt_tokens + summary.times.generated_tokens;
+    let note_stats = || {
+        session.note(&timings.line());
+        draft.iter().for_each(|draft| session.note(&draft.line()));
+        session.note(&energy.line(tokens));
+    };
     if session.json {
         if args.stats {
-            note_stats(&timings, draft.as_ref(), session);
+            note_stats();
         }
         return print_json(&Report {
             prompt_ids: &prompt_ids,
@@ -136,6 +146,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
             model: engine.model_path().display().to_string(),
             requant: engine.requantized().map(RequantReport::of),
             draft,
+            energy,
         });
     }
     if args.watch {
@@ -145,16 +156,9 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     session.set_mid_line(false);
     note_length_limit(&args, &answer, session);
     if args.stats {
-        note_stats(&timings, draft.as_ref(), session);
+        note_stats();
     }
     Ok(())
-}
-
-fn note_stats(timings: &Timings, draft: Option<&DraftReport>, session: &Session) {
-    session.note(&timings.line());
-    if let Some(draft) = draft {
-        session.note(&draft.line());
-    }
 }
 
 /// Follows the stream to its end, and saves the recording. A signal ends the process after the

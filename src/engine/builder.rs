@@ -249,6 +249,7 @@ impl EngineBuilder {
 
     /// Places ops on a device regardless of the strategy: `PATTERN=DEVICE`, such as
     /// `layers.*.ffn=npu`. May be called several times; the last matching pattern wins.
+    /// [`module`](EngineBuilder::module) is the same as a chain.
     pub fn place(mut self, place: impl Into<String>) -> EngineBuilder {
         self.settings.places.push(place.into());
         self
@@ -289,6 +290,15 @@ impl EngineBuilder {
     /// default 16 GiB. The least recently used files are removed first.
     pub fn packed_cache_max(mut self, bytes: u64) -> EngineBuilder {
         self.settings.packed_cache_max = Some(bytes);
+        self
+    }
+
+    /// Locks the packed weights in memory, so that the system never swaps them out (`mlock`). The engine
+    /// cannot be built if the system refuses, for example because of its limit on locked memory
+    /// (`ulimit -l`). Weights in a device's own memory are not affected; [`Engine::notes`] says so if there
+    /// are no others.
+    pub fn lock_weights(mut self) -> EngineBuilder {
+        self.settings.lock_weights = true;
         self
     }
 

@@ -56,10 +56,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
     let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
-    // A strategy that the caller has chosen is kept, even if the model does not fit.
-    let may_split =
-        matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
-    let notes = memory::fit(&devices, &mut explainer, &chosen, may_split)?.into_iter().collect();
+    let notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
     let placement = explainer.full_chunk(chosen.context)?;
     let scheduler = scheduler(&explainer, &chosen, policy)?;
     let live = Live::start(LiveParts {
@@ -104,6 +101,26 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+/// Fits the model into the devices' memories, and locks its weights if the settings say so. Returns what a
+/// user should know of it.
+fn fit(
+    settings: &Settings,
+    chosen: &Chosen,
+    file: &WeightFile,
+    (devices, explainer): (&[Built], &mut Explainer),
+) -> Result<Vec<String>, Error> {
+    // A strategy that the caller has chosen is kept, even if the model does not fit.
+    let may_split =
+        matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
+    let mut notes: Vec<String> =
+        memory::fit(devices, explainer, chosen, may_split)?.into_iter().collect();
+    if settings.lock_weights && file.lock_packed()? == 0 {
+        notes
+            .push("no weights are locked in memory: no device keeps any in host memory".to_owned());
+    }
+    Ok(notes)
 }
 
 fn scheduler(

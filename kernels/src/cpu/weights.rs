@@ -14,6 +14,10 @@ use crate::requant::Requant;
 use crate::weights::{ChangedError, TensorReadError, WeightFile, WeightTensor};
 use std::sync::Arc;
 
+mod lock;
+
+pub use lock::LockError;
+
 /// Why a model's weights cannot be bound to a device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -45,3 +45,30 @@ fn weights_packed_by_another_device_give_the_same_results() {
     let got = tiny.run(&mut second, &task, &mut ()).expect("a result");
     tiny.assert_same(&task, &got, &want, "a second device");
 }
+
+/// Bytes that this process has locked in memory.
+#[cfg(target_os = "linux")]
+fn locked() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).expect("locked memory");
+    line.trim_end_matches("kB").trim().parse::<usize>().expect("a number") * 1024
+}
+
+/// Where the limit is too low, the error states it.
+#[cfg(target_os = "linux")]
+#[test]
+fn locked_weights_are_resident_until_the_device_ends() {
+    let tiny = Tiny::open("gemma3.gguf");
+    assert_eq!(tiny.file.lock_packed().expect("nothing to lock"), 0);
+    let device = tiny.cpu();
+    let before = locked();
+    match tiny.file.lock_packed() {
+        Ok(bytes) => {
+            assert!(bytes >= device.weights().packed_bytes());
+            assert!(locked() >= before + bytes, "{bytes} of {}", locked());
+        }
+        Err(error) => assert!(error.to_string().contains("ulimit -l"), "{error}"),
+    }
+    drop(device);
+    assert_eq!(locked(), before);
+}

@@ -44,6 +44,11 @@ impl PackedMatrix {
         self.layout.cols
     }
 
+    /// The memory that holds it, usually beside other matrices.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
     /// Bytes in memory.
     pub fn bytes(&self) -> usize {
         self.bytes.len()

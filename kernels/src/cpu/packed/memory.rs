@@ -31,6 +31,18 @@ impl Memory {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
+
+    /// Keeps the memory resident: the system neither swaps it out nor drops it.
+    #[cfg(unix)]
+    pub(crate) fn lock(&self) -> io::Result<()> {
+        self.0.lock()
+    }
+
+    /// This system has no such call.
+    #[cfg(not(unix))]
+    pub(crate) fn lock(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Requests huge pages, so that a matmul needs few address translations. A system without them

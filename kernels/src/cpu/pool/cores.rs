@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 mod affinity;
+mod numa;
 
 pub use affinity::PinnedThread;
 
@@ -12,7 +13,7 @@ pub use affinity::PinnedThread;
 const CORES_MAX: usize = 1024;
 
 /// A set of logical cores, by the operating system's numbers; never empty. As text, numbers and
-/// ranges joined by commas, as in `0,2-3`.
+/// ranges joined by commas, as in `0,2-3`; `node1` stands for the cores of NUMA node 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CoreSet {
     /// Ascending and distinct.
@@ -28,7 +29,7 @@ pub enum CoresError {
     Empty,
     /// The text is not a set of cores.
     #[error(
-        "'{found}' is not a set of cores below {CORES_MAX}; use numbers and ascending ranges, as in 0,2-3"
+        "'{found}' is not a set of cores below {CORES_MAX}; use numbers and ascending ranges, as in 0,2-3, or a NUMA node, as in node0"
     )]
     Syntax {
         /// The part of the text that is wrong.
@@ -41,6 +42,14 @@ pub enum CoresError {
         absent: CoreSet,
         /// The cores that this process may use.
         available: CoreSet,
+    },
+    /// There is no such NUMA node.
+    #[error("this machine has no NUMA node {node}; it has {known}")]
+    Node {
+        /// The node that was named.
+        node: usize,
+        /// The nodes of the machine, as text.
+        known: String,
     },
     /// The operating system has no affinity of threads, or none that this program knows.
     #[error("this operating system cannot pin threads to cores; leave out the choice of cores")]
@@ -116,6 +125,10 @@ impl FromStr for CoreSet {
         let mut cores = Vec::new();
         for part in text.split(',').map(str::trim) {
             let wrong = || CoresError::Syntax { found: part.to_owned() };
+            if let Some(node) = part.strip_prefix("node") {
+                cores.extend(CoreSet::of_node(node.parse().map_err(|_| wrong())?)?.cores);
+                continue;
+            }
             let number = |text: &str| text.trim().parse::<usize>().ok().filter(|n| *n < CORES_MAX);
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last) = number(first).zip(number(last)).ok_or_else(wrong)?;
