@@ -10,14 +10,19 @@
 
 use std::fmt;
 
+use lapwing_kernels::device::ModelId;
+
 use crate::sample::Sampled;
 
 mod length;
 mod lookup;
+mod model;
 mod stats;
 
 pub(crate) use length::DraftLength;
 pub use lookup::PromptLookup;
+pub use model::Schedule;
+pub(crate) use model::{ModelDrafts, Wait};
 pub use stats::DraftStats;
 
 /// Proposes the tokens after a sequence.
@@ -31,26 +36,62 @@ pub trait Drafter: Send + Sync + fmt::Debug {
 /// Most drafted tokens of a step whose number is chosen by what pays.
 pub const DRAFT_MAX: usize = 15;
 
-/// The drafts of one request: the drafter, the control of their length, and the counts.
+/// The drafts of one request: their source, the control of their length, and the counts.
 #[derive(Debug)]
 pub struct Drafts {
-    pub(crate) drafter: Box<dyn Drafter>,
+    pub(crate) source: Source,
     pub(crate) length: DraftLength,
     /// Whether every proposed token is verified.
     pub(crate) all: bool,
     pub(crate) stats: DraftStats,
 }
 
+/// Where drafted tokens come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A drafter, which answers at once.
+    Drafter(Box<dyn Drafter>),
+    /// A model of the engine, which runs on the engine's devices.
+    Model(ModelDrafts),
+}
+
 impl Drafts {
     /// Verifies as many of the drafter's tokens as pay, at most [`DRAFT_MAX`] in a step.
     pub fn new(drafter: Box<dyn Drafter>) -> Drafts {
-        let (length, stats) = (DraftLength::default(), DraftStats::default());
-        Drafts { drafter, length, all: false, stats }
+        Drafts::of(Source::Drafter(drafter))
     }
 
-    /// Verifies all of the drafter's tokens, whether or not they pay.
-    pub fn all_of(drafter: Box<dyn Drafter>) -> Drafts {
-        Drafts { all: true, ..Drafts::new(drafter) }
+    /// Drafts by another model of the engine with the same vocabulary. Its sequence runs beside that of the
+    /// request.
+    pub fn of_model(model: ModelId, schedule: Schedule) -> Drafts {
+        Drafts::of(Source::Model(ModelDrafts::new(model, schedule)))
+    }
+
+    /// Verifies all proposed tokens, whether or not they pay; of a draft model [`DRAFT_MAX`] in a step.
+    #[must_use]
+    pub fn always(self) -> Drafts {
+        Drafts { all: true, ..self }
+    }
+
+    fn of(source: Source) -> Drafts {
+        let (length, stats) = (DraftLength::default(), DraftStats::default());
+        Drafts { source, length, all: false, stats }
+    }
+
+    /// The draft model's state, if there is one.
+    pub(crate) fn model(&self) -> Option<&ModelDrafts> {
+        match &self.source {
+            Source::Drafter(_) => None,
+            Source::Model(model) => Some(model),
+        }
+    }
+
+    /// As [`model`](Drafts::model).
+    pub(crate) fn model_mut(&mut self) -> Option<&mut ModelDrafts> {
+        match &mut self.source {
+            Source::Drafter(_) => None,
+            Source::Model(model) => Some(model),
+        }
     }
 
     /// Counts a step that verified `drafted` tokens, of which the first `accepted` were accepted.

@@ -174,6 +174,19 @@ impl Sampler {
         }
     }
 
+    /// A sampler that chooses the same tokens from the same logits, and reports no others.
+    pub(crate) fn fork(&self) -> Sampler {
+        Sampler {
+            params: self.params.clone(),
+            history: self.history.clone(),
+            seed: self.seed,
+            random: self.random.clone(),
+            changed: Vec::new(),
+            candidates: Vec::new(),
+            top_logprobs: 0,
+        }
+    }
+
     /// Also reports the `count` most likely tokens at each position.
     #[must_use]
     pub fn with_top_logprobs(mut self, count: usize) -> Sampler {

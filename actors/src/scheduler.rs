@@ -19,6 +19,7 @@ use crate::sequence::SequenceId;
 use crate::traced::{TraceContext, Traced};
 
 mod chunks;
+mod companions;
 mod effect;
 mod end;
 mod graphs;
@@ -33,7 +34,6 @@ mod step_times;
 use chunks::NextChunk;
 pub use effect::{Note, Noted, SchedulerEffect, Stall};
 use end::{fail, finish};
-use models::Model;
 pub use models::SchedulerModel;
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
 use running::Sequence;
@@ -149,7 +149,13 @@ impl Scheduler {
             let sequence = &mut self.running[at];
             sequence.on_chunk_ended(rows.epoch);
             let generated = sequence.times.generated_tokens;
+            let is_stale = rows.epoch != sequence.progress.epoch();
             let ended = match rows.outcome {
+                // Its target has rejected the tokens before it.
+                Outcome::Sampled(_, generate) if is_stale && sequence.is_companion() => {
+                    sequence.on_stale(Some(generate));
+                    None
+                }
                 Outcome::Computed => None,
                 Outcome::Sampled(tokens, generate) => {
                     sequence.on_tokens(&tokens, generate, now);
@@ -169,6 +175,9 @@ impl Scheduler {
             self.queue.on_tokens(&self.running[at], generated);
             match ended {
                 None => {}
+                Some(Err(error)) if self.running[at].is_companion() => {
+                    self.end_companion(at, &error.to_string(), effects);
+                }
                 Some(Ok(reason)) => {
                     finish(&mut self.queue, self.running.remove(at), reason, now, effects);
                 }
@@ -177,16 +186,6 @@ impl Scheduler {
                 }
             }
         }
-    }
-
-    /// Drafts the tokens of a sequence's next step, as many as pay beside the rows of the other sequences.
-    fn propose(&mut self, at: usize) {
-        let model = self.running[at].model;
-        let same = |(other, sequence): &(usize, &Sequence)| *other != at && sequence.model == model;
-        let others = self.running.iter().enumerate().filter(same);
-        let others = others.filter(|(_, sequence)| sequence.is_decoding()).count();
-        let Model { vocab, steps, .. } = &self.models[model.0];
-        self.running[at].propose(*vocab, others, |rows| steps.estimate(rows));
     }
 
     /// Rolls a sequence back. A sequence that has ended, or whose rows are not dispatched yet, stays
@@ -204,7 +203,8 @@ impl Scheduler {
     fn drop_cancelled(&mut self, effects: &mut Vec<SchedulerEffect>) {
         for list in [&mut self.waiting, &mut self.running] {
             list.retain(|sequence| {
-                let cancelled = sequence.sink.is_closed();
+                // A companion ends with its target.
+                let cancelled = sequence.sink.is_closed() && !sequence.is_companion();
                 if cancelled {
                     self.queue.on_end(sequence, End::Cancelled);
                     sequence.lose(effects);
@@ -217,6 +217,7 @@ impl Scheduler {
     }
 
     fn fail_all(&mut self, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
+        self.drop_companions(|_| true, effects);
         for sequence in self.waiting.drain(..).chain(self.running.drain(..)) {
             fail(&mut self.queue, sequence, error, effects);
         }
@@ -227,6 +228,7 @@ impl Scheduler {
         self.running.iter_mut().for_each(|sequence| sequence.lacks_graphs = false);
         loop {
             self.admit(now, effects);
+            self.draft_by_models(effects);
             self.order_running();
             self.reserve_decode_rows(effects);
             let Some(permit) = self.permits.try_take() else { break };

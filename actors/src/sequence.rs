@@ -10,6 +10,32 @@ pub use crate::progress::RowProgress;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceId(pub u64);
 
+impl SequenceId {
+    /// Marks the sequence of a draft model.
+    const DRAFT: u64 = 1 << 63;
+    /// Bits of the request's number.
+    const REQUEST: u64 = (1 << 40) - 1;
+
+    /// The `number`-th sequence of a draft model for this request. A request that is preempted gets a new one,
+    /// while chunks of the last one may still be in flight.
+    #[must_use]
+    pub fn draft(self, number: u64) -> SequenceId {
+        let number = (number << 40) & !(SequenceId::DRAFT | SequenceId::REQUEST);
+        SequenceId(self.request().0 | number | SequenceId::DRAFT)
+    }
+
+    /// Whether it is the sequence of a draft model.
+    pub fn is_draft(self) -> bool {
+        self.0 & SequenceId::DRAFT != 0
+    }
+
+    /// The request: itself, or the one that a draft model's sequence serves.
+    #[must_use]
+    pub fn request(self) -> SequenceId {
+        SequenceId(self.0 & SequenceId::REQUEST)
+    }
+}
+
 /// Counts permits; each returns when it is dropped.
 #[derive(Clone, Debug)]
 struct Counter {
@@ -106,6 +132,16 @@ impl Drop for AdmissionPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_draft_models_sequence_names_its_request() {
+        let request = SequenceId(7);
+        assert!(!request.is_draft() && request.request() == request);
+        let (first, second) = (request.draft(0), request.draft(1));
+        assert!(first.is_draft() && second.is_draft() && first != second);
+        assert_eq!((first.request(), second.request()), (request, request));
+        assert!(first > SequenceId(1 << 39), "it ranks behind all requests");
+    }
 
     #[test]
     fn a_permit_comes_back_when_its_holder_is_dropped() {

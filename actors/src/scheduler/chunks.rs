@@ -48,7 +48,9 @@ impl Scheduler {
                 at += 1;
                 continue;
             }
-            if let Some(victim) = self.victim(at) {
+            if sequence.is_companion() {
+                self.end_companion(at, "the draft model has no memory for more tokens", effects);
+            } else if let Some(victim) = self.victim(at) {
                 self.preempt(victim, effects);
             } else if let Some(error) = model.kv.too_small_for(self.running[at].ids.len()) {
                 fail(&mut self.queue, self.running.remove(at), &error, effects);
@@ -143,6 +145,10 @@ impl Scheduler {
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
         for (at, _) in selection.rows.iter().rev() {
+            if self.running[*at].is_companion() {
+                self.end_companion(*at, &error.to_string(), effects);
+                continue;
+            }
             fail(&mut self.queue, self.running.remove(*at), error, effects);
         }
         self.graphs.clear_transient_refusals();

@@ -44,6 +44,24 @@ impl QueueEntry {
 }
 
 impl QueueEntry {
+    /// The entry of a draft model's sequence, for which no client is charged.
+    pub(super) fn of_companion(&self) -> QueueEntry {
+        QueueEntry { rank: self.rank, ..QueueEntry::new(self.client.clone(), 0) }
+    }
+
+    pub(super) fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    pub(super) fn set_rank(&mut self, rank: Rank) {
+        self.rank = rank;
+    }
+
+    /// Most tokens that the request may generate.
+    pub(super) fn tokens_max(&self) -> usize {
+        self.tokens_max
+    }
+
     /// Records that the rows before `end` are lost and must be recomputed.
     pub(super) fn lose_rows(&mut self, end: usize) {
         self.lost_rows = self.lost_rows.max(end);
@@ -118,7 +136,7 @@ impl Queue {
     }
 
     fn charge(&mut self, sequence: &Sequence, charge: Charge) {
-        if charge != Charge::default() {
+        if charge != Charge::default() && !sequence.is_companion() {
             self.policy.charge(&sequence.candidate(), charge, self.now);
         }
     }
@@ -132,7 +150,7 @@ impl Scheduler {
     /// Moves requests from the queue to the running ones, in order of rank, while the KV cache has
     /// pages for their tokens.
     pub(super) fn admit(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
-        'admission: while self.running.len() < self.config.sequences_max {
+        'admission: while self.running() < self.config.sequences_max {
             for at in self.queue.order(&self.waiting) {
                 let model = &self.models[self.waiting[at].model.0];
                 if let Some(error) = model.kv.too_small_for(self.waiting[at].ids.len()) {
@@ -161,9 +179,10 @@ impl Scheduler {
         if self.running.len() < 2 {
             return;
         }
-        for sequence in &mut self.running {
+        for sequence in self.running.iter_mut().filter(|sequence| !sequence.is_companion()) {
             sequence.entry.rank = self.queue.rank(sequence);
         }
+        self.rank_companions();
         self.running.sort_unstable_by_key(|sequence| (sequence.entry.rank, sequence.id));
     }
 

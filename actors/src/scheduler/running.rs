@@ -18,6 +18,7 @@ use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
+mod companion;
 mod output;
 
 /// A growing list of tokens, and the progress of its rows.
@@ -45,11 +46,15 @@ pub(super) struct Sequence {
     pub(super) lacks_graphs: bool,
     /// Proposed tokens after `ids`, which the next decode step verifies.
     draft: Vec<u32>,
+    /// The sequence of a draft model drafts until it has this many tokens; `None` for a request.
+    drafts_to: Option<usize>,
+    /// Whether a draft model's sampling state is not yet that of its target.
+    stale_sampler: bool,
     /// Makes the drafts; `None` without speculative decoding.
     drafts: Option<Box<Drafts>>,
     pub(super) entry: QueueEntry,
     work: Wanted,
-    _admission: AdmissionPermit,
+    _admission: Option<AdmissionPermit>,
 }
 
 enum Wanted {
@@ -99,10 +104,12 @@ impl Sequence {
             stall: None,
             lacks_graphs: false,
             draft: Vec::new(),
+            drafts_to: None,
+            stale_sampler: false,
             drafts,
             entry: QueueEntry::new(submit.client, tokens_max),
             work,
-            _admission: submit.admission,
+            _admission: Some(submit.admission),
         }
     }
 
@@ -151,14 +158,20 @@ impl Sequence {
         }
     }
 
-    /// Number of ready, undispatched rows; 0 after a roll-back until the last stale chunk has ended.
+    /// Number of ready, undispatched rows; 0 after a roll-back until the last stale chunk has ended, and while
+    /// drafted tokens are awaited.
     pub(super) fn due(&self) -> usize {
-        if self.stale > 0 { 0 } else { self.goal() - self.sent }
+        let waits = self.stale > 0 || self.awaits_draft();
+        let drafted = self.drafts_to.is_some_and(|end| self.ids.len() >= end);
+        if waits || drafted { 0 } else { self.goal() - self.sent }
     }
 
     /// Whether the ready rows are a decode step.
     pub(super) fn is_decoding(&self) -> bool {
-        self.due() == 1 + self.draft.len() && self.has_generated()
+        match self.drafts_to {
+            None => self.due() == 1 + self.draft.len() && self.has_generated(),
+            Some(_) => (1..=companion::STEP_ROWS).contains(&self.due()),
+        }
     }
 
     fn has_generated(&self) -> bool {
@@ -254,6 +267,7 @@ impl Sequence {
         self.note(Noted::Freed(self.lease.pages().len()), effects);
         self.lease = KvLease::default();
         self.draft.clear();
+        self.await_nothing();
         self.sent = 0;
     }
 }

@@ -24,7 +24,7 @@ pub struct Scheduler {
     pub(super) queue: Queue,
     pub(super) permits: Permits,
     pub(super) waiting: Vec<Sequence>,
-    /// In order of rank, as of the last chunk.
+    /// Requests and the companions of those with a draft model, in order of rank, as of the last chunk.
     pub(super) running: Vec<Sequence>,
     pub(super) next_sequence: u64,
     pub(super) next_chunk: u64,
@@ -65,7 +65,7 @@ impl Scheduler {
 
     /// Number of waiting and running requests.
     pub fn sequences(&self) -> usize {
-        self.waiting.len() + self.running.len()
+        self.waiting.len() + self.running()
     }
 
     /// Number of waiting requests.
@@ -75,7 +75,7 @@ impl Scheduler {
 
     /// Number of running requests.
     pub fn running(&self) -> usize {
-        self.running.len()
+        self.running.iter().filter(|sequence| !sequence.is_companion()).count()
     }
 
     /// Number of KV pages that sequences own.

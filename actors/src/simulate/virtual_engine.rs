@@ -153,7 +153,7 @@ impl VirtualEngine {
             stop_ids: [].into(),
             tokens_max: caller.decode * caller.verify + 1,
             drafts: (caller.verify > 1)
-                .then(|| Box::new(Drafts::all_of(Box::new(Zeros(caller.verify - 1))))),
+                .then(|| Box::new(Drafts::new(Box::new(Zeros(caller.verify - 1))).always())),
         };
         if let Some(admission) = self.admission.try_take() {
             let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());

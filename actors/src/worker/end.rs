@@ -61,6 +61,10 @@ impl Worker {
                 emit(&rows, StreamEvent::Hidden(values), effects);
                 Outcome::Embedded(count)
             }
+            // The tokens of a draft model are for the scheduler only.
+            Decision::Tokens(tokens, generate) if rows.sequence.is_draft() => {
+                Outcome::Sampled(tokens, generate)
+            }
             Decision::Tokens(tokens, generate) => {
                 for sampled in tokens.iter() {
                     emit(&rows, StreamEvent::Token(sampled.clone()), effects);

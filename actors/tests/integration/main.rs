@@ -6,6 +6,7 @@ mod blank;
 mod cancel;
 #[path = "../../../tests/support/cases.rs"]
 mod cases;
+mod drafts_by_model;
 mod embed;
 mod failure;
 mod failure_in_plans;

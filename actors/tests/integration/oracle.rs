@@ -118,6 +118,8 @@ pub struct Oracle {
     pub rows_run: Arc<AtomicUsize>,
     pub stages_run: Arc<AtomicUsize>,
     fault: Fault,
+    /// One token of so many is another one, as of a draft model.
+    wrong: Option<u64>,
 }
 
 impl Oracle {
@@ -130,7 +132,13 @@ impl Oracle {
             rows_run: Arc::new(AtomicUsize::new(0)),
             stages_run: Arc::new(AtomicUsize::new(0)),
             fault,
+            wrong: None,
         }
+    }
+
+    /// Gives another token at one of `of` positions.
+    pub fn wrong_one_of(self, of: u64) -> Oracle {
+        Oracle { wrong: Some(of), ..self }
     }
 
     /// Keeps at most `budget` graphs, and fails to make every `failing`-th.
@@ -184,7 +192,9 @@ impl Oracle {
     fn next(&self, batch: &Batch, row: usize) -> u32 {
         let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
         let memory = self.memory.lock().expect("no panic");
-        (hash_at(&memory, &span.pages, batch.positions[row] as usize) % VOCAB as u64) as u32
+        let hash = hash_at(&memory, &span.pages, batch.positions[row] as usize);
+        let is_wrong = self.wrong.is_some_and(|of| (hash >> 20).is_multiple_of(of));
+        ((hash + u64::from(is_wrong)) % VOCAB as u64) as u32
     }
 
     /// Checks that an NPU runs prepared graphs only.

@@ -196,7 +196,7 @@ impl WorkerTrace {
         let tags = Tags {
             chunk: Some(chunk.id),
             request: match &chunk.sequences[..] {
-                [one] => Some(one.sequence.0),
+                [one] => Some(one.sequence.request().0),
                 _ => None,
             },
             stage: u16::try_from(chunk.cursor).ok(),

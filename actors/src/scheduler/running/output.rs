@@ -5,7 +5,7 @@ use std::ops::Range;
 use lapwing_traces::Nanos;
 
 use super::{Sequence, Wanted};
-use crate::draft::{DRAFT_MAX, StepTokens};
+use crate::draft::{DRAFT_MAX, Drafts, Source, StepTokens, Wait};
 use crate::message::{FinishReason, Generate, OutputAction};
 
 impl Sequence {
@@ -75,8 +75,9 @@ impl Sequence {
         }
     }
 
-    /// Drafts the tokens of the next step, beside the rows of `others` other sequences. `time` predicts the
-    /// time of a step by its rows.
+    /// Drafts the tokens of the next step, beside the rows of `others` other sequences, or chooses how many a
+    /// draft model is to draft. `time` predicts the time of a step by its rows, and of drafting all of them but
+    /// the first.
     pub(in super::super) fn propose(
         &mut self,
         vocab: usize,
@@ -86,15 +87,31 @@ impl Sequence {
         let Wanted::Tokens(Some(generate)) = &self.work else { return };
         let most = generate.tokens_max.saturating_sub(1);
         let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
-        let most = if drafts.all { most } else { most.min(DRAFT_MAX) };
-        let proposed = drafts.drafter.draft(&self.ids, most).into_iter().take(most);
-        self.draft = proposed.take_while(|id| (*id as usize) < vocab).collect();
-        let verified = match drafts.all {
-            true => self.draft.len(),
-            false => drafts.length.choose(self.draft.len(), others, time),
+        let Drafts { source, length, all, stats } = &mut **drafts;
+        let most = if *all { most } else { most.min(DRAFT_MAX) };
+        let choose = |proposed: usize| {
+            let verified = if *all { proposed } else { length.choose(proposed, others, time) };
+            stats.declined += usize::from(verified == 0 && proposed > 0);
+            verified
         };
-        drafts.stats.declined += usize::from(verified == 0 && !self.draft.is_empty());
-        self.draft.truncate(verified);
+        match source {
+            Source::Drafter(drafter) => {
+                let proposed = drafter.draft(&self.ids, most).into_iter().take(most);
+                self.draft = proposed.take_while(|id| (*id as usize) < vocab).collect();
+                let verified = choose(self.draft.len());
+                self.draft.truncate(verified);
+            }
+            Source::Model(model) if model.stopped.is_some() => model.wait = Wait::Nothing,
+            Source::Model(model) => {
+                // A draft that was missed is still wanted, so that a trial does not end before it began.
+                let wanted = match model.wait {
+                    Wait::Missed(count) => count.min(most),
+                    _ => choose(most.min(DRAFT_MAX)),
+                };
+                model.wait = if wanted > 0 { Wait::Tokens(wanted) } else { Wait::Nothing };
+                model.fresh = true;
+            }
+        }
     }
 
     pub(in super::super) fn on_scored(&mut self, count: usize, now: Nanos) -> Option<FinishReason> {

@@ -1,0 +1,135 @@
+//! Drafts: how many tokens a step verifies, and the companions of requests, which are sequences of a draft
+//! model.
+
+use std::collections::HashMap;
+
+use super::effect::SchedulerEffect;
+use super::models::{Model, Output};
+use super::running::Sequence;
+use super::state::Scheduler;
+use crate::sequence::SequenceId;
+
+impl Scheduler {
+    /// Drafts the tokens of a sequence's next step, as many as pay beside the rows of the other sequences.
+    pub(super) fn propose(&mut self, at: usize) {
+        let sequence = &self.running[at];
+        let (model, draft) = (sequence.model, sequence.model_drafts().map(|drafts| drafts.model));
+        let others = self.running.iter().enumerate();
+        let others = others.filter(|(other, sequence)| *other != at && sequence.model == model);
+        let others = others.filter(|(_, sequence)| sequence.is_decoding()).count();
+        let Model { vocab, steps, .. } = &self.models[model.0];
+        let vocab = draft.map_or(*vocab, |draft| self.models[draft.0].vocab.min(*vocab));
+        // A token that was never drafted costs nothing, so that the first draft shows what it costs.
+        let per_token = draft.and_then(|draft| self.models[draft.0].steps.estimate(1));
+        let per_token = per_token.unwrap_or(0.0);
+        let time = |rows: usize| {
+            let drafted = (rows - 1 - others) as f64;
+            Some(steps.estimate(rows)? + drafted * per_token)
+        };
+        self.running[at].propose(vocab, others, time);
+    }
+
+    /// Lets the companions of requests follow them, and hands drafted tokens over. Starts companions that are
+    /// missing, and ends those whose request does not run.
+    pub(super) fn draft_by_models(&mut self, effects: &mut Vec<SchedulerEffect>) {
+        if self.models.len() < 2 {
+            return;
+        }
+        let requests = self.places(|sequence| !sequence.is_companion());
+        self.drop_companions(|companion| !requests.contains_key(&companion.request()), effects);
+        self.start_companions(effects);
+        let companions = self.places(Sequence::is_companion);
+        for at in 0..self.running.len() {
+            if self.running[at].model_drafts().is_none() {
+                continue;
+            }
+            let vocab = self.models[self.running[at].model.0].vocab;
+            let Some(&other) = companions.get(&self.running[at].id) else {
+                self.running[at].take_draft(None, vocab);
+                continue;
+            };
+            let Ok([target, companion]) = self.running.get_disjoint_mut([at, other]) else {
+                continue;
+            };
+            let context = self.models[companion.model.0].context;
+            companion.follow(target, context, effects);
+            target.take_draft(Some(companion), vocab);
+            // The tokens that it has taken change how far its companion drafts.
+            companion.follow(target, context, effects);
+        }
+    }
+
+    /// Indices of running sequences, by their request.
+    fn places(&self, of: impl Fn(&Sequence) -> bool) -> HashMap<SequenceId, usize> {
+        let found = self.running.iter().enumerate().filter(|(_, sequence)| of(sequence));
+        found.map(|(at, sequence)| (sequence.id.request(), at)).collect()
+    }
+
+    /// Starts a companion for each request that drafts by a model and has none, if there are pages for it.
+    fn start_companions(&mut self, effects: &mut Vec<SchedulerEffect>) {
+        let companions = self.places(Sequence::is_companion);
+        for at in 0..self.running.len() {
+            if companions.contains_key(&self.running[at].id) {
+                continue;
+            }
+            let Some(mut companion) = self.running[at].companion() else { continue };
+            let model = &self.models[companion.model.0];
+            let nodes = model.planner(Output::Logits).graph().nodes().len();
+            let known = |id: &u32| (*id as usize) < model.vocab;
+            let fits = companion.ids.len() < model.context && companion.ids.iter().all(known);
+            if fits && companion.reserve_prompt(&model.kv, nodes).is_ok() {
+                self.running.push(companion);
+            } else {
+                companion.lose(effects);
+                self.running[at].stop_drafts(
+                    "the draft model has no room for the text, or lacks a token of it",
+                );
+            }
+        }
+    }
+
+    /// Ends the companion at an index, and the drafts of its request.
+    pub(super) fn end_companion(
+        &mut self,
+        at: usize,
+        reason: &str,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        let companion = self.running.remove(at);
+        companion.lose(effects);
+        let request = companion.id.request();
+        tracing::warn!(parent: &companion.trace, id = request.0, reason, "no more drafts");
+        if let Some(target) = self.running.iter_mut().find(|sequence| sequence.id == request) {
+            target.stop_drafts(reason);
+        }
+    }
+
+    /// Removes companions. Their pages return with the last chunk that holds them.
+    pub(super) fn drop_companions(
+        &mut self,
+        which: impl Fn(SequenceId) -> bool,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        self.running.retain(|sequence| {
+            let ends = sequence.is_companion() && which(sequence.id);
+            if ends {
+                sequence.lose(effects);
+            }
+            !ends
+        });
+    }
+
+    /// Gives each companion the rank of its request.
+    pub(super) fn rank_companions(&mut self) {
+        if self.models.len() < 2 {
+            return;
+        }
+        let ranks: HashMap<SequenceId, _> =
+            self.running.iter().map(|sequence| (sequence.id, sequence.entry.rank())).collect();
+        for companion in self.running.iter_mut().filter(|sequence| sequence.is_companion()) {
+            if let Some(rank) = ranks.get(&companion.id.request()) {
+                companion.entry.set_rank(*rank);
+            }
+        }
+    }
+}

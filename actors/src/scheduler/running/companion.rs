@@ -1,0 +1,167 @@
+//! The sequence of a draft model, the companion of a request's sequence. It follows the request's tokens
+//! and drafts the next ones.
+
+use std::sync::Arc;
+
+use lapwing_traces::RequestTimes;
+
+use super::{RowProgress, Sequence, Wanted};
+use crate::draft::{DRAFT_MAX, ModelDrafts, Schedule, Wait};
+use crate::message::Generate;
+use crate::scheduler::effect::SchedulerEffect;
+
+/// Most rows of a companion that count as a decode step: those of a draft that was accepted elsewhere, and
+/// the next token. More are a prompt to catch up with.
+pub(super) const STEP_ROWS: usize = DRAFT_MAX + 1;
+
+impl Sequence {
+    /// A companion for a sequence whose drafts are made by a model. `None` if there are no such drafts, or
+    /// nothing is sampled yet.
+    pub(in super::super) fn companion(&mut self) -> Option<Sequence> {
+        let Wanted::Tokens(Some(generate)) = &self.work else { return None };
+        let model = self.drafts.as_mut()?.model_mut().filter(|model| model.stopped.is_none())?;
+        model.sequences += 1;
+        let prompt_tokens = self.ids.len();
+        Some(Sequence {
+            id: self.id.draft(model.sequences),
+            model: model.model,
+            ids: self.ids.clone(),
+            sent: 0,
+            in_flight: 0,
+            stale: 0,
+            lease: super::KvLease::default(),
+            progress: Arc::new(RowProgress::new(0)),
+            sink: Arc::clone(&self.sink),
+            times: RequestTimes { prompt_tokens, ..self.times },
+            trace: self.trace.clone(),
+            context: self.context,
+            stall: None,
+            lacks_graphs: false,
+            draft: Vec::new(),
+            drafts_to: Some(prompt_tokens),
+            stale_sampler: false,
+            drafts: None,
+            entry: self.entry.of_companion(),
+            work: Wanted::Tokens(Some(Box::new(drafting(generate)))),
+            _admission: None,
+        })
+    }
+
+    /// Whether it is the sequence of a draft model.
+    pub(in super::super) fn is_companion(&self) -> bool {
+        self.drafts_to.is_some()
+    }
+
+    /// The state of drafts by a model, if its drafts are made by one.
+    pub(in super::super) fn model_drafts(&self) -> Option<&ModelDrafts> {
+        self.drafts.as_ref()?.model()
+    }
+
+    /// Whether it waits for drafted tokens.
+    pub(super) fn awaits_draft(&self) -> bool {
+        self.model_drafts().is_some_and(|model| matches!(model.wait, Wait::Tokens(_)))
+    }
+
+    /// Waits for drafted tokens no longer.
+    pub(super) fn await_nothing(&mut self) {
+        if let Some(model) = self.drafts.as_mut().and_then(|drafts| drafts.model_mut()) {
+            model.wait = Wait::Nothing;
+        }
+    }
+
+    /// Makes no more drafts, for a reason.
+    pub(in super::super) fn stop_drafts(&mut self, reason: &str) {
+        if let Some(model) = self.drafts.as_mut().and_then(|drafts| drafts.model_mut()) {
+            model.wait = Wait::Nothing;
+            model.stopped.get_or_insert_with(|| reason.to_owned());
+        }
+    }
+
+    /// Brings a companion to the tokens of its target, and sets how far it drafts. Tokens that the target has
+    /// rejected become stale, wherever they are computed.
+    pub(in super::super) fn follow(
+        &mut self,
+        target: &Sequence,
+        context: usize,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        let Some(drafts) = target.model_drafts() else { return };
+        let pairs = self.ids.iter().zip(&target.ids);
+        let common = pairs.take_while(|(own, of_target)| own == of_target).count();
+        if common < self.ids.len().min(target.ids.len()) {
+            self.roll_back(common, effects);
+            self.ids.truncate(common);
+        }
+        // While a chunk samples, the token after the present ones is on its way.
+        let samples = matches!(self.work, Wanted::Tokens(None));
+        if self.ids.len() < target.ids.len() && (!samples || self.stale > 0) {
+            self.ids.extend_from_slice(&target.ids[self.ids.len()..]);
+            self.stale_sampler = true;
+        }
+        if let (true, Wanted::Tokens(Some(own)), Wanted::Tokens(Some(generate))) =
+            (self.stale_sampler, &mut self.work, &target.work)
+        {
+            **own = drafting(generate);
+            self.stale_sampler = false;
+        }
+        let end = match (drafts.wanted(), drafts.schedule) {
+            (0, Schedule::Synchronous) => 0,
+            (0, Schedule::Asynchronous) if target.draft.is_empty() => 0,
+            (wanted, Schedule::Synchronous) => target.ids.len() + wanted,
+            // One more token for the one that the target adds to an accepted draft.
+            (_, Schedule::Asynchronous) => target.rows() + 1 + DRAFT_MAX,
+        };
+        self.drafts_to = Some(end.min(context).min(target.drafts_end()));
+    }
+
+    /// Takes the drafted tokens of its companion, if as many are there as it waits for, or if no more will
+    /// come. A draft ends before the first id outside the vocabulary.
+    pub(in super::super) fn take_draft(&mut self, companion: Option<&Sequence>, vocab: usize) {
+        let length = self.ids.len();
+        let Some(model) = self.drafts.as_mut().and_then(|drafts| drafts.model_mut()) else {
+            return;
+        };
+        let Wait::Tokens(wanted) = model.wait else { return };
+        let Some(companion) = companion else {
+            model.wait = Wait::Missed(wanted);
+            return;
+        };
+        let there = companion.ids.get(length..).unwrap_or_default();
+        let reachable = companion.drafts_to.unwrap_or(0).saturating_sub(length);
+        let is_there = match model.schedule {
+            Schedule::Synchronous => there.len() >= wanted.min(reachable),
+            Schedule::Asynchronous => {
+                (model.fresh && !there.is_empty()) || there.len() >= wanted.min(reachable)
+            }
+        };
+        model.fresh = false;
+        if is_there {
+            let most = match model.schedule {
+                Schedule::Synchronous => wanted,
+                Schedule::Asynchronous => DRAFT_MAX,
+            };
+            let known = there.iter().copied().take_while(|id| (*id as usize) < vocab);
+            self.draft = known.take(most).collect();
+            model.wait = Wait::Nothing;
+        } else if there.is_empty() && length.saturating_sub(companion.sent) > STEP_ROWS {
+            model.wait = Wait::Missed(wanted);
+        }
+    }
+
+    /// Number of tokens, prompt included, of which any may be drafted. The last token of a request is not:
+    /// a step yields one token more than its draft.
+    fn drafts_end(&self) -> usize {
+        self.times.prompt_tokens + self.entry.tokens_max().saturating_sub(1)
+    }
+}
+
+/// The state that a companion samples with: the target's own random numbers and penalties, so that equal
+/// distributions give equal tokens. Nothing but its target ends it.
+fn drafting(generate: &Generate) -> Generate {
+    Generate {
+        sampler: generate.sampler.fork(),
+        stop_ids: Arc::default(),
+        tokens_max: usize::MAX,
+        drafts: None,
+    }
+}
