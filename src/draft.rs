@@ -1,14 +1,17 @@
 //! The choice of a drafter, by name or as an object.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use lapwing_actors::draft::Drafts;
-pub use lapwing_actors::draft::{DRAFT_MAX, DraftStats, Drafter, PromptLookup};
+pub use lapwing_actors::draft::{DRAFT_MAX, DraftStats, Drafter, PromptLookup, Schedule, UnknownSchedule};
+use lapwing_kernels::device::ModelId;
+use lapwing_kernels::requant::Requant;
 
-/// Which drafter proposes the tokens of speculative decoding: none, one that comes with Lapwing, or one of
-/// the caller's own. The default is none.
+/// Which drafter proposes the tokens of speculative decoding: none, one that comes with Lapwing, a draft
+/// model, or one of the caller's own. The default is none.
 ///
 /// Drafts change no token: a drafted token counts only if the model itself chooses it. They change the speed.
 /// A step verifies as many drafted tokens as pay, by their acceptance so far and by the measured times of
@@ -17,17 +20,46 @@ pub use lapwing_actors::draft::{DRAFT_MAX, DraftStats, Drafter, PromptLookup};
 pub struct DraftChoice(Option<Source>);
 
 #[derive(Clone)]
-struct Source {
-    name: String,
-    make: Arc<dyn Fn() -> Box<dyn Drafter> + Send + Sync>,
+enum Source {
+    Drafter { name: String, make: Arc<dyn Fn() -> Box<dyn Drafter> + Send + Sync> },
+    Model(DraftModelChoice),
 }
+
+/// The choice of a draft model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DraftModelChoice {
+    pub(crate) weights: DraftWeights,
+    pub(crate) schedule: Schedule,
+    /// Name of the device that runs it; `None` for the first that can.
+    pub(crate) device: Option<String>,
+    name: String,
+}
+
+/// The weights of a draft model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DraftWeights {
+    /// Another model: a file, or the name of one that can be fetched.
+    Other(String),
+    /// The target's own, with fewer bits.
+    Own(Requant),
+}
+
+/// The model that drafts: the engine has the target as model 0.
+pub(crate) const DRAFT_MODEL: ModelId = ModelId(1);
 
 /// Names of the drafters that there are.
 const NAMES: [&str; 2] = ["none", "lookup"];
 
+/// Prefix of the target's own weights with fewer bits.
+const OWN: &str = "self:";
+
 /// There is no drafter of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no drafter '{name}'; it must be one of {}", NAMES.join(", "))]
+#[error(
+    "there is no drafter '{name}'; it must be one of {}, a draft model (a .gguf file or a model's name), or \
+     self:FORMAT for the model itself with fewer bits, such as self:q4_0",
+    NAMES.join(", ")
+)]
 pub struct UnknownDrafter {
     /// The name.
     pub name: String,
@@ -43,6 +75,29 @@ impl DraftChoice {
     /// ([`PromptLookup`]).
     pub fn lookup() -> DraftChoice {
         DraftChoice::made_by("lookup", PromptLookup::new)
+    }
+
+    /// A draft model (Leviathan et al., 2023; Chen et al., 2023): a smaller model with the same vocabulary
+    /// drafts. `model` is a GGUF file, or the name of a model that is fetched when the engine is built.
+    ///
+    /// By default it runs on the first device that computes on CPU threads, and drafts while the target waits
+    /// ([`on_device`](DraftChoice::on_device), [`schedule`](DraftChoice::schedule)).
+    pub fn model(model: impl Into<String>) -> DraftChoice {
+        let model = model.into();
+        let name = Path::new(&model).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = name.unwrap_or_else(|| model.clone());
+        DraftChoice::of_weights(DraftWeights::Other(model), name)
+    }
+
+    /// The model itself drafts, with its matrices requantised to fewer bits. It pays for files of many bits per
+    /// weight (F16, BF16, Q8_0).
+    pub fn own(format: Requant) -> DraftChoice {
+        DraftChoice::of_weights(DraftWeights::Own(format), format!("{OWN}{}", format.name()))
+    }
+
+    fn of_weights(weights: DraftWeights, name: String) -> DraftChoice {
+        let (schedule, device) = (Schedule::default(), None);
+        DraftChoice(Some(Source::Model(DraftModelChoice { weights, schedule, device, name })))
     }
 
     /// A drafter of one's own; `make` is called once for each request.
@@ -66,35 +121,99 @@ impl DraftChoice {
         name: impl Into<String>,
         make: impl Fn() -> D + Send + Sync + 'static,
     ) -> DraftChoice {
-        DraftChoice(Some(Source { name: name.into(), make: Arc::new(move || Box::new(make())) }))
+        let (name, make) = (name.into(), Arc::new(move || Box::new(make()) as Box<dyn Drafter>));
+        DraftChoice(Some(Source::Drafter { name, make }))
+    }
+
+    /// When a draft model drafts; other drafters answer at once and have no schedule.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> DraftChoice {
+        if let Some(Source::Model(model)) = &mut self.0 {
+            model.schedule = schedule;
+        }
+        self
+    }
+
+    /// The device that runs a draft model, by its name in the engine. It computes on CPU threads: the CPU, or
+    /// a throttled processor.
+    #[must_use]
+    pub fn on_device(mut self, device: impl Into<String>) -> DraftChoice {
+        if let Some(Source::Model(model)) = &mut self.0 {
+            model.device = Some(device.into());
+        }
+        self
     }
 
     /// Name of the drafter, or `none`.
     pub fn name(&self) -> &str {
-        self.0.as_ref().map_or(NAMES[0], |source| &source.name)
+        match &self.0 {
+            None => NAMES[0],
+            Some(Source::Drafter { name, .. }) => name,
+            Some(Source::Model(model)) => &model.name,
+        }
+    }
+
+    /// The draft model, if one drafts.
+    pub(crate) fn draft_model(&self) -> Option<&DraftModelChoice> {
+        match &self.0 {
+            Some(Source::Model(model)) => Some(model),
+            _ => None,
+        }
     }
 
     /// The drafts of a new request.
     pub(crate) fn drafts(&self) -> Option<Box<Drafts>> {
-        self.0.as_ref().map(|source| Box::new(Drafts::new((source.make)())))
+        let drafts = match self.0.as_ref()? {
+            Source::Drafter { make, .. } => Drafts::new(make()),
+            Source::Model(model) => Drafts::of_model(DRAFT_MODEL, model.schedule),
+        };
+        Some(Box::new(drafts))
     }
 }
 
 impl FromStr for DraftChoice {
     type Err = UnknownDrafter;
 
+    /// `none`, `lookup`, `self:FORMAT`, the path of a .gguf file, or the name of a model that can be
+    /// fetched.
     fn from_str(name: &str) -> Result<DraftChoice, UnknownDrafter> {
+        let unknown = || UnknownDrafter { name: name.to_owned() };
         match name {
             "none" => Ok(DraftChoice::none()),
             "lookup" => Ok(DraftChoice::lookup()),
-            _ => Err(UnknownDrafter { name: name.to_owned() }),
+            _ => match name.strip_prefix(OWN) {
+                Some(format) => format.parse().map(DraftChoice::own).map_err(|_| unknown()),
+                None if is_model(name) => Ok(DraftChoice::model(name)),
+                None => Err(unknown()),
+            },
+        }
+    }
+}
+
+/// Whether a text names a model: as a file, or one that can be fetched.
+fn is_model(name: &str) -> bool {
+    let path = Path::new(name);
+    let is_file = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
+    #[cfg(feature = "fetch")]
+    let is_known = name.parse::<crate::models::ModelName>().is_ok();
+    #[cfg(not(feature = "fetch"))]
+    let is_known = false;
+    is_file || path.is_file() || is_known
+}
+
+impl fmt::Display for DraftChoice {
+    /// The text that parses to the same choice, if it is one of Lapwing's drafters.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.draft_model() {
+            Some(DraftModelChoice { weights: DraftWeights::Other(model), .. }) => f.write_str(model),
+            _ => f.write_str(self.name()),
         }
     }
 }
 
 impl fmt::Debug for DraftChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DraftChoice").field(&self.name()).finish()
+        f.debug_tuple("DraftChoice").field(&self.to_string()).finish()
     }
 }
 
@@ -104,12 +223,28 @@ mod tests {
 
     #[test]
     fn a_choice_has_a_name_and_makes_drafts_for_each_request() {
-        for name in NAMES {
+        for name in NAMES.into_iter().chain(["self:q8_0", "self:q4_1"]) {
             assert_eq!(name.parse().map(|choice: DraftChoice| choice.name() == name), Ok(true));
         }
         assert!(DraftChoice::default().drafts().is_none());
         assert!(DraftChoice::lookup().drafts().is_some());
-        let unknown = "oracle".parse::<DraftChoice>().expect_err("there is none");
-        assert!(unknown.to_string().contains("none, lookup"), "{unknown}");
+        let file: DraftChoice = "some/small.gguf".parse().expect("a file");
+        assert_eq!((file.name(), file.draft_model().is_some()), ("small", true));
+        for wrong in ["oracle", "self:", "self:q9", ""] {
+            let unknown = wrong.parse::<DraftChoice>().expect_err(wrong).to_string();
+            assert!(unknown.contains("none, lookup") && unknown.contains("self:q4_0"), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn schedule_and_device_are_those_of_a_draft_model_only() {
+        let set = |choice: DraftChoice| choice.schedule(Schedule::Asynchronous).on_device("gpu");
+        let own = set(DraftChoice::own(Requant::Q4_0));
+        let model = own.draft_model().expect("a model");
+        assert_eq!(
+            (model.schedule, model.device.as_deref()),
+            (Schedule::Asynchronous, Some("gpu"))
+        );
+        assert!(set(DraftChoice::lookup()).draft_model().is_none());
     }
 }

@@ -28,6 +28,7 @@ use crate::tokenizer::{Special, Tokenizer};
 
 mod builder;
 mod choose_strategy;
+pub(crate) mod draft_model;
 mod embed;
 mod facts;
 mod measure;

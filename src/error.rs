@@ -21,7 +21,7 @@ pub use crate::chat::ChatError;
 pub use crate::devices::DeviceSpecError;
 #[cfg(feature = "fetch")]
 pub use crate::models::FetchError;
-pub use crate::tokenizer::TokenizerError;
+pub use crate::tokenizer::{TokenizerError, VocabularyDifference};
 
 /// Why an engine cannot be built, or a request cannot be served. The message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +77,8 @@ enum Cause {
     Cores(#[from] CoresError),
     #[error(transparent)]
     Lock(#[from] LockError),
+    #[error("draft model: {0}")]
+    Vocabulary(#[from] VocabularyDifference),
     #[error(transparent)]
     Profile(#[from] ProfileError),
     #[error(transparent)]
@@ -214,6 +216,7 @@ error_from! {
     DeviceSpecError => Config,
     CoresError => Config,
     LockError => Config,
+    VocabularyDifference => Config,
     KvTooLarge => Config,
     ProfileError => Config,
     MeasureError => Engine,

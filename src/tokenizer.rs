@@ -7,6 +7,7 @@
 mod build;
 mod byte_alphabet;
 mod byte_pairs;
+mod compare;
 mod detokenizer;
 mod error;
 mod metadata;
@@ -25,6 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use byte_pairs::BytePairs;
+pub use compare::VocabularyDifference;
 pub use detokenizer::Detokenizer;
 pub use error::TokenizerError;
 use roles::Roles;

@@ -21,7 +21,7 @@ mod stats;
 
 pub(crate) use length::DraftLength;
 pub use lookup::PromptLookup;
-pub use model::Schedule;
+pub use model::{Schedule, UnknownSchedule};
 pub(crate) use model::{ModelDrafts, Wait};
 pub use stats::DraftStats;
 

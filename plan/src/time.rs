@@ -1,9 +1,10 @@
 //! Time models of devices. The same model drives a device in virtual time, throttles a live device
 //! to its stated rate, and predicts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Batch, GraphKey};
+use lapwing_kernels::device::{Batch, GraphKey, ModelId};
 use lapwing_kernels::part::Part;
 
 use crate::device::DeviceId;
@@ -103,6 +104,62 @@ impl TimeModel for FixedRate {
         }
         let rows = job.part.row_count(job.batch);
         self.per_stage + self.per_row * u32::try_from(rows).unwrap_or(u32::MAX)
+    }
+}
+
+/// The time models of a device that holds several models, by the model's number. Jobs of a model without one
+/// are predicted by the last.
+pub struct TimePerModel {
+    first: Arc<dyn TimeModel>,
+    others: Vec<Arc<dyn TimeModel>>,
+}
+
+impl TimePerModel {
+    /// A time model per model; `first` is that of model 0.
+    pub fn new(
+        first: Arc<dyn TimeModel>,
+        others: impl IntoIterator<Item = Arc<dyn TimeModel>>,
+    ) -> TimePerModel {
+        TimePerModel { first, others: others.into_iter().collect() }
+    }
+
+    fn of(&self, model: ModelId) -> &dyn TimeModel {
+        let other = model.0.min(self.others.len()).checked_sub(1);
+        other.and_then(|at| self.others.get(at)).map_or(&*self.first, |other| &**other)
+    }
+}
+
+impl TimeModel for TimePerModel {
+    fn overhead(&self, job: &Job<'_>) -> Duration {
+        self.of(job.batch.model).overhead(job)
+    }
+
+    fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
+        self.of(job.batch.model).node_time(job, node)
+    }
+
+    fn prepare_time(&self, key: &GraphKey) -> Duration {
+        self.of(key.model).prepare_time(key)
+    }
+
+    fn convert_time(&self, bytes: u64) -> Duration {
+        self.first.convert_time(bytes)
+    }
+
+    fn transfer_time(&self, bytes: u64) -> Duration {
+        self.first.transfer_time(bytes)
+    }
+
+    fn load(&self, job: &Job<'_>, node: usize) -> NodeLoad {
+        self.of(job.batch.model).load(job, node)
+    }
+
+    fn conversion(&self, job: &Job<'_>) -> Duration {
+        self.of(job.batch.model).conversion(job)
+    }
+
+    fn run_time(&self, job: &Job<'_>) -> Duration {
+        self.of(job.batch.model).run_time(job)
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) struct DraftReport {
     declined: usize,
     tokens_per_step: f64,
     positions: Vec<(usize, usize)>,
+    stopped: Option<String>,
 }
 
 impl DraftReport {
@@ -42,15 +43,18 @@ impl DraftReport {
             declined: stats.declined,
             tokens_per_step: stats.tokens_per_step(),
             positions: stats.positions.clone(),
+            stopped: stats.stopped.clone(),
         }
     }
 
     /// The report on one line.
     pub(crate) fn line(&self) -> String {
         let DraftReport { drafter, steps, drafted, accepted, declined, tokens_per_step, .. } = self;
+        let stopped = self.stopped.as_ref().map(|reason| format!("; drafting ended early: {reason}"));
         format!(
             "[draft {drafter}: {accepted} of {drafted} drafted tokens accepted, {tokens_per_step:.2} tokens per \
-             step in {steps} steps; {declined} drafts were not verified, because they would not have paid]"
+             step in {steps} steps; {declined} drafts were declined, because they would not have paid{}]",
+            stopped.unwrap_or_default()
         )
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lapwing::draft::Schedule;
 use lapwing::models::ModelCache;
 use lapwing::plan::OrderSwap;
 use lapwing::{Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requant};
@@ -87,10 +88,20 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "NAME", value_parser = policy, hide_short_help = true)]
     pub(crate) policy: Option<String>,
 
-    /// Drafter of speculative decoding: none, or lookup, which proposes what followed the last tokens when they
-    /// occurred before. It changes no token; repeating text is generated faster
+    /// Drafter of speculative decoding: none; lookup, which proposes what followed the last tokens when they
+    /// occurred before; a smaller model with the same vocabulary, as .gguf file or name; or self:FORMAT, the
+    /// model itself requantised to q8_0, q4_1 or q4_0. It changes no token
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,
+
+    /// When a draft model drafts: sync, while the model waits for it; or async, also while the model verifies,
+    /// which pays on different devices
+    #[arg(long, value_name = "sync|async", default_value = "sync", hide_short_help = true)]
+    pub(crate) draft_schedule: Schedule,
+
+    /// Device that runs a draft model [default: the first that computes on CPU threads]
+    #[arg(long, value_name = "DEVICE", hide_short_help = true)]
+    pub(crate) draft_device: Option<String>,
 
     /// Lock the weights in memory, so that the system never swaps them out; fails where it refuses
     #[arg(long, hide_short_help = true)]
@@ -128,7 +139,11 @@ impl EngineArgs {
         if let Some(name) = &self.policy {
             builder = builder.policy(name.as_str());
         }
-        builder = builder.draft(self.draft.0.clone());
+        let mut draft = self.draft.0.clone().schedule(self.draft_schedule);
+        if let Some(device) = &self.draft_device {
+            draft = draft.on_device(device);
+        }
+        builder = builder.draft(draft);
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }
@@ -194,7 +209,8 @@ impl EngineArgs {
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, .. } = self;
-        let EngineArgs { attention, policy, draft, mlock, no_packed_cache, devices, .. } = self;
+        let EngineArgs { draft, draft_schedule, draft_device, .. } = self;
+        let EngineArgs { attention, policy, mlock, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
         let DeviceArgs { gpu_layers, permits, .. } = devices;
@@ -212,7 +228,9 @@ impl EngineArgs {
             ("--kv", Some(kv.to_string())),
             ("--requant", requant.map(|format| format.name().to_owned())),
             ("--policy", policy.clone()),
-            ("--draft", Some(draft.0.name().to_owned())),
+            ("--draft", Some(draft.0.to_string())),
+            ("--draft-schedule", Some(draft_schedule.name().to_owned())),
+            ("--draft-device", draft_device.clone()),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),
             ("--ratio", ratio.as_ref().map(ToString::to_string)),

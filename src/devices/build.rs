@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
 use lapwing_kernels::cpu::{Activations, CoreSet, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Blocking, Device, DeviceInfo, SlotPool};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, PerModel, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::npu::array::Array;
@@ -14,13 +14,14 @@ use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts, Systolic};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
-use lapwing_plan::time::TimeModel;
+use lapwing_plan::time::{TimeModel, TimePerModel};
 use lapwing_traces::Clock;
 
 mod opencl;
 
 use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
 use crate::config::Threads;
+use crate::engine::draft_model::DraftModel;
 use crate::error::Error;
 
 /// Data that all devices of an engine share.
@@ -29,6 +30,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) file: &'a WeightFile,
     pub(crate) kv: &'a Arc<KvStore>,
     pub(crate) slots: &'a SlotPool,
+    /// The draft model, which the device of its number holds, too.
+    pub(crate) draft: Option<&'a DraftModel>,
     pub(crate) isa: Isa,
     pub(crate) activations: Activations,
     /// Set if native devices have to be timed.
@@ -73,6 +76,7 @@ pub(crate) fn build(
         let most = format!("at most {given}, the limit on threads of this system (`ulimit -u`)");
         return Err(Error::config("threads", threads, &most));
     }
+    let draft = shared.draft.filter(|draft| draft.device == number);
     let name = spec.name.clone();
     let (graph, slots) = (Arc::clone(graph), (*slots).clone());
     let ops = Arc::clone(&graph);
@@ -83,15 +87,35 @@ pub(crate) fn build(
         let device = NpuDevice::systolic(parts, (cpu, array), file)?;
         Box::new(Blocking::new(with_sizes(spec, device.info().clone()), device))
     } else {
+        let draft_parts = draft.map(|draft| CpuDeviceParts {
+            name: name.clone(),
+            cpu: cpu.clone(),
+            graph: Arc::clone(&draft.graph),
+            kv: Arc::clone(&draft.kv),
+            slots: slots.clone(),
+        });
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
-        Box::new(Blocking::new(info(spec), CpuDevice::new(parts, file)?))
+        let device = CpuDevice::new(parts, file)?;
+        match draft.zip(draft_parts) {
+            None => Box::new(Blocking::new(info(spec), device)),
+            Some((draft, parts)) => {
+                let both = PerModel::new(device, [CpuDevice::new(parts, &draft.file)?]);
+                Box::new(Blocking::new(info(spec), both))
+            }
+        }
     };
     let info = device.info().clone();
     let clock = clock.filter(|_| spec.pace == Pace::Native);
     let rates = clock.and_then(|clock| calibrate::rates(&mut *device, &ops, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(threads) });
     let time = time_model(spec, &ops, timed.unwrap_or_else(|| estimated(threads)))?;
-    let held = spec.is_throttled().then(|| Arc::clone(&time));
+    let held = match draft.filter(|_| spec.is_throttled()) {
+        None => spec.is_throttled().then(|| Arc::clone(&time)),
+        Some(draft) => {
+            let of_draft = time_model(spec, &draft.graph, estimated(threads))?;
+            Some(Arc::new(TimePerModel::new(Arc::clone(&time), [of_draft])) as Arc<dyn TimeModel>)
+        }
+    };
     let kernels = kernels(spec, (threads, cores), (*isa, *activations));
     let cores = cores.map(|cores| cores.of_thread(0, threads));
     Ok(Built {

@@ -102,7 +102,7 @@ impl EngineBuilder {
         let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
         let graph = Arc::new(model.graph.with_kv(chosen.layout));
-        let slots = slot_pool(&graph, &chosen);
+        let slots = slot_pool(&[&graph], &chosen);
         let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
         // A running engine has already written every layer's pages once.
         kv.clear(rows_max(chosen.chunk_rows).div_ceil(chosen.layout.page_rows));
@@ -112,6 +112,7 @@ impl EngineBuilder {
             file: &file,
             kv: &kv,
             slots: &slots,
+            draft: None,
             isa,
             activations,
             clock: None,

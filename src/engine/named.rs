@@ -45,6 +45,12 @@ impl EngineBuilder {
     }
 }
 
+/// The file of a named model, which is fetched if it is not in the default cache.
+#[cfg(feature = "fetch")]
+pub(super) fn fetched(name: &str, settings: &Settings) -> Result<std::path::PathBuf, Error> {
+    fetching::fetch_apart(name, &settings.fetch_stop)
+}
+
 #[cfg(feature = "fetch")]
 mod fetching {
     use std::path::PathBuf;

@@ -19,6 +19,7 @@ use lapwing_plan::fit::Fitted;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
+use super::draft_model::DraftModel;
 use super::measure::identity;
 use super::memory;
 use super::strategies::PlacedStrategies;
@@ -40,7 +41,10 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let new_recorder = || Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
-    let slots = slot_pool(&graph, &chosen);
+    let draft = DraftModel::open(&settings, &chosen)?;
+    let graphs: Vec<&Graph> =
+        [&*graph].into_iter().chain(draft.iter().map(|draft| &*draft.graph)).collect();
+    let slots = slot_pool(&graphs, &chosen);
     // A profile is more precise than a short timing.
     let asked = settings.timed || chosen.devices.len() > 1;
     let timed = asked && settings.profile.is_none();
@@ -51,18 +55,20 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     folder.iter().for_each(|folder| folder.offer(file));
     let programs = settings.programs();
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let shared = SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, clock, programs };
+    let draft = draft.as_ref();
+    let shared = SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, draft, clock, programs };
     let (tokenizer, template, devices) = load(&graph, file, &shared)?;
+    draft.map(|draft| draft.check_vocabulary(&tokenizer)).transpose()?;
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
     let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
     let placement = explainer.full_chunk(chosen.context)?;
-    let scheduler = scheduler(&explainer, &chosen, policy)?;
+    let scheduler = scheduler(&explainer, &chosen, (policy, draft))?;
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().map(|built| built.device).collect(),
-        graphs: vec![graph],
+        graphs: [graph].into_iter().chain(draft.map(|draft| Arc::clone(&draft.graph))).collect(),
         slots: slots.clone(),
         requests_max: chosen.requests_max,
         permits: chosen.permits,
@@ -126,10 +132,10 @@ fn fit(
 fn scheduler(
     explainer: &Explainer,
     chosen: &Chosen,
-    policy: Box<dyn QueuePolicy>,
+    (policy, draft): (Box<dyn QueuePolicy>, Option<&DraftModel>),
 ) -> Result<Scheduler, Error> {
-    let graph = &explainer.parts.graph;
-    Ok(Scheduler::new(SchedulerParts {
+    let PlannerParts { graph, devices, cost, .. } = &explainer.parts;
+    let mut scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {
             context: chosen.context,
             sequences_max: chosen.sequences_max,
@@ -139,7 +145,11 @@ fn scheduler(
         planner: Planner::new(explainer.parts.clone()),
         kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
         policy,
-    })?)
+    })?;
+    if let Some(draft) = draft {
+        scheduler.add_model(draft.scheduled(devices, cost, chosen.chunk_rows))?;
+    }
+    Ok(scheduler)
 }
 
 /// Records the masks of the attention, if the settings changed any.
@@ -164,6 +174,7 @@ struct SharedSettings<'a> {
     chosen: &'a Chosen,
     slots: &'a SlotPool,
     kv: &'a Arc<KvStore>,
+    draft: Option<&'a DraftModel>,
     /// Set if the devices' speeds are measured.
     clock: Option<&'a dyn Clock>,
     /// Folder for compiled programs.
@@ -197,10 +208,10 @@ fn devices(
     file: &WeightFile,
     shared: &SharedSettings<'_>,
 ) -> Result<Vec<Built>, Error> {
-    let SharedSettings { chosen, slots, kv, clock, ref programs } = *shared;
+    let SharedSettings { chosen, slots, kv, draft, clock, ref programs } = *shared;
     let Chosen { isa, activations, .. } = *chosen;
     let programs = programs.clone();
-    let shared = Shared { graph, file, kv, slots, isa, activations, clock, programs };
+    let shared = Shared { graph, file, kv, slots, draft, isa, activations, clock, programs };
     let each = chosen.devices.iter().enumerate();
     each.map(|(number, (spec, threads))| build((number, spec), threads, &shared)).collect()
 }
@@ -241,16 +252,23 @@ fn explainer(
 
 /// One pool for all devices, large enough for the chunks in flight (the reserved slots of
 /// HeteroLLM's fast synchronisation): a slot for each value that is live at a time, and one for
-/// the value computed from it.
-pub(super) fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
-    let nodes = graph.nodes().len();
-    let alive = (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1);
-    let values = (0..graph.value_count()).map(|id| graph.value(ValueId(id)));
-    let most = values.map(|value| match value.rows {
-        RowSet::All => value.width * chosen.chunk_rows,
-        RowSet::Selected => value.width * chosen.sequences_max,
-    });
-    SlotPool::new(chosen.permits * (alive + chosen.devices.len() + 1), most.max().unwrap_or(0))
+/// the value computed from it. The slots hold the values of any of the graphs.
+pub(super) fn slot_pool(graphs: &[&Graph], chosen: &Chosen) -> SlotPool {
+    let alive = |graph: &&Graph| {
+        let nodes = graph.nodes().len();
+        (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1)
+    };
+    let alive = graphs.iter().map(alive).max().unwrap_or(1);
+    let most = |graph: &&Graph| {
+        let values = (0..graph.value_count()).map(|id| graph.value(ValueId(id)));
+        let floats = values.map(|value| match value.rows {
+            RowSet::All => value.width * chosen.chunk_rows,
+            RowSet::Selected => value.width * chosen.sequences_max,
+        });
+        floats.max().unwrap_or(0)
+    };
+    let most = graphs.iter().map(most).max().unwrap_or(0);
+    SlotPool::new(chosen.permits * (alive + chosen.devices.len() + 1), most)
 }
 
 /// Writes the recording's metadata: model, devices, strategy and settings.

@@ -1,8 +1,8 @@
 //! Drafts change no token, greedy or sampled, whatever they propose and on whatever devices.
 
 use lapwing::devices::DeviceSpec;
-use lapwing::draft::{DraftChoice, Drafter};
-use lapwing::{Engine, Prompt, Request};
+use lapwing::draft::{DraftChoice, Drafter, Schedule};
+use lapwing::{Engine, Prompt, Request, Requant};
 
 use crate::cases::cases;
 use crate::support::{SMOLLM2, builder, collect_ids, ids, needs, reference};
@@ -57,7 +57,13 @@ async fn answers_with_any_drafter_are_those_without() {
         };
         let plain = engine(DraftChoice::none()).await.expect("an engine");
         let wanted = answers(&plain, &prompts).await;
-        let drafts = [DraftChoice::lookup(), DraftChoice::made_by("scrambled", || Scrambled(7))];
+        let own = DraftChoice::own(Requant::Q4_0);
+        let drafts = [
+            DraftChoice::lookup(),
+            DraftChoice::made_by("scrambled", || Scrambled(7)),
+            own.clone(),
+            own.schedule(Schedule::Asynchronous),
+        ];
         for draft in drafts {
             let name = draft.name().to_owned();
             let found = answers(&engine(draft).await.expect("an engine"), &prompts).await;

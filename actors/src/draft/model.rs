@@ -1,5 +1,7 @@
 //! Drafts by another model of the engine.
 
+use std::str::FromStr;
+
 use lapwing_kernels::device::ModelId;
 
 /// When a draft model drafts.
@@ -26,6 +28,23 @@ impl Schedule {
             Schedule::Synchronous => "sync",
             Schedule::Asynchronous => "async",
         }
+    }
+}
+
+/// There is no schedule of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown schedule '{name}' of a draft model (expected sync or async)")]
+pub struct UnknownSchedule {
+    /// The name.
+    pub name: String,
+}
+
+impl FromStr for Schedule {
+    type Err = UnknownSchedule;
+
+    fn from_str(name: &str) -> Result<Schedule, UnknownSchedule> {
+        let known = Schedule::ALL.into_iter().find(|schedule| schedule.name() == name);
+        known.ok_or_else(|| UnknownSchedule { name: name.to_owned() })
     }
 }
 

@@ -15,6 +15,8 @@ pub struct DraftStats {
     pub declined: usize,
     /// By position in the draft: how many tokens were verified there, and how many of them were accepted.
     pub positions: Vec<(usize, usize)>,
+    /// Why drafting ended before the request did, if so: for example because the draft model's device failed.
+    pub stopped: Option<String>,
 }
 
 impl DraftStats {

@@ -207,7 +207,9 @@ impl Sequence {
 
     /// What its drafts did; `None` without speculative decoding.
     pub(super) fn draft_stats(&mut self) -> Option<DraftStats> {
-        self.drafts.take().map(|drafts| drafts.stats)
+        let mut drafts = self.drafts.take()?;
+        let stopped = drafts.model_mut().and_then(|model| model.stopped.take());
+        Some(DraftStats { stopped, ..drafts.stats })
     }
 
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {

@@ -7,11 +7,12 @@ use crate::cpu::loops::quantize::QuantScheme;
 use crate::cpu::packed::layout::GROUP;
 use crate::cpu::pool::{CoreSet, CoresError, Pool};
 use crate::quant::{Activations, DType};
+use std::sync::Arc;
 
-/// Where CPU ops run: a thread pool and an instruction set.
-#[derive(Debug)]
+/// Where CPU ops run: a thread pool and an instruction set. Clones share the pool.
+#[derive(Clone, Debug)]
 pub struct Cpu {
-    pool: Pool,
+    pool: Arc<Pool>,
     isa: Isa,
     activations: Activations,
     caches: Caches,
@@ -36,6 +37,7 @@ impl Cpu {
     }
 
     fn with_pool(pool: Pool, isa: Isa) -> Cpu {
+        let pool = Arc::new(pool);
         Cpu { pool, isa, activations: Activations::default(), caches: Caches::of_machine() }
     }
 

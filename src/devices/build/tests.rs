@@ -26,6 +26,7 @@ fn plan_and_device_agree_on_every_preset() {
         file: &file,
         kv: &Arc::new(KvStore::none()),
         slots: &SlotPool::default(),
+        draft: None,
         isa: Isa::best(),
         activations: Activations::Int8,
         clock: None,

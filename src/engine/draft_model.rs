@@ -1,0 +1,138 @@
+//! The draft model of an engine: its file, keys and values, and the device that runs it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lapwing_actors::draft::DRAFT_MAX;
+use lapwing_actors::scheduler::{KvPages, SchedulerModel};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool, KvStore};
+use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::DeviceId;
+use lapwing_plan::cost::CostModel;
+use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::strategy::OneDevice;
+
+use crate::config::{Chosen, Settings};
+use crate::devices::{Backend, DeviceSpec};
+use crate::draft::{DRAFT_MODEL, DraftModelChoice, DraftWeights};
+use crate::error::Error;
+use crate::packed::PackedFolder;
+use crate::tokenizer::Tokenizer;
+
+/// An opened draft model.
+pub(crate) struct DraftModel {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) file: WeightFile,
+    pub(crate) kv: Arc<KvStore>,
+    /// The number of its device.
+    pub(crate) device: usize,
+    layout: KvLayout,
+    pages: u32,
+    context: usize,
+    is_own: bool,
+}
+
+impl DraftModel {
+    /// Opens the draft model that the settings choose, if they choose one.
+    ///
+    /// # Errors
+    /// When no device can run it, or its file is missing, damaged or not supported.
+    pub(super) fn open(settings: &Settings, chosen: &Chosen) -> Result<Option<DraftModel>, Error> {
+        let Some(choice) = settings.draft.draft_model() else { return Ok(None) };
+        let device = device(choice, chosen)?;
+        let (model, requant) = match &choice.weights {
+            DraftWeights::Other(model) => (path(model, settings)?, None),
+            DraftWeights::Own(format) => (settings.model.clone(), Some(*format)),
+        };
+        let is_own = requant.is_some();
+        let attention = if is_own { settings.attention.clone() } else { Vec::new() };
+        let own = Settings { model, requant, attention, ..settings.clone() };
+        // An own file, because each open file keeps one form of packed weights.
+        let file = WeightFile::open(&own.model)?;
+        let (model, requantized) = own.model(&file)?;
+        if let Some(nothing) = requantized.filter(|requantized| requantized.changed == 0) {
+            let expected = format!(
+                "a format of fewer bits than the model's weights ({nothing}); choose one, or a draft model"
+            );
+            return Err(Error::config("draft", settings.draft.name(), &expected));
+        }
+        PackedFolder::of(&own).iter().for_each(|folder| folder.offer(&file));
+        let dtype: KvDtype = settings.kv;
+        let layout = KvLayout { dtype, ..model.config.kv_layout() };
+        let context = model.config.context.min(chosen.context + DRAFT_MAX + 1);
+        // As many tokens as the target has, and a draft for each sequence.
+        let tokens = chosen.pages as usize * chosen.layout.page_rows;
+        let tokens = tokens + chosen.sequences_max * (DRAFT_MAX + layout.page_rows);
+        let pages = u32::try_from(layout.pages_for(tokens)).unwrap_or(u32::MAX);
+        let kv = Arc::new(KvStore::new(layout, pages)?);
+        let graph = Arc::new(model.graph.with_kv(layout));
+        Ok(Some(DraftModel { graph, file, kv, device, layout, pages, context, is_own }))
+    }
+
+    /// Checks that its tokens are those of the target.
+    ///
+    /// # Errors
+    /// With the first token that differs.
+    pub(super) fn check_vocabulary(&self, target: &Tokenizer) -> Result<(), Error> {
+        if !self.is_own {
+            target.check_same_vocabulary(&Tokenizer::from_metadata(self.file.metadata())?)?;
+        }
+        Ok(())
+    }
+
+    /// Its part of the scheduler.
+    pub(super) fn scheduled(
+        &self,
+        devices: &[DeviceInfo],
+        cost: &Arc<dyn CostModel>,
+        chunk_rows: usize,
+    ) -> SchedulerModel {
+        let planner = Planner::new(PlannerParts {
+            model: DRAFT_MODEL,
+            graph: Arc::clone(&self.graph),
+            devices: devices.to_vec(),
+            cost: Arc::clone(cost),
+            strategy: Arc::new(OneDevice { device: DeviceId(self.device) }),
+            chunk_rows,
+        });
+        let vocab = self.graph.value(self.graph.output()).width;
+        let kv = KvPages { pool: KvPool::new(self.pages), layout: self.layout };
+        SchedulerModel { planner, kv, context: self.context, vocab }
+    }
+}
+
+/// The number of the device that runs the draft model: the named one, or the first that can.
+fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize, Error> {
+    let can = |spec: &DeviceSpec| spec.backend == Backend::Cpu && spec.kind != DeviceKind::Npu;
+    let mut devices = chosen.devices.iter().map(|(spec, _)| spec);
+    let found = match &choice.device {
+        None => devices.position(can),
+        Some(name) => devices.position(|spec| spec.name == *name && can(spec)),
+    };
+    found.ok_or_else(|| {
+        let able = chosen.devices.iter().map(|(spec, _)| spec).filter(|spec| can(spec));
+        let able: Vec<&str> = able.map(|spec| &*spec.name).collect();
+        let expected = match able[..] {
+            [] => "on a device that computes on CPU threads, and there is none; add one (on the command \
+                   line: --device cpu)"
+                .to_owned(),
+            _ => format!("one that computes on CPU threads: {}", able.join(", ")),
+        };
+        let named = choice.device.as_deref().unwrap_or("on no device");
+        Error::config("the device of the draft model", named, &expected)
+    })
+}
+
+/// The file of a draft model; one that is only named is fetched.
+fn path(model: &str, settings: &Settings) -> Result<PathBuf, Error> {
+    let path = PathBuf::from(model);
+    #[cfg(feature = "fetch")]
+    if !path.is_file() && path.extension().is_none_or(|end| !end.eq_ignore_ascii_case("gguf")) {
+        return super::named::fetched(model, settings);
+    }
+    #[cfg(not(feature = "fetch"))]
+    let _ = settings;
+    Ok(path)
+}
