@@ -6,7 +6,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use lapwing_actors::draft::Drafts;
-pub use lapwing_actors::draft::{DRAFT_MAX, DraftStats, Drafter, PromptLookup, Schedule, UnknownSchedule};
+pub use lapwing_actors::draft::{
+    DRAFT_MAX, DraftStats, Drafter, PromptLookup, RecentText, Schedule, SuffixDrafter,
+    UnknownSchedule,
+};
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::requant::Requant;
 
@@ -48,7 +51,7 @@ pub(crate) enum DraftWeights {
 pub(crate) const DRAFT_MODEL: ModelId = ModelId(1);
 
 /// Names of the drafters that there are.
-const NAMES: [&str; 2] = ["none", "lookup"];
+const NAMES: [&str; 3] = ["none", "lookup", "suffix"];
 
 /// Prefix of the target's own weights with fewer bits.
 const OWN: &str = "self:";
@@ -75,6 +78,13 @@ impl DraftChoice {
     /// ([`PromptLookup`]).
     pub fn lookup() -> DraftChoice {
         DraftChoice::made_by("lookup", PromptLookup::new)
+    }
+
+    /// Suffix decoding: proposes what followed the last tokens most often, in the request or in the answers to
+    /// recent requests of the engine ([`SuffixDrafter`]).
+    pub fn suffix() -> DraftChoice {
+        let recent = RecentText::new();
+        DraftChoice::made_by("suffix", move || SuffixDrafter::new(&recent))
     }
 
     /// A draft model (Leviathan et al., 2023; Chen et al., 2023): a smaller model with the same vocabulary
@@ -174,13 +184,14 @@ impl DraftChoice {
 impl FromStr for DraftChoice {
     type Err = UnknownDrafter;
 
-    /// `none`, `lookup`, `self:FORMAT`, the path of a .gguf file, or the name of a model that can be
+    /// `none`, `lookup`, `suffix`, `self:FORMAT`, the path of a .gguf file, or the name of a model that can be
     /// fetched.
     fn from_str(name: &str) -> Result<DraftChoice, UnknownDrafter> {
         let unknown = || UnknownDrafter { name: name.to_owned() };
         match name {
             "none" => Ok(DraftChoice::none()),
             "lookup" => Ok(DraftChoice::lookup()),
+            "suffix" => Ok(DraftChoice::suffix()),
             _ => match name.strip_prefix(OWN) {
                 Some(format) => format.parse().map(DraftChoice::own).map_err(|_| unknown()),
                 None if is_model(name) => Ok(DraftChoice::model(name)),
@@ -205,7 +216,9 @@ impl fmt::Display for DraftChoice {
     /// The text that parses to the same choice, if it is one of Lapwing's drafters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.draft_model() {
-            Some(DraftModelChoice { weights: DraftWeights::Other(model), .. }) => f.write_str(model),
+            Some(DraftModelChoice { weights: DraftWeights::Other(model), .. }) => {
+                f.write_str(model)
+            }
             _ => f.write_str(self.name()),
         }
     }

@@ -18,12 +18,14 @@ mod length;
 mod lookup;
 mod model;
 mod stats;
+mod suffix;
 
 pub(crate) use length::DraftLength;
 pub use lookup::PromptLookup;
-pub use model::{Schedule, UnknownSchedule};
 pub(crate) use model::{ModelDrafts, Wait};
+pub use model::{Schedule, UnknownSchedule};
 pub use stats::DraftStats;
+pub use suffix::{RecentText, SuffixDrafter};
 
 /// Proposes the tokens after a sequence.
 pub trait Drafter: Send + Sync + fmt::Debug {

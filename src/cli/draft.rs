@@ -50,7 +50,8 @@ impl DraftReport {
     /// The report on one line.
     pub(crate) fn line(&self) -> String {
         let DraftReport { drafter, steps, drafted, accepted, declined, tokens_per_step, .. } = self;
-        let stopped = self.stopped.as_ref().map(|reason| format!("; drafting ended early: {reason}"));
+        let stopped =
+            self.stopped.as_ref().map(|reason| format!("; drafting ended early: {reason}"));
         format!(
             "[draft {drafter}: {accepted} of {drafted} drafted tokens accepted, {tokens_per_step:.2} tokens per \
              step in {steps} steps; {declined} drafts were declined, because they would not have paid{}]",

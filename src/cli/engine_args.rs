@@ -89,7 +89,7 @@ pub(crate) struct EngineArgs {
     pub(crate) policy: Option<String>,
 
     /// Drafter of speculative decoding: none; lookup, which proposes what followed the last tokens when they
-    /// occurred before; a smaller model with the same vocabulary, as .gguf file or name; or self:FORMAT, the
+    /// occurred before; suffix, which also knows recent answers; a smaller model with the same vocabulary, as .gguf file or name; or self:FORMAT, the
     /// model itself requantised to q8_0, q4_1 or q4_0. It changes no token
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,

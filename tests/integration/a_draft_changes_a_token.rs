@@ -2,7 +2,7 @@
 
 use lapwing::devices::DeviceSpec;
 use lapwing::draft::{DraftChoice, Drafter, Schedule};
-use lapwing::{Engine, Prompt, Request, Requant};
+use lapwing::{Engine, Prompt, Requant, Request};
 
 use crate::cases::cases;
 use crate::support::{SMOLLM2, builder, collect_ids, ids, needs, reference};
@@ -60,6 +60,7 @@ async fn answers_with_any_drafter_are_those_without() {
         let own = DraftChoice::own(Requant::Q4_0);
         let drafts = [
             DraftChoice::lookup(),
+            DraftChoice::suffix(),
             DraftChoice::made_by("scrambled", || Scrambled(7)),
             own.clone(),
             own.schedule(Schedule::Asynchronous),
