@@ -43,8 +43,8 @@ pub const DRAFT_MAX: usize = 15;
 pub struct Drafts {
     pub(crate) source: Source,
     pub(crate) length: DraftLength,
-    /// Whether every proposed token is verified.
-    pub(crate) all: bool,
+    /// Most tokens of a step if all that are proposed are verified, whether or not they pay.
+    pub(crate) always: Option<usize>,
     pub(crate) stats: DraftStats,
 }
 
@@ -69,15 +69,16 @@ impl Drafts {
         Drafts::of(Source::Model(ModelDrafts::new(model, schedule)))
     }
 
-    /// Verifies all proposed tokens, whether or not they pay; of a draft model [`DRAFT_MAX`] in a step.
+    /// Verifies every proposed token, at most `most` in a step, whether or not they pay. A draft model drafts
+    /// that many, at most [`DRAFT_MAX`].
     #[must_use]
-    pub fn always(self) -> Drafts {
-        Drafts { all: true, ..self }
+    pub fn always(self, most: usize) -> Drafts {
+        Drafts { always: Some(most), ..self }
     }
 
     fn of(source: Source) -> Drafts {
         let (length, stats) = (DraftLength::default(), DraftStats::default());
-        Drafts { source, length, all: false, stats }
+        Drafts { source, length, always: None, stats }
     }
 
     /// The draft model's state, if there is one.

@@ -5,6 +5,7 @@ mod error;
 mod logits;
 pub mod shape_only_device;
 pub mod soc;
+pub mod speculation;
 pub mod virtual_engine;
 
 pub use error::SocRunError;

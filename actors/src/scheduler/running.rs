@@ -48,6 +48,8 @@ pub(super) struct Sequence {
     draft: Vec<u32>,
     /// The sequence of a draft model drafts until it has this many tokens; `None` for a request.
     drafts_to: Option<usize>,
+    /// First tokens of a draft model's sequence that are known to be those of its target.
+    agreed: usize,
     /// Whether a draft model's sampling state is not yet that of its target.
     stale_sampler: bool,
     /// Makes the drafts; `None` without speculative decoding.
@@ -105,6 +107,7 @@ impl Sequence {
             lacks_graphs: false,
             draft: Vec::new(),
             drafts_to: None,
+            agreed: 0,
             stale_sampler: false,
             drafts,
             entry: QueueEntry::new(submit.client, tokens_max),

@@ -152,8 +152,9 @@ impl VirtualEngine {
             sampler: Sampler::new(SamplingParams::greedy(), &[]),
             stop_ids: [].into(),
             tokens_max: caller.decode * caller.verify + 1,
-            drafts: (caller.verify > 1)
-                .then(|| Box::new(Drafts::new(Box::new(Zeros(caller.verify - 1))).always())),
+            drafts: (caller.verify > 1).then(|| {
+                Box::new(Drafts::new(Box::new(Zeros(caller.verify - 1))).always(caller.verify - 1))
+            }),
         };
         if let Some(admission) = self.admission.try_take() {
             let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());

@@ -230,7 +230,7 @@ impl Request {
 }
 
 fn drafts(schedule: Schedule) -> Drafts {
-    Drafts::of_model(ModelId(1), schedule).always()
+    Drafts::of_model(ModelId(1), schedule).always(15)
 }
 
 /// The strategies of target and draft model: on one device each, both on one, or both on both.

@@ -289,8 +289,11 @@ pub fn generate_drafted(prompt: &[u32], tokens_max: usize, seed: u64) -> Task {
     let Task::Generate(mut generate) = generate(prompt, tokens_max) else { unreachable!() };
     let guess = Box::new(Guess(seed | 1));
     // The control of the length declines most drafts that are wrong so often.
-    let drafts =
-        if seed.is_multiple_of(4) { Drafts::new(guess) } else { Drafts::new(guess).always() };
+    let drafts = if seed.is_multiple_of(4) {
+        Drafts::new(guess)
+    } else {
+        Drafts::new(guess).always(usize::MAX)
+    };
     generate.drafts = Some(Box::new(drafts));
     Task::Generate(generate)
 }

@@ -39,6 +39,7 @@ impl Sequence {
             lacks_graphs: false,
             draft: Vec::new(),
             drafts_to: Some(prompt_tokens),
+            agreed: prompt_tokens,
             stale_sampler: false,
             drafts: None,
             entry: self.entry.of_companion(),
@@ -86,8 +87,10 @@ impl Sequence {
         effects: &mut Vec<SchedulerEffect>,
     ) {
         let Some(drafts) = target.model_drafts() else { return };
-        let pairs = self.ids.iter().zip(&target.ids);
-        let common = pairs.take_while(|(own, of_target)| own == of_target).count();
+        let pairs = self.ids[self.agreed..].iter().zip(&target.ids[self.agreed..]);
+        let more = pairs.take_while(|(own, of_target)| own == of_target).count();
+        let common = self.agreed + more;
+        self.agreed = common;
         if common < self.ids.len().min(target.ids.len()) {
             self.roll_back(common, effects);
             self.ids.truncate(common);
@@ -118,9 +121,9 @@ impl Sequence {
     /// come. A draft ends before the first id outside the vocabulary.
     pub(in super::super) fn take_draft(&mut self, companion: Option<&Sequence>, vocab: usize) {
         let length = self.ids.len();
-        let Some(model) = self.drafts.as_mut().and_then(|drafts| drafts.model_mut()) else {
-            return;
-        };
+        let Some(drafts) = &mut self.drafts else { return };
+        let most = drafts.always.unwrap_or(DRAFT_MAX);
+        let Some(model) = drafts.model_mut() else { return };
         let Wait::Tokens(wanted) = model.wait else { return };
         let Some(companion) = companion else {
             model.wait = Wait::Missed(wanted);
@@ -138,7 +141,7 @@ impl Sequence {
         if is_there {
             let most = match model.schedule {
                 Schedule::Synchronous => wanted,
-                Schedule::Asynchronous => DRAFT_MAX,
+                Schedule::Asynchronous => most.min(DRAFT_MAX),
             };
             let known = there.iter().copied().take_while(|id| (*id as usize) < vocab);
             self.draft = known.take(most).collect();

@@ -87,10 +87,13 @@ impl Sequence {
         let Wanted::Tokens(Some(generate)) = &self.work else { return };
         let most = generate.tokens_max.saturating_sub(1);
         let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
-        let Drafts { source, length, all, stats } = &mut **drafts;
-        let most = if *all { most } else { most.min(DRAFT_MAX) };
+        let Drafts { source, length, always, stats } = &mut **drafts;
+        let most = most.min(always.unwrap_or(DRAFT_MAX));
         let choose = |proposed: usize| {
-            let verified = if *all { proposed } else { length.choose(proposed, others, time) };
+            let verified = match always {
+                Some(_) => proposed,
+                None => length.choose(proposed, others, time),
+            };
             stats.declined += usize::from(verified == 0 && proposed > 0);
             verified
         };

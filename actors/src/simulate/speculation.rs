@@ -1,0 +1,227 @@
+//! Speculative decoding in virtual time: the engine's scheduler, workers and drafts on two models whose passes
+//! take stated times, and whose tokens agree as often as stated.
+
+use std::sync::Arc;
+
+use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, PerModel, SlotPool};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
+use lapwing_plan::DeviceId;
+use lapwing_plan::cost::Modelled;
+use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::strategy::OneDevice;
+use lapwing_plan::time::{TimeModel, TimePerModel};
+use lapwing_traces::Nanos;
+
+use super::error::SocRunError;
+use crate::draft::{DRAFT_MAX, DraftStats, Drafts, Schedule};
+use crate::drive::mailbox::ChannelSink;
+use crate::drive::simulated::{Environment, SimulatedDevice, Simulation, SimulationParts};
+use crate::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
+use crate::policy::{ClientId, Fcfs};
+use crate::sample::{Sampler, SamplingParams};
+use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts};
+use crate::sequence::AdmissionLimit;
+
+mod acceptance;
+mod device;
+mod pass;
+
+pub use acceptance::Acceptance;
+use device::{PassDevice, graph};
+pub use pass::Pass;
+
+/// A text that is generated with speculative decoding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Speculation {
+    /// A pass of the target.
+    pub target: Pass,
+    /// A pass of the draft model.
+    pub draft: Pass,
+    /// Where drafted tokens are right.
+    pub acceptance: Acceptance,
+    /// When the draft model drafts.
+    pub schedule: Schedule,
+    /// Whether each model has a processor of its own; otherwise one runs both.
+    pub two_devices: bool,
+    /// Drafted tokens of a step, at most [`DRAFT_MAX`]; `None`: as many as pay, as in the live engine.
+    pub length: Option<usize>,
+    /// Tokens to generate.
+    pub tokens: usize,
+}
+
+/// The result of a [`Speculation`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SpeculationOutcome {
+    /// Nanoseconds from the first token to the last.
+    pub time: Nanos,
+    /// The same without drafts.
+    pub time_without: Nanos,
+    /// What the drafts did.
+    pub drafts: DraftStats,
+    /// Rows that the draft model computed after the prompt, for each generated token.
+    pub draft_rows: f64,
+}
+
+impl SpeculationOutcome {
+    /// The speed as a multiple of that without drafts.
+    pub fn speed_up(&self) -> f64 {
+        self.time_without.0 as f64 / self.time.0.max(1) as f64
+    }
+}
+
+/// Tokens of the prompt: too few to matter.
+const PROMPT: usize = 4;
+
+impl Speculation {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`SocRunError::Option`] for impossible numbers, and [`SocRunError::Failed`].
+    pub fn run(&self) -> Result<SpeculationOutcome, SocRunError> {
+        self.check()?;
+        let (time_without, ..) = self.play(None)?;
+        let drafts = Drafts::of_model(ModelId(1), self.schedule);
+        let drafts = match self.length {
+            None => drafts,
+            Some(length) => drafts.always(length),
+        };
+        let (time, stats, rows) = self.play(Some(drafts))?;
+        let draft_rows = rows.saturating_sub(PROMPT + 1) as f64 / (self.tokens - 1) as f64;
+        Ok(SpeculationOutcome { time, time_without, drafts: stats, draft_rows })
+    }
+
+    fn check(&self) -> Result<(), SocRunError> {
+        let length = self.length.unwrap_or(1);
+        let numbers = [
+            ("the length of a draft", length, 1, DRAFT_MAX),
+            ("the number of tokens", self.tokens, 2, 1 << 16),
+        ];
+        for (what, found, from, to) in numbers {
+            if !(from..=to).contains(&found) {
+                return Err(SocRunError::Option { what, found, from, to });
+            }
+        }
+        self.target.check("the target's pass")?;
+        self.draft.check("the draft model's pass")?;
+        self.acceptance.check()
+    }
+
+    /// Time of all tokens but the first, counts of drafts, and rows of the draft model.
+    fn play(&self, drafts: Option<Drafts>) -> Result<(Nanos, DraftStats, usize), SocRunError> {
+        let graph = Arc::new(graph());
+        let passes = [self.target, self.draft];
+        let devices = if self.two_devices { 2 } else { 1 };
+        let infos: Vec<DeviceInfo> = ["target", "draft"][..devices]
+            .iter()
+            .map(|name| DeviceInfo::new(*name, DeviceKind::Cpu))
+            .collect();
+        let models: Vec<PassDevice> =
+            passes.iter().map(|_| PassDevice::new(&graph, &self.acceptance)).collect();
+        let rows = models[1].rows();
+        let times = || passes.map(|pass| Arc::new(pass) as Arc<dyn TimeModel>);
+        let time: Arc<dyn TimeModel> = {
+            let [target, draft] = times();
+            Arc::new(TimePerModel::new(target, [draft]))
+        };
+        let device = |info: &DeviceInfo| {
+            let both = PerModel::new(models[0].clone(), [models[1].clone()]);
+            let device = Box::new(Blocking::new(info.clone(), both));
+            SimulatedDevice { device, time: Arc::clone(&time) }
+        };
+        let context = PROMPT + self.tokens + 1;
+        let (layout, planner) = (layout(), |model: usize| {
+            Planner::new(PlannerParts {
+                model: ModelId(model),
+                graph: Arc::clone(&graph),
+                devices: infos.clone(),
+                cost: Arc::new(Modelled {
+                    devices: vec![Arc::clone(&time); devices],
+                    sync: std::time::Duration::ZERO,
+                    copy_rate: f64::INFINITY,
+                }),
+                strategy: Arc::new(OneDevice { device: DeviceId(model.min(devices - 1)) }),
+                chunk_rows: context,
+            })
+        });
+        let kv = || {
+            let pages = layout.pages_for(context + DRAFT_MAX + 1);
+            KvPages { pool: KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX)), layout }
+        };
+        let mut scheduler = Scheduler::new(SchedulerParts {
+            config: SchedulerConfig { context, sequences_max: 1, permits: 4, vocab: device::VOCAB },
+            planner: planner(0),
+            kv: kv(),
+            policy: Box::new(Fcfs),
+        })?;
+        let context = context + DRAFT_MAX + 1;
+        let vocab = device::VOCAB;
+        scheduler.add_model(SchedulerModel { planner: planner(1), kv: kv(), context, vocab })?;
+        let parts = SimulationParts {
+            scheduler,
+            devices: infos.iter().map(device).collect(),
+            graphs: vec![Arc::clone(&graph), graph],
+            slots: SlotPool::default(),
+            copy_rate: f64::INFINITY,
+        };
+        let env = Environment { memory: Some(1.0), shapes_only: true, ..Environment::default() };
+        let order: Vec<usize> = (0..devices).collect();
+        let mut simulation = Simulation::registered(parts, env, &order);
+        let (time, stats) = self.request(&mut simulation, drafts)?;
+        Ok((time, stats, rows.load(std::sync::atomic::Ordering::Relaxed)))
+    }
+
+    fn request(
+        &self,
+        simulation: &mut Simulation,
+        drafts: Option<Drafts>,
+    ) -> Result<(Nanos, DraftStats), SocRunError> {
+        let (sink, events) = ChannelSink::new(self.tokens + 2);
+        let generate = Generate {
+            sampler: Sampler::new(SamplingParams::greedy(), &[]),
+            stop_ids: [].into(),
+            tokens_max: self.tokens,
+            drafts: drafts.map(Box::new),
+        };
+        let admission = AdmissionLimit::new(1).try_take();
+        let Some(admission) = admission else { unreachable!("a new limit has a permit") };
+        let submit = Submit {
+            model: ModelId(0),
+            ids: vec![0; PROMPT],
+            task: Task::Generate(Box::new(generate)),
+            client: ClientId::anonymous(),
+            sink,
+            admission,
+            trace: tracing::Span::none(),
+        };
+        simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
+        let (mut first, mut last) = (None, Nanos(0));
+        while simulation.step() {
+            let at = simulation.now();
+            for event in events.try_iter() {
+                match event.message {
+                    StreamEvent::Token(_) => {
+                        first.get_or_insert(at);
+                        last = at;
+                    }
+                    StreamEvent::Finished(finished) => {
+                        let time = Nanos(last.0 - first.unwrap_or(last).0);
+                        return Ok((time, finished.drafts.unwrap_or_default()));
+                    }
+                    StreamEvent::Failed(error) => return Err(SocRunError::Failed { at, error }),
+                    StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
+                }
+            }
+        }
+        let scheduler = simulation.scheduler();
+        let (sequences, chunks) = (scheduler.sequences(), scheduler.chunks_in_flight());
+        Err(SocRunError::Stuck { sequences, chunks })
+    }
+}
+
+fn layout() -> KvLayout {
+    KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: 64, dtype: KvDtype::F16 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use std::time::Duration;
+
+use super::*;
+
+fn speculation(rate: f64, ratio: f64, schedule: Schedule) -> Speculation {
+    let pass =
+        |ms: f64| Pass { one: Duration::from_secs_f64(ms * 1e-3), growth: 0.0, bandwidth: 0.0 };
+    Speculation {
+        target: pass(100.0),
+        draft: pass(100.0 * ratio),
+        acceptance: Acceptance::Independent { rate, seed: 1 },
+        schedule,
+        two_devices: true,
+        length: Some(4),
+        tokens: 4000,
+    }
+}
+
+/// Equation 1 and theorem 3.8 of Leviathan et al. (2023): (1 − α^(γ+1)) / ((1 − α)(γc + 1)).
+#[test]
+fn synchronous_drafts_gain_what_the_formula_says() {
+    for (alpha, ratio, length) in [(0.8, 0.1, 4), (0.6, 0.2, 2), (0.9, 0.05, 8), (0.3, 0.3, 1)] {
+        for two_devices in [false, true] {
+            let run = Speculation {
+                length: Some(length),
+                two_devices,
+                tokens: 40_000,
+                ..speculation(alpha, ratio, Schedule::Synchronous)
+            };
+            let outcome = run.run().expect("an outcome");
+            let gamma = length as f64;
+            let tokens = (1.0 - alpha.powf(gamma + 1.0)) / (1.0 - alpha);
+            let expected = tokens / (gamma * ratio + 1.0);
+            let found = outcome.speed_up();
+            // After a draft that is accepted completely, the next one begins with a pass of two rows, which takes
+            // no longer here.
+            assert!(
+                (found / expected - 1.0).abs() < 0.03,
+                "{alpha} {ratio} {length}: {found} {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_right_draft_on_its_own_device_costs_the_target_nothing() {
+    let outcome = speculation(1.0, 0.25, Schedule::Asynchronous).run().expect("an outcome");
+    // While the target verifies, four tokens are drafted.
+    assert!((outcome.speed_up() - 4.0).abs() < 0.2, "{}", outcome.speed_up());
+    let waits = speculation(1.0, 0.25, Schedule::Synchronous).run().expect("an outcome");
+    assert!((waits.speed_up() - 2.5).abs() < 0.05, "{}", waits.speed_up());
+}
+
+#[test]
+fn a_wrong_draft_model_is_switched_off() {
+    for schedule in Schedule::ALL {
+        let run = Speculation { length: None, ..speculation(0.0, 0.3, schedule) };
+        let outcome = run.run().expect("an outcome");
+        assert!(outcome.speed_up() > 0.97, "{schedule:?}: {}", outcome.speed_up());
+        assert_eq!(outcome.drafts.accepted, 0);
+    }
+}
+
+#[test]
+fn shared_bandwidth_takes_the_gain_of_drafting_meanwhile() {
+    let gain = |bandwidth: f64| {
+        let mut run = speculation(0.8, 0.5, Schedule::Asynchronous);
+        (run.target.bandwidth, run.draft.bandwidth) = (bandwidth, bandwidth);
+        run.run().expect("an outcome").speed_up()
+    };
+    let (own, half, all) = (gain(0.0), gain(0.5), gain(1.0));
+    assert!((own / half - 1.0).abs() < 1e-9, "half of it each is enough: {own} {half}");
+    assert!(all < 0.85 * own, "{all} {own}");
+}
+
+#[test]
+fn a_recorded_text_is_accepted_where_it_was() {
+    let positions: Arc<[bool]> = [true, true, true, false].into();
+    let run = Speculation {
+        acceptance: Acceptance::Recorded(positions),
+        ..speculation(0.0, 0.1, Schedule::Synchronous)
+    };
+    let outcome = run.run().expect("an outcome");
+    assert!((outcome.drafts.tokens_per_step() - 4.0).abs() < 0.01, "{:?}", outcome.drafts);
+}
+
+#[test]
+fn impossible_numbers_are_refused() {
+    let base = speculation(0.5, 0.5, Schedule::Synchronous);
+    let rows = [
+        Speculation { length: Some(0), ..base.clone() },
+        Speculation { length: Some(DRAFT_MAX + 1), ..base.clone() },
+        Speculation { tokens: 1, ..base.clone() },
+        Speculation { acceptance: Acceptance::Independent { rate: 1.5, seed: 0 }, ..base.clone() },
+        Speculation { acceptance: Acceptance::Recorded([].into()), ..base.clone() },
+        Speculation { target: Pass { one: Duration::ZERO, ..base.target }, ..base.clone() },
+        Speculation { draft: Pass { growth: f64::NAN, ..base.draft }, ..base.clone() },
+    ];
+    for wrong in rows {
+        assert!(wrong.run().is_err(), "{wrong:?}");
+    }
+}
