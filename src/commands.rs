@@ -18,6 +18,7 @@ mod reproduce;
 mod run;
 mod sensitivity;
 mod simulate;
+mod speculate;
 mod sweep;
 mod timeline;
 mod tokenize;
@@ -128,6 +129,8 @@ pub(crate) enum Command {
     WhatIf(what_if::Args),
     /// Show how much each parameter of the processors matters
     Sensitivity(sensitivity::Args),
+    /// Simulate speculative decoding: acceptance, draft length, schedules, shared bandwidth
+    Speculate(speculate::Args),
     /// Describe this machine's devices as a preset
     Calibrate(calibrate::Args),
     /// Fit the parameters of the processors to published numbers
@@ -157,6 +160,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Sweep(args) => sweep::run(&args, session),
         Command::WhatIf(args) => what_if::run(&args, session),
         Command::Sensitivity(args) => sensitivity::run(&args, session),
+        Command::Speculate(args) => speculate::run(&args, session),
         Command::Fit(args) => fit::run(&args, session),
         Command::Calibrate(args) => calibrate::run(args, session).await,
         Command::Completions(args) => completions::run(&args, Cli::grouped(), session),

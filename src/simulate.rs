@@ -44,6 +44,7 @@ pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
 pub use interference::Interference;
+pub use lapwing_actors::simulate::speculation;
 pub use lapwing_plan::cost::Modelled;
 pub use lapwing_plan::soc::{
     Number, NumberKind, PRESETS, Range, Soc, SocError, SyncMode, WeightBits, Workload,

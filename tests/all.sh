@@ -75,7 +75,7 @@ export EXAMPLES
 step "examples, exports in Perfetto's trace processor, and every interleaving of the thread pool, of the completion" \
     "flag, of joins and of the recorder's ring"
 examples=
-for example in hello_prompt embeddings timeline trace_any_tokio_app custom_strategy custom_policy compare_strategies reproduce_heterollm; do
+for example in hello_prompt embeddings timeline trace_any_tokio_app custom_strategy custom_policy custom_drafter compare_strategies reproduce_heterollm; do
     examples="$examples${examples:+ && }$EXAMPLES/$example"
 done
 LAPWING_TEST=full

@@ -57,6 +57,13 @@ pub(crate) enum Source {
     Model(ModelDrafts),
 }
 
+impl Source {
+    /// Whether it drafts while the target verifies.
+    pub(crate) fn overlaps(&self) -> bool {
+        matches!(self, Source::Model(model) if model.schedule == Schedule::Asynchronous)
+    }
+}
+
 impl Drafts {
     /// Verifies as many of the drafter's tokens as pay, at most [`DRAFT_MAX`] in a step.
     pub fn new(drafter: Box<dyn Drafter>) -> Drafts {

@@ -21,6 +21,7 @@ prompt=$(yes 'Gravity keeps the planets on their ways.' | head -n 24 | tr '\n' '
 "$lapwing" timeline "$out/run.lwt" --html "$out/timeline.html" >/dev/null
 picture "$out/timeline.html" 1600,900 docs/images/timeline.png
 
-"$lapwing" bench --device phone --strategy all --length 135 --html "$out/strategies.html" >/dev/null
+"$lapwing" bench --device phone --strategy all -p 135 --html "$out/strategies.html" >/dev/null
 picture "$out/strategies.html" 1600,1100 docs/images/strategies.png
-ls -l docs/images/*.png
+"$lapwing" speculate --acceptance 0.4,0.5,0.6,0.7,0.8,0.9 --draft-time 0.1,0.3,0.6 --plot docs/images/speculation.svg >/dev/null
+ls -l docs/images/*.png docs/images/*.svg

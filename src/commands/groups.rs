@@ -7,7 +7,19 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Use", &["run", "chat", "pull", "models", "embed", "completions"]),
     ("Inspect", &["inspect", "tokenize", "devices", "plan", "timeline"]),
     ("Measure", &["bench", "profile", "perplexity"]),
-    ("Simulate", &["simulate", "sweep", "what-if", "sensitivity", "reproduce", "fit", "calibrate"]),
+    (
+        "Simulate",
+        &[
+            "simulate",
+            "sweep",
+            "what-if",
+            "sensitivity",
+            "speculate",
+            "reproduce",
+            "fit",
+            "calibrate",
+        ],
+    ),
 ];
 
 /// The same command line, whose help lists its commands in groups.

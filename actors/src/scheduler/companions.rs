@@ -22,11 +22,8 @@ impl Scheduler {
         // A token that was never drafted costs nothing, so that the first draft shows what it costs.
         let per_token = draft.and_then(|draft| self.models[draft.0].steps.estimate(1));
         let per_token = per_token.unwrap_or(0.0);
-        let time = |rows: usize| {
-            let drafted = (rows - 1 - others) as f64;
-            Some(steps.estimate(rows)? + drafted * per_token)
-        };
-        self.running[at].propose(vocab, others, time);
+        let times = (per_token, |rows: usize| steps.estimate(rows));
+        self.running[at].propose(vocab, others, times);
     }
 
     /// Lets the companions of requests follow them, and hands drafted tokens over. Starts companions that are

@@ -76,20 +76,28 @@ impl Sequence {
     }
 
     /// Drafts the tokens of the next step, beside the rows of `others` other sequences, or chooses how many a
-    /// draft model is to draft. `time` predicts the time of a step by its rows, and of drafting all of them but
-    /// the first.
+    /// draft model is to draft. `verify` predicts the time of a step by its rows, and `per_token` is the time of
+    /// drafting a token.
     pub(in super::super) fn propose(
         &mut self,
         vocab: usize,
         others: usize,
-        time: impl Fn(usize) -> Option<f64>,
+        (per_token, verify): (f64, impl Fn(usize) -> Option<f64>),
     ) {
         let Wanted::Tokens(Some(generate)) = &self.work else { return };
         let most = generate.tokens_max.saturating_sub(1);
         let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
         let Drafts { source, length, always, stats } = &mut **drafts;
         let most = most.min(always.unwrap_or(DRAFT_MAX));
-        let choose = |proposed: usize| {
+        let (overlaps, alpha) = (source.overlaps(), length.acceptance());
+        let time = |rows: usize| {
+            let (drafted, verify) = (rows - 1 - others, verify(rows)?);
+            let alone = per_token * drafted as f64;
+            // Tokens that were drafted meanwhile are there only if all of the draft before was right.
+            let ahead = if overlaps { alpha.powi(drafted as i32) } else { 0.0 };
+            Some(verify + alone - ahead * alone.min(verify))
+        };
+        let mut choose = |proposed: usize| {
             let verified = match always {
                 Some(_) => proposed,
                 None => length.choose(proposed, others, time),
