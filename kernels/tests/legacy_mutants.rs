@@ -1,6 +1,7 @@
 //! Ten thousand damaged files older than GGUF, each converted: an error or a good GGUF file, without a
 //! panic and with little memory. A test binary of its own, so that its peak memory is that of the reader.
 #![cfg(not(loom))]
+#![allow(clippy::disallowed_methods, reason = "the test reports how long the slowest file takes")]
 
 #[path = "../../tests/support/cases.rs"]
 mod cases;
@@ -69,8 +70,8 @@ fn convert(bytes: Vec<u8>) -> Result<Vec<u8>, LegacyError> {
 
 #[test]
 fn damaged_files_are_an_error_or_become_a_good_file() {
-    let seeds = ["ggml-q4_1.bin", "ggmf-v1-q4_0.bin", "ggjt-v1-q4_0.bin", "ggjt-v2-q8_0.bin"]
-        .map(Seed::of);
+    let seeds =
+        ["ggml-q4_1.bin", "ggmf-v1-q4_0.bin", "ggjt-v1-q4_0.bin", "ggjt-v2-q8_0.bin"].map(Seed::of);
     for seed in &seeds {
         convert(seed.bytes.clone()).expect("a whole file");
     }

@@ -97,8 +97,9 @@ fn convert(args: &Args) -> Result<Report, Failure> {
     check(args)?;
     let old = open(args)?;
     let writer = old.writer().map_err(|error| of_file(&args.old, &error))?;
-    let written: Result<(), LegacyError> =
-        whole_file::write_with(&args.new, |out| writer.write_with(out, |at, out| old.data(at, out)));
+    let written: Result<(), LegacyError> = whole_file::write_with(&args.new, |out| {
+        writer.write_with(out, |at, out| old.data(at, out))
+    });
     written.map_err(|error| {
         Failure::failed(format!(
             "cannot convert {} to {}: {error}",

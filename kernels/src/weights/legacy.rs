@@ -128,10 +128,9 @@ impl LegacyFile {
         while blocks > 0 {
             let now = blocks.min(CHUNK_BLOCKS);
             old.resize(now * layout.block_bytes(), 0);
-            self.source.read(at, &mut old).map_err(|fault| LegacyError::Data {
-                tensor: name.clone(),
-                fault,
-            })?;
+            self.source
+                .read(at, &mut old)
+                .map_err(|fault| LegacyError::Data { tensor: name.clone(), fault })?;
             match layout.is_current() {
                 true => out.write_all(&old)?,
                 false => {

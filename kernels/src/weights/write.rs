@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use super::gguf::{ALIGNMENT, ALIGNMENT_KEY};
 use super::tensor::Shape;
 use super::value::Value;
-use values::{put, put_string, put_value};
 use crate::quant::DType;
+use values::{put, put_string, put_value};
 
 /// A metadata value to write.
 #[derive(Clone, Debug, PartialEq)]

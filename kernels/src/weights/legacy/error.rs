@@ -68,19 +68,25 @@ pub enum LegacyError {
         found: String,
     },
     /// A tensor that llama models do not have.
-    #[error("tensor '{tensor}' is not of the llama architecture, the only one that can be converted")]
+    #[error(
+        "tensor '{tensor}' is not of the llama architecture, the only one that can be converted"
+    )]
     UnknownTensor {
         /// Tensor name.
         tensor: String,
     },
     /// A tensor that llama models have.
-    #[error("tensor '{tensor}' is missing; the file is truncated or one of several parts, get a whole one")]
+    #[error(
+        "tensor '{tensor}' is missing; the file is truncated or one of several parts, get a whole one"
+    )]
     MissingTensor {
         /// Tensor name.
         tensor: String,
     },
     /// A tensor whose shape does not follow from the hyper-parameters.
-    #[error("tensor '{tensor}' has shape {found}, but needs {needed}; the file is corrupt, get it again")]
+    #[error(
+        "tensor '{tensor}' has shape {found}, but needs {needed}; the file is corrupt, get it again"
+    )]
     Shape {
         /// Tensor name.
         tensor: String,

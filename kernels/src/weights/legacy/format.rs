@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn formats_without_a_place_in_gguf_have_no_layout() {
-        let rows = [(LegacyVersion::Ggjt1, 6), (LegacyVersion::Ggjt2, 12), (LegacyVersion::Ggjt3, 4)];
+        let rows =
+            [(LegacyVersion::Ggjt1, 6), (LegacyVersion::Ggjt2, 12), (LegacyVersion::Ggjt3, 4)];
         for (version, id) in rows {
             assert_eq!(Layout::of(version, id), None, "{id} of {version}");
         }

@@ -115,14 +115,21 @@ fn check_shapes(params: &LegacyParams, tensors: &Tensors<'_>) -> Result<Widths, 
     let embeddings = find(tensors, "tok_embeddings.weight")?;
     if embeddings.shape.dims() != [width, vocab] {
         let (tensor, found) = (embeddings.name.clone(), embeddings.shape.to_string());
-        return Err(match embeddings.shape.cols() < width && width % embeddings.shape.cols() == 0 {
-            true => LegacyError::Part { tensor, found },
-            false => LegacyError::Shape { tensor, found, needed: format!("[{width}, {vocab}]") },
-        });
+        return Err(
+            match embeddings.shape.cols() < width && width.is_multiple_of(embeddings.shape.cols()) {
+                true => LegacyError::Part { tensor, found },
+                false => {
+                    LegacyError::Shape { tensor, found, needed: format!("[{width}, {vocab}]") }
+                }
+            },
+        );
     }
     let kv = find(tensors, "layers.0.attention.wk.weight")?.shape.rows();
     let heads_kv = kv / head;
-    if kv % head != 0 || heads_kv == 0 || params.heads as usize % heads_kv != 0 {
+    if !kv.is_multiple_of(head)
+        || heads_kv == 0
+        || !(params.heads as usize).is_multiple_of(heads_kv)
+    {
         let shape = format!("rows that are a multiple of {head}");
         return Err(wrong(find(tensors, "layers.0.attention.wk.weight")?, shape));
     }

@@ -53,7 +53,7 @@ pub(super) fn read(
         let bytes = reader.bytes(len, format_args!("token {id}"))?;
         let score = match version.has_scores() {
             true => f32::from_bits(reader.u32(format_args!("token {id}: score"))?),
-            false => -rank(id),
+            false => 0.0 - rank(id),
         };
         pieces.push(Piece { bytes, score });
     }

@@ -16,7 +16,12 @@ pub(in crate::weights) fn put_kind(out: &mut Vec<u8>, kind: ValueKind) {
     put(out, &(kind as u32).to_le_bytes());
 }
 
-pub(in crate::weights) fn put_array<T>(out: &mut Vec<u8>, kind: ValueKind, values: &[T], one: impl Fn(&mut Vec<u8>, &T)) {
+pub(in crate::weights) fn put_array<T>(
+    out: &mut Vec<u8>,
+    kind: ValueKind,
+    values: &[T],
+    one: impl Fn(&mut Vec<u8>, &T),
+) {
     put_kind(out, ValueKind::Array);
     put_kind(out, kind);
     put(out, &(values.len() as u64).to_le_bytes());
