@@ -115,25 +115,27 @@ fn a_gguf_file_is_rewritten_without_change() {
 fn nothing_is_overwritten_or_half_written() {
     let out = tempfile::tempdir().expect("a folder");
     let new = out.path().join("new.gguf");
-    let name = new.display().to_string();
+    let shown = new.display().to_string();
     let whole = fs::read(legacy("ggjt-v1-q4_0.bin")).expect("a file");
     let cut = out.path().join("cut.bin");
     fs::write(&cut, &whole[..whole.len() - 1]).expect("written");
     let wide = out.path().join("wide.bin");
     let mut bytes = whole.clone();
-    let last = bytes.len() - 64 * 4 - 20 * 64 * 6 - 200;
-    // A scale of 2^127 in each of the last blocks of Q4_0.
-    bytes[last..last + 160].fill(0x7f);
+    // The largest scale of binary32 in the first block of a matrix in Q4_0.
+    let name = b"layers.0.feed_forward.w3.weight";
+    let header = bytes.windows(name.len()).position(|w| w == name).expect("a matrix");
+    let block = (header + name.len()).next_multiple_of(32);
+    bytes[block..block + 4].copy_from_slice(&f32::MAX.to_le_bytes());
     fs::write(&wide, &bytes).expect("written");
     fs::write(&new, "mine").expect("written");
     let good = legacy("ggjt-v1-q4_0.bin");
     let (cut, wide) = (cut.display().to_string(), wide.display().to_string());
     let rows: [(&[&str], i32, &[&str]); 6] = [
-        (&["convert", &good, &name], 1, &["exists", "--force"]),
-        (&["convert", &cut, &name, "--force"], 1, &["cut.bin", "at byte", "does not fit"]),
-        (&["convert", &wide, &name, "--force"], 1, &["wide.bin", "scale", "binary16"]),
-        (&["convert", "/no/file", &name, "--force"], 1, &["/no/file"]),
-        (&["convert", &good, &name, "--force", "--rms-eps", "0"], 2, &["--rms-eps"]),
+        (&["convert", &good, &shown], 1, &["exists", "--force"]),
+        (&["convert", &cut, &shown, "--force"], 1, &["cut.bin", "at byte", "does not fit"]),
+        (&["convert", &wide, &shown, "--force"], 1, &["wide.bin", "scale", "binary16"]),
+        (&["convert", "/no/file", &shown, "--force"], 1, &["/no/file"]),
+        (&["convert", &good, &shown, "--force", "--rms-eps", "0"], 2, &["--rms-eps"]),
         (&["convert", &good, "/no/folder/x.gguf"], 1, &["/no/folder", "does not exist"]),
     ];
     for (args, code, says) in rows {
