@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::HumanBytes;
 use lapwing_kernels::weights::legacy::{LegacyError, LegacyFile, LegacyOptions};
@@ -79,7 +81,20 @@ enum Old {
 
 /// Converts a file.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    let report = tokio::task::spawn_blocking(move || convert(&args)).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let claim = session.interrupts.claim();
+    let mut work = tokio::task::spawn_blocking(move || convert(&args, &stopped));
+    let report = tokio::select! {
+        report = &mut work => report,
+        signal = claim.interrupted() => {
+            stop.store(true, Ordering::Relaxed);
+            session.restore_after_interrupt();
+            // Until the incomplete file is removed.
+            let _ = work.await;
+            return Err(Failure::Interrupted(signal));
+        }
+    };
     let report = report.map_err(|error| Failure::failed(format!("cannot convert: {error}")))??;
     match session.json {
         true => print_json(&report),
@@ -93,12 +108,16 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
 }
 
-fn convert(args: &Args) -> Result<Report, Failure> {
+/// Converts a file, unless `stop` is set before the last tensor is written.
+fn convert(args: &Args, stop: &AtomicBool) -> Result<Report, Failure> {
     check(args)?;
     let old = open(args)?;
     let writer = old.writer().map_err(|error| of_file(&args.old, &error))?;
     let written: Result<(), LegacyError> = whole_file::write_with(&args.new, |out| {
-        writer.write_with(out, |at, out| old.data(at, out))
+        writer.write_with(out, |at, out| match stop.load(Ordering::Relaxed) {
+            true => Err(WriteError::Io(std::io::ErrorKind::Interrupted.into()).into()),
+            false => old.data(at, out),
+        })
     });
     written.map_err(|error| {
         Failure::failed(format!(
