@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes the parsers of weight files and of recordings.
+# Fuzzes the parsers of weight files, of older weight files and of recordings.
 # usage: fuzz/run.sh SECONDS [TARGET]    runs all targets, or one, for that many seconds each
 # New inputs are written to fuzz/target; the committed corpus in fuzz/corpus is only read.
 set -eu
@@ -17,7 +17,7 @@ else
     export RUSTC_BOOTSTRAP=1
 fi
 
-targets=${2:-gguf trace}
+targets=${2:-gguf legacy trace}
 for target in $targets; do
     # shellcheck disable=SC2086
     cargo $toolchain fuzz build "$target"

@@ -4,6 +4,7 @@ mod bench;
 mod calibrate;
 mod chat;
 mod completions;
+mod convert;
 mod devices;
 mod embed;
 mod fit;
@@ -103,6 +104,8 @@ pub(crate) enum Command {
     Models(models::Args),
     /// Show the contents of a model file, and which device would run which stage
     Inspect(inspect::Args),
+    /// Convert a model file older than GGUF to GGUF
+    Convert(convert::Args),
     /// Convert text to token ids
     Tokenize(tokenize::Args),
     /// Print the embeddings of texts
@@ -147,6 +150,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Pull(args) => pull::run(args, session).await,
         Command::Models(args) => models::run(args, session).await,
         Command::Inspect(args) => inspect::run(args, session).await,
+        Command::Convert(args) => convert::run(args, session).await,
         Command::Tokenize(args) => tokenize::run(args, session).await,
         Command::Embed(args) => embed::run(args, session).await,
         Command::Devices(args) => devices::run(args, session).await,

@@ -16,7 +16,49 @@ use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig, Recording};
 
 fn main() -> std::io::Result<()> {
     write("gguf", files())?;
+    write("legacy", legacy_files())?;
     write("trace", recordings())
+}
+
+/// Files older than GGUF with one layer of width 4 in F32: `version` is `None` for GGML.
+fn legacy_file(magic: u32, version: Option<u32>) -> Vec<u8> {
+    let mut raw = Raw(Vec::new()).u32(magic);
+    raw = version.into_iter().fold(raw, Raw::u32);
+    raw = [4, 4, 4, 1, 1, 4, 0].into_iter().fold(raw, Raw::u32);
+    for piece in ["", "", "", " a"] {
+        raw = raw.u32(piece.len() as u32);
+        raw.0.extend_from_slice(piece.as_bytes());
+        raw = version.into_iter().fold(raw, |raw, _| raw.u32(0));
+    }
+    let layer = [
+        ("attention_norm", false), ("attention.wq", true), ("attention.wk", true),
+        ("attention.wv", true), ("attention.wo", true), ("ffn_norm", false),
+        ("feed_forward.w1", true), ("feed_forward.w2", true), ("feed_forward.w3", true),
+    ];
+    let whole = [("tok_embeddings", true), ("norm", false), ("output", true)];
+    let names = whole.map(|(name, matrix)| (format!("{name}.weight"), matrix)).into_iter();
+    let layer = layer.map(|(name, matrix)| (format!("layers.0.{name}.weight"), matrix));
+    for (name, is_matrix) in names.chain(layer) {
+        let dims = if is_matrix { 2 } else { 1 };
+        raw = raw.u32(dims).u32(name.len() as u32).u32(0);
+        raw = (0..dims).fold(raw, |raw, _| raw.u32(4));
+        raw.0.extend_from_slice(name.as_bytes());
+        let padding = if magic == 0x6767_6a74 { raw.0.len().next_multiple_of(32) } else { raw.0.len() };
+        raw.0.resize(padding + if is_matrix { 64 } else { 16 }, 0);
+    }
+    raw.0
+}
+
+fn legacy_files() -> Vec<(&'static str, Vec<u8>)> {
+    let whole = legacy_file(0x6767_6a74, Some(3));
+    vec![
+        ("ggml.bin", legacy_file(0x6767_6d6c, None)),
+        ("ggmf.bin", legacy_file(0x6767_6d66, Some(1))),
+        ("ggjt-v1.bin", legacy_file(0x6767_6a74, Some(1))),
+        ("ggjt-v2.bin", legacy_file(0x6767_6a74, Some(2))),
+        ("cut.bin", whole[..whole.len() / 2].to_vec()),
+        ("ggjt-v3.bin", whole),
+    ]
 }
 
 fn write(target: &str, files: Vec<(&str, Vec<u8>)>) -> std::io::Result<()> {

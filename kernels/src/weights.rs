@@ -7,6 +7,7 @@ pub(crate) mod data_file;
 mod error;
 mod gguf;
 mod header;
+pub mod legacy;
 mod metadata;
 mod skim;
 mod split;

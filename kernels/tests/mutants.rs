@@ -4,6 +4,8 @@
 
 #[path = "../../tests/support/cases.rs"]
 mod cases;
+#[path = "integration/damage.rs"]
+mod damage;
 #[path = "integration/gguf_bytes.rs"]
 mod gguf_bytes;
 #[path = "integration/gguf_touch.rs"]
@@ -11,43 +13,10 @@ mod gguf_touch;
 
 use std::hint::black_box;
 
+use damage::{EXTREMES, RSS_MAX_KB, Random, flip, overwrite, peak_rss_kb};
 use gguf_bytes::{Raw, bytes, rich};
 use gguf_touch::{sum, touch};
 use lapwing_kernels::weights::{WeightFile, parse};
-
-const RSS_MAX_KB: u64 = 200 * 1024;
-
-/// Replacement values for lengths, counts and offsets.
-const EXTREMES: [u64; 12] = [
-    0,
-    1,
-    0x7f,
-    0xffff,
-    0x7fff_ffff,
-    0xffff_ffff,
-    1 << 32,
-    1 << 40,
-    1_000_000_000_000_000_000,
-    i64::MAX as u64,
-    u64::MAX - 31,
-    u64::MAX,
-];
-
-/// Pseudo-random numbers (xorshift), the same on every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        ((self.next() >> 11) % end.max(1) as u64) as usize
-    }
-}
 
 /// Damages a file in one to four places.
 fn mutate(random: &mut Random, file: &mut Vec<u8>) {
@@ -69,18 +38,6 @@ fn mutate(random: &mut Random, file: &mut Vec<u8>) {
         if file.is_empty() {
             return;
         }
-    }
-}
-
-fn flip(random: &mut Random, file: &mut [u8], at: usize) {
-    if let Some(byte) = file.get_mut(at) {
-        *byte ^= 1 << random.below(8);
-    }
-}
-
-fn overwrite(file: &mut [u8], at: usize, value: &[u8]) {
-    for (byte, value) in file.iter_mut().skip(at).zip(value) {
-        *byte = *value;
     }
 }
 
@@ -112,18 +69,6 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![bytes(&rich()), nested.0]
 }
 
-#[cfg(target_os = "linux")]
-fn peak_rss_kb() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a peak of memory");
-    Some(line.trim().trim_end_matches(" kB").parse().expect("a number"))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn peak_rss_kb() -> Option<u64> {
-    None
-}
-
 #[test]
 fn damaged_files_cause_no_panic_and_little_memory() {
     let seeds = seeds();
@@ -133,8 +78,7 @@ fn damaged_files_cause_no_panic_and_little_memory() {
     let (mut good, mut bad) = (0u64, 0u64);
     let mutants: u64 = cases::cases(2_000, 10_000);
     for n in 0..mutants {
-        let mut random =
-            Random(0x9e37_79b9_7f4a_7c15 ^ (n + 1).wrapping_mul(0xd134_2543_de82_ef95));
+        let mut random = Random::of_case(n);
         let mut file = seeds[(n % seeds.len() as u64) as usize].clone();
         mutate(&mut random, &mut file);
         match parse(&file) {

@@ -28,7 +28,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
 }
 
 /// Checks that the folder of a path exists.
-fn parent(path: &Path) -> Result<(), Failure> {
+pub(crate) fn parent(path: &Path) -> Result<(), Failure> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         None => Ok(()),
         Some(folder) => Err(Failure::failed(format!(

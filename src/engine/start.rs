@@ -38,13 +38,11 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     log(requantized.as_ref());
     let attention = (!settings.attention.is_empty()).then(|| model.graph.attention());
     let chosen = settings.choose(&model.config)?;
-    let new_recorder = || Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let draft = DraftModel::open(&settings, &chosen)?;
-    let graphs: Vec<&Graph> =
-        [&*graph].into_iter().chain(draft.iter().map(|draft| &*draft.graph)).collect();
-    let slots = slot_pool(&graphs, &chosen);
+    let graphs = [&*graph].into_iter().chain(draft.iter().map(|draft| &*draft.graph));
+    let slots = slot_pool(&graphs.collect::<Vec<_>>(), &chosen);
     // A profile is more precise than a short timing.
     let asked = settings.timed || chosen.devices.len() > 1;
     let timed = asked && settings.profile.is_none();
@@ -107,6 +105,10 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+fn new_recorder() -> Recorder {
+    Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default())
 }
 
 /// Fits the model into the devices' memories, and locks its weights if the settings say so. Returns what a

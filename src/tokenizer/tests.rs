@@ -1,6 +1,8 @@
 //! Tokenizers with small vocabularies. Agreement with llama.cpp on real ones is tested in the
 //! repository's `tests`.
 
+mod hostile;
+
 use super::words::WordRules;
 use super::*;
 

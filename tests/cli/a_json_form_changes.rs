@@ -60,6 +60,13 @@ fn run_has_the_documented_fields() {
 }
 
 #[test]
+fn convert_has_the_documented_fields() {
+    let new = tempfile::tempdir().expect("a folder");
+    let new = new.path().join("new.gguf").display().to_string();
+    assert_documented("convert", &json(&["convert", &model("llama.gguf"), &new, "--json"]), &[]);
+}
+
+#[test]
 fn embed_has_the_documented_fields() {
     let llama = model("llama.gguf");
     let printed = json(&["embed", "-m", &llama, "--normalize", "--json", "ab", "abc"]);

@@ -23,6 +23,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The number of moments at which a file is truncated: this one, or 100 in the full tests.
+fn moments(quick: u32) -> u32 {
+    let full = std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full");
+    if full { 100 } else { quick }
+}
+
 fn greedy(model: &str) -> [&str; 8] {
     ["run", "-m", model, "--raw", "--temp", "0", "-n4", "ab"]
 }
@@ -127,6 +133,7 @@ fn a_model_that_is_truncated_while_programs_load_it_ends_none_by_a_signal() {
     fs::write(&path, &bytes).expect("written");
     let shown = path.display().to_string();
     let stop = AtomicBool::new(false);
+    let runs = moments(30);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut keep = 0;
@@ -137,7 +144,7 @@ fn a_model_that_is_truncated_while_programs_load_it_ends_none_by_a_signal() {
                 fs::write(&path, &bytes).expect("written");
             }
         });
-        for _ in 0..30 {
+        for _ in 0..runs {
             let ended = ended(lapwing(&greedy(&shown)));
             match ended.code {
                 Some(0) => {}
@@ -147,4 +154,35 @@ fn a_model_that_is_truncated_while_programs_load_it_ends_none_by_a_signal() {
         }
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "moments of a run of that length")]
+fn a_model_truncated_for_good_at_any_moment_of_a_run_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.gguf");
+    let shown = path.display().to_string();
+    let args = ["run", "-m", &shown, "--raw", "--temp", "0", "-n200", "ab"];
+    let bytes = fs::read(model("llama.gguf")).expect("a model");
+    let mut program = lapwing(&args);
+    fs::write(&path, &bytes).expect("written");
+    let start = std::time::Instant::now();
+    assert_eq!(ended(lapwing(&args)).code, Some(0));
+    let whole = start.elapsed();
+    program.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (moments, mut failed) = (moments(10), 0);
+    for moment in 0..moments {
+        fs::write(&path, &bytes).expect("written");
+        let child = program.spawn().expect("a process");
+        std::thread::sleep(whole * moment / moments);
+        fs::File::options().write(true).open(&path).and_then(|f| f.set_len(0)).expect("truncated");
+        let output = child.wait_with_output().expect("an end");
+        let stderr = text(&output.stderr);
+        match output.status.code() {
+            Some(0) => {}
+            Some(1) if stderr.contains("model.gguf") => failed += 1,
+            _ => panic!("moment {moment}: {:?} {stderr}", output.status),
+        }
+    }
+    assert!(failed > 0, "no run met the truncation");
 }

@@ -1,7 +1,7 @@
 //! Writes a file completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,9 +13,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// I/O errors of the operating system; also if the path is a folder or a read-only file.
 pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
-    match target(path.as_ref())? {
-        Target::InPlace => fs::write(path, bytes),
-        Target::Replaced(path) => replace(&path, bytes),
+    write_with(path, |file| file.write_all(bytes))
+}
+
+/// As [`write()`], for contents that `fill` writes piece by piece.
+///
+/// # Errors
+///
+/// As [`write()`], and those of `fill`.
+pub fn write_with<E: From<io::Error>>(
+    path: impl AsRef<Path>,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+) -> Result<(), E> {
+    let path = path.as_ref();
+    match target(path)? {
+        Target::InPlace => filled(File::create(path)?, fill).map(|_| ()),
+        Target::Replaced(path) => replace(&path, fill),
     }
 }
 
@@ -62,9 +75,15 @@ fn target(path: &Path) -> io::Result<Target> {
     }
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+) -> Result<(), E> {
     let (beside, file) = create_beside(path)?;
-    let written = write_and_sync(file, bytes).and_then(|()| fs::rename(&beside, path));
+    let written = filled(file, fill).and_then(|file| {
+        file.sync_all()?;
+        Ok(fs::rename(&beside, path)?)
+    });
     if written.is_err() {
         // The first error is the one to report.
         let _ = fs::remove_file(&beside);
@@ -72,9 +91,13 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-fn write_and_sync(mut file: File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
-    file.sync_all()
+fn filled<E: From<io::Error>>(
+    file: File,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
+) -> Result<File, E> {
+    let mut out = BufWriter::new(file);
+    fill(&mut out)?;
+    Ok(out.into_inner().map_err(io::IntoInnerError::into_error)?)
 }
 
 /// Creates a file in the same folder, and so on the same file system.

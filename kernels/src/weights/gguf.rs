@@ -104,9 +104,9 @@ fn read_version(bytes: &[u8], cursor: &mut Cursor<'_>) -> Result<u32, WeightErro
 /// The first bytes of a file that is not GGUF, and the format that they indicate.
 fn describe_start(bytes: &[u8]) -> String {
     const KNOWN: [(&[u8], &str); 9] = [
-        (b"lmgg", "ggml, older than GGUF"),
-        (b"fmgg", "ggmf, older than GGUF"),
-        (b"tjgg", "ggjt, older than GGUF"),
+        (b"lmgg", "ggml, older than GGUF: `lapwing convert OLD NEW.gguf` converts it"),
+        (b"fmgg", "ggmf, older than GGUF: `lapwing convert OLD NEW.gguf` converts it"),
+        (b"tjgg", "ggjt, older than GGUF: `lapwing convert OLD NEW.gguf` converts it"),
         (b"algg", "ggla, a LoRA older than GGUF"),
         (b"FUGG", "big-endian GGUF"),
         (b"PK\x03\x04", "a zip archive or a PyTorch checkpoint"),

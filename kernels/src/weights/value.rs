@@ -63,6 +63,33 @@ impl Value {
         }
     }
 
+    /// Appends type and value, as in a file.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend((self.kind() as u32).to_le_bytes());
+        match self {
+            Value::U8(v) => out.push(*v),
+            Value::I8(v) => out.extend(v.to_le_bytes()),
+            Value::U16(v) => out.extend(v.to_le_bytes()),
+            Value::I16(v) => out.extend(v.to_le_bytes()),
+            Value::U32(v) => out.extend(v.to_le_bytes()),
+            Value::I32(v) => out.extend(v.to_le_bytes()),
+            Value::F32(v) => out.extend(v.to_le_bytes()),
+            Value::F64(v) => out.extend(v.to_le_bytes()),
+            Value::U64(v) => out.extend(v.to_le_bytes()),
+            Value::I64(v) => out.extend(v.to_le_bytes()),
+            Value::Bool(v) => out.push((*v).into()),
+            Value::String(text) => {
+                out.extend((text.range.len() as u64).to_le_bytes());
+                out.extend_from_slice(text.as_bytes());
+            }
+            Value::Array(array) => {
+                out.extend((array.kind as u32).to_le_bytes());
+                out.extend((array.len as u64).to_le_bytes());
+                out.extend_from_slice(&array.bytes[array.range.clone()]);
+            }
+        }
+    }
+
     /// Whether it is an array.
     pub fn is_array(&self) -> bool {
         matches!(self, Value::Array(_))

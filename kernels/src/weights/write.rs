@@ -1,11 +1,14 @@
 //! Writes GGUF version 3, little-endian.
 
+pub(super) mod values;
+
 use std::io::{self, Write};
 
 use super::gguf::{ALIGNMENT, ALIGNMENT_KEY};
 use super::tensor::Shape;
-use super::value::ValueKind;
+use super::value::Value;
 use crate::quant::DType;
+use values::{put, put_string, put_value};
 
 /// A metadata value to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,8 +87,15 @@ pub enum WriteError {
 /// Collects metadata and tensors and writes them as a GGUF file.
 #[derive(Clone, Debug, Default)]
 pub struct GgufWriter {
-    meta: Vec<(String, MetaValue)>,
+    meta: Vec<(String, Entry)>,
     tensors: Vec<Tensor>,
+}
+
+/// A value to write: a new one, or one of another file.
+#[derive(Clone, Debug)]
+enum Entry {
+    New(MetaValue),
+    Read(Value),
 }
 
 #[derive(Clone, Debug)]
@@ -93,7 +103,8 @@ struct Tensor {
     name: String,
     shape: Vec<usize>,
     dtype: DType,
-    bytes: Vec<u8>,
+    /// `None`: given when the file is written.
+    bytes: Option<Vec<u8>>,
 }
 
 impl GgufWriter {
@@ -104,7 +115,13 @@ impl GgufWriter {
 
     /// Appends a key-value pair.
     pub fn meta(&mut self, key: &str, value: impl Into<MetaValue>) -> &mut GgufWriter {
-        self.meta.push((key.to_owned(), value.into()));
+        self.meta.push((key.to_owned(), Entry::New(value.into())));
+        self
+    }
+
+    /// Appends a key and a value of another file.
+    pub fn meta_of(&mut self, key: &str, value: &Value) -> &mut GgufWriter {
+        self.meta.push((key.to_owned(), Entry::Read(value.clone())));
         self
     }
 
@@ -116,29 +133,74 @@ impl GgufWriter {
         dtype: DType,
         bytes: impl Into<Vec<u8>>,
     ) -> &mut GgufWriter {
-        let (name, shape, bytes) = (name.to_owned(), shape.to_owned(), bytes.into());
+        let (name, shape, bytes) = (name.to_owned(), shape.to_owned(), Some(bytes.into()));
         self.tensors.push(Tensor { name, shape, dtype, bytes });
+        self
+    }
+
+    /// Appends a tensor whose data are given to [`write_with`](GgufWriter::write_with).
+    pub fn tensor_later(&mut self, name: &str, shape: &[usize], dtype: DType) -> &mut GgufWriter {
+        let (name, shape) = (name.to_owned(), shape.to_owned());
+        self.tensors.push(Tensor { name, shape, dtype, bytes: None });
         self
     }
 
     /// Writes the file.
     ///
     /// # Errors
-    /// [`WriteError`]: a tensor's size does not match its shape, the alignment is invalid, or the
-    /// output fails.
+    /// [`WriteError`]: a tensor's size does not match its shape, the alignment is invalid, a tensor has
+    /// no data, or the output fails.
     pub fn write_to(&self, out: &mut impl Write) -> Result<(), WriteError> {
+        self.write_with(out, |_, _| Ok(()))
+    }
+
+    /// Writes the file. `data` writes the data of a tensor of
+    /// [`tensor_later`](GgufWriter::tensor_later), by its index among all tensors, in order; so only a
+    /// part of one tensor needs to be in memory.
+    ///
+    /// # Errors
+    /// As [`write_to`](GgufWriter::write_to), and those of `data`.
+    pub fn write_with<E: From<WriteError>>(
+        &self,
+        out: &mut impl Write,
+        mut data: impl FnMut(usize, &mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
         let alignment = self.alignment()?;
+        let head = self.head(alignment)?;
+        write_padded(out, &head, alignment).map_err(WriteError::from)?;
+        for (index, tensor) in self.tensors.iter().enumerate() {
+            let expected = tensor.expected()?;
+            let mut counted = Counted { out: &mut *out, bytes: 0 };
+            match &tensor.bytes {
+                Some(bytes) => counted.write_all(bytes).map_err(WriteError::from)?,
+                None => data(index, &mut counted)?,
+            }
+            let found = counted.bytes;
+            if found != expected {
+                let tensor = tensor.name.clone();
+                return Err(WriteError::Bytes { tensor, found, expected }.into());
+            }
+            pad(out, expected, alignment).map_err(WriteError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Everything that precedes the tensor data.
+    fn head(&self, alignment: usize) -> Result<Vec<u8>, WriteError> {
         let mut head = Vec::from(*b"GGUF");
         put(&mut head, &3u32.to_le_bytes());
         put(&mut head, &(self.tensors.len() as u64).to_le_bytes());
         put(&mut head, &(self.meta.len() as u64).to_le_bytes());
         for (key, value) in &self.meta {
             put_string(&mut head, key);
-            put_value(&mut head, value);
+            match value {
+                Entry::New(value) => put_value(&mut head, value),
+                Entry::Read(value) => value.put(&mut head),
+            }
         }
         let mut offset = 0;
         for tensor in &self.tensors {
-            tensor.check()?;
+            let bytes = tensor.expected()?;
             put_string(&mut head, &tensor.name);
             put(&mut head, &(tensor.shape.len() as u32).to_le_bytes());
             for dim in &tensor.shape {
@@ -146,108 +208,69 @@ impl GgufWriter {
             }
             put(&mut head, &tensor.dtype.gguf_id().to_le_bytes());
             put(&mut head, &(offset as u64).to_le_bytes());
-            offset = (offset + tensor.bytes.len()).next_multiple_of(alignment);
+            offset = (offset + bytes).next_multiple_of(alignment);
         }
-        write_padded(out, &head, alignment)?;
-        for tensor in &self.tensors {
-            write_padded(out, &tensor.bytes, alignment)?;
-        }
-        Ok(())
+        Ok(head)
     }
 
     fn alignment(&self) -> Result<usize, WriteError> {
-        match self.meta.iter().find(|(key, _)| key == ALIGNMENT_KEY) {
-            None => Ok(ALIGNMENT as usize),
-            Some((_, MetaValue::U32(v))) if v.is_power_of_two() => Ok(*v as usize),
-            Some((_, found)) => Err(WriteError::Alignment { found: found.clone() }),
-        }
+        let found = match self.meta.iter().find(|(key, _)| key == ALIGNMENT_KEY) {
+            None => return Ok(ALIGNMENT as usize),
+            Some((_, Entry::New(MetaValue::U32(v)) | Entry::Read(Value::U32(v))))
+                if v.is_power_of_two() =>
+            {
+                return Ok(*v as usize);
+            }
+            Some((_, Entry::New(found))) => found.clone(),
+            Some((_, Entry::Read(found))) => MetaValue::String(found.to_string()),
+        };
+        Err(WriteError::Alignment { found })
     }
 }
 
 impl Tensor {
-    fn check(&self) -> Result<(), WriteError> {
+    /// Bytes of the data. Data that are here already must have as many.
+    fn expected(&self) -> Result<usize, WriteError> {
         let expected = Shape::new(&self.shape).and_then(|shape| {
             self.dtype.row_bytes(shape.cols()).and_then(|row| row.checked_mul(shape.rows()))
         });
-        match expected {
-            None => Err(WriteError::Shape {
-                tensor: self.name.clone(),
-                shape: self.shape.clone(),
-                dtype: self.dtype,
-            }),
-            Some(expected) if expected != self.bytes.len() => {
-                let found = self.bytes.len();
-                Err(WriteError::Bytes { tensor: self.name.clone(), found, expected })
-            }
-            Some(_) => Ok(()),
+        let expected = expected.ok_or_else(|| WriteError::Shape {
+            tensor: self.name.clone(),
+            shape: self.shape.clone(),
+            dtype: self.dtype,
+        })?;
+        match self.bytes.as_ref().map(Vec::len).filter(|found| *found != expected) {
+            Some(found) => Err(WriteError::Bytes { tensor: self.name.clone(), found, expected }),
+            None => Ok(expected),
         }
+    }
+}
+
+/// Counts the bytes that are written.
+struct Counted<'a, W> {
+    out: &'a mut W,
+    bytes: usize,
+}
+
+impl<W: Write> Write for Counted<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
 fn write_padded(out: &mut impl Write, bytes: &[u8], alignment: usize) -> io::Result<()> {
     out.write_all(bytes)?;
-    let padding = bytes.len().next_multiple_of(alignment) - bytes.len();
+    pad(out, bytes.len(), alignment)
+}
+
+/// Writes zeros after `bytes` bytes, up to the alignment.
+fn pad(out: &mut impl Write, bytes: usize, alignment: usize) -> io::Result<()> {
+    let padding = bytes.next_multiple_of(alignment) - bytes;
     io::copy(&mut io::Read::take(io::repeat(0), padding as u64), out).map(|_| ())
-}
-
-fn put(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(bytes);
-}
-
-fn put_string(out: &mut Vec<u8>, text: &str) {
-    put(out, &(text.len() as u64).to_le_bytes());
-    put(out, text.as_bytes());
-}
-
-fn put_kind(out: &mut Vec<u8>, kind: ValueKind) {
-    put(out, &(kind as u32).to_le_bytes());
-}
-
-fn put_array<T>(out: &mut Vec<u8>, kind: ValueKind, values: &[T], one: impl Fn(&mut Vec<u8>, &T)) {
-    put_kind(out, ValueKind::Array);
-    put_kind(out, kind);
-    put(out, &(values.len() as u64).to_le_bytes());
-    for value in values {
-        one(out, value);
-    }
-}
-
-fn put_scalar(out: &mut Vec<u8>, kind: ValueKind, bytes: &[u8]) {
-    put_kind(out, kind);
-    put(out, bytes);
-}
-
-fn put_value(out: &mut Vec<u8>, value: &MetaValue) {
-    match value {
-        MetaValue::U8(v) => put_scalar(out, ValueKind::U8, &v.to_le_bytes()),
-        MetaValue::I8(v) => put_scalar(out, ValueKind::I8, &v.to_le_bytes()),
-        MetaValue::U16(v) => put_scalar(out, ValueKind::U16, &v.to_le_bytes()),
-        MetaValue::I16(v) => put_scalar(out, ValueKind::I16, &v.to_le_bytes()),
-        MetaValue::U32(v) => put_scalar(out, ValueKind::U32, &v.to_le_bytes()),
-        MetaValue::I32(v) => put_scalar(out, ValueKind::I32, &v.to_le_bytes()),
-        MetaValue::U64(v) => put_scalar(out, ValueKind::U64, &v.to_le_bytes()),
-        MetaValue::I64(v) => put_scalar(out, ValueKind::I64, &v.to_le_bytes()),
-        MetaValue::F32(v) => put_scalar(out, ValueKind::F32, &v.to_le_bytes()),
-        MetaValue::F64(v) => put_scalar(out, ValueKind::F64, &v.to_le_bytes()),
-        MetaValue::Bool(v) => put_scalar(out, ValueKind::Bool, &[(*v).into()]),
-        MetaValue::String(v) => {
-            put_kind(out, ValueKind::String);
-            put_string(out, v);
-        }
-        MetaValue::Strings(v) => {
-            put_array(out, ValueKind::String, v, |out, s| put_string(out, s));
-        }
-        MetaValue::U32s(v) => {
-            put_array(out, ValueKind::U32, v, |out, n| put(out, &n.to_le_bytes()));
-        }
-        MetaValue::I32s(v) => {
-            put_array(out, ValueKind::I32, v, |out, n| put(out, &n.to_le_bytes()));
-        }
-        MetaValue::F32s(v) => {
-            put_array(out, ValueKind::F32, v, |out, n| put(out, &n.to_le_bytes()));
-        }
-        MetaValue::Bools(v) => {
-            put_array(out, ValueKind::Bool, v, |out, b| put(out, &[(*b).into()]));
-        }
-    }
 }

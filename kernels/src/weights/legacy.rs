@@ -1,0 +1,151 @@
+//! Weight files older than GGUF, of the llama architecture: GGML, GGMF and GGJT.
+//! Source: the reader `llama.cpp` and the block layouts in `ggml.c` of llama.cpp, May 2023.
+
+mod error;
+mod format;
+mod model;
+mod names;
+mod read;
+mod source;
+mod vocabulary;
+
+use std::io::Write;
+use std::path::Path;
+
+pub use error::LegacyError;
+pub use format::LegacyVersion;
+pub use model::{LegacyOptions, LegacyParams};
+
+use super::data_file::DataFile;
+use super::error::WeightError;
+use super::tensor::Shape;
+use super::write::GgufWriter;
+use crate::quant::DType;
+use format::Layout;
+use source::Source;
+use vocabulary::Piece;
+
+/// An open file older than GGUF. Its tensor data are read on demand.
+#[derive(Debug)]
+pub struct LegacyFile {
+    source: Source,
+    version: LegacyVersion,
+    params: LegacyParams,
+    pieces: Vec<Piece>,
+    tensors: Vec<LegacyTensor>,
+}
+
+/// A tensor of a file older than GGUF.
+#[derive(Debug)]
+pub struct LegacyTensor {
+    /// Name in the file, as `layers.0.attention.wq.weight`.
+    pub name: String,
+    /// Dimensions.
+    pub shape: Shape,
+    layout: Layout,
+    /// Byte offset of the data.
+    start: u64,
+}
+
+impl LegacyTensor {
+    /// Format of the tensor in GGUF; its blocks in this file may be laid out in another way.
+    pub fn dtype(&self) -> DType {
+        self.layout.dtype
+    }
+
+    /// Whether the blocks are copied to GGUF as they are.
+    pub fn is_copied(&self) -> bool {
+        self.layout.is_current()
+    }
+}
+
+impl LegacyFile {
+    /// Whether a file begins with a magic number of these formats. A file that cannot be read does not.
+    pub fn is_legacy(path: &Path) -> bool {
+        let Ok(file) = DataFile::open(path) else { return false };
+        let mut magic = [0; 4];
+        file.read(0, &mut magic).is_ok() && LegacyVersion::has_magic(u32::from_le_bytes(magic))
+    }
+
+    /// Opens a file, and reads everything but the tensor data.
+    ///
+    /// # Errors
+    /// [`LegacyError`] names the file, and the invalid field with its byte offset.
+    pub fn open(path: &Path) -> Result<LegacyFile, LegacyError> {
+        let file = DataFile::open(path)
+            .map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
+        read::file(Source::File(file)).map_err(|error| error.in_file(path))
+    }
+
+    /// As [`open`](LegacyFile::open), for the bytes of a file in memory.
+    ///
+    /// # Errors
+    /// [`LegacyError`] names the invalid field with its byte offset.
+    pub fn parse(bytes: Vec<u8>) -> Result<LegacyFile, LegacyError> {
+        read::file(Source::Bytes(bytes))
+    }
+
+    /// Format and version.
+    pub fn version(&self) -> LegacyVersion {
+        self.version
+    }
+
+    /// Hyper-parameters.
+    pub fn params(&self) -> &LegacyParams {
+        &self.params
+    }
+
+    /// Tensors in file order.
+    pub fn tensors(&self) -> &[LegacyTensor] {
+        &self.tensors
+    }
+
+    /// The model as a GGUF file without data: metadata, vocabulary and tensor table. Tensors are in
+    /// file order, under the names of GGUF. The rotary layout (adjacent pairs) is the same in both, so
+    /// no row of Q or K moves.
+    ///
+    /// # Errors
+    /// [`LegacyError`] if a tensor is missing, unknown or has another shape than the model needs, or
+    /// if a token is not text.
+    pub fn to_gguf(&self, options: &LegacyOptions) -> Result<GgufWriter, LegacyError> {
+        model::to_gguf(self, options)
+    }
+
+    /// Writes the data of a tensor, by index, with today's blocks. Scales in binary32 are rounded to
+    /// binary16, the only loss.
+    ///
+    /// # Errors
+    /// [`LegacyError`] if the file has become shorter, a scale does not fit in binary16, or the output
+    /// fails.
+    ///
+    /// # Panics
+    /// When `index` is not below the number of tensors.
+    pub fn write_tensor(&self, index: usize, out: &mut dyn Write) -> Result<(), LegacyError> {
+        let LegacyTensor { name, shape, layout, start } = &self.tensors[index];
+        let mut at = *start;
+        let mut blocks = shape.len() / layout.dtype.block_len();
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        while blocks > 0 {
+            let now = blocks.min(CHUNK_BLOCKS);
+            old.resize(now * layout.block_bytes(), 0);
+            self.source
+                .read(at, &mut old)
+                .map_err(|fault| LegacyError::Data { tensor: name.clone(), fault })?;
+            match layout.is_current() {
+                true => out.write_all(&old)?,
+                false => {
+                    new.clear();
+                    let written = layout.to_current(&old, &mut new);
+                    written.map_err(|scale| LegacyError::Scale { tensor: name.clone(), scale })?;
+                    out.write_all(&new)?;
+                }
+            }
+            at += old.len() as u64;
+            blocks -= now;
+        }
+        Ok(())
+    }
+}
+
+/// Blocks that are converted at once.
+const CHUNK_BLOCKS: usize = 4096;
