@@ -13,7 +13,7 @@ pub struct Module {
 impl EngineBuilder {
     /// The ops whose paths match `pattern`, such as `layers.*.ffn` or `layers.0.attn.q`;
     /// [`Module::to_device`] places them, regardless of the strategy. Paths are those of
-    /// [`plan::place`](crate::plan::place).
+    /// [`lapwing_plan::place`].
     ///
     /// ```no_run
     /// # use lapwing::Engine;
