@@ -18,19 +18,19 @@ use crate::cli::table::{Align, table};
 const EXAMPLES: &str = "\
 Examples:
   lapwing speculate
-  lapwing speculate --acceptance 0.76,0.93 --draft-time 0.38 --length 1,2,3,5,auto
-  lapwing speculate --acceptance 0.5,0.6,0.7,0.8,0.9 --draft-time 0.1,0.3,0.6 --plot async.svg
+  lapwing speculate --acceptance 0.76,0.93 --draft-time 0.38 --draft-length 1,3,5,auto
+  lapwing speculate --acceptance 0.5,0.6,0.7,0.8,0.9 --draft-time 0.1,0.6 --plot async.svg
   lapwing speculate --bandwidth 0.9         two devices that share one memory
   lapwing speculate --one-device --growth 0.15
 
-The engine's own scheduler, workers and drafts run on two models whose passes take the stated times. With
-two devices, passes slow down while the bandwidth that both take is above 1 in sum.
+The engine's own scheduler, workers and drafts run on two models whose passes take the stated
+times. With two devices, passes slow down while the bandwidth that both take is above 1 in sum.
 
 With --json:
   {\"runs\":[{\"acceptance\":F,\"draft_time\":F,\"length\":N|null,\"schedule\":\"sync|async\",
    \"speed_up\":F,\"tokens_per_step\":F,\"accepted\":F|null,\"draft_rows\":F}]}
-  speed_up: multiple of the speed without drafts; accepted: share of the verified tokens; draft_rows: rows of
-  the draft model for each generated token, where 1 would be enough if every draft were right.";
+  speed_up: multiple of the speed without drafts; accepted: share of the verified tokens;
+  draft_rows: rows of the draft model for each generated token; 1 if every draft is right.";
 
 /// Options of `speculate`.
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
     /// Drafted tokens of a step, 1 to 15, or auto: as many as pay, as in the live engine
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "auto", value_parser = length)]
-    length: Vec<Length>,
+    draft_length: Vec<Length>,
 
     /// Schedules of the draft model: sync, async
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "sync,async")]
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     }
     let (mut runs, mut lines) = (Vec::new(), Vec::new());
     for &draft_time in &args.draft_time {
-        for &length in &args.length {
+        for &length in &args.draft_length {
             for &schedule in &args.schedule {
                 let mut points = Vec::new();
                 for &acceptance in &args.acceptance {
