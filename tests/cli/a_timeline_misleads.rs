@@ -167,20 +167,26 @@ fn a_change_of_an_op_that_is_fused_says_what_it_changes() {
     let trace = folder.path().join("run.lwt").display().to_string();
     let llama = model("llama.gguf");
     let run = ["run", "-m", &llama, "--raw", "--temp", "0", "-n", "8", "--trace", &trace, "ab"];
-    let run = ended(lapwing(&run));
-    assert_eq!(run.code, Some(0), "{run:?}");
     let group = "ffn_down + ffn_residual";
     let asked = ["--what-if", "op:ffn_down*0", "--assert", "ops.ffn_down.self_ns>0"];
-    let answer = timeline(&[&[trace.as_str()], &asked[..]].concat());
-    let line = format!("changes all of {group}, which is fused into one dispatch");
-    assert!(answer.code == Some(0) && answer.stdout.contains(&line), "{answer:?}");
-    let answer = json(&[&["timeline", &trace, "--json"], &asked[..]].concat());
-    assert_eq!(answer["what_if"][0]["fused"], serde_json::json!([group]));
-    let down = answer["what_if"][0]["delta_ns"].as_i64().expect("a number");
-    let op = |op: &&Value| op["name"] == group;
-    let ops = answer["ops"].as_array().expect("ops");
-    let self_ns = ops.iter().find(op).expect("the group")["self_ns"].as_i64();
-    assert_eq!(Some(-down), self_ns, "the layers follow each other on one device");
+    // In a run that another process disturbs, a part of the op's time may not delay the end.
+    let undisturbed = (0..5).any(|_| {
+        let run = ended(lapwing(&run));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let answer = timeline(&[&[trace.as_str()], &asked[..]].concat());
+        let line = format!("changes all of {group}, which is fused into one dispatch");
+        assert!(answer.code == Some(0) && answer.stdout.contains(&line), "{answer:?}");
+        let answer = json(&[&["timeline", &trace, "--json"], &asked[..]].concat());
+        assert_eq!(answer["what_if"][0]["fused"], serde_json::json!([group]));
+        let down = answer["what_if"][0]["delta_ns"].as_i64().expect("a number");
+        let op = |op: &&Value| op["name"] == group;
+        let ops = answer["ops"].as_array().expect("ops");
+        let self_ns = ops.iter().find(op).expect("the group")["self_ns"].as_i64();
+        let self_ns = self_ns.expect("a number");
+        assert!(-down > 0 && -down <= self_ns, "{down} of {self_ns}");
+        -down == self_ns
+    });
+    assert!(undisturbed, "the layers follow each other on one device");
 }
 
 #[test]
