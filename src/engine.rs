@@ -31,6 +31,7 @@ mod choose_strategy;
 pub(crate) mod draft_model;
 mod embed;
 mod facts;
+mod kept_weights;
 mod measure;
 mod memory;
 mod module;
@@ -38,6 +39,7 @@ mod named;
 #[cfg(feature = "compare")]
 mod on_the_spot;
 mod predictions;
+mod slots;
 mod start;
 mod strategies;
 #[cfg(all(test, target_os = "linux"))]

@@ -115,12 +115,11 @@ fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize, Error> {
         let able = chosen.devices.iter().map(|(spec, _)| spec).filter(|spec| can(spec));
         let able: Vec<&str> = able.map(|spec| &*spec.name).collect();
         let expected = match able[..] {
-            [] => "on a device that computes on CPU threads, and there is none; add one (on the command \
-                   line: --device cpu)"
+            [] => "one that computes on CPU threads; add one (on the command line: --device cpu)"
                 .to_owned(),
             _ => format!("one that computes on CPU threads: {}", able.join(", ")),
         };
-        let named = choice.device.as_deref().unwrap_or("on no device");
+        let named = choice.device.as_deref().unwrap_or("missing");
         Error::config("the device of the draft model", named, &expected)
     })
 }

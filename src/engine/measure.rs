@@ -15,7 +15,7 @@ use lapwing_plan::profile::{Identity, Profile};
 use lapwing_traces::OsClock;
 
 use super::builder::EngineBuilder;
-use super::start::slot_pool;
+use super::slots::slot_pool;
 use crate::config::{Chosen, Settings, Threads};
 use crate::devices::build::{Shared, build};
 use crate::error::Error;

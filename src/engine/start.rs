@@ -8,7 +8,7 @@ use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::policy::QueuePolicy;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
-use lapwing_kernels::graph::{Graph, RowSet, ValueId};
+use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
@@ -22,6 +22,7 @@ use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 use super::draft_model::DraftModel;
 use super::measure::identity;
 use super::memory;
+use super::slots::slot_pool;
 use super::strategies::PlacedStrategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
@@ -250,27 +251,6 @@ fn explainer(
         measured: settings.profile.is_some(),
         timed: devices.iter().map(|built| built.timed).collect(),
     })
-}
-
-/// One pool for all devices, large enough for the chunks in flight (the reserved slots of
-/// HeteroLLM's fast synchronisation): a slot for each value that is live at a time, and one for
-/// the value computed from it. The slots hold the values of any of the graphs.
-pub(super) fn slot_pool(graphs: &[&Graph], chosen: &Chosen) -> SlotPool {
-    let alive = |graph: &&Graph| {
-        let nodes = graph.nodes().len();
-        (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1)
-    };
-    let alive = graphs.iter().map(alive).max().unwrap_or(1);
-    let most = |graph: &&Graph| {
-        let values = (0..graph.value_count()).map(|id| graph.value(ValueId(id)));
-        let floats = values.map(|value| match value.rows {
-            RowSet::All => value.width * chosen.chunk_rows,
-            RowSet::Selected => value.width * chosen.sequences_max,
-        });
-        floats.max().unwrap_or(0)
-    };
-    let most = graphs.iter().map(most).max().unwrap_or(0);
-    SlotPool::new(chosen.permits * (alive + chosen.devices.len() + 1), most)
 }
 
 /// Writes the recording's metadata: model, devices, strategy and settings.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, Payload};
 
+use super::companions::NO_ROOM;
 use super::effect::{SchedulerEffect, Stall};
 use super::end::fail;
 use super::graphs::Readiness;
@@ -49,7 +50,7 @@ impl Scheduler {
                 continue;
             }
             if sequence.is_companion() {
-                self.end_companion(at, "the draft model has no memory for more tokens", effects);
+                self.end_companion(at, NO_ROOM, effects);
             } else if let Some(victim) = self.victim(at) {
                 self.preempt(victim, effects);
             } else if let Some(error) = model.kv.too_small_for(self.running[at].ids.len()) {

@@ -9,6 +9,10 @@ use super::running::Sequence;
 use super::state::Scheduler;
 use crate::sequence::SequenceId;
 
+/// Why drafts end.
+pub(super) const NO_ROOM: &str = "the draft model has no room for the text";
+const LACKS_TOKEN: &str = "the draft model lacks a token of the text";
+
 impl Scheduler {
     /// Drafts the tokens of a sequence's next step, as many as pay beside the rows of the other sequences.
     pub(super) fn propose(&mut self, at: usize) {
@@ -18,12 +22,11 @@ impl Scheduler {
         let others = others.filter(|(other, sequence)| *other != at && sequence.model == model);
         let others = others.filter(|(_, sequence)| sequence.is_decoding()).count();
         let Model { vocab, steps, .. } = &self.models[model.0];
-        let vocab = draft.map_or(*vocab, |draft| self.models[draft.0].vocab.min(*vocab));
         // A token that was never drafted costs nothing, so that the first draft shows what it costs.
         let per_token = draft.and_then(|draft| self.models[draft.0].steps.estimate(1));
         let per_token = per_token.unwrap_or(0.0);
         let times = (per_token, |rows: usize| steps.estimate(rows));
-        self.running[at].propose(vocab, others, times);
+        self.running[at].propose(*vocab, others, times);
     }
 
     /// Lets the companions of requests follow them, and hands drafted tokens over. Starts companions that are
@@ -35,6 +38,7 @@ impl Scheduler {
         let requests = self.places(|sequence| !sequence.is_companion());
         self.drop_companions(|companion| !requests.contains_key(&companion.request()), effects);
         self.start_companions(effects);
+        self.end_outgrown_companions(effects);
         let companions = self.places(Sequence::is_companion);
         for at in 0..self.running.len() {
             if self.running[at].model_drafts().is_none() {
@@ -56,6 +60,26 @@ impl Scheduler {
         }
     }
 
+    /// Ends the drafts of requests whose text has a token that the draft model lacks, or fills its context.
+    fn end_outgrown_companions(&mut self, effects: &mut Vec<SchedulerEffect>) {
+        let requests = self.places(|sequence| !sequence.is_companion());
+        let outgrown = |companion: &Sequence| {
+            let target = &self.running[*requests.get(&companion.id.request())?];
+            let Model { vocab, context, .. } = &self.models[companion.model.0];
+            match companion.knows(target, *vocab) {
+                false => Some((companion.id, LACKS_TOKEN)),
+                true => (target.ids.len() >= *context).then_some((companion.id, NO_ROOM)),
+            }
+        };
+        let companions = self.running.iter().filter(|sequence| sequence.is_companion());
+        let ended: Vec<_> = companions.filter_map(outgrown).collect();
+        for (id, reason) in ended {
+            if let Some(at) = self.running.iter().position(|sequence| sequence.id == id) {
+                self.end_companion(at, reason, effects);
+            }
+        }
+    }
+
     /// Indices of running sequences, by their request.
     fn places(&self, of: impl Fn(&Sequence) -> bool) -> HashMap<SequenceId, usize> {
         let found = self.running.iter().enumerate().filter(|(_, sequence)| of(sequence));
@@ -72,16 +96,15 @@ impl Scheduler {
             let Some(mut companion) = self.running[at].companion() else { continue };
             let model = &self.models[companion.model.0];
             let nodes = model.planner(Output::Logits).graph().nodes().len();
-            let known = |id: &u32| (*id as usize) < model.vocab;
-            let fits = companion.ids.len() < model.context && companion.ids.iter().all(known);
-            if fits && companion.reserve_prompt(&model.kv, nodes).is_ok() {
+            let is_known = companion.ids.iter().all(|id| (*id as usize) < model.vocab);
+            let has_room = companion.ids.len() < model.context
+                && companion.reserve_prompt(&model.kv, nodes).is_ok();
+            if is_known && has_room {
                 self.running.push(companion);
-            } else {
-                companion.lose(effects);
-                self.running[at].stop_drafts(
-                    "the draft model has no room for the text, or lacks a token of it",
-                );
+                continue;
             }
+            companion.lose(effects);
+            self.running[at].stop_drafts(if is_known { NO_ROOM } else { LACKS_TOKEN });
         }
     }
 

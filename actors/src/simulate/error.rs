@@ -28,6 +28,12 @@ pub enum SocRunError {
         /// Greatest value.
         to: usize,
     },
+    /// A number of the run is impossible.
+    #[error("{reason}")]
+    Number {
+        /// Which, and what is possible.
+        reason: String,
+    },
     /// A device could not be created.
     #[error("cannot create a device: {reason}")]
     Device {

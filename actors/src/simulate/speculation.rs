@@ -77,7 +77,8 @@ impl Speculation {
     /// Runs it.
     ///
     /// # Errors
-    /// [`SocRunError::Option`] for impossible numbers, and [`SocRunError::Failed`].
+    /// [`SocRunError::Option`] and [`SocRunError::Number`] for impossible numbers, and
+    /// [`SocRunError::Failed`].
     pub fn run(&self) -> Result<SpeculationOutcome, SocRunError> {
         self.check()?;
         let (time_without, ..) = self.play(None)?;

@@ -2,187 +2,52 @@
 //! nothing leaks.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lapwing_actors::RunError;
 use lapwing_actors::draft::{DraftStats, Drafts, Schedule};
-use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
-use lapwing_actors::message::{SchedulerMessage, StreamEvent, Submit, Task, Traced};
-use lapwing_actors::policy::{ClientId, Fcfs};
-use lapwing_actors::scheduler::{
-    KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts,
-};
-use lapwing_actors::sequence::AdmissionLimit;
-use lapwing_kernels::device::{
-    Blocking, DeviceError, DeviceInfo, DeviceKind, ModelId, PerModel, SlotPool,
-};
-use lapwing_kernels::kv::KvPool;
-use lapwing_plan::cost::Modelled;
-use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_actors::message::{SchedulerMessage, StreamEvent, Task, Traced};
+use lapwing_kernels::device::{DeviceError, ModelId};
 use lapwing_plan::strategy::{CpuOnly, GpuOnly, LayerSplit, Strategy};
-use lapwing_plan::time::{FixedRate, TimeModel};
 use lapwing_traces::Nanos;
 
 use crate::cases::cases;
-use crate::oracle::{Fault, Memory, Oracle, VOCAB, foretell, graph, layout};
+use crate::oracle::{Fault, foretell};
 use crate::random_schedules::Dice;
 use crate::support::{generate, prompt};
+use crate::two_models::{Engine, Setup};
 
-/// What an engine with a draft model consists of.
-struct Setup {
-    /// Strategy of each model.
-    strategies: [Arc<dyn Strategy>; 2],
-    permits: usize,
-    sequences_max: usize,
-    chunk_rows: usize,
-    /// Pages of each model.
-    pages: [u32; 2],
-    /// One of so many drafted tokens is wrong.
-    wrong: u64,
-    /// Of each model's devices.
-    faults: [Fault; 2],
-    /// Time of a stage and of a row, of each device.
-    rates: [(u64, u64); 2],
-    context_of_draft: usize,
+/// Sends a request to the target.
+fn submit(
+    engine: &mut Engine,
+    at: Nanos,
+    (ids, tokens): (Vec<u32>, usize),
+    drafts: Option<Drafts>,
+) -> Request {
+    let Task::Generate(mut generate) = generate(&ids, tokens) else { unreachable!() };
+    generate.drafts = drafts.map(Box::new);
+    let receiver = Some(engine.send(0, at, &ids, Task::Generate(generate)));
+    Request { ids, tokens, receiver, cancel_at: None, found: Vec::new(), end: None }
 }
 
-impl Default for Setup {
-    fn default() -> Setup {
-        let none: Fault = Arc::new(|_| None);
-        Setup {
-            strategies: [Arc::new(GpuOnly), Arc::new(CpuOnly)],
-            permits: 4,
-            sequences_max: 8,
-            chunk_rows: 16,
-            pages: [64, 64],
-            wrong: 5,
-            faults: [Arc::clone(&none), none],
-            rates: [(20, 2), (90, 3)],
-            context_of_draft: 128,
-        }
-    }
-}
-
-struct Engine {
-    sim: Simulation,
-    pools: [KvPool; 2],
-    admission: AdmissionLimit,
-}
-
-impl Engine {
-    fn new(setup: &Setup) -> Engine {
-        let graphs = [3, 1].map(|layers| Arc::new(graph(layers)));
-        let kinds = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu)];
-        let infos = kinds.map(|(name, kind)| DeviceInfo::new(name, kind));
-        let micros = Duration::from_micros;
-        let rates = setup
-            .rates
-            .map(|(stage, row)| FixedRate { per_stage: micros(stage), per_row: micros(row) });
-        let times = || rates.iter().map(|rate| Arc::new(*rate) as Arc<dyn TimeModel>).collect();
-        let pools = setup.pages.map(KvPool::new);
-        let planner = |model: usize| {
-            Planner::new(PlannerParts {
-                model: ModelId(model),
-                graph: Arc::clone(&graphs[model]),
-                devices: infos.to_vec(),
-                cost: Arc::new(Modelled { devices: times(), sync: Duration::ZERO, copy_rate: 1e9 }),
-                strategy: Arc::clone(&setup.strategies[model]),
-                chunk_rows: setup.chunk_rows,
-            })
-        };
-        let kv = |model: usize| KvPages { pool: pools[model].clone(), layout: layout() };
-        let (sequences_max, permits) = (setup.sequences_max, setup.permits);
-        let mut scheduler = Scheduler::new(SchedulerParts {
-            config: SchedulerConfig { context: 128, sequences_max, permits, vocab: VOCAB },
-            planner: planner(0),
-            kv: kv(0),
-            policy: Box::new(Fcfs),
-        })
-        .expect("routes");
-        let context = setup.context_of_draft;
-        let draft = SchedulerModel { planner: planner(1), kv: kv(1), context, vocab: VOCAB };
-        assert_eq!(scheduler.add_model(draft), Ok(ModelId(1)));
-        let memories = [Memory::default(), Memory::default()];
-        let device = |(info, rate): (&DeviceInfo, &FixedRate)| {
-            let oracle = |model: usize| {
-                let fault = Arc::clone(&setup.faults[model]);
-                Oracle::new(info.clone(), &graphs[model], &memories[model], fault)
-            };
-            let both = PerModel::new(oracle(0), [oracle(1).wrong_one_of(setup.wrong)]);
-            let device = Box::new(Blocking::new(info.clone(), both));
-            SimulatedDevice { device, time: Arc::new(*rate) }
-        };
-        let sim = Simulation::new(SimulationParts {
-            scheduler,
-            devices: infos.iter().zip(&rates).map(device).collect(),
-            graphs: graphs.to_vec(),
-            slots: SlotPool::default(),
-            copy_rate: f64::INFINITY,
-        });
-        Engine { sim, pools, admission: AdmissionLimit::new(64) }
-    }
-
-    fn submit(
-        &mut self,
-        at: Nanos,
-        ids: Vec<u32>,
-        tokens: usize,
-        drafts: Option<Drafts>,
-    ) -> Request {
-        let (sink, receiver) = ChannelSink::new(tokens + 2);
-        let Task::Generate(mut generate) = generate(&ids, tokens) else { unreachable!() };
-        generate.drafts = drafts.map(Box::new);
-        let submit = Submit {
-            model: ModelId(0),
-            ids: ids.clone(),
-            task: Task::Generate(generate),
-            client: ClientId::anonymous(),
-            sink,
-            admission: self.admission.try_take().expect("a permit"),
-            trace: tracing::Span::none(),
-        };
-        self.sim.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
-        Request {
-            ids,
-            tokens,
-            receiver: Some(receiver),
-            cancel_at: None,
-            found: Vec::new(),
-            end: None,
-        }
-    }
-
-    fn assert_empty(&self, what: &str) {
-        for (pool, of) in self.pools.iter().zip(["target", "draft model"]) {
-            assert_eq!(pool.free_pages(), pool.capacity(), "{what}: pages of the {of} leaked");
-        }
-        let scheduler = self.sim.scheduler();
-        assert_eq!((scheduler.sequences(), scheduler.chunks_in_flight()), (0, 0), "{what}");
-        assert_eq!(self.admission.in_use(), 0, "{what}: admission permits leaked");
-        assert_eq!(self.sim.left(), 0, "{what}: a run never completed");
-    }
-
-    /// Runs to the end.
-    fn play(&mut self, requests: &mut [Request], what: &str) {
-        for step in 0.. {
-            assert!(step < 1_000_000, "{what}: it goes on for ever");
-            let now = self.sim.now();
-            for request in requests.iter_mut() {
-                request.drain();
-                if request.cancel_at.is_some_and(|at| at <= now) {
-                    request.receiver = None;
-                }
-            }
-            if !self.sim.step() {
-                break;
+/// Runs to the end.
+fn play(engine: &mut Engine, requests: &mut [Request], what: &str) {
+    for step in 0.. {
+        assert!(step < 1_000_000, "{what}: it goes on for ever");
+        let now = engine.sim.now();
+        for request in requests.iter_mut() {
+            request.drain();
+            if request.cancel_at.is_some_and(|at| at <= now) {
+                request.receiver = None;
             }
         }
-        self.sim.send_at(self.sim.now(), SchedulerMessage::Wake);
-        self.sim.run();
-        requests.iter_mut().for_each(Request::drain);
-        self.assert_empty(what);
+        if !engine.sim.step() {
+            break;
+        }
     }
+    engine.sim.send_at(engine.sim.now(), SchedulerMessage::Wake);
+    engine.sim.run();
+    requests.iter_mut().for_each(Request::drain);
+    engine.assert_empty(what);
 }
 
 struct Request {
@@ -253,10 +118,10 @@ fn every_schedule_and_placement_gives_the_tokens_of_the_target() {
                 .map(|i| {
                     let ids = prompt(i, 1 + 9 * i as usize);
                     let drafts = (i != 3).then(|| drafts(schedule));
-                    engine.submit(Nanos(u64::from(i) * 50_000), ids, 40, drafts)
+                    submit(&mut engine, Nanos(u64::from(i) * 50_000), (ids, 40), drafts)
                 })
                 .collect();
-            engine.play(&mut requests, &what);
+            play(&mut engine, &mut requests, &what);
             for (i, request) in requests.iter().enumerate().filter(|(i, _)| *i != 3) {
                 request.check(&what);
                 let stats = request.stats();
@@ -273,12 +138,12 @@ fn every_schedule_and_placement_gives_the_tokens_of_the_target() {
 #[test]
 fn a_right_draft_model_is_always_accepted() {
     for schedule in Schedule::ALL {
-        let setup = Setup { wrong: u64::MAX, ..Setup::default() };
+        let setup = Setup { wrong: None, ..Setup::default() };
         let mut engine = Engine::new(&setup);
         let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 64).0.len() == 64);
         let drafts = Some(drafts(schedule));
-        let mut requests = [engine.submit(Nanos(0), ids.expect("a long text"), 64, drafts)];
-        engine.play(&mut requests, schedule.name());
+        let mut requests = [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 64), drafts)];
+        play(&mut engine, &mut requests, schedule.name());
         requests[0].check(schedule.name());
         let stats = requests[0].stats();
         assert_eq!(stats.accepted, stats.drafted, "{stats:?}");
@@ -291,12 +156,13 @@ fn a_right_draft_model_is_always_accepted() {
 #[test]
 fn asynchronous_drafts_are_faster_on_two_devices() {
     let time = |schedule| {
-        let setup = Setup { wrong: u64::MAX, rates: [(40, 1), (90, 1)], ..Setup::default() };
+        let setup = Setup { wrong: None, rates: [(40, 1), (90, 1)], ..Setup::default() };
         let mut engine = Engine::new(&setup);
         let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 100).0.len() == 100);
         let drafts = Some(drafts(schedule));
-        let mut requests = [engine.submit(Nanos(0), ids.expect("a long text"), 100, drafts)];
-        engine.play(&mut requests, "two devices");
+        let mut requests =
+            [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 100), drafts)];
+        play(&mut engine, &mut requests, "two devices");
         requests[0].check("two devices");
         engine.sim.now().0
     };
@@ -314,24 +180,33 @@ fn a_draft_model_that_fails_ends_the_drafts_and_not_the_request() {
         })
     };
     let none: Fault = Arc::new(|_| None);
+    let room = "the draft model has no room for the text";
     let rows = [
         (
             "a failing device",
             Setup { faults: [none, planted("draft planted")], ..Setup::default() },
+            "draft planted",
         ),
-        ("no pages", Setup { pages: [64, 7], ..Setup::default() }),
-        ("a short context", Setup { context_of_draft: 26, ..Setup::default() }),
-        ("a prompt beyond its context", Setup { context_of_draft: 8, ..Setup::default() }),
+        ("no pages", Setup { pages: [64, 7], ..Setup::default() }, room),
+        ("a short context", Setup { context_of_draft: 26, ..Setup::default() }, room),
+        ("a prompt beyond its context", Setup { context_of_draft: 8, ..Setup::default() }, room),
+        (
+            "a smaller vocabulary",
+            Setup { vocab_of_draft: 60, ..Setup::default() },
+            "the draft model lacks a token of the text",
+        ),
     ];
-    for (name, setup) in rows {
+    for (name, setup, reason) in rows {
         for schedule in Schedule::ALL {
             let mut engine = Engine::new(&setup);
             let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 40).0.len() == 40);
             let drafts = Some(drafts(schedule));
-            let mut requests = [engine.submit(Nanos(0), ids.expect("a long text"), 40, drafts)];
-            engine.play(&mut requests, name);
+            let mut requests =
+                [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 40), drafts)];
+            play(&mut engine, &mut requests, name);
             requests[0].check(name);
-            assert!(requests[0].end.is_some(), "{name}");
+            let stopped = requests[0].stats().stopped.as_deref();
+            assert!(stopped.is_some_and(|found| found.contains(reason)), "{name}: {stopped:?}");
         }
     }
 }
@@ -349,7 +224,7 @@ fn random(seed: u64) {
         sequences_max: 1 + below(6) as usize,
         chunk_rows: 1 + below(40) as usize,
         pages: [23 + below(60) as u32, 5 + below(80) as u32],
-        wrong: 1 + below(12),
+        wrong: Some(1 + below(12)),
         rates: [0; 2].map(|_| (1 + below(120), 1 + below(9))),
         context_of_draft: 30 + below(98) as usize,
         ..Setup::default()
@@ -374,7 +249,7 @@ fn random(seed: u64) {
                 _ => Some(drafts(schedule)),
             };
             let at = Nanos(below(4_000_000));
-            let mut request = engine.submit(at, ids, below(30) as usize, drafts);
+            let mut request = submit(&mut engine, at, (ids, below(30) as usize), drafts);
             if below(3) == 0 {
                 let cancel_at = Nanos(at.0 + below(6_000_000));
                 request.cancel_at = Some(cancel_at);
@@ -384,7 +259,7 @@ fn random(seed: u64) {
         })
         .collect();
     let what = format!("seed {seed}");
-    engine.play(&mut requests, &what);
+    play(&mut engine, &mut requests, &what);
     requests.iter().for_each(|request| request.check(&what));
 }
 

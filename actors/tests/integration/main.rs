@@ -35,4 +35,5 @@ mod stale;
 mod strategy_values;
 mod support;
 mod throttled;
+mod two_models;
 mod waits;

@@ -136,9 +136,9 @@ impl Oracle {
         }
     }
 
-    /// Gives another token at one of `of` positions.
-    pub fn wrong_one_of(self, of: u64) -> Oracle {
-        Oracle { wrong: Some(of), ..self }
+    /// Gives another token at one of so many positions, if any.
+    pub fn wrong_one_of(self, wrong: Option<u64>) -> Oracle {
+        Oracle { wrong, ..self }
     }
 
     /// Keeps at most `budget` graphs, and fails to make every `failing`-th.

@@ -78,6 +78,11 @@ impl Sequence {
         }
     }
 
+    /// Whether a companion's model, of `vocab` tokens, has every token that the companion has not taken over yet.
+    pub(in super::super) fn knows(&self, target: &Sequence, vocab: usize) -> bool {
+        target.ids[self.agreed..].iter().all(|id| (*id as usize) < vocab)
+    }
+
     /// Brings a companion to the tokens of its target, and sets how far it drafts. Tokens that the target has
     /// rejected become stale, wherever they are computed.
     pub(in super::super) fn follow(

@@ -31,7 +31,7 @@ impl Acceptance {
             }
             _ => return Ok(()),
         };
-        Err(SocRunError::Device { reason })
+        Err(SocRunError::Number { reason })
     }
 
     /// Whether the draft model predicts the token at that position.

@@ -30,7 +30,7 @@ impl Pass {
             "{what} takes {one:?}, {growth} more for each row, and {bandwidth} of the bandwidth; the time must be \
              above 0, the growth from 0 to 16, and the share from 0 to 1"
         );
-        Err(SocRunError::Device { reason })
+        Err(SocRunError::Number { reason })
     }
 
     /// Time of that many rows.

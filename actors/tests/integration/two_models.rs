@@ -1,0 +1,158 @@
+//! An engine in virtual time with two models on a CPU and a GPU, all oracles.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_actors::drive::mailbox::ChannelSink;
+use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
+use lapwing_actors::message::{SchedulerMessage, StreamEvent, Submit, Task, Traced};
+use lapwing_actors::policy::{ClientId, Fcfs};
+use lapwing_actors::scheduler::{
+    KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts,
+};
+use lapwing_actors::sequence::AdmissionLimit;
+use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, PerModel, SlotPool};
+use lapwing_kernels::kv::KvPool;
+use lapwing_plan::cost::Modelled;
+use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::strategy::{CpuOnly, GpuOnly, Strategy};
+use lapwing_plan::time::{FixedRate, TimeModel};
+use lapwing_traces::Nanos;
+
+use crate::oracle::{Fault, Memory, Oracle, VOCAB, graph, layout};
+
+/// Layers of each model.
+const LAYERS: [usize; 2] = [4, 1];
+/// More events than any stream has.
+const EVENTS_MAX: usize = 128;
+
+/// What an engine with two models consists of.
+pub(crate) struct Setup {
+    /// Strategy of each model.
+    pub(crate) strategies: [Arc<dyn Strategy>; 2],
+    pub(crate) permits: usize,
+    pub(crate) sequences_max: usize,
+    pub(crate) chunk_rows: usize,
+    /// Pages of each model.
+    pub(crate) pages: [u32; 2],
+    /// One of so many tokens of the second model is wrong, if any.
+    pub(crate) wrong: Option<u64>,
+    /// Of each model's devices.
+    pub(crate) faults: [Fault; 2],
+    /// Time of a stage and of a row, of each device.
+    pub(crate) rates: [(u64, u64); 2],
+    /// Limits of the second model.
+    pub(crate) context_of_draft: usize,
+    pub(crate) vocab_of_draft: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        let none: Fault = Arc::new(|_| None);
+        Setup {
+            strategies: [Arc::new(GpuOnly), Arc::new(CpuOnly)],
+            permits: 4,
+            sequences_max: 8,
+            chunk_rows: 16,
+            pages: [64, 64],
+            wrong: Some(5),
+            faults: [Arc::clone(&none), none],
+            rates: [(20, 2), (90, 3)],
+            context_of_draft: 128,
+            vocab_of_draft: VOCAB,
+        }
+    }
+}
+
+pub(crate) struct Engine {
+    pub(crate) sim: Simulation,
+    pub(crate) pools: [KvPool; 2],
+    pub(crate) admission: AdmissionLimit,
+}
+
+impl Engine {
+    pub(crate) fn new(setup: &Setup) -> Engine {
+        let graphs = LAYERS.map(|layers| Arc::new(graph(layers)));
+        let kinds = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu)];
+        let infos = kinds.map(|(name, kind)| DeviceInfo::new(name, kind));
+        let micros = Duration::from_micros;
+        let rates = setup
+            .rates
+            .map(|(stage, row)| FixedRate { per_stage: micros(stage), per_row: micros(row) });
+        let times = || rates.iter().map(|rate| Arc::new(*rate) as Arc<dyn TimeModel>).collect();
+        let pools = setup.pages.map(KvPool::new);
+        let planner = |model: usize| {
+            Planner::new(PlannerParts {
+                model: ModelId(model),
+                graph: Arc::clone(&graphs[model]),
+                devices: infos.to_vec(),
+                cost: Arc::new(Modelled { devices: times(), sync: Duration::ZERO, copy_rate: 1e9 }),
+                strategy: Arc::clone(&setup.strategies[model]),
+                chunk_rows: setup.chunk_rows,
+            })
+        };
+        let kv = |model: usize| KvPages { pool: pools[model].clone(), layout: layout() };
+        let (sequences_max, permits) = (setup.sequences_max, setup.permits);
+        let mut scheduler = Scheduler::new(SchedulerParts {
+            config: SchedulerConfig { context: 128, sequences_max, permits, vocab: VOCAB },
+            planner: planner(0),
+            kv: kv(0),
+            policy: Box::new(Fcfs),
+        })
+        .expect("routes");
+        let (context, vocab) = (setup.context_of_draft, setup.vocab_of_draft);
+        let draft = SchedulerModel { planner: planner(1), kv: kv(1), context, vocab };
+        assert_eq!(scheduler.add_model(draft), Ok(ModelId(1)));
+        let memories = [Memory::default(), Memory::default()];
+        let device = |(info, rate): (&DeviceInfo, &FixedRate)| {
+            let oracle = |model: usize| {
+                let fault = Arc::clone(&setup.faults[model]);
+                Oracle::new(info.clone(), &graphs[model], &memories[model], fault)
+            };
+            let both = PerModel::new(oracle(0), [oracle(1).wrong_one_of(setup.wrong)]);
+            let device = Box::new(Blocking::new(info.clone(), both));
+            SimulatedDevice { device, time: Arc::new(*rate) }
+        };
+        let sim = Simulation::new(SimulationParts {
+            scheduler,
+            devices: infos.iter().zip(&rates).map(device).collect(),
+            graphs: graphs.to_vec(),
+            slots: SlotPool::default(),
+            copy_rate: f64::INFINITY,
+        });
+        Engine { sim, pools, admission: AdmissionLimit::new(64) }
+    }
+
+    /// Sends a request to a model.
+    pub(crate) fn send(
+        &mut self,
+        model: usize,
+        at: Nanos,
+        ids: &[u32],
+        task: Task,
+    ) -> flume::Receiver<Traced<StreamEvent>> {
+        let (sink, receiver) = ChannelSink::new(EVENTS_MAX);
+        let submit = Submit {
+            model: ModelId(model),
+            ids: ids.to_vec(),
+            task,
+            client: ClientId::anonymous(),
+            sink,
+            admission: self.admission.try_take().expect("a permit"),
+            trace: tracing::Span::none(),
+        };
+        self.sim.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
+        receiver
+    }
+
+    /// Checks that nothing is left.
+    pub(crate) fn assert_empty(&self, what: &str) {
+        for (pool, of) in self.pools.iter().zip(["target", "draft model"]) {
+            assert_eq!(pool.free_pages(), pool.capacity(), "{what}: pages of the {of} leaked");
+        }
+        let scheduler = self.sim.scheduler();
+        assert_eq!((scheduler.sequences(), scheduler.chunks_in_flight()), (0, 0), "{what}");
+        assert_eq!(self.admission.in_use(), 0, "{what}: admission permits leaked");
+        assert_eq!(self.sim.left(), 0, "{what}: a run never completed");
+    }
+}

@@ -1,0 +1,76 @@
+//! The report as text.
+
+use indicatif::HumanBytes;
+
+use super::drivers::AbsentKind;
+use super::{NamedReport, NumaNode, Preset, Report, opencl};
+use crate::cli::failure::Failure;
+use crate::cli::output::print;
+use crate::cli::visible::visible;
+
+/// Explanation of device specifications.
+const FORMS: &str = "\
+    --device NAME=FORM:KEY=VALUE,… with one of these forms; all keys are optional
+    cores      the CPU, not throttled. Keys: threads
+    opencl     a GPU, or another processor, with an OpenCL driver: NAME=opencl, NAME=opencl:NUMBER or
+               NAME=opencl:PART-OF-ITS-NAME
+    throttled  CPU threads that compute true values, throttled to stated rates. Keys: gflops, gbps,
+               submit, idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
+    systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
+               a systolic array. Keys: those of throttled, array, floor, sizes (1-1024 or 1/32/96),
+               budget (4GiB), prepare, prepare-gweight
+";
+
+/// Prints the report.
+pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
+    let bold = anstyle::Style::new().bold();
+    let mut text = String::new();
+    for device in &report.devices {
+        let mark = if device.present { "present" } else { "absent" };
+        let title = AbsentKind::title(device.kind);
+        let title = match title {
+            "cpu" => "CPU",
+            "throttled" => "Throttled processor",
+            "software-npu" => "Software NPU",
+            "opencl" => "OpenCL",
+            other => other,
+        };
+        text.push_str(&format!("{bold}{title}{bold:#}: {mark}\n  {}\n", visible(&device.why)));
+        if device.kind == "cpu" {
+            text.push_str(&format!(
+                "  instruction sets: {} (choose with --isa)\n  {}\n  memory: {}, {} available\n",
+                report.isa.available.join(", "),
+                report.isa.why,
+                HumanBytes(report.memory.total_bytes),
+                HumanBytes(report.memory.available_bytes),
+            ));
+            if report.numa.len() > 1 {
+                let node =
+                    |NumaNode { node, cores }: &NumaNode| format!("node{node} has cores {cores}");
+                let nodes: Vec<String> = report.numa.iter().map(node).collect();
+                text.push_str(&format!(
+                    "  NUMA: {} (choose with --cores node{})\n",
+                    nodes.join(", "),
+                    report.numa[0].node
+                ));
+            }
+        }
+        if device.kind == "opencl" {
+            opencl::describe(&report.opencl, &mut text);
+        }
+    }
+    text.push_str(&format!("\n{bold}Presets{bold:#} for --device\n"));
+    for Preset { name, devices } in &report.presets {
+        text.push_str(&format!("  {name:<6} {}\n", devices.join("\n         + ")));
+    }
+    text.push_str(FORMS);
+    text.push_str(&format!("\n{bold}Strategies{bold:#} for --strategy\n"));
+    for NamedReport { name, about } in &report.strategies {
+        text.push_str(&format!("  {name:<19} {about}\n"));
+    }
+    text.push_str(&format!("\n{bold}Policies{bold:#} for --policy\n"));
+    for NamedReport { name, about } in &report.policies {
+        text.push_str(&format!("  {name:<19} {about}\n"));
+    }
+    print(&text)
+}

@@ -1,0 +1,39 @@
+//! Settings of an engine that concern its packed weights: where they are cached, and whether they stay in
+//! memory.
+
+use std::path::PathBuf;
+
+#[cfg(doc)]
+use super::Engine;
+use super::EngineBuilder;
+
+impl EngineBuilder {
+    /// Caches packed CPU weights in a folder, one file for each model. The next start reads the file
+    /// instead of packing, which is faster. By default nothing is cached. A file that is damaged or outdated is replaced, and [`Engine::packed_weights`] reports
+    /// it.
+    ///
+    /// A weight file is identified by its size, modification times and inode number, and by checksums
+    /// over its metadata and over blocks of its data; the cached file is verified completely on each
+    /// start. Only trusted users may have write access to the folder, because checksums do not detect
+    /// tampering.
+    pub fn packed_cache(mut self, folder: impl Into<PathBuf>) -> EngineBuilder {
+        self.settings.packed_cache = Some(folder.into());
+        self
+    }
+
+    /// Maximum total size in bytes of the folder of [`packed_cache`](EngineBuilder::packed_cache), by
+    /// default 16 GiB. The least recently used files are removed first.
+    pub fn packed_cache_max(mut self, bytes: u64) -> EngineBuilder {
+        self.settings.packed_cache_max = Some(bytes);
+        self
+    }
+
+    /// Locks the packed weights in memory, so that the system never swaps them out (`mlock`). The engine
+    /// cannot be built if the system refuses, for example because of its limit on locked memory
+    /// (`ulimit -l`). Weights in a device's own memory are not affected; [`Engine::notes`] says so if there
+    /// are no others.
+    pub fn lock_weights(mut self) -> EngineBuilder {
+        self.settings.lock_weights = true;
+        self
+    }
+}
