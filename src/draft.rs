@@ -154,6 +154,11 @@ impl DraftChoice {
         self
     }
 
+    /// Whether a model drafts, so that a schedule and a device can be chosen.
+    pub fn is_model(&self) -> bool {
+        self.draft_model().is_some()
+    }
+
     /// Name of the drafter, or `none`.
     pub fn name(&self) -> &str {
         match &self.0 {

@@ -89,15 +89,16 @@ pub(crate) struct EngineArgs {
     pub(crate) policy: Option<String>,
 
     /// Drafter of speculative decoding: none; lookup, which proposes what followed the last tokens when they
-    /// occurred before; suffix, which also knows recent answers; a smaller model with the same vocabulary, as .gguf file or name; or self:FORMAT, the
-    /// model itself requantised to q8_0, q4_1 or q4_0. It changes no token
+    /// occurred before; suffix, which also knows recent answers; a smaller model with the same vocabulary, as
+    /// .gguf file or name; or self:FORMAT, the model itself requantised to q8_0, q4_1 or q4_0. It changes no
+    /// token
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,
 
     /// When a draft model drafts: sync, while the model waits for it; or async, also while the model verifies,
-    /// which pays on different devices
-    #[arg(long, value_name = "sync|async", default_value = "sync", hide_short_help = true)]
-    pub(crate) draft_schedule: Schedule,
+    /// which pays on different devices [default: sync]
+    #[arg(long, value_name = "sync|async", hide_short_help = true)]
+    pub(crate) draft_schedule: Option<Schedule>,
 
     /// Device that runs a draft model [default: the first that computes on CPU threads]
     #[arg(long, value_name = "DEVICE", hide_short_help = true)]
@@ -139,7 +140,7 @@ impl EngineArgs {
         if let Some(name) = &self.policy {
             builder = builder.policy(name.as_str());
         }
-        let mut draft = self.draft.0.clone().schedule(self.draft_schedule);
+        let mut draft = self.draft.0.clone().schedule(self.draft_schedule.unwrap_or_default());
         if let Some(device) = &self.draft_device {
             draft = draft.on_device(device);
         }
@@ -194,6 +195,17 @@ impl EngineArgs {
     /// As [`check`](EngineArgs::check), except for the strategy.
     pub(crate) fn check_but_strategy(&self) -> Result<(), Failure> {
         self.devices.specs()?;
+        let of_model = [
+            ("--draft-schedule", self.draft_schedule.is_some()),
+            ("--draft-device", self.draft_device.is_some()),
+        ];
+        let ignored = of_model.into_iter().find(|(_, given)| *given && !self.draft.0.is_model());
+        if let Some((option, _)) = ignored {
+            return Err(Failure::usage(format!(
+                "{option} is for a draft model, and --draft is {}: give a model, or leave {option} out",
+                self.draft.0
+            )));
+        }
         let cores = self.cores.as_ref().map(CoreSet::check).transpose();
         cores.map_err(|error| Failure::usage(format!("--cores: {error}")))?;
         let known: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
@@ -229,7 +241,7 @@ impl EngineArgs {
             ("--requant", requant.map(|format| format.name().to_owned())),
             ("--policy", policy.clone()),
             ("--draft", Some(draft.0.to_string())),
-            ("--draft-schedule", Some(draft_schedule.name().to_owned())),
+            ("--draft-schedule", draft_schedule.map(|schedule| schedule.name().to_owned())),
             ("--draft-device", draft_device.clone()),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),

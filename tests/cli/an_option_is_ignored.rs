@@ -250,6 +250,33 @@ fn a_drafter_changes_no_token_and_is_reported() {
 }
 
 #[test]
+fn an_option_of_a_draft_model_needs_one() {
+    let llama = model("llama.gguf");
+    for draft in ["none", "lookup", "suffix"] {
+        for option in [["--draft-device", "cpu"], ["--draft-schedule", "async"]] {
+            let args = [&["run", "-m", &llama, "--draft", draft], &option[..], &["ab"]].concat();
+            let refused = ended(lapwing(&args));
+            assert_eq!(refused.code, Some(2), "{refused:?}");
+            let named = [option[0], draft].iter().all(|name| refused.stderr.contains(name));
+            assert!(named, "{refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_model_that_drafts_for_itself_changes_no_token() {
+    let prompt = "one two three one two three one two";
+    let greedy = ["--temp", "0", "-n", "24", "--ignore-eos", prompt];
+    let ids = run(&greedy)["ids"].clone();
+    for schedule in ["sync", "async"] {
+        let options = ["--draft", "self:q8_0", "--draft-schedule", schedule];
+        let drafted = run(&[&options[..], &greedy].concat());
+        assert_eq!(drafted["ids"], ids, "{schedule}");
+        assert_eq!(drafted["draft"]["drafter"], "self:q8_0", "{schedule}");
+    }
+}
+
+#[test]
 fn statistics_go_to_stderr() {
     let llama = model("llama.gguf");
     let ended = ended(lapwing(&["run", "-m", &llama, "--raw", "-n", "4", "--stats", "ab"]));
