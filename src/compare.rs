@@ -85,12 +85,12 @@ impl fmt::Debug for Compare {
 }
 
 impl Compare {
-    /// A comparison on engines with these settings, except for strategy, context and recorder, which
-    /// are set by the comparison. By default it compares all strategies that these settings know by name
+    /// A comparison on engines with these settings, except for strategy, context, recorder and
+    /// prefix cache, which are set by the comparison. By default it compares all strategies that these settings know by name
     /// at 135, 300 and 525 tokens, with 4 generated tokens and 3 measured repetitions.
     pub fn new(engine: EngineBuilder) -> Compare {
         Compare {
-            builder: engine,
+            builder: engine.prefix_cache(false),
             candidates: Vec::new(),
             lengths: vec![135, 300, 525],
             tokens: 4,

@@ -71,6 +71,8 @@ pub(crate) struct Settings {
     pub(crate) strategies: Strategies,
     pub(crate) options: StrategyOptions,
     pub(crate) policy: PolicyChoice,
+    /// Whether requests compute their common first rows each for itself.
+    pub(crate) no_prefix_cache: bool,
     pub(crate) draft: DraftChoice,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,

@@ -8,6 +8,7 @@ use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
 use lapwing_actors::policy::ClientId;
+use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::{ModelId, SlotPool};
@@ -39,6 +40,7 @@ mod named;
 #[cfg(feature = "compare")]
 mod on_the_spot;
 mod predictions;
+mod prefix;
 mod slots;
 mod start;
 mod strategies;
@@ -142,6 +144,7 @@ impl Engine {
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
         let prompt_ids = self.ids(&request.prompt, inner.context)?;
+        let prefix = request.prefix_use();
         let mut sampling = request.sampling;
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids = if request.ignore_eos {
@@ -160,6 +163,7 @@ impl Engine {
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),
             task,
+            prefix,
             client: request.client.map_or_else(ClientId::anonymous, ClientId::from),
             events: tokens_max,
             model: ModelId::default(),
@@ -229,6 +233,7 @@ impl Engine {
             ids,
             task: Task::Score { from },
             client: ClientId::anonymous(),
+            prefix: PrefixUse::default(),
             events: chunks,
             model: ModelId::default(),
             traced: false,

@@ -1,5 +1,8 @@
 //! Requests for new tokens.
 
+use std::sync::Arc;
+
+use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::SamplingParams;
 
 use crate::chat::Message;
@@ -46,6 +49,10 @@ pub struct Request {
     /// Name of the client that sends it, for queue policies that treat clients apart. Requests without
     /// a name belong to one anonymous client.
     pub client: Option<String>,
+    /// Use the engine's prefix cache, if it has one.
+    pub prefix_cache: bool,
+    /// Share prefixes only with requests of the same text.
+    pub cache_salt: Option<String>,
     /// Record this request when the recorder's scope is marked requests only.
     pub traced: bool,
 }
@@ -61,6 +68,8 @@ impl Request {
             stop: Vec::new(),
             ignore_eos: false,
             client: None,
+            prefix_cache: true,
+            cache_salt: None,
             traced: false,
         }
     }
@@ -205,6 +214,30 @@ impl Request {
     pub fn client(mut self, name: impl Into<String>) -> Request {
         self.client = Some(name.into());
         self
+    }
+
+    /// Whether it uses the engine's prefix cache ([`EngineBuilder::prefix_cache`](crate::EngineBuilder::prefix_cache));
+    /// by default it does. Without it, all rows of the prompt are computed, and none stay for others.
+    #[must_use]
+    pub fn prefix_cache(mut self, on: bool) -> Request {
+        self.prefix_cache = on;
+        self
+    }
+
+    /// Shares prefixes only with requests that have the same `salt`. From the time to first token, a caller
+    /// can tell whether a prompt is cached; a salt for each caller hides what others have asked.
+    #[must_use]
+    pub fn cache_salt(mut self, salt: impl Into<String>) -> Request {
+        self.cache_salt = Some(salt.into());
+        self
+    }
+
+    /// How it uses the prefix cache.
+    pub(crate) fn prefix_use(&self) -> PrefixUse {
+        match self.prefix_cache {
+            true => PrefixUse::Shared(self.cache_salt.as_deref().map(Arc::from)),
+            false => PrefixUse::Off,
+        }
     }
 
     /// Marks the request for a recorder whose scope is marked requests only

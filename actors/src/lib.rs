@@ -9,6 +9,7 @@ pub mod error;
 pub mod join;
 pub mod message;
 pub mod policy;
+pub mod prefix;
 mod progress;
 pub mod sample;
 pub mod scheduler;

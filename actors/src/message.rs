@@ -13,6 +13,7 @@ pub use crate::chunk::{Chunk, Delivery, OutputAction, Part, PartDone, PartLost, 
 use crate::draft::{DraftStats, Drafts, StepTokens};
 use crate::error::RunError;
 use crate::policy::ClientId;
+use crate::prefix::PrefixUse;
 use crate::sample::{Sampled, Sampler};
 use crate::sequence::{AdmissionPermit, SequenceId};
 pub use crate::traced::{TraceContext, Traced};
@@ -28,6 +29,8 @@ pub struct Submit {
     pub task: Task,
     /// Client that sends it, for the queue policy.
     pub client: ClientId,
+    /// How it uses the prefix cache.
+    pub prefix: PrefixUse,
     /// The caller's stream.
     pub sink: Arc<dyn Sink>,
     /// Admission permit; released when the request ends.

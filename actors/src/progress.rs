@@ -33,8 +33,13 @@ fn pack(end: usize, device: DeviceId) -> u64 {
 impl RowProgress {
     /// Progress of a graph of `nodes` nodes, none of which has computed a row.
     pub fn new(nodes: usize) -> RowProgress {
+        RowProgress::after(0, nodes)
+    }
+
+    /// Progress of a graph of `nodes` nodes, all of which have computed the first `rows` rows.
+    pub fn after(rows: usize, nodes: usize) -> RowProgress {
         RowProgress {
-            computed: (0..nodes + 1).map(|_| AtomicUsize::new(0)).collect(),
+            computed: (0..nodes + 1).map(|_| AtomicUsize::new(rows)).collect(),
             submitted: (0..nodes + 1).map(|_| AtomicU64::new(0)).collect(),
             epoch: AtomicU64::new(0),
             lost: AtomicBool::new(false),
@@ -99,8 +104,7 @@ impl RowProgress {
         let mut waiters = lock(&self.waiters);
         self.epoch.fetch_add(1, Ordering::AcqRel);
         // Rows pass the nodes in order, so sampling has the fewest.
-        let complete = self.computed.last().map_or(0, |last| last.load(Ordering::Acquire));
-        let row = row.min(complete);
+        let row = row.min(self.complete());
         for (computed, submitted) in self.computed.iter().zip(&self.submitted) {
             computed.store(row, Ordering::Release);
             submitted.store(0, Ordering::Release);
@@ -116,6 +120,11 @@ impl RowProgress {
     /// Rows that a node has computed.
     pub fn computed(&self, node: usize) -> usize {
         self.computed[node].load(Ordering::Acquire)
+    }
+
+    /// Rows that are complete: all nodes and sampling have done with them.
+    pub fn complete(&self) -> usize {
+        self.computed.last().map_or(0, |last| last.load(Ordering::Acquire))
     }
 
     /// Marks the sequence as lost: its rows are no longer needed. Returns the workers to nudge.

@@ -25,6 +25,7 @@ mod end;
 mod graphs;
 mod models;
 mod parts;
+mod prefixes;
 mod queue;
 mod running;
 mod stall;
@@ -36,6 +37,7 @@ pub use effect::{Note, Noted, SchedulerEffect, Stall};
 use end::{fail, finish};
 pub use models::SchedulerModel;
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
+pub use prefixes::CopyPage;
 use running::Sequence;
 pub use state::Scheduler;
 
@@ -173,6 +175,7 @@ impl Scheduler {
                 Outcome::Abandoned => None,
             };
             self.queue.on_tokens(&self.running[at], generated);
+            self.keep_rows(at, matches!(ended, Some(Ok(_))));
             match ended {
                 None => {}
                 Some(Err(error)) if self.running[at].is_companion() => {
@@ -194,6 +197,7 @@ impl Scheduler {
         let RollBack { sequence, row } = roll_back;
         let found = self.running.iter_mut().find(|s| s.id == sequence && s.sent > row);
         if let Some(sequence) = found {
+            let row = sequence.unshare(row, &self.models[sequence.model.0].kv.layout);
             sequence.roll_back(row, effects);
         }
     }

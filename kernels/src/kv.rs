@@ -9,7 +9,7 @@ use thiserror::Error;
 pub(crate) mod store;
 
 pub(crate) use store::ROTARY_DIM_MAX;
-pub use store::{KvAccess, KvCopies, KvCopyId, KvLayer, KvMirror, KvStore};
+pub use store::{DuplicatePage, KvAccess, KvCopies, KvCopyId, KvLayer, KvMirror, KvStore};
 
 /// Index of a page in the pool and in the store.
 pub type PageId = u32;
@@ -202,6 +202,11 @@ impl KvPage {
     /// Index of the page.
     pub fn id(&self) -> PageId {
         self.0.id
+    }
+
+    /// Whether there are other clones of it.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 }
 

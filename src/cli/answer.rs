@@ -16,6 +16,7 @@ pub(crate) struct Timings {
     prefill_ms: f64,
     decode_ms: f64,
     prompt_tokens: usize,
+    cached_tokens: usize,
     generated_tokens: usize,
     prefill_tokens_per_second: f64,
     decode_tokens_per_second: f64,
@@ -31,6 +32,7 @@ impl Timings {
             prefill_ms: ms(times.prefill()),
             decode_ms: ms(times.decode()),
             prompt_tokens: times.prompt_tokens,
+            cached_tokens: times.cached_tokens,
             generated_tokens: times.generated_tokens,
             prefill_tokens_per_second: times.prefill_tokens_per_second(),
             decode_tokens_per_second: times.decode_tokens_per_second(),
@@ -39,8 +41,12 @@ impl Timings {
 
     /// The times on one line.
     pub(crate) fn line(&self) -> String {
+        let cached = match self.cached_tokens {
+            0 => String::new(),
+            cached => format!(" ({cached} cached)"),
+        };
         format!(
-            "[{} prompt tokens, {:.1} tok/s; first token after {:.0} ms; {} generated, {:.1} tok/s]",
+            "[{} prompt tokens{cached}, {:.1} tok/s; first token after {:.0} ms; {} generated, {:.1} tok/s]",
             self.prompt_tokens,
             self.prefill_tokens_per_second,
             self.ttft_ms,

@@ -117,7 +117,7 @@ pub(crate) struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// The builder with all settings, including `--strategy`.
+    /// The builder with all settings, including `--strategy`, and without a prefix cache.
     pub(crate) fn builder(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let builder = self.without_strategy(model)?;
         Ok(match &self.devices.strategy {
@@ -130,7 +130,7 @@ impl EngineArgs {
     pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let options = self.devices.options();
         let mut builder = Engine::builder().model(model).strategy_options(options);
-        builder = builder.kv(self.kv).activations(self.activations());
+        builder = builder.kv(self.kv).activations(self.activations()).prefix_cache(false);
         if let Some(format) = self.requant {
             builder = builder.requant(format);
         }

@@ -15,7 +15,7 @@ use self::lines::{Line, Lines};
 use crate::cli::failure::Failure;
 use crate::cli::resolve::ModelChoice;
 use crate::cli::session::Session;
-use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
+use crate::cli::{EngineArgs, ModelArg, PrefixArgs, SamplingArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,6 +58,8 @@ pub(crate) struct Args {
     sampling: SamplingArgs,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    prefix: PrefixArgs,
 }
 
 /// Chats until the user leaves.
@@ -66,7 +68,12 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.sampling.check()?;
     args.engine.check()?;
     let history = history(&args);
-    let options = Options { sampling: args.sampling, engine: args.engine, stats: args.stats };
+    let options = Options {
+        sampling: args.sampling,
+        engine: args.engine,
+        prefix: args.prefix,
+        stats: args.stats,
+    };
     let mut conversation =
         Conversation::open(options, &args.model.model, args.system, session).await?;
     let mut lines = if is_interactive(session) {

@@ -11,7 +11,7 @@ use crate::cli::input::{Source, without_last_line_feed};
 use crate::cli::output::{print_json, print_plain};
 use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
-use crate::cli::{EngineArgs, ModelArg};
+use crate::cli::{EngineArgs, ModelArg, PrefixArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,6 +58,8 @@ pub(crate) struct Args {
     model: ModelArg,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    prefix: PrefixArgs,
 }
 
 #[derive(Serialize)]
@@ -81,7 +83,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let texts = texts(args.texts, args.file, args.lines).await?;
     let pooling = Pooling::ALL.into_iter().find(|p| args.pooling.as_deref() == Some(p.name()));
     let path = model_file(&args.model.model, session).await?;
-    let engine = open(args.engine.builder(path)?, session).await?;
+    let engine = open(args.prefix.applied(args.engine.builder(path)?), session).await?;
     let pooling = match pooling {
         Some(pooling) => pooling,
         None => engine.pooling()?,

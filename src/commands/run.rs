@@ -19,7 +19,7 @@ use crate::cli::session::Session;
 use crate::cli::signals::Signal;
 use crate::cli::trace::{self, TraceArg};
 use crate::cli::watch::{self, Watched, watch};
-use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
+use crate::cli::{EngineArgs, ModelArg, PrefixArgs, SamplingArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,6 +76,8 @@ pub(crate) struct Args {
     sampling: SamplingArgs,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    prefix: PrefixArgs,
 }
 
 #[derive(Serialize)]
@@ -104,7 +106,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     }
     let text = prompt_text(args.prompt.clone(), args.file.clone()).await?;
     let path = model_file(&args.model.model, session).await?;
-    let mut builder = args.engine.builder(path)?;
+    let mut builder = args.prefix.applied(args.engine.builder(path)?);
     if let Some(context) = args.sampling.ctx {
         builder = builder.context(context);
     }

@@ -9,7 +9,7 @@ use lapwing_actors::policy::QueuePolicy;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::kv::{KvPool, KvStore};
+use lapwing_kernels::kv::{DuplicatePage, KvPool, KvStore};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
@@ -63,7 +63,11 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
     let placement = explainer.full_chunk(chosen.context)?;
-    let scheduler = scheduler(&explainer, &chosen, (policy, draft))?;
+    let mut scheduler = scheduler(&explainer, &chosen, (policy, draft))?;
+    if !settings.no_prefix_cache {
+        let store = Arc::clone(&kv) as Arc<dyn DuplicatePage>;
+        scheduler.cache_prefixes(ModelId::default(), Some(store));
+    }
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().map(|built| built.device).collect(),

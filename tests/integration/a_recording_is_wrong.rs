@@ -15,6 +15,7 @@ use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::Simulation;
 use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
 use lapwing_actors::policy::ClientId;
+use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_kernels::cpu::roofline::Roofline;
@@ -64,6 +65,7 @@ fn idle_time_of_a_simulated_run_has_one_cause() {
             let submit = Submit {
                 model: Default::default(),
                 client: ClientId::anonymous(),
+                prefix: PrefixUse::Off,
                 ids,
                 task,
                 sink,

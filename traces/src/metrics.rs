@@ -15,8 +15,10 @@ pub struct RequestTimes {
     pub first_token: Nanos,
     /// The last token was computed.
     pub finished: Nanos,
-    /// Number of prompt tokens computed.
+    /// Number of prompt tokens.
     pub prompt_tokens: usize,
+    /// Number of prompt tokens that were not computed, because the prefix cache had their keys and values.
+    pub cached_tokens: usize,
     /// Number of tokens generated.
     pub generated_tokens: usize,
 }
@@ -42,9 +44,9 @@ impl RequestTimes {
         self.finished - self.first_token
     }
 
-    /// Prefill speed in prompt tokens per second.
+    /// Prefill speed in computed prompt tokens per second: without those of the prefix cache.
     pub fn prefill_tokens_per_second(&self) -> f64 {
-        rate(self.prompt_tokens, self.prefill())
+        rate(self.prompt_tokens.saturating_sub(self.cached_tokens), self.prefill())
     }
 
     /// Decode speed in tokens per second, without the first token, which belongs to prefill.
@@ -96,13 +98,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_token_counts_as_prefill() {
+    fn the_first_token_counts_as_prefill_and_cached_tokens_do_not() {
         let s = RequestTimes {
             submitted: Nanos(0),
             admitted: Nanos(1_000_000_000),
             first_token: Nanos(3_000_000_000),
             finished: Nanos(5_000_000_000),
-            prompt_tokens: 10,
+            prompt_tokens: 12,
+            cached_tokens: 2,
             generated_tokens: 5,
         };
         assert_eq!(s.ttft(), Duration::from_secs(3));

@@ -9,6 +9,7 @@ use lapwing_actors::decide::decide;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, Generate, SchedulerMessage, Submit, Task, Traced};
 use lapwing_actors::policy::{ClientId, Fcfs};
+use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{
     KvPages, Scheduler, SchedulerConfig, SchedulerEffect, SchedulerParts,
@@ -96,8 +97,8 @@ impl Engine {
             let (task, trace) = (Task::Generate(Box::new(generate)), tracing::Span::none());
             let admission = self.admission.try_take().ok_or("no permit")?;
             let model = ModelId::default();
-            let submit =
-                Submit { model, client: ClientId::anonymous(), ids, task, sink, admission, trace };
+            let (client, prefix) = (ClientId::anonymous(), PrefixUse::Off);
+            let submit = Submit { model, client, prefix, ids, task, sink, admission, trace };
             self.messages.push_back(SchedulerMessage::Submit(Box::new(submit)));
             streams.push(stream);
         }

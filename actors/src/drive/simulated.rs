@@ -278,6 +278,11 @@ impl Simulation {
                     self.trace.send(&mut delivery, stall);
                     self.push(self.now(), What::Arrived(self.places[device.0], delivery));
                 }
+                SchedulerEffect::Copy(copy) => {
+                    if let Err(roll_back) = copy.run() {
+                        self.send_at(self.now(), SchedulerMessage::RollBack(roll_back));
+                    }
+                }
                 SchedulerEffect::Nudge(device) => {
                     self.push(self.now(), What::Nudged(self.places[device.0]));
                 }

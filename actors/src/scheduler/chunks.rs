@@ -42,10 +42,10 @@ impl Scheduler {
         let mut at = 0;
         while at < self.running.len() {
             let sequence = &mut self.running[at];
-            let model = &self.models[sequence.model.0];
+            let model = &mut self.models[sequence.model.0];
             // Prompts got their pages when they were admitted.
             let has_pages = sequence.due() == 0 || sequence.has_pages(&model.kv);
-            if has_pages || model.decoding.is_some() || sequence.reserve(&model.kv).is_ok() {
+            if has_pages || model.decoding.is_some() || sequence.reserve(model).is_ok() {
                 at += 1;
                 continue;
             }
@@ -53,7 +53,9 @@ impl Scheduler {
                 self.end_companion(at, NO_ROOM, effects);
             } else if let Some(victim) = self.victim(at) {
                 self.preempt(victim, effects);
-            } else if let Some(error) = model.kv.too_small_for(self.running[at].ids.len()) {
+            } else if let Some(error) =
+                self.models[self.running[at].model.0].kv.too_small_for(self.running[at].ids.len())
+            {
                 fail(&mut self.queue, self.running.remove(at), &error, effects);
             } else {
                 at += 1;

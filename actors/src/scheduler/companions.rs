@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::effect::SchedulerEffect;
-use super::models::{Model, Output};
+use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
 use crate::sequence::SequenceId;
@@ -94,11 +94,10 @@ impl Scheduler {
                 continue;
             }
             let Some(mut companion) = self.running[at].companion() else { continue };
-            let model = &self.models[companion.model.0];
-            let nodes = model.planner(Output::Logits).graph().nodes().len();
+            let model = &mut self.models[companion.model.0];
             let is_known = companion.ids.iter().all(|id| (*id as usize) < model.vocab);
             let has_room = companion.ids.len() < model.context
-                && companion.reserve_prompt(&model.kv, nodes).is_ok();
+                && companion.reserve_prompt(model, effects).is_ok();
             if is_known && has_room {
                 self.running.push(companion);
                 continue;

@@ -3,6 +3,7 @@
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{Milestone, StallCause};
 
+use super::prefixes::CopyPage;
 use crate::message::{Delivery, Emission, PrepareGraphs};
 use crate::sequence::SequenceId;
 use crate::traced::Traced;
@@ -17,6 +18,9 @@ pub enum SchedulerEffect {
     /// Send a chunk's first stage, or a part of it, to its device. Holds the stall of its rows, if
     /// they stalled.
     Send(DeviceId, Traced<Delivery>, Option<Stall>),
+    /// Copy a cached page before anything that follows is sent. If that fails, send the returned
+    /// [`RollBack`](crate::message::RollBack).
+    Copy(CopyPage),
     /// Make that worker check its waiting chunks again.
     Nudge(DeviceId),
     /// Prepare static graphs, then send [`crate::message::SchedulerMessage::Prepared`].

@@ -10,6 +10,7 @@ use lapwing_plan::{Phase, PlanError, Route};
 use lapwing_traces::Nanos;
 
 use super::parts::KvPages;
+use super::prefixes::Prefixes;
 use super::step_times::{DecodeChunk, StepTimes};
 
 /// A model that an engine runs.
@@ -46,6 +47,8 @@ pub(super) struct Model {
     /// Plans chunks that end with hidden states. Made when the first one is due.
     hidden: OnceCell<Planner>,
     pub(super) kv: KvPages,
+    /// `None` if its requests share no pages.
+    pub(super) prefixes: Option<Prefixes>,
     pub(super) context: usize,
     pub(super) vocab: usize,
     /// The chunk in flight that holds decode rows. There is at most one per model, so that all
@@ -66,7 +69,8 @@ impl Model {
         let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
         planner.route(step)?;
         let (hidden, steps) = (OnceCell::new(), StepTimes::default());
-        Ok(Model { planner, hidden, kv, context, vocab, decoding: None, steps })
+        let (prefixes, decoding) = (None, None);
+        Ok(Model { planner, hidden, kv, prefixes, context, vocab, decoding, steps })
     }
 
     /// Records the end of a chunk of any model. Its decode step, if it was one, is timed.

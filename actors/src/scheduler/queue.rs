@@ -157,9 +157,11 @@ impl Scheduler {
                     fail(&mut self.queue, self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
-                let output = self.waiting[at].kind().output;
-                let nodes = model.planner(output).graph().nodes().len();
-                if self.waiting[at].reserve_prompt(&model.kv, nodes).is_ok() {
+                if self.awaits_prefix(at) {
+                    continue;
+                }
+                let model = &mut self.models[self.waiting[at].model.0];
+                if self.waiting[at].reserve_prompt(model, effects).is_ok() {
                     let mut sequence = self.waiting.remove(at);
                     sequence.on_admitted(now, effects);
                     self.queue.on_admitted(&mut sequence);

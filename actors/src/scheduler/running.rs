@@ -5,16 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
-use lapwing_kernels::kv::{KvLease, OutOfPages};
+use lapwing_kernels::kv::{KvLayout, KvLease, OutOfPages};
 use lapwing_traces::event::Milestone;
 use lapwing_traces::{Nanos, RequestTimes};
 
 use super::effect::{Note, Noted, SchedulerEffect, Stall};
-use super::models::{ChunkKind, Output};
+use super::models::{ChunkKind, Model, Output};
 use super::parts::KvPages;
 use super::queue::QueueEntry;
 use crate::draft::{DraftStats, Drafts};
-use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit, Task};
+use crate::message::{Emission, FinishReason, Generate, RollBack, Sink, StreamEvent, Submit, Task};
+use crate::prefix::{Found, PrefixUse};
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
@@ -54,6 +55,10 @@ pub(super) struct Sequence {
     stale_sampler: bool,
     /// Makes the drafts; `None` without speculative decoding.
     drafts: Option<Box<Drafts>>,
+    /// How it uses the prefix cache.
+    pub(super) prefix: PrefixUse,
+    /// First rows whose pages are in the prefix cache; always whole pages. It must not write them.
+    pub(super) shared: usize,
     pub(super) entry: QueueEntry,
     work: Wanted,
     _admission: Option<AdmissionPermit>,
@@ -110,6 +115,8 @@ impl Sequence {
             agreed: 0,
             stale_sampler: false,
             drafts,
+            prefix: submit.prefix,
+            shared: 0,
             entry: QueueEntry::new(submit.client, tokens_max),
             work,
             _admission: Some(submit.admission),
@@ -186,21 +193,67 @@ impl Sequence {
         if self.has_generated() { (1 + self.draft.len()).min(rows) } else { 1 }
     }
 
-    /// Leases pages for all tokens and starts from the first row.
-    pub(super) fn reserve_prompt(&mut self, kv: &KvPages, nodes: usize) -> Result<(), OutOfPages> {
-        self.reserve(kv)?;
-        self.progress = Arc::new(RowProgress::new(nodes));
+    /// Leases pages for all tokens and starts from the first row that is not cached.
+    pub(super) fn reserve_prompt(
+        &mut self,
+        model: &mut Model,
+        effects: &mut Vec<SchedulerEffect>,
+    ) -> Result<(), OutOfPages> {
+        let reusable = self.reusable_rows();
+        let Found { pages, partial } = model.find_prefix(&self.prefix, &self.ids[..reusable]);
+        let whole = pages.len() * model.kv.layout.page_rows;
+        let place = pages.len();
+        self.lease = KvLease::new(pages);
+        if let Err(error) = self.reserve(model) {
+            self.lease = KvLease::default();
+            return Err(error);
+        }
+        let mut cached = whole;
+        if let Some((page, rows)) = partial {
+            let instead = RollBack { sequence: self.id, row: whole };
+            let copy = model.copy_page(page, self.lease.pages()[place].clone(), instead);
+            cached += if copy.is_some() { rows } else { 0 };
+            effects.extend(copy.map(SchedulerEffect::Copy));
+        }
+        if self.times.admitted == Nanos::default() {
+            self.times.cached_tokens = cached;
+        }
+        let nodes = model.planner(self.kind().output).graph().nodes().len();
+        self.progress = Arc::new(RowProgress::after(cached, nodes));
+        (self.sent, self.shared) = (cached, whole);
         Ok(())
     }
 
+    /// First rows of which only keys and values are needed, and nothing that a route ends with.
+    pub(super) fn reusable_rows(&self) -> usize {
+        let needed = match self.work {
+            Wanted::Tokens(_) => self.ids.len() - 1,
+            Wanted::Scores { next } => next - 1,
+            Wanted::Hidden { next, .. } => next,
+        };
+        needed.min(self.goal())
+    }
+
     /// Leases pages for all tokens so far. Drops the draft if there are no pages for it.
-    pub(super) fn reserve(&mut self, kv: &KvPages) -> Result<(), OutOfPages> {
-        let all = self.lease.grow(&kv.pool, &kv.layout, self.rows());
+    pub(super) fn reserve(&mut self, model: &mut Model) -> Result<(), OutOfPages> {
+        let rows = self.rows();
+        let all = model.grow(&mut self.lease, rows);
         if all.is_ok() || self.draft.is_empty() {
             return all;
         }
         self.draft.clear();
-        self.lease.grow(&kv.pool, &kv.layout, self.rows())
+        model.grow(&mut self.lease, self.ids.len())
+    }
+
+    /// Gives up the pages of the prefix cache that hold rows from `row` on, because they will be written.
+    /// Returns the first row to compute.
+    pub(super) fn unshare(&mut self, row: usize, layout: &KvLayout) -> usize {
+        if row >= self.shared {
+            return row;
+        }
+        self.shared = row / layout.page_rows * layout.page_rows;
+        self.lease.truncate(layout, self.shared);
+        self.shared
     }
 
     /// Whether there are pages for all tokens so far.
@@ -218,7 +271,8 @@ impl Sequence {
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         if self.times.admitted == Nanos::default() {
             self.times.admitted = now;
-            self.note(Noted::Milestone(Milestone::Admitted, 0), effects);
+            let cached = self.times.cached_tokens as u64;
+            self.note(Noted::Milestone(Milestone::Admitted, cached), effects);
         }
     }
 
@@ -273,6 +327,6 @@ impl Sequence {
         self.lease = KvLease::default();
         self.draft.clear();
         self.await_nothing();
-        self.sent = 0;
+        (self.sent, self.shared) = (0, 0);
     }
 }

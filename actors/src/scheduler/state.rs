@@ -13,6 +13,7 @@ use super::queue::Queue;
 use super::running::Sequence;
 use crate::error::RunError;
 use crate::message::Shutdown;
+use crate::prefix::PrefixTree;
 use crate::sequence::Permits;
 
 /// State of the scheduler.
@@ -78,10 +79,11 @@ impl Scheduler {
         self.running.iter().filter(|sequence| !sequence.is_companion()).count()
     }
 
-    /// Number of KV pages that sequences own.
+    /// Number of KV pages that sequences lease.
     pub fn kv_pages_in_use(&self) -> usize {
         let pools = self.models.iter().map(|model| &model.kv.pool);
-        pools.map(|pool| pool.capacity() - pool.free_pages()).sum()
+        let used: usize = pools.map(|pool| pool.capacity() - pool.free_pages()).sum();
+        used.saturating_sub(self.trees().map(PrefixTree::unleased).sum())
     }
 
     /// Bytes of a KV page of the first model.

@@ -18,6 +18,7 @@ use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{Environment, SimulatedDevice, Simulation, SimulationParts};
 use crate::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
 use crate::policy::{ClientId, Fcfs};
+use crate::prefix::PrefixUse;
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts};
 use crate::sequence::AdmissionLimit;
@@ -191,6 +192,7 @@ impl Speculation {
             ids: vec![0; PROMPT],
             task: Task::Generate(Box::new(generate)),
             client: ClientId::anonymous(),
+            prefix: PrefixUse::Off,
             sink,
             admission,
             trace: tracing::Span::none(),

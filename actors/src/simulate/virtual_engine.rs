@@ -15,6 +15,7 @@ use crate::drive::simulated::{
 };
 use crate::message::{Generate, SchedulerMessage, Submit, Task};
 use crate::policy::{ClientId, QueuePolicy};
+use crate::prefix::PrefixUse;
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use crate::sequence::AdmissionLimit;
@@ -160,8 +161,8 @@ impl VirtualEngine {
             let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());
             let task = Task::Generate(Box::new(generate));
             let model = ModelId::default();
-            let submit =
-                Submit { model, ids, task, client: ClientId::anonymous(), sink, admission, trace };
+            let (client, prefix) = (ClientId::anonymous(), PrefixUse::Off);
+            let submit = Submit { model, ids, task, client, prefix, sink, admission, trace };
             self.simulation.send_at(begin.0, SchedulerMessage::Submit(Box::new(submit)));
         }
         if let Some(at) = caller.cancel {

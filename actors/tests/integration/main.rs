@@ -22,6 +22,7 @@ mod plan_support;
 mod policies;
 mod policy_support;
 mod prediction;
+mod prefixes;
 mod random_plans;
 mod random_policies;
 mod random_schedules;

@@ -13,7 +13,7 @@ use lapwing_kernels::device::{
     Prepare, Prepared, Preparer, StageRun, Step, Tensor,
 };
 use lapwing_kernels::graph::{Graph, NewNode, RowSet, ValueId, WeightSpec};
-use lapwing_kernels::kv::{KvDtype, KvLayout, PageId};
+use lapwing_kernels::kv::{DuplicatePage, KvDtype, KvLayout, PageId};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::{AttentionOp, Op};
 use lapwing_kernels::part::Share;
@@ -105,7 +105,31 @@ pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
 /// The keys and values of all oracles of an engine: for each slot of a page, the hash of the tokens up
 /// to the one in that slot. Each hash continues that of the previous slot, so rows that are computed
 /// out of order stay wrong.
-pub type Memory = Arc<Mutex<HashMap<(PageId, usize), u64>>>;
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    hashes: Arc<Mutex<HashMap<(PageId, usize), u64>>>,
+    copies: Arc<AtomicUsize>,
+    /// Every n-th copy of a page fails.
+    pub failing_copies: Option<usize>,
+}
+
+impl DuplicatePage for Memory {
+    fn duplicate_page(&self, from: PageId, to: PageId) -> Result<(), DeviceError> {
+        let copy = self.copies.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.failing_copies.is_some_and(|n| copy.is_multiple_of(n)) {
+            let reason = "planted: no copy".to_owned();
+            return Err(DeviceError::Failed { device: "oracle".to_owned(), reason });
+        }
+        let mut hashes = self.hashes.lock().expect("no panic");
+        for row in 0..PAGE_ROWS {
+            match hashes.get(&(from, row)).copied() {
+                Some(hash) => hashes.insert((to, row), hash),
+                None => hashes.remove(&(to, row)),
+            };
+        }
+        Ok(())
+    }
+}
 
 /// Hash of no tokens.
 const START: u64 = 0xcbf2_9ce4_8422_2325;
@@ -127,7 +151,7 @@ impl Oracle {
         Oracle {
             info,
             graph: Arc::clone(graph),
-            memory: Arc::clone(memory),
+            memory: memory.clone(),
             graphs: Arc::default(),
             rows_run: Arc::new(AtomicUsize::new(0)),
             stages_run: Arc::new(AtomicUsize::new(0)),
@@ -191,7 +215,7 @@ impl Oracle {
     /// The token that follows a row, computed from the KV pages.
     fn next(&self, batch: &Batch, row: usize) -> u32 {
         let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
-        let memory = self.memory.lock().expect("no panic");
+        let memory = self.memory.hashes.lock().expect("no panic");
         let hash = hash_at(&memory, &span.pages, batch.positions[row] as usize);
         let is_wrong = self.wrong.is_some_and(|of| (hash >> 20).is_multiple_of(of));
         ((hash + u64::from(is_wrong)) % VOCAB as u64) as u32
@@ -267,7 +291,7 @@ impl BlockingDevice for Oracle {
         self.rows_run.fetch_add(work.part.row_count(work.batch), Ordering::Relaxed);
         let is_attention = |node: usize| matches!(&self.graph.nodes()[node].op, Op::Attention(op) if op.layer == 0);
         if work.nodes.clone().any(is_attention) {
-            let mut memory = self.memory.lock().expect("no panic");
+            let mut memory = self.memory.hashes.lock().expect("no panic");
             for span in &work.batch.spans {
                 for row in span.rows.clone() {
                     let at = work.batch.positions[row] as usize;

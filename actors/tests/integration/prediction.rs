@@ -9,6 +9,7 @@ use lapwing_actors::message::{
     Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
 use lapwing_actors::policy::{ClientId, Fcfs};
+use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -139,6 +140,7 @@ impl Engine {
         let submit = Submit {
             model: ModelId::default(),
             client: ClientId::anonymous(),
+            prefix: PrefixUse::default(),
             ids,
             task,
             sink,

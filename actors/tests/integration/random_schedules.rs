@@ -41,6 +41,10 @@ pub fn setup(dice: &mut Dice) -> Setup {
         });
         setup.fault = fault;
     }
+    if dice.below(2) == 0 {
+        let failing_copies = (dice.below(2) == 0).then(|| 1 + dice.below(5) as usize);
+        setup.prefixes = Some(failing_copies);
+    }
     setup
 }
 
@@ -57,7 +61,8 @@ pub fn run(seed: u64, scope: Scope) -> Recording {
         let drafted = (i % 3 == 0).then_some(seed + i);
         let embeds = (i % 5 == 4).then_some(i as usize..);
         let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted, embeds };
-        Request::submit(&mut world, seed as u32 + i as u32, draw)
+        // Some begin alike.
+        Request::submit(&mut world, seed as u32 + dice.below(1 + i) as u32, draw)
     });
     let requests = requests.collect();
     play(&mut world, requests, seed)

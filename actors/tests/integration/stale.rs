@@ -8,6 +8,7 @@ use lapwing_actors::message::{
     Traced,
 };
 use lapwing_actors::policy::ClientId;
+use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_actors::worker::{Worker, WorkerEffect};
@@ -32,6 +33,7 @@ fn deliveries(rows: usize, devices: usize) -> (Vec<Traced<Delivery>>, Parts) {
         task: generate(&ids, 10),
         ids,
         client: ClientId::anonymous(),
+        prefix: PrefixUse::default(),
         sink,
         admission: AdmissionLimit::new(1).try_take().expect("a permit"),
         trace: tracing::Span::none(),

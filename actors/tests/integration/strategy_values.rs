@@ -9,6 +9,7 @@ use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{SchedulerMessage, StreamEvent, Submit, Traced};
 use lapwing_actors::policy::{ClientId, Fcfs};
+use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
@@ -109,6 +110,7 @@ impl Tiny {
             task: generate(&ids, TOKENS),
             ids,
             client: ClientId::anonymous(),
+            prefix: PrefixUse::default(),
             sink,
             model: ModelId::default(),
             admission: admission.try_take().expect("a permit"),

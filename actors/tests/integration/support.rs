@@ -14,6 +14,7 @@ use lapwing_actors::message::{
     FinishReason, Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
 use lapwing_actors::policy::{ClientId, PolicyChoice};
+use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -55,6 +56,8 @@ pub struct Setup {
     /// Queue depth of each late device, which has its own memory; 0 is a device that computes on the
     /// worker's thread. By default no device is late.
     pub late: Vec<usize>,
+    /// Whether requests share the pages of prefixes; and which copies of pages then fail.
+    pub prefixes: Option<Option<usize>>,
 }
 
 impl Default for Setup {
@@ -76,6 +79,7 @@ impl Default for Setup {
             }],
             time: None,
             late: Vec::new(),
+            prefixes: None,
         }
     }
 }
@@ -133,14 +137,18 @@ impl Setup {
             chunk_rows: self.chunk_rows,
         });
         let pool = KvPool::new(self.pages);
-        let scheduler = Scheduler::new(SchedulerParts {
+        let mut scheduler = Scheduler::new(SchedulerParts {
             config: self.config,
             planner,
             kv: KvPages { pool: pool.clone(), layout: layout() },
             policy: self.policy.make().expect("a policy"),
         })
         .expect("a route");
-        let memory = Memory::default();
+        let mut memory = Memory::default();
+        if let Some(failing_copies) = self.prefixes {
+            memory.failing_copies = failing_copies;
+            scheduler.cache_prefixes(ModelId::default(), Some(Arc::new(memory.clone())));
+        }
         let (mut rows_run, mut stages_run, buffers) = (Vec::new(), Vec::new(), Arc::default());
         let mut device = |(number, info): (usize, DeviceInfo)| -> Box<dyn Device> {
             let (budget, failing) = self.graphs;
@@ -219,12 +227,17 @@ impl World {
 
     /// As [`submit`](World::submit), for a request of a client.
     pub fn submit_of(&mut self, client: &str, at: Nanos, ids: &[u32], task: Task) -> Stream {
-        self.send(at, ids, task, (client.into(), false))
+        self.send(at, ids, task, (client.into(), PrefixUse::default(), false))
+    }
+
+    /// As [`submit`](World::submit), for a request that uses the prefix cache in a certain way.
+    pub fn submit_with(&mut self, prefix: PrefixUse, ids: &[u32], task: Task) -> Stream {
+        self.send(self.sim.now(), ids, task, (ClientId::anonymous(), prefix, false))
     }
 
     /// As [`submit`](World::submit), for a request that may be marked for recording.
     pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
-        self.send(at, ids, task, (ClientId::anonymous(), traced))
+        self.send(at, ids, task, (ClientId::anonymous(), PrefixUse::default(), traced))
     }
 
     fn send(
@@ -232,13 +245,13 @@ impl World {
         at: Nanos,
         ids: &[u32],
         task: Task,
-        (client, traced): (ClientId, bool),
+        (client, prefix, traced): (ClientId, PrefixUse, bool),
     ) -> Stream {
         let (sink, receiver) = ChannelSink::new(1000);
         let admission = self.admission.try_take().expect("a permit");
         let trace = tracing::Span::none();
         let (model, ids) = (ModelId::default(), ids.to_vec());
-        let submit = Submit { model, client, ids, task, sink, admission, trace };
+        let submit = Submit { model, client, prefix, ids, task, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));
         let (tokens, scores, hidden) = (Vec::new(), Vec::new(), Vec::new());
@@ -247,7 +260,9 @@ impl World {
 
     /// Asserts that nothing is left in the engine.
     pub fn assert_empty(&self) {
-        assert_eq!(self.pool.free_pages(), self.pool.capacity(), "pages leaked");
+        let pages = self.pool.free_pages() as usize + self.sim.scheduler().cached_pages();
+        assert_eq!(pages, self.pool.capacity() as usize, "pages leaked");
+        assert_eq!(self.sim.scheduler().kv_pages_in_use(), 0, "pages leased");
         assert_eq!(self.admission.in_use(), 0, "admission permits leaked");
         assert_eq!(self.sim.scheduler().sequences(), 0, "sequences left");
         assert_eq!(self.sim.scheduler().chunks_in_flight(), 0, "permits leaked");
@@ -324,6 +339,7 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
         ids: prompt.to_vec(),
         task: generate(prompt, tokens_max),
         client: ClientId::anonymous(),
+        prefix: PrefixUse::default(),
         events: tokens_max,
         model: ModelId::default(),
         traced: false,

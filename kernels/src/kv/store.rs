@@ -1,6 +1,7 @@
 //! Storage of keys and values.
 
 pub(crate) mod copies;
+mod duplicate;
 mod layer;
 mod paged;
 pub(crate) mod panel;
@@ -8,6 +9,7 @@ mod rows;
 
 use copies::Copies;
 pub use copies::{KvAccess, KvCopies, KvCopyId, KvMirror};
+pub use duplicate::DuplicatePage;
 pub use layer::KvLayer;
 use paged::Paged;
 pub(crate) use rows::ROTARY_DIM_MAX;
@@ -51,6 +53,15 @@ impl Data {
             KvDtype::F16 => Data::F16(Paged::zeroed(len)?),
             KvDtype::I8 => Data::I8(Paged::zeroed(len)?),
         })
+    }
+
+    /// Copies the elements in this range to another place.
+    fn copy_within(&mut self, from: std::ops::Range<usize>, to: usize) {
+        match self {
+            Data::F32(data) => data.copy_within(from, to),
+            Data::F16(data) => data.copy_within(from, to),
+            Data::I8(data) => data.copy_within(from, to),
+        }
     }
 
     /// Bytes of the stored elements in this range.

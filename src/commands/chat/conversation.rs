@@ -13,7 +13,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::{print_json, print_plain};
 use crate::cli::resolve::{ModelChoice, model_file, open};
 use crate::cli::session::Session;
-use crate::cli::{EngineArgs, SamplingArgs};
+use crate::cli::{EngineArgs, PrefixArgs, SamplingArgs};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -30,6 +30,7 @@ pub(super) struct Options {
     /// As the user gave them, without recommendations of a model's makers.
     pub(super) sampling: SamplingArgs,
     pub(super) engine: EngineArgs,
+    pub(super) prefix: PrefixArgs,
     /// Whether to print figures after every answer.
     pub(super) stats: bool,
 }
@@ -71,7 +72,7 @@ impl Options {
     async fn open(&self, name: &str, session: &Session) -> Result<Opened, Failure> {
         let choice = ModelChoice::of(name)?;
         let path = model_file(name, session).await?;
-        let mut builder = self.engine.builder(path)?;
+        let mut builder = self.prefix.applied(self.engine.builder(path)?);
         if let Some(context) = self.sampling.ctx {
             builder = builder.context(context);
         }

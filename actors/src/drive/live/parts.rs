@@ -10,6 +10,7 @@ use super::device::LiveDevice;
 use crate::drive::wait::Waits;
 use crate::message::Task;
 use crate::policy::ClientId;
+use crate::prefix::PrefixUse;
 use crate::scheduler::Scheduler;
 
 /// The components of a live engine.
@@ -41,6 +42,8 @@ pub struct LiveRequest {
     pub task: Task,
     /// Client that sends it, for the queue policy.
     pub client: ClientId,
+    /// How it uses the prefix cache.
+    pub prefix: PrefixUse,
     /// Maximum number of stream events: tokens, or chunks of scores.
     pub events: usize,
     /// The model.

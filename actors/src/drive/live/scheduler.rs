@@ -208,6 +208,10 @@ impl LiveScheduler {
                 self.trace.send(&mut delivery, stall);
                 self.workers.send(device, delivery)?;
             }
+            SchedulerEffect::Copy(copy) => {
+                let roll_back = copy.run().err().map(SchedulerMessage::RollBack);
+                return Ok(roll_back.map(Traced::untraced));
+            }
             SchedulerEffect::Nudge(device) => self.workers.nudge(device),
             SchedulerEffect::Prepare(message) => {
                 let answer = self.lanes.send(self.trace.prepare(message))?;

@@ -8,6 +8,7 @@ use lapwing_traces::RequestTimes;
 use super::{RowProgress, Sequence, Wanted};
 use crate::draft::{DRAFT_MAX, ModelDrafts, Schedule, Wait};
 use crate::message::Generate;
+use crate::prefix::PrefixUse;
 use crate::scheduler::effect::SchedulerEffect;
 
 /// Most rows of a companion that count as a decode step: those of a draft that was accepted elsewhere, and
@@ -42,6 +43,8 @@ impl Sequence {
             agreed: prompt_tokens,
             stale_sampler: false,
             drafts: None,
+            prefix: PrefixUse::Off,
+            shared: 0,
             entry: self.entry.of_companion(),
             work: Wanted::Tokens(Some(Box::new(drafting(generate)))),
             _admission: None,

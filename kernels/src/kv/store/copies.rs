@@ -135,6 +135,23 @@ impl Copies {
         missing
     }
 
+    /// Makes the host a holder of the page `from`, and the only holder of the page `to`. Returns the copy to
+    /// take `from` from: the host's, if it is a holder.
+    pub(super) fn claim_duplicate(
+        &self,
+        (layer, pages): (usize, usize),
+        from: PageId,
+        to: PageId,
+    ) -> KvCopyId {
+        let host = KvCopyId::HOST.bit();
+        let mut holders = lock(&self.holders[layer]);
+        holders.resize(pages, u32::MAX);
+        let bits = holders[from as usize];
+        holders[from as usize] |= host;
+        holders[to as usize] = host;
+        if bits & host != 0 { KvCopyId::HOST } else { KvCopyId(bits.trailing_zeros()) }
+    }
+
     /// Copies a page from a device to the host.
     pub(super) fn fetch(
         &self,
@@ -157,7 +174,7 @@ impl Copies {
 mod tests {
     use super::*;
     use crate::cpu::{Cpu, Isa};
-    use crate::kv::{KvDtype, KvStore};
+    use crate::kv::{DuplicatePage, KvDtype, KvStore};
 
     /// Pages of a device in plain memory: `[page][bytes]` of one layer.
     #[derive(Debug)]
@@ -243,6 +260,19 @@ mod tests {
         // The first one is out of date now.
         assert_eq!(device_writes(&store, (first.0, &first.1), (&pages, 3..4), 7), [2]);
         assert_eq!(lock(&first.1.0)[2][..4], [5, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_duplicate_has_the_rows_that_only_a_device_holds() {
+        let store = KvStore::new(LAYOUT, PAGES as u32).expect("memory");
+        let (device, memory) = attached(&store);
+        device_writes(&store, (device, &memory), (&[3], 0..2), 5);
+        store.duplicate_page(3, 4).expect("no failure");
+        assert_eq!([0, 1].map(|at| store.layer(0).byte(4, at)), [5, 5]);
+        // The device lacks the duplicate, and still holds the original.
+        assert_eq!(device_writes(&store, (device, &memory), (&[4], 2..3), 6), [4]);
+        assert!(device_writes(&store, (device, &memory), (&[3], 2..3), 6).is_empty());
+        assert_eq!(lock(&memory.0)[4][..3], [5, 5, 6]);
     }
 
     #[test]

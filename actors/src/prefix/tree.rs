@@ -1,0 +1,268 @@
+//! A compressed radix tree over token ids, in units of KV pages.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+
+use lapwing_kernels::kv::KvPage;
+
+use super::Namespace;
+
+mod evict;
+
+type NodeId = usize;
+
+/// KV pages by the tokens that they hold and all tokens before them: a compressed radix tree, as in SGLang
+/// (Zheng et al., 2024), whose edges are whole pages. Only the last page of a leaf may be partly filled.
+///
+/// Pages that a sequence leases, and those before them, are not dropped.
+#[derive(Debug)]
+pub struct PrefixTree {
+    page_rows: usize,
+    nodes: Vec<Node>,
+    /// Unused places of `nodes`.
+    vacant: Vec<NodeId>,
+    roots: HashMap<Namespace, NodeId>,
+    /// Leaves by their last use.
+    leaves: BTreeSet<(u64, NodeId)>,
+    clock: u64,
+    pages: usize,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    /// `None` for a root.
+    parent: Option<NodeId>,
+    /// Tokens of its pages. Empty for a root.
+    tokens: Vec<u32>,
+    pages: Vec<KvPage>,
+    /// By the tokens of their first page.
+    children: BTreeMap<Box<[u32]>, NodeId>,
+    /// Time of its last use.
+    used: u64,
+}
+
+/// What the tree has of a text.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Pages that are filled with the text's first tokens.
+    pub pages: Vec<KvPage>,
+    /// The page whose first rows hold the next tokens of the text, and the number of these rows. Its other
+    /// rows hold other tokens, or none, so it must be copied.
+    pub partial: Option<(KvPage, usize)>,
+}
+
+/// A place in the tree: the end of the whole pages that a text has in common with it.
+struct Place {
+    /// The last node of which the text has a page, or the root.
+    node: NodeId,
+    /// Pages of this node that the text has.
+    pages: usize,
+    /// Rows of all whole pages that the text has.
+    rows: usize,
+    /// The node and the page in it that begin with the next tokens of the text, and how many of them.
+    partial: Option<(NodeId, usize, usize)>,
+}
+
+impl PrefixTree {
+    /// An empty tree of pages of `page_rows` rows (at least 1).
+    pub fn new(page_rows: usize) -> PrefixTree {
+        PrefixTree {
+            page_rows: page_rows.max(1),
+            nodes: Vec::new(),
+            vacant: Vec::new(),
+            roots: HashMap::new(),
+            leaves: BTreeSet::new(),
+            clock: 0,
+            pages: 0,
+        }
+    }
+
+    /// Number of pages in the tree.
+    pub fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// Number of the first `tokens` whose rows the tree has.
+    pub fn matched(&self, namespace: &Namespace, tokens: &[u32]) -> usize {
+        let Some(root) = self.roots.get(namespace) else { return 0 };
+        let place = self.place(*root, tokens);
+        place.rows + place.partial.map_or(0, |(_, _, rows)| rows)
+    }
+
+    /// The pages of the longest prefix of `tokens` that the tree has, which counts as a use of them.
+    pub fn find(&mut self, namespace: &Namespace, tokens: &[u32]) -> Found {
+        let Some(root) = self.roots.get(namespace) else { return Found::default() };
+        let place = self.place(*root, tokens);
+        let partial = place.partial.map(|(node, page, rows)| {
+            self.touch(node);
+            (self.nodes[node].pages[page].clone(), rows)
+        });
+        self.touch(place.node);
+        let mut pages = Vec::with_capacity(place.rows / self.page_rows);
+        let (mut at, mut count) = (place.node, place.pages);
+        loop {
+            let node = &self.nodes[at];
+            pages.extend(node.pages[..count].iter().rev().cloned());
+            let Some(parent) = node.parent else { break };
+            (at, count) = (parent, self.nodes[parent].pages.len());
+        }
+        pages.reverse();
+        Found { pages, partial }
+    }
+
+    /// Adds the pages that hold `tokens`, except those whose tokens the tree has already. Nobody may write the
+    /// rows of these tokens from now on. The last page may be partly filled.
+    ///
+    /// # Panics
+    /// If there are fewer pages than the tokens fill.
+    pub fn insert(&mut self, namespace: &Namespace, tokens: &[u32], pages: &[KvPage]) {
+        let root = match self.roots.get(namespace) {
+            Some(root) => *root,
+            None if tokens.is_empty() => return,
+            None => {
+                let root = self.add(Node::default());
+                self.roots.insert(namespace.clone(), root);
+                root
+            }
+        };
+        let place = self.place(root, tokens);
+        let rest = &tokens[place.rows..];
+        let covered = place.partial.is_some_and(|(_, _, rows)| rows == rest.len());
+        if rest.is_empty() || covered {
+            self.touch(place.partial.map_or(place.node, |(node, _, _)| node));
+            return;
+        }
+        let first = place.rows / self.page_rows;
+        let pages = &pages[first..first + rest.len().div_ceil(self.page_rows)];
+        if let Some((node, page, rows)) = place.partial {
+            self.drop_tail_within(rest, (node, page, rows));
+        }
+        let node = match place.pages < self.nodes[place.node].pages.len() {
+            true => self.split(place.node, place.pages),
+            false => place.node,
+        };
+        self.append(node, rest, pages);
+    }
+
+    fn place(&self, root: NodeId, tokens: &[u32]) -> Place {
+        let mut place = Place { node: root, pages: 0, rows: 0, partial: None };
+        loop {
+            let rest = &tokens[place.rows..];
+            let children = &self.nodes[place.node].children;
+            let whole = rest.get(..self.page_rows).and_then(|page| children.get(page));
+            let Some(&child) = whole else {
+                let (child, rows) = nearest(children, &rest[..rest.len().min(self.page_rows)]);
+                place.partial = child.map(|child| (child, 0, rows));
+                return place;
+            };
+            let edge = &self.nodes[child].tokens;
+            let same = common(edge, rest);
+            let pages = same / self.page_rows;
+            (place.node, place.pages) = (child, pages);
+            place.rows += pages * self.page_rows;
+            if pages * self.page_rows < edge.len() {
+                let rows = same % self.page_rows;
+                place.partial = (rows > 0).then_some((child, pages, rows));
+                return place;
+            }
+        }
+    }
+
+    /// Removes a partly filled last page all of whose tokens begin `rest`, which will take its place.
+    fn drop_tail_within(&mut self, rest: &[u32], (node, page, rows): (NodeId, usize, usize)) {
+        let tail = self.nodes[node].tokens.len() - page * self.page_rows;
+        let is_prefix = tail == rows && rows < self.page_rows && rows < rest.len();
+        if is_prefix {
+            self.shorten(node, 1);
+        }
+    }
+
+    /// Adds pages after a node all of whose pages are filled.
+    fn append(&mut self, to: NodeId, tokens: &[u32], pages: &[KvPage]) {
+        self.pages += pages.len();
+        let node = &mut self.nodes[to];
+        if node.children.is_empty() && node.parent.is_some() {
+            node.tokens.extend_from_slice(tokens);
+            node.pages.extend_from_slice(pages);
+            self.touch(to);
+            return;
+        }
+        let (parent, tokens, pages) = (Some(to), tokens.to_vec(), pages.to_vec());
+        let key = tokens[..tokens.len().min(self.page_rows)].into();
+        let child = self.add(Node { parent, tokens, pages, ..Node::default() });
+        self.nodes[to].children.insert(key, child);
+        self.touch(child);
+    }
+
+    /// Divides a node after its first `pages` pages, of which it has more. Returns the node of the first ones.
+    fn split(&mut self, at: NodeId, pages: usize) -> NodeId {
+        let Node { parent, tokens, pages: all, used, .. } = &mut self.nodes[at];
+        let (rest, rest_pages) = (tokens.split_off(pages * self.page_rows), all.split_off(pages));
+        let first = Node {
+            parent: *parent,
+            tokens: std::mem::replace(tokens, rest),
+            pages: std::mem::replace(all, rest_pages),
+            children: BTreeMap::new(),
+            used: *used,
+        };
+        let key = first.tokens[..self.page_rows].to_vec();
+        let first = self.add(first);
+        let rest_key = self.key(at);
+        self.nodes[first].children.insert(rest_key, at);
+        if let Some(parent) = self.nodes[at].parent.replace(first) {
+            self.nodes[parent].children.insert(key.into(), first);
+        }
+        first
+    }
+
+    fn add(&mut self, node: Node) -> NodeId {
+        if let Some(id) = self.vacant.pop() {
+            self.nodes[id] = node;
+            return id;
+        }
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// Records a use of a node, and of all nodes above it.
+    fn touch(&mut self, node: NodeId) {
+        self.clock += 1;
+        let mut next = Some(node);
+        while let Some(at) = next {
+            let node = &mut self.nodes[at];
+            self.leaves.remove(&(node.used, at));
+            node.used = self.clock;
+            if node.children.is_empty() && node.parent.is_some() {
+                self.leaves.insert((node.used, at));
+            }
+            next = node.parent;
+        }
+    }
+
+    /// Tokens of a node's first page.
+    fn key(&self, node: NodeId) -> Box<[u32]> {
+        let tokens = &self.nodes[node].tokens;
+        tokens[..tokens.len().min(self.page_rows)].into()
+    }
+}
+
+/// Length of the common beginning of two texts.
+fn common(one: &[u32], other: &[u32]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// The child whose first page has the longest beginning in common with `tokens`, and its length. In
+/// lexicographic order it is a neighbour of `tokens`.
+fn nearest(children: &BTreeMap<Box<[u32]>, NodeId>, tokens: &[u32]) -> (Option<NodeId>, usize) {
+    let mut before = children.range::<[u32], _>((Bound::Unbounded, Bound::Excluded(tokens)));
+    let mut after = children.range::<[u32], _>((Bound::Included(tokens), Bound::Unbounded));
+    let neighbours = before.next_back().into_iter().chain(after.next());
+    let same = neighbours.map(|(key, child)| (common(key, tokens), *child));
+    match same.filter(|(rows, _)| *rows > 0).max_by_key(|(rows, _)| *rows) {
+        Some((rows, child)) => (Some(child), rows),
+        None => (None, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

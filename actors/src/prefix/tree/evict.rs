@@ -1,0 +1,82 @@
+//! Drops pages when others need them.
+
+use std::ops::Bound;
+
+use lapwing_kernels::kv::KvPage;
+
+use super::{Node, NodeId, PrefixTree};
+
+impl PrefixTree {
+    /// Number of pages that no sequence leases.
+    pub fn unleased(&self) -> usize {
+        self.unleased_pages().count()
+    }
+
+    /// Drops pages that no sequence leases, until `wanted` are dropped: the last ones of the leaf that was used
+    /// least recently first. Drops none if fewer are
+    /// unleased. Returns whether it has dropped them.
+    pub fn free(&mut self, wanted: usize) -> bool {
+        if self.unleased_pages().take(wanted).count() < wanted {
+            return false;
+        }
+        let (mut left, mut after) = (wanted, Bound::Unbounded);
+        while left > 0 {
+            let Some(leaf) = self.leaves.range((after, Bound::Unbounded)).next().copied() else {
+                break;
+            };
+            let node = &self.nodes[leaf.1];
+            let unleased = node.pages.iter().rev().take_while(|page| !page.is_shared()).count();
+            let dropped = unleased.min(left);
+            left -= dropped;
+            after = match dropped == node.pages.len() {
+                // Its parent may be a leaf now, and come before others.
+                true => Bound::Unbounded,
+                false => Bound::Excluded(leaf),
+            };
+            self.shorten(leaf.1, dropped);
+        }
+        self.drop_empty_roots();
+        left == 0
+    }
+
+    fn drop_empty_roots(&mut self) {
+        let PrefixTree { roots, nodes, vacant, .. } = self;
+        roots.retain(|_, root| {
+            let is_used = !nodes[*root].children.is_empty();
+            if !is_used {
+                vacant.push(*root);
+            }
+            is_used
+        });
+    }
+
+    fn unleased_pages(&self) -> impl Iterator<Item = &KvPage> {
+        let pages = self.nodes.iter().flat_map(|node| &node.pages);
+        pages.filter(|page| !page.is_shared())
+    }
+
+    /// Drops the last `pages` pages of a leaf, and the leaf with its last page.
+    pub(super) fn shorten(&mut self, leaf: NodeId, pages: usize) {
+        if pages == 0 {
+            return;
+        }
+        self.pages -= pages;
+        let keep = self.nodes[leaf].pages.len() - pages;
+        if keep > 0 {
+            let node = &mut self.nodes[leaf];
+            node.pages.truncate(keep);
+            node.tokens.truncate(keep * self.page_rows);
+            return;
+        }
+        let key = self.key(leaf);
+        let node = std::mem::take(&mut self.nodes[leaf]);
+        self.leaves.remove(&(node.used, leaf));
+        self.vacant.push(leaf);
+        let Some(parent) = node.parent else { return };
+        self.nodes[parent].children.remove(&key);
+        let Node { children, parent: above, used, .. } = &self.nodes[parent];
+        if children.is_empty() && above.is_some() {
+            self.leaves.insert((*used, parent));
+        }
+    }
+}

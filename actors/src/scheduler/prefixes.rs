@@ -1,0 +1,138 @@
+//! The prefix cache of each model: which rows of a request need not be computed, and which pages stay
+//! when a request ends.
+
+use std::sync::Arc;
+
+use lapwing_kernels::device::ModelId;
+use lapwing_kernels::kv::{DuplicatePage, KvLease, KvPage, OutOfPages};
+
+use super::models::Model;
+use super::running::Sequence;
+use super::state::Scheduler;
+use crate::message::RollBack;
+use crate::prefix::{Found, PrefixTree, PrefixUse};
+
+/// The prefix cache of a model.
+pub(super) struct Prefixes {
+    pub(super) tree: PrefixTree,
+    /// Copies partly filled pages; without it, only whole pages are shared.
+    store: Option<Arc<dyn DuplicatePage>>,
+}
+
+/// A copy of a partly filled page of the prefix cache, for a sequence that will write its other rows.
+#[derive(Debug)]
+pub struct CopyPage {
+    store: Arc<dyn DuplicatePage>,
+    from: KvPage,
+    to: KvPage,
+    instead: RollBack,
+}
+
+impl CopyPage {
+    /// Copies the page. It must be done before the chunks are sent that were cut after it.
+    ///
+    /// # Errors
+    /// When a device that alone holds the page has failed: the message for the scheduler, which will have the
+    /// page's rows computed instead.
+    pub fn run(self) -> Result<(), RollBack> {
+        self.store.duplicate_page(self.from.id(), self.to.id()).map_err(|error| {
+            tracing::warn!(%error, "a cached page was not copied; its rows are computed again");
+            self.instead
+        })
+    }
+}
+
+impl Model {
+    /// Adds pages to a lease until `rows` rows fit. Drops pages of the prefix cache if too few are free.
+    pub(super) fn grow(&mut self, lease: &mut KvLease, rows: usize) -> Result<(), OutOfPages> {
+        let missing = self.kv.layout.pages_for(rows).saturating_sub(lease.pages().len());
+        let short = missing.saturating_sub(self.kv.pool.free_pages());
+        if let (1.., Some(prefixes)) = (short, &mut self.prefixes) {
+            prefixes.tree.free(short);
+        }
+        lease.grow(&self.kv.pool, &self.kv.layout, rows)
+    }
+
+    /// The cached pages of the longest prefix of `ids`.
+    pub(super) fn find_prefix(&mut self, prefix: &PrefixUse, ids: &[u32]) -> Found {
+        let (Some(prefixes), PrefixUse::Shared(namespace)) = (&mut self.prefixes, prefix) else {
+            return Found::default();
+        };
+        let found = prefixes.tree.find(namespace, ids);
+        let partial = found.partial.filter(|_| prefixes.store.is_some());
+        Found { partial, ..found }
+    }
+
+    /// The effect that copies a partly filled page.
+    pub(super) fn copy_page(
+        &self,
+        from: KvPage,
+        to: KvPage,
+        instead: RollBack,
+    ) -> Option<CopyPage> {
+        let store = Arc::clone(self.prefixes.as_ref()?.store.as_ref()?);
+        Some(CopyPage { store, from, to, instead })
+    }
+}
+
+impl Scheduler {
+    /// Shares the KV pages of a model's requests: a request does not compute rows that an earlier one with
+    /// the same first tokens has computed. `store` copies partly filled pages; without it, only whole pages
+    /// are shared. Chunks of a request are the same function of their rows with and without it, so no token
+    /// changes.
+    pub fn cache_prefixes(&mut self, model: ModelId, store: Option<Arc<dyn DuplicatePage>>) {
+        if let Some(model) = self.models.get_mut(model.0) {
+            let tree = PrefixTree::new(model.kv.layout.page_rows);
+            model.prefixes = Some(Prefixes { tree, store });
+        }
+    }
+
+    /// Number of KV pages in the prefix cache, those that sequences lease included.
+    pub fn cached_pages(&self) -> usize {
+        self.trees().map(PrefixTree::pages).sum()
+    }
+
+    pub(super) fn trees(&self) -> impl Iterator<Item = &PrefixTree> {
+        self.models.iter().filter_map(|model| Some(&model.prefixes.as_ref()?.tree))
+    }
+
+    /// Puts the pages that a sequence has filled into the prefix cache; also a partly filled one if the
+    /// sequence has ended.
+    pub(super) fn keep_rows(&mut self, at: usize, ended: bool) {
+        let sequence = &mut self.running[at];
+        let Model { prefixes, kv, .. } = &mut self.models[sequence.model.0];
+        let (Some(prefixes), PrefixUse::Shared(namespace)) = (prefixes, &sequence.prefix) else {
+            return;
+        };
+        let complete = sequence.progress.complete().min(sequence.ids.len());
+        let whole = complete / kv.layout.page_rows * kv.layout.page_rows;
+        let rows = if ended && sequence.in_flight == 0 { complete } else { whole };
+        if rows > sequence.shared {
+            let pages = &sequence.lease.pages()[..kv.layout.pages_for(rows)];
+            prefixes.tree.insert(namespace, &sequence.ids[..rows], pages);
+            sequence.shared = whole;
+        }
+    }
+
+    /// Whether a waiting request begins with a page of tokens that a running sequence is about to compute.
+    /// It is admitted when they are computed, and does not block others meanwhile.
+    pub(super) fn awaits_prefix(&self, at: usize) -> bool {
+        let waiting = &self.waiting[at];
+        let Model { prefixes, kv, .. } = &self.models[waiting.model.0];
+        let (Some(prefixes), PrefixUse::Shared(namespace)) = (prefixes, &waiting.prefix) else {
+            return false;
+        };
+        let ids = &waiting.ids[..waiting.reusable_rows()];
+        let cached = prefixes.tree.matched(namespace, ids);
+        let computes = |running: &Sequence| {
+            let is_alike = running.model == waiting.model && running.prefix == waiting.prefix;
+            let rows = ids.iter().zip(&running.ids[..running.goal().min(running.ids.len())]);
+            let whole = || {
+                let same = rows.take_while(|(own, other)| own == other).count();
+                same / kv.layout.page_rows * kv.layout.page_rows
+            };
+            is_alike && whole() > cached
+        };
+        self.running.iter().any(computes)
+    }
+}
