@@ -8,6 +8,7 @@ mod tree;
 
 use std::sync::Arc;
 
+pub(crate) use tree::common;
 pub use tree::{Found, PrefixTree};
 
 /// Requests share prefixes only with requests of the same namespace. The default is a namespace, too.

@@ -103,8 +103,9 @@ fn idle_time_of_a_simulated_run_has_one_cause() {
     }
 }
 
+/// An engine that computes a prompt each time.
 async fn engine() -> Engine {
-    builder(SMOLLM2).chunk_rows(16).build().await.expect("an engine")
+    builder(SMOLLM2).chunk_rows(16).prefix_cache(false).build().await.expect("an engine")
 }
 
 const TEXT: &str = "The capital of France is Paris, and the capital of Italy is Rome. There are \

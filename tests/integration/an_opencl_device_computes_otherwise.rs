@@ -119,7 +119,9 @@ async fn keys_and_values_of_one_side_are_seen_by_the_other() {
             engine.shutdown(Shutdown::Drain).await.expect("an end");
         }
     }
-    let engine = check(with(&model, "cpu+gpu=opencl").strategy("gpu-only"), &wanted, "alone").await;
+    // Half-filled pages of the prefix cache are copied by the host.
+    let alone = with(&model, "cpu+gpu=opencl").strategy("gpu-only").prefix_cache(false);
+    let engine = check(alone, &wanted, "alone").await;
     assert_eq!(engine.kv_copies(), KvCopies::default(), "one device needs no copies");
 }
 

@@ -10,7 +10,7 @@ use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
 use crate::message::RollBack;
-use crate::prefix::{Found, PrefixTree, PrefixUse};
+use crate::prefix::{Found, PrefixTree, PrefixUse, common};
 
 /// The prefix cache of a model.
 pub(super) struct Prefixes {
@@ -126,9 +126,8 @@ impl Scheduler {
         let cached = prefixes.tree.matched(namespace, ids);
         let computes = |running: &Sequence| {
             let is_alike = running.model == waiting.model && running.prefix == waiting.prefix;
-            let rows = ids.iter().zip(&running.ids[..running.goal().min(running.ids.len())]);
             let whole = || {
-                let same = rows.take_while(|(own, other)| own == other).count();
+                let same = common(ids, &running.ids[..running.goal().min(running.ids.len())]);
                 same / kv.layout.page_rows * kv.layout.page_rows
             };
             is_alike && whole() > cached

@@ -189,6 +189,9 @@ fn setup(seed: u64, dice: &mut Dice) -> Setup {
         });
         setup.fault = fault;
     }
+    if dice.one_in(2) {
+        setup.prefixes = Some(dice.one_in(2).then(|| 1 + dice.below(5)));
+    }
     setup
 }
 
@@ -205,7 +208,8 @@ fn run(seed: u64) -> Recording {
         let drafted = dice.one_in(2).then(|| seed + i as u64);
         let embeds = (i % 4 == 3).then_some(tokens_max / 2..);
         let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted, embeds };
-        Request::submit(&mut world, seed as u32 + i as u32, draw)
+        // Some begin alike.
+        Request::submit(&mut world, seed as u32 + dice.below(1 + i) as u32, draw)
     });
     let requests: Vec<Request> = requests.collect();
     for _ in 0..dice.below(6) {
