@@ -73,6 +73,8 @@ pub(crate) struct Settings {
     pub(crate) policy: PolicyChoice,
     /// Whether requests compute their common first rows each for itself.
     pub(crate) no_prefix_cache: bool,
+    /// Folder that keeps the prefix cache between runs.
+    pub(crate) kept_prefixes: Option<PathBuf>,
     pub(crate) draft: DraftChoice,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,

@@ -49,6 +49,7 @@ mod tests;
 
 pub use builder::EngineBuilder;
 pub use module::Module;
+use prefix::KeptPrefixes;
 use strategies::PlacedStrategies;
 
 /// A running engine. Cheap to clone; the actors end when the last clone is dropped.
@@ -74,6 +75,7 @@ struct Inner {
     attention: Option<Vec<AttentionRule>>,
     slots: SlotPool,
     kv: Arc<KvStore>,
+    kept_prefixes: Option<KeptPrefixes>,
     context: usize,
     chunk_rows: usize,
     permits: usize,
@@ -261,11 +263,15 @@ impl Engine {
     /// more than the first 75; with `MALLOC_ARENA_MAX=1` they leave 115 MB, no more than the first 150.
     ///
     /// # Errors
-    /// When the operating system cannot start the thread that waits.
+    /// When the operating system cannot start the thread that waits, or the prefixes cannot be kept.
     pub async fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
         let engine = self.clone();
-        let ended = spawn_blocking("shutdown", move || engine.inner.live.shutdown(how)).await;
-        ended.map_err(Error::thread)
+        let ended = spawn_blocking("shutdown", move || {
+            engine.inner.live.shutdown(how);
+            let kept = engine.inner.kept_prefixes.as_ref();
+            kept.map_or(Ok(()), |kept| kept.write(&engine.inner.kv))
+        });
+        ended.await.map_err(Error::thread)?
     }
 }
 

@@ -21,6 +21,7 @@ pub use crate::chat::ChatError;
 pub use crate::devices::DeviceSpecError;
 #[cfg(feature = "fetch")]
 pub use crate::models::FetchError;
+use crate::prefix_file::PrefixFileError;
 pub use crate::tokenizer::{TokenizerError, VocabularyDifference};
 
 /// Why an engine cannot be built, or a request cannot be served. The message says what to do.
@@ -77,6 +78,11 @@ enum Cause {
     Cores(#[from] CoresError),
     #[error(transparent)]
     Lock(#[from] LockError),
+    #[error(
+        "the prefixes cannot be kept in {}: {source}; choose another folder, or keep none",
+        path.display()
+    )]
+    Prefixes { path: PathBuf, source: PrefixFileError },
     #[error("draft model: {0}")]
     Vocabulary(#[from] VocabularyDifference),
     #[error(transparent)]
@@ -158,6 +164,10 @@ impl Error {
     pub(crate) fn unknown(what: &'static str, found: &str, known: &str) -> Error {
         Cause::Unknown { what, found: found.to_owned(), known: known.to_owned() }
             .of(ErrorKind::Config)
+    }
+
+    pub(crate) fn prefixes(path: PathBuf, source: PrefixFileError) -> Error {
+        Cause::Prefixes { path, source }.of(ErrorKind::Engine)
     }
 
     pub(crate) fn bias(id: u32, vocab: usize) -> Error {

@@ -19,6 +19,7 @@ pub mod error;
 pub mod models;
 mod packed;
 mod placement;
+mod prefix_file;
 pub mod plan;
 pub mod policy;
 pub mod profile;

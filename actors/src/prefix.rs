@@ -6,13 +6,39 @@
 
 mod tree;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lapwing_kernels::kv::DuplicatePage;
 
 pub(crate) use tree::common;
-pub use tree::{Found, PrefixTree};
+pub use tree::{CachedText, Found, PrefixTree};
 
 /// Requests share prefixes only with requests of the same namespace. The default is a namespace, too.
 pub type Namespace = Option<Arc<str>>;
+
+/// The prefix cache of a model. Clones share it.
+#[derive(Clone, Debug)]
+pub struct PrefixCache {
+    tree: Arc<Mutex<PrefixTree>>,
+    store: Option<Arc<dyn DuplicatePage>>,
+}
+
+impl PrefixCache {
+    /// An empty cache of pages of `page_rows` rows. `store` copies partly filled pages; without it, only whole
+    /// pages are shared.
+    pub fn new(page_rows: usize, store: Option<Arc<dyn DuplicatePage>>) -> PrefixCache {
+        PrefixCache { tree: Arc::new(Mutex::new(PrefixTree::new(page_rows))), store }
+    }
+
+    /// The tree. The scheduler waits for it while it is locked.
+    pub fn tree(&self) -> MutexGuard<'_, PrefixTree> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn store(&self) -> Option<&Arc<dyn DuplicatePage>> {
+        self.store.as_ref()
+    }
+}
 
 /// How a request uses the prefix cache.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

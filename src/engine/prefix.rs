@@ -1,8 +1,23 @@
-//! Settings of an engine's prefix cache.
+//! The prefix cache of an engine: its settings, and the file that keeps it between runs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lapwing_actors::prefix::PrefixCache;
+use lapwing_kernels::kv::{DuplicatePage, KvPool, KvStore};
+use lapwing_kernels::weights::WeightFile;
 
 use super::EngineBuilder;
+use super::measure::identity;
+use crate::config::{Chosen, Settings};
+use crate::error::Error;
+use crate::prefix_file::{self, PrefixFileError};
 #[cfg(doc)]
-use crate::request::Request;
+use crate::{engine::Engine, request::Request};
+
+/// File name extension of kept prefixes.
+const EXTENSION: &str = "lwprefix";
 
 impl EngineBuilder {
     /// Whether requests share the keys and values of their common first tokens, such as a system prompt or the
@@ -18,4 +33,81 @@ impl EngineBuilder {
         self.settings.no_prefix_cache = !on;
         self
     }
+
+    /// Keeps the prefix cache in a folder between runs: [`Engine::shutdown`] writes it, and the next engine of
+    /// the same model, devices and settings reads it. A file that is damaged or belongs to another version
+    /// or other weights is not used and replaced later; [`Engine::notes`] says so.
+    ///
+    /// The file holds the tokens of prompts and answers; a folder that the engine makes is readable by its
+    /// user only. Only trusted users may have write access to the folder, because checksums do not detect
+    /// tampering. Weights are identified as by [`packed_cache`](EngineBuilder::packed_cache).
+    pub fn keep_prefixes(mut self, folder: impl Into<PathBuf>) -> EngineBuilder {
+        self.settings.kept_prefixes = Some(folder.into());
+        self
+    }
+}
+
+/// Where an engine keeps its prefix cache.
+pub(super) struct KeptPrefixes {
+    cache: PrefixCache,
+    path: PathBuf,
+    owner: String,
+}
+
+/// The prefix cache that the settings ask for, filled from its file if there is one, and the place where it is
+/// kept. Adds to `notes` why a file is not used.
+pub(super) fn open(
+    (settings, chosen): (&Settings, &Chosen),
+    file: &WeightFile,
+    (pool, store): (&KvPool, &Arc<KvStore>),
+    notes: &mut Vec<String>,
+) -> (Option<PrefixCache>, Option<KeptPrefixes>) {
+    if settings.no_prefix_cache {
+        return (None, None);
+    }
+    let copies = Arc::clone(store) as Arc<dyn DuplicatePage>;
+    let cache = PrefixCache::new(chosen.layout.page_rows, Some(copies));
+    let Some(folder) = &settings.kept_prefixes else { return (Some(cache), None) };
+    let Some(weights) = file.identity() else {
+        notes.push("prefixes are not kept: the weight file cannot be read again".to_owned());
+        return (Some(cache), None);
+    };
+    let subject = identity(settings, chosen);
+    let path = folder.join(subject.file_name()).with_extension(EXTENSION);
+    let layout = chosen.layout;
+    let plan = (&settings.strategy, &settings.options, &settings.places);
+    let owner = format!("{subject:?}\n{plan:?}\n{layout:?}\n{weights}");
+    match prefix_file::read(&path, &owner, (pool, store)) {
+        Ok(texts) => {
+            let mut tree = cache.tree();
+            texts.iter().for_each(|text| tree.insert(&text.namespace, &text.tokens, &text.pages));
+            tracing::info!(path = %path.display(), pages = tree.pages(), "kept prefixes");
+        }
+        Err(PrefixFileError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => {
+            let path = path.display();
+            notes.push(format!("the kept prefixes in {path} are not used: {error}"));
+        }
+    }
+    (Some(cache.clone()), Some(KeptPrefixes { cache, path, owner }))
+}
+
+impl KeptPrefixes {
+    /// Writes the prefix cache.
+    pub(super) fn write(&self, store: &KvStore) -> Result<(), Error> {
+        let texts = self.cache.tree().texts();
+        let folder = self.path.parent().map_or(Ok(()), make_private);
+        let written = folder.map_err(PrefixFileError::Io);
+        let written =
+            written.and_then(|()| prefix_file::write(&self.path, &self.owner, &texts, store));
+        written.map_err(|error| Error::prefixes(self.path.clone(), error))
+    }
+}
+
+/// Makes a folder that only its user can read, unless it exists.
+fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::policy::QueuePolicy;
+use lapwing_actors::prefix::PrefixCache;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::kv::{DuplicatePage, KvPool, KvStore};
+use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
@@ -24,7 +25,7 @@ use super::measure::identity;
 use super::memory;
 use super::slots::slot_pool;
 use super::strategies::PlacedStrategies;
-use super::{Engine, Inner};
+use super::{Engine, Inner, prefix};
 use crate::chat::ChatTemplate;
 use crate::config::{COPY_RATE, Chosen, PROMPT_THREADS, SYNC_TIME, Settings, StrategyChoice};
 use crate::devices::build::{Built, Shared, build};
@@ -61,13 +62,12 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
     let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
-    let notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
+    let mut notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
     let placement = explainer.full_chunk(chosen.context)?;
-    let mut scheduler = scheduler(&explainer, &chosen, (policy, draft))?;
-    if !settings.no_prefix_cache {
-        let store = Arc::clone(&kv) as Arc<dyn DuplicatePage>;
-        scheduler.cache_prefixes(ModelId::default(), Some(store));
-    }
+    let pool = KvPool::new(chosen.pages);
+    let (prefixes, kept_prefixes) =
+        prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
+    let scheduler = scheduler(&explainer, &chosen, pool, (policy, draft, prefixes))?;
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().map(|built| built.device).collect(),
@@ -98,6 +98,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         attention,
         slots,
         kv,
+        kept_prefixes,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
         permits: chosen.permits,
@@ -139,7 +140,8 @@ fn fit(
 fn scheduler(
     explainer: &Explainer,
     chosen: &Chosen,
-    (policy, draft): (Box<dyn QueuePolicy>, Option<&DraftModel>),
+    pool: KvPool,
+    (policy, draft, prefixes): (Box<dyn QueuePolicy>, Option<&DraftModel>, Option<PrefixCache>),
 ) -> Result<Scheduler, Error> {
     let PlannerParts { graph, devices, cost, .. } = &explainer.parts;
     let mut scheduler = Scheduler::new(SchedulerParts {
@@ -150,9 +152,12 @@ fn scheduler(
             vocab: graph.value(graph.output()).width,
         },
         planner: Planner::new(explainer.parts.clone()),
-        kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
+        kv: KvPages { pool, layout: chosen.layout },
         policy,
     })?;
+    if let Some(prefixes) = prefixes {
+        scheduler.cache_prefixes(ModelId::default(), prefixes);
+    }
     if let Some(draft) = draft {
         scheduler.add_model(draft.scheduled(devices, cost, chosen.chunk_rows))?;
     }

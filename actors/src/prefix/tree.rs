@@ -8,6 +8,7 @@ use lapwing_kernels::kv::KvPage;
 use super::Namespace;
 
 mod evict;
+mod texts;
 
 type NodeId = usize;
 
@@ -49,6 +50,17 @@ pub struct Found {
     /// The page whose first rows hold the next tokens of the text, and the number of these rows. Its other
     /// rows hold other tokens, or none, so it must be copied.
     pub partial: Option<(KvPage, usize)>,
+}
+
+/// A text of the tree, from its first token to the end of a leaf.
+#[derive(Clone, Debug)]
+pub struct CachedText {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its tokens.
+    pub tokens: Vec<u32>,
+    /// The pages that hold them; the last one may be partly filled.
+    pub pages: Vec<KvPage>,
 }
 
 /// A place in the tree: the end of the whole pages that a text has in common with it.

@@ -10,8 +10,8 @@ use lapwing_plan::{Phase, PlanError, Route};
 use lapwing_traces::Nanos;
 
 use super::parts::KvPages;
-use super::prefixes::Prefixes;
 use super::step_times::{DecodeChunk, StepTimes};
+use crate::prefix::PrefixCache;
 
 /// A model that an engine runs.
 pub struct SchedulerModel {
@@ -48,7 +48,7 @@ pub(super) struct Model {
     hidden: OnceCell<Planner>,
     pub(super) kv: KvPages,
     /// `None` if its requests share no pages.
-    pub(super) prefixes: Option<Prefixes>,
+    pub(super) prefixes: Option<PrefixCache>,
     pub(super) context: usize,
     pub(super) vocab: usize,
     /// The chunk in flight that holds decode rows. There is at most one per model, so that all

@@ -10,14 +10,7 @@ use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
 use crate::message::RollBack;
-use crate::prefix::{Found, PrefixTree, PrefixUse, common};
-
-/// The prefix cache of a model.
-pub(super) struct Prefixes {
-    pub(super) tree: PrefixTree,
-    /// Copies partly filled pages; without it, only whole pages are shared.
-    store: Option<Arc<dyn DuplicatePage>>,
-}
+use crate::prefix::{Found, PrefixCache, PrefixUse, common};
 
 /// A copy of a partly filled page of the prefix cache, for a sequence that will write its other rows.
 #[derive(Debug)]
@@ -47,19 +40,19 @@ impl Model {
     pub(super) fn grow(&mut self, lease: &mut KvLease, rows: usize) -> Result<(), OutOfPages> {
         let missing = self.kv.layout.pages_for(rows).saturating_sub(lease.pages().len());
         let short = missing.saturating_sub(self.kv.pool.free_pages());
-        if let (1.., Some(prefixes)) = (short, &mut self.prefixes) {
-            prefixes.tree.free(short);
+        if let (1.., Some(prefixes)) = (short, &self.prefixes) {
+            prefixes.tree().free(short);
         }
         lease.grow(&self.kv.pool, &self.kv.layout, rows)
     }
 
     /// The cached pages of the longest prefix of `ids`.
-    pub(super) fn find_prefix(&mut self, prefix: &PrefixUse, ids: &[u32]) -> Found {
-        let (Some(prefixes), PrefixUse::Shared(namespace)) = (&mut self.prefixes, prefix) else {
+    pub(super) fn find_prefix(&self, prefix: &PrefixUse, ids: &[u32]) -> Found {
+        let (Some(prefixes), PrefixUse::Shared(namespace)) = (&self.prefixes, prefix) else {
             return Found::default();
         };
-        let found = prefixes.tree.find(namespace, ids);
-        let partial = found.partial.filter(|_| prefixes.store.is_some());
+        let found = prefixes.tree().find(namespace, ids);
+        let partial = found.partial.filter(|_| prefixes.store().is_some());
         Found { partial, ..found }
     }
 
@@ -70,30 +63,33 @@ impl Model {
         to: KvPage,
         instead: RollBack,
     ) -> Option<CopyPage> {
-        let store = Arc::clone(self.prefixes.as_ref()?.store.as_ref()?);
+        let store = Arc::clone(self.prefixes.as_ref()?.store()?);
         Some(CopyPage { store, from, to, instead })
     }
 }
 
 impl Scheduler {
     /// Shares the KV pages of a model's requests: a request does not compute rows that an earlier one with
-    /// the same first tokens has computed. `store` copies partly filled pages; without it, only whole pages
-    /// are shared. Chunks of a request are the same function of their rows with and without it, so no token
-    /// changes.
-    pub fn cache_prefixes(&mut self, model: ModelId, store: Option<Arc<dyn DuplicatePage>>) {
+    /// the same first tokens has computed. Rows are the same function of their tokens with and without it, so
+    /// no token changes.
+    pub fn cache_prefixes(&mut self, model: ModelId, cache: PrefixCache) {
         if let Some(model) = self.models.get_mut(model.0) {
-            let tree = PrefixTree::new(model.kv.layout.page_rows);
-            model.prefixes = Some(Prefixes { tree, store });
+            model.prefixes = Some(cache);
         }
     }
 
-    /// Number of KV pages in the prefix cache, those that sequences lease included.
+    /// Number of KV pages in the prefix caches, those that sequences lease included.
     pub fn cached_pages(&self) -> usize {
-        self.trees().map(PrefixTree::pages).sum()
+        self.prefixes().map(|cache| cache.tree().pages()).sum()
     }
 
-    pub(super) fn trees(&self) -> impl Iterator<Item = &PrefixTree> {
-        self.models.iter().filter_map(|model| Some(&model.prefixes.as_ref()?.tree))
+    /// Number of KV pages in the prefix caches that no sequence leases.
+    pub(super) fn unleased_pages(&self) -> usize {
+        self.prefixes().map(|cache| cache.tree().unleased()).sum()
+    }
+
+    fn prefixes(&self) -> impl Iterator<Item = &PrefixCache> {
+        self.models.iter().filter_map(|model| model.prefixes.as_ref())
     }
 
     /// Puts the pages that a sequence has filled into the prefix cache; also a partly filled one if the
@@ -109,7 +105,7 @@ impl Scheduler {
         let rows = if ended && sequence.in_flight == 0 { complete } else { whole };
         if rows > sequence.shared {
             let pages = &sequence.lease.pages()[..kv.layout.pages_for(rows)];
-            prefixes.tree.insert(namespace, &sequence.ids[..rows], pages);
+            prefixes.tree().insert(namespace, &sequence.ids[..rows], pages);
             sequence.shared = whole;
         }
     }
@@ -123,7 +119,7 @@ impl Scheduler {
             return false;
         };
         let ids = &waiting.ids[..waiting.reusable_rows()];
-        let cached = prefixes.tree.matched(namespace, ids);
+        let cached = prefixes.tree().matched(namespace, ids);
         let computes = |running: &Sequence| {
             let is_alike = running.model == waiting.model && running.prefix == waiting.prefix;
             let whole = || {

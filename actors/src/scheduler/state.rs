@@ -13,7 +13,6 @@ use super::queue::Queue;
 use super::running::Sequence;
 use crate::error::RunError;
 use crate::message::Shutdown;
-use crate::prefix::PrefixTree;
 use crate::sequence::Permits;
 
 /// State of the scheduler.
@@ -83,7 +82,7 @@ impl Scheduler {
     pub fn kv_pages_in_use(&self) -> usize {
         let pools = self.models.iter().map(|model| &model.kv.pool);
         let used: usize = pools.map(|pool| pool.capacity() - pool.free_pages()).sum();
-        used.saturating_sub(self.trees().map(PrefixTree::unleased).sum())
+        used.saturating_sub(self.unleased_pages())
     }
 
     /// Bytes of a KV page of the first model.

@@ -14,7 +14,7 @@ use lapwing_actors::message::{
     FinishReason, Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
 use lapwing_actors::policy::{ClientId, PolicyChoice};
-use lapwing_actors::prefix::PrefixUse;
+use lapwing_actors::prefix::{PrefixCache, PrefixUse};
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -147,7 +147,8 @@ impl Setup {
         let mut memory = Memory::default();
         if let Some(failing_copies) = self.prefixes {
             memory.failing_copies = failing_copies;
-            scheduler.cache_prefixes(ModelId::default(), Some(Arc::new(memory.clone())));
+            let cache = PrefixCache::new(PAGE_ROWS, Some(Arc::new(memory.clone())));
+            scheduler.cache_prefixes(ModelId::default(), cache);
         }
         let (mut rows_run, mut stages_run, buffers) = (Vec::new(), Vec::new(), Arc::default());
         let mut device = |(number, info): (usize, DeviceInfo)| -> Box<dyn Device> {

@@ -111,6 +111,16 @@ impl WeightFile {
         Ok(())
     }
 
+    /// Text that tells these weights from others: stamps of the files, and checksums of their headers and of
+    /// sample blocks of their data. `None` if a file cannot be read.
+    pub fn identity(&self) -> Option<String> {
+        let parts = self.stamps().zip(self.samples()).map(|(stamp, samples)| {
+            let (head, data) = samples?;
+            Some(format!("{stamp}, {head:08x} {data:08x}\n"))
+        });
+        parts.collect()
+    }
+
     /// For each file, CRC-32 of the header, and of sample blocks of the tensor data; `None` if it
     /// cannot be read.
     pub(crate) fn samples(&self) -> impl Iterator<Item = Option<(u32, u32)>> {

@@ -135,21 +135,21 @@ impl Copies {
         missing
     }
 
-    /// Makes the host a holder of the page `from`, and the only holder of the page `to`. Returns the copy to
-    /// take `from` from: the host's, if it is a holder.
-    pub(super) fn claim_duplicate(
-        &self,
-        (layer, pages): (usize, usize),
-        from: PageId,
-        to: PageId,
-    ) -> KvCopyId {
+    /// Makes the host a holder of a page. Returns the copy to take it from: the host's, if it was a holder.
+    pub(super) fn claim_read(&self, (layer, pages): (usize, usize), page: PageId) -> KvCopyId {
         let host = KvCopyId::HOST.bit();
         let mut holders = lock(&self.holders[layer]);
         holders.resize(pages, u32::MAX);
-        let bits = holders[from as usize];
-        holders[from as usize] |= host;
-        holders[to as usize] = host;
+        let bits = holders[page as usize];
+        holders[page as usize] |= host;
         if bits & host != 0 { KvCopyId::HOST } else { KvCopyId(bits.trailing_zeros()) }
+    }
+
+    /// Makes the host the only holder of a page.
+    pub(super) fn claim_write(&self, (layer, pages): (usize, usize), page: PageId) {
+        let mut holders = lock(&self.holders[layer]);
+        holders.resize(pages, u32::MAX);
+        holders[page as usize] = KvCopyId::HOST.bit();
     }
 
     /// Copies a page from a device to the host.

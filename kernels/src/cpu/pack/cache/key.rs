@@ -25,11 +25,7 @@ impl CacheKey {
         sources: &[Source<'_>],
         tensors: &[&WeightTensor],
     ) -> Option<CacheKey> {
-        let mut source = String::new();
-        for (stamp, samples) in file.stamps().zip(file.samples()) {
-            let (head, data) = samples?;
-            let _ = writeln!(source, "{stamp}, {head:08x} {data:08x}");
-        }
+        let source = file.identity()?;
         let mut text = format!("tiles of {TILE}\n");
         let mut bytes = 0;
         for (source, tensor) in sources.iter().zip(tensors) {

@@ -1,0 +1,85 @@
+use lapwing_actors::prefix::PrefixTree;
+use lapwing_kernels::kv::{KvDtype, KvLayout};
+
+use super::*;
+
+const OWNER: &str = "a model";
+const LAYOUT: KvLayout =
+    KvLayout { layers: 2, kv_heads: 1, head_dim: 2, page_rows: 2, dtype: KvDtype::F32 };
+
+fn memory(pages: u32) -> (KvPool, KvStore) {
+    (KvPool::new(pages), KvStore::new(LAYOUT, pages).expect("memory"))
+}
+
+/// Two texts that begin alike and one of another namespace; the pages of each are filled with its number.
+fn kept(folder: &Path) -> std::path::PathBuf {
+    let (pool, store) = memory(8);
+    let mut tree = PrefixTree::new(LAYOUT.page_rows);
+    let pages = pool.alloc(5).expect("pages");
+    for page in &pages {
+        store.write_page(page.id(), &vec![page.id() as u8 + 1; LAYOUT.page_bytes()]);
+    }
+    tree.insert(&Some("salt".into()), &[1, 2, 3], &pages[3..]);
+    tree.insert(&None, &[1, 2, 3, 4], &pages[..2]);
+    tree.insert(&None, &[1, 2, 5], &[pages[0].clone(), pages[2].clone()]);
+    let path = folder.join("kept.lwprefix");
+    write(&path, OWNER, &tree.texts(), &store).expect("written");
+    path
+}
+
+/// Tokens of the texts, and the byte that fills each of their pages.
+fn contents(texts: &[CachedText], store: &KvStore) -> Vec<(bool, Vec<u32>, Vec<u8>)> {
+    let byte = |page: &KvPage| {
+        let mut bytes = vec![0; LAYOUT.page_bytes()];
+        store.read_page(page.id(), &mut bytes).expect("no device");
+        assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+        bytes[0]
+    };
+    let text = |text: &CachedText| {
+        let bytes = text.pages.iter().map(byte).collect();
+        (text.namespace.is_some(), text.tokens.clone(), bytes)
+    };
+    texts.iter().map(text).collect()
+}
+
+#[test]
+fn texts_come_back_in_order_with_their_pages() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = kept(folder.path());
+    let salted = (true, vec![1, 2, 3], vec![4, 5]);
+    let (older, newer) = ((false, vec![1, 2, 3, 4], vec![1, 2]), (false, vec![1, 2, 5], vec![1, 3]));
+    let all = [salted.clone(), older.clone(), newer.clone()];
+    // With less memory, the most recently used ones.
+    for (pages, expected) in [(8, &all[..]), (5, &all), (4, &all[1..]), (2, &all[2..]), (1, &[])] {
+        let (pool, store) = memory(pages);
+        let texts = read(&path, OWNER, (&pool, &store)).expect("read");
+        assert_eq!(contents(&texts, &store), expected, "{pages} pages");
+    }
+}
+
+#[test]
+fn a_damaged_or_foreign_file_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = kept(folder.path());
+    let bytes = std::fs::read(&path).expect("a file");
+    let (pool, store) = memory(8);
+    let refused = |owner: &str, what: &str| {
+        let error = read(&path, owner, (&pool, &store)).expect_err(what);
+        assert_eq!(pool.free_pages(), 8, "{what}: pages leaked");
+        error
+    };
+    assert!(matches!(refused("another model", "owner"), PrefixFileError::Owner));
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 0x10;
+        std::fs::write(&path, flipped).expect("a file");
+        refused(OWNER, &format!("byte {at}"));
+        std::fs::write(&path, &bytes[..at]).expect("a file");
+        refused(OWNER, &format!("{at} bytes"));
+    }
+    let mut newer = bytes.clone();
+    newer[8] = 9;
+    std::fs::write(&path, newer).expect("a file");
+    let error = refused(OWNER, "version");
+    assert_eq!(error.to_string(), "it has format 9, and this program reads format 1");
+}
