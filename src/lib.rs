@@ -19,9 +19,9 @@ pub mod error;
 pub mod models;
 mod packed;
 mod placement;
-mod prefix_file;
 pub mod plan;
 pub mod policy;
+mod prefix_file;
 pub mod profile;
 mod request;
 #[cfg(feature = "simulate")]

@@ -113,7 +113,11 @@ pub(crate) fn read(
 ) -> Result<Vec<CachedText>, PrefixFileError> {
     let layout = store.layout();
     let file = File::open(path)?;
-    let mut from = Head { left: file.metadata()?.len(), from: BufReader::new(file), crc: crc32fast::Hasher::new() };
+    let mut from = Head {
+        left: file.metadata()?.len(),
+        from: BufReader::new(file),
+        crc: crc32fast::Hasher::new(),
+    };
     let listed = from.texts(owner, layout.page_bytes(), layout.page_rows)?;
     let mut pages: HashMap<u32, KvPage> = HashMap::new();
     let mut fitting = Vec::new();
@@ -221,7 +225,11 @@ impl Head {
     }
 
     /// Reads these pages, by their index in the file.
-    fn fill(&mut self, pages: &HashMap<u32, KvPage>, store: &KvStore) -> Result<(), PrefixFileError> {
+    fn fill(
+        &mut self,
+        pages: &HashMap<u32, KvPage>,
+        store: &KvStore,
+    ) -> Result<(), PrefixFileError> {
         let page_bytes = store.layout().page_bytes() as u64;
         let mut wanted: Vec<_> = pages.iter().collect();
         wanted.sort_unstable_by_key(|(index, _)| **index);

@@ -47,7 +47,8 @@ fn texts_come_back_in_order_with_their_pages() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = kept(folder.path());
     let salted = (true, vec![1, 2, 3], vec![4, 5]);
-    let (older, newer) = ((false, vec![1, 2, 3, 4], vec![1, 2]), (false, vec![1, 2, 5], vec![1, 3]));
+    let (older, newer) =
+        ((false, vec![1, 2, 3, 4], vec![1, 2]), (false, vec![1, 2, 5], vec![1, 3]));
     let all = [salted.clone(), older.clone(), newer.clone()];
     // With less memory, the most recently used ones.
     for (pages, expected) in [(8, &all[..]), (5, &all), (4, &all[1..]), (2, &all[2..]), (1, &[])] {

@@ -120,7 +120,7 @@ coded! {
     Milestone {
         /// The engine received the request; the value is the number of prompt tokens.
         Submitted = 0 "submitted",
-        /// The request left the queue.
+        /// The request left the queue; the value is the number of prompt tokens that the prefix cache had.
         Admitted = 1 "admitted",
         /// Tokens (or the scores of a chunk) were produced; the value is their number.
         Token = 2 "token",

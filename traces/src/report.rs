@@ -213,6 +213,8 @@ pub struct RequestsReport {
     pub failed: usize,
     /// Prompt tokens of all requests.
     pub prompt_tokens: u64,
+    /// Those of them that were not computed, because the prefix cache had their keys and values.
+    pub cached_tokens: u64,
     /// Generated tokens of all requests.
     pub generated_tokens: u64,
     /// Generated tokens divided by the time from the first submission to the last token.

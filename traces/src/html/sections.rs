@@ -200,7 +200,8 @@ fn requests(report: &Report) -> String {
     let note = format!("{} cancelled · {} failed", requests.cancelled, requests.failed);
     figure(&mut html, "Requests", count(requests.count), "");
     figure(&mut html, "Finished", count(requests.finished), &note);
-    figure(&mut html, "Prompt tokens", Some(text::grouped(requests.prompt_tokens)), "");
+    let cached = format!("{} from the prefix cache", text::grouped(requests.cached_tokens));
+    figure(&mut html, "Prompt tokens", Some(text::grouped(requests.prompt_tokens)), &cached);
     figure(&mut html, "Generated tokens", Some(text::grouped(requests.generated_tokens)), "");
     html.push_str("</dl>\n");
     let heads = ["Latency", "#Count", "#Mean", "#p50", "#p90", "#p95", "#p99", "#Max"];

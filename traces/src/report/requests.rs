@@ -14,6 +14,7 @@ struct Progress {
     tokens: Vec<(u64, u64)>,
     end: Option<Milestone>,
     prompt_tokens: u64,
+    cached_tokens: u64,
 }
 
 pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
@@ -38,6 +39,10 @@ pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
             .values()
             .map(|request| request.prompt_tokens)
             .fold(0, u64::saturating_add),
+        cached_tokens: requests
+            .values()
+            .map(|request| request.cached_tokens)
+            .fold(0, u64::saturating_add),
         generated_tokens,
         tokens_per_second: time
             .filter(|time| *time > 0)
@@ -57,8 +62,11 @@ impl Progress {
                 self.submitted.get_or_insert(at);
                 self.prompt_tokens = milestone.value;
             }
+            // Later ones follow a preemption.
+            Milestone::Admitted if self.admitted.is_some() => {}
             Milestone::Admitted => {
-                self.admitted.get_or_insert(at);
+                self.admitted = Some(at);
+                self.cached_tokens = milestone.value;
             }
             Milestone::Token => self.tokens.push((at, milestone.value)),
             end @ (Milestone::Finished | Milestone::Cancelled | Milestone::Failed) => {

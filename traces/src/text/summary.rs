@@ -150,13 +150,14 @@ impl Tables<'_> {
         }
         let speed = requests.tokens_per_second.map(|speed| format!(", {speed:.1} tokens/s"));
         let title = format!(
-            "Requests: {} ({} finished, {} cancelled, {} failed), {} prompt and {} generated \
-             tokens{}",
+            "Requests: {} ({} finished, {} cancelled, {} failed), {} prompt ({} cached) and {} \
+             generated tokens{}",
             requests.count,
             requests.finished,
             requests.cancelled,
             requests.failed,
             requests.prompt_tokens,
+            requests.cached_tokens,
             requests.generated_tokens,
             speed.unwrap_or_default()
         );
