@@ -10,6 +10,7 @@ mod embed;
 mod fit;
 mod groups;
 mod inspect;
+mod load;
 mod models;
 mod perplexity;
 mod plan;
@@ -112,6 +113,8 @@ pub(crate) enum Command {
     Embed(embed::Args),
     /// Show the devices of this machine, and why other kinds of device are absent
     Devices(devices::Args),
+    /// Send many requests of several clients, and report how each was served
+    Load(load::Args),
     /// Measure how well a model predicts a text
     Perplexity(perplexity::Args),
     /// Show which device would run which part of a prompt, how long it takes, and why
@@ -150,6 +153,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Pull(args) => pull::run(args, session).await,
         Command::Models(args) => models::run(args, session).await,
         Command::Inspect(args) => inspect::run(args, session).await,
+        Command::Load(args) => load::run(args, session).await,
         Command::Convert(args) => convert::run(args, session).await,
         Command::Tokenize(args) => tokenize::run(args, session).await,
         Command::Embed(args) => embed::run(args, session).await,

@@ -15,6 +15,8 @@ mod embedding;
 pub mod energy;
 mod engine;
 pub mod error;
+#[cfg(feature = "simulate")]
+pub mod load;
 #[cfg(feature = "fetch")]
 pub mod models;
 mod packed;

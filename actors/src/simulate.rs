@@ -3,6 +3,8 @@
 
 mod error;
 mod logits;
+mod pass_device;
+pub mod serving;
 pub mod shape_only_device;
 pub mod soc;
 pub mod speculation;

@@ -20,6 +20,11 @@ pub(crate) struct PrefixArgs {
 }
 
 impl PrefixArgs {
+    /// Whether the cache is turned off.
+    pub(crate) fn is_off(&self) -> bool {
+        self.no_prefix_cache
+    }
+
     /// Adds the settings to a builder.
     pub(crate) fn applied(&self, builder: EngineBuilder) -> EngineBuilder {
         let builder = builder.prefix_cache(!self.no_prefix_cache);

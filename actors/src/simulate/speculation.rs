@@ -13,6 +13,7 @@ use lapwing_plan::time::{TimeModel, TimePerModel};
 use lapwing_traces::Nanos;
 
 use super::error::SocRunError;
+use super::pass_device::{self, PassDevice, graph};
 use crate::draft::{DRAFT_MAX, DraftStats, Drafts, Schedule};
 use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{Environment, SimulatedDevice, Simulation, SimulationParts};
@@ -24,11 +25,9 @@ use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerModel, Sche
 use crate::sequence::AdmissionLimit;
 
 mod acceptance;
-mod device;
 mod pass;
 
 pub use acceptance::Acceptance;
-use device::{PassDevice, graph};
 pub use pass::Pass;
 
 /// A text that is generated with speculative decoding.
@@ -119,7 +118,7 @@ impl Speculation {
             .map(|name| DeviceInfo::new(*name, DeviceKind::Cpu))
             .collect();
         let models: Vec<PassDevice> =
-            passes.iter().map(|_| PassDevice::new(&graph, &self.acceptance)).collect();
+            passes.iter().map(|_| PassDevice::new(&graph, Some(&self.acceptance))).collect();
         let rows = models[1].rows();
         let times = || passes.map(|pass| Arc::new(pass) as Arc<dyn TimeModel>);
         let time: Arc<dyn TimeModel> = {
@@ -151,13 +150,18 @@ impl Speculation {
             KvPages { pool: KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX)), layout }
         };
         let mut scheduler = Scheduler::new(SchedulerParts {
-            config: SchedulerConfig { context, sequences_max: 1, permits: 4, vocab: device::VOCAB },
+            config: SchedulerConfig {
+                context,
+                sequences_max: 1,
+                permits: 4,
+                vocab: pass_device::VOCAB,
+            },
             planner: planner(0),
             kv: kv(),
             policy: Box::new(Fcfs),
         })?;
         let context = context + DRAFT_MAX + 1;
-        let vocab = device::VOCAB;
+        let vocab = pass_device::VOCAB;
         scheduler.add_model(SchedulerModel { planner: planner(1), kv: kv(), context, vocab })?;
         let parts = SimulationParts {
             scheduler,

@@ -35,7 +35,7 @@ impl Acceptance {
     }
 
     /// Whether the draft model predicts the token at that position.
-    pub(super) fn is_right(&self, position: usize) -> bool {
+    pub(in crate::simulate) fn is_right(&self, position: usize) -> bool {
         match self {
             Acceptance::Independent { rate, seed } => {
                 // SplitMix64 (Steele et al., 2014) of seed and position.

@@ -8,7 +8,7 @@ use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::quant::DType;
 
-use super::acceptance::Acceptance;
+use super::speculation::Acceptance;
 
 /// Tokens: the target's, and a wrong one.
 pub(super) const VOCAB: usize = 2;
@@ -32,13 +32,14 @@ pub(super) fn graph() -> Graph {
 #[derive(Clone, Debug)]
 pub(super) struct PassDevice {
     graph: Arc<Graph>,
-    acceptance: Acceptance,
+    /// Of a draft model; all tokens are right without it.
+    acceptance: Option<Acceptance>,
     rows: Arc<AtomicUsize>,
 }
 
 impl PassDevice {
-    pub(super) fn new(graph: &Arc<Graph>, acceptance: &Acceptance) -> PassDevice {
-        let (graph, acceptance) = (Arc::clone(graph), acceptance.clone());
+    pub(super) fn new(graph: &Arc<Graph>, acceptance: Option<&Acceptance>) -> PassDevice {
+        let (graph, acceptance) = (Arc::clone(graph), acceptance.cloned());
         PassDevice { graph, acceptance, rows: Arc::default() }
     }
 
@@ -61,7 +62,8 @@ impl BlockingDevice for PassDevice {
             let row = |row: &usize| {
                 // The row at a position predicts the token after it.
                 let position = work.batch.positions[*row] as usize + 1;
-                let is_wrong = is_draft && !self.acceptance.is_right(position);
+                let is_right = |acceptance: &Acceptance| acceptance.is_right(position);
+                let is_wrong = is_draft && !self.acceptance.as_ref().is_none_or(is_right);
                 if is_wrong { [0.0_f32, 1.0] } else { [1.0, 0.0] }
             };
             let values: Vec<f32> = work.batch.selected.iter().flat_map(row).collect();

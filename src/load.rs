@@ -1,0 +1,35 @@
+//! Workloads of many requests: read from a trace or generated, served by a modelled server in virtual time, and
+//! reported by client.
+//!
+//! ```
+//! use lapwing::load::{Experiment, LoadReport};
+//! use lapwing::policy::PolicyChoice;
+//!
+//! let experiment = Experiment::named("vtc-proportional", 1)?;
+//! let policy = PolicyChoice::from("fcfs");
+//! let served = experiment.server.run(&experiment.requests, &policy, experiment.until)?;
+//! let report = LoadReport::new("fcfs", &served, 600.0, &experiment.measure);
+//! assert_eq!(report.clients.len(), 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `docs/load.md` describes the experiments, the servers and every number of a report.
+
+mod cost;
+mod experiments;
+mod generate;
+mod outcome;
+mod random;
+mod report;
+mod request;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use cost::{CostError, PassTime};
+pub use experiments::{Experiment, ExperimentError};
+pub use generate::{LoadClient, Rate, SharedPrefixes, generate};
+pub use outcome::RequestOutcome;
+pub use report::{ClientReport, Difference, Latencies, LoadReport, Measure};
+pub use request::{LoadRequest, WorkloadError};
+pub use server::Server;

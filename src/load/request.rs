@@ -1,0 +1,137 @@
+//! Requests of a workload, and the files that hold them.
+
+use std::io::{BufRead, BufReader, Read};
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::random::mix;
+
+/// A request of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadRequest {
+    /// Seconds from the start to its arrival.
+    pub at: f64,
+    /// Client that sends it.
+    #[serde(default)]
+    pub client: String,
+    /// Tokens of the prompt, those of `prefix` included.
+    pub prompt_tokens: usize,
+    /// Tokens to generate.
+    pub output_tokens: usize,
+    /// Parts at the beginning of the prompt, by name and number of tokens: requests whose prompts begin with
+    /// the same parts begin with the same tokens. The other tokens are this request's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefix: Vec<(String, usize)>,
+}
+
+/// Why a workload cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// It cannot be read.
+    #[error("the workload cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    /// A line is not a request.
+    #[error("line {line} is not a request: {reason}")]
+    Line {
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// A reader of one line: the request, or what is wrong.
+type ReadLine<'a> = &'a dyn Fn(&str) -> Result<LoadRequest, String>;
+
+impl LoadRequest {
+    /// Reads a workload in JSON lines:
+    /// `{"at":0.5,"client":"a","prompt_tokens":420,"output_tokens":64,"prefix":[["system",400]]}`. `client` and
+    /// `prefix` may be left out.
+    ///
+    /// # Errors
+    /// [`WorkloadError`], with the number of the line.
+    pub fn from_jsonl(from: impl Read) -> Result<Vec<LoadRequest>, WorkloadError> {
+        lines(from, 0, &|line| {
+            let request: LoadRequest =
+                serde_json::from_str(line).map_err(|error| error.to_string())?;
+            request.check().map(|()| request)
+        })
+    }
+
+    /// Reads a workload in comma-separated values with the columns `at` (seconds), `prompt_tokens` and
+    /// `output_tokens`, in this order and below a line with their names.
+    ///
+    /// # Errors
+    /// [`WorkloadError`], with the number of the line.
+    pub fn from_csv(from: impl Read) -> Result<Vec<LoadRequest>, WorkloadError> {
+        lines(from, 1, &|line| {
+            let mut columns = line.split(',').map(str::trim);
+            let mut column =
+                |name: &str| columns.next().ok_or_else(|| format!("the column {name} is missing"));
+            let at = column("at")?.parse().map_err(|_| "at is not a number".to_owned())?;
+            let mut count = |name: &str| {
+                column(name)?.parse().map_err(|_| format!("{name} is not a number of tokens"))
+            };
+            let (prompt_tokens, output_tokens) = (count("prompt_tokens")?, count("output_tokens")?);
+            let (client, prefix) = (String::new(), Vec::new());
+            let request = LoadRequest { at, client, prompt_tokens, output_tokens, prefix };
+            request.check().map(|()| request)
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let prefix: usize = self.prefix.iter().map(|(_, tokens)| tokens).sum();
+        match self {
+            _ if !(0.0..=1e9).contains(&self.at) => {
+                Err(format!("at is {}, but must be a number of seconds from 0 to 1e9", self.at))
+            }
+            LoadRequest { prompt_tokens: 0, .. } => Err("a prompt has at least 1 token".to_owned()),
+            LoadRequest { output_tokens: 0, .. } => {
+                Err("output_tokens must be at least 1".to_owned())
+            }
+            LoadRequest { prompt_tokens, .. } if prefix > *prompt_tokens => Err(format!(
+                "its prefix has {prefix} tokens, more than the {prompt_tokens} of the prompt"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Token ids of its prompt, from `vocabulary`; `number` makes its own tokens different from those of other
+    /// requests.
+    pub fn ids(&self, number: usize, vocabulary: &Range<u32>) -> Vec<u32> {
+        let span = u64::from(vocabulary.end - vocabulary.start).max(1);
+        let id = |seed: u64, at: usize| {
+            vocabulary.start + (mix(seed ^ (at as u64).wrapping_mul(0x9e37_79b9)) % span) as u32
+        };
+        let mut ids = Vec::with_capacity(self.prompt_tokens);
+        for (name, tokens) in &self.prefix {
+            let seed = name.bytes().fold(7, |seed, byte| mix(seed ^ u64::from(byte)));
+            ids.extend((0..*tokens).map(|at| id(seed, at)));
+        }
+        let seed = mix(number as u64 + (1 << 40));
+        let own = self.prompt_tokens.saturating_sub(ids.len());
+        ids.extend((0..own).map(|at| id(seed, at)));
+        ids
+    }
+}
+
+fn lines(
+    from: impl Read,
+    skip: usize,
+    read: ReadLine<'_>,
+) -> Result<Vec<LoadRequest>, WorkloadError> {
+    let mut requests = Vec::new();
+    for (at, line) in BufReader::new(from).lines().enumerate().skip(skip) {
+        let line = line?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let read = read(&line);
+        requests.push(read.map_err(|reason| WorkloadError::Line { line: at + 1, reason })?);
+    }
+    requests.sort_by(|one, other| one.at.total_cmp(&other.at));
+    Ok(requests)
+}

@@ -1,0 +1,82 @@
+//! Workloads on a modelled server in virtual time.
+
+use std::sync::Arc;
+
+use lapwing_actors::policy::PolicyChoice;
+use lapwing_actors::simulate::SocRunError;
+use lapwing_actors::simulate::serving::{Arrival, Served, Serving, VOCAB};
+use lapwing_traces::Nanos;
+
+use super::cost::PassTime;
+use super::outcome::RequestOutcome;
+use super::request::LoadRequest;
+
+/// A modelled server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Time of its passes.
+    pub time: PassTime,
+    /// Tokens that its KV cache holds.
+    pub kv_tokens: usize,
+    /// Maximum prompt rows of a pass.
+    pub chunk_rows: usize,
+    /// Maximum requests computed at the same time.
+    pub sequences_max: usize,
+    /// Whether requests share common prefixes.
+    pub prefix_cache: bool,
+}
+
+/// Tokens of a KV page. Prefixes of modelled servers are shared token by token.
+const PAGE_ROWS: usize = 1;
+
+impl Server {
+    /// Serves a workload under a policy, until all requests have ended or for `until` seconds.
+    ///
+    /// # Errors
+    /// [`SocRunError`] if the policy is unknown, or requests are left although nothing happens any more.
+    pub fn run(
+        &self,
+        requests: &[LoadRequest],
+        policy: &PolicyChoice,
+        until: Option<f64>,
+    ) -> Result<Vec<RequestOutcome>, SocRunError> {
+        let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
+        let vocabulary = 0..VOCAB as u32;
+        let arrivals: Vec<Arrival> = requests
+            .iter()
+            .enumerate()
+            .map(|(number, request)| Arrival {
+                at: nanos(request.at),
+                client: request.client.as_str().into(),
+                ids: request.ids(number, &vocabulary),
+                tokens: request.output_tokens,
+            })
+            .collect();
+        let serving = Serving {
+            time: Arc::new(self.time),
+            kv_tokens: self.kv_tokens,
+            page_rows: PAGE_ROWS,
+            chunk_rows: self.chunk_rows,
+            sequences_max: self.sequences_max,
+            prefix_cache: self.prefix_cache,
+            policy: policy.make()?,
+        };
+        let served = serving.run(&arrivals, until.map(nanos))?;
+        Ok(requests.iter().zip(served).map(|(request, served)| outcome(request, served)).collect())
+    }
+}
+
+fn outcome(request: &LoadRequest, served: Served) -> RequestOutcome {
+    let seconds = |at: Nanos| at.0 as f64 / 1e9;
+    RequestOutcome {
+        client: request.client.clone(),
+        at: request.at,
+        prompt_tokens: request.prompt_tokens,
+        output_tokens: request.output_tokens,
+        cached_tokens: served.times.map_or(0, |times| times.cached_tokens),
+        admitted: served.times.map(|times| seconds(times.admitted)),
+        tokens: served.tokens.into_iter().map(seconds).collect(),
+        finished: served.times.is_some(),
+        error: served.error,
+    }
+}
