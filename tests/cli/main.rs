@@ -7,6 +7,7 @@ mod a_comparison_misleads;
 mod a_json_form_changes;
 mod a_kernel_misleads;
 mod a_legacy_file_is_misread;
+mod a_load_misleads;
 mod a_limit_or_a_damaged_file_stops_a_run;
 mod a_machine_is_simulated_as_another;
 mod a_mask_misleads;

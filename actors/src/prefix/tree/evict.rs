@@ -13,10 +13,9 @@ impl PrefixTree {
     }
 
     /// Drops pages that no sequence leases, until `wanted` are dropped: the last ones of the leaf that was used
-    /// least recently first. Drops none if fewer are
-    /// unleased. Returns whether it has dropped them.
+    /// least recently first. Drops none if fewer are unleased. Returns whether it has dropped them.
     pub fn free(&mut self, wanted: usize) -> bool {
-        if self.unleased_pages().take(wanted).count() < wanted {
+        if !self.has_unleased(wanted) {
             return false;
         }
         let (mut left, mut after) = (wanted, Bound::Unbounded);
@@ -24,11 +23,9 @@ impl PrefixTree {
             let Some(leaf) = self.leaves.range((after, Bound::Unbounded)).next().copied() else {
                 break;
             };
-            let node = &self.nodes[leaf.1];
-            let unleased = node.pages.iter().rev().take_while(|page| !page.is_shared()).count();
-            let dropped = unleased.min(left);
+            let dropped = self.unleased_end(leaf.1, left);
             left -= dropped;
-            after = match dropped == node.pages.len() {
+            after = match dropped == self.nodes[leaf.1].pages.len() {
                 // Its parent may be a leaf now, and come before others.
                 true => Bound::Unbounded,
                 false => Bound::Excluded(leaf),
@@ -37,6 +34,25 @@ impl PrefixTree {
         }
         self.drop_empty_roots();
         left == 0
+    }
+
+    /// Whether no sequence leases at least `wanted` pages.
+    fn has_unleased(&self, wanted: usize) -> bool {
+        let mut found = 0;
+        // The ends of leaves are enough as a rule; pages before them are looked at only if they are not.
+        let is_enough = |(_, leaf): &(u64, NodeId)| {
+            found += self.unleased_end(*leaf, wanted);
+            found >= wanted
+        };
+        wanted == 0
+            || self.leaves.iter().any(is_enough)
+            || self.unleased_pages().take(wanted).count() == wanted
+    }
+
+    /// Number of last pages of a node that no sequence leases, at most `most`.
+    fn unleased_end(&self, node: NodeId, most: usize) -> usize {
+        let last = self.nodes[node].pages.iter().rev().take(most);
+        last.take_while(|page| !page.is_shared()).count()
     }
 
     fn drop_empty_roots(&mut self) {

@@ -1,0 +1,73 @@
+//! `load` serves what it is asked to, counts it right, and says where it ran.
+
+use std::fs;
+
+use crate::support::{ended, json, lapwing, model};
+
+#[test]
+fn a_burst_on_the_live_engine_finishes_and_shares_its_prefix() {
+    let llama = model("llama.gguf");
+    let burst = [
+        "load", "-m", &llama, "-t", "1", "--clients", "3", "--requests", "2", "-p", "60", "-n", "4",
+        "--shared-prefix", "48", "--json",
+    ];
+    for (more, hits) in [(&[][..], 0.8 * 5.0 / 6.0), (&["--no-prefix-cache"], 0.0)] {
+        let load = json(&[&burst[..], more].concat());
+        assert_eq!(load["virtual"], false, "{load}");
+        let report = &load["reports"][0];
+        assert_eq!((&report["requests"], &report["finished"]), (&6.into(), &6.into()), "{report}");
+        assert_eq!(report["clients"].as_array().expect("clients").len(), 3, "{report}");
+        // All but the first find the whole prefix.
+        assert!((report["hit_rate"].as_f64().expect("a share") - hits).abs() < 0.01, "{report}");
+    }
+}
+
+#[test]
+fn a_trace_is_served_under_each_policy_and_written_by_window() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, csv) = (folder.path().join("trace.jsonl"), folder.path().join("service.csv"));
+    let costs = format!("{}/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
+    let lines: String = (0..20)
+        .map(|at| {
+            let client = ["a", "b"][at % 2];
+            format!("{{\"at\":{at},\"client\":\"{client}\",\"prompt_tokens\":100,\"output_tokens\":10}}\n")
+        })
+        .collect();
+    fs::write(&trace, lines).expect("a file");
+    let (trace, path) = (trace.to_str().expect("UTF-8"), csv.to_str().expect("UTF-8"));
+    let args = ["load", trace, "--server", &costs, "--policies", "fcfs+fcfs", "--csv", path, "--json"];
+    let load = json(&args);
+    assert_eq!((&load["virtual"], &load["reports"][1]), (&true.into(), &load["reports"][0]));
+    let report = &load["reports"][0];
+    assert_eq!((&report["finished"], &report["aborted"]), (&20.into(), &0.into()), "{report}");
+    for client in report["clients"].as_array().expect("clients") {
+        assert_eq!(client["service"], 10.0 * (100.0 + 2.0 * 10.0), "{client}");
+    }
+    let written = fs::read_to_string(&csv).expect("a file");
+    assert_eq!(written.lines().count(), 1 + 2 * 2 * 20, "policies × clients × windows");
+    assert!(written.starts_with("policy,client,window_s,service\nfcfs,\"a\","), "{written}");
+}
+
+#[test]
+fn what_cannot_be_served_is_named_before_anything_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = folder.path().join("bad.jsonl");
+    fs::write(&bad, "{\"at\":0}\n").expect("a file");
+    let bad = bad.to_str().expect("UTF-8");
+    let rows: [(&[&str], i32, &[&str]); 7] = [
+        (&["--experiment", "vtc"], 2, &["no experiment 'vtc'", "vtc-overload"]),
+        (&["--experiment", "dlpm", "--policies", "best"], 2, &["--policies", "'best'", "fcfs"]),
+        (&["--experiment", "dlpm", "trace.jsonl"], 2, &["--experiment"]),
+        (&["--shared-prefix", "300"], 2, &["300", "256", "--prompt-tokens"]),
+        (&["--rate", "1e9"], 2, &["1000000 requests"]),
+        (&[bad], 1, &["line 1", "prompt_tokens"]),
+        (&["nowhere.jsonl"], 1, &["nowhere.jsonl"]),
+    ];
+    for (args, code, says) in rows {
+        let ended = ended(lapwing(&[&["load"], args].concat()));
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{args:?} {ended:?}");
+        for part in says {
+            assert!(ended.stderr.contains(part), "{part:?} is not in {ended:?}");
+        }
+    }
+}
