@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::wait::{LinkMode, Waits};
-use lapwing_actors::policy::{PolicyChoice, QueuePolicy, UnknownPolicy};
+use lapwing_actors::policy::{PolicyChoice, PolicyError, QueuePolicy};
 use lapwing_kernels::cpu::{Activations, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout};
 use lapwing_kernels::mask::AttentionRule;
@@ -175,9 +175,12 @@ impl Settings {
 
     /// The queue policy.
     pub(crate) fn queue_policy(&self) -> Result<Box<dyn QueuePolicy>, Error> {
-        self.policy.make().map_err(|UnknownPolicy { name }| {
-            let names = UnknownPolicy::known_names();
-            Error::config("policy", format!("'{name}'"), &format!("one of {names}"))
+        let found = || format!("'{}'", self.policy.name());
+        self.policy.make().map_err(|error| match error {
+            PolicyError::Unknown { .. } => {
+                Error::config("policy", found(), &format!("one of {}", PolicyError::known_names()))
+            }
+            other => Error::config("policy", found(), &format!("valid: {other}")),
         })
     }
 

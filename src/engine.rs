@@ -7,7 +7,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
-use lapwing_actors::policy::ClientId;
+use lapwing_actors::policy::{ClientId, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
@@ -165,6 +165,7 @@ impl Engine {
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),
             task,
+            urgency: request.urgency,
             prefix,
             client: request.client.map_or_else(ClientId::anonymous, ClientId::from),
             events: tokens_max,
@@ -235,6 +236,7 @@ impl Engine {
             ids,
             task: Task::Score { from },
             client: ClientId::anonymous(),
+            urgency: Urgency::default(),
             prefix: PrefixUse::default(),
             events: chunks,
             model: ModelId::default(),

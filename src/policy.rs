@@ -2,14 +2,15 @@
 //! their KV pages. With these a program brings its own ([`EngineBuilder::policy`]);
 //! `examples/custom_policy.rs` shows how.
 //!
-//! The engine has no prefix cache yet: the [`PrefixView`] that policies get is a [`NoPrefixCache`],
-//! which matches nothing.
+//! `docs/policies.md` describes the policies that come with Lapwing.
 //!
 //! [`EngineBuilder::policy`]: crate::EngineBuilder::policy
 
 pub use lapwing_actors::policy::{
-    Candidate, Charge, ClientId, End, Fcfs, Known, NoPrefixCache, PolicyChoice, PrefixView,
-    QueuePolicy, Rank, UnknownPolicy, by_name, known,
+    Candidate, Charge, ClientId, DfsWeight, Dlpm, Edf, End, Fcfs, FcfsOvertaking, Hrrn, Known,
+    Learned, Lpm, Mlfq, NoPrefixCache, OnlineRanker, Oracle, Parameter, Parameters, PolicyChoice,
+    PolicyError, Preble, PrefixView, QueuePolicy, Rank, Scored, Scorer, Shortest, Urgency, Vtc,
+    by_name, known,
 };
 pub use lapwing_actors::sequence::SequenceId;
 pub use lapwing_traces::Nanos;

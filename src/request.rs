@@ -1,7 +1,9 @@
 //! Requests for new tokens.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use lapwing_actors::policy::Urgency;
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::SamplingParams;
 
@@ -49,6 +51,8 @@ pub struct Request {
     /// Name of the client that sends it, for queue policies that treat clients apart. Requests without
     /// a name belong to one anonymous client.
     pub client: Option<String>,
+    /// How urgent it is, for queue policies that ask.
+    pub urgency: Urgency,
     /// Use the engine's prefix cache, if it has one.
     pub prefix_cache: bool,
     /// Share prefixes only with requests of the same text.
@@ -68,6 +72,7 @@ impl Request {
             stop: Vec::new(),
             ignore_eos: false,
             client: None,
+            urgency: Urgency::default(),
             prefix_cache: true,
             cache_salt: None,
             traced: false,
@@ -213,6 +218,21 @@ impl Request {
     #[must_use]
     pub fn client(mut self, name: impl Into<String>) -> Request {
         self.client = Some(name.into());
+        self
+    }
+
+    /// Sets its priority for queue policies that ask, such as `edf`: the greater number goes first. The default is 0.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Request {
+        self.urgency.priority = priority;
+        self
+    }
+
+    /// Sets the time from now at which its last token is due, for queue policies that ask, such as `edf`. A missed
+    /// deadline does not end the request.
+    #[must_use]
+    pub fn deadline(mut self, after: Duration) -> Request {
+        self.urgency.deadline = Some(after);
         self
     }
 

@@ -12,7 +12,7 @@ use lapwing_traces::RequestTimes;
 pub use crate::chunk::{Chunk, Delivery, OutputAction, Part, PartDone, PartLost, SequenceRows};
 use crate::draft::{DraftStats, Drafts, StepTokens};
 use crate::error::RunError;
-use crate::policy::ClientId;
+use crate::policy::{ClientId, Urgency};
 use crate::prefix::PrefixUse;
 use crate::sample::{Sampled, Sampler};
 use crate::sequence::{AdmissionPermit, SequenceId};
@@ -29,6 +29,8 @@ pub struct Submit {
     pub task: Task,
     /// Client that sends it, for the queue policy.
     pub client: ClientId,
+    /// How urgent it is, for the queue policy.
+    pub urgency: Urgency,
     /// How it uses the prefix cache.
     pub prefix: PrefixUse,
     /// The caller's stream.

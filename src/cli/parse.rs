@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use lapwing::plan::OrderSwap;
-use lapwing::policy::{UnknownPolicy, by_name};
+use lapwing::policy::by_name;
 use lapwing::{WaitLink, WaitMode};
 
 /// Parses a count of at least one.
@@ -15,12 +15,9 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Name of a queue policy.
-pub(crate) fn policy(name: &str) -> Result<String, String> {
-    match by_name(name) {
-        Some(_) => Ok(name.to_owned()),
-        None => Err(format!("it must be one of {}", UnknownPolicy::known_names())),
-    }
+/// A queue policy: its name, and parameters.
+pub(crate) fn policy(text: &str) -> Result<String, String> {
+    by_name(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Maximum number of tokens to generate.

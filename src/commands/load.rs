@@ -6,11 +6,11 @@ mod workload;
 
 use std::path::PathBuf;
 
+use lapwing::Shutdown;
 use lapwing::load::{
     Experiment, LoadReport, LoadRequest, Measure, PassTime, RequestOutcome, Server,
 };
 use lapwing::policy::{PolicyChoice, known};
-use lapwing::{Shutdown, policy};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
@@ -152,9 +152,8 @@ impl Args {
         let choices: Vec<PolicyChoice> =
             names.iter().map(|name| PolicyChoice::from(name.as_str())).collect();
         for choice in &choices {
-            choice.make().map_err(|error: policy::UnknownPolicy| {
-                Failure::usage(format!("--policies: {error}"))
-            })?;
+            let made = choice.make().map(|_| ());
+            made.map_err(|error| Failure::usage(format!("--policies: {error}")))?;
         }
         Ok(choices)
     }

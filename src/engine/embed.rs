@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use lapwing_actors::drive::live::{Events, LiveRequest};
 use lapwing_actors::message::{StreamEvent, Task};
-use lapwing_actors::policy::ClientId;
+use lapwing_actors::policy::{ClientId, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::ModelId;
@@ -103,6 +103,7 @@ impl Engine {
         let live_request = LiveRequest {
             ids,
             task: Task::Embed { rows: pooling.positions(tokens) },
+            urgency: Urgency::default(),
             prefix: PrefixUse::default(),
             client: request.client.map_or_else(ClientId::anonymous, ClientId::from),
             events: tokens,

@@ -104,11 +104,8 @@ impl LoadClient {
             (format!("{} {index}", shared.name), shared.tokens.min(self.prompt_tokens))
         });
         LoadRequest {
-            at,
-            client: self.name.clone(),
-            prompt_tokens: self.prompt_tokens,
-            output_tokens: self.output_tokens,
             prefix: prefix.into_iter().collect(),
+            ..LoadRequest::new(at, &self.name, self.prompt_tokens, self.output_tokens)
         }
     }
 }

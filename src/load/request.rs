@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
+use std::time::Duration;
 
+use lapwing_actors::policy::Urgency;
 use serde::{Deserialize, Serialize};
 
 use super::random::mix;
@@ -20,6 +22,12 @@ pub struct LoadRequest {
     pub prompt_tokens: usize,
     /// Tokens to generate.
     pub output_tokens: usize,
+    /// Priority; the greater number is more urgent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// Seconds from its arrival at which its last token is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<f64>,
     /// Parts at the beginning of the prompt, by name and number of tokens: requests whose prompts begin with
     /// the same parts begin with the same tokens. The other tokens are this request's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,10 +54,27 @@ pub enum WorkloadError {
 /// A reader of one line: the request, or what is wrong.
 type ReadLine<'a> = &'a dyn Fn(&str) -> Result<LoadRequest, String>;
 
+fn is_zero(priority: &i32) -> bool {
+    *priority == 0
+}
+
 impl LoadRequest {
+    /// A request whose prompt shares nothing, without priority or deadline.
+    pub fn new(at: f64, client: &str, prompt_tokens: usize, output_tokens: usize) -> LoadRequest {
+        let (priority, deadline, prefix) = (0, None, Vec::new());
+        let client = client.to_owned();
+        LoadRequest { at, client, prompt_tokens, output_tokens, priority, deadline, prefix }
+    }
+
+    /// How urgent it is.
+    pub fn urgency(&self) -> Urgency {
+        let deadline = self.deadline.and_then(|after| Duration::try_from_secs_f64(after).ok());
+        Urgency { priority: self.priority, deadline }
+    }
+
     /// Reads a workload in JSON lines:
     /// `{"at":0.5,"client":"a","prompt_tokens":420,"output_tokens":64,"prefix":[["system",400]]}`. `client` and
-    /// `prefix` may be left out.
+    /// `prefix` may be left out; `priority` and `deadline` (seconds) may be added.
     ///
     /// # Errors
     /// [`WorkloadError`], with the number of the line.
@@ -76,8 +101,7 @@ impl LoadRequest {
                 column(name)?.parse().map_err(|_| format!("{name} is not a number of tokens"))
             };
             let (prompt_tokens, output_tokens) = (count("prompt_tokens")?, count("output_tokens")?);
-            let (client, prefix) = (String::new(), Vec::new());
-            let request = LoadRequest { at, client, prompt_tokens, output_tokens, prefix };
+            let request = LoadRequest::new(at, "", prompt_tokens, output_tokens);
             request.check().map(|()| request)
         })
     }
@@ -91,6 +115,9 @@ impl LoadRequest {
             LoadRequest { prompt_tokens: 0, .. } => Err("a prompt has at least 1 token".to_owned()),
             LoadRequest { output_tokens: 0, .. } => {
                 Err("output_tokens must be at least 1".to_owned())
+            }
+            LoadRequest { deadline: Some(after), .. } if !(0.0..=1e9).contains(after) => {
+                Err(format!("deadline is {after}, but must be a number of seconds from 0 to 1e9"))
             }
             LoadRequest { prompt_tokens, .. } if prefix > *prompt_tokens => Err(format!(
                 "its prefix has {prefix} tokens, more than the {prompt_tokens} of the prompt"

@@ -48,6 +48,7 @@ impl Server {
             .map(|(number, request)| Arrival {
                 at: nanos(request.at),
                 client: request.client.as_str().into(),
+                urgency: request.urgency(),
                 ids: request.ids(number, &vocabulary),
                 tokens: request.output_tokens,
             })

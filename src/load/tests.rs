@@ -61,11 +61,8 @@ fn requests_are_sorted_and_come_back_as_they_were_written() {
 #[test]
 fn prompts_of_the_same_prefix_begin_alike_and_differ_after_it() {
     let request = |prefix: &[(&str, usize)]| LoadRequest {
-        at: 0.0,
-        client: String::new(),
-        prompt_tokens: 40,
-        output_tokens: 1,
         prefix: prefix.iter().map(|(name, tokens)| ((*name).to_owned(), *tokens)).collect(),
+        ..LoadRequest::new(0.0, "", 40, 1)
     };
     let ids = |prefix: &[(&str, usize)], number| request(prefix).ids(number, &(100..30_000));
     let (a, b) = (ids(&[("s", 20), ("t", 10)], 1), ids(&[("s", 20), ("u", 10)], 2));

@@ -8,8 +8,22 @@ use crate::support::{ended, json, lapwing, model};
 fn a_burst_on_the_live_engine_finishes_and_shares_its_prefix() {
     let llama = model("llama.gguf");
     let burst = [
-        "load", "-m", &llama, "-t", "1", "--clients", "3", "--requests", "2", "-p", "60", "-n", "4",
-        "--shared-prefix", "48", "--json",
+        "load",
+        "-m",
+        &llama,
+        "-t",
+        "1",
+        "--clients",
+        "3",
+        "--requests",
+        "2",
+        "-p",
+        "60",
+        "-n",
+        "4",
+        "--shared-prefix",
+        "48",
+        "--json",
     ];
     for (more, hits) in [(&[][..], 0.8 * 5.0 / 6.0), (&["--no-prefix-cache"], 0.0)] {
         let load = json(&[&burst[..], more].concat());
@@ -35,7 +49,8 @@ fn a_trace_is_served_under_each_policy_and_written_by_window() {
         .collect();
     fs::write(&trace, lines).expect("a file");
     let (trace, path) = (trace.to_str().expect("UTF-8"), csv.to_str().expect("UTF-8"));
-    let args = ["load", trace, "--server", &costs, "--policies", "fcfs+fcfs", "--csv", path, "--json"];
+    let args =
+        ["load", trace, "--server", &costs, "--policies", "fcfs+fcfs", "--csv", path, "--json"];
     let load = json(&args);
     assert_eq!((&load["virtual"], &load["reports"][1]), (&true.into(), &load["reports"][0]));
     let report = &load["reports"][0];

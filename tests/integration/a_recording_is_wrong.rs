@@ -14,7 +14,7 @@ use lapwing::{Engine, Shutdown};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::Simulation;
 use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
-use lapwing_actors::policy::ClientId;
+use lapwing_actors::policy::{ClientId, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -65,6 +65,7 @@ fn idle_time_of_a_simulated_run_has_one_cause() {
             let submit = Submit {
                 model: Default::default(),
                 client: ClientId::anonymous(),
+                urgency: Urgency::default(),
                 prefix: PrefixUse::Off,
                 ids,
                 task,

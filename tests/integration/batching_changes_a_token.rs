@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapwing::{Engine, Prompt, Request};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task, Traced};
-use lapwing_actors::policy::ClientId;
+use lapwing_actors::policy::{ClientId, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -104,6 +104,7 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
             let submit = Submit {
                 model: Default::default(),
                 client: ClientId::anonymous(),
+                urgency: Urgency::default(),
                 prefix: PrefixUse::Off,
                 ids: ids.clone(),
                 task,

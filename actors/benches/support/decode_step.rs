@@ -8,7 +8,7 @@ use std::time::Duration;
 use lapwing_actors::decide::decide;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, Generate, SchedulerMessage, Submit, Task, Traced};
-use lapwing_actors::policy::{ClientId, Fcfs};
+use lapwing_actors::policy::{ClientId, Fcfs, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{
@@ -98,7 +98,9 @@ impl Engine {
             let admission = self.admission.try_take().ok_or("no permit")?;
             let model = ModelId::default();
             let (client, prefix) = (ClientId::anonymous(), PrefixUse::Off);
-            let submit = Submit { model, client, prefix, ids, task, sink, admission, trace };
+            let urgency = Urgency::default();
+            let submit =
+                Submit { model, client, urgency, prefix, ids, task, sink, admission, trace };
             self.messages.push_back(SchedulerMessage::Submit(Box::new(submit)));
             streams.push(stream);
         }

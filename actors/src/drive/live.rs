@@ -237,10 +237,11 @@ impl Live {
         admission: AdmissionPermit,
         request: LiveRequest,
     ) -> Result<Events, RunError> {
-        let LiveRequest { ids, task, client, prefix, events, model, traced } = request;
+        let LiveRequest { ids, task, client, urgency, prefix, events, .. } = request;
+        let LiveRequest { model, traced, .. } = request;
         let (sink, receiver) = ChannelSink::new(events + 2);
         let trace = tracing::debug_span!("request", tokens = ids.len());
-        let submit = Submit { model, ids, task, client, prefix, sink, admission, trace };
+        let submit = Submit { model, ids, task, client, urgency, prefix, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         let submit = Traced::new(submit, TraceContext::of_request(traced));
         let sent = self.mailbox.send(self.caller.post(submit));

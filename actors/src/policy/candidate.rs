@@ -1,5 +1,7 @@
 //! A request as a policy sees it, and the events that policies receive.
 
+use std::time::Duration;
+
 use lapwing_traces::Nanos;
 
 use super::client::ClientId;
@@ -24,8 +26,19 @@ pub struct Candidate<'a> {
     pub to_compute: usize,
     /// Time of arrival.
     pub submitted: Nanos,
+    /// How urgent it is.
+    pub urgency: Urgency,
     /// Whether it runs; otherwise it waits.
     pub running: bool,
+}
+
+/// How urgent a request is to its client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Urgency {
+    /// The greater number is more urgent.
+    pub priority: i32,
+    /// Time after its arrival at which its last token is due.
+    pub deadline: Option<Duration>,
 }
 
 /// Work that was done for a request, in tokens.

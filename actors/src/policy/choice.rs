@@ -9,7 +9,7 @@ use super::registry::{by_name, known};
 
 /// Which policy an engine has: one that comes with Lapwing, by name, or one of the caller's own.
 ///
-/// It converts from a name, and from a policy that is `Clone + Sync`, of which each engine gets a clone.
+/// It converts from a name, with parameters as in `vtc:output=3,weight.alice=2`, and from a policy that is `Clone + Sync`, of which each engine gets a clone.
 /// [`made_by`](PolicyChoice::made_by) takes any other policy. The default is [`Fcfs`].
 #[derive(Clone)]
 pub struct PolicyChoice(Choice);
@@ -22,15 +22,45 @@ enum Choice {
 
 type Make = Arc<dyn Fn() -> Box<dyn QueuePolicy> + Send + Sync>;
 
-/// There is no policy of that name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no policy '{name}'; it must be one of {}", UnknownPolicy::known_names())]
-pub struct UnknownPolicy {
-    /// The name.
-    pub name: String,
+/// Why a policy cannot be made from a text.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// There is no policy of that name.
+    #[error("there is no policy '{name}'; it must be one of {}", PolicyError::known_names())]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The policy has no such parameter.
+    #[error("the policy {policy} has no parameter '{found}'; it has {}", if known.is_empty() { "none" } else { known })]
+    Parameter {
+        /// Name of the policy.
+        policy: &'static str,
+        /// The parameter.
+        found: String,
+        /// The parameters that it has, with commas between them.
+        known: String,
+    },
+    /// A parameter has an impossible value.
+    #[error(
+        "{parameter} of the policy {policy} is '{found}', but must be a number from {from} to {to}"
+    )]
+    Value {
+        /// Name of the policy.
+        policy: &'static str,
+        /// The parameter.
+        parameter: String,
+        /// Its value.
+        found: String,
+        /// Least value.
+        from: f64,
+        /// Greatest value.
+        to: f64,
+    },
 }
 
-impl UnknownPolicy {
+impl PolicyError {
     /// Names of the policies that there are, with commas between them.
     pub fn known_names() -> String {
         known().iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
@@ -46,7 +76,7 @@ impl PolicyChoice {
         PolicyChoice(Choice::Own { name, make: Arc::new(move || Box::new(make())) })
     }
 
-    /// Name of the policy.
+    /// Name of the policy, with the parameters that it was chosen with.
     pub fn name(&self) -> &str {
         match &self.0 {
             Choice::Named(name) | Choice::Own { name, .. } => name,
@@ -56,12 +86,10 @@ impl PolicyChoice {
     /// The policy, for one engine.
     ///
     /// # Errors
-    /// [`UnknownPolicy`] when there is none of that name.
-    pub fn make(&self) -> Result<Box<dyn QueuePolicy>, UnknownPolicy> {
+    /// [`PolicyError`] when there is none of that name, or it has no such parameters.
+    pub fn make(&self) -> Result<Box<dyn QueuePolicy>, PolicyError> {
         match &self.0 {
-            Choice::Named(name) => {
-                by_name(name).ok_or_else(|| UnknownPolicy { name: name.clone() })
-            }
+            Choice::Named(name) => by_name(name),
             Choice::Own { make, .. } => Ok(make()),
         }
     }
@@ -133,5 +161,33 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = PolicyChoice::from("best").make().map(|_| ()).expect_err("unknown");
         assert!(error.to_string().contains("'best'") && error.to_string().contains("fcfs"));
+    }
+
+    #[test]
+    fn parameters_are_checked_and_named() {
+        for good in
+            ["vtc", "vtc:", "vtc:output=3", "vtc:output=3,weight.alice=2.5", "mlfq:quantum=32"]
+        {
+            assert!(PolicyChoice::from(good).make().is_ok(), "{good}");
+        }
+        let rows = [
+            ("fcfs:x=1", "the policy fcfs has no parameter 'x'; it has none"),
+            ("mlfq:x=1", "it has quantum, levels, starvation"),
+            ("mlfq:weight.a=1", "it has quantum, levels, starvation"),
+            (
+                "vtc:output=no",
+                "output of the policy vtc is 'no', but must be a number from 0 to 1000",
+            ),
+            ("vtc:output=-1", "is '-1'"),
+            (
+                "vtc:weight.a=0",
+                "weight.a of the policy vtc is '0', but must be a number from 0.001",
+            ),
+            ("vtc:weight.=1", "no parameter 'weight.'"),
+        ];
+        for (bad, message) in rows {
+            let error = PolicyChoice::from(bad).make().map(|_| ()).expect_err(bad).to_string();
+            assert!(error.contains(message), "{bad}: {error}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! First come, first served.
 
+use std::time::Duration;
+
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
@@ -19,5 +21,33 @@ impl QueuePolicy for Fcfs {
 
     fn rank(&self, _request: &Candidate<'_>, _prefixes: &dyn PrefixView, _now: Nanos) -> Rank {
         Rank::EQUAL
+    }
+}
+
+/// First come, first served, but requests that fit overtake one that does not. It bounds how long: a request that
+/// has waited `patience` blocks those behind it. Preble's `fcfs-escape` waits 10 s.
+#[derive(Clone, Copy, Debug)]
+pub struct FcfsOvertaking {
+    /// Time from its arrival during which a request may be overtaken.
+    pub patience: Duration,
+}
+
+impl Default for FcfsOvertaking {
+    fn default() -> FcfsOvertaking {
+        FcfsOvertaking { patience: Duration::from_secs(10) }
+    }
+}
+
+impl QueuePolicy for FcfsOvertaking {
+    fn name(&self) -> &str {
+        "fcfs-overtaking"
+    }
+
+    fn rank(&self, _request: &Candidate<'_>, _prefixes: &dyn PrefixView, _now: Nanos) -> Rank {
+        Rank::EQUAL
+    }
+
+    fn may_overtake(&self, blocked: &Candidate<'_>, now: Nanos) -> bool {
+        now.since(blocked.submitted) < self.patience
     }
 }

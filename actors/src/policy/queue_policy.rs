@@ -19,11 +19,17 @@ use super::rank::Rank;
 /// time in any way. How long a single request waits is up to the policy; one whose ranks do not
 /// improve with waiting, and that lets requests overtake, can starve some of them.
 ///
-/// The five methods that report what happens do nothing by default: a policy needs none of them if
+/// The methods that report what happens, and `survey`, do nothing by default: a policy needs none of them if
 /// it ranks by what a [`Candidate`] says, as FCFS and shortest-prompt-first do.
 pub trait QueuePolicy: Send {
     /// Name on the command line and in recordings.
     fn name(&self) -> &str;
+
+    /// The waiting requests, before they are ranked for the next admission at time `now`: rules that compare
+    /// requests with each other decide here. `prefixes` is that of [`rank`](QueuePolicy::rank).
+    fn survey(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView, now: Nanos) {
+        let _ = (waiting, prefixes, now);
+    }
 
     /// Rank of a request at time `now`: the smallest goes first, and equal ranks go in order of
     /// arrival. It decides
@@ -36,7 +42,8 @@ pub trait QueuePolicy: Send {
     ///   token that it has generated: the one of the worst rank among those without rows in
     ///   flight. The ranks are those of the last call for the next chunk.
     ///
-    /// `prefixes` tells how much of a waiting request's prompt is cached already.
+    /// `prefixes` has the prompt of a waiting request, and how much of it is cached already. It has nothing of
+    /// running requests.
     fn rank(&self, request: &Candidate<'_>, prefixes: &dyn PrefixView, now: Nanos) -> Rank;
 
     /// Whether requests of worse rank may be admitted before `blocked`, for whose tokens the KV cache
@@ -69,10 +76,14 @@ pub trait QueuePolicy: Send {
 
     /// The KV cache no longer has `rows` rows of a request that has not ended. Today this is a
     /// preemption: all of its rows are lost, it waits again, and it computes them again once it is
-    /// readmitted. With a prefix cache it is also the loss of rows that a waiting request had
-    /// matched; there is no prefix cache yet.
+    /// readmitted, unless the prefix cache still has them.
     fn evicted(&mut self, request: &Candidate<'_>, rows: usize, now: Nanos) {
         let _ = (request, rows, now);
+    }
+
+    /// Numbers that explain its present decisions, such as the counter of each client, by name.
+    fn numbers(&self) -> Vec<(String, f64)> {
+        Vec::new()
     }
 
     /// A request has left the engine, from the queue or while it ran. Called once, after any other

@@ -1,7 +1,21 @@
 //! Policies by name.
 
-use super::fcfs::Fcfs;
+use std::time::Duration;
+
+use super::choice::PolicyError;
+use super::dfs_weight::DfsWeight;
+use super::dlpm::Dlpm;
+use super::edf::Edf;
+use super::fcfs::{Fcfs, FcfsOvertaking};
+use super::hrrn::Hrrn;
+use super::learned::{Learned, OnlineRanker};
+use super::lpm::Lpm;
+use super::mlfq::Mlfq;
+use super::parameters::{Parameter, Parameters};
+use super::preble::Preble;
 use super::queue_policy::QueuePolicy;
+use super::shortest::Shortest;
+use super::vtc::Vtc;
 
 /// A policy that can be chosen by name.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +24,12 @@ pub struct Known {
     pub name: &'static str,
     /// Its effect, in one line.
     pub about: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    /// Whether clients may have weights (`weight.CLIENT=W`).
+    pub weighted: bool,
     /// Makes one for an engine.
-    pub make: fn() -> Box<dyn QueuePolicy>,
+    pub make: fn(&Parameters) -> Box<dyn QueuePolicy>,
 }
 
 /// Every policy that comes with Lapwing, the default first.
@@ -19,16 +37,167 @@ pub fn known() -> &'static [Known] {
     KNOWN
 }
 
-/// The policy of that name; `None` if there is none.
-pub fn by_name(name: &str) -> Option<Box<dyn QueuePolicy>> {
-    KNOWN.iter().find(|known| known.name == name).map(|known| (known.make)())
+/// The policy of a name with parameters: `NAME` or `NAME:KEY=VALUE,…`.
+///
+/// # Errors
+/// [`PolicyError`].
+pub fn by_name(text: &str) -> Result<Box<dyn QueuePolicy>, PolicyError> {
+    let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+    let known = KNOWN.iter().find(|known| known.name == name);
+    let known = known.ok_or_else(|| PolicyError::Unknown { name: name.to_owned() })?;
+    let Known { name, parameters: all, weighted, .. } = known;
+    Ok((known.make)(&Parameters::parse(name, parameters, all, *weighted)?))
 }
 
-const KNOWN: &[Known] = &[Known {
-    name: "fcfs",
-    about: "first come, first served; a request that does not fit blocks those behind it",
-    make: || Box::new(Fcfs),
-}];
+const fn parameter(
+    name: &'static str,
+    about: &'static str,
+    (default, from, to): (f64, f64, f64),
+) -> Parameter {
+    Parameter { name, about, default, from, to }
+}
+
+const OUTPUT: Parameter =
+    parameter("output", "cost of a generated token in prompt tokens", (Shortest::OUTPUT, 0.0, 1e3));
+const AGING: Parameter =
+    parameter("aging", "prompt tokens per second of waiting", (Shortest::AGING, 0.0, 1e6));
+const SERVICE: Parameter = parameter("output", "service of a generated token", (2.0, 0.0, 1e3));
+const PROMPT: Parameter = parameter("prompt", "service of a prompt token", (1.0, 0.0, 1e3));
+
+const KNOWN: &[Known] = &[
+    Known {
+        name: "fcfs",
+        about: "first come, first served; a request that does not fit blocks those behind it",
+        parameters: &[],
+        weighted: false,
+        make: |_| Box::new(Fcfs),
+    },
+    Known {
+        name: "fcfs-overtaking",
+        about: "as fcfs, but requests that fit overtake one that does not, for a bounded time",
+        parameters: &[parameter("patience", "seconds of being overtaken", (10.0, 0.0, 1e6))],
+        weighted: false,
+        make: |p| {
+            Box::new(FcfsOvertaking { patience: Duration::from_secs_f64(p.value("patience")) })
+        },
+    },
+    Known {
+        name: "sjf",
+        about: "shortest job first, with aging",
+        parameters: &[OUTPUT, AGING],
+        weighted: false,
+        make: |p| Box::new(shortest(false, p)),
+    },
+    Known {
+        name: "srtf",
+        about: "shortest remaining time first, with aging",
+        parameters: &[OUTPUT, AGING],
+        weighted: false,
+        make: |p| Box::new(shortest(true, p)),
+    },
+    Known {
+        name: "mlfq",
+        about: "multi-level feedback queue with skip-join",
+        parameters: &[
+            parameter("quantum", "tokens of the first level", (64.0, 1.0, 1e6)),
+            parameter("levels", "number of levels", (8.0, 1.0, 32.0)),
+            parameter("starvation", "seconds of waiting until promotion", (30.0, 0.001, 1e6)),
+        ],
+        weighted: false,
+        make: |p| {
+            let starvation = Duration::from_secs_f64(p.value("starvation"));
+            Box::new(Mlfq::new(p.value("quantum"), p.value("levels") as usize, starvation))
+        },
+    },
+    Known {
+        name: "hrrn",
+        about: "highest response ratio next, in tokens",
+        parameters: &[],
+        weighted: false,
+        make: |_| Box::new(Hrrn::default()),
+    },
+    Known {
+        name: "lpm",
+        about: "longest prefix match: the most cached tokens first",
+        parameters: &[
+            parameter("shared", "tokens in common from which requests wait", (32.0, 0.0, 1e6)),
+            parameter("most", "most waiting requests that are compared", (128.0, 0.0, 1e6)),
+        ],
+        weighted: false,
+        make: |p| Box::new(Lpm::new(p.value("shared") as usize, p.value("most") as usize)),
+    },
+    Known {
+        name: "dfs-weight",
+        about: "depth-first through the tree of cached prefixes, the most requested branch first",
+        parameters: &[],
+        weighted: false,
+        make: |_| Box::new(DfsWeight::default()),
+    },
+    Known {
+        name: "preble",
+        about: "groups by the cached share of the prompt, visited in turn",
+        parameters: &[
+            parameter("groups", "number of groups", (10.0, 1.0, 1e3)),
+            parameter("quota", "admissions of a visit per group number", (10.0, 1.0, 1e6)),
+        ],
+        weighted: false,
+        make: |p| Box::new(Preble::new(p.value("groups") as usize, p.value("quota") as usize)),
+    },
+    Known {
+        name: "vtc",
+        about: "virtual token counter: the client with the least service first",
+        parameters: &[
+            PROMPT,
+            SERVICE,
+            parameter("predict", "1 charges the expected output at admission", (0.0, 0.0, 1.0)),
+        ],
+        weighted: true,
+        make: |p| {
+            let predict = p.value("predict") >= 0.5;
+            Box::new(Vtc::new(p.value("prompt"), p.value("output"), predict, p.weights()))
+        },
+    },
+    Known {
+        name: "dlpm",
+        about: "deficit longest prefix match: locality within each client's credit",
+        parameters: &[
+            parameter("quantum", "credit of a refill", (2000.0, 1e-3, 1e9)),
+            PROMPT,
+            SERVICE,
+        ],
+        weighted: true,
+        make: |p| {
+            let (quantum, prompt, output) =
+                (p.value("quantum"), p.value("prompt"), p.value("output"));
+            Box::new(Dlpm::new(quantum, prompt, output, p.weights()))
+        },
+    },
+    Known {
+        name: "learned",
+        about: "the shortest expected answer first, learned from answers that have ended",
+        parameters: &[parameter(
+            "starvation",
+            "seconds of waiting after which a request goes first",
+            (60.0, 0.001, 1e6),
+        )],
+        weighted: false,
+        make: |p| {
+            let starvation = Duration::from_secs_f64(p.value("starvation"));
+            Box::new(Learned::new(Box::<OnlineRanker>::default(), starvation))
+        },
+    },
+    Known {
+        name: "edf",
+        about: "priorities, and within each the earliest deadline first",
+        parameters: &[],
+        weighted: false,
+        make: |_| Box::new(Edf),
+    },
+];
+
+fn shortest(remaining: bool, p: &Parameters) -> Shortest {
+    Shortest { remaining, output: p.value("output"), aging: p.value("aging") }
+}
 
 #[cfg(test)]
 mod tests {
@@ -39,7 +208,10 @@ mod tests {
         for known in known() {
             assert_eq!(by_name(known.name).expect("is known").name(), known.name);
             assert_eq!(super::known().iter().filter(|k| k.name == known.name).count(), 1);
+            for parameter in known.parameters {
+                assert!((parameter.from..=parameter.to).contains(&parameter.default));
+            }
         }
-        assert!(by_name("no-such-policy").is_none());
+        assert!(by_name("no-such-policy").is_err());
     }
 }

@@ -6,6 +6,7 @@
 //! preempted sequence keeps its tokens. Sequences that preempt each other in turn therefore generate
 //! tokens meanwhile: there are at most as many preemptions as KV pages that generated tokens begin.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -14,9 +15,14 @@ use lapwing_traces::Nanos;
 
 use super::effect::SchedulerEffect;
 use super::end::fail;
+use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
-use crate::policy::{Candidate, Charge, ClientId, End, NoPrefixCache, QueuePolicy, Rank};
+use crate::policy::{
+    Candidate, Charge, ClientId, End, NoPrefixCache, PrefixView, QueuePolicy, Rank, Urgency,
+};
+use crate::prefix::PrefixUse;
+use crate::sequence::SequenceId;
 
 /// The policy, and the time that is passed to it.
 pub(super) struct Queue {
@@ -24,9 +30,43 @@ pub(super) struct Queue {
     pub(super) now: Nanos,
 }
 
+/// The prompts of waiting sequences, and what the prefix cache has of them.
+struct Waiting<'a> {
+    waiting: &'a [Sequence],
+    models: &'a [Model],
+    /// Where the next one that is asked for probably is: policies ask in order.
+    next: Cell<usize>,
+}
+
+impl Waiting<'_> {
+    fn find(&self, id: SequenceId) -> Option<&Sequence> {
+        let places = (self.next.get()..self.waiting.len()).chain(0..self.next.get());
+        let at = places.into_iter().find(|at| self.waiting[*at].id == id)?;
+        self.next.set(at);
+        self.waiting.get(at)
+    }
+}
+
+impl PrefixView for Waiting<'_> {
+    fn matched(&self, sequence: SequenceId) -> usize {
+        let Some(sequence) = self.find(sequence) else { return 0 };
+        match (&self.models[sequence.model.0].prefixes, &sequence.prefix) {
+            (Some(cache), PrefixUse::Shared(namespace)) => {
+                cache.tree().matched(namespace, &sequence.ids[..sequence.reusable_rows()])
+            }
+            _ => 0,
+        }
+    }
+
+    fn tokens(&self, sequence: SequenceId) -> &[u32] {
+        self.find(sequence).map_or(&[], |sequence| &sequence.ids)
+    }
+}
+
 /// The queue's state of a sequence, apart from its progress.
 pub(super) struct QueueEntry {
     client: ClientId,
+    urgency: Urgency,
     tokens_max: usize,
     /// Its rank at the latest ordering of running sequences.
     rank: Rank,
@@ -38,15 +78,15 @@ pub(super) struct QueueEntry {
 
 impl QueueEntry {
     /// The entry of a sequence that has just arrived.
-    pub(super) fn new(client: ClientId, tokens_max: usize) -> QueueEntry {
-        QueueEntry { client, tokens_max, rank: Rank::EQUAL, running: false, lost_rows: 0 }
+    pub(super) fn new(client: ClientId, urgency: Urgency, tokens_max: usize) -> QueueEntry {
+        QueueEntry { client, urgency, tokens_max, rank: Rank::EQUAL, running: false, lost_rows: 0 }
     }
 }
 
 impl QueueEntry {
     /// The entry of a draft model's sequence, for which no client is charged.
     pub(super) fn of_companion(&self) -> QueueEntry {
-        QueueEntry { rank: self.rank, ..QueueEntry::new(self.client.clone(), 0) }
+        QueueEntry { rank: self.rank, ..QueueEntry::new(self.client.clone(), self.urgency, 0) }
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -78,6 +118,7 @@ impl Sequence {
             tokens_max: self.entry.tokens_max,
             to_compute: self.due(),
             submitted: self.times.submitted,
+            urgency: self.entry.urgency,
             running: self.entry.running,
         }
     }
@@ -93,9 +134,19 @@ impl Queue {
     }
 
     /// Indices of waiting sequences, the best rank first.
-    fn order(&self, waiting: &[Sequence]) -> impl Iterator<Item = usize> + use<> {
-        let ranked = waiting.iter().enumerate().map(|(at, s)| Reverse((self.rank(s), s.id, at)));
-        let mut ranked: BinaryHeap<_> = ranked.collect();
+    fn order(
+        &mut self,
+        waiting: &[Sequence],
+        models: &[Model],
+    ) -> impl Iterator<Item = usize> + use<> {
+        let view = Waiting { waiting, models, next: Cell::new(0) };
+        let candidates: Vec<Candidate<'_>> = waiting.iter().map(Sequence::candidate).collect();
+        self.policy.survey(&candidates, &view, self.now);
+        let rank = |(at, candidate): (usize, &Candidate<'_>)| {
+            let rank = self.policy.rank(candidate, &view, self.now);
+            Reverse((rank, candidate.sequence, at))
+        };
+        let mut ranked: BinaryHeap<_> = candidates.iter().enumerate().map(rank).collect();
         std::iter::from_fn(move || ranked.pop().map(|Reverse((_, _, at))| at))
     }
 
@@ -151,7 +202,7 @@ impl Scheduler {
     /// pages for their tokens.
     pub(super) fn admit(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         'admission: while self.running() < self.config.sequences_max {
-            for at in self.queue.order(&self.waiting) {
+            for at in self.queue.order(&self.waiting, &self.models) {
                 let model = &self.models[self.waiting[at].model.0];
                 if let Some(error) = model.kv.too_small_for(self.waiting[at].ids.len()) {
                     fail(&mut self.queue, self.waiting.remove(at), &error, effects);

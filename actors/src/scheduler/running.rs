@@ -117,7 +117,7 @@ impl Sequence {
             drafts,
             prefix: submit.prefix,
             shared: 0,
-            entry: QueueEntry::new(submit.client, tokens_max),
+            entry: QueueEntry::new(submit.client, submit.urgency, tokens_max),
             work,
             _admission: Some(submit.admission),
         }

@@ -3,7 +3,7 @@
 use lapwing_traces::Nanos;
 
 use crate::error::RunError;
-use crate::policy::UnknownPolicy;
+use crate::policy::PolicyError;
 use lapwing_plan::PlanError;
 
 /// Why a simulated run failed.
@@ -13,9 +13,9 @@ pub enum SocRunError {
     /// The strategy finds no route on these processors.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// There is no policy of that name.
+    /// There is no such policy.
     #[error(transparent)]
-    Policy(#[from] UnknownPolicy),
+    Policy(#[from] PolicyError),
     /// An option is out of range.
     #[error("{what} is {found}, but must be between {from} and {to}")]
     Option {

@@ -16,7 +16,7 @@ use super::error::SocRunError;
 use super::pass_device::{PassDevice, graph};
 use crate::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use crate::message::{Generate, SchedulerMessage, Sink, StreamEvent, Submit, Task, Traced};
-use crate::policy::{ClientId, QueuePolicy};
+use crate::policy::{ClientId, QueuePolicy, Urgency};
 use crate::prefix::{PrefixCache, PrefixUse};
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -47,6 +47,8 @@ pub struct Arrival {
     pub at: Nanos,
     /// Client that sends it.
     pub client: ClientId,
+    /// How urgent it is.
+    pub urgency: Urgency,
     /// Token ids of the prompt; equal ids are equal rows.
     pub ids: Vec<u32>,
     /// Tokens to generate.
@@ -114,6 +116,7 @@ impl Serving {
                 ids: arrival.ids.clone(),
                 task: Task::Generate(Box::new(generate)),
                 client: arrival.client.clone(),
+                urgency: arrival.urgency,
                 prefix: PrefixUse::default(),
                 sink,
                 admission,

@@ -18,7 +18,7 @@ use crate::draft::{DRAFT_MAX, DraftStats, Drafts, Schedule};
 use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{Environment, SimulatedDevice, Simulation, SimulationParts};
 use crate::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
-use crate::policy::{ClientId, Fcfs};
+use crate::policy::{ClientId, Fcfs, Urgency};
 use crate::prefix::PrefixUse;
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts};
@@ -196,6 +196,7 @@ impl Speculation {
             ids: vec![0; PROMPT],
             task: Task::Generate(Box::new(generate)),
             client: ClientId::anonymous(),
+            urgency: Urgency::default(),
             prefix: PrefixUse::Off,
             sink,
             admission,

@@ -14,7 +14,7 @@ use crate::drive::simulated::{
     DeviceUsage, Environment, SimulatedDevice, Simulation, SimulationParts, Usage,
 };
 use crate::message::{Generate, SchedulerMessage, Submit, Task};
-use crate::policy::{ClientId, QueuePolicy};
+use crate::policy::{ClientId, QueuePolicy, Urgency};
 use crate::prefix::PrefixUse;
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -162,7 +162,9 @@ impl VirtualEngine {
             let task = Task::Generate(Box::new(generate));
             let model = ModelId::default();
             let (client, prefix) = (ClientId::anonymous(), PrefixUse::Off);
-            let submit = Submit { model, ids, task, client, prefix, sink, admission, trace };
+            let urgency = Urgency::default();
+            let submit =
+                Submit { model, ids, task, client, urgency, prefix, sink, admission, trace };
             self.simulation.send_at(begin.0, SchedulerMessage::Submit(Box::new(submit)));
         }
         if let Some(at) = caller.cancel {

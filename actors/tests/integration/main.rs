@@ -12,6 +12,7 @@ mod failure;
 mod failure_in_plans;
 mod holds;
 mod invariance;
+mod known_policies;
 mod late;
 mod limits;
 mod models;

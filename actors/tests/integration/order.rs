@@ -2,7 +2,7 @@
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, SchedulerMessage, Submit, Traced};
-use lapwing_actors::policy::ClientId;
+use lapwing_actors::policy::{ClientId, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -25,6 +25,7 @@ fn chunks(
         ids: prompt.to_vec(),
         task: generate(prompt, 10),
         client: ClientId::anonymous(),
+        urgency: Urgency::default(),
         prefix: PrefixUse::default(),
         sink,
         model: ModelId::default(),

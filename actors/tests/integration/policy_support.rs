@@ -107,6 +107,10 @@ impl<P: QueuePolicy> QueuePolicy for Logged<P> {
         self.inner.rank(request, prefixes, now)
     }
 
+    fn survey(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView, now: Nanos) {
+        self.inner.survey(waiting, prefixes, now);
+    }
+
     fn may_overtake(&self, blocked: &Candidate<'_>, now: Nanos) -> bool {
         self.inner.may_overtake(blocked, now)
     }

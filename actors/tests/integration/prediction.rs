@@ -8,7 +8,7 @@ use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationPa
 use lapwing_actors::message::{
     Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
-use lapwing_actors::policy::{ClientId, Fcfs};
+use lapwing_actors::policy::{ClientId, Fcfs, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -140,6 +140,7 @@ impl Engine {
         let submit = Submit {
             model: ModelId::default(),
             client: ClientId::anonymous(),
+            urgency: Urgency::default(),
             prefix: PrefixUse::default(),
             ids,
             task,

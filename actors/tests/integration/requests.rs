@@ -5,6 +5,7 @@ use std::ops::{Range, RangeFrom};
 
 use lapwing_actors::RunError;
 use lapwing_actors::message::{FinishReason, SchedulerMessage, Task};
+use lapwing_actors::policy::ClientId;
 use lapwing_traces::{Nanos, Recording};
 
 use crate::oracle::hidden;
@@ -37,6 +38,16 @@ pub struct Draw {
 impl Request {
     /// Sends a prompt that `number` determines.
     pub fn submit(world: &mut World, number: u32, draw: Draw) -> Request {
+        Request::submit_of(world, ClientId::anonymous(), number, draw)
+    }
+
+    /// As [`submit`](Request::submit), for a client.
+    pub fn submit_of(
+        world: &mut World,
+        client: impl Into<ClientId>,
+        number: u32,
+        draw: Draw,
+    ) -> Request {
         let Draw { prompt_tokens, tokens_max, at, cancel_at, drafted, embeds } = draw;
         let prompt = prompt(number, prompt_tokens);
         let embeds = embeds.map(|rows| rows.start.min(prompt_tokens - 1)..prompt_tokens);
@@ -45,7 +56,7 @@ impl Request {
             (None, None) => generate(&prompt, tokens_max),
             (None, Some(seed)) => generate_drafted(&prompt, tokens_max, seed),
         };
-        let stream = world.submit(at, &prompt, task);
+        let stream = world.submit_of(client, at, &prompt, task);
         if let Some(at) = cancel_at {
             world.sim.send_at(at, SchedulerMessage::Wake);
         }

@@ -7,7 +7,7 @@ use lapwing_actors::message::{
     Delivery, FinishReason, Outcome, Progress, SchedulerMessage, Shutdown, StreamEvent, Submit,
     Traced,
 };
-use lapwing_actors::policy::ClientId;
+use lapwing_actors::policy::{ClientId, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -33,6 +33,7 @@ fn deliveries(rows: usize, devices: usize) -> (Vec<Traced<Delivery>>, Parts) {
         task: generate(&ids, 10),
         ids,
         client: ClientId::anonymous(),
+        urgency: Urgency::default(),
         prefix: PrefixUse::default(),
         sink,
         admission: AdmissionLimit::new(1).try_take().expect("a permit"),

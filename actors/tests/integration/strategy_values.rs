@@ -8,7 +8,7 @@ use std::time::Duration;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{SchedulerMessage, StreamEvent, Submit, Traced};
-use lapwing_actors::policy::{ClientId, Fcfs};
+use lapwing_actors::policy::{ClientId, Fcfs, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -110,6 +110,7 @@ impl Tiny {
             task: generate(&ids, TOKENS),
             ids,
             client: ClientId::anonymous(),
+            urgency: Urgency::default(),
             prefix: PrefixUse::default(),
             sink,
             model: ModelId::default(),

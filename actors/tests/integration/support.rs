@@ -13,7 +13,7 @@ use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{
     FinishReason, Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
-use lapwing_actors::policy::{ClientId, PolicyChoice};
+use lapwing_actors::policy::{ClientId, PolicyChoice, Urgency};
 use lapwing_actors::prefix::{PrefixCache, PrefixUse};
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -227,7 +227,13 @@ impl World {
     }
 
     /// As [`submit`](World::submit), for a request of a client.
-    pub fn submit_of(&mut self, client: &str, at: Nanos, ids: &[u32], task: Task) -> Stream {
+    pub fn submit_of(
+        &mut self,
+        client: impl Into<ClientId>,
+        at: Nanos,
+        ids: &[u32],
+        task: Task,
+    ) -> Stream {
         self.send(at, ids, task, (client.into(), PrefixUse::default(), false))
     }
 
@@ -252,7 +258,8 @@ impl World {
         let admission = self.admission.try_take().expect("a permit");
         let trace = tracing::Span::none();
         let (model, ids) = (ModelId::default(), ids.to_vec());
-        let submit = Submit { model, client, prefix, ids, task, sink, admission, trace };
+        let urgency = Urgency::default();
+        let submit = Submit { model, client, urgency, prefix, ids, task, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));
         let (tokens, scores, hidden) = (Vec::new(), Vec::new(), Vec::new());
@@ -340,6 +347,7 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
         ids: prompt.to_vec(),
         task: generate(prompt, tokens_max),
         client: ClientId::anonymous(),
+        urgency: Urgency::default(),
         prefix: PrefixUse::default(),
         events: tokens_max,
         model: ModelId::default(),

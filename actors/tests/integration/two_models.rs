@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{SchedulerMessage, StreamEvent, Submit, Task, Traced};
-use lapwing_actors::policy::{ClientId, Fcfs};
+use lapwing_actors::policy::{ClientId, Fcfs, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::scheduler::{
     KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts,
@@ -138,6 +138,7 @@ impl Engine {
             ids: ids.to_vec(),
             task,
             client: ClientId::anonymous(),
+            urgency: Urgency::default(),
             prefix: PrefixUse::default(),
             sink,
             admission: self.admission.try_take().expect("a permit"),

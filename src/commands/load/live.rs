@@ -56,7 +56,9 @@ async fn follow(
         .greedy()
         .ignore_eos()
         .max_tokens(request.output_tokens)
-        .client(request.client.as_str());
+        .client(request.client.as_str())
+        .priority(request.priority);
+    let asked = request.urgency().deadline.into_iter().fold(asked, Request::deadline);
     let mut stream = match engine.generate(asked).await {
         Ok(stream) => stream,
         Err(error) => {

@@ -9,7 +9,7 @@ use lapwing_traces::Recorder;
 use super::device::LiveDevice;
 use crate::drive::wait::Waits;
 use crate::message::Task;
-use crate::policy::ClientId;
+use crate::policy::{ClientId, Urgency};
 use crate::prefix::PrefixUse;
 use crate::scheduler::Scheduler;
 
@@ -42,6 +42,8 @@ pub struct LiveRequest {
     pub task: Task,
     /// Client that sends it, for the queue policy.
     pub client: ClientId,
+    /// How urgent it is, for the queue policy.
+    pub urgency: Urgency,
     /// How it uses the prefix cache.
     pub prefix: PrefixUse,
     /// Maximum number of stream events: tokens, or chunks of scores.

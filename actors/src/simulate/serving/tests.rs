@@ -22,7 +22,13 @@ fn serving(kv_tokens: usize, prefix_cache: bool) -> Serving {
 }
 
 fn arrival(at: u64, ids: std::ops::Range<u32>, tokens: usize) -> Arrival {
-    Arrival { at: Nanos(at * MS), client: ClientId::anonymous(), ids: ids.collect(), tokens }
+    Arrival {
+        at: Nanos(at * MS),
+        client: ClientId::anonymous(),
+        urgency: Urgency::default(),
+        ids: ids.collect(),
+        tokens,
+    }
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! Longest prefix match.
+
+use std::collections::HashSet;
+
+use lapwing_traces::Nanos;
+
+use super::candidate::Candidate;
+use super::prefix::PrefixView;
+use super::queue_policy::QueuePolicy;
+use super::rank::Rank;
+use crate::prefix::common;
+use crate::sequence::SequenceId;
+
+/// Longest prefix match, as in SGLang (Zheng et al., 2024): the request with the most cached tokens goes first. A
+/// client whose prefix is hot can starve others.
+///
+/// Requests that share at least `shared` tokens with a waiting one, and find no more than that in the cache, go
+/// after all others, so that one of them computes the prefix first. With more than `most` waiting requests the
+/// order is that of arrival, because matching takes time.
+#[derive(Clone, Debug)]
+pub struct Lpm {
+    /// Tokens in common from which requests wait for each other.
+    pub shared: usize,
+    /// Most waiting requests that are compared.
+    pub most: usize,
+    order: Order,
+}
+
+/// The order of the latest survey.
+#[derive(Clone, Debug, Default)]
+struct Order {
+    too_many: bool,
+    after: HashSet<SequenceId>,
+}
+
+impl Default for Lpm {
+    fn default() -> Lpm {
+        Lpm::new(32, 128)
+    }
+}
+
+impl Lpm {
+    /// With these numbers of tokens and requests.
+    pub fn new(shared: usize, most: usize) -> Lpm {
+        Lpm { shared, most, order: Order::default() }
+    }
+
+    /// Negative number of cached tokens; in order of arrival if there are too many requests.
+    pub(super) fn key(&self, request: &Candidate<'_>, prefixes: &dyn PrefixView) -> f64 {
+        match self.order.too_many {
+            true => 0.0,
+            false if self.order.after.contains(&request.sequence) => 1.0,
+            false => -(prefixes.matched(request.sequence) as f64),
+        }
+    }
+}
+
+impl QueuePolicy for Lpm {
+    fn name(&self) -> &str {
+        "lpm"
+    }
+
+    fn survey(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView, _now: Nanos) {
+        self.order = Order { too_many: waiting.len() > self.most, after: HashSet::new() };
+        if self.order.too_many || self.shared == 0 {
+            return;
+        }
+        let mut by_arrival: Vec<SequenceId> =
+            waiting.iter().map(|request| request.sequence).collect();
+        by_arrival.sort_unstable();
+        // Prompts that compute their own beginning, in lexicographic order: the longest common beginning is that
+        // with a neighbour.
+        let mut first: Vec<&[u32]> = Vec::new();
+        for sequence in by_arrival {
+            let tokens = prefixes.tokens(sequence);
+            if prefixes.matched(sequence) > self.shared {
+                continue;
+            }
+            let at = first.partition_point(|other| *other < tokens);
+            let neighbours = [at.checked_sub(1), Some(at)].into_iter().flatten();
+            let same = neighbours.filter_map(|at| Some(common(first.get(at)?, tokens))).max();
+            if same.unwrap_or(0) >= self.shared {
+                self.order.after.insert(sequence);
+            } else {
+                first.insert(at, tokens);
+            }
+        }
+    }
+
+    fn rank(&self, request: &Candidate<'_>, prefixes: &dyn PrefixView, _now: Nanos) -> Rank {
+        Rank::by(self.key(request, prefixes))
+    }
+}
