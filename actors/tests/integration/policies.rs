@@ -39,7 +39,7 @@ where
     let prompts: Vec<Vec<u32>> = prompts.collect();
     let requests = prompts.iter().zip(asked);
     let submit = |(prompt, (client, _, tokens)): (&Vec<u32>, &Asked)| {
-        world.submit_of(client, Nanos(0), prompt, generate(prompt, *tokens))
+        world.submit_of(*client, Nanos(0), prompt, generate(prompt, *tokens))
     };
     let mut streams: Vec<_> = requests.map(submit).collect();
     world.sim.run();

@@ -36,7 +36,9 @@ impl QueuePolicy for Arbitrary {
     }
 
     fn rank(&self, request: &Candidate<'_>, prefixes: &dyn PrefixView, now: Nanos) -> Rank {
-        assert_eq!(prefixes.matched(request.sequence), 0, "there is no prefix cache");
+        let (matched, tokens) =
+            (prefixes.matched(request.sequence), prefixes.tokens(request.sequence));
+        assert!(matched <= tokens.len() && (tokens.is_empty() || !request.running));
         let number = request.sequence.0;
         match self.by {
             // A different order at each call.
