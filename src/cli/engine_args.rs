@@ -83,9 +83,9 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "[LAYERS:]MASK", hide_short_help = true)]
     pub(crate) attention: Vec<AttentionRule>,
 
-    /// Order in which requests are admitted, computed and preempted; `lapwing devices` lists the
-    /// policies [default: fcfs]
-    #[arg(long, value_name = "NAME", value_parser = policy, hide_short_help = true)]
+    /// Order in which requests are admitted, computed and preempted, as in vtc or mlfq:quantum=32; `lapwing
+    /// devices` lists the policies [default: fcfs]
+    #[arg(long, value_name = "NAME[:KEY=N,…]", value_parser = policy, hide_short_help = true)]
     pub(crate) policy: Option<String>,
 
     /// Drafter of speculative decoding: none; lookup, which proposes what followed the last tokens when they
