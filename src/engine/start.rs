@@ -46,13 +46,11 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let graphs = [&*graph].into_iter().chain(draft.iter().map(|draft| &*draft.graph));
     let slots = slot_pool(&graphs.collect::<Vec<_>>(), &chosen);
     // A profile is more precise than a short timing.
-    let asked = settings.timed || chosen.devices.len() > 1;
-    let timed = asked && settings.profile.is_none();
+    let timed = (settings.timed || chosen.devices.len() > 1) && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
     let strategies = PlacedStrategies::new(&settings, &chosen)?;
     let policy = settings.queue_policy()?;
-    let folder = PackedFolder::of(&settings);
-    folder.iter().for_each(|folder| folder.offer(file));
+    let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(file));
     let programs = settings.programs();
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
     let draft = draft.as_ref();
@@ -65,8 +63,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let mut notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
     let placement = explainer.full_chunk(chosen.context)?;
     let pool = KvPool::new(chosen.pages);
-    let (prefixes, kept_prefixes) =
-        prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
+    let opened = prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
+    let (prefixes, kept_prefixes) = opened;
     let scheduler = scheduler(&explainer, &chosen, pool, (policy, draft, prefixes))?;
     let live = Live::start(LiveParts {
         scheduler,
@@ -81,9 +79,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     .map_err(Error::thread)?;
     let of_model = (&*settings.model, &model.config, requantized.as_ref());
     set_facts(&recorder, of_model, (&chosen, &placement));
-    recorder.set_meta("policy", settings.policy.name());
-    recorder.set_meta("draft", settings.draft.name());
-    set_attention_fact(&recorder, attention.as_deref());
+    set_choices(&recorder, &settings, attention.as_deref());
     let inner = Inner {
         path: settings.model,
         config: model.config,
@@ -164,8 +160,10 @@ fn scheduler(
     Ok(scheduler)
 }
 
-/// Records the masks of the attention, if the settings changed any.
-fn set_attention_fact(recorder: &Recorder, rules: Option<&[AttentionRule]>) {
+/// Records the policy, the drafter, and the masks of the attention if the settings changed any.
+fn set_choices(recorder: &Recorder, settings: &Settings, rules: Option<&[AttentionRule]>) {
+    recorder.set_meta("policy", settings.policy.name());
+    recorder.set_meta("draft", settings.draft.name());
     if let Some(rules) = rules {
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
         recorder.set_meta("attention", &rules.join(" "));

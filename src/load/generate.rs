@@ -117,16 +117,13 @@ pub fn generate(clients: &[LoadClient], duration: f64, seed: u64) -> Vec<LoadReq
     for (number, client) in clients.iter().enumerate() {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
         let most = client.rate.most();
-        let mut at = 0.0;
-        while most > 0.0 {
-            // Thinning: arrivals at the highest rate, of which a part is kept.
-            at += random.exponential(1.0 / most);
-            if at >= duration {
-                break;
-            }
+        // Thinning: arrivals at the highest rate, of which a part is kept. At rate 0 the first is after the end.
+        let mut at = random.exponential(1.0 / most);
+        while at < duration {
             if random.unit() * most < client.rate.at(at, duration) {
                 requests.push(client.request(at, &mut random));
             }
+            at += random.exponential(1.0 / most);
         }
     }
     requests.sort_by(|one, other| one.at.total_cmp(&other.at));

@@ -64,7 +64,7 @@ impl Service {
             return;
         }
         let got = self.got.clone();
-        let since = self.since.get_or_insert_with(|| got);
+        let since = self.since.get_or_insert(got);
         let more =
             |client| self.got.get(client).unwrap_or(&0.0) - since.get(client).unwrap_or(&0.0);
         let all: Vec<f64> = self.waiting.keys().map(more).collect();

@@ -268,8 +268,8 @@ impl World {
 
     /// Asserts that nothing is left in the engine.
     pub fn assert_empty(&self) {
-        let pages = self.pool.free_pages() as usize + self.sim.scheduler().cached_pages();
-        assert_eq!(pages, self.pool.capacity() as usize, "pages leaked");
+        let pages = self.pool.free_pages() + self.sim.scheduler().cached_pages();
+        assert_eq!(pages, self.pool.capacity(), "pages leaked");
         assert_eq!(self.sim.scheduler().kv_pages_in_use(), 0, "pages leased");
         assert_eq!(self.admission.in_use(), 0, "admission permits leaked");
         assert_eq!(self.sim.scheduler().sequences(), 0, "sequences left");

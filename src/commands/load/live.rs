@@ -1,24 +1,26 @@
 //! A workload on the live engine, in real time.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lapwing::load::{LoadRequest, RequestOutcome};
 use lapwing::{Engine, Prompt, Request};
+use lapwing_traces::Nanos;
 use tokio::task::JoinSet;
-use tokio::time::sleep_until;
+use tokio::time::sleep;
 
 /// Sends the requests of a workload to an engine at their times, and follows each to its end. Prompts are made of
 /// ordinary tokens without meaning; answers are greedy and have exactly the tokens that are asked for.
 pub(super) async fn run(engine: &Engine, requests: &[LoadRequest]) -> Vec<RequestOutcome> {
     let vocabulary = ordinary(engine);
     let mut tasks = JoinSet::new();
-    let begin = Instant::now();
+    let begin = engine.recorder().clock().now();
     for (number, request) in requests.iter().enumerate() {
         let (engine, request) = (engine.clone(), request.clone());
         let ids = request.ids(number, &vocabulary);
         tasks.spawn(async move {
-            sleep_until((begin + Duration::from_secs_f64(request.at)).into()).await;
+            let at = begin + Duration::from_secs_f64(request.at);
+            sleep(at.since(engine.recorder().clock().now())).await;
             (number, follow(&engine, &request, ids, begin).await)
         });
     }
@@ -42,9 +44,9 @@ async fn follow(
     engine: &Engine,
     request: &LoadRequest,
     ids: Vec<u32>,
-    begin: Instant,
+    begin: Nanos,
 ) -> RequestOutcome {
-    let now = || begin.elapsed().as_secs_f64();
+    let now = || engine.recorder().clock().now().since(begin).as_secs_f64();
     let mut outcome = RequestOutcome {
         client: request.client.clone(),
         at: now(),
