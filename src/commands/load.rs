@@ -40,8 +40,8 @@ cache. The other workloads run on the live engine, in real time. Experiments:
   vtc-ramp, vtc-shift, vtc-4-clients, vtc-arena, dlpm, preble-toolbench, preble-embodied,
   preble-programming, preble-video, preble-loogle, preble-mixed
 
-With --json: {\"workload\":\"…\",\"virtual\":BOOL,\"reports\":[{…}]}, one report for each policy; docs/json.md
-describes its fields.";
+With --json: {\"workload\":\"…\",\"virtual\":BOOL,\"reports\":[{…}]}
+  one report for each policy; docs/json.md describes its fields";
 
 /// Options of `load`.
 #[derive(Debug, clap::Args)]
