@@ -5,22 +5,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
-use lapwing_kernels::kv::{KvLayout, KvLease, OutOfPages};
+use lapwing_kernels::kv::KvLease;
 use lapwing_traces::event::Milestone;
 use lapwing_traces::{Nanos, RequestTimes};
 
 use super::effect::{Note, Noted, SchedulerEffect, Stall};
-use super::models::{ChunkKind, Model, Output};
-use super::parts::KvPages;
+use super::models::{ChunkKind, Output};
 use super::queue::QueueEntry;
 use crate::draft::{DraftStats, Drafts};
-use crate::message::{Emission, FinishReason, Generate, RollBack, Sink, StreamEvent, Submit, Task};
-use crate::prefix::{Found, PrefixUse};
+use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit, Task};
+use crate::prefix::PrefixUse;
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
 mod companion;
 mod output;
+mod pages;
 
 /// A growing list of tokens, and the progress of its rows.
 pub(super) struct Sequence {
@@ -191,74 +191,6 @@ impl Sequence {
     /// How many of the last `rows` rows need logits.
     fn sampled_rows(&self, rows: usize) -> usize {
         if self.has_generated() { (1 + self.draft.len()).min(rows) } else { 1 }
-    }
-
-    /// Leases pages for all tokens and starts from the first row that is not cached.
-    pub(super) fn reserve_prompt(
-        &mut self,
-        model: &mut Model,
-        effects: &mut Vec<SchedulerEffect>,
-    ) -> Result<(), OutOfPages> {
-        let reusable = self.reusable_rows();
-        let Found { pages, partial } = model.find_prefix(&self.prefix, &self.ids[..reusable]);
-        let whole = pages.len() * model.kv.layout.page_rows;
-        let place = pages.len();
-        self.lease = KvLease::new(pages);
-        if let Err(error) = self.reserve(model) {
-            self.lease = KvLease::default();
-            return Err(error);
-        }
-        let mut cached = whole;
-        if let Some((page, rows)) = partial {
-            let instead = RollBack { sequence: self.id, row: whole };
-            let copy = model.copy_page(page, self.lease.pages()[place].clone(), instead);
-            cached += if copy.is_some() { rows } else { 0 };
-            effects.extend(copy.map(SchedulerEffect::Copy));
-        }
-        if self.times.admitted == Nanos::default() {
-            self.times.cached_tokens = cached;
-        }
-        let nodes = model.planner(self.kind().output).graph().nodes().len();
-        self.progress = Arc::new(RowProgress::after(cached, nodes));
-        (self.sent, self.shared) = (cached, whole);
-        Ok(())
-    }
-
-    /// First rows of which only keys and values are needed, and nothing that a route ends with.
-    pub(super) fn reusable_rows(&self) -> usize {
-        let needed = match self.work {
-            Wanted::Tokens(_) => self.ids.len() - 1,
-            Wanted::Scores { next } => next - 1,
-            Wanted::Hidden { next, .. } => next,
-        };
-        needed.min(self.goal())
-    }
-
-    /// Leases pages for all tokens so far. Drops the draft if there are no pages for it.
-    pub(super) fn reserve(&mut self, model: &mut Model) -> Result<(), OutOfPages> {
-        let rows = self.rows();
-        let all = model.grow(&mut self.lease, rows);
-        if all.is_ok() || self.draft.is_empty() {
-            return all;
-        }
-        self.draft.clear();
-        model.grow(&mut self.lease, self.ids.len())
-    }
-
-    /// Gives up the pages of the prefix cache that hold rows from `row` on, because they will be written.
-    /// Returns the first row to compute.
-    pub(super) fn unshare(&mut self, row: usize, layout: &KvLayout) -> usize {
-        if row >= self.shared {
-            return row;
-        }
-        self.shared = row / layout.page_rows * layout.page_rows;
-        self.lease.truncate(layout, self.shared);
-        self.shared
-    }
-
-    /// Whether there are pages for all tokens so far.
-    pub(super) fn has_pages(&self, kv: &KvPages) -> bool {
-        self.lease.pages().len() >= kv.layout.pages_for(self.rows())
     }
 
     /// What its drafts did; `None` without speculative decoding.

@@ -1,0 +1,83 @@
+//! The KV pages of a sequence: its own, and those that it shares by the prefix cache.
+
+use std::sync::Arc;
+
+use lapwing_kernels::kv::{KvLayout, KvLease, OutOfPages};
+use lapwing_traces::Nanos;
+
+use super::{RowProgress, Sequence, Wanted};
+use crate::message::RollBack;
+use crate::prefix::Found;
+use crate::scheduler::effect::SchedulerEffect;
+use crate::scheduler::models::Model;
+use crate::scheduler::parts::KvPages;
+
+impl Sequence {
+    /// Leases pages for all tokens and starts from the first row that is not cached.
+    pub(in super::super) fn reserve_prompt(
+        &mut self,
+        model: &mut Model,
+        effects: &mut Vec<SchedulerEffect>,
+    ) -> Result<(), OutOfPages> {
+        let reusable = self.reusable_rows();
+        let Found { pages, partial } = model.find_prefix(&self.prefix, &self.ids[..reusable]);
+        let whole = pages.len() * model.kv.layout.page_rows;
+        let place = pages.len();
+        self.lease = KvLease::new(pages);
+        if let Err(error) = self.reserve(model) {
+            self.lease = KvLease::default();
+            return Err(error);
+        }
+        let mut cached = whole;
+        if let Some((page, rows)) = partial {
+            let instead = RollBack { sequence: self.id, row: whole };
+            let copy = model.copy_page(page, self.lease.pages()[place].clone(), instead);
+            cached += if copy.is_some() { rows } else { 0 };
+            effects.extend(copy.map(SchedulerEffect::Copy));
+        }
+        if self.times.admitted == Nanos::default() {
+            self.times.cached_tokens = cached;
+        }
+        let nodes = model.planner(self.kind().output).graph().nodes().len();
+        self.progress = Arc::new(RowProgress::after(cached, nodes));
+        (self.sent, self.shared) = (cached, whole);
+        Ok(())
+    }
+
+    /// First rows of which only keys and values are needed, and nothing that a route ends with.
+    pub(in super::super) fn reusable_rows(&self) -> usize {
+        let needed = match self.work {
+            Wanted::Tokens(_) => self.ids.len() - 1,
+            Wanted::Scores { next } => next - 1,
+            Wanted::Hidden { next, .. } => next,
+        };
+        needed.min(self.goal())
+    }
+
+    /// Leases pages for all tokens so far. Drops the draft if there are no pages for it.
+    pub(in super::super) fn reserve(&mut self, model: &mut Model) -> Result<(), OutOfPages> {
+        let rows = self.rows();
+        let all = model.grow(&mut self.lease, rows);
+        if all.is_ok() || self.draft.is_empty() {
+            return all;
+        }
+        self.draft.clear();
+        model.grow(&mut self.lease, self.ids.len())
+    }
+
+    /// Gives up the pages of the prefix cache that hold rows from `row` on, because they will be written.
+    /// Returns the first row to compute.
+    pub(in super::super) fn unshare(&mut self, row: usize, layout: &KvLayout) -> usize {
+        if row >= self.shared {
+            return row;
+        }
+        self.shared = row / layout.page_rows * layout.page_rows;
+        self.lease.truncate(layout, self.shared);
+        self.shared
+    }
+
+    /// Whether there are pages for all tokens so far.
+    pub(in super::super) fn has_pages(&self, kv: &KvPages) -> bool {
+        self.lease.pages().len() >= kv.layout.pages_for(self.rows())
+    }
+}
