@@ -261,6 +261,18 @@ impl KvLease {
         Ok(())
     }
 
+    /// Leases other pages in place of the first ones. They must hold the same rows. Clones keep the pages that
+    /// they have.
+    ///
+    /// # Panics
+    /// If there are more than the lease has.
+    pub fn replace_first(&mut self, pages: &[KvPage]) {
+        if self.pages[..pages.len()].iter().zip(pages).any(|(own, other)| own.id() != other.id()) {
+            Arc::make_mut(&mut self.pages)[..pages.len()].clone_from_slice(pages);
+            self.ids = self.pages.iter().map(KvPage::id).collect();
+        }
+    }
+
     /// Releases the pages that the first `rows` positions do not need, unless a clone has them.
     pub fn truncate(&mut self, layout: &KvLayout, rows: usize) {
         let keep = layout.pages_for(rows);

@@ -93,7 +93,8 @@ impl Scheduler {
     }
 
     /// Puts the pages that a sequence has filled into the prefix cache; also a partly filled one if the
-    /// sequence has ended.
+    /// sequence has ended. Where the cache has other pages for the same tokens, the sequence leases these, so
+    /// that whoever leases a cached page also leases all pages before it.
     pub(super) fn keep_rows(&mut self, at: usize, ended: bool) {
         let sequence = &mut self.running[at];
         let Model { prefixes, kv, .. } = &mut self.models[sequence.model.0];
@@ -105,7 +106,9 @@ impl Scheduler {
         let rows = if ended && sequence.in_flight == 0 { complete } else { whole };
         if rows > sequence.shared {
             let pages = &sequence.lease.pages()[..kv.layout.pages_for(rows)];
-            prefixes.tree().insert(namespace, &sequence.ids[..rows], pages);
+            let mut tree = prefixes.tree();
+            tree.insert(namespace, &sequence.ids[..rows], pages);
+            sequence.lease.replace_first(&tree.find(namespace, &sequence.ids[..whole]).pages);
             sequence.shared = whole;
         }
     }
