@@ -246,7 +246,7 @@ impl From<RunError> for Error {
             | RunError::PromptTooLong { .. }
             | RunError::TokenId { .. }
             | RunError::OutOfKvPages { .. } => ErrorKind::Request,
-            RunError::QueueFull { .. } => ErrorKind::Busy,
+            RunError::QueueFull { .. } | RunError::RateLimited { .. } => ErrorKind::Busy,
             _ => ErrorKind::Engine,
         };
         Cause::Run(error).of(kind)

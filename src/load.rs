@@ -7,8 +7,8 @@
 //!
 //! let experiment = Experiment::named("vtc-proportional", 1)?;
 //! let policy = PolicyChoice::from("fcfs");
-//! let served = experiment.server.run(&experiment.requests, &policy, experiment.until)?;
-//! let report = LoadReport::new("fcfs", &served, 600.0, &experiment.measure);
+//! let (served, stats) = experiment.server.run(&experiment.requests, &policy, experiment.until)?;
+//! let report = LoadReport::new("fcfs", (&served, &stats), 600.0, &experiment.measure);
 //! assert_eq!(report.clients.len(), 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -19,6 +19,7 @@ mod cost;
 mod experiments;
 mod generate;
 mod outcome;
+mod page;
 mod random;
 mod report;
 mod request;
@@ -30,6 +31,7 @@ pub use cost::{CostError, PassTime};
 pub use experiments::{Experiment, ExperimentError};
 pub use generate::{LoadClient, Rate, SharedPrefixes, generate};
 pub use outcome::RequestOutcome;
+pub use page::page;
 pub use report::{ClientReport, Difference, Latencies, LoadReport, Measure};
 pub use request::{LoadRequest, WorkloadError};
 pub use server::Server;

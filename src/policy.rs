@@ -8,9 +8,9 @@
 
 pub use lapwing_actors::policy::{
     Candidate, Charge, ClientId, DfsWeight, Dlpm, Edf, End, Fcfs, FcfsOvertaking, Hrrn, Known,
-    Learned, Lpm, Mlfq, NoPrefixCache, OnlineRanker, Oracle, Parameter, Parameters, PolicyChoice,
-    PolicyError, Preble, PrefixView, QueuePolicy, Rank, Scored, Scorer, Shortest, Urgency, Vtc,
-    by_name, known,
+    Learned, Limited, Lpm, Mlfq, NoPrefixCache, OnlineRanker, Oracle, Parameter, Parameters,
+    PolicyChoice, PolicyError, Preble, PrefixView, QueuePolicy, Rank, RequestLimits, Scored,
+    Scorer, Shortest, Urgency, Vtc, by_name, known,
 };
 pub use lapwing_actors::sequence::SequenceId;
 pub use lapwing_traces::Nanos;

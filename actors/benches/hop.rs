@@ -20,6 +20,9 @@ use lapwing_traces::{Clock, OsClock};
 
 #[path = "support/decode_step.rs"]
 mod decode_step;
+#[path = "support/engine.rs"]
+#[expect(dead_code, reason = "shared with the bench of decisions")]
+mod engine;
 #[path = "support/others.rs"]
 mod others;
 #[path = "support/thread_time.rs"]

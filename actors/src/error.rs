@@ -1,6 +1,10 @@
 //! Errors of the runtime. Each ends the stream that it concerns.
 
+use std::time::Duration;
+
 use lapwing_plan::PlanError;
+
+use crate::policy::ClientId;
 
 /// Why a request, or the whole engine, ended without its result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +56,17 @@ pub enum RunError {
     QueueFull {
         /// Requests allowed at once.
         limit: usize,
+    },
+    /// The client has sent as many requests as the queue policy lets it send in a minute.
+    #[error(
+        "client '{client}' has sent as many requests in a minute as it may; try again in {} s",
+        retry_after.as_secs_f64().ceil()
+    )]
+    RateLimited {
+        /// The client.
+        client: ClientId,
+        /// Time after which there is room for a request.
+        retry_after: Duration,
     },
     /// A device could not run a stage.
     #[error("device '{device}' failed: {reason}")]

@@ -16,6 +16,7 @@ pub mod scheduler;
 pub mod sequence;
 #[cfg(feature = "simulate")]
 pub mod simulate;
+pub mod stats;
 pub mod traced;
 pub mod worker;
 

@@ -224,7 +224,7 @@ pub enum SchedulerMessage {
     Progress(Progress),
     /// Static graphs were prepared.
     Prepared(Box<GraphsPrepared>),
-    /// A stream was dropped: remove cancelled requests.
+    /// A stream was dropped, so that cancelled requests are to be removed; or a caller asks for the engine's state.
     Wake,
     /// Compute the rows of a sequence from a position on again.
     RollBack(RollBack),

@@ -18,6 +18,7 @@ use crate::policy::End;
 use crate::sequence::SequenceId;
 use crate::traced::{TraceContext, Traced};
 
+mod accounts;
 mod chunks;
 mod companions;
 mod effect;
@@ -34,7 +35,7 @@ mod step_times;
 
 use chunks::NextChunk;
 pub use effect::{Note, Noted, SchedulerEffect, Stall};
-use end::{fail, finish};
+use end::{fail, finish, refuse};
 pub use models::SchedulerModel;
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
 pub use prefixes::CopyPage;
@@ -102,9 +103,12 @@ impl Scheduler {
         }
         let id = sequence;
         let context = self.models[submit.model.0].context;
-        let sequence = Sequence::new(id, submit, context, now);
+        let mut sequence = Sequence::new(id, submit, context, now);
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
-        self.queue.on_arrival(&sequence);
+        if let Some(error) = self.queue.refusal(&sequence) {
+            return refuse(sequence, &error, effects);
+        }
+        self.queue.on_arrival(&mut sequence);
         match sequence.finished_before_start() {
             Some(reason) => finish(&mut self.queue, sequence, reason, now, effects),
             None => self.waiting.push(sequence),

@@ -14,6 +14,9 @@ use lapwing_traces::{Clock, Nanos, OsClock};
 
 #[path = "../benches/support/decode_step.rs"]
 mod decode_step;
+#[path = "../benches/support/engine.rs"]
+#[expect(dead_code, reason = "shared with the benches")]
+mod engine;
 #[path = "../benches/support/thread_time.rs"]
 #[expect(dead_code, reason = "shared with the benches")]
 mod thread_time;

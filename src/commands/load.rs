@@ -6,11 +6,11 @@ mod workload;
 
 use std::path::PathBuf;
 
-use lapwing::Shutdown;
 use lapwing::load::{
-    Experiment, LoadReport, LoadRequest, Measure, PassTime, RequestOutcome, Server,
+    Experiment, LoadReport, LoadRequest, Measure, PassTime, RequestOutcome, Server, page,
 };
 use lapwing::policy::{PolicyChoice, known};
+use lapwing::{EngineStats, Shutdown};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ use crate::cli::{EngineArgs, ModelArg, PrefixArgs, at_least_one};
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing load --experiment vtc-overload --policies all
+  lapwing load --experiment vtc-overload --policies all --html load.html
   lapwing load --clients 8 --requests 1 --shared-prefix 400 --prompt-tokens 450
   lapwing load trace.jsonl -m FILE.gguf --policies fcfs+vtc --csv service.csv
   lapwing load trace.csv --server costs.json --kv-tokens 20000
@@ -85,6 +85,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
+    /// Write a page with plots of latencies, differences and service under each policy
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
+
     #[command(flatten)]
     model: ModelArg,
     #[command(flatten)]
@@ -108,14 +112,14 @@ enum Place {
 
 /// Runs a workload under each policy and prints the reports.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    if let Some(path) = &args.csv {
+    for path in args.csv.iter().chain(&args.html) {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
     }
     let policies = args.policies()?;
     let (workload, requests, place, measure) = args.subject()?;
     let mut reports = Vec::new();
     for choice in policies {
-        let outcomes = match &place {
+        let (outcomes, stats) = match &place {
             Place::Virtual(server, until) => {
                 let served = server.run(&requests, &choice, *until);
                 served.map_err(|error| Failure::usage(error.to_string()))?
@@ -124,12 +128,16 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         };
         let until = if let Place::Virtual(_, until) = place { until } else { None };
         let duration = until.unwrap_or_else(|| duration(&outcomes));
-        reports.push(LoadReport::new(choice.name(), &outcomes, duration, &measure));
+        reports.push(LoadReport::new(choice.name(), (&outcomes, &stats), duration, &measure));
     }
     if let Some(path) = &args.csv {
         files::write(path, text::csv(&reports).as_bytes(), session)?;
     }
     let is_virtual = matches!(place, Place::Virtual(..));
+    if let Some(path) = &args.html {
+        let page = page(&workload, text::place(is_virtual), &reports);
+        files::write(path, page.as_bytes(), session)?;
+    }
     match session.json {
         true => print_json(&Report { workload, r#virtual: is_virtual, reports }),
         false => print(&text::report(&workload, is_virtual, &reports)),
@@ -200,7 +208,7 @@ impl Args {
         requests: &[LoadRequest],
         policy: &PolicyChoice,
         session: &Session,
-    ) -> Result<Vec<RequestOutcome>, Failure> {
+    ) -> Result<(Vec<RequestOutcome>, EngineStats), Failure> {
         ModelChoice::of(&self.model.model)?;
         self.engine.check()?;
         let path = model_file(&self.model.model, session).await?;
@@ -208,7 +216,8 @@ impl Args {
         let builder = builder.policy(policy.clone()).requests_max(requests.len().max(1));
         let engine = open(builder, session).await?;
         let outcomes = live::run(&engine, requests).await;
+        let stats = engine.stats().await?;
         engine.shutdown(Shutdown::Drain).await?;
-        Ok(outcomes)
+        Ok((outcomes, stats))
     }
 }

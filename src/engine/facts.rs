@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lapwing_actors::stats::EngineStats;
 use lapwing_kernels::device::SlotStats;
 use lapwing_kernels::kv::KvCopies;
 use lapwing_kernels::mask::AttentionRule;
@@ -15,6 +16,7 @@ use super::Engine;
 use super::EngineBuilder;
 use crate::chat::ChatTemplate;
 use crate::devices::DeviceSpec;
+use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::Placement;
 #[cfg(doc)]
@@ -125,6 +127,14 @@ impl Engine {
     /// any time; [`Request::traced`] marks single requests.
     pub fn recorder(&self) -> &Recorder {
         &self.inner.recorder
+    }
+
+    /// What the engine has done and is doing: requests, tokens, KV pages, by client.
+    ///
+    /// # Errors
+    /// When the engine has ended.
+    pub async fn stats(&self) -> Result<EngineStats, Error> {
+        Ok(self.inner.live.stats().await?)
     }
 
     /// Number of requests waiting or running.

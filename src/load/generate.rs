@@ -71,25 +71,31 @@ pub struct SharedPrefixes {
     pub zipf: f64,
 }
 
-/// A client of a synthetic workload. Its requests arrive as a Poisson process.
+/// A client of a synthetic workload. Its requests, or its conversations, arrive as a Poisson process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadClient {
     /// Name.
     pub name: String,
-    /// Requests per second.
+    /// Requests per second, or conversations if they have several turns.
     pub rate: Rate,
-    /// Tokens of each prompt.
+    /// Tokens of each prompt; in a conversation, those of the first, and what each turn adds without the shared
+    /// prefix.
     pub prompt_tokens: usize,
     /// Tokens that each request generates.
     pub output_tokens: usize,
     /// Prefixes of its prompts, if they share any.
     pub prefixes: Option<SharedPrefixes>,
+    /// Turns of a conversation. The prompt of a turn begins with the prompts and the answers of those before it.
+    pub turns: usize,
+    /// Mean seconds from one turn to the next, which are distributed exponentially.
+    pub think: f64,
 }
 
 impl LoadClient {
     /// A client with a constant rate of requests per second, and no shared prefixes.
     pub fn new(name: &str, rate: Rate, prompt_tokens: usize, output_tokens: usize) -> LoadClient {
-        LoadClient { name: name.to_owned(), rate, prompt_tokens, output_tokens, prefixes: None }
+        let (name, prefixes, turns, think) = (name.to_owned(), None, 1, 0.0);
+        LoadClient { name, rate, prompt_tokens, output_tokens, prefixes, turns, think }
     }
 
     /// With shared prefixes.
@@ -98,15 +104,45 @@ impl LoadClient {
         LoadClient { prefixes: Some(prefixes), ..self }
     }
 
-    fn request(&self, at: f64, random: &mut Random) -> LoadRequest {
-        let prefix = self.prefixes.as_ref().map(|shared| {
+    /// With conversations of several turns (at least 1), and a mean time between turns in seconds.
+    #[must_use]
+    pub fn talking(self, turns: usize, think: f64) -> LoadClient {
+        LoadClient { turns: turns.max(1), think, ..self }
+    }
+
+    /// The turns of the conversation of that number that arrive before `end`.
+    fn conversation(
+        &self,
+        (at, end): (f64, f64),
+        number: usize,
+        random: &mut Random,
+    ) -> Vec<LoadRequest> {
+        let shared = self.prefixes.as_ref().map(|shared| {
             let index = random.zipf(shared.count, shared.zipf);
             (format!("{} {index}", shared.name), shared.tokens.min(self.prompt_tokens))
         });
-        LoadRequest {
-            prefix: prefix.into_iter().collect(),
-            ..LoadRequest::new(at, &self.name, self.prompt_tokens, self.output_tokens)
+        let own = self.prompt_tokens - shared.as_ref().map_or(0, |(_, tokens)| *tokens);
+        let mut prefix: Vec<(String, usize)> = shared.into_iter().collect();
+        let (mut at, mut prompt_tokens, mut turns) = (at, self.prompt_tokens, Vec::new());
+        for turn in 1..=self.turns {
+            let part = |what: &str| format!("{} {number} {what} {turn}", self.name);
+            if self.turns > 1 {
+                prefix.push((part("prompt"), own));
+            }
+            turns.push(LoadRequest {
+                prefix: prefix.clone(),
+                ..LoadRequest::new(at, &self.name, prompt_tokens, self.output_tokens)
+            });
+            if turn < self.turns {
+                at += random.exponential(self.think);
+                prefix.push((part("answer"), self.output_tokens));
+                prompt_tokens += self.output_tokens + own;
+            }
+            if at >= end {
+                break;
+            }
         }
+        turns
     }
 }
 
@@ -119,9 +155,11 @@ pub fn generate(clients: &[LoadClient], duration: f64, seed: u64) -> Vec<LoadReq
         let most = client.rate.most();
         // Thinning: arrivals at the highest rate, of which a part is kept. At rate 0 the first is after the end.
         let mut at = random.exponential(1.0 / most);
+        let mut number = 0;
         while at < duration {
             if random.unit() * most < client.rate.at(at, duration) {
-                requests.push(client.request(at, &mut random));
+                requests.extend(client.conversation((at, duration), number, &mut random));
+                number += 1;
             }
             at += random.exponential(1.0 / most);
         }

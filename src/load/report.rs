@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lapwing_actors::stats::EngineStats;
 use lapwing_traces::report::Percentiles;
 use serde::Serialize;
 
@@ -104,19 +105,27 @@ pub struct LoadReport {
     pub service_difference: Difference,
     /// Difference between the most and the least served client over the whole run.
     pub accumulated_difference: f64,
+    /// How many times a request lost its KV pages to another one.
+    pub preemptions: usize,
+    /// Rows that were computed again because of that, those that the prefix cache still had not counted.
+    pub recomputed_rows: usize,
+    /// The policy's numbers at the end, such as the counter of each client.
+    pub policy_numbers: BTreeMap<String, f64>,
     /// Latencies of all requests.
     pub latencies: Latencies,
     /// Centre of each window in seconds.
     pub window_s: Vec<f64>,
+    /// The difference of service in each window.
+    pub difference_in_window: Vec<f64>,
     /// Each client, by name.
     pub clients: Vec<ClientReport>,
 }
 
 impl LoadReport {
-    /// The report of a run of `duration` seconds.
+    /// The report of a run of `duration` seconds, after which the engine had these statistics.
     pub fn new(
         policy: &str,
-        requests: &[RequestOutcome],
+        (requests, stats): (&[RequestOutcome], &EngineStats),
         duration: f64,
         measure: &Measure,
     ) -> LoadReport {
@@ -165,8 +174,12 @@ impl LoadReport {
                 Some(least) => services().fold(0.0, f64::max) - least,
                 None => 0.0,
             },
+            preemptions: stats.all.preempted,
+            recomputed_rows: stats.all.recomputed_rows,
+            policy_numbers: stats.policy_numbers.iter().cloned().collect(),
             latencies: Latencies::of(requests.iter()),
             window_s: centres,
+            difference_in_window: differences,
             clients,
         }
     }

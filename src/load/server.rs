@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lapwing_actors::policy::PolicyChoice;
 use lapwing_actors::simulate::SocRunError;
 use lapwing_actors::simulate::serving::{Arrival, Served, Serving, VOCAB};
+use lapwing_actors::stats::EngineStats;
 use lapwing_traces::Nanos;
 
 use super::cost::PassTime;
@@ -30,7 +31,8 @@ pub struct Server {
 const PAGE_ROWS: usize = 1;
 
 impl Server {
-    /// Serves a workload under a policy, until all requests have ended or for `until` seconds.
+    /// Serves a workload under a policy, until all requests have ended or for `until` seconds. Returns what became
+    /// of each request, and what the server did in all.
     ///
     /// # Errors
     /// [`SocRunError`] if the policy is unknown, or requests are left although nothing happens any more.
@@ -39,7 +41,7 @@ impl Server {
         requests: &[LoadRequest],
         policy: &PolicyChoice,
         until: Option<f64>,
-    ) -> Result<Vec<RequestOutcome>, SocRunError> {
+    ) -> Result<(Vec<RequestOutcome>, EngineStats), SocRunError> {
         let nanos = |seconds: f64| Nanos((seconds * 1e9).round() as u64);
         let vocabulary = 0..VOCAB as u32;
         let arrivals: Vec<Arrival> = requests
@@ -62,8 +64,9 @@ impl Server {
             prefix_cache: self.prefix_cache,
             policy: policy.make()?,
         };
-        let served = serving.run(&arrivals, until.map(nanos))?;
-        Ok(requests.iter().zip(served).map(|(request, served)| outcome(request, served)).collect())
+        let (served, stats) = serving.run(&arrivals, until.map(nanos))?;
+        let served = requests.iter().zip(served);
+        Ok((served.map(|(request, served)| outcome(request, served)).collect(), stats))
     }
 }
 

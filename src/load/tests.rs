@@ -1,4 +1,5 @@
 use lapwing_actors::policy::PolicyChoice;
+use lapwing_actors::stats::EngineStats;
 
 use super::*;
 
@@ -98,6 +99,26 @@ fn arrivals_follow_the_rate() {
     }
 }
 
+#[test]
+fn a_turn_begins_with_the_turns_before_it() {
+    let shared = SharedPrefixes { name: "s".to_owned(), count: 1, tokens: 30, zipf: 0.0 };
+    let client = LoadClient::new("a", Rate::Constant(0.1), 40, 5);
+    let requests = generate(&[client.sharing(shared).talking(3, 2.0)], 1000.0, 3);
+    let ids = |at: usize| requests[at].ids(at, &(0..30_000));
+    let second = requests.iter().position(|r| r.prompt_tokens == 55).expect("a second turn");
+    let (third, _) = (requests.iter().enumerate().skip(second + 1))
+        .find(|(at, r)| r.prompt_tokens == 70 && ids(*at).starts_with(&ids(second)))
+        .expect("a third turn begins with the second one");
+    let first = (0..second).find(|at| ids(second).starts_with(&ids(*at))).expect("a first turn");
+    assert_eq!((ids(first).len(), ids(third).len()), (40, 70));
+    let other = (0..requests.len()).find(|at| *at != first && requests[*at].prompt_tokens == 40);
+    let other = ids(other.expect("another conversation"));
+    assert!(other[..30] == ids(first)[..30] && other[30..] != ids(first)[30..]);
+    let count = |tokens| requests.iter().filter(|r| r.prompt_tokens == tokens).count();
+    assert!(count(40) >= count(55) && count(55) >= count(70), "turns after the end are left out");
+    assert!(count(70) > 50 && requests.iter().all(|r| r.at < 1000.0));
+}
+
 /// Requests of two clients: `a` has all of its tokens, `b` only its first.
 fn outcomes() -> Vec<RequestOutcome> {
     let request = |client: &str, tokens: &[f64], finished| RequestOutcome {
@@ -112,10 +133,17 @@ fn outcomes() -> Vec<RequestOutcome> {
     vec![request("a", &[1.0, 2.0, 4.0], true), request("b", &[9.0], false)]
 }
 
+fn stats() -> EngineStats {
+    let mut stats = EngineStats::default();
+    (stats.all.preempted, stats.all.recomputed_rows) = (3, 40);
+    stats.policy_numbers = vec![("counter a".to_owned(), 16.0)];
+    stats
+}
+
 #[test]
 fn a_report_counts_service_latencies_and_differences() {
     let measure = Measure { window: 5.0, ticks: 2, ..Measure::default() };
-    let report = LoadReport::new("fcfs", &outcomes(), 10.0, &measure);
+    let report = LoadReport::new("fcfs", (&outcomes(), &stats()), 10.0, &measure);
     assert_eq!((report.requests, report.finished, report.aborted), (2, 1, 0));
     let services: Vec<f64> = report.clients.iter().map(|client| client.service).collect();
     assert_eq!(services, [10.0 + 2.0 * 3.0, 10.0 + 2.0]);
@@ -125,9 +153,12 @@ fn a_report_counts_service_latencies_and_differences() {
     assert!(
         approx(report.tokens_per_second, 2.4) && approx(report.generated_tokens_per_second, 0.4)
     );
+    assert_eq!((report.preemptions, report.recomputed_rows), (3, 40));
+    assert_eq!(report.policy_numbers["counter a"], 16.0);
     assert_eq!(report.window_s, [2.5, 7.5]);
     assert_eq!(report.clients[0].service_in_window, [16.0, 0.0]);
     assert_eq!(report.clients[1].service_in_window, [0.0, 12.0]);
+    assert_eq!(report.difference_in_window, [16.0, 0.0]);
     // First b got 16 less and asked for 16; then a got 12 less but asked for nothing more.
     let difference = report.service_difference;
     assert!(approx(difference.max, 16.0) && approx(difference.mean, 8.0));
@@ -137,7 +168,13 @@ fn a_report_counts_service_latencies_and_differences() {
     assert_eq!(latencies.tpot_ms.p50, Some(1500.0));
     assert_eq!((latencies.itl_ms.min, latencies.itl_ms.max), (Some(1000.0), Some(2000.0)));
     assert_eq!(latencies.response_ms.p50, Some(4000.0));
-    let nothing = LoadReport::new("fcfs", &[], 0.0, &measure);
+    let page = page("two <clients>", "in virtual time", &[report]);
+    for part in
+        ["Load: two &lt;clients&gt;", "2 requests", "Service of clients: fcfs", "Response time"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let nothing = LoadReport::new("fcfs", (&[], &EngineStats::default()), 0.0, &measure);
     assert!(nothing.jain_index == 1.0 && nothing.tokens_per_second == 0.0);
 }
 
@@ -152,8 +189,10 @@ fn every_experiment_is_known_and_serves_its_requests() {
         assert!(clients.collect::<std::collections::HashSet<_>>().len() <= 27, "{name}");
         // The beginning shows that the requests fit the server.
         experiment.requests.truncate(12);
-        let served = experiment.server.run(&experiment.requests, &policy, None).expect(name);
+        let (served, stats) =
+            experiment.server.run(&experiment.requests, &policy, None).expect(name);
         assert!(served.iter().all(|request| request.finished), "{name}");
+        assert_eq!((stats.all.finished, stats.running + stats.waiting), (12, 0), "{name}");
     }
     let error = Experiment::named("vtc", 1).expect_err("none").to_string();
     assert!(error.contains("one of vtc-overload, "), "{error}");
@@ -164,7 +203,7 @@ fn the_same_seed_gives_the_same_run_and_shared_prefixes_save_time() {
     let mut experiment = Experiment::named("preble-toolbench", 3).expect("known");
     experiment.requests.truncate(60);
     let policy = PolicyChoice::from("fcfs");
-    let run = |server: &Server| server.run(&experiment.requests, &policy, None).expect("served");
+    let run = |server: &Server| server.run(&experiment.requests, &policy, None).expect("served").0;
     let with = run(&experiment.server);
     assert_eq!(with, run(&experiment.server));
     let without = run(&Server { prefix_cache: false, ..experiment.server.clone() });

@@ -17,10 +17,12 @@ use super::wait::{Cores, WaitKey};
 use crate::error::RunError;
 use crate::message::{SchedulerMessage, Shutdown, Submit, TraceContext, Traced};
 use crate::sequence::{AdmissionLimit, AdmissionPermit};
+use crate::stats::EngineStats;
 use crate::worker::Worker;
 use lapwing_plan::DeviceId;
 
 mod actors;
+mod asked;
 mod device;
 mod ending;
 mod events;
@@ -32,6 +34,7 @@ pub(super) mod throttle;
 mod workers;
 
 use actors::{Link, LiveWorker};
+use asked::Asked;
 pub use device::LiveDevice;
 use ending::Ending;
 pub use events::Events;
@@ -49,6 +52,7 @@ pub struct Live {
     mailbox: Mailbox<Traced<SchedulerMessage>>,
     admission: AdmissionLimit,
     ending: Arc<Ending>,
+    asked: Arc<Asked>,
     caller: Arc<CallerTrace>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     behind: Vec<Arc<AtomicU64>>,
@@ -60,11 +64,7 @@ impl Live {
     /// # Errors
     /// When the operating system cannot start a thread.
     pub fn start(parts: LiveParts) -> io::Result<Live> {
-        // One Submit per admission permit, two Progress per chunk permit (a permit is free before
-        // its Progress is read), GraphsPrepared and two ActorDied per device, one Wake, and one
-        // Shutdown of each kind.
-        let capacity = parts.requests_max + 2 * parts.permits + 3 * parts.devices.len() + 3;
-        let (mailbox, inbox) = Mailbox::new("scheduler", capacity);
+        let (mailbox, inbox) = Mailbox::new("scheduler", capacity(&parts));
         let boxes: Vec<_> = parts
             .devices
             .iter()
@@ -77,6 +77,7 @@ impl Live {
             mailbox: mailbox.clone(),
             admission: AdmissionLimit::new(parts.requests_max),
             ending: Arc::default(),
+            asked: Arc::default(),
             caller: Arc::clone(&caller),
             threads: Mutex::default(),
             behind: parts.devices.iter().map(|_| Arc::default()).collect(),
@@ -96,6 +97,7 @@ impl Live {
             lanes: lanes.clone(),
             recorder: recorder.clone(),
             ending: Arc::clone(&live.ending),
+            asked: Arc::clone(&live.asked),
             latest: None,
         };
         let scheduler = SharedScheduler::new(mailbox.clone(), scheduler);
@@ -143,6 +145,7 @@ impl Live {
         (workers, lanes): (Workers, Lanes),
     ) -> io::Result<()> {
         let (ending, leftover) = (Arc::clone(&self.ending), inbox.drain_handle());
+        let asked = Arc::clone(&self.asked);
         let ended = scheduler.clone();
         let run = move || scheduler.run(inbox, &link, &recorder);
         let thread = spawn("scheduler", run, move |end| {
@@ -155,6 +158,7 @@ impl Live {
             ending.closed.store(true, Ordering::SeqCst);
             ending.stopping.store(true, Ordering::Relaxed);
             leftover.clear();
+            asked.clear();
             stop(&workers, &lanes);
         });
         self.keep(thread?);
@@ -253,6 +257,20 @@ impl Live {
         Ok(Events::new(receiver, mailbox, ending, Arc::clone(&self.caller)))
     }
 
+    /// What the engine has done and is doing.
+    ///
+    /// # Errors
+    /// The cause of the engine's end, if it has ended.
+    pub async fn stats(&self) -> Result<EngineStats, RunError> {
+        let answer = self.asked.ask();
+        if self.ending.closed.load(Ordering::SeqCst) {
+            self.asked.clear();
+        } else if !self.ending.waking.swap(true, Ordering::AcqRel) {
+            self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
+        }
+        answer.recv_async().await.map_err(|_| self.ending.why())
+    }
+
     /// Number of waiting and running requests.
     pub fn requests(&self) -> usize {
         self.admission.in_use()
@@ -284,6 +302,13 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.signal(Shutdown::Now);
     }
+}
+
+/// Most messages that the scheduler's mailbox holds: one Submit per admission permit, two Progress per chunk permit
+/// (a permit is free before its Progress is read), GraphsPrepared and two ActorDied per device, one Wake, and one
+/// Shutdown of each kind.
+fn capacity(parts: &LiveParts) -> usize {
+    parts.requests_max + 2 * parts.permits + 3 * parts.devices.len() + 3
 }
 
 /// Stops every worker and preparation lane.

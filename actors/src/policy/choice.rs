@@ -33,7 +33,7 @@ pub enum PolicyError {
         name: String,
     },
     /// The policy has no such parameter.
-    #[error("the policy {policy} has no parameter '{found}'; it has {}", if known.is_empty() { "none" } else { known })]
+    #[error("the policy {policy} has no parameter '{found}'; it has {known}")]
     Parameter {
         /// Name of the policy.
         policy: &'static str,
@@ -165,14 +165,20 @@ mod tests {
 
     #[test]
     fn parameters_are_checked_and_named() {
-        for good in
-            ["vtc", "vtc:", "vtc:output=3", "vtc:output=3,weight.alice=2.5", "mlfq:quantum=32"]
-        {
+        for good in [
+            "vtc",
+            "vtc:",
+            "rpm:rpm=5",
+            "vtc:rpm=9,rpm.bob=2",
+            "vtc:output=3",
+            "vtc:output=3,weight.alice=2.5",
+            "mlfq:quantum=32",
+        ] {
             assert!(PolicyChoice::from(good).make().is_ok(), "{good}");
         }
         let rows = [
-            ("fcfs:x=1", "the policy fcfs has no parameter 'x'; it has none"),
-            ("mlfq:x=1", "it has quantum, levels, starvation"),
+            ("fcfs:x=1", "the policy fcfs has no parameter 'x'; it has rpm, rpm.CLIENT"),
+            ("mlfq:x=1", "it has quantum, levels, starvation, rpm, rpm.CLIENT"),
             ("mlfq:weight.a=1", "it has quantum, levels, starvation"),
             (
                 "vtc:output=no",
@@ -184,6 +190,8 @@ mod tests {
                 "weight.a of the policy vtc is '0', but must be a number from 0.001",
             ),
             ("vtc:weight.=1", "no parameter 'weight.'"),
+            ("vtc:rpm.=1", "no parameter 'rpm.'"),
+            ("fcfs:rpm=0", "rpm of the policy fcfs is '0', but must be a number from 1 to"),
         ];
         for (bad, message) in rows {
             let error = PolicyChoice::from(bad).make().map(|_| ()).expect_err(bad).to_string();

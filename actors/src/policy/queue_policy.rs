@@ -1,5 +1,7 @@
 //! What a queue policy decides, and what it is notified of.
 
+use std::time::Duration;
+
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
@@ -8,12 +10,12 @@ use super::rank::Rank;
 
 /// Orders requests.
 ///
-/// The life of a request is `arrive`, then `admitted` and any number of `charge`, then `finish`.
+/// The life of a request is `refuse`, `arrive`, then `admitted` and any number of `charge`, then `finish`.
 /// `evicted` and a further `admitted` may come in between, any number of times; a request that ends
 /// while it waits is never admitted. All calls come from one thread at a time.
 ///
-/// A policy decides on order alone. It cannot change a token, and it cannot hold a request back: the
-/// scheduler is work-conserving, and admits while there is room. Nor can it stop the engine: the
+/// A policy decides on order alone, but for `refuse`. It cannot change a token, and it cannot hold a request
+/// back: the scheduler is work-conserving, and admits while there is room. Nor can it stop the engine: the
 /// request of the best rank always makes progress, and a request can demand the KV page of another only
 /// after it has generated a token since it was last given pages. `rank` may therefore change with
 /// time in any way. How long a single request waits is up to the policy; one whose ranks do not
@@ -55,8 +57,15 @@ pub trait QueuePolicy: Send {
         false
     }
 
-    /// A request has entered the queue at time `now`. Called once, before any other call for it.
-    /// Requests that are refused, such as one with an empty prompt, do not arrive.
+    /// Whether a request that has just been sent is refused, and after what time its client may try again.
+    /// Called once, before any other call for it; nothing else is called for a refused request.
+    fn refuse(&mut self, request: &Candidate<'_>, now: Nanos) -> Option<Duration> {
+        let _ = (request, now);
+        None
+    }
+
+    /// A request has entered the queue at time `now`. Called once, after `refuse`.
+    /// Requests that cannot be served, such as one with an empty prompt, do not arrive.
     fn arrive(&mut self, request: &Candidate<'_>, now: Nanos) {
         let _ = (request, now);
     }

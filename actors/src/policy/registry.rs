@@ -9,6 +9,7 @@ use super::edf::Edf;
 use super::fcfs::{Fcfs, FcfsOvertaking};
 use super::hrrn::Hrrn;
 use super::learned::{Learned, OnlineRanker};
+use super::limited::{Limited, RequestLimits};
 use super::lpm::Lpm;
 use super::mlfq::Mlfq;
 use super::parameters::{Parameter, Parameters};
@@ -28,7 +29,9 @@ pub struct Known {
     pub parameters: &'static [Parameter],
     /// Whether clients may have weights (`weight.CLIENT=W`).
     pub weighted: bool,
-    /// Makes one for an engine.
+    /// Requests per minute that a client may send if no other limit is given (`rpm=N`, `rpm.CLIENT=N`).
+    pub requests_per_minute: Option<usize>,
+    /// Makes one for an engine, without such limits.
     pub make: fn(&Parameters) -> Box<dyn QueuePolicy>,
 }
 
@@ -46,7 +49,13 @@ pub fn by_name(text: &str) -> Result<Box<dyn QueuePolicy>, PolicyError> {
     let known = KNOWN.iter().find(|known| known.name == name);
     let known = known.ok_or_else(|| PolicyError::Unknown { name: name.to_owned() })?;
     let Known { name, parameters: all, weighted, .. } = known;
-    Ok((known.make)(&Parameters::parse(name, parameters, all, *weighted)?))
+    let parameters = Parameters::parse(name, parameters, all, *weighted)?;
+    let (made, mut limits) = ((known.make)(&parameters), parameters.limits());
+    limits.others = limits.others.or(known.requests_per_minute);
+    match limits == RequestLimits::default() {
+        true => Ok(made),
+        false => Ok(Box::new(Limited::new(name, made, limits))),
+    }
 }
 
 const fn parameter(
@@ -70,6 +79,7 @@ const KNOWN: &[Known] = &[
         about: "first come, first served; a request that does not fit blocks those behind it",
         parameters: &[],
         weighted: false,
+        requests_per_minute: None,
         make: |_| Box::new(Fcfs),
     },
     Known {
@@ -77,6 +87,7 @@ const KNOWN: &[Known] = &[
         about: "as fcfs, but requests that fit overtake one that does not, for a bounded time",
         parameters: &[parameter("patience", "seconds of being overtaken", (10.0, 0.0, 1e6))],
         weighted: false,
+        requests_per_minute: None,
         make: |p| {
             Box::new(FcfsOvertaking { patience: Duration::from_secs_f64(p.value("patience")) })
         },
@@ -86,6 +97,7 @@ const KNOWN: &[Known] = &[
         about: "shortest job first, with aging",
         parameters: &[OUTPUT, AGING],
         weighted: false,
+        requests_per_minute: None,
         make: |p| Box::new(shortest(false, p)),
     },
     Known {
@@ -93,6 +105,7 @@ const KNOWN: &[Known] = &[
         about: "shortest remaining time first, with aging",
         parameters: &[OUTPUT, AGING],
         weighted: false,
+        requests_per_minute: None,
         make: |p| Box::new(shortest(true, p)),
     },
     Known {
@@ -104,6 +117,7 @@ const KNOWN: &[Known] = &[
             parameter("starvation", "seconds of waiting until promotion", (30.0, 0.001, 1e6)),
         ],
         weighted: false,
+        requests_per_minute: None,
         make: |p| {
             let starvation = Duration::from_secs_f64(p.value("starvation"));
             Box::new(Mlfq::new(p.value("quantum"), p.value("levels") as usize, starvation))
@@ -114,6 +128,7 @@ const KNOWN: &[Known] = &[
         about: "highest response ratio next, in tokens",
         parameters: &[],
         weighted: false,
+        requests_per_minute: None,
         make: |_| Box::new(Hrrn::default()),
     },
     Known {
@@ -124,6 +139,7 @@ const KNOWN: &[Known] = &[
             parameter("most", "most waiting requests that are compared", (128.0, 0.0, 1e6)),
         ],
         weighted: false,
+        requests_per_minute: None,
         make: |p| Box::new(Lpm::new(p.value("shared") as usize, p.value("most") as usize)),
     },
     Known {
@@ -131,6 +147,7 @@ const KNOWN: &[Known] = &[
         about: "depth-first through the tree of cached prefixes, the most requested branch first",
         parameters: &[],
         weighted: false,
+        requests_per_minute: None,
         make: |_| Box::new(DfsWeight::default()),
     },
     Known {
@@ -141,6 +158,7 @@ const KNOWN: &[Known] = &[
             parameter("quota", "admissions of a visit per group number", (10.0, 1.0, 1e6)),
         ],
         weighted: false,
+        requests_per_minute: None,
         make: |p| Box::new(Preble::new(p.value("groups") as usize, p.value("quota") as usize)),
     },
     Known {
@@ -152,6 +170,7 @@ const KNOWN: &[Known] = &[
             parameter("predict", "1 charges the expected output at admission", (0.0, 0.0, 1.0)),
         ],
         weighted: true,
+        requests_per_minute: None,
         make: |p| {
             let predict = p.value("predict") >= 0.5;
             Box::new(Vtc::new(p.value("prompt"), p.value("output"), predict, p.weights()))
@@ -166,6 +185,7 @@ const KNOWN: &[Known] = &[
             SERVICE,
         ],
         weighted: true,
+        requests_per_minute: None,
         make: |p| {
             let (quantum, prompt, output) =
                 (p.value("quantum"), p.value("prompt"), p.value("output"));
@@ -181,16 +201,26 @@ const KNOWN: &[Known] = &[
             (60.0, 0.001, 1e6),
         )],
         weighted: false,
+        requests_per_minute: None,
         make: |p| {
             let starvation = Duration::from_secs_f64(p.value("starvation"));
             Box::new(Learned::new(Box::<OnlineRanker>::default(), starvation))
         },
     },
     Known {
+        name: "rpm",
+        about: "fcfs, but refuses requests of a client beyond 'rpm' in a minute",
+        parameters: &[],
+        weighted: false,
+        requests_per_minute: Some(20),
+        make: |_| Box::new(Fcfs),
+    },
+    Known {
         name: "edf",
         about: "priorities, and within each the earliest deadline first",
         parameters: &[],
         weighted: false,
+        requests_per_minute: None,
         make: |_| Box::new(Edf),
     },
 ];

@@ -444,3 +444,35 @@ fn overtaking_ends_with_patience() {
     assert!(may(0) && may(10 * SECOND - 1) && !may(10 * SECOND));
     assert!(!Fcfs.may_overtake(&candidate(&requests, 0), Nanos(0)));
 }
+
+#[test]
+fn a_client_beyond_its_limit_is_refused_until_a_minute_has_passed() {
+    let requests = vec![asked("a", 1, 1), asked("b", 1, 1), asked("c", 1, 1)];
+    let mut policy = by_name("vtc:rpm=2,rpm.b=1").expect("is known");
+    let seconds = |seconds: u64| Nanos(seconds * 1_000_000_000);
+    // Client, second of arrival, seconds until it may try again.
+    let rows = [
+        (0, 0, None),
+        (1, 5, None),
+        (0, 10, None),
+        (0, 20, Some(40)),
+        (1, 20, Some(45)),
+        (2, 20, None),
+        // What was refused does not count.
+        (0, 60, None),
+        (0, 61, Some(9)),
+        (1, 65, None),
+        (0, 70, None),
+    ];
+    for (client, at, wait) in rows {
+        let refused = policy.refuse(&candidate(&requests, client), seconds(at));
+        assert_eq!(refused, wait.map(Duration::from_secs), "client {client} at {at} s");
+    }
+    assert_eq!(policy.numbers(), [("requests refused".to_owned(), 3.0)]);
+    let mut other = by_name("rpm").expect("is known");
+    let refused = |n| other.refuse(&candidate(&requests, 0), seconds(n)).is_some();
+    let found: Vec<bool> = (0..22).map(refused).collect();
+    assert_eq!(found.iter().filter(|refused| **refused).count(), 2, "20 a minute by default");
+    let mut without = by_name("vtc").expect("is known");
+    assert!((0..100).all(|_| without.refuse(&candidate(&requests, 0), Nanos(0)).is_none()));
+}

@@ -52,7 +52,10 @@ impl Scheduler {
             if sequence.is_companion() {
                 self.end_companion(at, NO_ROOM, effects);
             } else if let Some(victim) = self.victim(at) {
-                self.preempt(victim, effects);
+                match self.running[victim].is_companion() {
+                    true => self.end_companion(victim, NO_ROOM, effects),
+                    false => self.preempt(victim, effects),
+                }
             } else if let Some(error) =
                 self.models[self.running[at].model.0].kv.too_small_for(self.running[at].ids.len())
             {

@@ -34,6 +34,11 @@ pub(super) fn fail(
     effects: &mut Vec<SchedulerEffect>,
 ) {
     queue.on_end(&sequence, End::Failed);
+    refuse(sequence, error, effects);
+}
+
+/// Fails a sequence of which the queue policy knows nothing.
+pub(super) fn refuse(sequence: Sequence, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
     sequence.lose(effects);
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
     sequence.note_end(Milestone::Failed, effects);

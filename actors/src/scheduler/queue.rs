@@ -13,20 +13,24 @@ use std::ops::Range;
 
 use lapwing_traces::Nanos;
 
+use super::accounts::{AccountId, Accounts, Step};
 use super::effect::SchedulerEffect;
 use super::end::fail;
 use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
+use crate::error::RunError;
 use crate::policy::{
     Candidate, Charge, ClientId, End, NoPrefixCache, PrefixView, QueuePolicy, Rank, Urgency,
 };
 use crate::prefix::PrefixUse;
 use crate::sequence::SequenceId;
+use crate::stats::EngineStats;
 
-/// The policy, and the time that is passed to it.
+/// The policy, the time that is passed to it, and an account of what it decided.
 pub(super) struct Queue {
     policy: Box<dyn QueuePolicy>,
+    accounts: Accounts,
     pub(super) now: Nanos,
 }
 
@@ -71,6 +75,7 @@ pub(super) struct QueueEntry {
     /// Its rank at the latest ordering of running sequences.
     rank: Rank,
     running: bool,
+    account: AccountId,
     /// Rows before this position are recomputed if they are sent again, because a preemption or a roll-back
     /// has lost them.
     lost_rows: usize,
@@ -79,7 +84,8 @@ pub(super) struct QueueEntry {
 impl QueueEntry {
     /// The entry of a sequence that has just arrived.
     pub(super) fn new(client: ClientId, urgency: Urgency, tokens_max: usize) -> QueueEntry {
-        QueueEntry { client, urgency, tokens_max, rank: Rank::EQUAL, running: false, lost_rows: 0 }
+        let (rank, running, account, lost_rows) = (Rank::EQUAL, false, AccountId::default(), 0);
+        QueueEntry { client, urgency, tokens_max, rank, running, account, lost_rows }
     }
 }
 
@@ -126,7 +132,7 @@ impl Sequence {
 
 impl Queue {
     pub(super) fn new(policy: Box<dyn QueuePolicy>) -> Queue {
-        Queue { policy, now: Nanos::default() }
+        Queue { policy, accounts: Accounts::default(), now: Nanos::default() }
     }
 
     fn rank(&self, sequence: &Sequence) -> Rank {
@@ -154,18 +160,39 @@ impl Queue {
         self.policy.may_overtake(&blocked.candidate(), self.now)
     }
 
-    pub(super) fn on_arrival(&mut self, sequence: &Sequence) {
+    /// Why a sequence that has just been sent is refused.
+    pub(super) fn refusal(&mut self, sequence: &Sequence) -> Option<RunError> {
+        let retry_after = self.policy.refuse(&sequence.candidate(), self.now)?;
+        let account = self.accounts.of(&sequence.entry.client);
+        self.accounts.on_step(account, Step::Refused, self.now);
+        Some(RunError::RateLimited { client: sequence.entry.client.clone(), retry_after })
+    }
+
+    pub(super) fn on_arrival(&mut self, sequence: &mut Sequence) {
+        sequence.entry.account = self.accounts.of(&sequence.entry.client);
+        self.accounts.on_step(sequence.entry.account, Step::Arrived, self.now);
         self.policy.arrive(&sequence.candidate(), self.now);
     }
 
     fn on_admitted(&mut self, sequence: &mut Sequence) {
         sequence.entry.running = true;
+        // A preemption loses the rows that were cached.
+        let cached = if sequence.entry.lost_rows == 0 { sequence.times.cached_tokens } else { 0 };
+        self.accounts.on_step(sequence.entry.account, Step::Admitted(cached), self.now);
         self.policy.admitted(&sequence.candidate(), self.now);
+    }
+
+    /// Adds what it knows to the state of the engine.
+    pub(super) fn report(&self, stats: EngineStats) -> EngineStats {
+        let (all, clients) = self.accounts.report(self.now);
+        let (policy, policy_numbers) = (self.policy.name().to_owned(), self.policy.numbers());
+        EngineStats { all, clients, policy, policy_numbers, ..stats }
     }
 
     fn on_preempted(&mut self, sequence: &mut Sequence, lost: usize) {
         sequence.entry.running = false;
         sequence.entry.lose_rows(lost);
+        self.accounts.on_step(sequence.entry.account, Step::Preempted, self.now);
         self.policy.evicted(&sequence.candidate(), lost, self.now);
     }
 
@@ -188,11 +215,14 @@ impl Queue {
 
     fn charge(&mut self, sequence: &Sequence, charge: Charge) {
         if charge != Charge::default() && !sequence.is_companion() {
+            self.accounts.charge(sequence.entry.account, charge, self.now);
             self.policy.charge(&sequence.candidate(), charge, self.now);
         }
     }
 
     pub(super) fn on_end(&mut self, sequence: &Sequence, end: End) {
+        let step = Step::Ended(end, sequence.entry.running);
+        self.accounts.on_step(sequence.entry.account, step, self.now);
         self.policy.finish(&sequence.candidate(), end, self.now);
     }
 }

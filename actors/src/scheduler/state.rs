@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::ModelId;
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_plan::{PlanError, Route};
+use lapwing_traces::event::StallCause;
 
 use super::graphs::Graphs;
 use super::models::{ChunkKind, Model, Output, SchedulerModel};
@@ -14,6 +15,7 @@ use super::running::Sequence;
 use crate::error::RunError;
 use crate::message::Shutdown;
 use crate::sequence::Permits;
+use crate::stats::EngineStats;
 
 /// State of the scheduler.
 pub struct Scheduler {
@@ -83,6 +85,28 @@ impl Scheduler {
         let pools = self.models.iter().map(|model| &model.kv.pool);
         let used: usize = pools.map(|pool| pool.capacity() - pool.free_pages()).sum();
         used.saturating_sub(self.unleased_pages())
+    }
+
+    /// What the engine has done and is doing, as of the latest message.
+    pub fn stats(&self) -> EngineStats {
+        let mut stalled: Vec<(StallCause, usize)> = Vec::new();
+        let causes = self.waiting.iter().chain(&self.running).filter_map(|sequence| sequence.stall);
+        for (cause, _) in causes {
+            match stalled.iter_mut().find(|(found, _)| *found == cause) {
+                Some((_, count)) => *count += 1,
+                None => stalled.push((cause, 1)),
+            }
+        }
+        self.queue.report(EngineStats {
+            waiting: self.waiting(),
+            running: self.running(),
+            stalled,
+            chunks: self.chunks_in_flight(),
+            kv_pages: self.models.iter().map(|model| model.kv.pool.capacity()).sum(),
+            kv_pages_leased: self.kv_pages_in_use(),
+            kv_pages_cached: self.cached_pages(),
+            ..EngineStats::default()
+        })
     }
 
     /// Bytes of a KV page of the first model.

@@ -21,6 +21,7 @@ use crate::prefix::{PrefixCache, PrefixUse};
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use crate::sequence::AdmissionLimit;
+use crate::stats::EngineStats;
 
 /// A server of one device.
 pub struct Serving {
@@ -92,7 +93,8 @@ impl Sink for ToInbox {
 }
 
 impl Serving {
-    /// Serves requests until all have ended, or until a virtual time; the result has one entry for each request.
+    /// Serves requests until all have ended, or until a virtual time; the result has one entry for each request,
+    /// and what the server did in all.
     ///
     /// # Errors
     /// [`SocRunError`] if no pass can be planned, or requests are left although nothing happens any more.
@@ -100,7 +102,7 @@ impl Serving {
         self,
         arrivals: &[Arrival],
         until: Option<Nanos>,
-    ) -> Result<Vec<Served>, SocRunError> {
+    ) -> Result<(Vec<Served>, EngineStats), SocRunError> {
         let context = arrivals.iter().map(|a| a.ids.len() + a.tokens + 1).max().unwrap_or(1);
         let mut simulation = self.simulation(context)?;
         let inbox = Arc::new(Inbox::default());
@@ -136,7 +138,7 @@ impl Serving {
         let (sequences, chunks) = (scheduler.sequences(), scheduler.chunks_in_flight());
         match until.is_none() && sequences > 0 {
             true => Err(SocRunError::Stuck { sequences, chunks }),
-            false => Ok(served),
+            false => Ok((served, scheduler.stats())),
         }
     }
 

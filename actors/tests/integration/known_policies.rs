@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use lapwing_actors::RunError;
 use lapwing_actors::policy::{
     Candidate, Charge, ClientId, End, PolicyChoice, PrefixView, QueuePolicy, Rank, Vtc, known,
 };
@@ -38,6 +40,30 @@ fn every_policy_gives_every_request_its_tokens() {
             run(known.name, seed * 31 + known.name.len() as u64);
         }
     }
+}
+
+#[test]
+fn a_refused_request_gets_the_time_to_wait_and_the_others_their_tokens() {
+    let setup = Setup { policy: PolicyChoice::from("srtf:rpm=2,rpm.b=1"), ..Setup::default() };
+    let mut world = World::new(&setup);
+    let submit = |(client, second): (&str, u64)| {
+        let (prompt, at) = (prompt(second as u32, 9), Nanos(second * 1_000_000_000));
+        world.submit_of(client, at, &prompt, generate(&prompt, 3))
+    };
+    let sent = [("a", 0), ("a", 1), ("b", 2), ("a", 3), ("b", 30), ("a", 61)];
+    let mut streams: Vec<_> = sent.map(submit).into();
+    world.sim.run();
+    let refused = |client: &str, seconds| {
+        let retry_after = Duration::from_secs(seconds);
+        Some(RunError::RateLimited { client: client.into(), retry_after })
+    };
+    let expected = [None, None, None, refused("a", 57), refused("b", 32), None];
+    for (stream, expected) in streams.iter_mut().zip(expected) {
+        stream.drain();
+        assert_eq!(stream.end.clone().expect("it has ended").err(), expected);
+        assert!(expected.is_some() == stream.tokens.is_empty());
+    }
+    world.assert_empty();
 }
 
 /// Virtual token counters, and the service that clients got by an account of its own.

@@ -6,6 +6,7 @@ use std::ops::{Range, RangeFrom};
 use lapwing_actors::RunError;
 use lapwing_actors::message::{FinishReason, SchedulerMessage, Task};
 use lapwing_actors::policy::ClientId;
+use lapwing_actors::stats::{EngineStats, Work};
 use lapwing_traces::{Nanos, Recording};
 
 use crate::oracle::hidden;
@@ -115,8 +116,30 @@ pub fn play(world: &mut World, mut requests: Vec<Request>, seed: u64) -> Recordi
     world.sim.send_at(world.sim.now(), SchedulerMessage::Wake);
     world.sim.run();
     world.assert_empty();
+    check_accounts(&world.sim.scheduler().stats(), &requests, seed);
     for request in &requests {
         request.check(seed, world.layers);
     }
     world.sim.recorder().recording()
+}
+
+/// Every request has ended once, and every token is in the account of a client.
+fn check_accounts(stats: &EngineStats, requests: &[Request], seed: u64) {
+    let Work { requests: sent, finished, failed, cancelled, generated_tokens, .. } = stats.all;
+    assert_eq!(sent, requests.len(), "seed {seed}");
+    assert_eq!(finished + failed + cancelled, sent, "seed {seed}: {stats:?}");
+    let received: usize = requests.iter().map(|request| request.stream.tokens.len()).sum();
+    let exact = requests.iter().all(|request| request.cancel_at.is_none());
+    assert!(
+        received <= generated_tokens && (received == generated_tokens || !exact),
+        "seed {seed}"
+    );
+    let sum = |of: fn(&Work) -> usize| stats.clients.iter().map(|client| of(&client.work)).sum();
+    let parts: [usize; 3] = [
+        sum(|work| work.requests),
+        sum(|work| work.generated_tokens),
+        sum(|work| work.prompt_tokens + work.cached_tokens),
+    ];
+    let all = [sent, generated_tokens, stats.all.prompt_tokens + stats.all.cached_tokens];
+    assert_eq!(parts, all, "seed {seed}");
 }

@@ -8,11 +8,16 @@ use crate::cli::table::{Align, table};
 /// Most clients that the text lists.
 const CLIENTS_MAX: usize = 32;
 
+/// Where a workload ran.
+pub(super) fn place(is_virtual: bool) -> &'static str {
+    if is_virtual { "in virtual time" } else { "on the live engine" }
+}
+
 /// A table of the policies, and for a single policy a table of its clients.
 pub(super) fn report(workload: &str, is_virtual: bool, reports: &[LoadReport]) -> String {
-    let where_ = if is_virtual { "in virtual time" } else { "on the live engine" };
+    let place = place(is_virtual);
     let requests = reports.first().map_or(0, |report| report.requests);
-    let mut text = format!("{workload} ({requests} requests, {where_})\n\n");
+    let mut text = format!("{workload} ({requests} requests, {place})\n\n");
     let right = |title| (title, Align::Right);
     let header = [
         ("policy", Align::Left),

@@ -48,6 +48,15 @@ pub(crate) struct WorkloadArgs {
     #[arg(long, value_name = "X", default_value = "0")]
     zipf: f64,
 
+    /// Each arrival is a conversation of this many requests, whose prompts begin with the prompts and
+    /// answers before them
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one, conflicts_with = "requests")]
+    turns: usize,
+
+    /// Mean seconds from one turn to the next
+    #[arg(long, value_name = "S", default_value = "5", requires = "turns")]
+    think: f64,
+
     /// The same seed gives the same requests
     #[arg(short, long, value_name = "N", default_value = "0")]
     pub(super) seed: u64,
@@ -66,11 +75,12 @@ impl WorkloadArgs {
         let is_possible = rate >= 0.0
             && duration >= 0.0
             && self.zipf.is_finite()
-            && rate * duration * self.clients as f64 <= REQUESTS_MAX
+            && self.think >= 0.0
+            && rate * duration * (self.clients * self.turns) as f64 <= REQUESTS_MAX
             && self.requests.unwrap_or(0).saturating_mul(self.clients) as f64 <= REQUESTS_MAX;
         if !is_possible {
             return Err(Failure::usage(format!(
-                "rate, duration and Zipf exponent must be positive numbers, and all clients together send at \
+                "rate, duration, --think and Zipf exponent must be positive numbers, and all clients together send at \
                  most {REQUESTS_MAX:.0} requests"
             )));
         }
@@ -99,6 +109,10 @@ impl WorkloadArgs {
             Some(requests) => format!("{requests} requests each, all at once"),
             None => format!("{rate} requests/s each for {duration} s"),
         };
+        let arrival = match self.turns {
+            1 => arrival,
+            turns => format!("{arrival}, in {turns} turns"),
+        };
         let shared = match self.shared_prefix {
             0 => String::new(),
             tokens => format!(", {tokens} of them shared"),
@@ -113,7 +127,8 @@ impl WorkloadArgs {
     fn client(&self, number: usize) -> LoadClient {
         let rate = Rate::Constant(if self.requests.is_some() { 1.0 } else { self.rate });
         let name = format!("client {number}");
-        let client = LoadClient::new(&name, rate, self.prompt_tokens, self.max_tokens);
+        let client = LoadClient::new(&name, rate, self.prompt_tokens, self.max_tokens)
+            .talking(self.turns, self.think);
         match self.shared_prefix {
             0 => client,
             tokens => {

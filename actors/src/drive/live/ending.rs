@@ -12,7 +12,7 @@ pub(super) struct Ending {
     pub(super) cause: OnceLock<RunError>,
     /// The scheduler reads no more messages.
     pub(super) closed: AtomicBool,
-    /// A wake is in the mailbox; one is enough for any number of dropped streams.
+    /// A wake is in the mailbox; one is enough for any number of dropped streams and of callers that ask.
     pub(super) waking: AtomicBool,
     /// A draining shutdown has been sent; one is enough.
     pub(super) draining: AtomicBool,

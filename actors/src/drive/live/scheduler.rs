@@ -8,6 +8,7 @@ use lapwing_traces::event::WaitMode;
 use lapwing_traces::{Nanos, Recorder, Scope};
 
 use super::actors::Link;
+use super::asked::Asked;
 use super::ending::Ending;
 use super::prepare::Lanes;
 use super::workers::Workers;
@@ -139,6 +140,7 @@ pub(super) struct LiveScheduler {
     pub(super) lanes: Lanes,
     pub(super) recorder: Recorder,
     pub(super) ending: Arc<Ending>,
+    pub(super) asked: Arc<Asked>,
     /// Time at which it finished its latest message, if recording was on.
     pub(super) latest: Option<Nanos>,
 }
@@ -168,6 +170,7 @@ impl LiveScheduler {
         waited: Option<WaitRecord>,
     ) -> Result<bool, RunError> {
         self.trace.begin(&posted, waited);
+        let woken = matches!(posted.message, SchedulerMessage::Wake);
         match &posted.message {
             // Before the scheduler checks: a stream that is dropped later wakes it again.
             SchedulerMessage::Wake => {
@@ -194,6 +197,9 @@ impl LiveScheduler {
             }
         }
         self.trace.end(&self.scheduler);
+        if woken {
+            self.asked.answer(|| self.scheduler.stats());
+        }
         self.latest = self.trace.is_on().then(|| self.recorder.clock().now());
         Ok(true)
     }

@@ -1,0 +1,81 @@
+//! What an engine has done and is doing, by client.
+
+use lapwing_traces::event::StallCause;
+
+use crate::policy::ClientId;
+
+/// The state of an engine at one moment, and its work since its start.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct EngineStats {
+    /// Requests that wait to be admitted.
+    pub waiting: usize,
+    /// Requests that run.
+    pub running: usize,
+    /// Requests that have rows which are ready and not sent to a device, or that wait to be admitted, by cause.
+    pub stalled: Vec<(StallCause, usize)>,
+    /// Chunks in flight.
+    pub chunks: usize,
+    /// Pages of the KV caches of all models.
+    pub kv_pages: usize,
+    /// Those of them that requests lease.
+    pub kv_pages_leased: usize,
+    /// Pages that the prefix caches hold; requests lease some of them.
+    pub kv_pages_cached: usize,
+    /// The work of all clients.
+    pub all: Work,
+    /// Each client, by name. An engine remembers the clients that have requests and up to
+    /// [`CLIENTS_MAX`] others, those that sent a request last.
+    pub clients: Vec<ClientStats>,
+    /// Name of the queue policy.
+    pub policy: String,
+    /// Numbers that explain the policy's decisions, such as the counter of each client, by name.
+    pub policy_numbers: Vec<(String, f64)>,
+}
+
+/// Most clients without requests that an engine remembers.
+pub const CLIENTS_MAX: usize = 1000;
+
+/// A client's requests.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ClientStats {
+    /// The client.
+    pub client: ClientId,
+    /// Its requests that wait to be admitted.
+    pub waiting: usize,
+    /// Its requests that run.
+    pub running: usize,
+    /// Its work since the engine started, or since the client was forgotten.
+    pub work: Work,
+    /// Prompt tokens computed for it in the last 60 seconds.
+    pub prompt_tokens_last_minute: usize,
+    /// Tokens generated for it in the last 60 seconds.
+    pub generated_tokens_last_minute: usize,
+}
+
+/// Numbers of requests, and of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Work {
+    /// Requests that were sent, without those that were refused.
+    pub requests: usize,
+    /// Requests that the queue policy refused.
+    pub refused: usize,
+    /// Requests that have all of their tokens.
+    pub finished: usize,
+    /// Requests that failed.
+    pub failed: usize,
+    /// Requests whose stream was dropped.
+    pub cancelled: usize,
+    /// How many times a request lost its KV pages to another one.
+    pub preempted: usize,
+    /// Prompt tokens that the prefix cache had.
+    pub cached_tokens: usize,
+    /// Prompt tokens that were computed, each once.
+    pub prompt_tokens: usize,
+    /// Rows that were computed again after a preemption or a roll-back.
+    pub recomputed_rows: usize,
+    /// Generated tokens.
+    pub generated_tokens: usize,
+}
