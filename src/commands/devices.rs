@@ -48,7 +48,7 @@ With --json:
      \"fp16\":true,\"subgroups\":true,\"integer_dot\":true,\"timer_ns\":N},…],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
    \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…],
-   \"policies\":[{\"name\":\"fcfs\",\"about\":\"…\"},…]}
+   \"policies\":[{\"name\":\"mlfq\",\"about\":\"…\",\"parameters\":[…]},…]}
   presets: values of --device; libraries: drivers of that kind found on the machine, whether or not
   they are used.
   With --kernels:
@@ -109,7 +109,7 @@ struct Report {
     opencl: Vec<opencl::OpenClDevice>,
     presets: Vec<Preset>,
     strategies: Vec<NamedReport>,
-    policies: Vec<NamedReport>,
+    policies: Vec<PolicyReport>,
 }
 
 #[derive(Serialize)]
@@ -122,6 +122,32 @@ struct Preset {
 struct NamedReport {
     name: &'static str,
     about: &'static str,
+}
+
+#[derive(Serialize)]
+struct PolicyReport {
+    name: &'static str,
+    about: &'static str,
+    parameters: Vec<ParameterReport>,
+}
+
+#[derive(Serialize)]
+struct ParameterReport {
+    name: &'static str,
+    about: &'static str,
+    default: f64,
+}
+
+impl From<&policy::Known> for PolicyReport {
+    fn from(known: &policy::Known) -> PolicyReport {
+        let parameter = |p: &policy::Parameter| ParameterReport {
+            name: p.name,
+            about: p.about,
+            default: p.default,
+        };
+        let parameters = known.parameters.iter().map(parameter).collect();
+        PolicyReport { name: known.name, about: known.about, parameters }
+    }
 }
 
 /// The presets of `--device`.
@@ -209,10 +235,7 @@ fn report() -> Report {
             .iter()
             .map(|known| NamedReport { name: known.name, about: known.about })
             .collect(),
-        policies: policy::known()
-            .iter()
-            .map(|known| NamedReport { name: known.name, about: known.about })
-            .collect(),
+        policies: policy::known().iter().map(PolicyReport::from).collect(),
     }
 }
 

@@ -99,15 +99,15 @@ fn bars<const N: usize>(
 
 fn latencies(reports: &[LoadReport]) -> Section {
     let names = ["p50", "p95", "p99"];
-    let ttft = bars(("Time to first token", "ms"), names, reports, |report| {
+    let ttft = bars(("Time to first token", "time to first token, ms"), names, reports, |report| {
         let found = &report.latencies.ttft_ms;
         [found.p50, found.p95, found.p99]
     });
-    let itl = bars(("Time between tokens", "ms"), names, reports, |report| {
+    let itl = bars(("Inter-token latency", "inter-token latency, ms"), names, reports, |report| {
         let found = &report.latencies.itl_ms;
         [found.p50, found.p95, found.p99]
     });
-    let response = bars(("Response time", "ms"), names, reports, |report| {
+    let response = bars(("Response time", "response time, ms"), names, reports, |report| {
         let found = &report.latencies.response_ms;
         [found.p50, found.p95, found.p99]
     });

@@ -3,7 +3,7 @@
 use indicatif::HumanBytes;
 
 use super::drivers::AbsentKind;
-use super::{NamedReport, NumaNode, Preset, Report, opencl};
+use super::{NamedReport, NumaNode, ParameterReport, PolicyReport, Preset, Report, opencl};
 use crate::cli::failure::Failure;
 use crate::cli::output::print;
 use crate::cli::visible::visible;
@@ -68,9 +68,13 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
     for NamedReport { name, about } in &report.strategies {
         text.push_str(&format!("  {name:<19} {about}\n"));
     }
-    text.push_str(&format!("\n{bold}Policies{bold:#} for --policy\n"));
-    for NamedReport { name, about } in &report.policies {
+    let policies = "for --policy, with their parameters as in mlfq:quantum=32";
+    text.push_str(&format!("\n{bold}Policies{bold:#} {policies}\n"));
+    for PolicyReport { name, about, parameters } in &report.policies {
         text.push_str(&format!("  {name:<19} {about}\n"));
+        for ParameterReport { name, about, default } in parameters {
+            text.push_str(&format!("  {:<19}   {name}={default}: {about}\n", ""));
+        }
     }
     print(&text)
 }
