@@ -72,9 +72,10 @@ pub(crate) struct EngineArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) exact: bool,
 
-    /// Requantise matrices with more bits per weight to this format: q8_0, q4_1 or q4_0. Costs accuracy
-    /// [default: use all weights exactly as stored]
-    #[arg(long, value_name = "FORMAT", hide_short_help = true)]
+    /// Requantise matrices with more bits per weight to this form: q8_0, q4_1 or q4_0; or int8[:GROUP],
+    /// int4[:GROUP] or int4[:GROUP]:min, where GROUP is the number of columns that share a scale (a multiple
+    /// of 32) or row, as in int4:128:min. Costs accuracy [default: use all weights exactly as stored]
+    #[arg(long, value_name = "FORM", hide_short_help = true)]
     pub(crate) requant: Option<Requant>,
 
     /// Mask of attention, for research: window=N, dilated=COUNTxSTRIDE, block-sparse=LEN:ROW-KEY,… or
@@ -90,8 +91,8 @@ pub(crate) struct EngineArgs {
 
     /// Drafter of speculative decoding: none; lookup, which proposes what followed the last tokens when they
     /// occurred before; suffix, which also knows recent answers; a smaller model with the same vocabulary, as
-    /// .gguf file or name; or self:FORMAT, the model itself requantised to q8_0, q4_1 or q4_0. It changes no
-    /// token
+    /// .gguf file or name; or self:FORM, the model itself requantised as by --requant, such as self:q4_0.
+    /// It changes no token
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,
 
@@ -238,7 +239,7 @@ impl EngineArgs {
             ("--chunk", number(chunk)),
             ("--isa", isa.clone()),
             ("--kv", Some(kv.to_string())),
-            ("--requant", requant.map(|format| format.name().to_owned())),
+            ("--requant", requant.map(Requant::name)),
             ("--policy", policy.clone()),
             ("--draft", Some(draft.0.to_string())),
             ("--draft-schedule", draft_schedule.map(|schedule| schedule.name().to_owned())),

@@ -91,7 +91,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Requantises weights to `format` when they are packed: every matrix with more bits per weight
+    /// Requantises weights to the form `format` when they are packed: every matrix with more bits per weight
     /// than `format` and rows of a multiple of 32 values. By default weights are used exactly as
     /// stored. Requantising costs accuracy, and measurements no longer describe the file's own
     /// weights; [`Engine::requantized`] lists what was changed and what was not.

@@ -42,6 +42,8 @@ fn errors_of_arguments_say_what_is_accepted() {
         (&["run", "-m", m, "--isa", "mmx", "x"], 2, &["mmx", "generic"]),
         (&["run", "-m", m, "--kv", "int4", "x"], 2, &["int4", "f32, f16, int8"]),
         (&["run", "-m", m, "--requant", "q3_k", "x"], 2, &["q3_k", "one of q8_0, q4_1, q4_0"]),
+        (&["run", "-m", m, "--requant", "int4:48", "x"], 2, &["int4:48", "a multiple of 32"]),
+        (&["run", "-m", m, "--requant", "int8:row:min", "x"], 2, &["int8:row:min", "GGUF has no"]),
         (&["run", "-m", m, "--attention", "wide", "x"], 2, &["'wide'", "dilated=COUNTxSTRIDE"]),
         (&["run", "-m", m, "--attention", "window=0", "x"], 2, &["window", "is 0", "at least 1"]),
         (&["run", "-m", m, "--attention", "0-99:causal", "x"], 1, &["0-99:causal", "layers 0 to"]),

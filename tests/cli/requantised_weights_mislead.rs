@@ -18,9 +18,13 @@ fn requant_changes_the_weights() {
     let (stored, said) = run(&[]);
     assert!(stored["requant"].is_null() && said.is_empty(), "{said}");
     let mut seen = vec![stored["logprobs"].clone()];
-    for (name, format, most) in
-        [("q8_0", "Q8_0", 0.1), ("Q4_1", "Q4_1", 1.0), ("q4_0", "Q4_0", 1.0)]
-    {
+    for (name, format, most) in [
+        ("q8_0", "Q8_0", 0.1),
+        ("Q4_1", "Q4_1", 1.0),
+        ("q4_0", "Q4_0", 1.0),
+        ("int8:row", "int8:row, stored as Q8_0", 0.1),
+        ("int4:64:min", "int4:64:min, stored as Q4_1", 1.0),
+    ] {
         let (run, said) = run(&["--requant", name]);
         let text = run["requant"]["text"].as_str().expect("text");
         assert_eq!(said, format!("{text}\n"));
