@@ -4,6 +4,7 @@
 mod blocks;
 mod form;
 mod report;
+mod write;
 
 use crate::graph::{Graph, WeightId};
 use crate::op::Op;
@@ -11,6 +12,7 @@ use crate::quant::DType;
 pub(crate) use blocks::quantize;
 pub use form::{Group, Requant, UnknownRequant};
 pub use report::{KeptReason, KeptTensor, Requantized};
+pub use write::RequantError;
 
 impl Requant {
     /// The reason not to requantise a matrix of format `stored` with `cols` columns, if there is one.
@@ -28,12 +30,7 @@ impl Graph {
     /// and whose rows are whole groups. An embedding table is only requantised if it is also the
     /// matrix of a matmul. All other weights stay as stored. Replaces the effect of earlier calls.
     pub fn requantize(&mut self, format: Requant) -> Requantized {
-        let mut is_matrix = vec![false; self.weights().len()];
-        for node in self.nodes() {
-            if let Op::MatMul { weight, .. } = node.op {
-                is_matrix[weight.0] = true;
-            }
-        }
+        let is_matrix = self.is_matrix();
         let mut report = Requantized::new(format);
         for id in (0..is_matrix.len()).map(WeightId) {
             self.set_requant(id, None);
@@ -50,6 +47,23 @@ impl Graph {
             }
         }
         report
+    }
+
+    /// Names of the matrices of matmuls, in graph order.
+    pub fn matrices(&self) -> impl Iterator<Item = &str> {
+        let specs = self.weights().iter().zip(self.is_matrix());
+        specs.filter(|(_, is_matrix)| *is_matrix).map(|(spec, _)| &*spec.name)
+    }
+
+    /// Whether each weight is the matrix of a matmul.
+    fn is_matrix(&self) -> Vec<bool> {
+        let mut is_matrix = vec![false; self.weights().len()];
+        for node in self.nodes() {
+            if let Op::MatMul { weight, .. } = node.op {
+                is_matrix[weight.0] = true;
+            }
+        }
+        is_matrix
     }
 }
 
