@@ -189,6 +189,12 @@ impl Weights {
         }
     }
 
+    /// Sums the weights of each output channel of the matrices, for activations with a minimum.
+    pub(crate) fn sum_channels(&self, ctx: &Cpu) {
+        let packed = self.weights.iter().filter_map(|weight| weight.packed.as_ref());
+        packed.filter(|packed| packed.dtype().block_len() > 1).for_each(|p| p.sum_channels(ctx));
+    }
+
     /// Bytes of all packed matrices.
     pub fn packed_bytes(&self) -> usize {
         self.weights.iter().filter_map(|w| w.packed.as_ref()).map(PackedMatrix::bytes).sum()

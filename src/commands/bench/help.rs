@@ -42,7 +42,7 @@ With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
    \"min\":X,\"max\":X,\"all\":[…]},\"reading\":{…} with --reading},{\"test\":\"tg128@d512\",…}],
    \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
-   \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"requant\":{…}|null,
+   \"isa\":\"…\",\"activations\":\"…\",\"kv\":\"…\",\"requant\":{…}|null,
    \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"chunk\":N,
    \"repetitions\":N,\"peak_resident_bytes\":N|null,\"against\":null}
   With --vs (-o writes the same without pairs, ratios and against):
