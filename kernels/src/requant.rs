@@ -17,17 +17,19 @@ pub use write::RequantError;
 impl Requant {
     /// The reason not to requantise a matrix of format `stored` with `cols` columns, if there is one.
     fn kept_reason(self, stored: DType, cols: usize) -> Option<KeptReason> {
-        let to = self.dtype();
-        if stored.block_bytes() * to.block_len() <= to.block_bytes() * stored.block_len() {
-            return Some(KeptReason::NoMoreBits);
+        let bits = |dtype: DType| 8.0 * dtype.block_bytes() as f64 / dtype.block_len() as f64;
+        let grows = bits(self.dtype()) > bits(stored);
+        match self.bits(cols) {
+            _ if grows => Some(KeptReason::NoMoreBits),
+            None => Some(KeptReason::Columns { cols }),
+            Some(own) => (own >= bits(stored)).then_some(KeptReason::NoMoreBits),
         }
-        self.group_len(cols).is_none().then_some(KeptReason::Columns { cols })
     }
 }
 
 impl Graph {
-    /// Requantises to `format` every matrix of a matmul that the file stores in more bits per weight
-    /// and whose rows are whole groups. An embedding table is only requantised if it is also the
+    /// Requantises to `format` every matrix of a matmul that the file stores in more bits per weight,
+    /// [counted once per group](Requant::bits), in no fewer bits than the blocks take, and whose rows are whole groups. An embedding table is only requantised if it is also the
     /// matrix of a matmul. All other weights stay as stored. Replaces the effect of earlier calls.
     pub fn requantize(&mut self, format: Requant) -> Requantized {
         let is_matrix = self.is_matrix();
@@ -172,6 +174,16 @@ mod tests {
             "requantised: 1 of 3 matrices from F16 to int4:64:min, stored as Q4_1 (2.1 → 0.7 MB); 2 kept \
              as stored: 1 of Q4_K, which takes no more bits; m1 has 96 columns, not a multiple of 64"
         );
+        let from_q8_0 = |form: &str| text(&[(DType::Q8_0, 1 << 14)], form.parse().expect("a form"));
+        assert_eq!(
+            from_q8_0("int8:64"),
+            "requantised: 1 of 1 matrices from Q8_0 to int8:64, stored as Q8_0 (1.1 → 1.1 MB)"
+        );
+        let nothing = ["q8_0", "int8:32"].map(from_q8_0);
+        assert!(nothing.iter().all(|text| text.contains("nothing")), "{nothing:?}");
+        // 4.25 bits per weight, but stored in 5.
+        let grown = text(&[(DType::Q4K, 512)], "int4:128:min".parse().expect("a form"));
+        assert!(grown.contains("nothing; 1 kept as stored: 1 of Q4_K"), "{grown}");
         assert_eq!(
             text(&[(DType::F16, 100)], grouped(Group::Row)),
             "requantised to int4:row:min: nothing; 1 kept as stored: m0 has 100 columns, not a multiple \

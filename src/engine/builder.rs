@@ -93,7 +93,7 @@ impl EngineBuilder {
     }
 
     /// Requantises weights to the form `format` when they are packed: every matrix with more bits per weight
-    /// than `format` is stored in and rows of whole groups. By default weights are used exactly as
+    /// than `format` and rows of whole groups. By default weights are used exactly as
     /// stored. Requantising costs accuracy, and measurements no longer describe the file's own
     /// weights; [`Engine::requantized`] lists what was changed and what was not.
     pub fn requant(mut self, format: Requant) -> EngineBuilder {

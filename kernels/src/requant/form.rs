@@ -147,6 +147,17 @@ impl Requant {
         }
     }
 
+    /// Bits per weight in rows of `cols` values, with the scale and minimum of a group counted once;
+    /// `None` if a row is not whole groups. Stored blocks take more if groups are larger than 32.
+    pub fn bits(self, cols: usize) -> Option<f64> {
+        let (integer, of_group) = match self.integers {
+            Integers::Int8 => (8.0, 16.0),
+            Integers::Int4Min => (4.0, 32.0),
+            Integers::Int4 => (4.0, 16.0),
+        };
+        Some(integer + of_group / self.group_len(cols)? as f64)
+    }
+
     /// Values of a group in rows of `cols` values; `None` if a row is not whole groups.
     pub(super) fn group_len(self, cols: usize) -> Option<usize> {
         let unit = self.group.unit();
