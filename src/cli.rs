@@ -19,6 +19,7 @@ pub(crate) mod profiles;
 pub(crate) mod requant;
 pub(crate) mod resolve;
 mod sampling_args;
+pub(crate) mod scales;
 mod scenario_args;
 pub(crate) mod session;
 pub(crate) mod signals;

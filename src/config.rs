@@ -18,7 +18,7 @@ use lapwing_plan::strategy::{Strategies, Strategy, StrategyOptions};
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 
-use crate::devices::DeviceSpec;
+use crate::devices::{Backend, DeviceSpec};
 use crate::draft::DraftChoice;
 use crate::error::Error;
 
@@ -209,6 +209,7 @@ impl Settings {
         let sequences_max = within("sequences_max", self.sequences_max.unwrap_or(16), 1..=4096)?;
         let requests_max = within("requests_max", self.requests_max.unwrap_or(1024), 1..=1 << 20)?;
         let devices = self.choose_devices()?;
+        check_activations(self.activations, devices.iter().map(|(spec, _)| spec))?;
         let chunk_rows = chunk_rows_default(devices.iter().map(|(spec, _)| spec));
         let mut waits = Waits::for_devices(devices.len());
         waits.device_links = self.device_wait.map_or(waits.device_links, LinkMode::Fixed);
@@ -227,6 +228,28 @@ impl Settings {
             permits: within("permits", self.permits.unwrap_or(permits_default), 1..=256)?,
             waits,
         })
+    }
+}
+
+/// Checks that every device can compute with activations of this precision.
+fn check_activations<'a>(
+    activations: Activations,
+    mut devices: impl Iterator<Item = &'a DeviceSpec>,
+) -> Result<(), Error> {
+    if !activations.is_by_row() {
+        return Ok(());
+    }
+    let reason = |spec: &DeviceSpec| match spec.backend {
+        Backend::OpenCl(_) => Some("its kernels multiply activations in f32"),
+        _ if spec.is_static() => Some("its graphs quantise activations in blocks"),
+        _ => None,
+    };
+    match devices.find_map(|spec| Some((&spec.name, reason(spec)?))) {
+        None => Ok(()),
+        Some((device, reason)) => {
+            let expected = format!("int8 or f32 with the device '{device}': {reason}");
+            Err(Error::config("activations", activations.name(), &expected))
+        }
     }
 }
 

@@ -60,7 +60,7 @@ const OWN: &str = "self:";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no drafter '{name}'; it must be one of {}, a draft model (a .gguf file or a model's name), or \
-     self:FORMAT for the model itself with fewer bits, such as self:q4_0",
+     self:FORM for the model itself with fewer bits, such as self:q4_0",
     NAMES.join(", ")
 )]
 pub struct UnknownDrafter {
@@ -189,7 +189,7 @@ impl DraftChoice {
 impl FromStr for DraftChoice {
     type Err = UnknownDrafter;
 
-    /// `none`, `lookup`, `suffix`, `self:FORMAT`, the path of a .gguf file, or the name of a model that can be
+    /// `none`, `lookup`, `suffix`, `self:FORM`, the path of a .gguf file, or the name of a model that can be
     /// fetched.
     fn from_str(name: &str) -> Result<DraftChoice, UnknownDrafter> {
         let unknown = || UnknownDrafter { name: name.to_owned() };
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_choice_has_a_name_and_makes_drafts_for_each_request() {
-        for name in NAMES.into_iter().chain(["self:q8_0", "self:q4_1"]) {
+        for name in NAMES.into_iter().chain(["self:q8_0", "self:q4_1", "self:int4:64:min"]) {
             assert_eq!(name.parse().map(|choice: DraftChoice| choice.name() == name), Ok(true));
         }
         assert!(DraftChoice::default().drafts().is_none());

@@ -50,7 +50,7 @@ pub use lapwing_kernels::kv::{KvCopies, KvDtype};
 pub use lapwing_kernels::mask::{AttentionRule, BlockList, Mask, MaskError};
 pub use lapwing_kernels::model::{ArchSpec, LayerAttention, ModelConfig, SoftCaps};
 pub use lapwing_kernels::quant::DType;
-pub use lapwing_kernels::requant::{KeptReason, KeptTensor, Requant, Requantized};
+pub use lapwing_kernels::requant::{Group, KeptReason, KeptTensor, Requant, Requantized};
 /// Recording a run, and analysing what was recorded.
 pub use lapwing_traces as traces;
 pub use lapwing_traces::RequestTimes;

@@ -47,6 +47,7 @@ pub use isa::Isa;
 pub use logits::{argmax, logprob};
 pub use loops::rope::RopeShape;
 pub use loops::tile_shape::TileShape;
+pub(crate) use loops::unpack::dequantize_row;
 pub use matrix::{Matrix, MatrixError};
 pub use pack::{CacheReadError, CacheWriteError, FileMatrix, PackCache, PackError, PackReport};
 pub use packed::{OutputChannels, PackedMatrix};

@@ -68,6 +68,31 @@ pub fn matmul(dtype: DType, bytes: &[u8], k: usize, x: &[f32]) -> Vec<f64> {
     out
 }
 
+/// A row of activations after its quantisation to int8 with one scale: x_f = (q − z) · d with q within ±127.
+/// With a minimum, z is chosen so that the integers cover the row's values and 0; otherwise it is 0.
+pub fn rounded_by_row(row: &[f32], with_min: bool) -> Vec<f64> {
+    let low = row.iter().fold(0.0f32, |low, x| low.min(*x));
+    let high = row.iter().fold(0.0f32, |high, x| high.max(*x));
+    let (span, steps) = if with_min { (high - low, 254.0) } else { (high.max(-low), 127.0) };
+    let inverse = steps / span;
+    if !inverse.is_finite() {
+        return vec![0.0; row.len()];
+    }
+    let zero = if with_min { (-127.0 - low * inverse).round_ties_even() } else { 0.0 };
+    let q = row.iter().map(|x| ((x * inverse).round_ties_even() + zero).clamp(-127.0, 127.0));
+    q.map(|q| f64::from(q - zero) * f64::from(span / steps)).collect()
+}
+
+/// `x[m, k] · W[n, k]ᵀ` in f64, with activations rounded by [`rounded_by_row`].
+pub fn matmul_by_row(weights: &[f32], k: usize, x: &[f32], with_min: bool) -> Vec<f64> {
+    let mut out = Vec::new();
+    for x in x.chunks(k).map(|row| rounded_by_row(row, with_min)) {
+        let dot = |w: &[f32]| w.iter().zip(&x).map(|(w, x)| f64::from(*w) * x).sum::<f64>();
+        out.extend(weights.chunks(k).map(dot));
+    }
+    out
+}
+
 /// `x[m, k] · W[n, k]ᵀ` in f64, with unrounded activations.
 pub fn matmul_exact(weights: &[f32], k: usize, x: &[f32]) -> Vec<f64> {
     let dot =

@@ -2,105 +2,37 @@
 //! happens on request.
 
 mod blocks;
+mod form;
 mod report;
+mod write;
 
 use crate::graph::{Graph, WeightId};
 use crate::op::Op;
 use crate::quant::DType;
-pub(crate) use blocks::{BLOCK, quantize};
+pub(crate) use blocks::quantize;
+pub use form::{Group, Requant, UnknownRequant};
 pub use report::{KeptReason, KeptTensor, Requantized};
-use std::fmt;
-use std::str::FromStr;
-use thiserror::Error;
-
-/// Target format for matrices that the weight file stores in more bits per weight. All formats have
-/// blocks of 32 columns; the scale of a block depends on its extremes only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Requant {
-    /// 8.5 bits per weight: d = max |x| / 127, q = x / d to the nearest integer.
-    Q8_0,
-    /// 5 bits per weight: m = min x, d = (max x − m) / 15, q = (x − m) / d to the nearest integer.
-    Q4_1,
-    /// 4.5 bits per weight: d = x / −8 for the x of largest magnitude, q = x / d + 8 to the nearest
-    /// integer, at most 15.
-    Q4_0,
-}
-
-/// The name of a target format is unknown.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown format '{name}' to requantise weights to (expected one of q8_0, q4_1, q4_0)")]
-pub struct UnknownRequant {
-    /// The given name.
-    pub name: String,
-}
+pub use write::RequantError;
 
 impl Requant {
-    /// Every format, the most precise first.
-    pub const ALL: [Requant; 3] = [Requant::Q8_0, Requant::Q4_1, Requant::Q4_0];
-
-    /// The storage format.
-    pub fn dtype(self) -> DType {
-        match self {
-            Requant::Q8_0 => DType::Q8_0,
-            Requant::Q4_1 => DType::Q4_1,
-            Requant::Q4_0 => DType::Q4_0,
-        }
-    }
-
-    /// `q8_0`, `q4_1` or `q4_0`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Requant::Q8_0 => "q8_0",
-            Requant::Q4_1 => "q4_1",
-            Requant::Q4_0 => "q4_0",
-        }
-    }
-
-    /// Stored blocks of `x`; `None` if a value is infinite or NaN, or if a block's scale or minimum
-    /// is too large for binary16. An incomplete last block is left out.
-    pub fn quantize(self, x: &[f32]) -> Option<Vec<u8>> {
-        let x = &x[..x.len() / BLOCK * BLOCK];
-        let mut stored = vec![0; self.dtype().row_bytes(x.len())?];
-        quantize(self, x, &mut stored).then_some(stored)
-    }
-
     /// The reason not to requantise a matrix of format `stored` with `cols` columns, if there is one.
     fn kept_reason(self, stored: DType, cols: usize) -> Option<KeptReason> {
-        let to = self.dtype();
-        if stored.block_bytes() * to.block_len() <= to.block_bytes() * stored.block_len() {
-            return Some(KeptReason::NoMoreBits);
+        let bits = |dtype: DType| 8.0 * dtype.block_bytes() as f64 / dtype.block_len() as f64;
+        let grows = bits(self.dtype()) > bits(stored);
+        match self.bits(cols) {
+            _ if grows => Some(KeptReason::NoMoreBits),
+            None => Some(KeptReason::Columns { cols }),
+            Some(own) => (own >= bits(stored)).then_some(KeptReason::NoMoreBits),
         }
-        (!cols.is_multiple_of(BLOCK)).then_some(KeptReason::Columns { cols })
-    }
-}
-
-impl fmt::Display for Requant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.dtype().fmt(f)
-    }
-}
-
-impl FromStr for Requant {
-    type Err = UnknownRequant;
-
-    fn from_str(name: &str) -> Result<Requant, UnknownRequant> {
-        let known =
-            Requant::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name));
-        known.ok_or_else(|| UnknownRequant { name: name.to_owned() })
     }
 }
 
 impl Graph {
-    /// Requantises to `format` every matrix of a matmul that the file stores in more bits per weight
-    /// and whose rows are whole blocks. An embedding table is only requantised if it is also the
+    /// Requantises to `format` every matrix of a matmul that the file stores in more bits per weight,
+    /// [counted once per group](Requant::bits), in no fewer bits than the blocks take, and whose rows are whole groups. An embedding table is only requantised if it is also the
     /// matrix of a matmul. All other weights stay as stored. Replaces the effect of earlier calls.
     pub fn requantize(&mut self, format: Requant) -> Requantized {
-        let mut is_matrix = vec![false; self.weights().len()];
-        for node in self.nodes() {
-            if let Op::MatMul { weight, .. } = node.op {
-                is_matrix[weight.0] = true;
-            }
-        }
+        let is_matrix = self.is_matrix();
         let mut report = Requantized::new(format);
         for id in (0..is_matrix.len()).map(WeightId) {
             self.set_requant(id, None);
@@ -118,26 +50,29 @@ impl Graph {
         }
         report
     }
+
+    /// Names of the matrices of matmuls, in graph order.
+    pub fn matrices(&self) -> impl Iterator<Item = &str> {
+        let specs = self.weights().iter().zip(self.is_matrix());
+        specs.filter(|(_, is_matrix)| *is_matrix).map(|(spec, _)| &*spec.name)
+    }
+
+    /// Whether each weight is the matrix of a matmul.
+    fn is_matrix(&self) -> Vec<bool> {
+        let mut is_matrix = vec![false; self.weights().len()];
+        for node in self.nodes() {
+            if let Op::MatMul { weight, .. } = node.op {
+                is_matrix[weight.0] = true;
+            }
+        }
+        is_matrix
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::graph::{NewNode, ValueId, WeightSpec};
-
-    #[test]
-    fn every_format_is_found_by_its_names_and_other_names_are_refused() {
-        for format in Requant::ALL {
-            let names = [format.name().to_owned(), format.name().to_uppercase()];
-            for name in names.into_iter().chain([format.to_string(), format.dtype().to_string()]) {
-                assert_eq!(name.parse(), Ok(format), "{name}");
-            }
-        }
-        for name in ["", "q8", "q4_k", "f16", "q8_0 "] {
-            let error = name.parse::<Requant>().expect_err(name).to_string();
-            assert!(error.contains(&format!("'{name}'")) && error.contains("q8_0, q4_1, q4_0"));
-        }
-    }
 
     /// A table, a matmul of each of these formats and columns, and if `tied` a matmul of the table.
     fn graph(matrices: &[(DType, usize)], table: (DType, usize), tied: bool) -> Graph {
@@ -232,6 +167,27 @@ mod tests {
             text(&[(DType::Q4_0, 64), (DType::Q8_0, 64), (DType::F16, 33)], Requant::Q8_0),
             "requantised to Q8_0: nothing; 3 kept as stored: 1 of Q4_0 and 1 of Q8_0, which take no \
              more bits; m2 has 33 columns, not a multiple of 32"
+        );
+        let grouped = |group| Requant::Q4_1.with_group(group).expect("whole blocks");
+        assert_eq!(
+            text(&[f16, (DType::F16, 96), (DType::Q4K, 256)], grouped(Group::Columns(64))),
+            "requantised: 1 of 3 matrices from F16 to int4:64:min, stored as Q4_1 (2.1 → 0.7 MB); 2 kept \
+             as stored: 1 of Q4_K, which takes no more bits; m1 has 96 columns, not a multiple of 64"
+        );
+        let from_q8_0 = |form: &str| text(&[(DType::Q8_0, 1 << 14)], form.parse().expect("a form"));
+        assert_eq!(
+            from_q8_0("int8:64"),
+            "requantised: 1 of 1 matrices from Q8_0 to int8:64, stored as Q8_0 (1.1 → 1.1 MB)"
+        );
+        let nothing = ["q8_0", "int8:32"].map(from_q8_0);
+        assert!(nothing.iter().all(|text| text.contains("nothing")), "{nothing:?}");
+        // 4.25 bits per weight, but stored in 5.
+        let grown = text(&[(DType::Q4K, 512)], "int4:128:min".parse().expect("a form"));
+        assert!(grown.contains("nothing; 1 kept as stored: 1 of Q4_K"), "{grown}");
+        assert_eq!(
+            text(&[(DType::F16, 100)], grouped(Group::Row)),
+            "requantised to int4:row:min: nothing; 1 kept as stored: m0 has 100 columns, not a multiple \
+             of 32"
         );
         let many = text(&[(DType::F16, 33); 5], Requant::Q8_0);
         assert!(many.ends_with("m2 has 33 columns, not a multiple of 32; and 2 more"), "{many}");

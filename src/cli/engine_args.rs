@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use lapwing::draft::Schedule;
 use lapwing::models::ModelCache;
-use lapwing::plan::OrderSwap;
 use lapwing::{Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requant};
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
@@ -13,6 +12,7 @@ use super::device_args::DeviceArgs;
 use super::draft::DraftArg;
 use super::failure::Failure;
 use super::parse::{at_least_one, policy};
+use super::scales::Scales;
 
 /// The model.
 #[derive(Clone, Debug, Args)]
@@ -72,9 +72,23 @@ pub(crate) struct EngineArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) exact: bool,
 
-    /// Requantise matrices with more bits per weight to this format: q8_0, q4_1 or q4_0. Costs accuracy
-    /// [default: use all weights exactly as stored]
-    #[arg(long, value_name = "FORMAT", hide_short_help = true)]
+    /// Columns of activations that share a scale when they are rounded to int8: block, as llama.cpp does;
+    /// row, one scale for each row; or row-min, one scale and one minimum for each row. For CPUs only
+    #[arg(
+        long,
+        value_name = "SCALES",
+        default_value_t,
+        value_enum,
+        conflicts_with = "exact",
+        hide_short_help = true,
+        hide_possible_values = true
+    )]
+    pub(crate) activations: Scales,
+
+    /// Requantise matrices with more bits per weight to this form: q8_0, q4_1 or q4_0; or int8[:GROUP],
+    /// int4[:GROUP] or int4[:GROUP]:min, where GROUP is the number of columns that share a scale (a multiple
+    /// of 32) or row, as in int4:128:min. Costs accuracy [default: use all weights exactly as stored]
+    #[arg(long, value_name = "FORM", hide_short_help = true)]
     pub(crate) requant: Option<Requant>,
 
     /// Mask of attention, for research: window=N, dilated=COUNTxSTRIDE, block-sparse=LEN:ROW-KEY,… or
@@ -90,8 +104,8 @@ pub(crate) struct EngineArgs {
 
     /// Drafter of speculative decoding: none; lookup, which proposes what followed the last tokens when they
     /// occurred before; suffix, which also knows recent answers; a smaller model with the same vocabulary, as
-    /// .gguf file or name; or self:FORMAT, the model itself requantised to q8_0, q4_1 or q4_0. It changes no
-    /// token
+    /// .gguf file or name; or self:FORM, the model itself requantised as by --requant, such as self:q4_0.
+    /// It changes no token
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,
 
@@ -218,53 +232,9 @@ impl EngineArgs {
         }
     }
 
-    /// Arguments that give another process of this program the same settings.
-    pub(crate) fn to_args(&self) -> Vec<String> {
-        let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, .. } = self;
-        let EngineArgs { draft, draft_schedule, draft_device, .. } = self;
-        let EngineArgs { attention, policy, mlock, no_packed_cache, devices, .. } = self;
-        let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
-            devices;
-        let DeviceArgs { gpu_layers, permits, .. } = devices;
-        let number = |number: &Option<usize>| number.map(|number| number.to_string());
-        let swap = order_swap.map(|swap| match swap {
-            OrderSwap::On => "on".to_owned(),
-            OrderSwap::Off => "off".to_owned(),
-        });
-        let single = [
-            ("--threads", Some(self.thread_count().to_string())),
-            ("--gpu-layers", number(gpu_layers)),
-            ("--cores", cores.as_ref().map(ToString::to_string)),
-            ("--chunk", number(chunk)),
-            ("--isa", isa.clone()),
-            ("--kv", Some(kv.to_string())),
-            ("--requant", requant.map(|format| format.name().to_owned())),
-            ("--policy", policy.clone()),
-            ("--draft", Some(draft.0.to_string())),
-            ("--draft-schedule", draft_schedule.map(|schedule| schedule.name().to_owned())),
-            ("--draft-device", draft_device.clone()),
-            ("--strategy", strategy.clone()),
-            ("--order-swap", swap),
-            ("--ratio", ratio.as_ref().map(ToString::to_string)),
-            ("--edge-rows", number(edge_rows)),
-            ("--permits", number(permits)),
-        ];
-        let single = single.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let wait = wait.iter().map(|(link, mode)| format!("{}={}", link.name(), mode.name()));
-        let several = device.iter().map(|device| ("--device", device.clone()));
-        let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
-        let several = several.chain(attention.iter().map(|rule| ("--attention", rule.to_string())));
-        let several = several.chain(wait.map(|wait| ("--wait", wait)));
-        let flags =
-            [("--exact", exact), ("--mlock", mlock), ("--no-packed-cache", no_packed_cache)];
-        let flags = flags.into_iter().filter(|(_, set)| **set).map(|(flag, _)| flag.to_owned());
-        let pairs = single.chain(several).flat_map(|(name, value)| [name.to_owned(), value]);
-        pairs.chain(flags).collect()
-    }
-
     /// Precision of activations that are multiplied with quantised weights.
     pub(crate) fn activations(&self) -> Activations {
-        if self.exact { Activations::F32 } else { Activations::Int8 }
+        if self.exact { Activations::F32 } else { self.activations.precision() }
     }
 
     /// Number of compute threads.
@@ -292,3 +262,4 @@ impl EngineArgs {
 
 #[cfg(test)]
 mod tests;
+mod to_args;

@@ -94,8 +94,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "kernels")]
     isa: Option<String>,
 
-    /// Requantise the model's matrices to q8_0, q4_1 or q4_0 [default: as stored]
-    #[arg(long, value_name = "FORMAT", requires = "model")]
+    /// Requantise the model's matrices to this form, such as q4_0 or int4:128:min [default: as stored]
+    #[arg(long, value_name = "FORM", requires = "model")]
     requant: Option<Requant>,
 }
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::ProgressBar;
-use lapwing::Engine;
 use lapwing::tokenizer::{Special, Tokenizer};
+use lapwing::{Activations, Engine};
 use serde::Serialize;
 
 use crate::cli::attention;
@@ -28,7 +28,7 @@ one. The tokens of its second half are scored, given all tokens before them in t
 
 With --json:
   {\"perplexity\":X,\"standard_error\":X,\"tokens\":N,\"window\":N,\"windows\":N,\"scored\":N,
-   \"window_mean_nll\":[…],\"model\":\"PATH\",\"requant\":{…}|null,
+   \"window_mean_nll\":[…],\"model\":\"PATH\",\"activations\":\"…\",\"requant\":{…}|null,
    \"attention\":[\"FIRST-LAST:MASK\",…]|null}
   tokens: of the whole text; scored: number of scored tokens; nll: negative natural log-likelihood.";
 
@@ -69,6 +69,7 @@ struct Report {
     scored: usize,
     window_mean_nll: Vec<f64>,
     model: String,
+    activations: &'static str,
     requant: Option<RequantReport>,
     attention: Option<Vec<String>>,
 }
@@ -95,7 +96,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         .hint("use a longer text, or a smaller --ctx"));
     }
     let scores = score(&engine, windows, session).await?;
-    let report = report(&scores, ids.len(), args.ctx, &engine);
+    let activations = args.engine.activations();
+    let report = report(&scores, (ids.len(), args.ctx), &engine, activations);
     if session.json {
         return print_json(&report);
     }
@@ -150,7 +152,12 @@ async fn score(
     Ok(scores?)
 }
 
-fn report(scores: &[Vec<f32>], tokens: usize, window: usize, engine: &Engine) -> Report {
+fn report(
+    scores: &[Vec<f32>],
+    (tokens, window): (usize, usize),
+    engine: &Engine,
+    activations: Activations,
+) -> Report {
     let nll = |scores: &[f32]| scores.iter().map(|score| -f64::from(*score)).sum::<f64>();
     let squares: f64 = scores.iter().flatten().map(|score| f64::from(*score).powi(2)).sum();
     let scored = scores.iter().map(Vec::len).sum::<usize>();
@@ -166,6 +173,7 @@ fn report(scores: &[Vec<f32>], tokens: usize, window: usize, engine: &Engine) ->
         scored,
         window_mean_nll: scores.iter().map(|s| nll(s) / s.len() as f64).collect(),
         model: engine.model_path().display().to_string(),
+        activations: activations.name(),
         requant: engine.requantized().map(RequantReport::of),
         attention: engine.attention().map(attention::texts),
     }

@@ -200,8 +200,8 @@ fn kernels(
 ) -> String {
     let plural = if threads == 1 { "" } else { "s" };
     let exact = match activations {
-        Activations::Int8 => "",
-        Activations::F32 => ", with f32 activations",
+        Activations::Int8 => String::new(),
+        other => format!(", with {} activations", other.name()),
     };
     let on = cores.map(|cores| format!(", pinned to cores {cores}")).unwrap_or_default();
     let own = format!("{}{exact} on {threads} thread{plural}{on} ({})", isa.name(), isa.explain());

@@ -84,15 +84,16 @@ impl EngineBuilder {
     }
 
     /// Precision of activations that are multiplied with quantised weights; by default they are
-    /// rounded to int8. With f32 only rounding errors of f32 sums remain, and matmuls take several
-    /// times as long.
+    /// rounded to int8 in blocks. With f32 only rounding errors of f32 sums remain, and matmuls take several
+    /// times as long. One scale per row is an error with devices other than CPUs: OpenCL devices multiply
+    /// in f32, and the graphs of NPUs quantise in blocks.
     pub fn activations(mut self, activations: Activations) -> EngineBuilder {
         self.settings.activations = activations;
         self
     }
 
-    /// Requantises weights to `format` when they are packed: every matrix with more bits per weight
-    /// than `format` and rows of a multiple of 32 values. By default weights are used exactly as
+    /// Requantises weights to the form `format` when they are packed: every matrix with more bits per weight
+    /// than `format` and rows of whole groups. By default weights are used exactly as
     /// stored. Requantising costs accuracy, and measurements no longer describe the file's own
     /// weights; [`Engine::requantized`] lists what was changed and what was not.
     pub fn requant(mut self, format: Requant) -> EngineBuilder {

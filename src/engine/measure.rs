@@ -32,8 +32,8 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
     };
     // The types of activations and weights change the time of matmuls.
     let activations = match settings.activations {
-        Activations::Int8 => "",
-        Activations::F32 => ", f32 activations",
+        Activations::Int8 => String::new(),
+        other => format!(", {} activations", other.name()),
     };
     let requant = settings.requant.map(|to| format!(", weights requantised to {to}"));
     // Masks change the time of attention.

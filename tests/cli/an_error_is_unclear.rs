@@ -30,7 +30,7 @@ fn assert_all_fail(rows: &[Row<'_>]) {
 fn errors_of_arguments_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [Row<'_>; 28] = [
+    let rows: [Row<'_>; 30] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -42,6 +42,8 @@ fn errors_of_arguments_say_what_is_accepted() {
         (&["run", "-m", m, "--isa", "mmx", "x"], 2, &["mmx", "generic"]),
         (&["run", "-m", m, "--kv", "int4", "x"], 2, &["int4", "f32, f16, int8"]),
         (&["run", "-m", m, "--requant", "q3_k", "x"], 2, &["q3_k", "one of q8_0, q4_1, q4_0"]),
+        (&["run", "-m", m, "--requant", "int4:48", "x"], 2, &["int4:48", "a multiple of 32"]),
+        (&["run", "-m", m, "--requant", "int8:row:min", "x"], 2, &["int8:row:min", "GGUF has no"]),
         (&["run", "-m", m, "--attention", "wide", "x"], 2, &["'wide'", "dilated=COUNTxSTRIDE"]),
         (&["run", "-m", m, "--attention", "window=0", "x"], 2, &["window", "is 0", "at least 1"]),
         (&["run", "-m", m, "--attention", "0-99:causal", "x"], 1, &["0-99:causal", "layers 0 to"]),
@@ -71,7 +73,7 @@ fn errors_of_arguments_say_what_is_accepted() {
 fn errors_of_devices_and_plans_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [Row<'_>; 37] = [
+    let rows: [Row<'_>; 39] = [
         (&["run", "-m", m, "--device", "tpu", "x"], 2, &["'tpu' (presets: cpu, gpu, npu, phone)"]),
         (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),
         (&["run", "-m", m, "--device", "gpu=throttled:mhz=1", "x"], 2, &["mhz", "gflops, gbps"]),
@@ -109,6 +111,12 @@ fn errors_of_devices_and_plans_say_what_is_accepted() {
         (&["run", "-m", m, "--device", "npu=systolic:sizes=33/70", "x"], 2, &["multiples of 32"]),
         (&["run", "-m", m, "--device", "gpu=throttled:gbps=1e-9", "x"], 2, &["at least 0.001"]),
         (&["run", "-m", m, "--device", "gpu", "--strategy", "cpu-only", "x"], 1, &["kind cpu"]),
+        (
+            &["run", "-m", m, "--device", "cpu", "--device", "npu", "--activations", "row", "x"],
+            1,
+            &["activations", "int8-row", "the device 'npu'", "in blocks"],
+        ),
+        (&["run", "-m", m, "--activations", "row", "--exact", "x"], 2, &["--exact"]),
         (&["run", "-m", m, "--device", "npu", "x"], 1, &["an NPU alone", "--device cpu+npu"]),
         (&["run", "-m", m, "--cores", "3-0", "x"], 2, &["3-0", "0,2-3"]),
         (&["run", "-m", m, "--cores", "1000", "x"], 2, &["--cores", "no core 1000", "it may use "]),

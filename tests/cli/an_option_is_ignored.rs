@@ -106,6 +106,21 @@ fn exact_activations_are_not_rounded() {
 }
 
 #[test]
+fn activations_may_have_one_scale_for_each_row() {
+    let small = model("format-q4_0.gguf");
+    let run = |more: &[&str]| {
+        let args = ["run", "-m", &small, "--raw", "--json", "--temp", "0", "-n", "1", "abcd"];
+        json(&[&args, more].concat())["logprobs"][0].as_f64().expect("a number")
+    };
+    let exact = run(&["--exact"]);
+    let scales = ["block", "row", "row-min"].map(|scales| run(&["--activations", scales]));
+    assert_eq!(scales[0], run(&[]));
+    let distinct = |a: f64, b: f64| a != b && (a - b).abs() < 0.1;
+    assert!(scales.iter().all(|scales| distinct(*scales, exact)), "{scales:?} {exact}");
+    assert!(distinct(scales[0], scales[1]) && distinct(scales[1], scales[2]), "{scales:?}");
+}
+
+#[test]
 fn the_size_of_the_cache_depends_on_its_type() {
     let bytes = |kv: &str| {
         let report = crate::support::json(&["inspect", &model("llama.gguf"), "--kv", kv, "--json"]);

@@ -1,5 +1,6 @@
 //! `--requant` changes exactly the reported weights, and nothing changes without it.
 
+use lapwing_kernels::weights::WeightFile;
 use serde_json::{Value, json as value};
 
 use crate::support::{ended, greedy_with_cache, json, lapwing, model};
@@ -18,9 +19,13 @@ fn requant_changes_the_weights() {
     let (stored, said) = run(&[]);
     assert!(stored["requant"].is_null() && said.is_empty(), "{said}");
     let mut seen = vec![stored["logprobs"].clone()];
-    for (name, format, most) in
-        [("q8_0", "Q8_0", 0.1), ("Q4_1", "Q4_1", 1.0), ("q4_0", "Q4_0", 1.0)]
-    {
+    for (name, format, most) in [
+        ("q8_0", "Q8_0", 0.1),
+        ("Q4_1", "Q4_1", 1.0),
+        ("q4_0", "Q4_0", 1.0),
+        ("int8:row", "int8:row, stored as Q8_0", 0.1),
+        ("int4:64:min", "int4:64:min, stored as Q4_1", 1.0),
+    ] {
         let (run, said) = run(&["--requant", name]);
         let text = run["requant"]["text"].as_str().expect("text");
         assert_eq!(said, format!("{text}\n"));
@@ -30,6 +35,50 @@ fn requant_changes_the_weights() {
         assert!((first(&run) - first(&stored)).abs() < most, "{name}: {run} {stored}");
         seen.push(run["logprobs"].clone());
     }
+}
+
+#[test]
+fn a_converted_file_computes_what_requantising_at_load_computes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (llama, new) = (model("llama.gguf"), folder.path().join("new.gguf"));
+    let path = new.display().to_string();
+    for (form, file_type) in [("int8:row", 7), ("int4:64:min", 3), ("q4_0", 2)] {
+        let convert = ["convert", &llama, &path, "--force", "--requant", form, "--json"];
+        let converted = ended(lapwing(&convert));
+        let (said, report) = (converted.stderr.clone(), converted.json());
+        assert_eq!(said, format!("{}\n", report["requant"]["text"].as_str().expect("text")));
+        let copied = report["formats"].as_array().expect("formats").iter();
+        let changed = copied.filter(|of| of["copied"] == false).map(|of| &of["tensors"]);
+        assert_eq!(changed.collect::<Vec<_>>(), [&report["requant"]["changed"]], "{report}");
+        let run = |file: &str, more: &[&str]| {
+            let prompt = ["--temp", "0", "-n", "12", "--ignore-eos", "words that make a prompt"];
+            let args = ["run", "-m", file, "--raw", "--json", "--no-packed-cache"];
+            ended(lapwing(&[&args, &prompt[..], more].concat())).json()
+        };
+        let (of_file, at_load) = (run(&path, &[]), run(&llama, &["--requant", form]));
+        for field in ["prompt_ids", "ids", "logprobs"] {
+            assert_eq!(of_file[field], at_load[field], "{form}: {field}");
+        }
+        assert_eq!(at_load["requant"], report["requant"]);
+        let [old, new] = [&llama, &path]
+            .map(|path| WeightFile::open(std::path::Path::new(path)).expect("a GGUF file"));
+        let is_file_type = |key: &str| key == "general.file_type";
+        for (key, value) in old.metadata().iter().filter(|(key, _)| !is_file_type(key)) {
+            let kept = new.metadata().get(key).map(|value| format!("{value:?}"));
+            assert_eq!(kept, Some(format!("{value:?}")), "{key}");
+        }
+        assert_eq!(new.metadata().u32("general.file_type").expect("a number"), file_type);
+        assert!(new.metadata().get("general.quantization_version").is_some());
+    }
+    // The tensors have the form already.
+    let again = folder.path().join("again.gguf").display().to_string();
+    let again = ended(lapwing(&["convert", &path, &again, "--requant", "q4_0"]));
+    assert!(again.stderr.contains("requantised to Q4_0: nothing"), "{}", again.stderr);
+    let legacy = "tests/reference/legacy/ggjt-v1-f16.bin";
+    let mut refused = lapwing(&["convert", legacy, &path, "--force", "--requant", "q4_0"]);
+    let refused = refused.output().expect("an outcome");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("needs a GGUF file"), "{said}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ thread_local! {
 /// The kernels that multiply pairs of bfloat16, for keys and values stored as `kv`; none where attention
 /// multiplies in f32.
 pub(crate) fn bf16_kernels(ctx: &Cpu, kv: KvDtype) -> Option<&'static AttnBf16Kernels> {
-    let rounds = ctx.activations() == Activations::Int8 && kv != KvDtype::F32;
+    let rounds = ctx.activations() != Activations::F32 && kv != KvDtype::F32;
     ctx.kernels().attn_bf16.filter(|_| rounds)
 }
 

@@ -4,8 +4,10 @@ use crate::cpu::caches::Caches;
 use crate::cpu::isa::Isa;
 use crate::cpu::isa::kernels::Kernels;
 use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::loops::quantize_row::RowScheme;
 use crate::cpu::packed::layout::GROUP;
 use crate::cpu::pool::{CoreSet, CoresError, Pool};
+use crate::cpu::quantize::InputScheme;
 use crate::quant::{Activations, DType};
 use std::sync::Arc;
 
@@ -92,10 +94,22 @@ impl Cpu {
 
     /// How activations are quantised for weights of this format; `None` where the matmul takes them in
     /// f32: with float weights, and with [`Activations::F32`].
-    pub(crate) fn quant_scheme(&self, weights: DType) -> Option<QuantScheme> {
+    pub(crate) fn quant_scheme(&self, weights: DType) -> Option<InputScheme> {
+        let blocks = QuantScheme::of_format(weights)?;
+        let row = |with_min| Some(InputScheme::Row(RowScheme { blocks, with_min }));
         match self.activations {
-            Activations::Int8 => QuantScheme::of_format(weights),
+            Activations::Int8 => Some(InputScheme::Blocks(blocks)),
+            Activations::Int8Row => row(false),
+            Activations::Int8RowMin => row(true),
             Activations::F32 => None,
+        }
+    }
+
+    /// As [`quant_scheme`](Cpu::quant_scheme), where a part of a row can be quantised without the others.
+    pub(crate) fn block_scheme(&self, weights: DType) -> Option<QuantScheme> {
+        match self.quant_scheme(weights)? {
+            InputScheme::Blocks(scheme) => Some(scheme),
+            InputScheme::Row(_) => None,
         }
     }
 

@@ -20,6 +20,7 @@ use crate::device::{Batch, BlockingDevice, DeviceError, Slot, StageRun, Tensor};
 use crate::graph::{Node, ValueId};
 use crate::op::Op;
 use crate::part::Part;
+use crate::quant::Activations;
 use crate::sync::{Mutex, lock};
 use crate::weights::WeightFile;
 use fused_matmul::{FusedMatmul, GemvPlans};
@@ -65,6 +66,9 @@ impl CpuDevice {
     /// enough memory.
     pub fn new(parts: CpuDeviceParts, file: &WeightFile) -> Result<CpuDevice, BindError> {
         let model = BoundModel::new(parts, file)?;
+        if model.cpu.activations() == Activations::Int8RowMin {
+            model.weights.sum_channels(&model.cpu);
+        }
         let (context, nodes) = (model.context(), 0..model.graph.nodes().len());
         let fusions: Vec<_> = nodes.clone().map(|node| Fusion::at(&context, node)).collect();
         let is_matmul = |node: &usize| matches!(fusions[*node], Some(Fusion::Matmul(_)));
@@ -211,7 +215,7 @@ impl CpuDevice {
             return None;
         };
         let (value, format) = fused.quantized_output?;
-        let scheme = self.model.cpu.quant_scheme(format)?;
+        let scheme = self.model.cpu.block_scheme(format)?;
         let tasks = self.model.graph.value(value).width / scheme.columns();
         let fits = next.fits(end, part, writes) && part.features.is_whole();
         (fits

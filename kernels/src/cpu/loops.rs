@@ -18,6 +18,7 @@ pub(crate) mod kv;
 pub(crate) mod logits;
 pub(crate) mod prefetch_stream;
 pub(crate) mod quantize;
+pub(crate) mod quantize_row;
 pub(crate) mod rms_norm;
 pub(crate) mod rope;
 pub(crate) mod softmax;

@@ -133,8 +133,12 @@ impl Kernel {
                 arithmetic: Arithmetic::Int8,
                 how: format!(
                     "int8 dot products: {dtype} weights are integers, and activations are quantised \
-                     to int8 in blocks of {}",
-                    dtype.block_len()
+                     to int8 {}",
+                    match cpu.activations() {
+                        Activations::Int8Row => "with one scale per row".to_owned(),
+                        Activations::Int8RowMin => "with one scale and minimum per row".to_owned(),
+                        _ => format!("in blocks of {}", dtype.block_len()),
+                    }
                 ),
             },
             None => Kernel {

@@ -67,6 +67,8 @@ pub enum BindError {
 #[derive(Debug)]
 pub struct Weights {
     specs: Vec<WeightSpec>,
+    /// What each weight is requantised to.
+    forms: Vec<Option<Requant>>,
     uses: Vec<Uses>,
     weights: Vec<Weight>,
 }
@@ -98,7 +100,9 @@ impl Weights {
         let uses = uses(graph);
         let mut shared = file.packed();
         shared.weights.retain(|weights| weights.strong_count() > 0);
-        let same = |w: &Arc<Weights>| w.specs == graph.weights() && w.uses == uses;
+        let forms = forms(graph);
+        let same =
+            |w: &Arc<Weights>| w.specs == graph.weights() && w.forms == forms && w.uses == uses;
         if let Some(weights) = shared.weights.iter().filter_map(|w| w.upgrade()).find(same) {
             return Ok(weights);
         }
@@ -155,7 +159,7 @@ impl Weights {
         });
         let weights = weights.collect::<Result<_, BindError>>()?;
         file.check_unchanged()?;
-        Ok((Weights { specs: specs.to_vec(), weights, uses }, report))
+        Ok((Weights { specs: specs.to_vec(), forms: forms(graph), weights, uses }, report))
     }
 
     /// A weight that the graph reads as a vector: a norm, a bias or rotary factors.
@@ -185,10 +189,20 @@ impl Weights {
         }
     }
 
+    /// Sums the weights of each output channel of the matrices, for activations with a minimum.
+    pub(crate) fn sum_channels(&self, ctx: &Cpu) {
+        let packed = self.weights.iter().filter_map(|weight| weight.packed.as_ref());
+        packed.filter(|packed| packed.dtype().block_len() > 1).for_each(|p| p.sum_channels(ctx));
+    }
+
     /// Bytes of all packed matrices.
     pub fn packed_bytes(&self) -> usize {
         self.weights.iter().filter_map(|w| w.packed.as_ref()).map(PackedMatrix::bytes).sum()
     }
+}
+
+fn forms(graph: &Graph) -> Vec<Option<Requant>> {
+    (0..graph.weights().len()).map(|id| graph.requant(WeightId(id))).collect()
 }
 
 fn uses(graph: &Graph) -> Vec<Uses> {

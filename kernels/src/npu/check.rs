@@ -222,7 +222,7 @@ impl Checker {
                             spec.name
                         ))
                     };
-                    requantised = format.quantize(&values).ok_or_else(none)?;
+                    requantised = format.quantize(&values, k).ok_or_else(none)?;
                     &requantised
                 }
                 None => bytes,

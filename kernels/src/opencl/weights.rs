@@ -67,7 +67,7 @@ impl DeviceWeights {
         let mut bytes = self.tensors[id.0].read().map_err(|error| self.failed(&error))?;
         if let Some(format) = self.graph.requant(id) {
             let values = dequantize(self.graph.stored(id), &bytes);
-            bytes = format.quantize(&values).ok_or_else(|| {
+            bytes = format.quantize(&values, spec.cols).ok_or_else(|| {
                 let error = BindError::Requant { name: spec.name.clone(), row: 0, format };
                 self.failed(&error)
             })?;

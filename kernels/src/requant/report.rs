@@ -1,6 +1,6 @@
 //! Report of a requantisation.
 
-use super::Requant;
+use super::{Group, Requant};
 use crate::graph::WeightSpec;
 use crate::quant::DType;
 use std::fmt;
@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Requantized {
-    /// Target format.
+    /// Target form.
     pub format: Requant,
     /// Number of matrices of matmuls.
     pub matrices: usize,
@@ -44,7 +44,7 @@ pub struct KeptTensor {
 pub enum KeptReason {
     /// Its format has no more bits per weight than the target.
     NoMoreBits,
-    /// Its rows are not whole blocks of the target format.
+    /// Its rows are not whole groups of the target form.
     Columns {
         /// Values per row.
         cols: usize,
@@ -90,9 +90,9 @@ impl Requantized {
         for kept in &self.kept {
             match kept.reason {
                 KeptReason::Columns { cols } => {
-                    let block = self.format.dtype().block_len();
+                    let unit = self.format.group().unit();
                     let tensor = &kept.tensor;
-                    columns.push(format!("{tensor} has {cols} columns, not a multiple of {block}"));
+                    columns.push(format!("{tensor} has {cols} columns, not a multiple of {unit}"));
                 }
                 KeptReason::NoMoreBits => {
                     match formats.iter_mut().find(|(dtype, _)| *dtype == kept.dtype) {
@@ -123,11 +123,11 @@ impl fmt::Display for Requantized {
             write!(f, "requantised to {format}: nothing")?;
         } else {
             let from = list(from.iter().map(ToString::to_string).collect());
-            let sizes = sizes(*stored_bytes, *bytes);
-            write!(
-                f,
-                "requantised: {changed} of {matrices} matrices from {from} to {format} ({sizes})"
-            )?;
+            write!(f, "requantised: {changed} of {matrices} matrices from {from} to {format}")?;
+            if format.group() != Group::BLOCK {
+                write!(f, ", stored as {}", format.dtype())?;
+            }
+            write!(f, " ({})", sizes(*stored_bytes, *bytes))?;
         }
         match kept.len() {
             0 => Ok(()),

@@ -21,9 +21,11 @@ fn tiny(path: &Path, format: Option<Requant>) -> Tiny {
     format.map_or_else(|| Tiny::of(path), |format| Tiny::requantized(path, format))
 }
 
-/// Every weight format to compute with for a file in F16.
-const WAYS: [Option<Requant>; 4] =
-    [None, Some(Requant::Q8_0), Some(Requant::Q4_1), Some(Requant::Q4_0)];
+/// Forms to compute with for a file in F16: each stored format, and groups that share one.
+fn ways() -> [Option<Requant>; 6] {
+    let form = |name: &str| Some(name.parse().expect("a form"));
+    [None, form("q8_0"), form("q4_1"), form("q4_0"), form("int4:64"), form("int4:row")]
+}
 
 /// Values of a gated block with that cache, and the report on the cache.
 fn start(
@@ -39,17 +41,17 @@ fn a_cache_is_only_used_for_the_format_it_was_made_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
     let path = model("format-f16");
-    let want = WAYS.map(|way| start(&path, way, None).0);
-    for (i, way) in WAYS.into_iter().enumerate() {
+    let want = ways().map(|way| start(&path, way, None).0);
+    for (i, way) in ways().into_iter().enumerate() {
         assert!(want[..i].iter().all(|other| *other != want[i]), "{way:?} changes nothing");
     }
-    for (before, after) in WAYS.iter().flat_map(|a| WAYS.map(|b| (*a, b))) {
+    for (before, after) in ways().iter().flat_map(|a| ways().map(|b| (*a, b))) {
         let _ = fs::remove_file(&cache.path);
         let (_, kept) = start(&path, before, Some(&cache));
         let kept = kept.expect("a report");
         assert!(!kept.loaded && kept.write_error.is_none(), "{before:?}: {kept:?}");
         let (got, report) = start(&path, after, Some(&cache));
-        let at = WAYS.iter().position(|way| *way == after).expect("a way");
+        let at = ways().iter().position(|way| *way == after).expect("a way");
         assert!(got == want[at], "{before:?}, then {after:?}");
         let report = report.expect("a report");
         assert_eq!(report.loaded, before == after, "{before:?}, then {after:?}: {report:?}");
@@ -68,23 +70,26 @@ fn devices_share_packed_weights_of_the_same_format_only() {
         format.into_iter().for_each(|format| drop(graph.requantize(format)));
         Weights::of(&Cpu::new(1, Isa::best()), &graph, &stored.file).expect("bound weights")
     };
-    let all = WAYS.map(weights);
-    for (i, j) in (0..4).flat_map(|i| (0..4).map(move |j| (i, j))) {
-        assert_eq!(Arc::ptr_eq(&all[i], &weights(WAYS[j])), i == j, "{:?} {:?}", WAYS[i], WAYS[j]);
+    let ways = ways();
+    let all = ways.map(weights);
+    for (i, j) in (0..6).flat_map(|i| (0..6).map(move |j| (i, j))) {
+        assert_eq!(Arc::ptr_eq(&all[i], &weights(ways[j])), i == j, "{:?} {:?}", ways[i], ways[j]);
     }
     let bytes: Vec<usize> = all.iter().map(|weights| weights.packed_bytes()).collect();
-    assert!(bytes.is_sorted_by(|a, b| a > b), "{bytes:?}");
+    assert!(bytes[..4].is_sorted_by(|a, b| a > b) && bytes[4..] == [bytes[3]; 2], "{bytes:?}");
 }
 
 #[test]
 fn an_npu_computes_with_requantised_weights_like_the_cpu() {
     for (name, format) in [
-        ("llama", Requant::Q8_0),
-        ("gemma3", Requant::Q4_0),
-        ("format-f16", Requant::Q4_1),
-        ("format-bf16", Requant::Q8_0),
-        ("format-q6_k", Requant::Q4_1),
+        ("llama", "q8_0"),
+        ("gemma3", "q4_0"),
+        ("format-f16", "q4_1"),
+        ("format-f16", "int8:row"),
+        ("format-bf16", "q8_0"),
+        ("format-q6_k", "int4:64:min"),
     ] {
+        let format: Requant = format.parse().expect("a form");
         let tiny = Tiny::requantized(&model(name), format);
         let (mut cpu, mut npu) = (tiny.cpu(), tiny.npu(1 << 30));
         let mut preparer = npu.preparer().expect("a preparer");

@@ -8,7 +8,7 @@ use lapwing_kernels::device::{Batch, TensorSet};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference::dequantize;
-use lapwing_kernels::requant::Requant;
+use lapwing_kernels::requant::{Group, Requant};
 use lapwing_kernels::weights::{GgufWriter, MetaValue, Value, WeightFile, WeightTensor};
 
 fn meta(value: &Value) -> MetaValue {
@@ -53,12 +53,13 @@ fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Optio
     let bits = |dtype: DType| dtype.block_bytes() as f64 / dtype.block_len() as f64;
     let is_matrix = tensor.shape().rows() > 1 && !is_table;
     let has_more = bits(tensor.dtype()) > bits(format.dtype());
-    if !is_matrix || !has_more || !tensor.shape().cols().is_multiple_of(32) {
+    let cols = tensor.shape().cols();
+    if !is_matrix || !has_more || !cols.is_multiple_of(32) {
         return None;
     }
     Some(
         format
-            .quantize(&dequantize(tensor.dtype(), &tensor.read().expect("bytes")))
+            .quantize(&dequantize(tensor.dtype(), &tensor.read().expect("bytes")), cols)
             .expect("finite values"),
     )
 }
@@ -111,7 +112,9 @@ fn requantised_logits(file: &WeightFile, ids: &[u32], format: Requant) -> (Vec<V
 fn a_requantised_model_computes_the_same_as_a_file_in_that_format() {
     let folder_of_copies = tempfile::tempdir().expect("a folder");
     let mut changed = 0;
-    for (name, format) in names().iter().flat_map(|name| Requant::ALL.map(|f| (name, f))) {
+    let by_row = Requant::Q4_1.with_group(Group::Row).expect("a form");
+    let formats = || Requant::ALL.into_iter().chain([by_row]);
+    for (name, format) in names().iter().flat_map(|name| formats().map(move |f| (name, f))) {
         let reference = reference(name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
         let file = WeightFile::open(&file).expect("a weight file");

@@ -161,7 +161,7 @@ pub(super) struct GemvPlans {
 impl GemvPlans {
     pub(super) fn of(cpu: &Cpu, fused: &FusedMatmul, context: &FusionContext<'_>) -> GemvPlans {
         let next = fused.next_dispatch(context);
-        let output_scheme = fused.quantized_output.and_then(|(_, format)| cpu.quant_scheme(format));
+        let output_scheme = fused.quantized_output.and_then(|(_, format)| cpu.block_scheme(format));
         let quantized_output = output_scheme
             .map(|scheme| NextDispatch { output_scheme: Some(scheme), ..next.clone() });
         GemvPlans {

@@ -5,7 +5,7 @@ use super::op::{GemmInput, MATMULS_MAX, Matmul};
 use super::run::quantized_matmul;
 use crate::cpu::context::Cpu;
 use crate::cpu::loops::quantize::QuantScheme;
-use crate::cpu::quantize::{InputSource, Q8Buffer};
+use crate::cpu::quantize::{InputScheme, InputSource, Q8Buffer};
 use crate::cpu::rms_norm::rms_norm;
 use crate::quant::DType;
 
@@ -13,7 +13,7 @@ use crate::quant::DType;
 #[derive(Debug, Default)]
 pub(crate) struct QuantizedInputs {
     /// Schemes of the first buffers.
-    schemes: [Option<QuantScheme>; MATMULS_MAX],
+    schemes: [Option<InputScheme>; MATMULS_MAX],
     quantised: [Q8Buffer; MATMULS_MAX],
     /// Normalised rows for float weights; empty if these take the rows as they are.
     normed: Vec<f32>,
@@ -62,7 +62,7 @@ impl QuantizedInputs {
         scheme: QuantScheme,
     ) {
         self.schemes = [None; MATMULS_MAX];
-        self.schemes[0] = Some(scheme);
+        self.schemes[0] = Some(scheme.into());
         self.normed.clear();
         let out = self.quantised[0].room(dispatch.rows, product.weight.len());
         quantized_matmul(ctx, dispatch, product, (scheme, out));

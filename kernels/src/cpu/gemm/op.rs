@@ -1,5 +1,6 @@
 //! A matmul, its input and its epilogue.
 
+use crate::cpu::context::Cpu;
 use crate::cpu::loops::quantize::QuantScheme;
 use crate::cpu::packed::OutputChannels;
 use crate::cpu::quantize::Q8Rows;
@@ -42,6 +43,17 @@ pub(crate) struct Matmul<'a> {
 }
 
 impl Matmul<'_> {
+    /// Sums the weights of each channel if the activations need them, unless that was done before.
+    pub(super) fn sum_channels(&self, ctx: &Cpu) {
+        if !matches!(self.x, GemmInput::Q8(rows) if rows.has_shifts()) {
+            return;
+        }
+        self.weight.packed().sum_channels(ctx);
+        if let Epilogue::GatedActivation { up, .. } = &self.epilogue {
+            up.packed().sum_channels(ctx);
+        }
+    }
+
     pub(super) fn check(&self, m: usize) {
         let (n, packed) = (self.weight.len(), self.weight.packed());
         let k = packed.cols();

@@ -29,6 +29,7 @@ pub(crate) fn matmuls<'a>(
     for (index, (matmul, out)) in matmuls.into_iter().enumerate() {
         assert!(index < MATMULS_MAX, "more than {MATMULS_MAX} matmuls at once");
         matmul.check(m);
+        matmul.sum_channels(ctx);
         assert_eq!(out.len(), m * matmul.weight.len(), "out of {m} rows");
         list[index] = Some((matmul, out));
     }
@@ -67,6 +68,7 @@ pub(crate) fn quantized_matmul(
 ) {
     let m = dispatch.rows;
     matmul.check(m);
+    matmul.sum_channels(ctx);
     assert!(!matches!(matmul.epilogue, Epilogue::AccumulateInto), "blocks cannot be added to");
     let groups = matmul.weight.len() / GROUP;
     assert_eq!(out.len(), m * groups, "out of {m} rows");

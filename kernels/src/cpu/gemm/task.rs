@@ -154,6 +154,15 @@ impl Matmul<'_> {
         let job = Tiles { ctx, x: self.x, rows: rows.clone(), tiles };
         let mut matmul = |(weight, read), bias: Option<&[f32]>, out: &mut Vec<f32>| {
             job.multiply(weight, read, kernel, out);
+            if let GemmInput::Q8(x) = self.x
+                && x.has_shifts()
+            {
+                let sums = &weight.channel_sums()[channels.clone()];
+                for row in 0..count {
+                    let (line, shift) = (&mut out[task_rows.row(row)], x.shift(rows.start + row));
+                    line.iter_mut().zip(sums).for_each(|(to, sum)| *to += shift * sum);
+                }
+            }
             let Some(bias) = bias else { return };
             for row in 0..count {
                 let line = &mut out[task_rows.row(row)];
@@ -216,7 +225,7 @@ impl Tiles<'_> {
         let caches = self.ctx.caches();
         let next_tiles = NextTiles::new(&caches, read);
         match self.x {
-            GemmInput::Q8(Q8Rows { blocks, groups }) => {
+            GemmInput::Q8(Q8Rows { blocks, groups, .. }) => {
                 let x = &blocks[self.rows.start * groups..self.rows.end * groups];
                 let panel = panel_of(self.ctx.panel_groups(), groups);
                 let job = GemmQ8 { weight, tiles, x, rows, panel, next_tiles };

@@ -91,7 +91,12 @@ fn f32_activations_multiply_exactly_the_stored_weights() {
 #[test]
 fn matmuls_of_one_dispatch_have_the_bits_of_separate_ones() {
     let k = 512;
-    let cases = [(1, Activations::Int8), (3, Activations::Int8), (3, Activations::F32)];
+    let cases = [
+        (1, Activations::Int8),
+        (3, Activations::Int8),
+        (2, Activations::Int8RowMin),
+        (3, Activations::F32),
+    ];
     let all = Isa::available().into_iter();
     for (isa, (threads, activations)) in all.flat_map(|isa| cases.map(|case| (isa, case))) {
         let cpu = Cpu::new(threads, isa).with_activations(activations);

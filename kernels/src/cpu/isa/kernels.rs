@@ -5,6 +5,7 @@ use crate::cpu::loops::attn_matmul::AttnMatmul;
 use crate::cpu::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
 use crate::cpu::loops::kv::KvConvert;
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
+use crate::cpu::loops::quantize_row::RowScheme;
 use crate::cpu::loops::rms_norm::RmsNormWeight;
 use crate::cpu::loops::rope::RowAngles;
 use crate::cpu::loops::softmax::{RunningSoftmax, SoftmaxStep};
@@ -30,6 +31,8 @@ pub(crate) struct Kernels {
     pub(crate) gemm_f32: fn(&GemmF32<'_>, &mut [f32]),
     /// Quantises one row of activations.
     pub(crate) quantize: fn(&[f32], QuantScheme, &mut [Q8Block]),
+    /// Quantises one row of activations with one scale; returns the value of integer 0.
+    pub(crate) quantize_row: fn(&[f32], RowScheme, &mut [Q8Block]) -> f32,
     /// RMS norm of one row.
     pub(crate) rms_norm: fn(&[f32], &RmsNormWeight<'_>, &mut [f32]),
     /// Rotates the heads of one row.
@@ -97,6 +100,11 @@ macro_rules! kernels {
             max_finite(logits: &[f32]) -> f32 = crate::cpu::loops::logits::max_finite;
             max(logits: &[f32]) -> f32 = crate::cpu::loops::logits::max;
             sum_exp(block: &[f32], max: f32) -> f64 = crate::cpu::loops::logits::sum_exp;
+            quantize_row(
+                x: &[f32],
+                scheme: crate::cpu::loops::quantize_row::RowScheme,
+                out: &mut [crate::cpu::loops::quantize::Q8Block]
+            ) -> f32 = crate::cpu::loops::quantize_row::row;
         );
         crate::cpu::isa::kernels::simd_unsafe_fns!($features,
             attn_matmul(p: &crate::cpu::loops::attn_matmul::AttnMatmul<'_>, c: &mut [f32]) = crate::cpu::loops::attn_matmul::attn_matmul::<$lanes>;
@@ -115,7 +123,7 @@ macro_rules! kernels {
         pub(super) static KERNELS: crate::cpu::isa::kernels::Kernels = crate::cpu::isa::kernels::Kernels {
             rms_norm, rotate, gated, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
             stream_read, kv_to_f32, f32_to_f16, online_softmax_step, scale, scale_into, add, max_finite,
-            max, sum_exp, $($field: $own),+
+            max, sum_exp, quantize_row, $($field: $own),+
         };
     };
 }

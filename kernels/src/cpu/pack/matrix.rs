@@ -31,7 +31,7 @@ impl PackedMatrix {
     /// format.
     ///
     /// # Panics
-    /// When the number of columns is not a multiple of 32.
+    /// When the columns are not whole groups of the form.
     pub fn requantized(
         ctx: &Cpu,
         matrix: &Matrix<'_>,

@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     stored: Stored<'a>,
-    /// Format to requantise to; rows must then be whole blocks.
+    /// Form to requantise to; rows must then be whole groups.
     requant: Option<Requant>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Source<'a> {
         Source { stored: Stored::File(matrix), requant }
     }
 
-    /// Format to requantise to.
+    /// Form to requantise to.
     pub(super) fn requant(&self) -> Option<Requant> {
         self.requant
     }
@@ -156,7 +156,7 @@ impl Requantizer {
     /// cannot be represented.
     ///
     /// # Panics
-    /// When the columns are not whole blocks.
+    /// When the columns are not whole groups.
     pub(super) fn rows(
         &mut self,
         view: &StoredRows<'_>,

@@ -1,12 +1,13 @@
 //! A packed weight matrix, and ranges of its output channels.
 
+use crate::cpu::context::Cpu;
 use crate::cpu::packed::group;
 use crate::cpu::packed::layout::{Layout, TILE};
 use crate::cpu::packed::memory::Memory;
 use crate::cpu::packed::tile::{FloatTiles, TileBytes};
 use crate::quant::DType;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A packed matrix of `rows` (n) output channels × `cols` (k) input channels. Clones share the
 /// memory.
@@ -16,6 +17,8 @@ pub struct PackedMatrix {
     rows: usize,
     memory: Arc<Memory>,
     bytes: Range<usize>,
+    /// The sum of each channel's weights, once something needs it.
+    sums: Arc<OnceLock<Vec<f32>>>,
 }
 
 impl PackedMatrix {
@@ -26,7 +29,7 @@ impl PackedMatrix {
         layout: Layout,
         rows: usize,
     ) -> PackedMatrix {
-        PackedMatrix { layout, rows, memory, bytes }
+        PackedMatrix { layout, rows, memory, bytes, sums: Arc::default() }
     }
 
     /// Format of the packed values.
@@ -104,6 +107,34 @@ impl PackedMatrix {
     pub fn row(&self, row: usize, to: &mut [f32]) {
         assert!(row < self.rows && to.len() == self.layout.cols, "row {row} of {}", self.rows);
         group::channel(&self.tile(row / TILE), row % TILE, to);
+    }
+
+    /// Sums the weights of each output channel, unless that was done before. Not from a task of the pool.
+    pub(crate) fn sum_channels(&self, ctx: &Cpu) {
+        /// Channels of a task.
+        const CHANNELS: usize = 4 * TILE;
+        self.sums.get_or_init(|| {
+            let mut sums = vec![0.0; self.rows];
+            ctx.pool().chunks_mut(&mut sums, CHANNELS, |i, sums| {
+                let mut values = vec![0.0; self.layout.cols];
+                for (row, sum) in (i * CHANNELS..).zip(sums) {
+                    self.row(row, &mut values);
+                    *sum = values.iter().map(|value| f64::from(*value)).sum::<f64>() as f32;
+                }
+            });
+            sums
+        });
+    }
+
+    /// The sum of each output channel's weights.
+    ///
+    /// # Panics
+    /// Before [`sum_channels`](PackedMatrix::sum_channels).
+    pub(crate) fn channel_sums(&self) -> &[f32] {
+        match self.sums.get() {
+            Some(sums) => sums,
+            None => unreachable!("the channels were summed before"),
+        }
     }
 
     /// Number of tiles.

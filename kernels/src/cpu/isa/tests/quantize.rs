@@ -1,5 +1,7 @@
 use crate::cpu::isa::Isa;
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme, row};
+use crate::cpu::loops::quantize_row::{self, RowScheme};
+use crate::reference::rounded_by_row;
 
 /// Rows of 256 values: ordinary ones and edge cases.
 fn rows() -> Vec<(&'static str, Vec<f32>)> {
@@ -32,6 +34,48 @@ fn rows() -> Vec<(&'static str, Vec<f32>)> {
         ("a scale that is subnormal in binary16", of(&|i| noise(i) * 1e-3)),
         ("a scale beyond binary16", of(&|i| noise(i) * 1e9)),
     ]
+}
+
+#[test]
+fn every_isa_quantises_a_row_with_one_scale_to_the_same_bits() {
+    let blocks = [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K];
+    let schemes = blocks.map(|blocks| [false, true].map(|with_min| RowScheme { blocks, with_min }));
+    for scheme in schemes.into_iter().flatten() {
+        for (what, x) in rows() {
+            let mut want = [Q8Block::default(); 8];
+            let shift = quantize_row::row(&x, scheme, &mut want);
+            for isa in Isa::available() {
+                let mut found = [Q8Block::default(); 8];
+                let same = (isa.kernels().quantize_row)(&x, scheme, &mut found) == shift;
+                assert!(same && found == want, "{}: {scheme:?} of {what}", isa.name());
+            }
+            let values = rounded_by_row(&x, scheme.with_min);
+            for (i, (x, value)) in x.iter().zip(values).enumerate() {
+                let what = format!("{scheme:?} of {what}: value {i}");
+                let block = &want[i / 32];
+                let got = f64::from(block.d) * f64::from(block.q[i % 32]) + f64::from(shift);
+                assert!(
+                    (got - value).abs() <= 1e-5 * value.abs().max(f64::from(block.d)),
+                    "{what}"
+                );
+                let error = (f64::from(*x) - value).abs();
+                let tiny = f64::from(f32::MIN_POSITIVE);
+                assert!(error <= 0.50001 * f64::from(block.d) + tiny, "{what}: {error}");
+            }
+            for block in &want {
+                let sums = [&block.q[..16], &block.q[16..]]
+                    .map(|half| half.iter().map(|q| i32::from(*q)).sum::<i32>());
+                let sum = sums[0] + sums[1];
+                let (s, start) = match scheme.blocks {
+                    QuantScheme::Q8_0(zero) => (block.d * sum as f32, [-zero * sum, 0]),
+                    QuantScheme::Q8_1 => (block.d * sum as f32, [0, 0]),
+                    QuantScheme::Q8K => (sum as f32, sums.map(|sum| -32 * sum)),
+                };
+                assert_eq!((block.s, block.start, block.d), (s, start, want[0].d));
+                assert!(block.q.iter().all(|q| *q != -128));
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::cpu::pack::source::Source;
 use crate::cpu::packed::layout::{Layout, TILE};
+use crate::requant::Group;
 use crate::weights::{WeightFile, WeightTensor};
 use std::fmt::Write as _;
 
@@ -33,8 +34,11 @@ impl CacheKey {
             let Layout { dtype, cols, tile, .. } = layout;
             let (rows, part, at) = (source.rows(), tensor.info().part(), tensor.info().range());
             let _ = write!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
-            if source.requant().is_some() {
+            if let Some(form) = source.requant() {
                 let _ = write!(text, " requantised from {} by {REQUANT}", source.stored_dtype());
+                if form.group() != Group::BLOCK {
+                    let _ = write!(text, " in groups of {}", form.group());
+                }
             }
             text.push('\n');
             bytes += layout.bytes(rows);
