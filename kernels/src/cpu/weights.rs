@@ -11,7 +11,8 @@ use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::reference::dequantize;
 use crate::requant::Requant;
-use crate::weights::{ChangedError, TensorReadError, WeightFile, WeightTensor};
+use crate::weights::{ChangedError, Slices, TensorReadError, WeightFile, WeightTensor};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod lock;
@@ -67,6 +68,7 @@ pub enum BindError {
 #[derive(Debug)]
 pub struct Weights {
     specs: Vec<WeightSpec>,
+    slices: BTreeMap<usize, Slices>,
     uses: Vec<Uses>,
     weights: Vec<Weight>,
 }
@@ -98,7 +100,9 @@ impl Weights {
         let uses = uses(graph);
         let mut shared = file.packed();
         shared.weights.retain(|weights| weights.strong_count() > 0);
-        let same = |w: &Arc<Weights>| w.specs == graph.weights() && w.uses == uses;
+        let same = |w: &Arc<Weights>| {
+            w.specs == graph.weights() && w.slices == *graph.slices() && w.uses == uses
+        };
         if let Some(weights) = shared.weights.iter().filter_map(|w| w.upgrade()).find(same) {
             return Ok(weights);
         }
@@ -118,9 +122,10 @@ impl Weights {
         let specs = graph.weights();
         let tensors: Vec<WeightTensor> = specs
             .iter()
-            .map(|spec| {
+            .enumerate()
+            .map(|(i, spec)| {
                 let missing = || BindError::Missing { name: spec.name.clone() };
-                file.tensor(&spec.name).ok_or_else(missing)
+                graph.tensor(WeightId(i), file).ok_or_else(missing)
             })
             .collect::<Result<_, BindError>>()?;
         let sources = specs.iter().zip(&tensors).enumerate().map(|(i, (spec, tensor))| {
@@ -155,7 +160,8 @@ impl Weights {
         });
         let weights = weights.collect::<Result<_, BindError>>()?;
         file.check_unchanged()?;
-        Ok((Weights { specs: specs.to_vec(), weights, uses }, report))
+        let (specs, slices) = (specs.to_vec(), graph.slices().clone());
+        Ok((Weights { specs, slices, weights, uses }, report))
     }
 
     /// A weight that the graph reads as a vector: a norm, a bias or rotary factors.

@@ -33,6 +33,9 @@ impl CacheKey {
             let Layout { dtype, cols, tile, .. } = layout;
             let (rows, part, at) = (source.rows(), tensor.info().part(), tensor.info().range());
             let _ = write!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
+            if let Some(slices) = tensor.slices() {
+                let _ = write!(text, " in {} of {} bytes", slices.len, slices.step);
+            }
             if source.requant().is_some() {
                 let _ = write!(text, " requantised from {} by {REQUANT}", source.stored_dtype());
             }
