@@ -6,9 +6,10 @@ use clap::Args;
 use lapwing::draft::Schedule;
 use lapwing::models::ModelCache;
 use lapwing::plan::OrderSwap;
-use lapwing::{Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requant};
+use lapwing::{Activations, Engine, EngineBuilder, KvDtype, Requant};
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
+use super::attention::AttentionArgs;
 use super::device_args::DeviceArgs;
 use super::draft::DraftArg;
 use super::failure::Failure;
@@ -77,11 +78,8 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "FORMAT", hide_short_help = true)]
     pub(crate) requant: Option<Requant>,
 
-    /// Mask of attention, for research: window=N, dilated=COUNTxSTRIDE, block-sparse=LEN:ROW-KEY,… or
-    /// causal; after LAYER: or FIRST-LAST: for some layers, as in 0-11:window=512. May be repeated: the
-    /// last one that covers a layer counts. A model's own window stays in force [default: the model's own]
-    #[arg(long, value_name = "[LAYERS:]MASK", hide_short_help = true)]
-    pub(crate) attention: Vec<AttentionRule>,
+    #[command(flatten)]
+    pub(crate) attention: AttentionArgs,
 
     /// Order in which requests are admitted, computed and preempted, as in vtc or mlfq:quantum=32; `lapwing
     /// devices` lists the policies [default: fcfs]
@@ -134,9 +132,7 @@ impl EngineArgs {
         if let Some(format) = self.requant {
             builder = builder.requant(format);
         }
-        for rule in &self.attention {
-            builder = builder.attention(rule.clone());
-        }
+        builder = self.attention.apply(builder);
         if let Some(name) = &self.policy {
             builder = builder.policy(name.as_str());
         }
@@ -253,7 +249,7 @@ impl EngineArgs {
         let wait = wait.iter().map(|(link, mode)| format!("{}={}", link.name(), mode.name()));
         let several = device.iter().map(|device| ("--device", device.clone()));
         let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
-        let several = several.chain(attention.iter().map(|rule| ("--attention", rule.to_string())));
+        let several = several.chain(attention.to_args());
         let several = several.chain(wait.map(|wait| ("--wait", wait)));
         let flags =
             [("--exact", exact), ("--mlock", mlock), ("--no-packed-cache", no_packed_cache)];

@@ -8,7 +8,7 @@ use lapwing::Engine;
 use lapwing::tokenizer::{Special, Tokenizer};
 use serde::Serialize;
 
-use crate::cli::attention;
+use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::input::Source;
 use crate::cli::output::{print, print_json};
@@ -29,7 +29,7 @@ one. The tokens of its second half are scored, given all tokens before them in t
 With --json:
   {\"perplexity\":X,\"standard_error\":X,\"tokens\":N,\"window\":N,\"windows\":N,\"scored\":N,
    \"window_mean_nll\":[…],\"model\":\"PATH\",\"requant\":{…}|null,
-   \"attention\":[\"FIRST-LAST:MASK\",…]|null}
+   \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"share_kv\":\"…\"|null}
   tokens: of the whole text; scored: number of scored tokens; nll: negative natural log-likelihood.";
 
 /// Windows in the engine at the same time.
@@ -70,7 +70,8 @@ struct Report {
     window_mean_nll: Vec<f64>,
     model: String,
     requant: Option<RequantReport>,
-    attention: Option<Vec<String>>,
+    #[serde(flatten)]
+    attention: AttentionChanges,
 }
 
 /// Prints the perplexity of a text.
@@ -107,7 +108,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         report.tokens,
         report.windows,
         report.window,
-        attention::line(report.attention.as_deref())
+        report.attention.lines()
     ))
 }
 
@@ -167,6 +168,6 @@ fn report(scores: &[Vec<f32>], tokens: usize, window: usize, engine: &Engine) ->
         window_mean_nll: scores.iter().map(|s| nll(s) / s.len() as f64).collect(),
         model: engine.model_path().display().to_string(),
         requant: engine.requantized().map(RequantReport::of),
-        attention: engine.attention().map(attention::texts),
+        attention: AttentionChanges::of(engine),
     }
 }

@@ -171,11 +171,16 @@ fn need(graph: &Graph, routes: &[Arc<Route>], (device, layer_kv): (DeviceId, u64
         let spec = &graph.weights()[*id];
         (spec.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0)) as u64
     };
-    let attention = nodes().filter(|node| matches!(node.op, Op::Attention(_))).count() as u64;
+    let kv_layers: BTreeSet<usize> = nodes()
+        .filter_map(|node| match &node.op {
+            Op::Attention(op) => Some(op.layer),
+            _ => None,
+        })
+        .collect();
     let layers: BTreeSet<usize> = nodes().filter_map(|node| node.layer).collect();
     Need {
         weights: weights.iter().map(bytes).sum(),
-        kv: attention * layer_kv,
+        kv: kv_layers.len() as u64 * layer_kv,
         layers: layers.len(),
     }
 }

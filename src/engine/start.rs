@@ -92,6 +92,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         notes,
         requantized,
         attention,
+        share_kv: settings.share_kv,
         slots,
         kv,
         kept_prefixes,
@@ -160,13 +161,16 @@ fn scheduler(
     Ok(scheduler)
 }
 
-/// Records the policy, the drafter, and the masks of the attention if the settings changed any.
+/// Records the policy, the drafter, and what the settings changed of attention.
 fn set_choices(recorder: &Recorder, settings: &Settings, rules: Option<&[AttentionRule]>) {
     recorder.set_meta("policy", settings.policy.name());
     recorder.set_meta("draft", settings.draft.name());
     if let Some(rules) = rules {
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
         recorder.set_meta("attention", &rules.join(" "));
+    }
+    if let Some(sharing) = &settings.share_kv {
+        recorder.set_meta("share_kv", &sharing.to_string());
     }
 }
 
