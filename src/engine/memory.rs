@@ -250,6 +250,20 @@ mod tests {
     }
 
     #[test]
+    fn layers_that_share_keys_and_values_need_them_once() {
+        let own = parts(&[DeviceKind::Gpu]);
+        let graph = own.graph.share_kv(&"layers=2".parse().expect("a sharing")).expect("it fits");
+        let shared = PlannerParts { graph: Arc::new(graph), ..own.clone() };
+        let needs = [&own, &shared].map(|parts| {
+            let routes = routes(parts, 100).expect("routes");
+            need(&parts.graph, &routes, (DeviceId(0), 1000))
+        });
+        assert_eq!(needs.map(|need| need.kv), [2000, 1000]);
+        // The projections of keys and values of one layer: 64 × 32 in f32 each.
+        assert_eq!(needs[0].weights - needs[1].weights, 2 * 4 * 64 * 32);
+    }
+
+    #[test]
     fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
         let of = |layers: usize, device: usize| {
             let strategy = Arc::new(GpuLayers { layers });
