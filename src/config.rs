@@ -8,7 +8,7 @@ use std::time::Duration;
 use lapwing_actors::drive::wait::{LinkMode, Waits};
 use lapwing_actors::policy::{PolicyChoice, PolicyError, QueuePolicy};
 use lapwing_kernels::cpu::{Activations, Isa};
-use lapwing_kernels::kv::{KvDtype, KvLayout};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvSharing};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::requant::{Requant, Requantized};
@@ -62,6 +62,7 @@ pub(crate) struct Settings {
     pub(crate) activations: Activations,
     pub(crate) requant: Option<Requant>,
     pub(crate) attention: Vec<AttentionRule>,
+    pub(crate) share_kv: Option<KvSharing>,
     pub(crate) chunk_rows: Option<usize>,
     pub(crate) sequences_max: Option<usize>,
     pub(crate) requests_max: Option<usize>,
@@ -162,13 +163,19 @@ pub(crate) fn choose_isa(name: Option<&str>) -> Result<Isa, Error> {
 }
 
 impl Settings {
-    /// The file's model, with the settings' masks, and with matrices requantised if they say so.
+    /// The file's model, with the settings' masks, with shared keys and values, and with matrices
+    /// requantised if they say so.
     pub(crate) fn model(&self, file: &WeightFile) -> Result<(Model, Option<Requantized>), Error> {
         let mut model = Model::from_weights(file)?;
         model.graph.set_attention(&self.attention).map_err(|error| {
             let rules: Vec<String> = self.attention.iter().map(ToString::to_string).collect();
             Error::config("attention", rules.join(" "), &format!("valid for the model: {error}"))
         })?;
+        if let Some(sharing) = &self.share_kv {
+            model.share_kv(sharing).map_err(|error| {
+                Error::config("share_kv", sharing, &format!("valid for the model: {error}"))
+            })?;
+        }
         let requantized = self.requant.map(|format| model.graph.requantize(format));
         Ok((model, requantized))
     }

@@ -12,7 +12,7 @@ use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::{ModelId, SlotPool};
-use lapwing_kernels::kv::KvStore;
+use lapwing_kernels::kv::{KvSharing, KvStore};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
@@ -41,6 +41,7 @@ mod named;
 mod on_the_spot;
 mod predictions;
 mod prefix;
+mod share_kv;
 mod slots;
 mod start;
 mod strategies;
@@ -73,6 +74,7 @@ struct Inner {
     notes: Vec<String>,
     requantized: Option<Requantized>,
     attention: Option<Vec<AttentionRule>>,
+    share_kv: Option<KvSharing>,
     slots: SlotPool,
     kv: Arc<KvStore>,
     kept_prefixes: Option<KeptPrefixes>,

@@ -46,7 +46,7 @@ pub use lapwing_actors::sample::{SamplingParams, TokenLogprob};
 pub use lapwing_actors::stats::{ClientStats, EngineStats, Work};
 pub use lapwing_kernels::cpu::Activations;
 pub use lapwing_kernels::device::SlotStats;
-pub use lapwing_kernels::kv::{KvCopies, KvDtype};
+pub use lapwing_kernels::kv::{KvCopies, KvDtype, KvSharing, KvSharingError};
 pub use lapwing_kernels::mask::{AttentionRule, BlockList, Mask, MaskError};
 pub use lapwing_kernels::model::{ArchSpec, LayerAttention, ModelConfig, SoftCaps};
 pub use lapwing_kernels::quant::DType;

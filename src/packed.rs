@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use lapwing_kernels::cpu::{PackCache, PackReport};
+use lapwing_kernels::kv::KvSharing;
 use lapwing_kernels::requant::Requant;
 use lapwing_kernels::weights::WeightFile;
 
@@ -54,7 +55,7 @@ impl PackedFolder {
     pub(crate) fn of(settings: &Settings) -> Option<PackedFolder> {
         let folder = settings.packed_cache.clone()?;
         let bytes_max = settings.packed_cache_max.unwrap_or(BYTES_MAX);
-        let file = folder.join(file_name(&settings.model, settings.requant));
+        let file = folder.join(file_name(&settings.model, (settings.requant, settings.share_kv)));
         Some(PackedFolder { folder, file, bytes_max })
     }
 
@@ -96,15 +97,17 @@ impl PackedFolder {
     }
 }
 
-/// File name made of the model's name, a checksum of its path and the requantised format, so that
-/// models of the same name, and each format of one model, have separate files.
-fn file_name(model: &Path, requant: Option<Requant>) -> String {
+/// File name made of the model's name, a checksum of its path, the requantised format and the sharing of
+/// keys and values, so that models of the same name, and each choice of weights of one model, have
+/// separate files.
+fn file_name(model: &Path, (requant, sharing): (Option<Requant>, Option<KvSharing>)) -> String {
     let place = fs::canonicalize(model).unwrap_or_else(|_| model.to_owned());
     let stem = model.file_stem().unwrap_or_default().to_string_lossy();
     let stem: String = stem.chars().take(STEM_MAX).collect();
     let place = crc32fast::hash(place.as_os_str().as_encoded_bytes());
     let requant = requant.map_or_else(String::new, |format| format!("-{}", format.name()));
-    format!("{stem}-{place:08x}{requant}.{EXTENSION}")
+    let sharing = sharing.map_or_else(String::new, |sharing| format!("-{sharing}"));
+    format!("{stem}-{place:08x}{requant}{sharing}.{EXTENSION}")
 }
 
 /// Removes the least recently used files until the total is at most `bytes_max` bytes, except
@@ -189,12 +192,16 @@ mod tests {
     #[test]
     fn each_model_and_format_has_its_own_file() {
         let [a, b] =
-            ["/x/model.gguf", "/y/model.gguf"].map(|path| file_name(Path::new(path), None));
+            ["/x/model.gguf", "/y/model.gguf"].map(|path| file_name(Path::new(path), (None, None)));
         assert!(a != b && a.starts_with("model-") && a.ends_with(".lwp"), "{a} {b}");
         for format in Requant::ALL {
-            let other = file_name(Path::new("/x/model.gguf"), Some(format));
+            let other = file_name(Path::new("/x/model.gguf"), (Some(format), None));
             assert!(other != a && other.starts_with("model-"), "{other} {a}");
-            assert!(file_name(Path::new(&"ü".repeat(300)), Some(format)).len() < 255);
+            let most = KvSharing { layers: Some(usize::MAX), heads: Some(usize::MAX) };
+            let name = file_name(Path::new(&"ü".repeat(300)), (Some(format), Some(most)));
+            assert!(name.len() < 255, "{name}");
         }
+        let shared = KvSharing { layers: Some(2), heads: None };
+        assert_ne!(file_name(Path::new("/x/model.gguf"), (None, Some(shared))), a);
     }
 }

@@ -42,14 +42,14 @@ impl Graph {
     /// Stored bytes of the matrices, keys and values that a batch reads or writes. If the model is
     /// larger than the CPU caches, each batch moves them through memory again.
     pub fn stored_bytes(&self, batch: &Batch) -> u64 {
-        let of = |node: &Node| match &node.op {
+        let of = |(i, node): (usize, &Node)| match &node.op {
             Op::MatMul { weight, .. } if self.rows_of(node.output, (&Part::WHOLE, batch)) > 0 => {
                 self.weight_bytes(*weight)
             }
-            Op::Attention(op) => self.attention_cost(node, op, batch).1,
+            Op::Attention(op) => self.attention_cost(i, op, batch).1,
             _ => 0,
         };
-        self.nodes().iter().map(of).sum()
+        self.nodes().iter().enumerate().map(of).sum()
     }
 
     /// Cost of a part of a node. Attention cannot be cut, so it has its full cost.
@@ -57,7 +57,7 @@ impl Graph {
     /// # Panics
     /// If there is no such node.
     pub fn part_cost(&self, node: usize, part: &Part, batch: &Batch) -> Cost {
-        let node = &self.nodes()[node];
+        let (index, node) = (node, &self.nodes()[node]);
         let at = (part, batch);
         let rows = self.rows_of(node.output, at);
         let features = part.features.of_width(self.value(node.output).width).len() as u64;
@@ -84,7 +84,7 @@ impl Graph {
             }
             // Four multiplications and two additions for each pair.
             Op::Rope { heads, rope } => (3 * rows * (heads * self.ropes()[*rope].dims) as u64, 0),
-            Op::Attention(op) => self.attention_cost(node, op, batch),
+            Op::Attention(op) => self.attention_cost(index, op, batch),
             Op::Gated(activation) => {
                 read = 2 * out;
                 (if *activation == Activation::Silu { 5 * out } else { 10 * out }, 0)
@@ -102,16 +102,17 @@ impl Graph {
     }
 
     /// Operations of q·k and of the weighted sum of v over the positions that each row attends to,
-    /// and KV cache bytes: new rows are written, attended positions are read once per sequence.
-    fn attention_cost(&self, node: &Node, op: &AttentionOp, batch: &Batch) -> (u64, u64) {
-        let q_width = self.value(node.inputs[0]).width as u64;
-        let kv_width: u64 = node.inputs[1..].iter().map(|v| self.value(*v).width as u64).sum();
+    /// and KV cache bytes: new rows are written, unless another layer has
+    /// written them, and attended positions are read once per sequence.
+    fn attention_cost(&self, node: usize, op: &AttentionOp, batch: &Batch) -> (u64, u64) {
+        let (inputs, kv_width) = (&self.nodes()[node].inputs, self.kv_width(node) as u64);
+        let q_width = self.value(inputs[0]).width as u64;
         let mask = op.seen();
         let (mut seen, mut touched) = (0, 0);
         for span in &batch.spans {
             let (start, rows) = (span.start as u64, span.rows.len() as u64);
             seen += mask.seen_positions(start, rows);
-            touched += mask.read_positions(start, rows) + rows;
+            touched += mask.read_positions(start, rows) + if inputs.len() > 1 { rows } else { 0 };
         }
         (4 * seen * q_width, touched * self.kv_row_bytes(kv_width))
     }

@@ -4,6 +4,7 @@
 mod attention;
 mod formats;
 mod hidden;
+mod share;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ pub use crate::op::WeightId;
 use crate::op::{Op, RopeSpec};
 use crate::quant::DType;
 use crate::requant::Requant;
+use crate::weights::Slices;
 
 /// Index of a value in a [`Graph`], for [`Graph::value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,6 +78,8 @@ pub struct Graph {
     kv: Option<KvLayout>,
     /// Target format and stored format of each requantised weight, by id.
     requant: BTreeMap<usize, (Requant, DType)>,
+    /// The parts of a weight's tensor that the graph uses, if not all, by id.
+    slices: BTreeMap<usize, Slices>,
 }
 
 impl Graph {

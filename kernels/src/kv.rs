@@ -6,8 +6,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use thiserror::Error;
 
+mod sharing;
 pub(crate) mod store;
 
+pub use sharing::{KvSharing, KvSharingError};
 pub(crate) use store::ROTARY_DIM_MAX;
 pub use store::{DuplicatePage, KvAccess, KvCopies, KvCopyId, KvLayer, KvMirror, KvStore};
 
@@ -67,7 +69,7 @@ impl FromStr for KvDtype {
 /// Shape of a KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvLayout {
-    /// Layers of the model.
+    /// Layers that have keys and values of their own.
     pub layers: usize,
     /// KV heads per layer.
     pub kv_heads: usize,

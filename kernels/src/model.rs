@@ -12,6 +12,7 @@ pub use config::{LayerAttention, ModelConfig};
 pub use spec::{ArchSpec, SoftCaps, supported};
 
 use crate::graph::Graph;
+use crate::kv::{KvSharing, KvSharingError};
 use crate::weights::{Gguf, MetadataError, WeightFile};
 
 /// A model's hyper-parameters and its op graph.
@@ -47,6 +48,18 @@ impl Model {
         let graph = build::build(&config, &tensors::Header::new(gguf))?;
         vocabulary::check(&gguf.metadata, &graph)?;
         Ok(Model { config, graph })
+    }
+
+    /// Makes layers or heads share keys and values, as [`Graph::share_kv`]; the KV layers and KV heads of
+    /// the hyper-parameters become those that remain.
+    ///
+    /// # Errors
+    /// [`KvSharingError`] if a number does not fit the model; the model is then unchanged.
+    pub fn share_kv(&mut self, sharing: &KvSharing) -> Result<(), KvSharingError> {
+        self.graph = self.graph.share_kv(sharing)?;
+        self.config.kv_layers = self.config.layers.div_ceil(sharing.group());
+        self.config.kv_heads = sharing.heads.unwrap_or(self.config.kv_heads);
+        Ok(())
     }
 }
 

@@ -46,7 +46,8 @@ pub enum Op {
         /// Which of the graph's frequency tables.
         rope: usize,
     },
-    /// Inputs q, k, v: appends k and v to the sequence's KV cache, then attends under a mask.
+    /// Inputs q, k, v: appends k and v to the sequence's KV cache, then attends under a mask. Input q
+    /// alone: attends to the rows that an earlier node has appended in this batch and before.
     Attention(AttentionOp),
     /// Inputs gate, up: activation(gate)·up.
     Gated(Activation),
@@ -135,6 +136,29 @@ impl AttentionOp {
 }
 
 impl Op {
+    /// Ids of the weights that it reads, except for rotary factors.
+    pub(crate) fn weights(&self) -> impl Iterator<Item = usize> + use<> {
+        let (first, second) = match self {
+            Op::RmsNorm { weight, .. } => (Some(*weight), None),
+            Op::MatMul { weight, bias } => (Some(*weight), *bias),
+            Op::Embed { table, .. } => (Some(*table), None),
+            _ => (None, None),
+        };
+        [first, second].into_iter().flatten().map(|id| id.0)
+    }
+
+    /// Replaces the ids of its weights.
+    pub(crate) fn renumber_weights(&mut self, new: impl Fn(WeightId) -> WeightId) {
+        match self {
+            Op::RmsNorm { weight, .. } => *weight = new(*weight),
+            Op::MatMul { weight, bias } => {
+                (*weight, *bias) = (new(*weight), bias.map(new));
+            }
+            Op::Embed { table, .. } => *table = new(*table),
+            _ => {}
+        }
+    }
+
     /// Short name, as shown in reports and timelines.
     pub fn name(&self) -> &'static str {
         match self {

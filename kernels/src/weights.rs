@@ -22,6 +22,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+pub(crate) use data::Slices;
 pub use data::{ChangedError, TensorReadError, WeightTensor};
 pub use data_file::ReadFault;
 pub use error::{Fault, WeightError};
@@ -128,7 +129,7 @@ impl WeightFile {
     /// The tensor of that name, if there is one.
     pub fn tensor(&self, name: &str) -> Option<WeightTensor> {
         let index = *self.0.by_name.get(name)?;
-        Some(WeightTensor { file: Arc::clone(&self.0), index })
+        Some(WeightTensor { file: Arc::clone(&self.0), index, slices: None })
     }
 
     /// Caches packed weights in a file: devices created from now on read that file if it is valid,

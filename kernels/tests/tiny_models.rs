@@ -22,6 +22,8 @@ mod fused;
 mod masks;
 #[path = "tiny_models/requantised.rs"]
 mod requantised;
+#[path = "tiny_models/shared.rs"]
+mod shared;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny")

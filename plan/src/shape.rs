@@ -38,7 +38,7 @@ impl OpShape {
     /// # Panics
     /// If the node does not exist.
     pub fn of(graph: &Graph, node: usize, part: &Part) -> OpShape {
-        let node = &graph.nodes()[node];
+        let (index, node) = (node, &graph.nodes()[node]);
         let n = part.features.of_width(graph.value(node.output).width).len();
         let weight = match &node.op {
             Op::MatMul { weight, .. } | Op::RmsNorm { weight, .. } => Some(*weight),
@@ -47,7 +47,7 @@ impl OpShape {
         };
         let weight = weight.map(|id| &graph.weights()[id.0]);
         let k = match &node.op {
-            Op::Attention(_) => node.inputs[1..].iter().map(|v| graph.value(*v).width).sum(),
+            Op::Attention(_) => graph.kv_width(index),
             Op::Rope { rope, .. } => graph.ropes()[*rope].dims,
             _ => weight.map_or(0, |w| w.cols),
         };

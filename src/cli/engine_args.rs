@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use lapwing::draft::Schedule;
 use lapwing::models::ModelCache;
-use lapwing::{Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requant};
+use lapwing::{Activations, Engine, EngineBuilder, KvDtype, Requant};
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
+use super::attention::AttentionArgs;
 use super::device_args::DeviceArgs;
 use super::draft::DraftArg;
 use super::failure::Failure;
@@ -91,11 +92,8 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "FORM", hide_short_help = true)]
     pub(crate) requant: Option<Requant>,
 
-    /// Mask of attention, for research: window=N, dilated=COUNTxSTRIDE, block-sparse=LEN:ROW-KEY,… or
-    /// causal; after LAYER: or FIRST-LAST: for some layers, as in 0-11:window=512. May be repeated: the
-    /// last one that covers a layer counts. A model's own window stays in force [default: the model's own]
-    #[arg(long, value_name = "[LAYERS:]MASK", hide_short_help = true)]
-    pub(crate) attention: Vec<AttentionRule>,
+    #[command(flatten)]
+    pub(crate) attention: AttentionArgs,
 
     /// Order in which requests are admitted, computed and preempted, as in vtc or mlfq:quantum=32; `lapwing
     /// devices` lists the policies [default: fcfs]
@@ -148,9 +146,7 @@ impl EngineArgs {
         if let Some(format) = self.requant {
             builder = builder.requant(format);
         }
-        for rule in &self.attention {
-            builder = builder.attention(rule.clone());
-        }
+        builder = self.attention.apply(builder);
         if let Some(name) = &self.policy {
             builder = builder.policy(name.as_str());
         }

@@ -9,7 +9,7 @@ use lapwing::EngineBuilder;
 use lapwing::models::ModelCache;
 use lapwing::profile::{Limits, Profile, Trust};
 
-use super::attention;
+use super::attention::AttentionChanges;
 use super::failure::Failure;
 use super::requant;
 use super::session::Session;
@@ -22,7 +22,7 @@ pub(crate) async fn measure(
     session: &Session,
 ) -> Result<Profile, Failure> {
     requant::note(builder.requantized()?.as_ref(), session);
-    attention::note(builder.attention_masks()?.as_deref(), session);
+    AttentionChanges::of_builder(&builder)?.note(session);
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
     let stop = Arc::new(AtomicBool::new(false));
     let (stopped, shown) = (Arc::clone(&stop), bar.clone());

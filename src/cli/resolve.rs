@@ -5,7 +5,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use lapwing::models::{ModelCache, ModelName, fetch};
 use lapwing::{Engine, EngineBuilder};
 
-use super::attention;
+use super::attention::AttentionChanges;
 use super::failure::Failure;
 use super::fetch_progress::FetchProgress;
 use super::profiles::with_stored;
@@ -75,7 +75,7 @@ pub(crate) async fn open_as_is(
 ) -> Result<Engine, Failure> {
     let engine = builder.build().await?;
     requant::note(engine.requantized(), session);
-    attention::note(engine.attention(), session);
+    AttentionChanges::of(&engine).note(session);
     engine.notes().iter().for_each(|note| session.note(note));
     for note in &engine.packed_weights().notes {
         session.note(&format!(

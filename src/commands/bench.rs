@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cli::attention;
+use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
 use crate::cli::requant::RequantReport;
@@ -124,7 +124,8 @@ struct Report {
     kv: &'static str,
     activations: &'static str,
     requant: Option<RequantReport>,
-    attention: Option<Vec<String>>,
+    #[serde(flatten)]
+    attention: AttentionChanges,
     chunk: usize,
     repetitions: usize,
     /// Maximum resident memory of the process, if the system reports it and nothing else was read.
@@ -206,7 +207,7 @@ async fn alone(
         kv: args.engine.kv.name(),
         activations: args.engine.activations().name(),
         requant: engine.requantized().map(RequantReport::of),
-        attention: engine.attention().map(attention::texts),
+        attention: AttentionChanges::of(engine),
         chunk: engine.chunk_rows(),
         repetitions: args.repetitions(),
         // It would include the memory that was read.

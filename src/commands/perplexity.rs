@@ -8,7 +8,7 @@ use lapwing::tokenizer::{Special, Tokenizer};
 use lapwing::{Activations, Engine};
 use serde::Serialize;
 
-use crate::cli::attention;
+use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::input::Source;
 use crate::cli::output::{print, print_json};
@@ -29,7 +29,7 @@ one. The tokens of its second half are scored, given all tokens before them in t
 With --json:
   {\"perplexity\":X,\"standard_error\":X,\"tokens\":N,\"window\":N,\"windows\":N,\"scored\":N,
    \"window_mean_nll\":[…],\"model\":\"PATH\",\"activations\":\"…\",\"requant\":{…}|null,
-   \"attention\":[\"FIRST-LAST:MASK\",…]|null}
+   \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"share_kv\":\"…\"|null}
   tokens: of the whole text; scored: number of scored tokens; nll: negative natural log-likelihood.";
 
 /// Windows in the engine at the same time.
@@ -71,7 +71,8 @@ struct Report {
     model: String,
     activations: &'static str,
     requant: Option<RequantReport>,
-    attention: Option<Vec<String>>,
+    #[serde(flatten)]
+    attention: AttentionChanges,
 }
 
 /// Prints the perplexity of a text.
@@ -109,7 +110,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         report.tokens,
         report.windows,
         report.window,
-        attention::line(report.attention.as_deref())
+        report.attention.lines()
     ))
 }
 
@@ -175,6 +176,6 @@ fn report(
         model: engine.model_path().display().to_string(),
         activations: activations.name(),
         requant: engine.requantized().map(RequantReport::of),
-        attention: engine.attention().map(attention::texts),
+        attention: AttentionChanges::of(engine),
     }
 }

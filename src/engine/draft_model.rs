@@ -48,7 +48,8 @@ impl DraftModel {
         };
         let is_own = requant.is_some();
         let attention = if is_own { settings.attention.clone() } else { Vec::new() };
-        let own = Settings { model, requant, attention, ..settings.clone() };
+        let share_kv = settings.share_kv.filter(|_| is_own);
+        let own = Settings { model, requant, attention, share_kv, ..settings.clone() };
         // An own file, because each open file keeps one form of packed weights.
         let file = WeightFile::open(&own.model)?;
         let (model, requantized) = own.model(&file)?;

@@ -39,7 +39,9 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
     // Masks change the time of attention.
     let masks: String =
         settings.attention.iter().map(|rule| format!(", attention {rule}")).collect();
-    let other = format!("{kv}{activations}{}{masks}", requant.unwrap_or_default());
+    let shared = settings.share_kv.map(|sharing| format!(", shared keys and values {sharing}"));
+    let other = [requant, shared].map(Option::unwrap_or_default).concat();
+    let other = format!("{kv}{activations}{other}{masks}");
     let devices = chosen
         .devices
         .iter()

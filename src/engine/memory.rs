@@ -171,11 +171,16 @@ fn need(graph: &Graph, routes: &[Arc<Route>], (device, layer_kv): (DeviceId, u64
         let spec = &graph.weights()[*id];
         (spec.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0)) as u64
     };
-    let attention = nodes().filter(|node| matches!(node.op, Op::Attention(_))).count() as u64;
+    let kv_layers: BTreeSet<usize> = nodes()
+        .filter_map(|node| match &node.op {
+            Op::Attention(op) => Some(op.layer),
+            _ => None,
+        })
+        .collect();
     let layers: BTreeSet<usize> = nodes().filter_map(|node| node.layer).collect();
     Need {
         weights: weights.iter().map(bytes).sum(),
-        kv: attention * layer_kv,
+        kv: kv_layers.len() as u64 * layer_kv,
         layers: layers.len(),
     }
 }
@@ -242,6 +247,20 @@ mod tests {
             let error = fitted(bytes(2) - 1, may_split, kinds).expect_err("too large").to_string();
             assert!(error.contains("--gpu-layers 1"), "{error}");
         }
+    }
+
+    #[test]
+    fn layers_that_share_keys_and_values_need_them_once() {
+        let own = parts(&[DeviceKind::Gpu]);
+        let graph = own.graph.share_kv(&"layers=2".parse().expect("a sharing")).expect("it fits");
+        let shared = PlannerParts { graph: Arc::new(graph), ..own.clone() };
+        let needs = [&own, &shared].map(|parts| {
+            let routes = routes(parts, 100).expect("routes");
+            need(&parts.graph, &routes, (DeviceId(0), 1000))
+        });
+        assert_eq!(needs.map(|need| need.kv), [2000, 1000]);
+        // The projections of keys and values of one layer: 64 × 32 in f32 each.
+        assert_eq!(needs[0].weights - needs[1].weights, 2 * 4 * 64 * 32);
     }
 
     #[test]

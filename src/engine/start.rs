@@ -63,8 +63,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let mut notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
     let placement = explainer.full_chunk(chosen.context)?;
     let pool = KvPool::new(chosen.pages);
-    let opened = prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
-    let (prefixes, kept_prefixes) = opened;
+    let (prefixes, kept) = prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
     let scheduler = scheduler(&explainer, &chosen, pool, (policy, draft, prefixes))?;
     let live = Live::start(LiveParts {
         scheduler,
@@ -92,9 +91,10 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         notes,
         requantized,
         attention,
+        share_kv: settings.share_kv,
         slots,
         kv,
-        kept_prefixes,
+        kept_prefixes: kept,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
         permits: chosen.permits,
@@ -160,13 +160,16 @@ fn scheduler(
     Ok(scheduler)
 }
 
-/// Records the policy, the drafter, and the masks of the attention if the settings changed any.
+/// Records the policy, the drafter, and what the settings changed of attention.
 fn set_choices(recorder: &Recorder, settings: &Settings, rules: Option<&[AttentionRule]>) {
     recorder.set_meta("policy", settings.policy.name());
     recorder.set_meta("draft", settings.draft.name());
     if let Some(rules) = rules {
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
         recorder.set_meta("attention", &rules.join(" "));
+    }
+    if let Some(sharing) = &settings.share_kv {
+        recorder.set_meta("share_kv", &sharing.to_string());
     }
 }
 

@@ -1,14 +1,12 @@
 //! Finds special tokens in the text, before any other rule applies.
 
+mod search;
 mod taken;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use aho_corasick::Anchored;
-use aho_corasick::automaton::{Automaton, StateID};
-use aho_corasick::nfa::contiguous::NFA;
-
+use self::search::{Candidate, Search, Starts};
 use self::taken::Taken;
 use super::error::TokenizerError;
 use super::token_table::TokenTable;
@@ -16,7 +14,7 @@ use super::token_table::TokenTable;
 /// Longest text of a special token, in bytes: longer than in any known vocabulary.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// Longest texts of all special tokens together, in bytes. The index takes some 30 bytes for each.
+/// Longest texts of all special tokens together, in bytes. The indexes take some 60 bytes for each.
 const ALL_BYTES_MAX: usize = 4 << 20;
 
 /// A range of text, or a token found in it.
@@ -55,24 +53,10 @@ struct Special {
 /// All special tokens, longest first, then by id.
 pub(super) struct SpecialTokens {
     specials: Vec<Special>,
-    /// Finds in one pass which of `specials` end at each position; pattern n is `specials[n]`.
-    search: Option<Search>,
-}
-
-struct Search {
-    automaton: NFA,
-    start: StateID,
-}
-
-/// The best token that ends at a position; the order is that in which tokens are taken.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    special: u32,
-    end: usize,
-    /// The automaton's state at `end`.
-    state: StateID,
-    /// Number of longer tokens that end there.
-    longer: u32,
+    /// One for each class of tokens.
+    searches: Vec<Search>,
+    /// Where control tokens start that are not white space only.
+    control_starts: Option<Starts>,
 }
 
 impl SpecialTokens {
@@ -108,11 +92,11 @@ impl SpecialTokens {
             })
             .collect();
         specials.sort_by_key(|special| Reverse(special.text.len()));
-        let search = match specials.is_empty() {
-            true => None,
-            false => Some(Search::new(&specials)?),
-        };
-        Ok(Self { specials, search })
+        let searches = Search::all(&specials)?;
+        let controls = specials.iter().filter(|special| special.controls);
+        let texts = controls.map(|special| &*special.text).filter(|text| !text.trim().is_empty());
+        let control_starts = Starts::new(texts)?;
+        Ok(Self { specials, searches, control_starts })
     }
 
     /// Texts of the tokens that are control tokens by their kind or by their look, longest first.
@@ -122,26 +106,7 @@ impl SpecialTokens {
 
     /// Positions in bytes, ascending, where control tokens start in `text`; none of white space only.
     pub(super) fn control_positions(&self, text: &str) -> Vec<usize> {
-        let Some(search) = &self.search else { return Vec::new() };
-        let candidates = self.candidates(search, text, Control::Everywhere);
-        let mut starts = Vec::new();
-        for Reverse(mut candidate) in candidates {
-            // All that end here, for a shorter token may be a control token where a longer is not.
-            loop {
-                let special = &self.specials[candidate.special as usize];
-                if special.controls && !special.text.trim().is_empty() {
-                    starts.push(candidate.end - special.text.len());
-                }
-                candidate.longer += 1;
-                match self.longest(search, candidate, usize::MAX, Control::Everywhere) {
-                    Some(shorter) => candidate = shorter,
-                    None => break,
-                }
-            }
-        }
-        starts.sort_unstable();
-        starts.dedup();
-        starts
+        self.control_starts.as_ref().map_or_else(Vec::new, |starts| starts.of(text))
     }
 
     /// Whether any token absorbs the white space next to it.
@@ -152,8 +117,8 @@ impl SpecialTokens {
     /// Splits `text` at its special tokens. The longest token takes all its occurrences first, from
     /// left to right, then the next.
     ///
-    /// Takes O(n log n) for n bytes: an occurrence that overlaps a taken one is replaced by the longest
-    /// token with the same end that fits.
+    /// An occurrence that overlaps a taken one is replaced by the longest token of its class with the same
+    /// end that fits, which is found by bisection and shorter than the last one.
     pub(super) fn partition<'t>(&self, text: &'t str, control: Control<'_>) -> Vec<Fragment<'t>> {
         let mut fragments = Vec::new();
         let mut done = 0;
@@ -172,16 +137,19 @@ impl SpecialTokens {
 
     fn take(&self, text: &str, control: Control<'_>) -> Taken {
         let mut taken = Taken::new(text.len());
-        let Some(search) = &self.search else { return taken };
-        let candidates = self.candidates(search, text, control);
-        let mut candidates: BinaryHeap<Reverse<Candidate>> = candidates.into();
+        let searches = self.searches.iter().enumerate();
+        let searches = searches.filter(|(_, search)| search.class.is_matched(control));
+        let candidates =
+            searches.flat_map(|(n, search)| search.candidates((&self.specials, n), text, control));
+        let mut candidates: BinaryHeap<Reverse<Candidate>> = candidates.map(Reverse).collect();
         while let Some(Reverse(candidate)) = candidates.pop() {
             let Some(free_from) = taken.free_before(candidate.end) else { continue };
             let special = &self.specials[candidate.special as usize];
             let start = candidate.end - special.text.len();
             if start < free_from {
-                let length_max = candidate.end - free_from;
-                let next = self.longest(search, candidate, length_max, control);
+                let search = &self.searches[candidate.search];
+                let limits = (candidate.end - free_from, control);
+                let next = search.longest(&self.specials, candidate, limits);
                 candidates.extend(next.map(Reverse));
                 continue;
             }
@@ -196,73 +164,6 @@ impl SpecialTokens {
             taken.insert(from, to, special.id);
         }
         taken
-    }
-
-    /// The longest matched token at every position where one ends.
-    fn candidates(
-        &self,
-        search: &Search,
-        text: &str,
-        control: Control<'_>,
-    ) -> Vec<Reverse<Candidate>> {
-        let mut found = Vec::new();
-        let mut state = search.start;
-        for (at, byte) in text.bytes().enumerate() {
-            state = search.automaton.next_state(Anchored::No, state, byte);
-            if search.automaton.is_match(state) {
-                let every = Candidate { special: 0, end: at + 1, state, longer: 0 };
-                found.extend(self.longest(search, every, usize::MAX, control).map(Reverse));
-            }
-        }
-        found
-    }
-
-    /// The longest matched token of at most `length_max` bytes that ends where `candidate` does.
-    fn longest(
-        &self,
-        search: &Search,
-        candidate: Candidate,
-        length_max: usize,
-        control: Control<'_>,
-    ) -> Option<Candidate> {
-        let Candidate { end, state, mut longer, .. } = candidate;
-        while (longer as usize) < search.automaton.match_len(state) {
-            let special = search.automaton.match_pattern(state, longer as usize).as_u32();
-            let found = &self.specials[special as usize];
-            if found.text.len() <= length_max && found.is_matched(end, control) {
-                return Some(Candidate { special, end, state, longer });
-            }
-            longer += 1;
-        }
-        None
-    }
-}
-
-impl Search {
-    fn new(specials: &[Special]) -> Result<Self, TokenizerError> {
-        let automaton = NFA::new(specials.iter().map(|special| &special.text))
-            .map_err(|source| TokenizerError::SpecialTokens { source: source.into() })?;
-        let start = automaton
-            .start_state(Anchored::No)
-            .map_err(|source| TokenizerError::SpecialSearch { source })?;
-        Ok(Self { automaton, start })
-    }
-}
-
-impl Special {
-    /// Whether an occurrence that ends at `end` counts.
-    fn is_matched(&self, end: usize, control: Control<'_>) -> bool {
-        match control {
-            Control::Everywhere => true,
-            Control::Nowhere => !self.on_request,
-            Control::Without(positions) => {
-                let start = end - self.text.len();
-                let next = positions.partition_point(|position| *position < start);
-                let is_foreign = positions.get(next).is_some_and(|position| *position < end);
-                // White space cannot be told apart by its position.
-                !self.controls || !(is_foreign || self.text.trim().is_empty())
-            }
-        }
     }
 }
 

@@ -15,6 +15,7 @@ mod a_peer_misleads;
 mod a_prediction_misleads;
 mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
+mod a_sharing_misleads;
 mod a_simulation_misleads;
 #[cfg(unix)]
 mod a_terminal_is_left_in_disorder;

@@ -125,6 +125,30 @@ async fn keys_and_values_of_one_side_are_seen_by_the_other() {
     assert_eq!(engine.kv_copies(), KvCopies::default(), "one device needs no copies");
 }
 
+/// The later layer of a group reads rows that the first layer wrote on another device, or that another
+/// device wrote for earlier positions.
+#[tokio::test]
+async fn shared_keys_and_values_are_seen_wherever_they_were_written() {
+    needs_opencl!();
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    for sharing in ["layers=2", "layers=2,heads=1"] {
+        let with = |devices: &str| {
+            let builder = with(&model, devices).kv(KvDtype::F32).prefix_cache(false);
+            builder.share_kv(sharing.parse().expect("a sharing"))
+        };
+        let wanted = ids_of(&with("cpu").build().await.expect("an engine")).await;
+        let queue = with("gpu=opencl");
+        let split = with("cpu+gpu=opencl").gpu_layers(1);
+        let turns = with("cpu+gpu=opencl").own_strategy(ByTurns);
+        for (what, builder) in [("a queue", queue), ("a split", split), ("by turns", turns)] {
+            let engine = check(builder, &wanted, &format!("{what}, {sharing}")).await;
+            assert_eq!(engine.kv_copies().bytes > 0, what != "a queue", "{what}");
+            engine.shutdown(Shutdown::Drain).await.expect("an end");
+        }
+    }
+}
+
 /// The same tokens from real models, which are split by layers at three points.
 #[tokio::test]
 async fn a_real_model_gives_the_same_tokens_wherever_it_is_split() {

@@ -26,6 +26,7 @@ mod batching_changes_a_token;
 mod cases;
 mod perplexity_differs_from_llama_cpp;
 mod sampling_is_not_repeatable;
+mod shared_keys_are_wrong;
 mod simulated;
 mod support;
 mod text_becomes_other_ids;

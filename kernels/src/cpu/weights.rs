@@ -11,7 +11,8 @@ use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::reference::dequantize;
 use crate::requant::Requant;
-use crate::weights::{ChangedError, TensorReadError, WeightFile, WeightTensor};
+use crate::weights::{ChangedError, Slices, TensorReadError, WeightFile, WeightTensor};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod lock;
@@ -69,6 +70,7 @@ pub struct Weights {
     specs: Vec<WeightSpec>,
     /// What each weight is requantised to.
     forms: Vec<Option<Requant>>,
+    slices: BTreeMap<usize, Slices>,
     uses: Vec<Uses>,
     weights: Vec<Weight>,
 }
@@ -101,8 +103,10 @@ impl Weights {
         let mut shared = file.packed();
         shared.weights.retain(|weights| weights.strong_count() > 0);
         let forms = forms(graph);
-        let same =
-            |w: &Arc<Weights>| w.specs == graph.weights() && w.forms == forms && w.uses == uses;
+        let same = |w: &Arc<Weights>| {
+            let bytes = w.forms == forms && w.slices == *graph.slices();
+            bytes && w.specs == graph.weights() && w.uses == uses
+        };
         if let Some(weights) = shared.weights.iter().filter_map(|w| w.upgrade()).find(same) {
             return Ok(weights);
         }
@@ -122,9 +126,10 @@ impl Weights {
         let specs = graph.weights();
         let tensors: Vec<WeightTensor> = specs
             .iter()
-            .map(|spec| {
+            .enumerate()
+            .map(|(i, spec)| {
                 let missing = || BindError::Missing { name: spec.name.clone() };
-                file.tensor(&spec.name).ok_or_else(missing)
+                graph.tensor(WeightId(i), file).ok_or_else(missing)
             })
             .collect::<Result<_, BindError>>()?;
         let sources = specs.iter().zip(&tensors).enumerate().map(|(i, (spec, tensor))| {
@@ -159,7 +164,8 @@ impl Weights {
         });
         let weights = weights.collect::<Result<_, BindError>>()?;
         file.check_unchanged()?;
-        Ok((Weights { specs: specs.to_vec(), forms: forms(graph), weights, uses }, report))
+        let (specs, slices) = (specs.to_vec(), graph.slices().clone());
+        Ok((Weights { specs, forms: forms(graph), slices, weights, uses }, report))
     }
 
     /// A weight that the graph reads as a vector: a norm, a bias or rotary factors.

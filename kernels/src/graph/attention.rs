@@ -1,8 +1,8 @@
 //! Attention masks of a graph's layers.
 
-use super::Graph;
+use super::{Graph, Node};
 use crate::mask::{AttentionRule, MaskError};
-use crate::op::Op;
+use crate::op::{AttentionOp, Op};
 
 impl Graph {
     /// Replaces the masks of attention: each layer gets the mask of the last rule that covers it, and
@@ -13,7 +13,7 @@ impl Graph {
     /// If a rule is for layers that the graph lacks, or a size is 0. The graph is then unchanged.
     pub fn set_attention(&mut self, rules: &[AttentionRule]) -> Result<(), MaskError> {
         let layers = self.nodes.iter().filter_map(|node| match &node.op {
-            Op::Attention(op) => Some(op.layer),
+            Op::Attention(op) => Some(layer_of(node, op)),
             _ => None,
         });
         let last = layers.max().unwrap_or(0);
@@ -24,8 +24,10 @@ impl Graph {
             }
         }
         for node in &mut self.nodes {
+            let layer = node.layer;
             if let Op::Attention(op) = &mut node.op {
-                let rule = rules.iter().rev().find(|rule| rule.covers(op.layer));
+                let layer = layer.unwrap_or(op.layer);
+                let rule = rules.iter().rev().find(|rule| rule.covers(layer));
                 op.mask = rule.map(|rule| rule.mask.clone()).unwrap_or_default();
             }
         }
@@ -37,15 +39,20 @@ impl Graph {
         let mut rules: Vec<AttentionRule> = Vec::new();
         for node in &self.nodes {
             let Op::Attention(op) = &node.op else { continue };
-            let mask = op.seen();
+            let (mask, layer) = (op.seen(), layer_of(node, op));
             match rules.last_mut() {
                 Some(rule) if rule.mask == mask => {
                     let first = rule.layers.as_ref().map_or(0, |layers| *layers.start());
-                    rule.layers = Some(first..=op.layer);
+                    rule.layers = Some(first..=layer);
                 }
-                _ => rules.push(AttentionRule { layers: Some(op.layer..=op.layer), mask }),
+                _ => rules.push(AttentionRule { layers: Some(layer..=layer), mask }),
             }
         }
         rules
     }
+}
+
+/// The layer of the model; that of the KV cache in graphs that do not number layers.
+fn layer_of(node: &Node, op: &AttentionOp) -> usize {
+    node.layer.unwrap_or(op.layer)
 }

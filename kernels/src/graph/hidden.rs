@@ -19,6 +19,7 @@ impl Graph {
             ropes: self.ropes.clone(),
             kv: self.kv,
             requant: self.requant.clone(),
+            slices: self.slices.clone(),
         }
     }
 }

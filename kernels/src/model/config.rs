@@ -21,6 +21,9 @@ pub struct ModelConfig {
     pub heads: usize,
     /// Key and value heads (GQA: fewer than `heads`; MQA: 1).
     pub kv_heads: usize,
+    /// Layers with keys and values of their own: all, unless layers share them
+    /// ([`Model::share_kv`](super::Model::share_kv)).
+    pub kv_layers: usize,
     /// Values per head.
     pub head_dim: usize,
     /// Intermediate size of the feed-forward blocks.
@@ -92,6 +95,7 @@ impl ModelConfig {
             width,
             heads,
             kv_heads,
+            kv_layers: layers,
             head_dim,
             ffn_width: keys.per_layer_count("feed_forward_length", None)?,
             context,
@@ -133,7 +137,7 @@ impl ModelConfig {
     /// Shape of the model's KV pages.
     pub fn kv_layout(&self) -> KvLayout {
         KvLayout {
-            layers: self.layers,
+            layers: self.kv_layers,
             kv_heads: self.kv_heads,
             head_dim: self.head_dim,
             page_rows: KvLayout::PAGE_ROWS,

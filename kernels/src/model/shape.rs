@@ -170,6 +170,7 @@ impl ModelShape {
             width: self.width,
             heads: self.heads,
             kv_heads: self.kv_heads,
+            kv_layers: self.layers,
             head_dim: self.head_dim,
             ffn_width: self.ffn_width,
             context: self.context,

@@ -246,9 +246,8 @@ impl Checker {
 
     fn tensor(&self, weight: WeightId) -> Result<WeightTensor, DeviceError> {
         let name = &self.graph.weights()[weight.0].name;
-        self.file
-            .tensor(name)
-            .ok_or_else(|| self.failed(format!("the model file has no weight '{name}'")))
+        let tensor = self.graph.tensor(weight, &self.file);
+        tensor.ok_or_else(|| self.failed(format!("the model file has no weight '{name}'")))
     }
 }
 

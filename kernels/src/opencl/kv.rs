@@ -69,20 +69,21 @@ impl DeviceKv {
         Ok(cell.get_or_init(|| buffer))
     }
 
-    /// Adds the pages to the queue that the device lacks for rows of a layer.
+    /// Adds the pages to the queue that the device lacks for rows of a layer, which it writes if `writes`.
     ///
     /// # Errors
     /// [`DeviceError`] of this device, or of another one that holds a page.
     pub(super) fn bring(
         &self,
-        layer: usize,
+        (layer, writes): (usize, bool),
         span: &BatchSpan,
         commands: &mut Commands,
     ) -> Result<(), DeviceError> {
         let Some(copy) = self.copy else { return Ok(()) };
         let Pages { device, page_bytes, .. } = &*self.pages;
         let buffer = self.layer(layer).map_err(|error| error.of_run(device))?;
-        let written = span.start..span.start + span.rows.len();
+        let end = span.start + span.rows.len();
+        let written = if writes { span.start..end } else { end..end };
         let access = KvAccess { pages: &span.pages, written };
         self.store.bring_to_device(layer, (copy, &access), |page, bytes| {
             let at = page as usize * page_bytes;

@@ -8,7 +8,7 @@ use super::pack::Stored;
 use super::session::{Buffer, Session};
 use crate::cpu::BindError;
 use crate::device::DeviceError;
-use crate::graph::{Graph, WeightId};
+use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::reference::dequantize;
 use crate::weights::{WeightFile, WeightTensor};
 
@@ -34,11 +34,12 @@ impl DeviceWeights {
         session: &Arc<Session>,
         (graph, file): (&Arc<Graph>, &WeightFile),
     ) -> Result<DeviceWeights, BindError> {
-        let tensor = |name: &String| {
-            file.tensor(name).ok_or_else(|| BindError::Missing { name: name.clone() })
+        let tensor = |(id, spec): (usize, &WeightSpec)| {
+            let missing = || BindError::Missing { name: spec.name.clone() };
+            graph.tensor(WeightId(id), file).ok_or_else(missing)
         };
         let tensors: Vec<_> =
-            graph.weights().iter().map(|spec| tensor(&spec.name)).collect::<Result<_, _>>()?;
+            graph.weights().iter().enumerate().map(tensor).collect::<Result<_, _>>()?;
         Ok(DeviceWeights {
             device: device.to_owned(),
             session: Arc::clone(session),

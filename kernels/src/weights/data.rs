@@ -37,10 +37,20 @@ pub struct ChangedError {
 pub struct WeightTensor {
     pub(super) file: Arc<Inner>,
     pub(super) index: usize,
+    /// The part of the data that is read; `None` for all.
+    pub(super) slices: Option<Slices>,
+}
+
+/// A part of a tensor's data: the first `len` bytes, at least 1, of each `step` bytes. The tensor is a
+/// whole number of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slices {
+    pub(crate) len: usize,
+    pub(crate) step: usize,
 }
 
 impl WeightTensor {
-    /// Name, shape, format and size.
+    /// Name, shape, format and size of the whole tensor.
     pub fn info(&self) -> &TensorInfo {
         &self.file.tensors[self.index]
     }
@@ -55,12 +65,28 @@ impl WeightTensor {
         self.info().shape
     }
 
+    /// The same tensor, of which only these slices are read.
+    pub(crate) fn sliced(self, slices: Slices) -> WeightTensor {
+        WeightTensor { slices: Some(slices), ..self }
+    }
+
+    /// The part that is read, if not all.
+    pub(crate) fn slices(&self) -> Option<Slices> {
+        self.slices
+    }
+
+    /// Bytes that are read of it.
+    pub(crate) fn bytes(&self) -> usize {
+        let whole = self.info().bytes;
+        self.slices.map_or(whole, |slices| whole / slices.step * slices.len)
+    }
+
     /// Reads the data: rows of blocks of [`WeightTensor::dtype`].
     ///
     /// # Errors
     /// [`TensorReadError`] when the file has become shorter, or the system cannot read it.
     pub fn read(&self) -> Result<Vec<u8>, TensorReadError> {
-        let mut bytes = vec![0; self.info().bytes];
+        let mut bytes = vec![0; self.bytes()];
         self.read_range(0, &mut bytes)?;
         Ok(bytes)
     }
@@ -74,8 +100,22 @@ impl WeightTensor {
     /// When the range ends after the tensor.
     pub fn read_range(&self, start: usize, to: &mut [u8]) -> Result<(), TensorReadError> {
         let info = self.info();
-        let fits = start.checked_add(to.len()).is_some_and(|end| end <= info.bytes);
+        let fits = start.checked_add(to.len()).is_some_and(|end| end <= self.bytes());
         assert!(fits, "{} bytes from {start} of {info:?}", to.len());
+        let Some(Slices { len, step }) = self.slices else { return self.read_at(start, to) };
+        let (mut at, mut rest) = (start, to);
+        while !rest.is_empty() {
+            let now = (len - at % len).min(rest.len());
+            let (first, after) = rest.split_at_mut(now);
+            self.read_at(at / len * step + at % len, first)?;
+            (at, rest) = (at + now, after);
+        }
+        Ok(())
+    }
+
+    /// Fills `to` from byte `start` of the whole tensor on.
+    fn read_at(&self, start: usize, to: &mut [u8]) -> Result<(), TensorReadError> {
+        let info = self.info();
         let file = &self.file.files[info.part()];
         file.read((info.range().start + start) as u64, to).map_err(|fault| self.failed(fault))
     }

@@ -1,10 +1,12 @@
 //! Weight files older than GGUF, of the llama architecture: GGML, GGMF and GGJT.
-//! Source: the reader `llama.cpp` and the block layouts in `ggml.c` of llama.cpp, May 2023.
+//! Source: the reader `llama.cpp` and the block layouts in `ggml.c` of llama.cpp, May 2023; for models in
+//! several parts, the reader of March 2023.
 
 mod error;
 mod format;
 mod model;
 mod names;
+mod parts;
 mod read;
 mod source;
 mod vocabulary;
@@ -17,18 +19,19 @@ pub use format::LegacyVersion;
 pub use model::{LegacyOptions, LegacyParams};
 
 use super::data_file::DataFile;
-use super::error::WeightError;
 use super::tensor::Shape;
 use super::write::GgufWriter;
 use crate::quant::DType;
 use format::Layout;
+use names::Cut;
 use source::Source;
 use vocabulary::Piece;
 
-/// An open file older than GGUF. Its tensor data are read on demand.
+/// An open file older than GGUF, or all parts of a model in several. Tensor data are read on demand.
 #[derive(Debug)]
 pub struct LegacyFile {
-    source: Source,
+    /// One for each part.
+    sources: Vec<Source>,
     version: LegacyVersion,
     params: LegacyParams,
     pieces: Vec<Piece>,
@@ -40,11 +43,13 @@ pub struct LegacyFile {
 pub struct LegacyTensor {
     /// Name in the file, as `layers.0.attention.wq.weight`.
     pub name: String,
-    /// Dimensions.
+    /// Dimensions, of all parts together.
     pub shape: Shape,
     layout: Layout,
-    /// Byte offset of the data.
-    start: u64,
+    /// How it is cut into parts.
+    cut: Cut,
+    /// Byte offset of the data in each part.
+    starts: Vec<u64>,
 }
 
 impl LegacyTensor {
@@ -67,14 +72,14 @@ impl LegacyFile {
         file.read(0, &mut magic).is_ok() && LegacyVersion::has_magic(u32::from_le_bytes(magic))
     }
 
-    /// Opens a file, and reads everything but the tensor data.
+    /// Opens a file and, if it is part of a model (`NAME`, `NAME.1`, `NAME.2`, …), all other parts. Reads
+    /// everything but the tensor data.
     ///
     /// # Errors
-    /// [`LegacyError`] names the file, and the invalid field with its byte offset.
+    /// [`LegacyError`] names the file, and the invalid field with its byte offset, or the part that is
+    /// missing or differs from the first.
     pub fn open(path: &Path) -> Result<LegacyFile, LegacyError> {
-        let file = DataFile::open(path)
-            .map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
-        read::file(Source::File(file)).map_err(|error| error.in_file(path))
+        parts::open(path)
     }
 
     /// As [`open`](LegacyFile::open), for the bytes of a file in memory.
@@ -82,7 +87,16 @@ impl LegacyFile {
     /// # Errors
     /// [`LegacyError`] names the invalid field with its byte offset.
     pub fn parse(bytes: Vec<u8>) -> Result<LegacyFile, LegacyError> {
-        read::file(Source::Bytes(bytes))
+        LegacyFile::parse_parts(vec![bytes])
+    }
+
+    /// As [`parse`](LegacyFile::parse), for the bytes of all parts of a model, in order.
+    ///
+    /// # Errors
+    /// As [`open`](LegacyFile::open).
+    pub fn parse_parts(parts: Vec<Vec<u8>>) -> Result<LegacyFile, LegacyError> {
+        let read = parts.into_iter().map(|bytes| read::file(Source::Bytes(bytes)));
+        parts::merge(read.collect::<Result<_, _>>()?).map_err(|(_, error)| error)
     }
 
     /// Format and version.
@@ -121,23 +135,47 @@ impl LegacyFile {
     /// # Panics
     /// When `index` is not below the number of tensors.
     pub fn write_tensor(&self, index: usize, out: &mut dyn Write) -> Result<(), LegacyError> {
-        let LegacyTensor { name, shape, layout, start } = &self.tensors[index];
-        let mut at = *start;
-        let mut blocks = shape.len() / layout.dtype.block_len();
-        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let tensor = &self.tensors[index];
+        let blocks = tensor.shape.len() / tensor.layout.dtype.block_len();
+        // Consecutive blocks of a part: of a tensor that is cut by columns, those of a row.
+        let (parts, runs) = match tensor.cut {
+            Cut::None => (1, 1),
+            Cut::Rows => (self.sources.len(), 1),
+            Cut::Columns => (self.sources.len(), tensor.shape.rows()),
+        };
+        let run = blocks / parts / runs;
+        let mut buffers = (Vec::new(), Vec::new());
+        for at in 0..runs {
+            let skipped = (at * run * tensor.layout.block_bytes()) as u64;
+            for part in 0..parts {
+                let start = tensor.starts[part] + skipped;
+                self.write_blocks((tensor, part), (start, run), &mut buffers, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes consecutive blocks of a tensor, which start at a byte of a part.
+    fn write_blocks(
+        &self,
+        (tensor, part): (&LegacyTensor, usize),
+        (mut at, mut blocks): (u64, usize),
+        (old, new): &mut (Vec<u8>, Vec<u8>),
+        out: &mut dyn Write,
+    ) -> Result<(), LegacyError> {
+        let (layout, name) = (tensor.layout, || tensor.name.clone());
         while blocks > 0 {
             let now = blocks.min(CHUNK_BLOCKS);
             old.resize(now * layout.block_bytes(), 0);
-            self.source
-                .read(at, &mut old)
-                .map_err(|fault| LegacyError::Data { tensor: name.clone(), fault })?;
+            let read = self.sources[part].read(at, old);
+            read.map_err(|fault| LegacyError::Data { tensor: name(), fault })?;
             match layout.is_current() {
-                true => out.write_all(&old)?,
+                true => out.write_all(old)?,
                 false => {
                     new.clear();
-                    let written = layout.to_current(&old, &mut new);
-                    written.map_err(|scale| LegacyError::Scale { tensor: name.clone(), scale })?;
-                    out.write_all(&new)?;
+                    let written = layout.to_current(old, new);
+                    written.map_err(|scale| LegacyError::Scale { tensor: name(), scale })?;
+                    out.write_all(new)?;
                 }
             }
             at += old.len() as u64;

@@ -21,6 +21,7 @@ mod attention_sees_a_wrong_key;
 mod gguf_bytes;
 mod kept_weights_are_wrong;
 mod npu;
+mod parts_are_merged_wrongly;
 mod requantised_weights_are_mixed_up;
 mod support;
 mod weights_are_packed_twice;

@@ -15,9 +15,9 @@ use lapwing_kernels::tensor::Tensor;
 use lapwing_kernels::weights::WeightFile;
 
 /// Models with fewer KV heads than query heads; the last two have windows of their own.
-const MODELS: [&str; 3] = ["llama", "gemma2", "gemma3"];
+pub(super) const MODELS: [&str; 3] = ["llama", "gemma2", "gemma3"];
 
-fn open(name: &str) -> (WeightFile, Vec<u32>) {
+pub(super) fn open(name: &str) -> (WeightFile, Vec<u32>) {
     let reference = reference(name);
     let file = folder().join(reference["file"].as_str().expect("a file"));
     (WeightFile::open(&file).expect("a weight file"), ids(&reference))
@@ -54,6 +54,16 @@ fn masked(
 ) -> Vec<Vec<f32>> {
     let mut model = Model::from_weights(file).expect("a model");
     model.graph.set_attention(rules).expect("masks");
+    observed(model, (file, ids), (chunk, cpu), check)
+}
+
+/// Logits of all positions of a model, in chunks; `check` sees each attention op.
+pub(super) fn observed(
+    model: Model,
+    (file, ids): (&WeightFile, &[u32]),
+    (chunk, cpu): (usize, Cpu),
+    check: &mut dyn FnMut(&Graph, usize, &TensorSet, &TensorSet),
+) -> Vec<Vec<f32>> {
     let graph = Arc::new(model.graph);
     let (mut device, lease) = device(&model.config, &graph, file, ids.len(), cpu);
     let mut rows = Vec::new();
@@ -85,7 +95,7 @@ fn copy(graph: &Graph, node: usize, tensors: &TensorSet) -> Option<TensorSet> {
     Some(copied)
 }
 
-fn values(tensors: &TensorSet, id: ValueId) -> Vec<f32> {
+pub(super) fn values(tensors: &TensorSet, id: ValueId) -> Vec<f32> {
     tensors.get(id).and_then(|tensor| tensor.host()).expect("a value in memory").to_vec()
 }
 

@@ -44,7 +44,7 @@ impl EngineArgs {
         let wait = wait.iter().map(|(link, mode)| format!("{}={}", link.name(), mode.name()));
         let several = device.iter().map(|device| ("--device", device.clone()));
         let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
-        let several = several.chain(attention.iter().map(|rule| ("--attention", rule.to_string())));
+        let several = several.chain(attention.to_args());
         let several = several.chain(wait.map(|wait| ("--wait", wait)));
         let flags =
             [("--exact", exact), ("--mlock", mlock), ("--no-packed-cache", no_packed_cache)];

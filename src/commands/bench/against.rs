@@ -67,11 +67,14 @@ fn against(now: &Record, then: &Record) -> Against {
         None => "as stored".to_owned(),
     };
     differ("the format of the weights", requant(now), requant(then));
-    let masks = |record: &Record| match &record.attention {
+    let masks = |record: &Record| match &record.attention.masks {
         Some(masks) => masks.join(" "),
         None => "the model's own".to_owned(),
     };
     differ("the mask of attention", masks(now), masks(then));
+    let shared = |record: &Record| record.attention.share_kv.clone();
+    let shared = |record| shared(record).unwrap_or_else(|| "none".to_owned());
+    differ("the sharing of keys and values", shared(now), shared(then));
     if !then.settings.is_empty() {
         differ("the setting", now.settings.clone(), then.settings.clone());
     }
@@ -129,7 +132,7 @@ mod tests {
             threads,
             kv: Kv::default(),
             requant: None,
-            attention: None,
+            attention: Default::default(),
             settings: "cpu=cpu on 2 threads, warm".to_owned(),
             engines: vec![EngineRuns {
                 name: "lapwing".to_owned(),

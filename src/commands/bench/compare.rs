@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::progress::ProgressShown;
 
-use crate::cli::attention;
+use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::output::{print, print_json};
@@ -45,7 +45,8 @@ struct Report<'a> {
     repetitions: usize,
     cost_source: &'a str,
     requant: Option<RequantReport>,
-    attention: Option<Vec<String>>,
+    #[serde(flatten)]
+    attention: AttentionChanges,
     lengths: Vec<LengthReport<'a>>,
 }
 
@@ -87,8 +88,8 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
     let builder = with_stored(options.engine.without_strategy(path)?, session);
     let requantized = builder.requantized()?;
     requant::note(requantized.as_ref(), session);
-    let masks = builder.attention_masks()?;
-    attention::note(masks.as_deref(), session);
+    let changes = AttentionChanges::of_builder(&builder)?;
+    changes.note(session);
     let mut compare = Compare::new(builder)
         .lengths(options.lengths.iter().copied())
         .tokens(options.tokens)
@@ -104,10 +105,7 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
         write_page(&compared, path, session)?;
     }
     if session.json {
-        print_json(&Report {
-            attention: masks.as_deref().map(attention::texts),
-            ..report(&compared, requantized.as_ref())
-        })
+        print_json(&Report { attention: changes, ..report(&compared, requantized.as_ref()) })
     } else {
         print(&text(&compared))
     }
@@ -145,7 +143,7 @@ fn report<'a>(compared: &'a Comparison, requantized: Option<&Requantized>) -> Re
         repetitions: compared.repetitions,
         cost_source: &compared.cost_source,
         requant: requantized.map(RequantReport::of),
-        attention: None,
+        attention: AttentionChanges::default(),
         lengths: lengths.collect(),
     }
 }

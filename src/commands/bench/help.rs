@@ -22,10 +22,10 @@ all runs are recorded, which costs up to 1 % of their speed.
 With --vs, this engine and the others run alternately on the same file with the same number of
 threads: -r times one process of each. Each process runs every test once to warm up (llama-bench:
 the prompt without its context, and one token) and once measured. Ratios compare runs made back to
-back. --kv, --exact, --activations, --chunk, --requant, --attention and devices apply to this engine
-only; with --requant, the others use different weights. Also measured: maximum resident memory, and
-the time of a process that loads the model, computes one token and ends. docs/benchmarks.md
-explains how to install the others.
+back. --kv, --exact, --activations, --chunk, --requant, --attention, --share-kv and devices apply to
+this engine only; with --requant, the others use different weights. Also measured: maximum resident
+memory, and the time of a process that loads the model, computes one token and ends.
+docs/benchmarks.md explains how to install the others.
 
 With --reading, memory as large as the weights, keys and values that a token reads is read before
 and after each measured generation, by as many threads, without computing: an upper bound for any
@@ -43,12 +43,12 @@ With --json:
    \"min\":X,\"max\":X,\"all\":[…]},\"reading\":{…} with --reading},{\"test\":\"tg128@d512\",…}],
    \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
    \"isa\":\"…\",\"activations\":\"…\",\"kv\":\"…\",\"requant\":{…}|null,
-   \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"chunk\":N,
+   \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"share_kv\":\"…\"|null,\"chunk\":N,
    \"repetitions\":N,\"peak_resident_bytes\":N|null,\"against\":null}
   With --vs (-o writes the same without pairs, ratios and against):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
-   \"kv\":\"…\",\"requant\":{…}|null,\"attention\":[…]|null,\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",
-   \"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
+   \"kv\":\"…\",\"requant\":{…}|null,\"attention\":[…]|null,\"share_kv\":\"…\"|null,
+   \"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
    \"pairs\":N,\"same_weights\":true,\"by_reading\":[…],\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",
    \"of_pairs\":{…},\"of_medians\":X},…],\"against\":null}
   With several strategies:

@@ -6,6 +6,7 @@ use lapwing_kernels::kv::UnknownKvDtype;
 use lapwing_traces::Spread;
 use serde::{Deserialize, Serialize};
 
+use crate::cli::attention::AttentionChanges;
 use crate::cli::requant::RequantReport;
 
 /// Statistics of repeated measurements.
@@ -70,10 +71,9 @@ pub(super) struct Record {
     /// do not state it.
     #[serde(default)]
     pub(super) requant: Option<RequantReport>,
-    /// Masks of this engine's attention, by layers; `None` for the model's own, or for runs that do not
-    /// state them.
-    #[serde(default)]
-    pub(super) attention: Option<Vec<String>>,
+    /// What this engine changes of attention; nothing for runs that do not state it.
+    #[serde(flatten)]
+    pub(super) attention: AttentionChanges,
     /// Other settings of this engine: devices, strategy, rows of a chunk, warm-up, and whether each run
     /// had a process of its own. Empty for runs that do not state them.
     #[serde(default)]

@@ -6,7 +6,7 @@ use lapwing_traces::whole_file;
 
 use super::report::{EngineRuns, Kv, Record};
 use crate::cli::EngineArgs;
-use crate::cli::attention;
+use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::requant::RequantReport;
@@ -41,7 +41,7 @@ impl RunSettings<'_> {
             threads: self.engine.thread_count(),
             kv: Kv(self.engine.kv),
             requant: requantized.as_ref().map(RequantReport::of),
-            attention: builder.attention_masks()?.as_deref().map(attention::texts),
+            attention: AttentionChanges::of_builder(&builder)?,
             settings: self.settings(&identity.devices, identity.chunk_rows),
             engines,
         })

@@ -6,7 +6,7 @@ use super::pairs::{self, OURS};
 use super::report::{EngineRuns, Figures, Measured, Ratio};
 use lapwing::Placement;
 
-use crate::cli::attention;
+use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::output::print;
 use crate::cli::requant::RequantReport;
@@ -36,7 +36,7 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         report.kv,
         report.repetitions,
         requantised(report.requant.as_ref()),
-        attention::line(report.attention.as_deref()),
+        report.attention.lines(),
         table(header, rows.collect()),
         saved_run_text(report.against.as_ref()),
     ))
@@ -115,7 +115,7 @@ pub(super) fn print_pairs(report: &pairs::Report<'_>) -> Result<(), Failure> {
          The first token is timed from the start of a process that loads the model to its end.\n",
     );
     text.push_str(&requantised(record.requant.as_ref()));
-    text.push_str(&ours_only(record.attention.as_deref()));
+    text.push_str(&ours_only(&record.attention));
     if !report.same_weights {
         text.push_str(
             "Only lapwing uses requantised weights: the ratios compare engines on different weights,\n\
@@ -162,14 +162,14 @@ fn by_reading(report: &pairs::Report<'_>) -> String {
     )
 }
 
-/// The masks of this engine's attention, if any are given.
-fn ours_only(masks: Option<&[String]>) -> String {
-    match masks {
-        None => String::new(),
-        Some(_) => format!(
-            "{OURS}: {}Only lapwing uses these masks: the ratios compare engines that compute different \
-             attention.\n",
-            attention::line(masks)
+/// What this engine changes of the model's attention, if anything.
+fn ours_only(changes: &AttentionChanges) -> String {
+    let changes = changes.lines();
+    match &*changes {
+        "" => changes,
+        _ => format!(
+            "{OURS}: {changes}Only lapwing computes so: the ratios compare engines that compute different \
+             attention.\n"
         ),
     }
 }

@@ -1,6 +1,7 @@
 //! The search compared with its definition, on vocabularies and texts in which tokens overlap.
 
 use super::*;
+use crate::tokenizer::token_table::Traits;
 use crate::tokenizer::{TokenKind, Vocabulary};
 
 /// Tokens with these texts, all user-defined; one that starts with `<` is a control token.
@@ -110,6 +111,64 @@ fn control_tokens_do_not_contain_foreign_positions() {
     assert_eq!(ids(Control::Without(&[0, 3])), [2, 1, 0]);
     assert_eq!(ids(Control::Without(&[1, 5, 11])), [4, 2, 4, 4]);
     assert_eq!(ids(Control::Nowhere), [2, 1]);
+}
+
+/// The ids that count by the definition of [`Control::Without`]; no token strips.
+fn without_by_definition(specials: &SpecialTokens, text: &str, foreign: &[usize]) -> Vec<u32> {
+    let mut taken: Vec<(usize, usize, u32)> = Vec::new();
+    for special in &specials.specials {
+        for (start, _) in text.char_indices() {
+            let end = start + special.text.len();
+            let counts = !special.controls
+                || !special.text.trim().is_empty()
+                    && !foreign.iter().any(|at| (start..end).contains(at));
+            let is_free = taken.iter().all(|(from, to, _)| end <= *from || start >= *to);
+            if text[start..].starts_with(&special.text) && counts && is_free {
+                taken.push((start, end, special.id));
+            }
+        }
+    }
+    taken.sort_unstable();
+    taken.into_iter().map(|(_, _, id)| id).collect()
+}
+
+#[test]
+fn control_tokens_start_and_count_where_their_definitions_say() {
+    let rows: [(&[&str], &str); 3] = [
+        (&["<", "<<", "a<", "<a<a", "a", "aa<a"], "a<"),
+        (&["<a>", "a>", "<a", "<a>a", ">"], "<a>"),
+        (&["< ", " ", "  ", "<", " <a"], "< a"),
+    ];
+    for (tokens, chars) in rows {
+        // White space as a control token too.
+        let specials = specials(tokens, |table, id| {
+            if table.text(id).trim().is_empty() {
+                table.change(id, |traits| *traits = Traits { control: true, ..Traits::default() });
+            }
+        });
+        for text in all_texts(chars, 6) {
+            let starts_control = |at: &usize| {
+                let mut controls = specials.specials.iter().filter(|special| special.controls);
+                controls.any(|special| {
+                    !special.text.trim().is_empty() && text[*at..].starts_with(&special.text)
+                })
+            };
+            let starts: Vec<usize> = (0..text.len()).filter(starts_control).collect();
+            assert_eq!(specials.control_positions(&text), starts, "{tokens:?} in {text:?}");
+            for foreign in [&[][..], &[0], &[2], &[1, 3], &[0, 4, 5]] {
+                let fragments = specials.partition(&text, Control::Without(foreign));
+                let found: Vec<u32> = fragments
+                    .into_iter()
+                    .filter_map(|fragment| match fragment {
+                        Fragment::Token(id) => Some(id),
+                        Fragment::Text(_) => None,
+                    })
+                    .collect();
+                let wanted = without_by_definition(&specials, &text, foreign);
+                assert_eq!(found, wanted, "{tokens:?} in {text:?} without {foreign:?}");
+            }
+        }
+    }
 }
 
 /// A search that cuts out one token after the other takes 90 times as long for 8 times the text.

@@ -126,6 +126,7 @@ fn a_hostile_vocabulary_is_an_error_or_gives_ids_that_decode() {
                         let ids = tokenizer.encode(text, Special::Parse, true);
                         assert!(ids.len() <= 4 * text.len() + 2, "{what}");
                         let _ = tokenizer.decode(&ids);
+                        assert!(tokenizer.control_positions(text).len() <= text.len(), "{what}");
                     }
                     answered += 1;
                 }

@@ -91,11 +91,11 @@ impl OpRun<'_> {
         if batch.rows() == 0 {
             return Ok(());
         }
-        let [q, v] = [0, 2].map(|index| self.stage.whole(self.node, index));
-        let (q, v) = (q?, v?);
-        let k = match self.keys {
-            Some(rope) => self.stage.whole(rope, 0)?,
-            None => self.stage.whole(self.node, 1)?,
+        let q = self.stage.whole(self.node, 0)?;
+        let new = match (self.node.inputs.len(), self.keys) {
+            (1, _) => None,
+            (_, Some(rope)) => Some((self.stage.whole(rope, 0)?, self.stage.whole(self.node, 2)?)),
+            (_, None) => Some((self.stage.whole(self.node, 1)?, self.stage.whole(self.node, 2)?)),
         };
         let turn = |first: usize| match self.keys?.op {
             Op::Rope { heads, rope } => Some(Rotation::new(
@@ -110,8 +110,10 @@ impl OpRun<'_> {
         let layout = *kv.layout();
         let width = layout.kv_heads * layout.head_dim;
         for span in &batch.spans {
-            let written = span.start..span.start + span.rows.len();
+            let end = span.start + span.rows.len();
+            let written = if new.is_some() { span.start..end } else { end..end };
             kv.bring_to_host(&KvAccess { pages: &span.pages, written })?;
+            let Some((k, v)) = new else { continue };
             let values = span.rows.start * width..span.rows.end * width;
             let (at, kv_rows) = ((&span.pages[..], span.start), (&k[values.clone()], &v[values]));
             kv.write_rotated(&model.cpu, at, kv_rows, turn(span.rows.start));

@@ -42,7 +42,7 @@ impl<'a> FileMatrix<'a> {
         rows: usize,
         cols: usize,
     ) -> Result<FileMatrix<'a>, MatrixError> {
-        let (dtype, bytes) = (tensor.dtype(), tensor.info().bytes);
+        let (dtype, bytes) = (tensor.dtype(), tensor.bytes());
         let row_bytes = Matrix::check(dtype, (rows, cols), bytes)?;
         Ok(FileMatrix { tensor, rows, cols, row_bytes })
     }

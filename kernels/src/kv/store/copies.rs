@@ -52,7 +52,7 @@ pub struct KvCopies {
 pub struct KvAccess<'a> {
     /// Pages of the sequence.
     pub pages: &'a [PageId],
-    /// Positions to be written; all positions before them are read.
+    /// Positions to be written, if any; all positions before them are read.
     pub written: Range<usize>,
 }
 
@@ -129,6 +129,7 @@ impl Copies {
             }
         }
         let end = layout.pages_for(written.end).min(list.len());
+        let end = if written.is_empty() { first_written } else { end };
         for page in &list[first_written.min(end)..end] {
             holders[*page as usize] = copy.bit();
         }

@@ -164,12 +164,15 @@ impl Encoder<'_> {
             Mask::Window(window) => Some(window),
             mask => return Err(self.unsupported(node, &format!("the mask {mask}"))),
         };
-        let [q, k, v] = [0, 1, 2].map(|index| self.whole(node, index));
-        let (q, k, v) = (q?, k?, v?);
+        let q = self.whole(node, 0)?;
+        let new = match node.inputs.len() {
+            1 => None,
+            _ => Some((self.whole(node, 1)?, self.whole(node, 2)?)),
+        };
         let out = self.output(node)?;
         let (work, rows) = (self.work, self.work.payload.batch.rows());
         for span in &work.payload.batch.spans {
-            self.model.kv.bring(op.layer, span, self.commands)?;
+            self.model.kv.bring((op.layer, new.is_some()), span, self.commands)?;
         }
         let layout = *self.model.kv.store().layout();
         let heads = self.model.graph.value(node.inputs[0]).width / layout.head_dim;
@@ -183,8 +186,10 @@ impl Encoder<'_> {
             row_pages: self.ints.row_pages(),
             pages: self.ints.pages(),
         };
-        let write = KvWrite { k: k.view(), v: v.view(), rows, to: cache };
-        let added = kernels.kv_write(&write).and_then(|()| {
+        let written = new.as_ref().map_or(Ok(()), |(k, v)| {
+            kernels.kv_write(&KvWrite { k: k.view(), v: v.view(), rows, to: cache })
+        });
+        let added = written.and_then(|()| {
             kernels.attention(&Attention {
                 q: q.view(),
                 rows,

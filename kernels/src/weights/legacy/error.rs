@@ -56,16 +56,34 @@ pub enum LegacyError {
         /// Version of the file.
         version: LegacyVersion,
     },
-    /// The file is one part of a model.
+    /// A part of a model is not there.
     #[error(
-        "tensor '{tensor}' of shape {found} is part of a larger one: the file is one of several parts \
-         of a model; merge the parts with a converter of that time, or convert the original model again"
+        "part {part} of {parts} is missing: {}; get it, and put it beside the others",
+        path.display()
     )]
-    Part {
-        /// Tensor name.
-        tensor: String,
-        /// Shape in the file.
-        found: String,
+    MissingPart {
+        /// Number of the part, from 1.
+        part: usize,
+        /// Number of all parts.
+        parts: usize,
+        /// The file that it should be.
+        path: PathBuf,
+    },
+    /// The number of parts is not that which the shapes tell.
+    #[error("{found} parts of a model that is cut in {parts}; give all parts, in order")]
+    Parts {
+        /// Number of given parts.
+        found: usize,
+        /// Number of parts of the model.
+        parts: usize,
+    },
+    /// A part does not belong to the first one.
+    #[error(
+        "this part of the model differs from the first one: {what}; get the parts of one model"
+    )]
+    PartDiffers {
+        /// What differs.
+        what: String,
     },
     /// A tensor that llama models do not have.
     #[error(

@@ -112,18 +112,6 @@ fn find<'a>(tensors: &Tensors<'a>, name: &str) -> Result<&'a LegacyTensor, Legac
 fn check_shapes(params: &LegacyParams, tensors: &Tensors<'_>) -> Result<Widths, LegacyError> {
     let (width, vocab) = (params.width as usize, params.vocab as usize);
     let head = width / params.heads as usize;
-    let embeddings = find(tensors, "tok_embeddings.weight")?;
-    if embeddings.shape.dims() != [width, vocab] {
-        let (tensor, found) = (embeddings.name.clone(), embeddings.shape.to_string());
-        return Err(
-            match embeddings.shape.cols() < width && width.is_multiple_of(embeddings.shape.cols()) {
-                true => LegacyError::Part { tensor, found },
-                false => {
-                    LegacyError::Shape { tensor, found, needed: format!("[{width}, {vocab}]") }
-                }
-            },
-        );
-    }
     let kv = find(tensors, "layers.0.attention.wk.weight")?.shape.rows();
     let heads_kv = kv / head;
     if !kv.is_multiple_of(head)

@@ -1,4 +1,4 @@
-//! Names of llama's tensors.
+//! Names of llama's tensors, and how each is cut into parts.
 
 /// Tensors outside the layers: name in the file, and in GGUF.
 pub(super) const WHOLE: [(&str, &str); 3] = [
@@ -29,4 +29,29 @@ pub(super) fn in_gguf(name: &str, layers: u32) -> Option<String> {
     let number = layer.parse().ok().filter(|n: &u32| *n < layers && n.to_string() == layer)?;
     let (_, new) = LAYER.iter().find(|(old, _)| *old == rest)?;
     Some(format!("blk.{number}.{new}"))
+}
+
+/// How a tensor of a model in several parts is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Every part has all of it.
+    None,
+    /// Each part has as many rows, in the order of the parts.
+    Rows,
+    /// Each part has as many columns of all rows, in the order of the parts.
+    Columns,
+}
+
+impl Cut {
+    /// The cut of a tensor: that of the layers in LLaMA's own parts, which split attention by heads and
+    /// feed-forward blocks by their inner width.
+    pub(super) fn of(name: &str) -> Cut {
+        const COLUMNS: [&str; 3] =
+            ["tok_embeddings.weight", "attention.wo.weight", "feed_forward.w2.weight"];
+        match COLUMNS.iter().any(|end| name.ends_with(end)) {
+            true => Cut::Columns,
+            false if name.ends_with("norm.weight") => Cut::None,
+            false => Cut::Rows,
+        }
+    }
 }

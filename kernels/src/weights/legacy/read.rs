@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use super::error::LegacyError;
 use super::format::{GGJT, GGMF, GGML, Layout, LegacyVersion};
 use super::model::LegacyParams;
+use super::names::Cut;
 use super::source::{Reader, Source};
 use super::{LegacyFile, LegacyTensor, vocabulary};
 use crate::weights::Fault;
 use crate::weights::gguf::TENSORS_MAX;
 use crate::weights::tensor::{NAME_MAX, Shape};
 
-/// Reads everything but the tensor data.
+/// Reads everything but the tensor data. Of one part of a model, tensors have the shapes of that part.
 pub(super) fn file(source: Source) -> Result<LegacyFile, LegacyError> {
     let mut reader = Reader::new(&source);
     let version = version(&mut reader)?;
@@ -33,7 +34,7 @@ pub(super) fn file(source: Source) -> Result<LegacyFile, LegacyError> {
         }
         tensors.push(tensor);
     }
-    Ok(LegacyFile { source, version, params, pieces, tensors })
+    Ok(LegacyFile { sources: vec![source], version, params, pieces, tensors })
 }
 
 fn version(reader: &mut Reader<'_>) -> Result<LegacyVersion, LegacyError> {
@@ -111,5 +112,5 @@ fn tensor(
     let padding = reader.at().next_multiple_of(version.alignment()) - reader.at();
     reader.skip(padding, format_args!("padding of tensor {index} '{name}'"))?;
     let start = reader.skip(bytes, format_args!("data of tensor {index} '{name}'"))?;
-    Ok(LegacyTensor { name, shape, layout, start })
+    Ok(LegacyTensor { name, shape, layout, cut: Cut::None, starts: vec![start] })
 }

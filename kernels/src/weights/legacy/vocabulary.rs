@@ -28,6 +28,13 @@ pub(super) struct Piece {
     score: f32,
 }
 
+impl Piece {
+    /// Whether bytes and score are the same, bit by bit.
+    pub(super) fn is_same(&self, other: &Piece) -> bool {
+        self.bytes == other.bytes && self.score.to_bits() == other.score.to_bits()
+    }
+}
+
 /// Reads the tokens. Without scores in the file, a token's score falls with its id, as in llama's
 /// vocabulary.
 pub(super) fn read(

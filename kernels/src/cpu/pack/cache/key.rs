@@ -34,6 +34,9 @@ impl CacheKey {
             let Layout { dtype, cols, tile, .. } = layout;
             let (rows, part, at) = (source.rows(), tensor.info().part(), tensor.info().range());
             let _ = write!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
+            if let Some(slices) = tensor.slices() {
+                let _ = write!(text, " in {} of {} bytes", slices.len, slices.step);
+            }
             if let Some(form) = source.requant() {
                 let _ = write!(text, " requantised from {} by {REQUANT}", source.stored_dtype());
                 if form.group() != Group::BLOCK {

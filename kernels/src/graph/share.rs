@@ -1,0 +1,183 @@
+//! Keys and values that layers or heads share: a graph with fewer nodes and smaller weights.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Graph, Node, ValueId, WeightId};
+use crate::kv::{KvLayout, KvSharing, KvSharingError};
+use crate::op::Op;
+use crate::weights::Slices;
+
+impl Graph {
+    /// The graph whose layers or heads share keys and values. In a group of layers, the later ones lose
+    /// their projections of keys and values with all that follows up to attention; their attention reads
+    /// the rows of the first layer's KV cache, with queries rotated as those keys are. Masks and windows
+    /// stay those of each layer. Of heads, the first of each group remains, and the projections are cut to
+    /// its rows. KV layers are numbered anew. Weights that no node reads are no longer part of the graph.
+    ///
+    /// # Errors
+    /// [`KvSharingError`] if a number does not fit the graph, keys or values are not made of heads, or
+    /// layers share already.
+    pub fn share_kv(&self, sharing: &KvSharing) -> Result<Graph, KvSharingError> {
+        let is_attention = |node: &usize| matches!(self.nodes[*node].op, Op::Attention(_));
+        let layers: Vec<usize> = (0..self.nodes.len()).filter(is_attention).collect();
+        if layers.iter().any(|node| self.nodes[*node].inputs.len() != 3) {
+            return Err(KvSharingError::Shared);
+        }
+        let heads = layers.first().and_then(|node| self.kv_heads(*node)).unwrap_or(1);
+        sharing.check(layers.len(), heads)?;
+        let mut shared = self.clone();
+        for (n, &node) in layers.iter().enumerate() {
+            let owner = layers[n / sharing.group() * sharing.group()];
+            if let Op::Attention(op) = &mut shared.nodes[node].op {
+                op.layer = n / sharing.group();
+            }
+            if owner != node {
+                shared.read_rows_of(owner, node);
+            }
+        }
+        let kept = sharing.heads.unwrap_or(heads);
+        if kept < heads {
+            let mut cut = Cut { heads, kept, done: BTreeSet::new() };
+            for &node in layers.iter().step_by(sharing.group()) {
+                for input in [1, 2] {
+                    cut.value(&mut shared, self.nodes[node].inputs[input])?;
+                }
+            }
+        }
+        let kv_layers = layers.len().div_ceil(sharing.group());
+        let kv_heads = |layout: KvLayout| layout.kv_heads * kept / heads;
+        shared.kv = self.kv.map(|kv| KvLayout { layers: kv_layers, kv_heads: kv_heads(kv), ..kv });
+        Ok(shared.without_unread())
+    }
+
+    /// KV heads of an attention node, if its keys are rotated by heads.
+    fn kv_heads(&self, attention: usize) -> Option<usize> {
+        match self.nodes[self.writer(*self.nodes[attention].inputs.get(1)?)].op {
+            Op::Rope { heads, .. } => Some(heads),
+            _ => None,
+        }
+    }
+
+    /// Makes the attention `reader` use the KV rows of `owner`, and rotate its queries as those keys.
+    fn read_rows_of(&mut self, owner: usize, reader: usize) {
+        let keys = self.writer(self.nodes[owner].inputs[1]);
+        let queries = self.writer(self.nodes[reader].inputs[0]);
+        if let Op::Rope { rope: of_keys, .. } = self.nodes[keys].op
+            && let Op::Rope { rope, .. } = &mut self.nodes[queries].op
+        {
+            *rope = of_keys;
+        }
+        self.nodes[reader].inputs.truncate(1);
+    }
+
+    /// Keys and values of a position, together, in the KV cache of an attention node; 0 for other nodes.
+    pub fn kv_width(&self, node: usize) -> usize {
+        let Op::Attention(op) = &self.nodes[node].op else { return 0 };
+        let writes = |node: &&Node| match &node.op {
+            Op::Attention(other) => other.layer == op.layer && node.inputs.len() > 1,
+            _ => false,
+        };
+        let own = [&self.nodes[node]].into_iter().find(writes);
+        let writer = own.or_else(|| self.nodes.iter().find(writes));
+        let inputs = writer.map_or(&[][..], |writer| &writer.inputs[1..]);
+        inputs.iter().map(|v| self.value(*v).width).sum()
+    }
+
+    /// The same computation without nodes and weights whose results nothing reads.
+    fn without_unread(&self) -> Graph {
+        let mut is_read = vec![false; self.nodes.len()];
+        is_read[self.writer(self.output())] = true;
+        for node in (0..self.nodes.len()).rev() {
+            if is_read[node] {
+                self.nodes[node].inputs.iter().for_each(|v| is_read[self.writer(*v)] = true);
+            }
+        }
+        let kept = || (0..self.nodes.len()).filter(|node| is_read[*node]);
+        let values: BTreeMap<usize, ValueId> =
+            kept().enumerate().map(|(new, old)| (old, ValueId(new))).collect();
+        let mut used: BTreeSet<usize> = kept().flat_map(|n| self.nodes[n].op.weights()).collect();
+        used.extend(self.ropes.iter().filter_map(|rope| rope.factors).map(|id| id.0));
+        let weights: BTreeMap<usize, WeightId> =
+            used.into_iter().enumerate().map(|(new, old)| (old, WeightId(new))).collect();
+        let mut graph = Graph { kv: self.kv, ropes: self.ropes.clone(), ..Graph::default() };
+        for (old, new) in &weights {
+            graph.weights.push(self.weights[*old].clone());
+            graph.requant.extend(self.requant.get(old).map(|to| (new.0, *to)));
+            graph.slices.extend(self.slices.get(old).map(|slices| (new.0, *slices)));
+        }
+        for rope in &mut graph.ropes {
+            rope.factors = rope.factors.map(|id| weights[&id.0]);
+        }
+        for old in kept() {
+            let mut node = self.nodes[old].clone();
+            node.inputs.iter_mut().for_each(|v| *v = values[&v.0]);
+            node.output = values[&node.output.0];
+            node.op.renumber_weights(|id| weights[&id.0]);
+            graph.values.push(self.values[old]);
+            graph.nodes.push(node);
+        }
+        graph
+    }
+}
+
+/// Cuts keys and values to some of their heads.
+struct Cut {
+    heads: usize,
+    kept: usize,
+    /// Values that are cut.
+    done: BTreeSet<ValueId>,
+}
+
+impl Cut {
+    /// Cuts a value and what it is computed from, back to the projection.
+    fn value(&mut self, graph: &mut Graph, value: ValueId) -> Result<(), KvSharingError> {
+        if !self.done.insert(value) {
+            return Ok(());
+        }
+        let at = graph.writer(value);
+        let (width, node) = (graph.values[value.0].width, &mut graph.nodes[at]);
+        let uncut = KvSharingError::Heads { role: node.role };
+        if !width.is_multiple_of(self.heads) {
+            return Err(uncut);
+        }
+        let head = width / self.heads;
+        let input = node.inputs.first().copied();
+        let further = match &mut node.op {
+            Op::Rope { heads, .. } => {
+                *heads = self.kept;
+                input
+            }
+            Op::RmsNorm { weight, .. } if graph.weights[weight.0].cols == head => input,
+            Op::MatMul { weight, bias } => {
+                let (weight, bias) = (*weight, *bias);
+                let cut = self.weight(graph, weight, head);
+                let cut =
+                    cut.and_then(|()| bias.map_or(Some(()), |id| self.weight(graph, id, head)));
+                cut.ok_or(uncut)?;
+                None
+            }
+            _ => return Err(uncut),
+        };
+        graph.values[value.0].width = head * self.kept;
+        further.map_or(Ok(()), |input| self.value(graph, input))
+    }
+
+    /// Cuts a matrix to the rows, or a vector to the values, of the heads that remain. `None` if a vector's
+    /// heads are not whole blocks.
+    fn weight(&self, graph: &mut Graph, id: WeightId, head: usize) -> Option<()> {
+        if graph.slices.contains_key(&id.0) {
+            return Some(());
+        }
+        let stored = graph.stored(id);
+        let spec = &mut graph.weights[id.0];
+        let len = if spec.rows > 1 {
+            spec.rows = head * self.kept;
+            head * stored.row_bytes(spec.cols)?
+        } else {
+            spec.cols = head * self.kept;
+            stored.row_bytes(head)?
+        };
+        graph.slices.insert(id.0, Slices { len, step: len * self.heads / self.kept });
+        Some(())
+    }
+}
