@@ -17,11 +17,11 @@ use super::wait::{Cores, WaitKey};
 use crate::error::RunError;
 use crate::message::{SchedulerMessage, Shutdown, Submit, TraceContext, Traced};
 use crate::sequence::{AdmissionLimit, AdmissionPermit};
-use crate::stats::EngineStats;
 use crate::worker::Worker;
 use lapwing_plan::DeviceId;
 
 mod actors;
+mod asked;
 mod asked;
 mod device;
 mod ending;
@@ -64,7 +64,7 @@ impl Live {
     /// # Errors
     /// When the operating system cannot start a thread.
     pub fn start(parts: LiveParts) -> io::Result<Live> {
-        let (mailbox, inbox) = Mailbox::new("scheduler", capacity(&parts));
+        let (mailbox, inbox) = Mailbox::new("scheduler", parts.messages_max());
         let boxes: Vec<_> = parts
             .devices
             .iter()
@@ -257,20 +257,6 @@ impl Live {
         Ok(Events::new(receiver, mailbox, ending, Arc::clone(&self.caller)))
     }
 
-    /// What the engine has done and is doing.
-    ///
-    /// # Errors
-    /// The cause of the engine's end, if it has ended.
-    pub async fn stats(&self) -> Result<EngineStats, RunError> {
-        let answer = self.asked.ask();
-        if self.ending.closed.load(Ordering::SeqCst) {
-            self.asked.clear();
-        } else if !self.ending.waking.swap(true, Ordering::AcqRel) {
-            self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
-        }
-        answer.recv_async().await.map_err(|_| self.ending.why())
-    }
-
     /// Number of waiting and running requests.
     pub fn requests(&self) -> usize {
         self.admission.in_use()
@@ -302,13 +288,6 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.signal(Shutdown::Now);
     }
-}
-
-/// Most messages that the scheduler's mailbox holds: one Submit per admission permit, two Progress per chunk permit
-/// (a permit is free before its Progress is read), GraphsPrepared and two ActorDied per device, one Wake, and one
-/// Shutdown of each kind.
-fn capacity(parts: &LiveParts) -> usize {
-    parts.requests_max + 2 * parts.permits + 3 * parts.devices.len() + 3
 }
 
 /// Stops every worker and preparation lane.

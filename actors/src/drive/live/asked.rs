@@ -1,8 +1,28 @@
 //! Callers that ask for the state of a live engine.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
+use super::Live;
+use crate::error::RunError;
+use crate::message::SchedulerMessage;
 use crate::stats::EngineStats;
+
+impl Live {
+    /// What the engine has done and is doing.
+    ///
+    /// # Errors
+    /// The cause of the engine's end, if it has ended.
+    pub async fn stats(&self) -> Result<EngineStats, RunError> {
+        let answer = self.asked.ask();
+        if self.ending.closed.load(Ordering::SeqCst) {
+            self.asked.clear();
+        } else if !self.ending.waking.swap(true, Ordering::AcqRel) {
+            self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
+        }
+        answer.recv_async().await.map_err(|_| self.ending.why())
+    }
+}
 
 /// Those that have no answer yet.
 #[derive(Debug, Default)]

@@ -33,6 +33,15 @@ pub struct LiveParts {
     pub recorder: Recorder,
 }
 
+impl LiveParts {
+    /// Most messages that the scheduler's mailbox holds: one Submit per admission permit, two Progress per chunk
+    /// permit (a permit is free before its Progress is read), GraphsPrepared and two ActorDied per device, one
+    /// Wake, and one Shutdown of each kind.
+    pub(super) fn messages_max(&self) -> usize {
+        self.requests_max + 2 * self.permits + 3 * self.devices.len() + 3
+    }
+}
+
 /// A request of a caller.
 #[derive(Debug)]
 pub struct LiveRequest {
