@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use lapwing::policy::{Candidate, Charge, Fcfs, Nanos, PrefixView, QueuePolicy, Rank};
-use lapwing::{Engine, Prompt, Request};
+use lapwing::{ClientStats, Engine, ErrorKind, Prompt, Request, Shutdown};
 
 use crate::support::collect_ids;
 
@@ -78,4 +78,34 @@ async fn a_policy_is_chosen_by_name_or_as_an_object() {
     let error = builder().policy("best").build().await.map(|_| ()).expect_err("unknown");
     let message = error.to_string();
     assert!(message.starts_with("policy is 'best', but must be one of fcfs, "), "{message}");
+}
+
+#[tokio::test]
+async fn statistics_tell_what_each_client_got_and_who_was_refused() {
+    let policy = "vtc:rpm.b=1";
+    let builder = || Engine::builder().model(tiny()).threads(1).policy(policy);
+    let engine = builder().prefix_cache(false).build().await.expect("an engine");
+    answers(&engine).await;
+    let prompt = Prompt::Ids((1..10).collect());
+    let request = Request::new(prompt).greedy().max_tokens(2).client("b");
+    let mut refused = engine.generate(request).await.expect("a stream");
+    let error = refused.next().await.expect("an item").expect_err("the second one in a minute");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert!(error.to_string().contains("'b'") && error.to_string().contains(" s"), "{error}");
+    let stats = engine.stats().await.expect("it runs");
+    assert_eq!((stats.waiting, stats.running, stats.kv_pages_leased), (0, 0, 0), "{stats:?}");
+    let got = |name: Option<&str>| {
+        let client = stats.clients.iter().find(|stats| stats.client.name() == name);
+        let ClientStats { work, generated_tokens_last_minute, .. } = client.expect(policy);
+        (work.finished, work.refused, work.prompt_tokens, *generated_tokens_last_minute)
+    };
+    assert_eq!(
+        [Some("a"), Some("b"), None].map(got),
+        [(2, 0, 21, 24), (1, 1, 10, 12), (1, 0, 11, 12)]
+    );
+    assert_eq!((stats.all.finished, stats.all.generated_tokens, stats.all.refused), (4, 48, 1));
+    let counter = stats.policy_numbers.iter().find(|(name, _)| name == "counter a");
+    assert_eq!(counter, Some(&("counter a".to_owned(), 21.0 + 2.0 * 24.0)));
+    engine.shutdown(Shutdown::Drain).await.expect("an end");
+    assert_eq!(engine.stats().await.expect_err("it has ended").kind(), ErrorKind::Engine);
 }
