@@ -22,7 +22,6 @@ use lapwing_plan::DeviceId;
 
 mod actors;
 mod asked;
-mod asked;
 mod device;
 mod ending;
 mod events;
