@@ -87,7 +87,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         let (line, back) = lines.next().await?;
         lines = back;
         let asked = match line {
-            Line::End => return Ok(()),
+            Line::End => break,
             Line::Dropped => {
                 session.note("(Ctrl-D or /exit leaves)");
                 continue;
@@ -104,7 +104,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         match asked {
             Asked::Nothing => {}
             Asked::Answer(text) => conversation.turn(text, session).await?,
-            Asked::Command(Command::Exit) => return Ok(()),
+            Asked::Command(Command::Exit) => break,
             Asked::Command(command) => match conversation.obey(command, session).await {
                 Err(failure @ Failure::Failed { .. } | failure @ Failure::Usage { .. })
                     if is_interactive(session) =>
@@ -115,6 +115,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
             },
         }
     }
+    conversation.close().await
 }
 
 fn history(args: &Args) -> Option<PathBuf> {

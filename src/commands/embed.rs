@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use lapwing::{EmbedRequest, Embedding, Engine, Pooling};
+use lapwing::{EmbedRequest, Embedding, Engine, Pooling, Shutdown};
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
@@ -93,6 +93,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         if args.normalize { request.normalized() } else { request }
     });
     let embeddings = engine.embed_batch(requests).await?;
+    engine.shutdown(Shutdown::Drain).await?;
     if session.json {
         return print_json(&report(&engine, (pooling, args.normalize), &embeddings));
     }

@@ -172,7 +172,9 @@ async fn answer(
     session: &Session,
 ) -> Result<Answer, Failure> {
     if !args.watch && args.trace.trace.is_none() {
-        return Ok(follow(stream, session, None).await?);
+        let answer = follow(stream, session, None).await?;
+        engine.shutdown(Shutdown::Drain).await?;
+        return Ok(answer);
     }
     let recorder = engine.recorder();
     let claim = session.interrupts.claim();

@@ -13,6 +13,7 @@ mod a_machine_is_simulated_as_another;
 mod a_mask_misleads;
 mod a_peer_misleads;
 mod a_prediction_misleads;
+mod a_prefix_is_not_kept;
 mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
 mod a_sharing_misleads;

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr, stdin};
 
 use anstyle::Style;
-use lapwing::{Engine, ErrorKind, Message, Prompt};
+use lapwing::{Engine, ErrorKind, Message, Prompt, Shutdown};
 use serde::Serialize;
 
 use super::command::{Command, help};
@@ -110,6 +110,11 @@ impl Conversation {
         Ok(Conversation { options, model, saved, latest: None })
     }
 
+    /// Ends the engine, which keeps its prefixes if it is asked to.
+    pub(super) async fn close(&self) -> Result<(), Failure> {
+        Ok(self.model.engine.shutdown(Shutdown::Drain).await?)
+    }
+
     /// Name and context of the model.
     pub(super) fn title(&self) -> String {
         self.model.title()
@@ -197,7 +202,8 @@ impl Conversation {
             }
             opened = self.options.open(name, session) => opened?,
         };
-        self.model = opened;
+        let before = std::mem::replace(&mut self.model, opened);
+        before.engine.shutdown(Shutdown::Drain).await?;
         self.latest = None;
         session.note(&self.title());
         Ok(())
