@@ -5,9 +5,9 @@ usage: requantisation.py LAPWING MODEL TEXTFILE [--forms FORM,...] [--activation
                          [--tokens N] [--rounds N] [--args 'OPTION...']
 
 LAPWING is the program and MODEL a file of more bits per weight than the forms, as F16. A form is a value of
---requant, or `stored`. Speeds are medians over rounds; each round measures every combination once, so that a
-change of the machine's speed meets all of them. Prints a table; bits per weight are those of the blocks in
-memory.
+--requant, or `stored`, which is measured with the first of SCALES only. Speeds are medians over rounds; each
+round measures every combination once, so that a change of the machine's speed meets all of them. Prints a
+table; bits per weight are those of the blocks in memory.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import shlex
 import statistics
 import subprocess
 
-FORMS = "stored,q8_0,int8:128,int8:row,q4_1,int4:128:min,int4:row:min,q4_0,int4:128,int4:row"
+FORMS = "stored,q8_0,int8:row,q4_1,int4:192:min,int4:row:min,q4_0,int4:192,int4:row"
 BITS = {"q8_0": 8.5, "q4_1": 5, "q4_0": 4.5, "int8": 8.5, "int4": 4.5}
 
 
@@ -51,7 +51,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--args", default="")
     args = parser.parse_args()
-    pairs = [(form, scales) for form in args.forms.split(",") for scales in args.activations.split(",")]
+    all_scales = args.activations.split(",")
+    scales_of = {form: all_scales if form != "stored" else all_scales[:1] for form in args.forms.split(",")}
+    pairs = [(form, scales) for form, of_form in scales_of.items() for scales in of_form]
     # The first run of a form packs its weights, which the others read.
     loss = {
         pair: lapwing(args, "perplexity", *pair, ["-c", str(args.ctx), args.text])["perplexity"] for pair in pairs
