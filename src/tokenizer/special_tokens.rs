@@ -62,7 +62,9 @@ pub(super) struct SpecialTokens {
 impl SpecialTokens {
     /// Collects the control, unknown and user-defined tokens of `table`.
     pub(super) fn new(table: &TokenTable) -> Result<Self, TokenizerError> {
-        let ids = (0..table.len()).filter(|id| table.traits(*id).is_special());
+        // An empty text would be found between all characters.
+        let is_found = |id: &u32| table.traits(*id).is_special() && !table.text(*id).is_empty();
+        let ids = (0..table.len()).filter(is_found);
         let mut bytes = 0;
         for id in ids.clone() {
             let length = table.text(id).len();

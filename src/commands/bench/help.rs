@@ -48,9 +48,10 @@ With --json:
   With --vs (-o writes the same without pairs, ratios and against):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
    \"kv\":\"…\",\"requant\":{…}|null,\"attention\":[…]|null,\"share_kv\":\"…\"|null,
-   \"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
-   \"pairs\":N,\"same_weights\":true,\"by_reading\":[…],\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",
-   \"of_pairs\":{…},\"of_medians\":X},…],\"against\":null}
+   \"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],
+   \"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],\"pairs\":N,\"same_weights\":true,
+   \"by_reading\":[…],\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",\"of_pairs\":{…},
+   \"of_medians\":X},…],\"against\":null}
   With several strategies:
   {\"model\":\"…\",\"devices\":[…],\"lengths\":[{\"tokens\":N,\"fastest\":\"…\",\"chosen_by_auto\":\"…\",
    \"strategies\":[{\"strategy\":\"…\",\"ttft_ms\":X,\"makespan_ms\":X,\"overlap\":X,…}],\"absent\":[…]}],…}";
