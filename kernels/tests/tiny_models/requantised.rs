@@ -46,14 +46,20 @@ fn meta(value: &Value) -> MetaValue {
 }
 
 /// Stored bytes of a requantised tensor; `None` for tensors that stay as stored: vectors, an embedding
-/// table if there is a separate output matrix, and formats of no more bits.
+/// table if there is a separate output matrix, and formats of no more bits. The bits of a scale and a minimum
+/// per row count once.
 fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Option<Vec<u8>> {
     let name = &*tensor.info().name;
     let is_table = name == "token_embd.weight" && file.tensor("output.weight").is_some();
     let bits = |dtype: DType| dtype.block_bytes() as f64 / dtype.block_len() as f64;
     let is_matrix = tensor.shape().rows() > 1 && !is_table;
-    let has_more = bits(tensor.dtype()) > bits(format.dtype());
-    let cols = tensor.shape().cols();
+    let (cols, stored, blocks) =
+        (tensor.shape().cols(), bits(tensor.dtype()), bits(format.dtype()));
+    let own = match (format.dtype(), format.group()) {
+        (DType::Q4_1, Group::Row) => 0.5 + 4.0 / cols as f64,
+        _ => blocks,
+    };
+    let has_more = stored >= blocks && stored > own;
     if !is_matrix || !has_more || !cols.is_multiple_of(32) {
         return None;
     }
