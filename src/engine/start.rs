@@ -43,8 +43,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let draft = DraftModel::open(&settings, &chosen)?;
-    let graphs = [&*graph].into_iter().chain(draft.iter().map(|draft| &*draft.graph));
-    let slots = slot_pool(&graphs.collect::<Vec<_>>(), &chosen);
+    let slots = slots_of(&graph, draft.as_ref(), &chosen);
     // A profile is more precise than a short timing.
     let timed = (settings.timed || chosen.devices.len() > 1) && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
@@ -107,6 +106,12 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+/// The buffer pool for the values of the model and of the draft model.
+fn slots_of(graph: &Graph, draft: Option<&DraftModel>, chosen: &Chosen) -> SlotPool {
+    let graphs = [graph].into_iter().chain(draft.map(|draft| &*draft.graph));
+    slot_pool(&graphs.collect::<Vec<_>>(), chosen)
 }
 
 fn new_recorder() -> Recorder {
