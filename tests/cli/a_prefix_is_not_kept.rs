@@ -9,7 +9,7 @@ fn every_command_leaves_its_prefixes_to_the_next_one() {
     let (kept, llama) = (kept.to_str().expect("UTF-8"), model("llama.gguf"));
     let text = "a b c d e f g h i j k l m n o p q r s t u v w x y z ".repeat(3);
     let run = |more: &[&str]| {
-        let args = ["run", "--raw", "-m", &llama, "-n", "2", "--json", &text];
+        let args = ["run", "--raw", "-m", &llama, "--temp", "0", "-n", "2", "--json", &text];
         let run = json(&[&args[..], more].concat());
         (run["timings"]["cached_tokens"].as_u64().expect("a count"), run["ids"].clone())
     };
