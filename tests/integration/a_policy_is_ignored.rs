@@ -105,7 +105,9 @@ async fn statistics_tell_what_each_client_got_and_who_was_refused() {
     );
     assert_eq!((stats.all.finished, stats.all.generated_tokens, stats.all.refused), (4, 48, 1));
     let counter = stats.policy_numbers.iter().find(|(name, _)| name == "counter a");
-    assert_eq!(counter, Some(&("counter a".to_owned(), 21.0 + 2.0 * 24.0)));
+    // More if it was lifted, because its second request came after the first one had ended.
+    let service = 21.0 + 2.0 * 24.0;
+    assert!(counter.is_some_and(|(_, counter)| *counter >= service), "{counter:?}");
     engine.shutdown(Shutdown::Drain).await.expect("an end");
     assert_eq!(engine.stats().await.expect_err("it has ended").kind(), ErrorKind::Engine);
 }
