@@ -78,5 +78,5 @@ fn a_run_ends_at_its_time() {
     let served = serving(100, true).run(&[arrival(0, 0..10, 50)], Some(Nanos(20 * MS)));
     let (served, stats) = served.expect("served");
     assert_eq!((served[0].tokens.len(), served[0].times), (6, None));
-    assert_eq!((stats.running, stats.clients[0].running, stats.all.generated_tokens), (1, 1, 6));
+    assert_eq!((stats.running, stats.clients[0].running, stats.all.finished), (1, 1, 0));
 }
