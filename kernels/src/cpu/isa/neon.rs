@@ -21,7 +21,7 @@ kernels::kernels!(
     shape = tile_shape::<Smlal>(),
     gemm_q8 = gemm_q8_smlal,
     gemm_f32 = gemm_f32,
-    quantize = quantize_row,
+    quantize = quantize_blocks,
     unpack_tile = unpack_tile,
     direct_queries = <NeonF32x16 as F32x16>::ROWS,
 );
@@ -56,7 +56,7 @@ fn unpack_tile(rows: &StoredRows<'_>, to: &mut [u8]) {
     unsafe { body(rows, to) }
 }
 
-fn quantize_row(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
+fn quantize_blocks(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
     #[target_feature(enable = "neon")]
     fn body(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
         quantize::row(x, scheme, out);
