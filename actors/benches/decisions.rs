@@ -50,9 +50,6 @@ fn decision(policy: &str, prefix_cache: bool) -> Result<f64, Box<dyn Error>> {
         while engine.waiting() < WAITING {
             streams.push(engine.submit(asked(sent))?);
             sent += 1;
-            let waiting = engine.waiting();
-            // The first one runs at once.
-            while engine.waiting() == waiting && engine.step() {}
         }
         engine.sends.clear();
         // Until one ends and the next one begins.

@@ -121,7 +121,7 @@ impl Engine {
         self.scheduler.waiting()
     }
 
-    /// Sends a request, which is read later.
+    /// Sends a request, which the scheduler reads at once.
     pub(crate) fn submit(&mut self, asked: Asked) -> Result<Answer, Box<dyn Error>> {
         let Asked { client, ids, tokens } = asked;
         let (sink, stream) = ChannelSink::new(tokens + 2);
@@ -136,13 +136,18 @@ impl Engine {
         let (model, prefix, urgency) =
             (ModelId::default(), PrefixUse::default(), Urgency::default());
         let submit = Submit { model, client, urgency, prefix, ids, task, sink, admission, trace };
-        self.messages.push_back(SchedulerMessage::Submit(Box::new(submit)));
+        self.handle(SchedulerMessage::Submit(Box::new(submit)));
         Ok(stream)
     }
 
     /// Handles the next message; `false` when there is none.
     pub(crate) fn step(&mut self) -> bool {
         let Some(message) = self.messages.pop_front() else { return false };
+        self.handle(message);
+        true
+    }
+
+    fn handle(&mut self, message: SchedulerMessage) {
         let since = self.clock.now();
         let effects = self.scheduler.on(Traced::untraced(message), since);
         let took = self.clock.now().since(since).as_nanos() as f64;
@@ -159,7 +164,6 @@ impl Engine {
         if self.chunks > before {
             self.sends.push(took);
         }
-        true
     }
 
     fn work(&mut self, device: usize, delivery: Traced<Delivery>) {
