@@ -2,13 +2,13 @@
 
 use crate::support::{assert_close, bits, cpus, noise, packed};
 use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError, PackedMatrix, Table};
-use lapwing_kernels::cpu::{Activations, RopeFreqs, RopeShape};
+use lapwing_kernels::cpu::{RopeFreqs, RopeShape};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
 
 /// Rows, output channels, blocks per row.
-const SHAPES: [(usize, usize, usize); 13] = [
+pub(crate) const SHAPES: [(usize, usize, usize); 13] = [
     (1, 1, 1),
     (1, 16, 2),
     (2, 17, 3),
@@ -25,7 +25,7 @@ const SHAPES: [(usize, usize, usize); 13] = [
 ];
 
 /// A column count near `blocks` blocks; not a round number for float formats.
-fn cols(dtype: DType, blocks: usize) -> usize {
+pub(crate) fn cols(dtype: DType, blocks: usize) -> usize {
     if dtype.block_len() == 1 { blocks * 151 } else { blocks * dtype.block_len() }
 }
 
@@ -47,46 +47,6 @@ fn matmul_matches_the_reference_in_every_format() {
                 // Formats with a zero point subtract two sums of up to ~k/2 · 0.5.
                 let what = format!("{} {dtype} {m}x{n}x{k}", cpu.isa().name());
                 assert_close(&out, &want, (2e-6, (k as f64).sqrt()), &what);
-            }
-        }
-    }
-}
-
-#[test]
-fn matmul_of_rows_with_one_scale_is_exact_for_their_rounded_values() {
-    for activations in [Activations::Int8Row, Activations::Int8RowMin] {
-        let with_min = activations == Activations::Int8RowMin;
-        let cpus = cpus(2).into_iter().map(|cpu| cpu.with_activations(activations));
-        for (cpu, dtype) in cpus.flat_map(|cpu| DType::ALL.map(|dtype| (cpu.clone(), dtype))) {
-            if dtype.block_len() == 1 {
-                continue;
-            }
-            for (m, n, blocks) in SHAPES {
-                let k = cols(dtype, blocks);
-                let bytes = reference::quantize(dtype, &noise(1, n * k));
-                // Rows of other ranges: around 0, one sign only, and a few large values.
-                let shape = |(i, x): (usize, f32)| match i / k % 3 {
-                    0 => x,
-                    1 => x + 1.5,
-                    _ => x * if i % 97 == 5 { -40.0 } else { 0.5 },
-                };
-                let x: Vec<f32> = noise(2, m * k).into_iter().enumerate().map(shape).collect();
-                let bias = noise(3, n);
-                let matrix = packed(&cpu, &Matrix::new(dtype, n, k, &bytes).unwrap());
-                let mut out = vec![f32::NAN; m * n];
-                cpu::matmul(&cpu, &matrix.all(), &x, Some(&bias), &mut out);
-                let weights = reference::dequantize(dtype, &bytes);
-                let mut want = reference::matmul_by_row(&weights, k, &x, with_min);
-                for (i, want) in want.iter_mut().enumerate() {
-                    *want += f64::from(bias[i % n]);
-                }
-                // The error of f32 sums grows with the terms: up to 20 times those of a row of noise.
-                let what = format!("{} {dtype} {m}x{n}x{k} {activations:?}", cpu.isa().name());
-                assert_close(&out, &want, (2e-6, 20.0 * (k as f64).sqrt()), &what);
-                let mut part = vec![f32::NAN; m * (n - n / 2)];
-                cpu::matmul(&cpu, &matrix.channels(n / 2..n), &x, Some(&bias[n / 2..]), &mut part);
-                let whole = out.chunks(n).flat_map(|row| &row[n / 2..]);
-                assert!(part.iter().eq(whole), "{what}: some channels");
             }
         }
     }

@@ -9,6 +9,7 @@ mod a_kernel_differs_from_the_reference;
 mod a_page_leaks;
 mod a_ready_graph_is_not_there;
 mod a_result_depends_on_its_batch;
+mod a_row_scale_is_inexact;
 mod a_split_model_is_incomplete;
 mod a_task_panics;
 mod a_weight_file_is_hostile;
