@@ -93,8 +93,8 @@ impl Scheduler {
     }
 
     /// Puts the pages that a sequence has filled into the prefix cache; also a partly filled one if the
-    /// sequence has ended. Where the cache has other pages for the same tokens, the sequence leases these, so
-    /// that whoever leases a cached page also leases all pages before it.
+    /// sequence has ended. If the cache already has pages with the same tokens, the sequence leases these in
+    /// place of its own. A sequence with a cached page therefore leases all cached pages before it, too.
     pub(super) fn keep_rows(&mut self, at: usize, ended: bool) {
         let sequence = &mut self.running[at];
         let Model { prefixes, kv, .. } = &mut self.models[sequence.model.0];
