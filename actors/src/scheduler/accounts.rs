@@ -45,12 +45,12 @@ pub(super) enum Step {
     /// With the number of prompt tokens that the prefix cache had, if it is admitted for the first time.
     Admitted(usize),
     Preempted,
-    /// Ended, from the queue or while it ran.
-    Ended(End, Running),
+    /// Ended, while it ran or from the queue.
+    Ended {
+        end: End,
+        ran: bool,
+    },
 }
-
-/// Whether a request ran or waited.
-pub(super) type Running = bool;
 
 impl Accounts {
     /// The account of a client.
@@ -100,8 +100,8 @@ impl Accounts {
                 stats.running -= 1;
                 stats.waiting += 1;
             }
-            Step::Ended(_, true) => stats.running -= 1,
-            Step::Ended(_, false) => stats.waiting -= 1,
+            Step::Ended { ran: true, .. } => stats.running -= 1,
+            Step::Ended { ran: false, .. } => stats.waiting -= 1,
         }
         for work in [&mut stats.work, &mut self.all] {
             match step {
@@ -109,9 +109,9 @@ impl Accounts {
                 Step::Refused => work.refused += 1,
                 Step::Admitted(cached) => work.cached_tokens += cached,
                 Step::Preempted => work.preempted += 1,
-                Step::Ended(End::Completed, _) => work.finished += 1,
-                Step::Ended(End::Failed, _) => work.failed += 1,
-                Step::Ended(End::Cancelled, _) => work.cancelled += 1,
+                Step::Ended { end: End::Completed, .. } => work.finished += 1,
+                Step::Ended { end: End::Failed, .. } => work.failed += 1,
+                Step::Ended { end: End::Cancelled, .. } => work.cancelled += 1,
             }
         }
     }
@@ -180,7 +180,8 @@ mod tests {
             let at = accounts.of(&format!("{client:04}").into());
             accounts.on_step(at, Step::Arrived, Nanos(client));
             if client > 0 {
-                accounts.on_step(at, Step::Ended(End::Completed, false), Nanos(client));
+                let step = Step::Ended { end: End::Completed, ran: false };
+                accounts.on_step(at, step, Nanos(client));
             }
         }
         let (all, clients) = accounts.report(Nanos(0));

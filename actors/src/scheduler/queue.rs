@@ -221,7 +221,7 @@ impl Queue {
     }
 
     pub(super) fn on_end(&mut self, sequence: &Sequence, end: End) {
-        let step = Step::Ended(end, sequence.entry.running);
+        let step = Step::Ended { end, ran: sequence.entry.running };
         self.accounts.on_step(sequence.entry.account, step, self.now);
         self.policy.finish(&sequence.candidate(), end, self.now);
     }
