@@ -4,7 +4,9 @@
 //! `cargo bench -p lapwing-kernels --features opencl --bench opencl`
 
 use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix, PackedMatrix};
-use lapwing_kernels::opencl::{MatMulShape, OpenClInfo, Trial, devices, matmul_kernels};
+use lapwing_kernels::opencl::{
+    MatMulShape, OpenClInfo, OpenClKind, Trial, devices, matmul_kernels,
+};
 use lapwing_kernels::quant::DType;
 use std::time::Instant;
 
@@ -19,7 +21,20 @@ const SHAPES: [MatMulShape; 3] = [
     MatMulShape { rows: 1, outputs: 49152, inputs: 576 },
 ];
 
+/// As [`SHAPES`], for GPUs: a prompt's matmul in models of 1B and 8B, and few rows.
+const GPU_SHAPES: [MatMulShape; 6] = [
+    MatMulShape { rows: 512, outputs: 8192, inputs: 2048 },
+    MatMulShape { rows: 512, outputs: 4096, inputs: 4096 },
+    MatMulShape { rows: 1, outputs: 2048, inputs: 2048 },
+    MatMulShape { rows: 1, outputs: 8192, inputs: 2048 },
+    MatMulShape { rows: 1, outputs: 4096, inputs: 14336 },
+    MatMulShape { rows: 8, outputs: 8192, inputs: 2048 },
+];
+
 const RUNS: usize = 25;
+
+/// Works that a GPU does in a row, so that its queue is not empty in between.
+const IN_A_ROW: usize = 50;
 
 /// Best and median time of a call, in seconds.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -47,9 +62,10 @@ fn line(what: &str, (best, median): (f64, f64), operations: f64, bytes: f64) {
     );
 }
 
-fn report(what: &str, trial: &mut Trial) {
-    let times = times_of(|| trial.run().expect("the device works"));
-    line(what, times, trial.operations() as f64, trial.bytes() as f64);
+fn report(what: &str, trial: &mut Trial, in_a_row: usize) {
+    let (best, median) = times_of(|| trial.run(in_a_row).expect("the device works"));
+    let each = (best / in_a_row as f64, median / in_a_row as f64);
+    line(what, each, trial.operations() as f64, trial.bytes() as f64);
 }
 
 /// The shape, with inputs rounded up to whole blocks.
@@ -69,13 +85,15 @@ fn device(info: &OpenClInfo) {
             kernels.dtype, kernels.many, kernels.few
         );
     }
-    report("read 256 MiB", &mut Trial::read(info, 256 << 20).expect("memory"));
-    report("multiply-add", &mut Trial::multiply_add(info, 256).expect("memory"));
-    for shape in SHAPES {
+    let is_gpu = info.kind == OpenClKind::Gpu;
+    let (in_a_row, items) = if is_gpu { (IN_A_ROW, 1024 * info.units as usize) } else { (1, 256) };
+    report("read 256 MiB", &mut Trial::read(info, 256 << 20).expect("memory"), in_a_row);
+    report("multiply-add", &mut Trial::multiply_add(info, items).expect("memory"), 1);
+    for shape in SHAPES.into_iter().chain(GPU_SHAPES.into_iter().filter(|_| is_gpu)) {
         for dtype in FORMATS {
             let shape = fitted(dtype, shape);
             let mut trial = Trial::matmul(info, dtype, shape).expect("memory");
-            report(&name(dtype, shape), &mut trial);
+            report(&name(dtype, shape), &mut trial, in_a_row);
         }
     }
 }

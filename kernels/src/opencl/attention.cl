@@ -68,12 +68,12 @@ typedef CAT(float, DIM_LANES) Dims;
          * (2 * kv_heads * HEAD_LEN)                                                                \
      + (head) * HEAD_LEN)
 
-// An item writes the keys and values of one head and row.
+// An item writes every get_global_size(0)-th key and value of one head and row.
 kernel void kv_write(global const float *k, int k_at, int k_stride, global const float *v, int v_at,
                      int v_stride, global Kv *kv, PAGE_PARAMETERS, int rows)
 {
-    const int head = get_global_id(0);
-    const int row = get_global_id(1);
+    const int head = get_global_id(1);
+    const int row = get_global_id(2);
     if (head >= kv_heads || row >= rows)
         return;
     const int position = max(positions[positions_at + row], 0);
@@ -82,7 +82,7 @@ kernel void kv_write(global const float *k, int k_at, int k_stride, global const
     global Kv *values = keys + kv_heads * HEAD_LEN;
     k += k_at + (size_t)row * k_stride + head * HEAD_DIM;
     v += v_at + (size_t)row * v_stride + head * HEAD_DIM;
-    for (int d = 0; d < HEAD_DIM; d++) {
+    for (int d = get_global_id(0); d < HEAD_DIM; d += get_global_size(0)) {
         PUT_KV(k[d], d * PAGE_ROWS + at, keys);
         PUT_KV(v[d], at * HEAD_DIM + d, values);
     }

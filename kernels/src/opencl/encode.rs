@@ -72,17 +72,20 @@ impl<'a> Encoder<'a> {
         let mut next = self.nodes.start;
         while next < self.nodes.end {
             let node = &graph.nodes()[next];
-            let residual = self.residual_after(next);
-            let output = match residual {
+            let joined = self.joined(next)?;
+            let first = self.written.len();
+            if !joined.is_empty() {
+                self.written.extend(joined.into_iter().map(Some));
+            } else if let Some((add, index)) = self.residual_after(next) {
                 // The sum takes the place of the product, which nothing else reads.
-                Some((add, index)) => {
-                    self.written.push(None);
-                    self.matmul(node, Some((&graph.nodes()[add], index)))?
-                }
-                None => self.node(node)?,
-            };
-            self.written.push(Some(output));
-            let done = next..next + 1 + usize::from(residual.is_some());
+                self.written.push(None);
+                let sum = self.matmul(node, Some((&graph.nodes()[add], index)))?;
+                self.written.push(Some(sum));
+            } else {
+                let output = self.node(node)?;
+                self.written.push(Some(output));
+            }
+            let done = next..next + self.written.len() - first;
             for dead in self.model.last_uses[done.clone()].iter().flatten() {
                 let at = dead.0.checked_sub(self.nodes.start);
                 let stored = at.and_then(|at| self.written.get_mut(at));
@@ -149,6 +152,21 @@ impl<'a> Encoder<'a> {
         let bytes = self.rows(node.output).len() * stride * size_of::<f32>();
         let buffer = self.model.pool.take(bytes).map_err(|error| self.failed(&error))?;
         Ok(Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: true })
+    }
+
+    /// Memory for the outputs of nodes side by side, each with all columns.
+    fn outputs(&self, nodes: &[Node], rows: usize) -> Result<Vec<Stored>, DeviceError> {
+        let width = |node: &Node| self.model.graph.value(node.output).width;
+        let stride = nodes.iter().map(width).sum();
+        let buffer = self.model.pool.take(rows * stride * size_of::<f32>());
+        let buffer = Arc::new(buffer.map_err(|error| self.failed(&error))?);
+        let mut at = 0;
+        let placed = nodes.iter().map(|node| {
+            let stored = Stored { buffer: Arc::clone(&buffer), at, stride, is_part: true };
+            at += width(node);
+            stored
+        });
+        Ok(placed.collect())
     }
 
     /// The part's rows of an input, with all columns, or those of the part if this stage wrote it.

@@ -1,6 +1,5 @@
-// What the kernels of matmuls share.
-
-#define SEGMENT 256
+// What the kernels of matmuls share. An output is a sum of segments of SEGMENT inputs, a multiple of
+// RUN_LEN.
 
 #define EACH_1(F) F(0)
 #define EACH_2(F) F(0) F(1)

@@ -1,11 +1,14 @@
 // Matmuls whose output panels are shared by the items of a work-group, for GPUs. Compiled with one
 // lane. Each sum has the order of matmul.cl, so the results have the same bits.
 
-// Output channels and rows of a group of `matmul_group`: an item computes two channels of ITEM_ROWS rows.
-#define TILE_CHANNELS (2 * PANEL)
+// Output channels of a group of `matmul_group`; an item computes ITEM_CHANNELS of ITEM_ROWS rows.
+#define ITEM_CHANNELS 4
 #define ITEM_ROWS 8
-#define TILE_STRIDE (GROUP_ROWS + 1)
+#define TILE_CHANNELS (ITEM_CHANNELS * PANEL)
+// Rows begin at multiples of 4 values, in different banks of local memory.
+#define TILE_STRIDE (GROUP_ROWS + 4)
 #define GROUP_ITEMS (PANEL * GROUP_ROWS / ITEM_ROWS)
+#define OUTPUTS (ITEM_CHANNELS * ITEM_ROWS)
 
 // Writes one output.
 inline void put_one(const Sizes *a, int row, int channel, float sum, global const float *bias,
@@ -21,24 +24,31 @@ inline void put_one(const Sizes *a, int row, int channel, float sum, global cons
 }
 
 #define STORE(j, w) weights[(j) * TILE_CHANNELS + column] = w;
+#define MULTIPLY(r, value)                                                                          \
+    acc[4 * (r)] = fma(w.x, value, acc[4 * (r)]);                                                   \
+    acc[4 * (r) + 1] = fma(w.y, value, acc[4 * (r) + 1]);                                           \
+    acc[4 * (r) + 2] = fma(w.z, value, acc[4 * (r) + 2]);                                           \
+    acc[4 * (r) + 3] = fma(w.w, value, acc[4 * (r) + 3]);
 
-// Many rows: for each run of inputs, the group decodes the weights of two panels and copies the
+// Many rows: for each run of inputs, the group decodes the weights of four panels and copies the
 // activations of GROUP_ROWS rows into local memory. The group has PANEL × (GROUP_ROWS / ITEM_ROWS) items.
 kernel void matmul_group(MATMUL_PARAMETERS)
 {
     MATMUL_ARGUMENTS
-    local float weights[RUN_LEN * TILE_CHANNELS];
-    local float values[RUN_LEN * TILE_STRIDE];
+    local float weights[RUN_LEN * TILE_CHANNELS] __attribute__((aligned(16)));
+    local float values[RUN_LEN * TILE_STRIDE] __attribute__((aligned(16)));
     const int lane = get_local_id(0);
     const int first_row = get_local_id(1) * ITEM_ROWS;
     const int item = get_local_id(1) * PANEL + lane;
     const int channel = get_group_id(0) * TILE_CHANNELS;
     const int row = get_group_id(1) * GROUP_ROWS;
     const size_t panel_len = (size_t)(a.cols / BLOCK) * RECORD;
-    global const uint *panel = weight + (a.first + channel) / PANEL * panel_len;
-    float acc[2 * ITEM_ROWS];
-    float total[2 * ITEM_ROWS];
-    for (int i = 0; i < 2 * ITEM_ROWS; i++) {
+    const int first_panel = (a.first + channel) / PANEL;
+    const int last_panel = (a.first + a.channels - 1) / PANEL;
+    float acc[OUTPUTS];
+    float total[OUTPUTS];
+    _Pragma("unroll") for (int i = 0; i < OUTPUTS; i++)
+    {
         acc[i] = 0.0f;
         total[i] = 0.0f;
     }
@@ -49,46 +59,56 @@ kernel void matmul_group(MATMUL_PARAMETERS)
         for (int i = item; i < TILE_CHANNELS * (RUN_LEN / WORD_LEN); i += GROUP_ITEMS) {
             const int column = i % TILE_CHANNELS;
             const int word = i / TILE_CHANNELS;
+            const size_t panel = min(first_panel + column / PANEL, last_panel);
             if (word < WHOLE(count) / WORD_LEN) {
-                START(0, panel + column / PANEL * panel_len, column % PANEL, run)
+                START(0, weight + panel * panel_len, column % PANEL, run)
                 WORD(0, word, column % PANEL, STORE)
             }
         }
 #if BLOCK == 1
         for (int column = item; column < TILE_CHANNELS; column += GROUP_ITEMS) {
-            START(0, panel + column / PANEL * panel_len, column % PANEL, run)
+            const size_t panel = min(first_panel + column / PANEL, last_panel);
+            START(0, weight + panel * panel_len, column % PANEL, run)
             REST(0, count, column % PANEL, STORE)
         }
 #endif
+        // Items that are neighbours read 8 values of 4 rows, and write to different banks.
         for (int i = item; i < GROUP_ROWS * RUN_LEN; i += GROUP_ITEMS) {
-            const int at = i % RUN_LEN;
-            const int from = min(row + i / RUN_LEN, a.rows - 1);
+            const int at = i % 8 + i / 32 % (RUN_LEN / 8) * 8;
+            const int to = i / 8 % 4 + i / (4 * RUN_LEN) * 4;
+            const int from = min(row + to, a.rows - 1);
             if (at < count)
-                values[at * TILE_STRIDE + i / RUN_LEN] =
-                    x[(size_t)from * a.x_stride + run * RUN_LEN + at];
+                values[at * TILE_STRIDE + to] = x[(size_t)from * a.x_stride + run * RUN_LEN + at];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int at = 0; at < count; at++) {
-            const float w0 = weights[at * TILE_CHANNELS + lane];
-            const float w1 = weights[at * TILE_CHANNELS + PANEL + lane];
-            for (int r = 0; r < ITEM_ROWS; r++) {
-                const float value = values[at * TILE_STRIDE + first_row + r];
-                acc[2 * r] = fma(w0, value, acc[2 * r]);
-                acc[2 * r + 1] = fma(w1, value, acc[2 * r + 1]);
-            }
+            const float4 w = *(local const float4 *)(weights + at * TILE_CHANNELS + 4 * lane);
+            local const float4 *these = (local const float4 *)(values + at * TILE_STRIDE + first_row);
+            const float4 lower = these[0];
+            const float4 upper = these[1];
+            MULTIPLY(0, lower.x)
+            MULTIPLY(1, lower.y)
+            MULTIPLY(2, lower.z)
+            MULTIPLY(3, lower.w)
+            MULTIPLY(4, upper.x)
+            MULTIPLY(5, upper.y)
+            MULTIPLY(6, upper.z)
+            MULTIPLY(7, upper.w)
         }
         if ((run + 1) % (SEGMENT / RUN_LEN) == 0 || run + 1 == runs) {
-            for (int i = 0; i < 2 * ITEM_ROWS; i++) {
+            _Pragma("unroll") for (int i = 0; i < OUTPUTS; i++)
+            {
                 total[i] += acc[i];
                 acc[i] = 0.0f;
             }
         }
     }
-    for (int r = 0; r < ITEM_ROWS; r++) {
-        const int to = row + first_row + r;
-        put_one(&a, to, channel + lane, total[2 * r], bias, residual, out);
-        put_one(&a, to, channel + PANEL + lane, total[2 * r + 1], bias, residual, out);
+    _Pragma("unroll") for (int i = 0; i < OUTPUTS; i++)
+    {
+        const int to = row + first_row + i / ITEM_CHANNELS;
+        put_one(&a, to, channel + ITEM_CHANNELS * lane + i % ITEM_CHANNELS, total[i], bias, residual, out);
     }
 }
 
 #undef STORE
+#undef MULTIPLY

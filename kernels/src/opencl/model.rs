@@ -7,13 +7,14 @@ use super::error::OpenClError;
 use super::find::OpenClInfo;
 use super::kv::DeviceKv;
 use super::ops::{KernelSpec, Kernels};
+use super::pack::CHANNELS;
 use super::pool::BufferPool;
 use super::program::ProgramCache;
 use super::session::Session;
 use super::weights::DeviceWeights;
 use crate::cpu::{BindError, RopeFreqs};
 use crate::device::{MemoryDomain, SlotPool};
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, Node, ValueId};
 use crate::kv::KvStore;
 use crate::op::{Op, RopePairs};
 use crate::quant::DType;
@@ -58,6 +59,8 @@ pub(super) struct Model {
     pub(super) domain: MemoryDomain,
     pub(super) session: Arc<Session>,
     pub(super) graph: Arc<Graph>,
+    /// For each node, how many matmuls from it on may be computed as one.
+    pub(super) joins: Vec<usize>,
     /// As [`Graph::last_uses`].
     pub(super) last_uses: Vec<Vec<ValueId>>,
     /// Frequencies of each rotary embedding of the graph.
@@ -97,12 +100,14 @@ impl Model {
         });
         let ropes = ropes.collect::<Result<_, BindError>>()?;
         let kv = DeviceKv::new(&name, &session, kv);
-        let (last_uses, pool) = (graph.last_uses(), BufferPool::new(&session));
+        let (joins, pool) = (joins(&graph), BufferPool::new(&session));
+        let last_uses = graph.last_uses();
         Ok(Model {
             name,
             domain,
             session,
             graph,
+            joins,
             last_uses,
             ropes,
             weights,
@@ -112,6 +117,35 @@ impl Model {
             slots,
         })
     }
+}
+
+/// For each node, how many matmuls from it on may be computed as one, because they multiply the same
+/// value with matrices of one format, which nothing else reads. Matmuls with a bias stay alone.
+fn joins(graph: &Graph) -> Vec<usize> {
+    let mut uses = vec![0; graph.weights().len()];
+    for node in graph.nodes() {
+        if let Op::MatMul { weight, .. } | Op::Embed { table: weight, .. } = node.op {
+            uses[weight.0] += 1;
+        }
+    }
+    let joinable = |node: &Node| match node.op {
+        Op::MatMul { weight, bias: None } if uses[weight.0] == 1 => {
+            let spec = &graph.weights()[weight.0];
+            // The channels of the next matrix begin with a panel of their own.
+            let is_even = spec.rows.is_multiple_of(CHANNELS);
+            Some(((node.inputs[0], spec.dtype, spec.cols), is_even))
+        }
+        _ => None,
+    };
+    let from = |first: usize| {
+        let nodes = &graph.nodes()[first..];
+        let kind = nodes.first().and_then(joinable).map(|(kind, _)| kind);
+        let same = nodes.iter().map_while(joinable).take_while(|(other, _)| Some(*other) == kind);
+        let same: Vec<bool> = same.map(|(_, is_even)| is_even).collect();
+        let even = same.iter().take_while(|is_even| **is_even).count();
+        same.len().min(even + 1)
+    };
+    (0..graph.nodes().len()).map(from).collect()
 }
 
 /// Formats of the matrices that the graph reads.

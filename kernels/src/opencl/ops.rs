@@ -215,6 +215,12 @@ impl Kernels {
         })
     }
 
+    /// Whether they are launched as on a CPU.
+    #[cfg(test)]
+    pub(super) fn is_cpu(&self) -> bool {
+        self.is_cpu
+    }
+
     /// The same kernels, launched as on a GPU.
     #[cfg(test)]
     pub(super) fn in_groups(self) -> Kernels {
@@ -247,7 +253,7 @@ impl Kernels {
         Ok(self.built.get_mut(&family).expect("it was inserted"))
     }
 
-    /// Launches a kernel for `items` work-items in two dimensions.
+    /// Launches a kernel for `items` work-items.
     ///
     /// # Safety
     /// The arguments must be those of the kernel, in number and type, and every item must stay within
@@ -257,15 +263,30 @@ impl Kernels {
         &mut self,
         (family, name): (Family, &'static str),
         args: &[Arg<'_>],
-        items: [usize; 2],
+        items: [usize; 3],
     ) -> Result<(), OpenClError> {
         let (session, is_cpu) = (Arc::clone(&self.session), self.is_cpu);
         let kernel = self.built(family)?.kernel(&session, name)?;
         // A CPU driver spreads groups over cores, and its items are vectors already.
         let local = if is_cpu { 1 } else { kernel.group_max.clamp(1, GROUP) };
-        let range = Range::plane([items[0].div_ceil(local), items[1]], [local, 1]);
+        let groups = [items[0].div_ceil(local), items[1], items[2]];
+        let range = Range { groups, local: [local, 1, 1] };
         // SAFETY: the caller's promise.
         unsafe { session.launch(kernel, args, range) }
+    }
+
+    /// Whether a kernel whose work-groups of `items` share their outputs is to be used. A CPU driver
+    /// runs a group on one core, so groups only add barriers there.
+    fn shares(
+        &mut self,
+        (family, name): (Family, &'static str),
+        items: usize,
+    ) -> Result<bool, OpenClError> {
+        let session = Arc::clone(&self.session);
+        if self.is_cpu || session.info().group_max < items {
+            return Ok(false);
+        }
+        Ok(self.built(family)?.kernel(&session, name)?.group_max >= items)
     }
 
     /// Launches a kernel whose items work together, for whole groups.

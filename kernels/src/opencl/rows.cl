@@ -5,8 +5,8 @@
 #define OUT_PARAMETERS global float *out, int out_at, int out_stride
 #define ROW(name) (name + name##_at + (size_t)row * name##_stride)
 
-// Values of an item of an element-wise op.
-#define CHUNK 256
+// An item of an element-wise op computes CHUNK values: many where an item is a vector, one where its
+// neighbours in a work-group read the next ones.
 
 // Runs VECTOR with i for each 16 values of the item's chunk, then SCALAR for the rest.
 #define EACH_VALUE(VECTOR, SCALAR)                                                                  \
@@ -96,7 +96,7 @@ kernel void rms_norm(PARAMETERS(x), global const float *weight, OUT_PARAMETERS, 
         to[i] = from[i] * scale * weight[i];
 }
 
-// An item rotates one pair of each head, or copies one value that is not rotated.
+// An item rotates one pair, or copies one value that is not rotated, of every get_global_size(2)-th head.
 kernel void rope(PARAMETERS(x), PARAMETERS(angles), OUT_PARAMETERS, int rows, int heads,
                  int head_dim, int pairs, int is_adjacent)
 {
@@ -106,16 +106,18 @@ kernel void rope(PARAMETERS(x), PARAMETERS(angles), OUT_PARAMETERS, int rows, in
         return;
     global const float *from = ROW(x);
     global float *to = ROW(out);
+    const int step = get_global_size(2) * head_dim;
+    const int begin = get_global_id(2) * head_dim;
     if (at >= pairs) {
-        for (int i = at + pairs; i < heads * head_dim; i += head_dim)
-            to[i] = from[i];
+        for (int head = begin; head < heads * head_dim; head += step)
+            to[head + at + pairs] = from[head + at + pairs];
         return;
     }
     const float cosine = ROW(angles)[at];
     const float sine = ROW(angles)[pairs + at];
     const int first = is_adjacent ? 2 * at : at;
     const int second = first + (is_adjacent ? 1 : pairs);
-    for (int head = 0; head < heads * head_dim; head += head_dim) {
+    for (int head = begin; head < heads * head_dim; head += step) {
         const float a = from[head + first];
         const float b = from[head + second];
         to[head + first] = fma(a, cosine, -(b * sine));

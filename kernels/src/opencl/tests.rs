@@ -46,16 +46,22 @@ fn grouped() -> Option<Bench> {
 }
 
 /// Every choice of kernels for matmuls, those for GPUs included.
-const SHAPES: [Shapes; 6] = [
+const SHAPES: [Shapes; 7] = [
     Shapes { many: ManyRows::Tile(4), few: FewRows::Wide },
     Shapes { many: ManyRows::Tile(6), few: FewRows::Wide },
     Shapes { many: ManyRows::Tile(8), few: FewRows::Wide },
     Shapes { many: ManyRows::Tile(12), few: FewRows::Wide },
+    Shapes { many: ManyRows::AsFew, few: FewRows::Wide },
     Shapes { many: ManyRows::AsFew, few: FewRows::Group },
     Shapes { many: ManyRows::Group, few: FewRows::Group },
 ];
 
 impl Bench {
+    /// Every choice of kernels for matmuls that the launches of this kind have.
+    fn shapes(&self) -> &'static [Shapes] {
+        if self.kernels.is_cpu() { &SHAPES } else { &SHAPES[4..] }
+    }
+
     fn floats(&self, values: &[f32]) -> Buffer {
         self.session.filled(bytemuck::cast_slice(values), "a test").unwrap()
     }
@@ -78,13 +84,21 @@ impl Bench {
 
     /// Rows in a buffer with NaNs around them: before the first, between rows, and after the last.
     fn guarded(&self, rows: &[f32], width: usize) -> Guarded {
-        let stride = width + 5;
+        self.guarded_at(rows, width, (3, width + 5))
+    }
+
+    /// As [`guarded`](Bench::guarded), where each row begins at a multiple of 4 values.
+    fn aligned(&self, rows: &[f32], width: usize) -> Guarded {
+        self.guarded_at(rows, width, (4, (width + 1).next_multiple_of(4)))
+    }
+
+    fn guarded_at(&self, rows: &[f32], width: usize, (at, stride): (usize, usize)) -> Guarded {
         let count = rows.len() / width;
-        let mut values = vec![f32::NAN; 3 + count * stride + 16];
+        let mut values = vec![f32::NAN; at + count * stride + 16];
         for (row, x) in rows.chunks(width).enumerate() {
-            values[3 + row * stride..][..width].copy_from_slice(x);
+            values[at + row * stride..][..width].copy_from_slice(x);
         }
-        Guarded { buffer: self.floats(&values), width, stride, count }
+        Guarded { buffer: self.floats(&values), at, width, stride, count }
     }
 
     /// Room for rows, with NaNs everywhere.
@@ -96,7 +110,7 @@ impl Bench {
     fn rows(&self, guarded: &Guarded) -> Vec<f32> {
         let (values, mut rows) = (self.read(&guarded.buffer), Vec::new());
         for (i, value) in values.iter().enumerate() {
-            let at = i.checked_sub(3).map(|i| (i / guarded.stride, i % guarded.stride));
+            let at = i.checked_sub(guarded.at).map(|i| (i / guarded.stride, i % guarded.stride));
             match at {
                 Some((row, col)) if row < guarded.count && col < guarded.width => rows.push(*value),
                 _ => assert!(
@@ -112,6 +126,7 @@ impl Bench {
 /// Rows in a buffer of their own.
 struct Guarded {
     buffer: Buffer,
+    at: usize,
     width: usize,
     stride: usize,
     count: usize,
@@ -123,7 +138,7 @@ impl Guarded {
     }
 
     fn row(&self, row: usize) -> View<'_> {
-        View { buffer: &self.buffer, at: 3 + row * self.stride, stride: self.stride }
+        View { buffer: &self.buffer, at: self.at + row * self.stride, stride: self.stride }
     }
 }
 
@@ -172,7 +187,8 @@ fn what_one_queue_wrote_the_other_reads() {
 
 #[test]
 fn warmed_up_programs_are_loaded_from_the_folder_and_not_written_again() {
-    let Some(Bench { session, .. }) = plain() else { return };
+    let Some(Bench { session, kernels }) = plain() else { return };
+    let is_cpu = kernels.is_cpu();
     let folder = tempfile::tempdir().unwrap();
     let cache = ProgramCache::new(Some(folder.path().to_owned()));
     let spec = KernelSpec {
@@ -195,14 +211,16 @@ fn warmed_up_programs_are_loaded_from_the_folder_and_not_written_again() {
         files
     };
     let first = warmed();
-    // Ops on rows, two kinds of attention, two matmuls with their measurements, and two embeddings.
-    assert_eq!(first.len(), 9);
+    // Ops on rows, two kinds of attention, two matmuls with their measurements, and two embeddings; for
+    // a GPU ops on rows and matmuls also in groups.
+    assert_eq!(first.len(), if is_cpu { 9 } else { 12 });
     assert_eq!(warmed(), first);
 }
 
 #[test]
 fn kernels_are_measured_once_and_a_damaged_measurement_again() {
-    let Some(Bench { session, .. }) = plain() else { return };
+    let Some(Bench { session, kernels }) = plain() else { return };
+    let candidates = if kernels.is_cpu() { 4 } else { 2 };
     let folder = tempfile::tempdir().unwrap();
     let cache = ProgramCache::new(Some(folder.path().to_owned()));
     let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 1, kv: KvDtype::F32 };
@@ -211,7 +229,7 @@ fn kernels_are_measured_once_and_a_damaged_measurement_again() {
         kernels.tune(DType::Q4_0).unwrap()
     };
     let first = tuned();
-    assert_eq!(first.many.len(), 4);
+    assert_eq!(first.many.len(), candidates);
     let fastest = first.many.iter().min_by_key(|(_, ns)| *ns).unwrap().0;
     assert_eq!(first.shapes.many, fastest);
     // Equal times of a second measurement would be a coincidence.
@@ -221,7 +239,7 @@ fn kernels_are_measured_once_and_a_damaged_measurement_again() {
     let last = bytes.len() - 2;
     bytes[last] ^= 1;
     std::fs::write(&file, &bytes).unwrap();
-    assert_eq!(tuned().many.len(), 4);
+    assert_eq!(tuned().many.len(), candidates);
     assert_ne!(std::fs::read(&file).unwrap(), bytes);
 }
 

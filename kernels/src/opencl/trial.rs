@@ -11,8 +11,8 @@ use super::session::{Buffer, Session};
 use crate::kv::KvDtype;
 use crate::quant::DType;
 
-/// Bytes of weights beyond the caches of a CPU.
-const BEYOND_CACHES: usize = 96 << 20;
+/// Bytes of weights beyond the caches of any device.
+const BEYOND_CACHES: usize = 256 << 20;
 
 /// Rows from which on a matmul is limited by arithmetic, not by reading weights.
 const MANY_ROWS: usize = 16;
@@ -93,9 +93,10 @@ impl Trial {
     /// If the device fails or lacks the memory.
     pub fn read(device: &OpenClInfo, bytes: usize) -> Result<Trial, OpenClError> {
         let (session, kernels) = open(device)?;
-        let bytes = bytes.next_multiple_of(Kernels::READ_BYTES).max(Kernels::READ_BYTES);
+        let of_item = kernels.read_bytes();
+        let bytes = bytes.next_multiple_of(of_item).max(of_item);
         let from = session.filled(&vec![1; bytes], "a probe")?;
-        let to = session.buffer(bytes / Kernels::READ_BYTES * size_of::<u32>(), "a probe")?;
+        let to = session.buffer(bytes / of_item * size_of::<u32>(), "a probe")?;
         let work = Work::Read { from, to };
         Ok(Trial { session, kernels, work, operations: 0, bytes: bytes as u64 })
     }
@@ -112,11 +113,19 @@ impl Trial {
         Ok(Trial { session, kernels, work, operations, bytes: 0 })
     }
 
-    /// Does the work once, and waits for its end.
+    /// Does the work some times in a row, and waits for its end.
     ///
     /// # Errors
     /// If the device fails.
-    pub fn run(&mut self) -> Result<(), OpenClError> {
+    pub fn run(&mut self, times: usize) -> Result<(), OpenClError> {
+        for _ in 0..times {
+            self.add()?;
+        }
+        self.session.finish()
+    }
+
+    /// Adds the work to the queue.
+    fn add(&mut self) -> Result<(), OpenClError> {
         let kernels = &mut self.kernels;
         match &mut self.work {
             Work::MatMul { x, out, rows, weights, next } => {
@@ -135,7 +144,7 @@ impl Trial {
             Work::Read { from, to } => kernels.read_all(from, to)?,
             Work::MultiplyAdd { to } => kernels.multiply_add(to)?,
         }
-        self.session.finish()
+        Ok(())
     }
 
     /// Floating-point operations of a run; a multiply-add is two.

@@ -12,6 +12,14 @@ use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::reference::dequantize;
 use crate::weights::{WeightFile, WeightTensor};
 
+/// A matrix in the device's memory: all output channels of a buffer, or some of them.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) matrix: Arc<Matrix>,
+    /// The first of its output channels.
+    pub(super) first: usize,
+}
+
 /// The weights of a graph.
 #[derive(Debug)]
 pub(super) struct DeviceWeights {
@@ -19,7 +27,7 @@ pub(super) struct DeviceWeights {
     session: Arc<Session>,
     graph: Arc<Graph>,
     tensors: Vec<WeightTensor>,
-    matrices: Vec<Option<Matrix>>,
+    matrices: Vec<Option<Placed>>,
     vectors: Vec<Option<Buffer>>,
     bytes: usize,
 }
@@ -64,6 +72,35 @@ impl DeviceWeights {
         if self.matrices[id.0].is_some() {
             return Ok(());
         }
+        let bytes = self.matrix_bytes(id)?;
+        self.upload(&[id], &bytes)
+    }
+
+    /// Copies matrices with the same format and input channels to the device, one after another in one
+    /// buffer, unless one of them is there already. Returns whether they are in one buffer.
+    ///
+    /// # Errors
+    /// As [`load_matrix`](DeviceWeights::load_matrix).
+    pub(super) fn load_joined(&mut self, ids: &[WeightId]) -> Result<bool, DeviceError> {
+        let placed = |id: &WeightId| self.matrices[id.0].as_ref();
+        let first = ids.first().and_then(placed);
+        if let Some(first) = first {
+            let is_same = |other: &Placed| Arc::ptr_eq(&other.matrix, &first.matrix);
+            return Ok(ids.iter().all(|id| placed(id).is_some_and(is_same)));
+        }
+        if ids.iter().any(|id| placed(id).is_some()) {
+            return Ok(false);
+        }
+        let mut bytes = Vec::new();
+        for id in ids {
+            bytes.extend(self.matrix_bytes(*id)?);
+        }
+        self.upload(ids, &bytes)?;
+        Ok(true)
+    }
+
+    /// The values of a matrix in the format that the graph wants.
+    fn matrix_bytes(&self, id: WeightId) -> Result<Vec<u8>, DeviceError> {
         let spec = &self.graph.weights()[id.0];
         let mut bytes = self.tensors[id.0].read().map_err(|error| self.failed(&error))?;
         if let Some(format) = self.graph.requant(id) {
@@ -73,12 +110,23 @@ impl DeviceWeights {
                 self.failed(&error)
             })?;
         }
-        let (rows, cols) = (spec.rows, spec.cols);
-        let stored = Stored { dtype: spec.dtype, bytes: &bytes, rows, cols };
-        let matrix = Matrix::upload(&self.session, stored, &spec.name);
-        let matrix = matrix.map_err(|error| error.of_run(&self.device))?;
+        Ok(bytes)
+    }
+
+    /// Copies the bytes of matrices with the same format and input channels into one buffer.
+    fn upload(&mut self, ids: &[WeightId], bytes: &[u8]) -> Result<(), DeviceError> {
+        let specs = || ids.iter().map(|id| &self.graph.weights()[id.0]);
+        let Some(WeightSpec { dtype, cols, name, .. }) = specs().next() else { return Ok(()) };
+        let rows = specs().map(|spec| spec.rows).sum();
+        let stored = Stored { dtype: *dtype, bytes, rows, cols: *cols };
+        let matrix = Matrix::upload(&self.session, stored, name);
+        let matrix = Arc::new(matrix.map_err(|error| error.of_run(&self.device))?);
         self.bytes += matrix.bytes();
-        self.matrices[id.0] = Some(matrix);
+        let mut first = 0;
+        for id in ids {
+            self.matrices[id.0] = Some(Placed { matrix: Arc::clone(&matrix), first });
+            first += self.graph.weights()[id.0].rows;
+        }
         Ok(())
     }
 
@@ -101,7 +149,7 @@ impl DeviceWeights {
     }
 
     /// A matrix that has been copied.
-    pub(super) fn matrix(&self, id: WeightId) -> &Matrix {
+    pub(super) fn matrix(&self, id: WeightId) -> &Placed {
         self.matrices[id.0].as_ref().expect("a matrix that was loaded")
     }
 

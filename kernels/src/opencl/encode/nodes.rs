@@ -1,6 +1,7 @@
 //! The commands of each op.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Encoder, Stored};
 use crate::device::DeviceError;
@@ -10,6 +11,7 @@ use crate::op::{AttentionOp, Op};
 use crate::opencl::error::OpenClError;
 use crate::opencl::inputs::angles_of;
 use crate::opencl::model::Model;
+use crate::opencl::weights::Placed;
 use crate::opencl::ops::{
     Add, Attention, Embed, Gated, KvRows, KvWrite, MatMul, RmsNorm, Rope, RopeHeads, SelectRows,
     SoftCap, View,
@@ -30,16 +32,88 @@ impl Encoder<'_> {
         let out = self.output(node)?;
         let (rows, channels) = (self.rows(node.output).len(), self.columns_of(node.output));
         let Model { kernels, weights, .. } = &mut *self.model;
+        let Placed { matrix, first } = weights.matrix(weight);
         let added = kernels.matmul(&MatMul {
             x: x.view(),
             rows,
-            weight: weights.matrix(weight),
-            channels,
+            weight: matrix,
+            channels: first + channels.start..first + channels.end,
             bias: bias.map(|bias| weights.vector(bias)),
             residual: residual.as_ref().map(Stored::view),
             out: out.view(),
         });
         self.added(added, out)
+    }
+
+    /// Adds the commands of as many nodes from `first` on as are computed by one launch; returns their
+    /// outputs, or none if the node is to be computed alone.
+    pub(super) fn joined(&mut self, first: usize) -> Result<Vec<Stored>, DeviceError> {
+        let graph = Arc::clone(&self.model.graph);
+        let within = |nodes: &&Node| !self.writes.contains(&nodes.output);
+        let rest = &graph.nodes()[first..self.nodes.end];
+        if !self.work.part.features.is_whole() {
+            return Ok(Vec::new());
+        }
+        let count = rest.iter().take(self.model.joins[first]).take_while(within).count();
+        if count > 1 {
+            return self.joined_matmuls(&rest[..count]);
+        }
+        match rest {
+            [queries, keys, ..] if within(&queries) && within(&keys) => {
+                self.joined_ropes(queries, keys)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Multiplies a value with the matrices of several nodes, whose outputs lie side by side.
+    fn joined_matmuls(&mut self, nodes: &[Node]) -> Result<Vec<Stored>, DeviceError> {
+        let weights = nodes.iter().filter_map(|node| match node.op {
+            Op::MatMul { weight, .. } => Some(weight),
+            _ => None,
+        });
+        let weights: Vec<WeightId> = weights.collect();
+        if !self.model.weights.load_joined(&weights)? {
+            return Ok(Vec::new());
+        }
+        let x = self.whole(&nodes[0], 0)?;
+        let rows = self.rows(nodes[0].output).len();
+        let outputs = self.outputs(nodes, rows)?;
+        let Model { kernels, weights: placed, .. } = &mut *self.model;
+        let weight = &*placed.matrix(weights[0]).matrix;
+        let added = kernels.matmul(&MatMul {
+            x: x.view(),
+            rows,
+            weight,
+            channels: 0..weight.rows(),
+            bias: None,
+            residual: None,
+            out: outputs[0].view(),
+        });
+        added.map_err(|error| self.failed(&error))?;
+        Ok(outputs)
+    }
+
+    /// Rotates queries and keys that lie side by side.
+    fn joined_ropes(&mut self, queries: &Node, keys: &Node) -> Result<Vec<Stored>, DeviceError> {
+        let (Op::Rope { heads, rope }, Op::Rope { heads: kv_heads, rope: of_keys }) =
+            (&queries.op, &keys.op)
+        else {
+            return Ok(Vec::new());
+        };
+        let (q, k) = (self.whole(queries, 0)?, self.whole(keys, 0)?);
+        let width = self.model.graph.value(queries.output).width;
+        let is_beside = Arc::ptr_eq(&q.buffer, &k.buffer)
+            && q.stride == k.stride
+            && q.at + width == k.at
+            && self.rows(queries.output) == self.rows(keys.output);
+        if !is_beside || rope != of_keys {
+            return Ok(Vec::new());
+        }
+        let rows = self.rows(queries.output);
+        let outputs = self.outputs(&[queries.clone(), keys.clone()], rows.len())?;
+        self.rotate(*rope, (heads + kv_heads, width / heads), (q.view(), outputs[0].view()), rows)?;
+        Ok(outputs)
     }
 
     /// Adds the commands of one node.
@@ -106,7 +180,7 @@ impl Encoder<'_> {
         let out = self.output(node)?;
         let (ids, rows) = (self.ints.ids(rows.start), rows.len());
         let Model { kernels, weights, .. } = &mut *self.model;
-        let table = weights.matrix(table);
+        let table = &*weights.matrix(table).matrix;
         let added = kernels.embed(&Embed { ids, rows, table, scale, out: out.view() });
         self.added(added, out)
     }
@@ -131,15 +205,26 @@ impl Encoder<'_> {
 
     fn rope(&mut self, node: &Node, heads: usize, rope: usize) -> Result<Stored, DeviceError> {
         let (x, out) = (self.whole(node, 0)?, self.output(node)?);
-        let (rows, width) = self.size(node);
-        self.fill_angles(rope, self.rows(node.output))?;
+        let (rows, width) = (self.rows(node.output), self.size(node).1);
+        self.rotate(rope, (heads, width / heads), (x.view(), out.view()), rows)?;
+        Ok(out)
+    }
+
+    /// Rotates heads of some width.
+    fn rotate(
+        &mut self,
+        rope: usize,
+        (heads, head_dim): (usize, usize),
+        (x, out): (View<'_>, View<'_>),
+        rows: Range<usize>,
+    ) -> Result<(), DeviceError> {
+        self.fill_angles(rope, rows.clone())?;
         let (freqs, pairs) = &self.model.ropes[rope];
         let (stride, pairs) = (2 * freqs.pairs(), *pairs);
         let angles = View { buffer: self.angles[&rope].buffer(), at: 0, stride };
-        let shape = RopeHeads { heads, head_dim: width / heads, dims: stride, pairs };
-        let job = Rope { x: x.view(), rows, shape, angles, out: out.view() };
-        let added = self.model.kernels.rope(&job);
-        self.added(added, out)
+        let shape = RopeHeads { heads, head_dim, dims: stride, pairs };
+        let job = Rope { x, rows: rows.len(), shape, angles, out };
+        self.model.kernels.rope(&job).map_err(|error| self.failed(&error))
     }
 
     /// Copies the angles of the part's rows to the device, unless they are there.

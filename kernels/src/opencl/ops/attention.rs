@@ -1,11 +1,11 @@
 //! Launches of writes to the KV cache, and of attention.
 #![expect(unsafe_code, reason = "launches kernels")]
 
-use super::programs::Family;
+use super::programs::{Family, ROW_ITEMS};
 use super::{Ints, Kernels, View, int};
 use crate::kv::KvDtype;
 use crate::opencl::error::OpenClError;
-use crate::opencl::session::{Arg, Buffer};
+use crate::opencl::session::{Arg, Buffer, Range};
 
 /// The KV cache of a layer, and where rows are in it.
 #[derive(Clone, Copy, Debug)]
@@ -96,9 +96,10 @@ impl Kernels {
         args.extend(to.args(rows, self.spec.page_rows, self.spec.kv));
         args.push(int(rows));
         let kernel = (Family::Attention(to.head_dim), "kv_write");
+        let of_head = if self.is_cpu { 1 } else { to.head_dim };
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // pages within the lists and the cache.
-        unsafe { self.launch(kernel, &args, [to.kv_heads, rows]) }
+        unsafe { self.launch(kernel, &args, [of_head, to.kv_heads, rows]) }
     }
 
     /// Attention.
@@ -125,9 +126,16 @@ impl Kernels {
             Arg::Float(job.scale),
             Arg::Float(job.soft_cap.unwrap_or(0.0)),
         ];
-        let kernel = (Family::Attention(from.head_dim), "attention");
+        let args = [&args[..], &rest].concat();
+        let family = Family::Attention(from.head_dim);
+        let (single, group) = ((family, "attention"), (family, "attention_group"));
+        if self.shares(group, ROW_ITEMS)? {
+            let range = Range::plane([heads, rows], [ROW_ITEMS, 1]);
+            // SAFETY: as below; the kernel states groups of that many items.
+            return unsafe { self.launch_groups(group, &args, range) };
+        }
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // pages within the lists and the cache.
-        unsafe { self.launch(kernel, &[&args[..], &rest].concat(), [heads, rows]) }
+        unsafe { self.launch(single, &args, [heads, rows, 1]) }
     }
 }

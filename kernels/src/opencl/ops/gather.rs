@@ -1,8 +1,7 @@
 //! Launches of ops that pick rows or values.
 #![expect(unsafe_code, reason = "launches kernels")]
 
-use super::programs::Family;
-use super::rows::CHUNK;
+use super::programs::{Family, chunk};
 use super::{Ints, Kernels, Matrix, View, int};
 use crate::opencl::error::OpenClError;
 use crate::opencl::session::Arg;
@@ -58,7 +57,7 @@ impl Kernels {
             out_stride,
             Arg::Float(job.scale),
         ];
-        let items = [table.cols.div_ceil(RUN), rows];
+        let items = [table.cols.div_ceil(RUN), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps ids within
         // the table.
         unsafe { self.launch((Family::embed(table.dtype), "embed"), &args, items) }
@@ -92,8 +91,9 @@ impl Kernels {
             int(rows),
             int(width),
         ];
+        let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // rows below `limit`.
-        unsafe { self.launch((Family::Rows, "select_rows"), &args, [width.div_ceil(CHUNK), rows]) }
+        unsafe { self.launch((Family::Rows, "select_rows"), &args, items) }
     }
 }

@@ -2,19 +2,20 @@
 #![expect(unsafe_code, reason = "launches kernels")]
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::programs::{FEW, FEW_IN_GROUPS, Family, GROUP, GROUP_ITEMS, SLICES_MAX, Variant, tile};
+use super::programs::{FEW, FEW_IN_GROUPS, Family, GROUP, GROUP_ITEMS, Variant, segment, tile};
 use super::tuning::{FewRows, ManyRows, Shapes};
 use super::{F32, Kernels, Matrix, View, int};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{CHANNELS, PANEL};
 use crate::opencl::session::{Arg, Buffer, Range as SessionRange};
 
-/// Fewest rows for the kernels for many rows.
-const MANY_MIN: usize = 6;
+/// Fewest rows for the kernels for many rows, whose items compute panels.
+const TILE_MIN: usize = 6;
 
-/// Input channels of a segment, whose products are summed first; as in matmul_common.cl.
-const SEGMENT: usize = 256;
+/// Fewest rows for the kernel for many rows, whose work-groups share panels.
+const GROUP_MIN: usize = 17;
 
 /// `out = x · weightᵀ + bias + residual` for some output channels.
 #[derive(Clone, Debug)]
@@ -62,23 +63,28 @@ enum Shape {
     /// Each item computes panels.
     Items,
     /// A work-group of these items computes panels.
-    Groups([usize; 2]),
+    Tile([usize; 2]),
+    /// A work-group computes a panel; its items share the segments of input channels.
+    Segments,
 }
 
-/// The kernel for the first of `rows` rows with `cols` inputs, and how many rows it takes.
-fn next_variant(rows: usize, cols: usize, shapes: Shapes) -> (Variant, Shape, usize) {
+/// The kernel for the first of `rows` rows, and how many rows it takes.
+fn next_variant(rows: usize, shapes: Shapes) -> (Variant, Shape, usize) {
     match shapes.many {
-        ManyRows::Tile(step) if rows >= MANY_MIN => return (tile(step), Shape::Items, rows),
-        ManyRows::Group if rows >= MANY_MIN => return (GROUP, Shape::Groups(GROUP_ITEMS), rows),
+        ManyRows::Tile(step) if rows >= TILE_MIN => return (tile(step), Shape::Items, rows),
+        ManyRows::Group if rows >= GROUP_MIN => return (GROUP, Shape::Tile(GROUP_ITEMS), rows),
         _ => {}
     }
-    let slices = cols.div_ceil(SEGMENT).clamp(1, SLICES_MAX);
-    let (variants, shape) = match shapes.few {
-        FewRows::Wide => (FEW, Shape::Items),
-        FewRows::Group => (FEW_IN_GROUPS, Shape::Groups([PANEL, slices])),
-    };
-    let few = variants.into_iter().find(|few| few.rows <= rows).unwrap_or(variants[2]);
-    (few, shape, rows / few.rows * few.rows)
+    match shapes.few {
+        FewRows::Wide => {
+            let few = FEW.into_iter().find(|few| few.rows <= rows).unwrap_or(FEW[FEW.len() - 1]);
+            (few, Shape::Items, rows / few.rows * few.rows)
+        }
+        FewRows::Group => {
+            let fits = FEW_IN_GROUPS.into_iter().rev().find(|few| few.rows >= rows);
+            (fits.unwrap_or(FEW_IN_GROUPS[0]), Shape::Segments, rows)
+        }
+    }
 }
 
 impl Kernels {
@@ -88,10 +94,14 @@ impl Kernels {
     /// If an operand is too small for its rows, or the channels are not those of the matrix.
     pub(in crate::opencl) fn matmul(&mut self, job: &MatMul<'_>) -> Result<(), OpenClError> {
         job.check();
-        let shapes = self.shapes(job.weight.dtype);
+        let mut shapes = self.shapes(job.weight.dtype);
+        // The kernels of groups read 4 inputs at a time.
+        if !(job.x.at.is_multiple_of(4) && job.x.stride.is_multiple_of(4)) {
+            shapes.few = FewRows::Wide;
+        }
         let mut done = 0;
         while done < job.rows && !job.channels.is_empty() {
-            let (variant, shape, rows) = next_variant(job.rows - done, job.weight.cols, shapes);
+            let (variant, shape, rows) = next_variant(job.rows - done, shapes);
             self.matmul_rows(job, (variant, shape), (done, rows))?;
             done += rows;
         }
@@ -131,13 +141,23 @@ impl Kernels {
         let tiles = rows.div_ceil(variant.rows);
         let (wide, group) =
             (Family::matmul(job.weight.dtype), Family::matmul_group(job.weight.dtype));
-        let items = if self.is_cpu { [tiles, panels] } else { [panels, tiles] };
+        let items = if self.is_cpu { [tiles, panels, 1] } else { [panels, tiles, 1] };
+        let local = match shape {
+            Shape::Items => None,
+            Shape::Tile(local) => Some(local),
+            Shape::Segments => {
+                let segments = job.weight.cols.div_ceil(segment(self.is_cpu));
+                let session = Arc::clone(&self.session);
+                let room = self.built(group)?.kernel(&session, variant.name)?.group_max / PANEL;
+                Some([PANEL, segments.min(variant.slices).min(room).max(1)])
+            }
+        };
         // SAFETY: these are MATMUL_PARAMETERS; `check` holds for all rows and channels, and items
         // beyond either do nothing. The groups are those that the kernels state.
         unsafe {
-            match shape {
-                Shape::Items => self.launch((wide, variant.name), &args, items),
-                Shape::Groups(local) => {
+            match local {
+                None => self.launch((wide, variant.name), &args, items),
+                Some(local) => {
                     let range = SessionRange::plane([panels, tiles], local);
                     self.launch_groups((group, variant.name), &args, range)
                 }

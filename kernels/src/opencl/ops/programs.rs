@@ -20,7 +20,9 @@ const MATMUL_GROUP: &str = include_str!("../matmul_group.cl");
 const GEMV_GROUP: &str = include_str!("../gemv_group.cl");
 const EMBED: &str = include_str!("../embed.cl");
 const ROWS: &str = include_str!("../rows.cl");
+const ROWS_GROUP: &str = include_str!("../rows_group.cl");
 const ATTENTION: &str = include_str!("../attention.cl");
+const ATTENTION_GROUP: &str = include_str!("../attention_group.cl");
 const PROBE: &str = include_str!("../probe.cl");
 
 /// Kernels that are compiled together.
@@ -28,6 +30,8 @@ const PROBE: &str = include_str!("../probe.cl");
 pub(super) enum Family {
     /// Ops on rows of values.
     Rows,
+    /// Ops on rows of values, whose work-groups share a row.
+    RowsGroup,
     /// KV cache and attention for heads of this many values.
     Attention(usize),
     /// Matmuls with weights of the format of this number, whose items compute panels of outputs.
@@ -47,20 +51,23 @@ pub(super) struct Variant {
     pub(super) name: &'static str,
     pub(super) rows: usize,
     pub(super) panels: usize,
+    /// Most segments that a group sums at a time.
+    pub(super) slices: usize,
 }
 
 /// Kernels for few rows, the most rows first.
 pub(super) const FEW: [Variant; 3] = [
-    Variant { name: "matmul_4", rows: 4, panels: 2 },
-    Variant { name: "matmul_2", rows: 2, panels: 2 },
-    Variant { name: "matmul_1", rows: 1, panels: 2 },
+    Variant { name: "matmul_4", rows: 4, panels: 2, slices: 1 },
+    Variant { name: "matmul_2", rows: 2, panels: 2, slices: 1 },
+    Variant { name: "matmul_1", rows: 1, panels: 2, slices: 1 },
 ];
 
 /// Kernels for few rows whose work-groups share a panel, the most rows first.
-pub(super) const FEW_IN_GROUPS: [Variant; 3] = [
-    Variant { name: "gemv_group_4", rows: 4, panels: 1 },
-    Variant { name: "gemv_group_2", rows: 2, panels: 1 },
-    Variant { name: "gemv_group_1", rows: 1, panels: 1 },
+pub(super) const FEW_IN_GROUPS: [Variant; 4] = [
+    Variant { name: "gemv_group_8", rows: 8, panels: 1, slices: 32 },
+    Variant { name: "gemv_group_4", rows: 4, panels: 1, slices: 64 },
+    Variant { name: "gemv_group_2", rows: 2, panels: 1, slices: 64 },
+    Variant { name: "gemv_group_1", rows: 1, panels: 1, slices: 64 },
 ];
 
 /// Rows that the kernels for many rows on CPU devices multiply together. How many are fastest depends on
@@ -78,11 +85,11 @@ pub(super) fn tile(step: usize) -> Variant {
         8 => "matmul_tile_8",
         _ => "matmul_tile_12",
     };
-    Variant { name, rows: TILE_ROWS, panels: 1 }
+    Variant { name, rows: TILE_ROWS, panels: 1, slices: 1 }
 }
 
-/// The kernel for many rows whose work-groups share two panels.
-pub(super) const GROUP: Variant = Variant { name: "matmul_group", rows: 64, panels: 2 };
+/// The kernel for many rows whose work-groups share four panels.
+pub(super) const GROUP: Variant = Variant { name: "matmul_group", rows: 64, panels: 4, slices: 1 };
 
 /// Rows of an item of that kernel; as in matmul_group.cl.
 const GROUP_ITEM_ROWS: usize = 8;
@@ -90,11 +97,22 @@ const GROUP_ITEM_ROWS: usize = 8;
 /// Work-items of its groups.
 pub(super) const GROUP_ITEMS: [usize; 2] = [PANEL, GROUP.rows / GROUP_ITEM_ROWS];
 
-/// Most segments that a group of the kernels for few rows sums at a time.
-pub(super) const SLICES_MAX: usize = 16;
-
 /// Bytes of local memory that the kernels of work-groups need at most.
-pub(super) const GROUP_MEMORY: u64 = 16 << 10;
+pub(super) const GROUP_MEMORY: u64 = 20 << 10;
+
+/// Work-items of the groups that share a row.
+pub(super) const ROW_ITEMS: usize = 256;
+
+/// Values that an item of an element-wise op computes: of a GPU's items, neighbours compute neighbours.
+pub(super) fn chunk(is_cpu: bool) -> usize {
+    if is_cpu { 256 } else { 1 }
+}
+
+/// Input channels of a segment, whose products are summed first. Many short ones keep the items of a GPU
+/// busy, few long ones save additions.
+pub(super) fn segment(is_cpu: bool) -> usize {
+    if is_cpu { 256 } else { 32 }
+}
 
 /// The text of a program.
 #[derive(Clone, Debug)]
@@ -133,14 +151,19 @@ impl Family {
             Family::Rows => Text {
                 name: "rows".to_owned(),
                 text: [COMMON, ROWS].concat(),
-                options: format!("{std} -DPIECE={}", top::PIECE),
+                options: format!("{std} -DPIECE={} -DCHUNK={}", top::PIECE, chunk(is_cpu)),
+            },
+            Family::RowsGroup => Text {
+                name: "rows-group".to_owned(),
+                text: [COMMON, ROWS_GROUP].concat(),
+                options: format!("{std} -DPIECE={} -DITEMS={ROW_ITEMS}", top::PIECE),
             },
             Family::Attention(head_dim) => Text {
                 name: format!("attention-{head_dim}"),
-                text: [COMMON, ATTENTION].concat(),
+                text: [COMMON, ATTENTION, if is_cpu { "" } else { ATTENTION_GROUP }].concat(),
                 options: format!(
                     "{std} -DHEAD_DIM={head_dim} -DDIM_LANES={} -DPAGE_ROWS={} -DKEY_LANES={} \
-                     -DKV_F16={}",
+                     -DKV_F16={} -DITEMS={ROW_ITEMS}",
                     lanes(head_dim),
                     spec.page_rows,
                     lanes(spec.page_rows),
@@ -152,17 +175,19 @@ impl Family {
                 text: matmul_text(is_cpu),
                 options: format!(
                     "{std} -DLANES=16 -DFORMAT={format} -DROW_DIM={} -DCHANNEL_DIM={} \
-                     -DTILE_ROWS={TILE_ROWS}",
+                     -DTILE_ROWS={TILE_ROWS} -DSEGMENT={}",
                     u32::from(!is_cpu),
                     u32::from(is_cpu),
+                    segment(is_cpu),
                 ),
             },
             Family::MatMulGroup(format) => Text {
                 name: format!("matmul-group-{format}"),
                 text: matmul_group_text(),
                 options: format!(
-                    "{std} -DLANES=1 -DFORMAT={format} -DGROUP_ROWS={} -DSLICES_MAX={SLICES_MAX}",
-                    GROUP.rows
+                    "{std} -DLANES=1 -DFORMAT={format} -DGROUP_ROWS={} -DSEGMENT={}",
+                    GROUP.rows,
+                    segment(is_cpu)
                 ),
             },
             Family::Embed(format) => Text {
@@ -178,25 +203,26 @@ impl Family {
 }
 
 /// A text that is compiled under a name, for a number of rows.
-fn part(name: &str, rows: usize, text: &str) -> String {
+fn part(Variant { name, slices, .. }: Variant, rows: usize, text: &str) -> String {
     format!(
-        "#define NAME {name}\n#define ROWS {rows}\n#define EACH EACH_{rows}\n{text}\
-         #undef NAME\n#undef ROWS\n#undef EACH\n"
+        "#define NAME {name}\n#define ROWS {rows}\n#define EACH EACH_{rows}\n\
+         #define SLICES {slices}\n{text}\
+         #undef NAME\n#undef ROWS\n#undef EACH\n#undef SLICES\n"
     )
 }
 
 fn matmul_text(is_cpu: bool) -> String {
     let mut text = [COMMON, FORMATS, MATMUL_COMMON].concat();
-    text.extend(FEW.map(|few| part(few.name, few.rows, MATMUL)));
+    text.extend(FEW.map(|few| part(few, few.rows, MATMUL)));
     if is_cpu {
-        text.extend(TILE_STEPS.map(|step| part(tile(step).name, step, MATMUL_TILE)));
+        text.extend(TILE_STEPS.map(|step| part(tile(step), step, MATMUL_TILE)));
     }
     text
 }
 
 fn matmul_group_text() -> String {
     let mut text = [COMMON, FORMATS, MATMUL_COMMON, MATMUL_GROUP].concat();
-    text.extend(FEW_IN_GROUPS.map(|few| part(few.name, few.rows, GEMV_GROUP)));
+    text.extend(FEW_IN_GROUPS.map(|few| part(few, few.rows, GEMV_GROUP)));
     text
 }
 

@@ -1,15 +1,12 @@
 //! Launches of ops on rows of values.
 #![expect(unsafe_code, reason = "launches kernels")]
 
-use super::programs::Family;
+use super::programs::{Family, ROW_ITEMS, chunk};
 use super::{F32, Kernels, View, int};
 use crate::op::{Activation, RopePairs};
 use crate::opencl::error::OpenClError;
-use crate::opencl::session::{Arg, Buffer};
+use crate::opencl::session::{Arg, Buffer, Range};
 use crate::opencl::top;
-
-/// Values that an item of an element-wise op computes; as in rows.cl.
-pub(super) const CHUNK: usize = 256;
 
 /// RMS norm of groups of each row.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +108,9 @@ impl Kernels {
             int(job.len),
             Arg::Float(job.eps),
         ];
-        // SAFETY: the kernel's parameters; the operands were checked.
-        unsafe { self.launch((Family::Rows, "rms_norm"), &args, [job.groups, job.rows]) }
+        let (name, groups) = ("rms_norm", [job.groups, job.rows]);
+        // SAFETY: the parameters of both kernels; the operands were checked.
+        unsafe { self.launch_rows(name, &args, groups) }
     }
 
     /// Rotary embedding.
@@ -144,7 +142,7 @@ impl Kernels {
             int(dims / 2),
             Arg::Int(i32::from(pairs == RopePairs::Adjacent)),
         ];
-        let items = [head_dim - dims / 2, job.rows];
+        let items = [head_dim - dims / 2, job.rows, if self.is_cpu { 1 } else { heads }];
         // SAFETY: the kernel's parameters; the operands were checked.
         unsafe { self.launch((Family::Rows, "rope"), &args, items) }
     }
@@ -179,8 +177,9 @@ impl Kernels {
         views.iter().for_each(|view| view.check(rows, width, name));
         let mut args: Vec<Arg<'_>> = views.iter().flat_map(View::args).collect();
         args.extend([int(rows), int(width)]);
+        let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the parameters of the kernels of two operands; the operands were checked.
-        unsafe { self.launch((Family::Rows, name), &args, [width.div_ceil(CHUNK), rows]) }
+        unsafe { self.launch((Family::Rows, name), &args, items) }
     }
 
     /// Soft cap.
@@ -193,8 +192,9 @@ impl Kernels {
         views.iter().for_each(|view| view.check(rows, width, "soft cap"));
         let mut args: Vec<Arg<'_>> = views.iter().flat_map(View::args).collect();
         args.extend([int(rows), int(width), Arg::Float(job.cap)]);
+        let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked.
-        unsafe { self.launch((Family::Rows, "soft_cap"), &args, [width.div_ceil(CHUNK), rows]) }
+        unsafe { self.launch((Family::Rows, "soft_cap"), &args, items) }
     }
 
     /// Reduces each row to one result per piece of columns, as [`top`](crate::opencl::top) reads them.
@@ -214,6 +214,26 @@ impl Kernels {
         let [buffer, at, stride] = x.args();
         let args = [buffer, at, stride, Arg::Buffer(out), int(rows), int(width), int(pieces)];
         // SAFETY: the kernel's parameters; the operands were checked.
-        unsafe { self.launch((Family::Rows, "top"), &args, [pieces, rows]) }
+        unsafe { self.launch_rows("top", &args, [pieces, rows]) }
+    }
+
+    /// Launches an op on parts of rows: an item computes a part, or on a GPU a work-group.
+    ///
+    /// # Safety
+    /// As [`launch`](Kernels::launch), for the kernels of that name of both families.
+    unsafe fn launch_rows(
+        &mut self,
+        name: &'static str,
+        args: &[Arg<'_>],
+        [parts, rows]: [usize; 2],
+    ) -> Result<(), OpenClError> {
+        if self.shares((Family::RowsGroup, name), ROW_ITEMS)? {
+            let range = Range::plane([parts, rows], [ROW_ITEMS, 1]);
+            // SAFETY: the caller's promise; the kernel states groups of that many items.
+            unsafe { self.launch_groups((Family::RowsGroup, name), args, range) }
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.launch((Family::Rows, name), args, [parts, rows, 1]) }
+        }
     }
 }

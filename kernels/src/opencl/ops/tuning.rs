@@ -1,7 +1,7 @@
 //! The choice of a matmul's kernels: by the device's features, and among the kernels that suit them by
 //! a short measurement with the device's own clock, whose result is kept beside the programs.
 
-use super::programs::{Family, GROUP_ITEMS, GROUP_MEMORY, SLICES_MAX, TILE_STEPS};
+use super::programs::{FEW_IN_GROUPS, Family, GROUP, GROUP_ITEMS, GROUP_MEMORY, TILE_STEPS};
 use super::{F32, Kernels, MatMul, Matrix, View};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{PANEL, Stored};
@@ -38,6 +38,9 @@ pub(in crate::opencl) struct Shapes {
 /// Work that is measured: rows, output channels, input channels.
 const MANY: [usize; 3] = [192, 1024, 512];
 const FEW: [usize; 3] = [1, 4096, 1024];
+
+/// Segments that a work-group must be able to share, for the kernels of groups to pay.
+const SLICES_MIN: usize = 8;
 
 /// Runs of each kernel, of which the fastest counts.
 const RUNS: usize = 5;
@@ -138,15 +141,11 @@ impl Kernels {
         if self.session.info().local_memory < GROUP_MEMORY {
             return false;
         }
-        let needs = [
-            ("matmul_group", GROUP_ITEMS[0] * GROUP_ITEMS[1]),
-            ("gemv_group_1", PANEL * SLICES_MAX),
-            ("gemv_group_2", PANEL * SLICES_MAX),
-            ("gemv_group_4", PANEL * SLICES_MAX),
-        ];
+        let few = FEW_IN_GROUPS.map(|few| (few.name, PANEL * SLICES_MIN));
+        let mut needs = few.into_iter().chain([(GROUP.name, GROUP_ITEMS[0] * GROUP_ITEMS[1])]);
         let session = self.session.clone();
         let Ok(built) = self.built(Family::matmul_group(dtype)) else { return false };
-        needs.into_iter().all(|(name, items)| {
+        needs.all(|(name, items)| {
             built.kernel(&session, name).is_ok_and(|kernel| kernel.group_max >= items)
         })
     }

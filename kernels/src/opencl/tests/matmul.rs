@@ -1,6 +1,6 @@
 //! Matmuls and embedding tables of every format.
 
-use super::{Bench, SHAPES, assert_near, bits, grouped, ints, noise, plain};
+use super::{Bench, Guarded, assert_near, bits, grouped, ints, noise, plain};
 use crate::opencl::ops::{Embed, MatMul, Matrix};
 use crate::opencl::pack::Stored;
 use crate::quant::DType;
@@ -29,8 +29,19 @@ fn matrix(bench: &Bench, dtype: DType, [rows, cols]: [usize; 2]) -> (Matrix, Vec
 
 /// `x · weightᵀ` on the device, for some rows.
 fn product(bench: &mut Bench, weight: &Matrix, x: &[f32]) -> Vec<f32> {
-    let rows = x.len() / weight.cols();
-    let (x, out) = (bench.guarded(x, weight.cols()), bench.room(rows, weight.rows()));
+    let x = bench.guarded(x, weight.cols());
+    product_of(bench, weight, &x)
+}
+
+/// As [`product`], where each row begins at a multiple of 4 values.
+fn product_of_aligned(bench: &mut Bench, weight: &Matrix, x: &[f32]) -> Vec<f32> {
+    let x = bench.aligned(x, weight.cols());
+    product_of(bench, weight, &x)
+}
+
+fn product_of(bench: &mut Bench, weight: &Matrix, x: &Guarded) -> Vec<f32> {
+    let rows = x.count;
+    let out = bench.room(rows, weight.rows());
     let job = MatMul {
         x: x.view(),
         rows,
@@ -62,19 +73,22 @@ fn assert_sums(found: &[f32], weights: &[f32], cols: usize, x: &[f32], what: &st
 /// Outputs of each choice of kernels, for any number of rows, equal those of the default one for 70 rows
 /// in every bit.
 fn check_shapes(bench: &mut Bench, dtype: DType) {
+    let shapes = bench.shapes();
     for cols in cols_of(dtype) {
         let x = noise(*cols as u32, 70 * cols);
         for channels in [1, 17, 64, 100] {
             let (weight, _) = matrix(bench, dtype, [channels, *cols]);
-            bench.kernels.force(SHAPES[0]);
+            bench.kernels.force(shapes[0]);
             let all = product(bench, &weight, &x);
             for (shapes, rows) in
-                SHAPES.iter().flat_map(|s| [1, 2, 7, 49, 70].map(|rows| (s, rows)))
+                shapes.iter().flat_map(|s| [1, 2, 3, 7, 16, 49, 70].map(|rows| (s, rows)))
             {
                 bench.kernels.force(*shapes);
-                let some = product(bench, &weight, &x[..rows * cols]);
-                let same = bits(&some) == bits(&all[..rows * channels]);
-                assert!(same, "{shapes:?} {dtype} [{channels}, {cols}] {rows}");
+                for multiply in [product, product_of_aligned] {
+                    let some = multiply(bench, &weight, &x[..rows * cols]);
+                    let same = bits(&some) == bits(&all[..rows * channels]);
+                    assert!(same, "{shapes:?} {dtype} [{channels}, {cols}] {rows}");
+                }
             }
         }
     }
@@ -98,6 +112,8 @@ fn check_format(dtype: DType) {
             }
         }
     }
+    check_shapes(&mut bench, dtype);
+    let Some(mut bench) = grouped() else { return };
     check_shapes(&mut bench, dtype);
 }
 
@@ -259,17 +275,15 @@ fn every_finite_f16_and_bf16_is_decoded_exactly_also_subnormal_ones() {
 }
 
 #[test]
-fn groups_of_many_items_give_the_bits_of_single_items() {
-    let (Some(mut single), Some(mut groups)) = (plain(), grouped()) else { return };
+fn products_in_groups_are_right_for_many_channels_and_inputs() {
+    let Some(mut bench) = grouped() else { return };
     for dtype in [DType::F32, DType::Q5_1, DType::Q6K] {
-        for (channels, cols) in [(1, 256), (100, 512), (2100, 256)] {
-            let (weight, _) = matrix(&single, dtype, [channels, cols]);
-            let (same, _) = matrix(&groups, dtype, [channels, cols]);
-            for rows in [1, 3, 9] {
+        for (channels, cols) in [(1, 256), (100, 2560), (2100, 256)] {
+            let (weight, values) = matrix(&bench, dtype, [channels, cols]);
+            for rows in [1, 3, 9, 18] {
                 let x = noise(11, rows * cols);
-                let (one, many) =
-                    (product(&mut single, &weight, &x), product(&mut groups, &same, &x));
-                assert_eq!(bits(&one), bits(&many), "{dtype} [{channels}, {cols}] {rows}");
+                let found = product_of_aligned(&mut bench, &weight, &x);
+                assert_sums(&found, &values, cols, &x, &format!("{dtype} [{channels}, {cols}]"));
             }
         }
     }

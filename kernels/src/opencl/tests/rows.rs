@@ -8,9 +8,48 @@ use crate::reference;
 
 const WIDTHS: [usize; 8] = [1, 15, 16, 17, 255, 256, 257, 576];
 
-#[test]
-fn element_wise_ops_agree_with_the_reference_also_in_place() {
-    let Some(mut bench) = plain() else { return };
+/// A test of the kernels for CPUs, and of those for GPUs.
+macro_rules! of_both_kinds {
+    ($($name:ident $in_groups:ident $check:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let Some(bench) = plain() else { return };
+                $check(bench);
+            }
+
+            #[test]
+            fn $in_groups() {
+                let Some(bench) = grouped() else { return };
+                $check(bench);
+            }
+        )*
+    };
+}
+
+of_both_kinds! {
+    element_wise_ops_agree_with_the_reference_also_in_place
+    element_wise_ops_of_gpus_agree_with_the_reference_also_in_place
+    check_element_wise_ops
+
+    rms_norm_agrees_with_the_reference_for_rows_and_for_heads_also_in_place
+    rms_norm_of_gpus_agrees_with_the_reference_for_rows_and_for_heads_also_in_place
+    check_rms_norm
+
+    rotary_embedding_turns_each_head_also_in_place
+    rotary_embedding_of_gpus_turns_each_head_also_in_place
+    check_rope
+
+    selected_rows_are_copies_also_of_one_row_twice
+    selected_rows_of_gpus_are_copies_also_of_one_row_twice
+    check_select_rows
+
+    the_largest_value_is_the_first_of_equals_and_finite
+    the_largest_value_of_gpus_is_the_first_of_equals_and_finite
+    check_top
+}
+
+fn check_element_wise_ops(mut bench: Bench) {
     for width in WIDTHS {
         for (rows, in_place) in [(1, false), (3, true)] {
             let wide =
@@ -73,9 +112,7 @@ fn large_magnitudes_pass_through_gates_without_nan() {
     }
 }
 
-#[test]
-fn rms_norm_agrees_with_the_reference_for_rows_and_for_heads_also_in_place() {
-    let Some(mut bench) = plain() else { return };
+fn check_rms_norm(mut bench: Bench) {
     for len in WIDTHS {
         for (rows, groups, in_place) in [(1, 1, false), (3, 1, true), (2, 5, false), (1, 4, true)] {
             let (x, gain) = (noise(4, rows * groups * len), noise(5, len));
@@ -118,9 +155,7 @@ fn rotated(x: &[f32], shape: RopeHeads, angles: &[f32], rows: usize) -> Vec<f64>
     out
 }
 
-#[test]
-fn rotary_embedding_turns_each_head_also_in_place() {
-    let Some(mut bench) = plain() else { return };
+fn check_rope(mut bench: Bench) {
     let rows = 6;
     for pairs in [RopePairs::Adjacent, RopePairs::Halves] {
         for (heads, head_dim, dims) in [(1, 2, 2), (3, 64, 64), (2, 80, 32), (1, 7, 6), (2, 5, 0)] {
@@ -142,9 +177,7 @@ fn rotary_embedding_turns_each_head_also_in_place() {
     }
 }
 
-#[test]
-fn selected_rows_are_copies_also_of_one_row_twice() {
-    let Some(mut bench) = plain() else { return };
+fn check_select_rows(mut bench: Bench) {
     for width in WIDTHS {
         let x = noise(7, 6 * width);
         let selected = [5, 0, 3, 3];
@@ -164,9 +197,7 @@ fn selected_rows_are_copies_also_of_one_row_twice() {
     }
 }
 
-#[test]
-fn the_largest_value_is_the_first_of_equals_and_finite() {
-    let Some(mut bench) = plain() else { return };
+fn check_top(mut bench: Bench) {
     for width in [1, 2, 15, 16, 17, 33, 500, 512, 513, 1700] {
         let mut rows: Vec<Vec<f32>> = vec![
             noise(8, width),

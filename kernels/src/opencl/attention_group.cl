@@ -1,0 +1,102 @@
+// Attention whose work-groups share a query head of a row, for GPUs: follows attention.cl in its text. A
+// group has ITEMS items, a power of two: an item computes the score of one key, then sums values of one
+// dimension. The order of each sum depends on the row's position only.
+
+// Items that sum different keys of one dimension.
+#define PARTS (ITEMS > HEAD_DIM ? ITEMS / HEAD_DIM : 1)
+// Dimensions of an item.
+#define EACH_DIMS ((HEAD_DIM + ITEMS - 1) / ITEMS)
+
+#if KV_F16
+#define GET_KV(i, p) vload_half(i, p)
+#else
+#define GET_KV(i, p) (p)[i]
+#endif
+
+// Reduces the values of all items with COMBINE into `shared[0]`.
+#define REDUCE(COMBINE)                                                                             \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                   \
+    for (int other = ITEMS / 2; other > 0; other /= 2) {                                            \
+        if (item < other)                                                                           \
+            shared[item] = COMBINE(shared[item], shared[item + other]);                             \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                               \
+    }
+#define SUM(a, b) ((a) + (b))
+
+kernel void attention_group(global const float *q, int q_at, int q_stride, global const Kv *kv,
+                            global float *out, int out_at, int out_stride, PAGE_PARAMETERS, int rows,
+                            int heads, int window, float scale, float cap)
+{
+    local float query[HEAD_DIM];
+    local float weights[ITEMS];
+    local float shared[ITEMS];
+    const int item = get_local_id(0);
+    const int head = get_group_id(0);
+    const int row = get_group_id(1);
+    const int kv_head = head / (heads / kv_heads);
+    const int position = max(positions[positions_at + row], 0);
+    const int first = window > 0 ? max(0, position - window + 1) : 0;
+    const int part = item / HEAD_DIM;
+    q += q_at + (size_t)row * q_stride + head * HEAD_DIM;
+    out += out_at + (size_t)row * out_stride + head * HEAD_DIM;
+    for (int d = item; d < HEAD_DIM; d += ITEMS)
+        query[d] = q[d] * scale;
+
+    float acc[EACH_DIMS];
+    for (int i = 0; i < EACH_DIMS; i++)
+        acc[i] = 0.0f;
+    float largest = -INFINITY;
+    float sum = 0.0f;
+    for (int base = first; base <= position; base += ITEMS) {
+        const int key = base + item;
+        const int count = min(ITEMS, position - base + 1);
+        float score = -INFINITY;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (key <= position) {
+            global const Kv *keys = HEAD_OF_PAGE(key / PAGE_ROWS, kv_head) + key % PAGE_ROWS;
+            score = 0.0f;
+            for (int d = 0; d < HEAD_DIM; d++)
+                score = fma(query[d], GET_KV(d * PAGE_ROWS, keys), score);
+            if (cap > 0.0f)
+                score = cap * tanh(score / cap);
+        }
+        shared[item] = score;
+        REDUCE(fmax)
+        const float largest_here = fmax(largest, shared[0]);
+        const float kept = exp(largest - largest_here);
+        largest = largest_here;
+        weights[item] = key <= position ? exp(score - largest) : 0.0f;
+        sum = fma(sum, kept, weights[item]);
+        for (int i = 0; i < EACH_DIMS; i++)
+            acc[i] *= kept;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (part < PARTS) {
+            for (int j = part; j < count; j += PARTS) {
+                const int at = base + j;
+                global const Kv *values = HEAD_OF_PAGE(at / PAGE_ROWS, kv_head)
+                                          + kv_heads * HEAD_LEN + at % PAGE_ROWS * HEAD_DIM;
+                for (int i = 0; i < EACH_DIMS; i++) {
+                    const int d = item % HEAD_DIM + i * ITEMS;
+                    if (d < HEAD_DIM)
+                        acc[i] = fma(weights[j], GET_KV(d, values), acc[i]);
+                }
+            }
+        }
+    }
+    shared[item] = sum;
+    REDUCE(SUM)
+    const float total = shared[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < EACH_DIMS; i++) {
+        shared[item] = acc[i];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const int d = item + i * ITEMS;
+        if (item < HEAD_DIM && d < HEAD_DIM) {
+            float value = 0.0f;
+            for (int p = 0; p < PARTS; p++)
+                value += shared[p * HEAD_DIM + item];
+            out[d] = value / total;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}

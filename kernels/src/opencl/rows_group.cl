@@ -1,0 +1,80 @@
+// Ops on rows whose work-groups share a row, for GPUs. A group has ITEMS items, a power of two. Each
+// sum has one order, whatever the number of rows.
+
+#define PARAMETERS(name) global const float *name, int name##_at, int name##_stride
+#define OUT_PARAMETERS global float *out, int out_at, int out_stride
+#define ROW(name) (name + name##_at + (size_t)row * name##_stride)
+
+// Reduces the values of all items with COMBINE(own, other) into the one of item 0.
+#define REDUCE(COMBINE)                                                                             \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                   \
+    for (int other = ITEMS / 2; other > 0; other /= 2) {                                            \
+        if (item < other)                                                                           \
+            COMBINE(item, item + other)                                                             \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                               \
+    }
+
+#define SUM(to, from) sums[to] += sums[from];
+
+// A group norms one group of `len` values.
+kernel void rms_norm(PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int groups,
+                     int len, float eps)
+{
+    local float sums[ITEMS];
+    const int item = get_local_id(0);
+    const int group = get_group_id(0);
+    const int row = get_group_id(1);
+    global const float *from = ROW(x) + group * len;
+    global float *to = ROW(out) + group * len;
+    float squares = 0.0f;
+    for (int i = item; i < len; i += ITEMS)
+        squares = fma(from[i], from[i], squares);
+    sums[item] = squares;
+    REDUCE(SUM)
+    const float scale = 1.0f / sqrt(sums[0] / (float)len + eps);
+    for (int i = item; i < len; i += ITEMS)
+        to[i] = from[i] * scale * weight[i];
+}
+
+// The larger value stays, of equal ones that with the lower place.
+#define LARGER(to, from)                                                                            \
+    if (best[from] > best[to] || (best[from] == best[to] && places[from] < places[to])) {           \
+        best[to] = best[from];                                                                      \
+        places[to] = places[from];                                                                  \
+    }
+
+// A group computes the largest finite value of PIECE values of a row, its place in the row (the first of
+// equals, or -1), and the sum of exponentials of the values less that one.
+kernel void top(PARAMETERS(x), global float *out, int rows, int width, int pieces)
+{
+    local float best[ITEMS];
+    local int places[ITEMS];
+    local float sums[ITEMS];
+    const int item = get_local_id(0);
+    const int piece = get_group_id(0);
+    const int row = get_group_id(1);
+    global const float *from = ROW(x);
+    const int end = min(width, (piece + 1) * PIECE);
+    best[item] = -INFINITY;
+    places[item] = INT_MAX;
+    for (int i = piece * PIECE + item; i < end; i += ITEMS) {
+        if (from[i] > best[item] && from[i] < INFINITY) {
+            best[item] = from[i];
+            places[item] = i;
+        }
+    }
+    REDUCE(LARGER)
+    const float largest = best[0];
+    const bool is_found = places[0] != INT_MAX;
+    float sum = 0.0f;
+    for (int i = piece * PIECE + item; i < end && is_found; i += ITEMS)
+        sum += isnan(from[i]) ? 0.0f : exp(from[i] - largest);
+    sums[item] = sum;
+    REDUCE(SUM)
+    if (item == 0) {
+        global float *to = out + 3 * ((size_t)row * pieces + piece);
+        to[0] = largest;
+        to[1] = as_float(is_found ? places[0] : -1);
+        to[2] = sums[0];
+    }
+}
