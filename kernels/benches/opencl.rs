@@ -88,6 +88,8 @@ fn device(info: &OpenClInfo) {
     let is_gpu = info.kind == OpenClKind::Gpu;
     let (in_a_row, items) = if is_gpu { (IN_A_ROW, 1024 * info.units as usize) } else { (1, 256) };
     report("read 256 MiB", &mut Trial::read(info, 256 << 20).expect("memory"), in_a_row);
+    let many = if is_gpu { 1000 } else { 100 };
+    report("launch", &mut Trial::launch(info).expect("memory"), many);
     report("multiply-add", &mut Trial::multiply_add(info, items).expect("memory"), 1);
     for shape in SHAPES.into_iter().chain(GPU_SHAPES.into_iter().filter(|_| is_gpu)) {
         for dtype in FORMATS {

@@ -23,8 +23,8 @@
     }
 #define SUM(a, b) ((a) + (b))
 
-kernel void attention_group(global const float *q, int q_at, int q_stride, global const Kv *kv,
-                            global float *out, int out_at, int out_stride, PAGE_PARAMETERS, int rows,
+kernel GROUP_OF(ITEMS, 1) void attention_group(global const float *restrict q, int q_at, int q_stride, global const Kv *restrict kv,
+                            global float *restrict out, int out_at, int out_stride, PAGE_PARAMETERS, int rows,
                             int heads, int window, float scale, float cap)
 {
     local float query[HEAD_DIM];
@@ -55,7 +55,7 @@ kernel void attention_group(global const float *q, int q_at, int q_stride, globa
         if (key <= position) {
             global const Kv *keys = HEAD_OF_PAGE(key / PAGE_ROWS, kv_head) + key % PAGE_ROWS;
             score = 0.0f;
-            for (int d = 0; d < HEAD_DIM; d++)
+            _Pragma("unroll 32") for (int d = 0; d < HEAD_DIM; d++)
                 score = fma(query[d], GET_KV(d * PAGE_ROWS, keys), score);
             if (cap > 0.0f)
                 score = cap * tanh(score / cap);
@@ -71,7 +71,8 @@ kernel void attention_group(global const float *q, int q_at, int q_stride, globa
             acc[i] *= kept;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (part < PARTS) {
-            for (int j = part; j < count; j += PARTS) {
+            _Pragma("unroll 8") for (int j = part; j < count; j += PARTS)
+            {
                 const int at = base + j;
                 global const Kv *values = HEAD_OF_PAGE(at / PAGE_ROWS, kv_head)
                                           + kv_heads * HEAD_LEN + at % PAGE_ROWS * HEAD_DIM;

@@ -17,6 +17,9 @@ use crate::device::{DeviceError, Work};
 use crate::graph::{Node, ValueId};
 use crate::op::Op;
 
+/// Nodes whose commands are handed to the device together.
+const FLUSH_EACH: usize = 16;
+
 /// A value in the device's memory: some rows and columns of it.
 #[derive(Clone)]
 pub(super) struct Stored {
@@ -94,6 +97,11 @@ impl<'a> Encoder<'a> {
                 {
                     *stored = None;
                 }
+            }
+            // The device begins while the rest is being added.
+            if next / FLUSH_EACH < done.end / FLUSH_EACH {
+                let flushed = self.model.session.flush();
+                flushed.map_err(|error| self.failed(&error))?;
             }
             next = done.end;
         }

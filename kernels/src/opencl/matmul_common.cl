@@ -1,5 +1,5 @@
-// What the kernels of matmuls share. An output is a sum of segments of SEGMENT inputs, a multiple of
-// RUN_LEN.
+// What the kernels of matmuls share. An output is a sum of segments of SEGMENT inputs: a number, or the
+// parameter `segment`; a multiple of RUN_LEN.
 
 #define EACH_1(F) F(0)
 #define EACH_2(F) F(0) F(1)
@@ -25,7 +25,8 @@ typedef struct {
     global const uint *restrict weight, global const float *restrict x,                             \
         global const float *restrict bias, global const float *residual, global float *out,         \
         int cols, int rows, int first, int channels, int x_at, int x_stride, int has_bias,          \
-        int has_residual, int residual_at, int residual_stride, int out_at, int out_stride
+        int has_residual, int residual_at, int residual_stride, int out_at, int out_stride,         \
+        int segment
 
 #define MATMUL_ARGUMENTS                                                                            \
     const Sizes a = { cols, rows, first, channels, x_stride, has_bias, has_residual,                \

@@ -32,7 +32,7 @@ inline void put_one(const Sizes *a, int row, int channel, float sum, global cons
 
 // Many rows: for each run of inputs, the group decodes the weights of four panels and copies the
 // activations of GROUP_ROWS rows into local memory. The group has PANEL × (GROUP_ROWS / ITEM_ROWS) items.
-kernel void matmul_group(MATMUL_PARAMETERS)
+kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETERS)
 {
     MATMUL_ARGUMENTS
     local float weights[RUN_LEN * TILE_CHANNELS] __attribute__((aligned(16)));
@@ -47,7 +47,7 @@ kernel void matmul_group(MATMUL_PARAMETERS)
     const int last_panel = (a.first + a.channels - 1) / PANEL;
     float acc[OUTPUTS];
     float total[OUTPUTS];
-    _Pragma("unroll") for (int i = 0; i < OUTPUTS; i++)
+    UNROLL for (int i = 0; i < OUTPUTS; i++)
     {
         acc[i] = 0.0f;
         total[i] = 0.0f;
@@ -96,14 +96,14 @@ kernel void matmul_group(MATMUL_PARAMETERS)
             MULTIPLY(7, upper.w)
         }
         if ((run + 1) % (SEGMENT / RUN_LEN) == 0 || run + 1 == runs) {
-            _Pragma("unroll") for (int i = 0; i < OUTPUTS; i++)
+            UNROLL for (int i = 0; i < OUTPUTS; i++)
             {
                 total[i] += acc[i];
                 acc[i] = 0.0f;
             }
         }
     }
-    _Pragma("unroll") for (int i = 0; i < OUTPUTS; i++)
+    UNROLL for (int i = 0; i < OUTPUTS; i++)
     {
         const int to = row + first_row + i / ITEM_CHANNELS;
         put_one(&a, to, channel + ITEM_CHANNELS * lane + i % ITEM_CHANNELS, total[i], bias, residual, out);

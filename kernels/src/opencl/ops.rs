@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::error::OpenClError;
 use super::find::OpenClKind;
-use super::pack::Stored;
+use super::pack::{PANEL, Stored};
 use super::program::ProgramCache;
 use super::session::{Arg, Buffer, Lane, Range, Session};
 use crate::kv::KvDtype;
@@ -243,10 +243,16 @@ impl Kernels {
         self.built.values().for_each(|built| built.save(&self.session, cache));
     }
 
+    /// Most segments that a work-group of a GPU sums; none on a CPU. The order of sums depends on it.
+    fn slices(&self) -> Option<usize> {
+        let most = (self.session.info().group_max / PANEL).clamp(SLICES_MIN, SLICES_MAX);
+        (!self.is_cpu).then(|| 1 << most.ilog2())
+    }
+
     /// The program of a family, built if it is not yet.
     fn built(&mut self, family: Family) -> Result<&mut Built, OpenClError> {
         if !self.built.contains_key(&family) {
-            let source = family.source(&self.spec, self.is_cpu);
+            let source = family.source(&self.spec, self.slices());
             let built = Built::new(&self.session, &self.cache, source)?;
             self.built.insert(family, built);
         }
@@ -307,5 +313,9 @@ impl Kernels {
     }
 }
 
-/// Work-items of a group on a GPU.
+/// Work-items of a group on a GPU, where they do not work together.
 const GROUP: usize = 64;
+
+/// Fewest and most segments of a sum that a work-group of a GPU shares.
+const SLICES_MIN: usize = 8;
+const SLICES_MAX: usize = 64;

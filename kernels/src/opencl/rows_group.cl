@@ -16,9 +16,12 @@
 
 #define SUM(to, from) sums[to] += sums[from];
 
+// Values that an item reads before it uses the first.
+#define AHEAD 8
+
 // A group norms one group of `len` values.
-kernel void rms_norm(PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int groups,
-                     int len, float eps)
+kernel GROUP_OF(ITEMS, 1) void rms_norm(PARAMETERS(x), global const float *restrict weight,
+                                        OUT_PARAMETERS, int rows, int groups, int len, float eps)
 {
     local float sums[ITEMS];
     const int item = get_local_id(0);
@@ -27,13 +30,26 @@ kernel void rms_norm(PARAMETERS(x), global const float *weight, OUT_PARAMETERS, 
     global const float *from = ROW(x) + group * len;
     global float *to = ROW(out) + group * len;
     float squares = 0.0f;
-    for (int i = item; i < len; i += ITEMS)
-        squares = fma(from[i], from[i], squares);
+    for (int i = item; i < len; i += AHEAD * ITEMS) {
+        UNROLL for (int k = 0; k < AHEAD; k++)
+        {
+            const float value = i + k * ITEMS < len ? from[i + k * ITEMS] : 0.0f;
+            squares = fma(value, value, squares);
+        }
+    }
     sums[item] = squares;
     REDUCE(SUM)
     const float scale = 1.0f / sqrt(sums[0] / (float)len + eps);
-    for (int i = item; i < len; i += ITEMS)
-        to[i] = from[i] * scale * weight[i];
+    for (int i = item; i < len; i += AHEAD * ITEMS) {
+        float values[AHEAD];
+        UNROLL for (int k = 0; k < AHEAD; k++)
+            values[k] = i + k * ITEMS < len ? from[i + k * ITEMS] * scale * weight[i + k * ITEMS] : 0.0f;
+        UNROLL for (int k = 0; k < AHEAD; k++)
+        {
+            if (i + k * ITEMS < len)
+                to[i + k * ITEMS] = values[k];
+        }
+    }
 }
 
 // The larger value stays, of equal ones that with the lower place.
@@ -45,7 +61,7 @@ kernel void rms_norm(PARAMETERS(x), global const float *weight, OUT_PARAMETERS, 
 
 // A group computes the largest finite value of PIECE values of a row, its place in the row (the first of
 // equals, or -1), and the sum of exponentials of the values less that one.
-kernel void top(PARAMETERS(x), global float *out, int rows, int width, int pieces)
+kernel GROUP_OF(ITEMS, 1) void top(PARAMETERS(x), global float *out, int rows, int width, int pieces)
 {
     local float best[ITEMS];
     local int places[ITEMS];

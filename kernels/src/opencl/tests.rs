@@ -59,7 +59,7 @@ const SHAPES: [Shapes; 7] = [
 impl Bench {
     /// Every choice of kernels for matmuls that the launches of this kind have.
     fn shapes(&self) -> &'static [Shapes] {
-        if self.kernels.is_cpu() { &SHAPES } else { &SHAPES[4..] }
+        if self.kernels.is_cpu() { &SHAPES[..5] } else { &SHAPES[4..] }
     }
 
     fn floats(&self, values: &[f32]) -> Buffer {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::error::OpenClError;
 use super::find::OpenClInfo;
-use super::ops::{KernelSpec, Kernels, MatMul, Matrix, View};
+use super::ops::{Add, KernelSpec, Kernels, MatMul, Matrix, View};
 use super::pack::Stored;
 use super::program::ProgramCache;
 use super::session::{Buffer, Session};
@@ -31,6 +31,7 @@ pub struct Trial {
 enum Work {
     MatMul { x: Buffer, out: Buffer, rows: usize, weights: Vec<Matrix>, next: usize },
     Read { from: Buffer, to: Buffer },
+    Nothing { values: Buffer },
     MultiplyAdd { to: Buffer },
 }
 
@@ -101,6 +102,17 @@ impl Trial {
         Ok(Trial { session, kernels, work, operations: 0, bytes: bytes as u64 })
     }
 
+    /// The smallest kernel: the time of a launch.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn launch(device: &OpenClInfo) -> Result<Trial, OpenClError> {
+        let (session, kernels) = open(device)?;
+        let values = session.filled(&[0; size_of::<f32>()], "a probe")?;
+        let work = Work::Nothing { values };
+        Ok(Trial { session, kernels, work, operations: 0, bytes: 0 })
+    }
+
     /// Multiply-adds in registers: `items` work-items on vectors of 16 lanes.
     ///
     /// # Errors
@@ -143,6 +155,10 @@ impl Trial {
             }
             Work::Read { from, to } => kernels.read_all(from, to)?,
             Work::MultiplyAdd { to } => kernels.multiply_add(to)?,
+            Work::Nothing { values } => {
+                let x = View { buffer: values, at: 0, stride: 1 };
+                kernels.add(&Add { a: x, b: x, rows: 1, width: 1, out: x })?;
+            }
         }
         Ok(())
     }

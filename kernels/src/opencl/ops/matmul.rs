@@ -2,9 +2,10 @@
 #![expect(unsafe_code, reason = "launches kernels")]
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::programs::{FEW, FEW_IN_GROUPS, Family, GROUP, GROUP_ITEMS, Variant, segment, tile};
+use super::programs::{
+    FEW, Family, GROUP, GROUP_ITEMS, Variant, few_in_groups, segment, tile,
+};
 use super::tuning::{FewRows, ManyRows, Shapes};
 use super::{F32, Kernels, Matrix, View, int};
 use crate::opencl::error::OpenClError;
@@ -63,16 +64,18 @@ enum Shape {
     /// Each item computes panels.
     Items,
     /// A work-group of these items computes panels.
-    Tile([usize; 2]),
-    /// A work-group computes a panel; its items share the segments of input channels.
-    Segments,
+    Groups([usize; 2]),
 }
 
-/// The kernel for the first of `rows` rows, and how many rows it takes.
-fn next_variant(rows: usize, shapes: Shapes) -> (Variant, Shape, usize) {
+/// The kernel for the first of `rows` rows with `cols` inputs, and how many rows it takes.
+fn next_variant(
+    rows: usize,
+    cols: usize,
+    (shapes, slices): (Shapes, Option<usize>),
+) -> (Variant, Shape, usize) {
     match shapes.many {
         ManyRows::Tile(step) if rows >= TILE_MIN => return (tile(step), Shape::Items, rows),
-        ManyRows::Group if rows >= GROUP_MIN => return (GROUP, Shape::Tile(GROUP_ITEMS), rows),
+        ManyRows::Group if rows >= GROUP_MIN => return (GROUP, Shape::Groups(GROUP_ITEMS), rows),
         _ => {}
     }
     match shapes.few {
@@ -81,8 +84,12 @@ fn next_variant(rows: usize, shapes: Shapes) -> (Variant, Shape, usize) {
             (few, Shape::Items, rows / few.rows * few.rows)
         }
         FewRows::Group => {
-            let fits = FEW_IN_GROUPS.into_iter().rev().find(|few| few.rows >= rows);
-            (fits.unwrap_or(FEW_IN_GROUPS[0]), Shape::Segments, rows)
+            let segments = cols.div_ceil(segment(slices, cols));
+            let variants = few_in_groups(slices.unwrap_or(1));
+            let most = variants[variants.len() - 1].rows;
+            let fits = |few: &Variant| few.rows >= rows.min(most) && few.slices >= segments;
+            let few = variants.into_iter().find(fits).expect("the last takes all segments");
+            (few, Shape::Groups([PANEL, few.slices]), rows)
         }
     }
 }
@@ -101,7 +108,7 @@ impl Kernels {
         }
         let mut done = 0;
         while done < job.rows && !job.channels.is_empty() {
-            let (variant, shape, rows) = next_variant(job.rows - done, shapes);
+            let (variant, shape, rows) = next_variant(job.rows - done, job.weight.cols, (shapes, self.slices()));
             self.matmul_rows(job, (variant, shape), (done, rows))?;
             done += rows;
         }
@@ -136,28 +143,19 @@ impl Kernels {
             int(residual.stride),
             int(out.at),
             int(out.stride),
+            int(segment(self.slices(), job.weight.cols)),
         ];
         let panels = job.channels.len().div_ceil(PANEL).div_ceil(variant.panels);
         let tiles = rows.div_ceil(variant.rows);
         let (wide, group) =
             (Family::matmul(job.weight.dtype), Family::matmul_group(job.weight.dtype));
         let items = if self.is_cpu { [tiles, panels, 1] } else { [panels, tiles, 1] };
-        let local = match shape {
-            Shape::Items => None,
-            Shape::Tile(local) => Some(local),
-            Shape::Segments => {
-                let segments = job.weight.cols.div_ceil(segment(self.is_cpu));
-                let session = Arc::clone(&self.session);
-                let room = self.built(group)?.kernel(&session, variant.name)?.group_max / PANEL;
-                Some([PANEL, segments.min(variant.slices).min(room).max(1)])
-            }
-        };
         // SAFETY: these are MATMUL_PARAMETERS; `check` holds for all rows and channels, and items
         // beyond either do nothing. The groups are those that the kernels state.
         unsafe {
-            match local {
-                None => self.launch((wide, variant.name), &args, items),
-                Some(local) => {
+            match shape {
+                Shape::Items => self.launch((wide, variant.name), &args, items),
+                Shape::Groups(local) => {
                     let range = SessionRange::plane([panels, tiles], local);
                     self.launch_groups((group, variant.name), &args, range)
                 }

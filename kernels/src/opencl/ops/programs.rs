@@ -51,7 +51,7 @@ pub(super) struct Variant {
     pub(super) name: &'static str,
     pub(super) rows: usize,
     pub(super) panels: usize,
-    /// Most segments that a group sums at a time.
+    /// Most segments that a group can sum.
     pub(super) slices: usize,
 }
 
@@ -62,13 +62,21 @@ pub(super) const FEW: [Variant; 3] = [
     Variant { name: "matmul_1", rows: 1, panels: 2, slices: 1 },
 ];
 
-/// Kernels for few rows whose work-groups share a panel, the most rows first.
-pub(super) const FEW_IN_GROUPS: [Variant; 4] = [
-    Variant { name: "gemv_group_8", rows: 8, panels: 1, slices: 32 },
-    Variant { name: "gemv_group_4", rows: 4, panels: 1, slices: 64 },
-    Variant { name: "gemv_group_2", rows: 2, panels: 1, slices: 64 },
-    Variant { name: "gemv_group_1", rows: 1, panels: 1, slices: 64 },
-];
+/// Kernels for few rows whose work-groups share a panel, the fewest rows first, and of those with the same
+/// rows the smaller groups.
+pub(super) fn few_in_groups(slices: usize) -> [Variant; 8] {
+    let few = |name, rows, slices| Variant { name, rows, panels: 1, slices };
+    [
+        few("gemv_group_1_half", 1, slices / 2),
+        few("gemv_group_1", 1, slices),
+        few("gemv_group_2_half", 2, slices / 2),
+        few("gemv_group_2", 2, slices),
+        few("gemv_group_4_half", 4, slices / 2),
+        few("gemv_group_4", 4, slices),
+        few("gemv_group_8_half", 8, slices / 2),
+        few("gemv_group_8", 8, slices),
+    ]
+}
 
 /// Rows that the kernels for many rows on CPU devices multiply together. How many are fastest depends on
 /// the vector registers and on the driver's compiler.
@@ -108,11 +116,17 @@ pub(super) fn chunk(is_cpu: bool) -> usize {
     if is_cpu { 256 } else { 1 }
 }
 
-/// Input channels of a segment, whose products are summed first. Many short ones keep the items of a GPU
-/// busy, few long ones save additions.
-pub(super) fn segment(is_cpu: bool) -> usize {
-    if is_cpu { 256 } else { 32 }
+/// Input channels that weights are decoded in; as in formats.cl.
+const RUN: usize = 32;
+
+/// Of `cols` input channels, those of a segment, whose products are summed first: on a GPU, as few as a
+/// work-group has items for.
+pub(super) fn segment(slices: Option<usize>, cols: usize) -> usize {
+    slices.map_or(CPU_SEGMENT, |slices| RUN * cols.div_ceil(RUN * slices).max(1))
 }
+
+/// Input channels of a segment on a CPU.
+const CPU_SEGMENT: usize = 256;
 
 /// The text of a program.
 #[derive(Clone, Debug)]
@@ -145,8 +159,10 @@ impl Family {
     }
 
     /// The program's source and options.
-    pub(super) fn source(self, spec: &KernelSpec, is_cpu: bool) -> Text {
+    /// `slices`: most segments that a work-group of a GPU sums; none on a CPU.
+    pub(super) fn source(self, spec: &KernelSpec, slices: Option<usize>) -> Text {
         let std = "-cl-std=CL1.2";
+        let is_cpu = slices.is_none();
         match self {
             Family::Rows => Text {
                 name: "rows".to_owned(),
@@ -178,16 +194,15 @@ impl Family {
                      -DTILE_ROWS={TILE_ROWS} -DSEGMENT={}",
                     u32::from(!is_cpu),
                     u32::from(is_cpu),
-                    segment(is_cpu),
+                    if is_cpu { CPU_SEGMENT.to_string() } else { "segment".to_owned() },
                 ),
             },
             Family::MatMulGroup(format) => Text {
                 name: format!("matmul-group-{format}"),
-                text: matmul_group_text(),
+                text: matmul_group_text(slices.unwrap_or(1)),
                 options: format!(
-                    "{std} -DLANES=1 -DFORMAT={format} -DGROUP_ROWS={} -DSEGMENT={}",
+                    "{std} -DLANES=1 -DFORMAT={format} -DGROUP_ROWS={} -DSEGMENT=segment",
                     GROUP.rows,
-                    segment(is_cpu)
                 ),
             },
             Family::Embed(format) => Text {
@@ -220,9 +235,9 @@ fn matmul_text(is_cpu: bool) -> String {
     text
 }
 
-fn matmul_group_text() -> String {
+fn matmul_group_text(slices: usize) -> String {
     let mut text = [COMMON, FORMATS, MATMUL_COMMON, MATMUL_GROUP].concat();
-    text.extend(FEW_IN_GROUPS.map(|few| part(few, few.rows, GEMV_GROUP)));
+    text.extend(few_in_groups(slices).map(|few| part(few, few.rows, GEMV_GROUP)));
     text
 }
 

@@ -1,7 +1,7 @@
 //! The choice of a matmul's kernels: by the device's features, and among the kernels that suit them by
 //! a short measurement with the device's own clock, whose result is kept beside the programs.
 
-use super::programs::{FEW_IN_GROUPS, Family, GROUP, GROUP_ITEMS, GROUP_MEMORY, TILE_STEPS};
+use super::programs::{Family, GROUP, GROUP_ITEMS, GROUP_MEMORY, TILE_STEPS, few_in_groups};
 use super::{F32, Kernels, MatMul, Matrix, View};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{PANEL, Stored};
@@ -35,12 +35,10 @@ pub(in crate::opencl) struct Shapes {
     pub(in crate::opencl) few: FewRows,
 }
 
-/// Work that is measured: rows, output channels, input channels.
+/// Work that is measured: rows, output channels, input channels. A GPU has many units to be filled.
 const MANY: [usize; 3] = [192, 1024, 512];
+const MANY_OF_GPU: [usize; 3] = [512, 2048, 1024];
 const FEW: [usize; 3] = [1, 4096, 1024];
-
-/// Segments that a work-group must be able to share, for the kernels of groups to pay.
-const SLICES_MIN: usize = 8;
 
 /// Runs of each kernel, of which the fastest counts.
 const RUNS: usize = 5;
@@ -141,7 +139,8 @@ impl Kernels {
         if self.session.info().local_memory < GROUP_MEMORY {
             return false;
         }
-        let few = FEW_IN_GROUPS.map(|few| (few.name, PANEL * SLICES_MIN));
+        let few = few_in_groups(self.slices().unwrap_or(1));
+        let few = few.map(|few| (few.name, PANEL * few.slices));
         let mut needs = few.into_iter().chain([(GROUP.name, GROUP_ITEMS[0] * GROUP_ITEMS[1])]);
         let session = self.session.clone();
         let Ok(built) = self.built(Family::matmul_group(dtype)) else { return false };
@@ -167,7 +166,7 @@ impl Kernels {
     /// driver and kernels, or those that are fastest now. Waits.
     pub(in crate::opencl) fn tune(&mut self, dtype: DType) -> Result<Tuned, OpenClError> {
         let candidates = self.candidates(dtype);
-        let text = Family::matmul(dtype).source(&self.spec, self.is_cpu);
+        let text = Family::matmul(dtype).source(&self.spec, self.slices());
         let cache = self.cache.clone();
         let known = cache.measured(&self.session, &text.source());
         let known = known.and_then(|text| Tuned::parse(&text, &candidates));
@@ -191,7 +190,8 @@ impl Kernels {
         let many_shapes: Vec<_> =
             many.iter().map(|many| Shapes { many: *many, ..*default }).collect();
         let few_shapes: Vec<_> = few.iter().map(|few| Shapes { few: *few, ..*default }).collect();
-        let many_ns = self.times(dtype, MANY, &many_shapes);
+        let size = if self.is_cpu { MANY } else { MANY_OF_GPU };
+        let many_ns = self.times(dtype, size, &many_shapes);
         let few_ns = self.times(dtype, FEW, &few_shapes);
         self.forced = forced;
         let many = many.iter().copied().zip(many_ns?).collect();
