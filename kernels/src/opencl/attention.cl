@@ -88,6 +88,60 @@ kernel void kv_write(global const float *k, int k_at, int k_stride, global const
     }
 }
 
+// Rotates the query heads of a row, and writes its rotated keys and its values: an item does every
+// get_global_size(0)-th dimension of one head, of the queries', then the keys', then the values'.
+kernel void rope_kv(global const float *q, int q_at, int q_stride, global const float *angles,
+                    int angles_at, int angles_stride, global float *out, int out_at, int out_stride,
+                    int heads, int pairs, int is_adjacent, global const float *k, int k_at, int k_stride,
+                    global const float *v, int v_at, int v_stride, global Kv *kv, PAGE_PARAMETERS,
+                    int rows)
+{
+    const int row = get_global_id(2);
+    int head = get_global_id(1);
+    if (head >= heads + 2 * kv_heads || row >= rows)
+        return;
+    const int position = max(positions[positions_at + row], 0);
+    const bool is_query = head < heads;
+    const bool is_value = head >= heads + kv_heads;
+    head -= is_value ? heads + kv_heads : is_query ? 0 : heads;
+    const int at = position % PAGE_ROWS;
+    global Kv *keys = HEAD_OF_PAGE(position / PAGE_ROWS, is_query ? 0 : head) + at;
+    if (is_value) {
+        global Kv *values = keys + kv_heads * HEAD_LEN - at + at * HEAD_DIM;
+        v += v_at + (size_t)row * v_stride + head * HEAD_DIM;
+        for (int d = get_global_id(0); d < HEAD_DIM; d += get_global_size(0))
+            PUT_KV(v[d], d, values);
+        return;
+    }
+    global const float *from = is_query ? q + q_at + (size_t)row * q_stride
+                                        : k + k_at + (size_t)row * k_stride;
+    from += head * HEAD_DIM;
+    out += out_at + (size_t)row * out_stride + head * HEAD_DIM;
+    angles += angles_at + (size_t)row * angles_stride;
+    for (int d = get_global_id(0); d < HEAD_DIM - pairs; d += get_global_size(0)) {
+        // A pair, or one value that is not rotated.
+        const bool is_pair = d < pairs;
+        const int first = !is_pair ? d + pairs : is_adjacent ? 2 * d : d;
+        const int second = !is_pair ? first : first + (is_adjacent ? 1 : pairs);
+        float x = from[first];
+        float y = from[second];
+        if (is_pair) {
+            const float cosine = angles[d];
+            const float sine = angles[pairs + d];
+            const float turned = fma(x, cosine, -(y * sine));
+            y = fma(x, sine, y * cosine);
+            x = turned;
+        }
+        if (is_query) {
+            out[first] = x;
+            out[second] = y;
+        } else {
+            PUT_KV(x, first * PAGE_ROWS, keys);
+            PUT_KV(y, second * PAGE_ROWS, keys);
+        }
+    }
+}
+
 // An item computes one query head of a row: page by page with the softmax of the keys so far.
 kernel void attention(global const float *q, int q_at, int q_stride, global const Kv *kv,
                       global float *out, int out_at, int out_stride, PAGE_PARAMETERS, int rows,

@@ -30,8 +30,16 @@ struct Case {
     slots: SlotPool,
 }
 
+/// Small models: with plain norms, with a bias, with norms of heads, and with norms after each part.
+const MODELS: [&str; 4] = ["llama", "qwen2", "qwen3", "gemma3"];
+
 fn case() -> Case {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny/llama.gguf");
+    case_of("llama")
+}
+
+fn case_of(model: &str) -> Case {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
+    let path = folder.join(format!("{model}.gguf"));
     let file = WeightFile::open(&path).expect("a weight file");
     let model = WeightModel::from_weights(&file).expect("a model");
     let layout = KvLayout { dtype: KvDtype::F32, ..model.config.kv_layout() };
@@ -98,7 +106,18 @@ fn assert_close(got: &[f32], wanted: &[f32]) {
 #[test]
 fn a_model_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
     needs_driver!();
-    let case = case();
+    MODELS.into_iter().for_each(check_runs);
+}
+
+#[test]
+fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
+    needs_driver!();
+    session::AS_ON_GPU.set(true);
+    MODELS.into_iter().chain(["format-q4_k", "format-q6_k", "format-q8_0"]).for_each(check_runs);
+}
+
+fn check_runs(model: &str) {
+    let case = case_of(model);
     let wanted = case.wanted(40);
     let vocab = wanted.len() / 40;
     let whole =
@@ -109,7 +128,11 @@ fn a_model_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
         let mut device = case.queue(None);
         for cut in cuts.windows(2) {
             let logits = case.run(&mut device, case.work(cut[0]..cut[1], to)).expect("a run");
-            assert_eq!(logits, whole[cut[0] * vocab..cut[1] * vocab], "{cut:?} of {cuts:?}");
+            assert_eq!(
+                logits,
+                whole[cut[0] * vocab..cut[1] * vocab],
+                "{model}: {cut:?} of {cuts:?}"
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Turns a stage into commands: one or more launches for each node.
 
+mod joined;
 mod nodes;
 
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use super::ops::View;
 use super::pool::Pooled;
 use super::values::Value;
 use crate::device::{DeviceError, Work};
-use crate::graph::{Node, ValueId};
+use crate::graph::{Node, ValueId, WeightId};
 use crate::op::Op;
 
 /// Nodes whose commands are handed to the device together.
@@ -30,6 +31,8 @@ pub(super) struct Stored {
     stride: usize,
     /// Whether it has only the part's columns.
     is_part: bool,
+    /// The gain and the epsilon of a norm that the reader of this value, a matmul, applies itself.
+    norm: Option<(WeightId, f32)>,
 }
 
 impl Stored {
@@ -78,7 +81,7 @@ impl<'a> Encoder<'a> {
             let joined = self.joined(next)?;
             let first = self.written.len();
             if !joined.is_empty() {
-                self.written.extend(joined.into_iter().map(Some));
+                self.written.extend(joined);
             } else if let Some((add, index)) = self.residual_after(next) {
                 // The sum takes the place of the product, which nothing else reads.
                 self.written.push(None);
@@ -159,7 +162,7 @@ impl<'a> Encoder<'a> {
         let stride = self.columns_of(node.output).len();
         let bytes = self.rows(node.output).len() * stride * size_of::<f32>();
         let buffer = self.model.pool.take(bytes).map_err(|error| self.failed(&error))?;
-        Ok(Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: true })
+        Ok(Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: true, norm: None })
     }
 
     /// Memory for the outputs of nodes side by side, each with all columns.
@@ -170,7 +173,8 @@ impl<'a> Encoder<'a> {
         let buffer = Arc::new(buffer.map_err(|error| self.failed(&error))?);
         let mut at = 0;
         let placed = nodes.iter().map(|node| {
-            let stored = Stored { buffer: Arc::clone(&buffer), at, stride, is_part: true };
+            let stored =
+                Stored { buffer: Arc::clone(&buffer), at, stride, is_part: true, norm: None };
             at += width(node);
             stored
         });
@@ -195,7 +199,7 @@ impl<'a> Encoder<'a> {
                 let value = buffer.as_any().downcast_ref::<Value>();
                 let value = value.filter(|value| value.domain == self.model.domain).ok_or(other)?;
                 let (buffer, at) = (Arc::clone(&value.buffer), rows.start * stride);
-                Stored { buffer, at, stride, is_part: false }
+                Stored { buffer, at, stride, is_part: false, norm: None }
             }
             None => {
                 let elements = rows.start * stride..rows.end * stride;
@@ -204,7 +208,7 @@ impl<'a> Encoder<'a> {
                 let value = (id, elements);
                 let added = self.commands.upload_value(buffer.buffer(), &self.work.payload, value);
                 added.map_err(|error| self.failed(&error))?;
-                Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: false }
+                Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: false, norm: None }
             }
         };
         self.inputs.insert(id, stored.clone());

@@ -6,6 +6,7 @@
 mod attention;
 mod gather;
 mod matmul;
+mod normed;
 mod probe;
 mod programs;
 mod rows;
@@ -16,15 +17,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::OpenClError;
-use super::find::OpenClKind;
 use super::pack::{PANEL, Stored};
 use super::program::ProgramCache;
-use super::session::{Arg, Buffer, Lane, Range, Session};
+use super::session::{Arg, Buffer, Lane, Range, Session, is_as_cpu};
 use crate::kv::KvDtype;
 use crate::quant::DType;
-pub(super) use attention::{Attention, KvRows, KvWrite};
+pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use gather::{Embed, SelectRows};
 pub(super) use matmul::MatMul;
+pub(super) use normed::NormMatMul;
 use programs::{Built, Family};
 pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
 #[cfg(test)]
@@ -208,10 +209,10 @@ impl Kernels {
             session: Arc::clone(session),
             cache: cache.clone(),
             spec: spec.clone(),
-            is_cpu: session.info().kind == OpenClKind::Cpu,
+            is_cpu: is_as_cpu(session.info()),
             built: BTreeMap::new(),
             tuned: BTreeMap::new(),
-            forced: None,
+            forced: forced(),
         })
     }
 
@@ -319,3 +320,13 @@ const GROUP: usize = 64;
 /// Fewest and most segments of a sum that a work-group of a GPU shares.
 const SLICES_MIN: usize = 8;
 const SLICES_MAX: usize = 64;
+
+/// Shapes that replace the tuned ones. In a test of the kernels of GPUs on a CPU the latter would not be
+/// chosen.
+fn forced() -> Option<Shapes> {
+    #[cfg(test)]
+    if super::session::AS_ON_GPU.get() {
+        return Some(Shapes { many: ManyRows::Group, few: FewRows::Group });
+    }
+    None
+}

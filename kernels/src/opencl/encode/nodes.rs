@@ -1,21 +1,21 @@
 //! The commands of each op.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::{Encoder, Stored};
 use crate::device::DeviceError;
 use crate::graph::{Node, WeightId};
 use crate::mask::Mask;
-use crate::op::{AttentionOp, Op};
+use crate::op::{Activation, AttentionOp, Op};
 use crate::opencl::error::OpenClError;
-use crate::opencl::inputs::angles_of;
+use crate::opencl::inputs::{BatchInts, angles_of};
+use crate::opencl::kv::DeviceKv;
 use crate::opencl::model::Model;
-use crate::opencl::weights::Placed;
 use crate::opencl::ops::{
-    Add, Attention, Embed, Gated, KvRows, KvWrite, MatMul, RmsNorm, Rope, RopeHeads, SelectRows,
-    SoftCap, View,
+    Add, Attention, Embed, Gated, Kernels, KvRows, KvWrite, MatMul, NormMatMul, RmsNorm, Rope,
+    RopeHeads, SelectRows, SoftCap, View,
 };
+use crate::opencl::weights::{DeviceWeights, Placed};
 
 impl Encoder<'_> {
     /// Adds the commands of a matmul, and of the sum that is fused with it.
@@ -33,7 +33,7 @@ impl Encoder<'_> {
         let (rows, channels) = (self.rows(node.output).len(), self.columns_of(node.output));
         let Model { kernels, weights, .. } = &mut *self.model;
         let Placed { matrix, first } = weights.matrix(weight);
-        let added = kernels.matmul(&MatMul {
+        let job = MatMul {
             x: x.view(),
             rows,
             weight: matrix,
@@ -41,79 +41,9 @@ impl Encoder<'_> {
             bias: bias.map(|bias| weights.vector(bias)),
             residual: residual.as_ref().map(Stored::view),
             out: out.view(),
-        });
-        self.added(added, out)
-    }
-
-    /// Adds the commands of as many nodes from `first` on as are computed by one launch; returns their
-    /// outputs, or none if the node is to be computed alone.
-    pub(super) fn joined(&mut self, first: usize) -> Result<Vec<Stored>, DeviceError> {
-        let graph = Arc::clone(&self.model.graph);
-        let within = |nodes: &&Node| !self.writes.contains(&nodes.output);
-        let rest = &graph.nodes()[first..self.nodes.end];
-        if !self.work.part.features.is_whole() {
-            return Ok(Vec::new());
-        }
-        let count = rest.iter().take(self.model.joins[first]).take_while(within).count();
-        if count > 1 {
-            return self.joined_matmuls(&rest[..count]);
-        }
-        match rest {
-            [queries, keys, ..] if within(&queries) && within(&keys) => {
-                self.joined_ropes(queries, keys)
-            }
-            _ => Ok(Vec::new()),
-        }
-    }
-
-    /// Multiplies a value with the matrices of several nodes, whose outputs lie side by side.
-    fn joined_matmuls(&mut self, nodes: &[Node]) -> Result<Vec<Stored>, DeviceError> {
-        let weights = nodes.iter().filter_map(|node| match node.op {
-            Op::MatMul { weight, .. } => Some(weight),
-            _ => None,
-        });
-        let weights: Vec<WeightId> = weights.collect();
-        if !self.model.weights.load_joined(&weights)? {
-            return Ok(Vec::new());
-        }
-        let x = self.whole(&nodes[0], 0)?;
-        let rows = self.rows(nodes[0].output).len();
-        let outputs = self.outputs(nodes, rows)?;
-        let Model { kernels, weights: placed, .. } = &mut *self.model;
-        let weight = &*placed.matrix(weights[0]).matrix;
-        let added = kernels.matmul(&MatMul {
-            x: x.view(),
-            rows,
-            weight,
-            channels: 0..weight.rows(),
-            bias: None,
-            residual: None,
-            out: outputs[0].view(),
-        });
-        added.map_err(|error| self.failed(&error))?;
-        Ok(outputs)
-    }
-
-    /// Rotates queries and keys that lie side by side.
-    fn joined_ropes(&mut self, queries: &Node, keys: &Node) -> Result<Vec<Stored>, DeviceError> {
-        let (Op::Rope { heads, rope }, Op::Rope { heads: kv_heads, rope: of_keys }) =
-            (&queries.op, &keys.op)
-        else {
-            return Ok(Vec::new());
         };
-        let (q, k) = (self.whole(queries, 0)?, self.whole(keys, 0)?);
-        let width = self.model.graph.value(queries.output).width;
-        let is_beside = Arc::ptr_eq(&q.buffer, &k.buffer)
-            && q.stride == k.stride
-            && q.at + width == k.at
-            && self.rows(queries.output) == self.rows(keys.output);
-        if !is_beside || rope != of_keys {
-            return Ok(Vec::new());
-        }
-        let rows = self.rows(queries.output);
-        let outputs = self.outputs(&[queries.clone(), keys.clone()], rows.len())?;
-        self.rotate(*rope, (heads + kv_heads, width / heads), (q.view(), outputs[0].view()), rows)?;
-        Ok(outputs)
+        let added = multiply(kernels, weights, (job, x.norm), None);
+        self.added(added, out)
     }
 
     /// Adds the commands of one node.
@@ -125,7 +55,10 @@ impl Encoder<'_> {
                 Err(self.unsupported(node, "some features"))
             }
             Op::Embed { table, scale } => self.embed(node, *table, *scale),
-            Op::RmsNorm { weight, eps } => self.rms_norm(node, *weight, *eps),
+            Op::RmsNorm { weight, eps } => {
+                let is_applied = self.model.applied_norms[self.nodes.start + self.written.len()];
+                self.rms_norm(node, (*weight, *eps), is_applied)
+            }
             Op::Rope { heads, rope } => self.rope(node, *heads, *rope),
             Op::Attention(op) => self.attention(node, op),
             Op::SelectRows => {
@@ -144,7 +77,11 @@ impl Encoder<'_> {
     }
 
     /// The output, unless its commands could not be added.
-    fn added(&self, added: Result<(), OpenClError>, out: Stored) -> Result<Stored, DeviceError> {
+    pub(super) fn added(
+        &self,
+        added: Result<(), OpenClError>,
+        out: Stored,
+    ) -> Result<Stored, DeviceError> {
         added.map_err(|error| self.failed(&error))?;
         Ok(out)
     }
@@ -185,10 +122,20 @@ impl Encoder<'_> {
         self.added(added, out)
     }
 
-    fn rms_norm(&mut self, node: &Node, weight: WeightId, eps: f32) -> Result<Stored, DeviceError> {
+    /// A norm that the matmuls that read it can apply themselves to a single row is left to them.
+    fn rms_norm(
+        &mut self,
+        node: &Node,
+        (weight, eps): (WeightId, f32),
+        is_applied: bool,
+    ) -> Result<Stored, DeviceError> {
         self.model.weights.load_vector(weight)?;
-        let (x, out) = (self.whole(node, 0)?, self.output(node)?);
+        let x = self.whole(node, 0)?;
         let (rows, width) = self.size(node);
+        if is_applied && rows == 1 && !self.writes.contains(&node.output) {
+            return Ok(Stored { norm: Some((weight, eps)), ..x });
+        }
+        let out = self.output(node)?;
         let len = self.model.graph.weights()[weight.0].cols;
         let Model { kernels, weights, .. } = &mut *self.model;
         let added = kernels.rms_norm(&RmsNorm {
@@ -205,30 +152,23 @@ impl Encoder<'_> {
 
     fn rope(&mut self, node: &Node, heads: usize, rope: usize) -> Result<Stored, DeviceError> {
         let (x, out) = (self.whole(node, 0)?, self.output(node)?);
-        let (rows, width) = (self.rows(node.output), self.size(node).1);
-        self.rotate(rope, (heads, width / heads), (x.view(), out.view()), rows)?;
-        Ok(out)
-    }
-
-    /// Rotates heads of some width.
-    fn rotate(
-        &mut self,
-        rope: usize,
-        (heads, head_dim): (usize, usize),
-        (x, out): (View<'_>, View<'_>),
-        rows: Range<usize>,
-    ) -> Result<(), DeviceError> {
-        self.fill_angles(rope, rows.clone())?;
+        let (rows, width) = self.size(node);
+        self.fill_angles(rope, self.rows(node.output))?;
         let (freqs, pairs) = &self.model.ropes[rope];
         let (stride, pairs) = (2 * freqs.pairs(), *pairs);
         let angles = View { buffer: self.angles[&rope].buffer(), at: 0, stride };
-        let shape = RopeHeads { heads, head_dim, dims: stride, pairs };
-        let job = Rope { x, rows: rows.len(), shape, angles, out };
-        self.model.kernels.rope(&job).map_err(|error| self.failed(&error))
+        let shape = RopeHeads { heads, head_dim: width / heads, dims: stride, pairs };
+        let job = Rope { x: x.view(), rows, shape, angles, out: out.view() };
+        let added = self.model.kernels.rope(&job);
+        self.added(added, out)
     }
 
     /// Copies the angles of the part's rows to the device, unless they are there.
-    fn fill_angles(&mut self, rope: usize, rows: Range<usize>) -> Result<(), DeviceError> {
+    pub(super) fn fill_angles(
+        &mut self,
+        rope: usize,
+        rows: Range<usize>,
+    ) -> Result<(), DeviceError> {
         if self.angles.contains_key(&rope) {
             return Ok(());
         }
@@ -241,51 +181,100 @@ impl Encoder<'_> {
     }
 
     fn attention(&mut self, node: &Node, op: &AttentionOp) -> Result<Stored, DeviceError> {
-        if self.work.part.rows.is_some() {
-            return Err(self.unsupported(node, "some rows"));
-        }
-        let window = match op.seen() {
-            Mask::Causal => None,
-            Mask::Window(window) => Some(window),
-            mask => return Err(self.unsupported(node, &format!("the mask {mask}"))),
-        };
         let q = self.whole(node, 0)?;
         let new = match node.inputs.len() {
             1 => None,
             _ => Some((self.whole(node, 1)?, self.whole(node, 2)?)),
         };
-        let out = self.output(node)?;
-        let (work, rows) = (self.work, self.work.payload.batch.rows());
-        for span in &work.payload.batch.spans {
-            self.model.kv.bring((op.layer, new.is_some()), span, self.commands)?;
+        self.bring_pages(node, op, new.is_some())?;
+        let rows = self.work.payload.batch.rows();
+        if let Some((k, v)) = new {
+            let Model { kernels, kv, name, .. } = &mut *self.model;
+            let to = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
+            let job = KvWrite { k: k.view(), v: v.view(), rows, to };
+            kernels.kv_write(&job).map_err(|error| error.of_run(name))?;
         }
-        let layout = *self.model.kv.store().layout();
-        let heads = self.model.graph.value(node.inputs[0]).width / layout.head_dim;
-        let Model { kernels, kv, name, .. } = &mut *self.model;
-        let buffer = kv.layer(op.layer).map_err(|error| error.of_run(name))?;
-        let cache = KvRows {
-            kv: buffer,
-            kv_heads: layout.kv_heads,
-            head_dim: layout.head_dim,
-            positions: self.ints.positions(),
-            row_pages: self.ints.row_pages(),
-            pages: self.ints.pages(),
+        self.attend(node, op, &q)
+    }
+
+    /// Copies the KV pages to the device that attention needs and that are not there.
+    pub(super) fn bring_pages(
+        &mut self,
+        node: &Node,
+        op: &AttentionOp,
+        writes: bool,
+    ) -> Result<(), DeviceError> {
+        if self.work.part.rows.is_some() {
+            return Err(self.unsupported(node, "some rows"));
+        }
+        for span in &self.work.payload.batch.spans {
+            self.model.kv.bring((op.layer, writes), span, self.commands)?;
+        }
+        Ok(())
+    }
+
+    /// Attention of queries whose keys and values are in the cache.
+    pub(super) fn attend(
+        &mut self,
+        node: &Node,
+        op: &AttentionOp,
+        q: &Stored,
+    ) -> Result<Stored, DeviceError> {
+        let window = match op.seen() {
+            Mask::Causal => None,
+            Mask::Window(window) => Some(window),
+            mask => return Err(self.unsupported(node, &format!("the mask {mask}"))),
         };
-        let written = new.as_ref().map_or(Ok(()), |(k, v)| {
-            kernels.kv_write(&KvWrite { k: k.view(), v: v.view(), rows, to: cache })
-        });
-        let added = written.and_then(|()| {
-            kernels.attention(&Attention {
-                q: q.view(),
-                rows,
-                heads,
-                from: cache,
-                window,
-                scale: op.scale,
-                soft_cap: op.soft_cap,
-                out: out.view(),
-            })
-        });
+        let out = self.output(node)?;
+        let rows = self.work.payload.batch.rows();
+        let width = self.model.graph.value(node.inputs[0]).width;
+        let Model { kernels, kv, name, .. } = &mut *self.model;
+        let from = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
+        let heads = width / from.head_dim;
+        let job = Attention {
+            q: q.view(),
+            rows,
+            heads,
+            from,
+            window,
+            scale: op.scale,
+            soft_cap: op.soft_cap,
+            out: out.view(),
+        };
+        let added = kernels.attention(&job);
         self.added(added, out)
     }
+}
+
+/// Multiplies a value with a matrix, or norms it first; `gated` is as in [`NormMatMul`].
+pub(super) fn multiply(
+    kernels: &mut Kernels,
+    weights: &DeviceWeights,
+    (job, norm): (MatMul<'_>, Option<(WeightId, f32)>),
+    gated: Option<(Activation, usize)>,
+) -> Result<(), OpenClError> {
+    match norm {
+        None => kernels.matmul(&job),
+        Some((gain, eps)) => {
+            let gain = weights.vector(gain);
+            kernels.norm_matmul(&NormMatMul { matmul: job, gain, eps, gated })
+        }
+    }
+}
+
+/// Where the batch's rows are in the KV cache of a layer.
+pub(super) fn kv_rows<'a>(
+    kv: &'a DeviceKv,
+    ints: &'a BatchInts,
+    layer: usize,
+) -> Result<KvRows<'a>, OpenClError> {
+    let layout = kv.store().layout();
+    Ok(KvRows {
+        kv: kv.layer(layer)?,
+        kv_heads: layout.kv_heads,
+        head_dim: layout.head_dim,
+        positions: ints.positions(),
+        row_pages: ints.row_pages(),
+        pages: ints.pages(),
+    })
 }

@@ -2,8 +2,10 @@
 #![expect(unsafe_code, reason = "launches kernels")]
 
 use super::programs::{Family, ROW_ITEMS};
+use super::rows::{Rope, RopeHeads};
 use super::{Ints, Kernels, View, int};
 use crate::kv::KvDtype;
+use crate::op::RopePairs;
 use crate::opencl::error::OpenClError;
 use crate::opencl::session::{Arg, Buffer, Range};
 
@@ -31,6 +33,15 @@ pub(in crate::opencl) struct KvWrite<'a> {
     pub(in crate::opencl) v: View<'a>,
     pub(in crate::opencl) rows: usize,
     pub(in crate::opencl) to: KvRows<'a>,
+}
+
+/// Rotates queries, and adds rotated keys, and values, to the cache.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct RopeKv<'a> {
+    /// The queries, with the angles of the keys too. Its heads have the size of the cache's.
+    pub(in crate::opencl) queries: Rope<'a>,
+    /// As many rows; the keys are not rotated yet.
+    pub(in crate::opencl) cache: KvWrite<'a>,
 }
 
 /// Causal attention of rows, whose own keys are in the cache.
@@ -100,6 +111,39 @@ impl Kernels {
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // pages within the lists and the cache.
         unsafe { self.launch(kernel, &args, [of_head, to.kv_heads, rows]) }
+    }
+
+    /// Rotates queries, and adds rotated keys, and values, to the cache.
+    ///
+    /// # Panics
+    /// If an operand is too small, the cache has no page, or heads and rows of the two differ.
+    pub(in crate::opencl) fn rope_kv(&mut self, job: &RopeKv<'_>) -> Result<(), OpenClError> {
+        let RopeKv { queries, cache: KvWrite { k, v, rows, to } } = job;
+        let RopeHeads { heads, head_dim, dims, pairs } = queries.shape;
+        let rows = *rows;
+        assert!(head_dim == to.head_dim && queries.rows == rows, "queries and keys differ");
+        assert!(dims <= head_dim, "{dims} of {head_dim} values are rotated");
+        if rows == 0 {
+            return Ok(());
+        }
+        let width = to.kv_heads * head_dim;
+        k.check(rows, width, "k");
+        v.check(rows, width, "v");
+        queries.x.check(rows, heads * head_dim, "x of a rotary embedding");
+        queries.out.check(rows, heads * head_dim, "out of a rotary embedding");
+        queries.angles.check(rows, 2 * (dims / 2), "angles");
+        let mut args = [queries.x.args(), queries.angles.args(), queries.out.args()].concat();
+        let is_adjacent = Arg::Int(i32::from(pairs == RopePairs::Adjacent));
+        args.extend([int(heads), int(dims / 2), is_adjacent]);
+        args.extend([k.args(), v.args()].concat());
+        args.push(Arg::Buffer(to.kv));
+        args.extend(to.args(rows, self.spec.page_rows, self.spec.kv));
+        args.push(int(rows));
+        let kernel = (Family::Attention(head_dim), "rope_kv");
+        let of_head = if self.is_cpu { 1 } else { head_dim };
+        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
+        // pages within the lists and the cache.
+        unsafe { self.launch(kernel, &args, [of_head, heads + 2 * to.kv_heads, rows]) }
     }
 
     /// Attention.

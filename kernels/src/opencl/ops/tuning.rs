@@ -1,10 +1,11 @@
 //! The choice of a matmul's kernels: by the device's features, and among the kernels that suit them by
 //! a short measurement with the device's own clock, whose result is kept beside the programs.
 
-use super::programs::{Family, GROUP, GROUP_ITEMS, GROUP_MEMORY, TILE_STEPS, few_in_groups};
-use super::{F32, Kernels, MatMul, Matrix, View};
+use super::programs::{Family, GROUP, GROUP_MEMORY, RUN, TILE_STEPS, few_in_groups};
+use super::{F32, Kernels, MatMul, Matrix, NormMatMul, View};
+use crate::op::Activation;
 use crate::opencl::error::OpenClError;
-use crate::opencl::pack::{PANEL, Stored};
+use crate::opencl::pack::{CHANNELS, Stored};
 use crate::opencl::session::{Event, EventState};
 use crate::quant::DType;
 
@@ -134,19 +135,52 @@ impl Kernels {
         Candidates { many, few: vec![FewRows::Group, FewRows::Wide], default }
     }
 
-    /// Whether the device has the local memory and the groups that the kernels of groups need.
+    /// Whether the device has the local memory and the groups that the kernels of groups need. Drivers
+    /// understate the groups of a kernel, so each kernel is launched once.
     fn can_group(&mut self, dtype: DType) -> bool {
         if self.session.info().local_memory < GROUP_MEMORY {
             return false;
         }
-        let few = few_in_groups(self.slices().unwrap_or(1));
-        let few = few.map(|few| (few.name, PANEL * few.slices));
-        let mut needs = few.into_iter().chain([(GROUP.name, GROUP_ITEMS[0] * GROUP_ITEMS[1])]);
-        let session = self.session.clone();
-        let Ok(built) = self.built(Family::matmul_group(dtype)) else { return false };
-        needs.all(|(name, items)| {
-            built.kernel(&session, name).is_ok_and(|kernel| kernel.group_max >= items)
-        })
+        let forced = self.forced.replace(Shapes { many: ManyRows::Group, few: FewRows::Group });
+        let launched = self.launch_groups_once(dtype);
+        self.forced = forced;
+        launched.is_ok()
+    }
+
+    /// Launches every kernel of groups on zeros, and waits.
+    fn launch_groups_once(&mut self, dtype: DType) -> Result<(), OpenClError> {
+        const WHAT: &str = "a trial of kernels";
+        let slices = self.slices().unwrap_or(1);
+        let short = RUN.next_multiple_of(dtype.block_len());
+        let long = (RUN * slices).next_multiple_of(dtype.block_len());
+        let rows = GROUP.rows;
+        let out = self.session.buffer(rows * CHANNELS * F32, WHAT)?;
+        let x = self.session.filled(&vec![0; rows * long * F32], WHAT)?;
+        for cols in [short, long] {
+            let bytes = vec![0; CHANNELS * dtype.row_bytes(cols).unwrap_or(0)];
+            let stored = Stored { dtype, bytes: &bytes, rows: CHANNELS, cols };
+            let weight = Matrix::upload(&self.session, stored, WHAT)?;
+            let few = few_in_groups(slices).map(|few| few.rows);
+            for rows in few.into_iter().chain([rows]) {
+                let job = MatMul {
+                    x: View { buffer: &x, at: 0, stride: cols },
+                    rows,
+                    weight: &weight,
+                    channels: 0..CHANNELS / 2,
+                    bias: None,
+                    residual: None,
+                    out: View { buffer: &out, at: 0, stride: CHANNELS },
+                };
+                self.matmul(&job)?;
+                if rows == 1 && self.norms_in_matmul(dtype, cols) {
+                    for gated in [None, Some((Activation::Silu, CHANNELS / 2))] {
+                        let matmul = job.clone();
+                        self.norm_matmul(&NormMatMul { matmul, gain: &x, eps: 1.0, gated })?;
+                    }
+                }
+            }
+        }
+        self.session.finish()
     }
 
     /// The kernels of matmuls of a format.
