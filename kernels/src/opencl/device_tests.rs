@@ -117,15 +117,15 @@ fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
 }
 
 fn check_runs(model: &str) {
-    let case = case_of(model);
+    let (case, folder) = (case_of(model), tempfile::tempdir().expect("a folder"));
+    let queue = || case.queue(Some(folder.path().to_owned()));
     let wanted = case.wanted(40);
     let vocab = wanted.len() / 40;
-    let whole =
-        case.run(&mut case.queue(None), case.work(0..40, MemoryDomain::Host)).expect("a run");
+    let whole = case.run(&mut queue(), case.work(0..40, MemoryDomain::Host)).expect("a run");
     assert_close(&whole, &wanted);
     // Other divisions give the same bits, in host memory and in the device's.
     for (cuts, to) in [(&[0, 1, 33, 40][..], MemoryDomain::Host), (&[0, 17, 18, 40], DOMAIN)] {
-        let mut device = case.queue(None);
+        let mut device = queue();
         for cut in cuts.windows(2) {
             let logits = case.run(&mut device, case.work(cut[0]..cut[1], to)).expect("a run");
             assert_eq!(

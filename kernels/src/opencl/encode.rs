@@ -15,7 +15,7 @@ use super::ops::View;
 use super::pool::Pooled;
 use super::values::Value;
 use crate::device::{DeviceError, Work};
-use crate::graph::{Node, ValueId, WeightId};
+use crate::graph::{Node, ValueId};
 use crate::op::Op;
 
 /// Nodes whose commands are handed to the device together.
@@ -31,8 +31,6 @@ pub(super) struct Stored {
     stride: usize,
     /// Whether it has only the part's columns.
     is_part: bool,
-    /// The gain and the epsilon of a norm that the reader of this value, a matmul, applies itself.
-    norm: Option<(WeightId, f32)>,
 }
 
 impl Stored {
@@ -162,7 +160,7 @@ impl<'a> Encoder<'a> {
         let stride = self.columns_of(node.output).len();
         let bytes = self.rows(node.output).len() * stride * size_of::<f32>();
         let buffer = self.model.pool.take(bytes).map_err(|error| self.failed(&error))?;
-        Ok(Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: true, norm: None })
+        Ok(Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: true })
     }
 
     /// Memory for the outputs of nodes side by side, each with all columns.
@@ -173,8 +171,7 @@ impl<'a> Encoder<'a> {
         let buffer = Arc::new(buffer.map_err(|error| self.failed(&error))?);
         let mut at = 0;
         let placed = nodes.iter().map(|node| {
-            let stored =
-                Stored { buffer: Arc::clone(&buffer), at, stride, is_part: true, norm: None };
+            let stored = Stored { buffer: Arc::clone(&buffer), at, stride, is_part: true };
             at += width(node);
             stored
         });
@@ -199,7 +196,7 @@ impl<'a> Encoder<'a> {
                 let value = buffer.as_any().downcast_ref::<Value>();
                 let value = value.filter(|value| value.domain == self.model.domain).ok_or(other)?;
                 let (buffer, at) = (Arc::clone(&value.buffer), rows.start * stride);
-                Stored { buffer, at, stride, is_part: false, norm: None }
+                Stored { buffer, at, stride, is_part: false }
             }
             None => {
                 let elements = rows.start * stride..rows.end * stride;
@@ -208,7 +205,7 @@ impl<'a> Encoder<'a> {
                 let value = (id, elements);
                 let added = self.commands.upload_value(buffer.buffer(), &self.work.payload, value);
                 added.map_err(|error| self.failed(&error))?;
-                Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: false, norm: None }
+                Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: false }
             }
         };
         self.inputs.insert(id, stored.clone());

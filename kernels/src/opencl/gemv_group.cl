@@ -33,8 +33,7 @@ kernel GROUP_OF(PANEL, SLICES) void NAME(MATMUL_PARAMETERS)
         acc[r] = 0.0f;
     }
     const int end = min((slice + 1) * SEGMENT, a.cols);
-    RUNS_AHEAD for (int at = slice * SEGMENT; at < end; at += RUN_LEN)
-    {
+    for (int at = slice * SEGMENT; at < end; at += RUN_LEN) {
         const int count = min(RUN_LEN, end - at);
         START(0, panel, lane, at / RUN_LEN)
         UNROLL for (int w = 0; w < RUN_LEN / WORD_LEN; w++)

@@ -9,17 +9,6 @@
 #define TILE_STRIDE (GROUP_ROWS + 4)
 #define GROUP_ITEMS (PANEL * GROUP_ROWS / ITEM_ROWS)
 #define OUTPUTS (ITEM_CHANNELS * ITEM_ROWS)
-// Words of weights, and values of x, that an item copies for a run.
-#define WORDS_EACH (TILE_CHANNELS * (RUN_LEN / WORD_LEN) / GROUP_ITEMS)
-#define TAKEN (GROUP_ROWS * RUN_LEN / GROUP_ITEMS)
-#define TAKEN_INDEX(k) (item + (k) * GROUP_ITEMS)
-#define TAKEN_AT(k) (TAKEN_INDEX(k) % 8 + TAKEN_INDEX(k) / 32 % (RUN_LEN / 8) * 8)
-#define TAKEN_ROW(k) (TAKEN_INDEX(k) / 8 % 4 + TAKEN_INDEX(k) / (4 * RUN_LEN) * 4)
-
-// The loop over the runs of a segment reads ahead.
-#ifndef RUNS_AHEAD
-#define RUNS_AHEAD _Pragma("unroll 2")
-#endif
 
 // Writes one output.
 inline void put_one(const Sizes *a, int row, int channel, float sum, global const float *bias,
@@ -66,21 +55,8 @@ kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETE
     const int runs = (a.cols + RUN_LEN - 1) / RUN_LEN;
     for (int run = 0; run < runs; run++) {
         const int count = min(RUN_LEN, a.cols - run * RUN_LEN);
-        // Items that are neighbours read 8 values of 4 rows, and write to different banks.
-        float taken[TAKEN];
-        UNROLL for (int k = 0; k < TAKEN; k++)
-        {
-            const int from = min(row + TAKEN_ROW(k), a.rows - 1);
-            taken[k] = TAKEN_AT(k) < count
-                           ? x[(size_t)from * a.x_stride + run * RUN_LEN + TAKEN_AT(k)]
-                           : 0.0f;
-        }
         barrier(CLK_LOCAL_MEM_FENCE);
-        UNROLL for (int k = 0; k < TAKEN; k++)
-            values[TAKEN_AT(k) * TILE_STRIDE + TAKEN_ROW(k)] = taken[k];
-        UNROLL for (int k = 0; k < WORDS_EACH; k++)
-        {
-            const int i = item + k * GROUP_ITEMS;
+        for (int i = item; i < TILE_CHANNELS * (RUN_LEN / WORD_LEN); i += GROUP_ITEMS) {
             const int column = i % TILE_CHANNELS;
             const int word = i / TILE_CHANNELS;
             const size_t panel = min(first_panel + column / PANEL, last_panel);
@@ -96,6 +72,14 @@ kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETE
             REST(0, count, column % PANEL, STORE)
         }
 #endif
+        // Items that are neighbours read 8 values of 4 rows, and write to different banks.
+        for (int i = item; i < GROUP_ROWS * RUN_LEN; i += GROUP_ITEMS) {
+            const int at = i % 8 + i / 32 % (RUN_LEN / 8) * 8;
+            const int to = i / 8 % 4 + i / (4 * RUN_LEN) * 4;
+            const int from = min(row + to, a.rows - 1);
+            if (at < count)
+                values[at * TILE_STRIDE + to] = x[(size_t)from * a.x_stride + run * RUN_LEN + at];
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int at = 0; at < count; at++) {
             const float4 w = *(local const float4 *)(weights + at * TILE_CHANNELS + 4 * lane);

@@ -61,9 +61,6 @@ pub(super) struct Model {
     pub(super) graph: Arc<Graph>,
     /// For each node, how many matmuls from it on may be computed as one.
     pub(super) joins: Vec<usize>,
-    /// For each node, whether it is a norm of whole rows that only matmuls read which can apply it
-    /// themselves to a single row.
-    pub(super) applied_norms: Vec<bool>,
     /// As [`Graph::last_uses`].
     pub(super) last_uses: Vec<Vec<ValueId>>,
     /// Frequencies of each rotary embedding of the graph.
@@ -104,7 +101,6 @@ impl Model {
         let ropes = ropes.collect::<Result<_, BindError>>()?;
         let kv = DeviceKv::new(&name, &session, kv);
         let (joins, pool) = (joins(&graph), BufferPool::new(&session));
-        let applied_norms = applied_norms(&graph, &mut kernels);
         let last_uses = graph.last_uses();
         Ok(Model {
             name,
@@ -112,7 +108,6 @@ impl Model {
             session,
             graph,
             joins,
-            applied_norms,
             last_uses,
             ropes,
             weights,
@@ -151,26 +146,6 @@ fn joins(graph: &Graph) -> Vec<usize> {
         same.len().min(even + 1)
     };
     (0..graph.nodes().len()).map(from).collect()
-}
-
-/// For each node, whether it is a norm that the matmuls that read it can apply themselves.
-fn applied_norms(graph: &Graph, kernels: &mut Kernels) -> Vec<bool> {
-    let mut applies = |reader: &Node| match reader.op {
-        Op::MatMul { weight, .. } => {
-            let spec = &graph.weights()[weight.0];
-            kernels.norms_in_matmul(spec.dtype, spec.cols)
-        }
-        _ => false,
-    };
-    let mut is_applied = |node: &Node| match node.op {
-        Op::RmsNorm { weight, .. } => {
-            let is_of_rows = graph.weights()[weight.0].cols == graph.value(node.output).width;
-            let reads = |reader: &&Node| reader.inputs.contains(&node.output);
-            is_of_rows && graph.nodes().iter().filter(reads).all(&mut applies)
-        }
-        _ => false,
-    };
-    graph.nodes().iter().map(&mut is_applied).collect()
 }
 
 /// Formats of the matrices that the graph reads.

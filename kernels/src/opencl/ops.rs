@@ -6,11 +6,11 @@
 mod attention;
 mod gather;
 mod matmul;
-mod normed;
 mod probe;
 mod programs;
 mod rows;
 mod tuning;
+mod views;
 mod warm;
 
 use std::collections::BTreeMap;
@@ -25,88 +25,16 @@ use crate::quant::DType;
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use gather::{Embed, SelectRows};
 pub(super) use matmul::MatMul;
-pub(super) use normed::NormMatMul;
 use programs::{Built, Family};
 pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
 #[cfg(test)]
 pub(super) use tuning::{FewRows, ManyRows};
 pub(super) use tuning::{Shapes, Tuned};
+use views::int;
+pub(super) use views::{Ints, View};
 
 /// Bytes of a value.
 const F32: usize = size_of::<f32>();
-
-/// Rows of f32 values in a buffer: element (row, col) is at `at + row * stride + col`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
-    pub(super) buffer: &'a Buffer,
-    pub(super) at: usize,
-    pub(super) stride: usize,
-}
-
-impl<'a> View<'a> {
-    /// # Panics
-    /// If `rows` rows of `width` values are not within the buffer.
-    fn check(&self, rows: usize, width: usize, what: &str) {
-        let last = rows.saturating_sub(1).checked_mul(self.stride);
-        let end = last.and_then(|last| last.checked_add(self.at)?.checked_add(width));
-        let len = self.buffer.bytes() / F32;
-        assert!(
-            rows == 0 || end.is_some_and(|end| end <= len),
-            "{what}: {rows} rows of {width} values, {} apart, from {} on, in a buffer of {len}",
-            self.stride,
-            self.at
-        );
-    }
-
-    /// The same rows without the first `rows`.
-    fn after(self, rows: usize) -> View<'a> {
-        View { at: self.at + rows * self.stride, ..self }
-    }
-
-    /// Whole rows in the buffer, if they have `width` values.
-    fn rows_of(&self, width: usize) -> usize {
-        let len = (self.buffer.bytes() / F32).saturating_sub(self.at);
-        match len.checked_sub(width) {
-            Some(rest) => 1 + rest.checked_div(self.stride).unwrap_or(0),
-            None => 0,
-        }
-    }
-
-    fn args(&self) -> [Arg<'a>; 3] {
-        [Arg::Buffer(self.buffer), int(self.at), int(self.stride)]
-    }
-}
-
-/// i32 values in a buffer from element `at` on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ints<'a> {
-    pub(super) buffer: &'a Buffer,
-    pub(super) at: usize,
-}
-
-impl Ints<'_> {
-    /// Values in the buffer from `at` on.
-    fn len(&self) -> usize {
-        (self.buffer.bytes() / size_of::<i32>()).saturating_sub(self.at)
-    }
-
-    /// # Panics
-    /// If there are fewer than `len` values.
-    fn check(&self, len: usize, what: &str) {
-        assert!(len <= self.len(), "{what}: {len} numbers from a buffer that has {}", self.len());
-    }
-}
-
-/// A number as an argument of a kernel.
-///
-/// # Panics
-/// If it does not fit in 32 bits.
-fn int(value: usize) -> Arg<'static> {
-    match i32::try_from(value) {
-        Ok(value) => Arg::Int(value),
-        Err(_) => panic!("{value} is too large for an argument of a kernel"),
-    }
-}
 
 /// A weight matrix `[rows, cols]` in a device's memory, packed for the kernels.
 #[derive(Debug)]

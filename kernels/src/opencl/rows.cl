@@ -32,6 +32,10 @@ kernel void soft_cap(PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float c
                ROW(out)[i] = cap * tanh(ROW(x)[i] / cap);)
 }
 
+#define SILU(x) ((x) / (1.0f + exp(-(x))))
+// x·(1 + tanh(y))/2 as x·sigmoid(2y): a driver's tanh need not reach −1.
+#define GELU(x) ((x) / (1.0f + exp(-1.59576912160573071f * ((x) + 0.044715f * (x) * (x) * (x)))))
+
 kernel void gated_silu(PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
 {
     EACH_VALUE(

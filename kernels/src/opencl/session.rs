@@ -61,9 +61,6 @@ pub(super) struct Session {
     context: Handle,
     compute: Handle,
     transfer: Handle,
-    /// Where markers have times, if the compute queue has none: a GPU's launches take longer in a queue
-    /// that notes the time of each.
-    clock: Option<Handle>,
 }
 
 impl fmt::Debug for Session {
@@ -104,8 +101,6 @@ pub(super) enum Arg<'a> {
     Buffer(&'a Buffer),
     Int(i32),
     Float(f32),
-    /// Local memory of a work-group, in bytes.
-    Local(usize),
 }
 
 /// Work-items of a launch, in up to three dimensions.
@@ -133,19 +128,17 @@ impl Session {
         let context = context::create_context(&[device], null(), None, null_mut())
             .map_err(|code| fault("clCreateContext", code))?;
         let context = Handle { object: context, release: context::release_context };
-        let queue = |has_times: bool| {
-            let profiling = if has_times { command_queue::CL_QUEUE_PROFILING_ENABLE } else { 0 };
+        let queue = || {
             // The library's newer function is missing in drivers of OpenCL 1.2.
+            let profiling = command_queue::CL_QUEUE_PROFILING_ENABLE;
             // SAFETY: the device is the context's.
             let queue =
                 unsafe { command_queue::create_command_queue(context.object, device, profiling) };
             let queue = queue.map_err(|code| fault("clCreateCommandQueue", code))?;
             Ok(Handle { object: queue, release: command_queue::release_command_queue })
         };
-        let is_cpu = is_as_cpu(info);
-        let (compute, transfer) = (queue(is_cpu)?, queue(true)?);
-        let clock = if is_cpu { None } else { Some(queue(true)?) };
-        Ok(Arc::new(Session { info: info.clone(), library, context, compute, transfer, clock }))
+        let (compute, transfer) = (queue()?, queue()?);
+        Ok(Arc::new(Session { info: info.clone(), library, context, compute, transfer }))
     }
 
     /// The device.
@@ -222,9 +215,8 @@ impl Session {
                 }
                 Arg::Int(value) => (4, (&raw const *value).cast()),
                 Arg::Float(value) => (4, (&raw const *value).cast()),
-                Arg::Local(bytes) => (*bytes, null()),
             };
-            // SAFETY: `value` points to `size` bytes, or is null for local memory.
+            // SAFETY: `value` points to `size` bytes.
             unsafe { kernel::set_kernel_arg(object, at as u32, size, value) }
                 .map_err(|code| self.error("clSetKernelArg", code))?;
         }
@@ -246,27 +238,8 @@ impl Session {
     /// Adds an event to the compute queue, which is complete when all commands before it are.
     pub(super) fn marker(&self) -> Result<Event, OpenClError> {
         // SAFETY: no events are passed.
-        let marker = unsafe { self.marker_after(&self.compute, &[]) }?;
-        match &self.clock {
-            None => Ok(marker),
-            // SAFETY: the event is alive, and the queues are of one context.
-            Some(clock) => unsafe { self.marker_after(clock, &[marker.0.object]) },
-        }
-    }
-
-    /// Adds an event to a queue, which is complete when all commands before it and `events` are.
-    ///
-    /// # Safety
-    /// The events must be alive, and of this context.
-    unsafe fn marker_after(
-        &self,
-        queue: &Handle,
-        events: &[*mut c_void],
-    ) -> Result<Event, OpenClError> {
-        let list = if events.is_empty() { null() } else { events.as_ptr() };
-        // SAFETY: the list has that many events, which are alive by the caller's promise.
         let marker = unsafe {
-            command_queue::enqueue_marker_with_wait_list(queue.object, events.len() as u32, list)
+            command_queue::enqueue_marker_with_wait_list(self.queue(Lane::Compute), 0, null())
         };
         let object = marker.map_err(|code| self.error("clEnqueueMarkerWithWaitList", code))?;
         Ok(Event(Handle { object, release: cl3::event::release_event }))
@@ -274,17 +247,13 @@ impl Session {
 
     /// Makes the device begin with the commands of the compute queue.
     pub(super) fn flush(&self) -> Result<(), OpenClError> {
-        for queue in [Some(&self.compute), self.clock.as_ref()].into_iter().flatten() {
-            command_queue::flush(queue.object).map_err(|code| self.error("clFlush", code))?;
-        }
-        Ok(())
+        command_queue::flush(self.queue(Lane::Compute)).map_err(|code| self.error("clFlush", code))
     }
 
-    /// Waits until all queues are empty.
+    /// Waits until both queues are empty.
     pub(super) fn finish(&self) -> Result<(), OpenClError> {
-        let queues = [Some(&self.compute), Some(&self.transfer), self.clock.as_ref()];
-        for queue in queues.into_iter().flatten() {
-            command_queue::finish(queue.object).map_err(|code| self.error("clFinish", code))?;
+        for lane in [Lane::Compute, Lane::Transfer] {
+            command_queue::finish(self.queue(lane)).map_err(|code| self.error("clFinish", code))?;
         }
         Ok(())
     }

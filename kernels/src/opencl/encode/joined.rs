@@ -1,11 +1,11 @@
 //! Ops that are computed by one launch, because they read the same value, or one reads what the other
 //! writes. Launches cost a GPU more than small ops do.
 
-use super::nodes::{kv_rows, multiply};
+use super::nodes::kv_rows;
 use super::{Encoder, Stored};
 use crate::device::DeviceError;
 use crate::graph::{Node, WeightId};
-use crate::op::{Activation, AttentionOp, Op};
+use crate::op::{AttentionOp, Op};
 use crate::opencl::model::Model;
 use crate::opencl::ops::{KvWrite, MatMul, Rope, RopeHeads, RopeKv, View};
 use std::sync::Arc;
@@ -22,15 +22,6 @@ impl Encoder<'_> {
         let within = |node: &Node| !self.writes.contains(&node.output);
         let joined = rest.iter().take(self.model.joins[first]);
         let count = joined.take_while(|node| within(node)).count();
-        if let [gate, up, gated, ..] = rest
-            && count == 2
-            && let Op::Gated(activation) = gated.op
-            && gated.inputs[..] == [gate.output, up.output]
-            && [gate, up].iter().all(|node| self.model.last_uses[first + 2].contains(&node.output))
-            && let Some(inner) = self.gated_matmuls([gate, up, gated], activation)?
-        {
-            return Ok(vec![None, None, Some(inner)]);
-        }
         if count > 1 {
             let outputs = self.joined_matmuls(&rest[..count])?;
             return Ok(outputs.into_iter().map(Some).collect());
@@ -44,38 +35,13 @@ impl Encoder<'_> {
         self.rotated_attention([queries, keys, attention])
     }
 
-    /// Norms a single row, multiplies it with two matrices, and multiplies the activation of one product
-    /// with the other; none unless the row's norm has been left to its readers.
-    fn gated_matmuls(
-        &mut self,
-        [gate, up, gated]: [&Node; 3],
-        activation: Activation,
-    ) -> Result<Option<Stored>, DeviceError> {
-        let x = self.whole(gate, 0)?;
-        let weights = weights_of([gate, up]);
-        let widths = [gate, up].map(|node| self.model.graph.value(node.output).width);
-        let is_even = widths[0] == widths[1];
-        if x.norm.is_none() || !is_even || !self.model.weights.load_joined(&weights)? {
-            return Ok(None);
-        }
-        let out = self.output(gated)?;
-        let Model { kernels, weights: placed, .. } = &mut *self.model;
-        let job = MatMul {
-            x: x.view(),
-            rows: 1,
-            weight: &placed.matrix(weights[0]).matrix,
-            channels: 0..widths[0],
-            bias: None,
-            residual: None,
-            out: out.view(),
-        };
-        let added = multiply(kernels, placed, (job, x.norm), Some((activation, widths[0])));
-        self.added(added, out).map(Some)
-    }
-
     /// Multiplies a value with the matrices of several nodes, whose outputs lie side by side.
     fn joined_matmuls(&mut self, nodes: &[Node]) -> Result<Vec<Stored>, DeviceError> {
-        let weights = weights_of(nodes);
+        let weights = nodes.iter().filter_map(|node| match node.op {
+            Op::MatMul { weight, .. } => Some(weight),
+            _ => None,
+        });
+        let weights: Vec<WeightId> = weights.collect();
         if !self.model.weights.load_joined(&weights)? {
             return Ok(Vec::new());
         }
@@ -93,7 +59,7 @@ impl Encoder<'_> {
             residual: None,
             out: outputs[0].view(),
         };
-        let added = multiply(kernels, placed, (job, x.norm), None);
+        let added = kernels.matmul(&job);
         added.map_err(|error| self.failed(&error))?;
         Ok(outputs)
     }
@@ -141,13 +107,4 @@ impl Encoder<'_> {
         let added = kernels.rope_kv(&RopeKv { queries, cache });
         self.added(added, out)
     }
-}
-
-/// The matrices of matmuls.
-fn weights_of<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<WeightId> {
-    let weights = nodes.into_iter().filter_map(|node| match node.op {
-        Op::MatMul { weight, .. } => Some(weight),
-        _ => None,
-    });
-    weights.collect()
 }

@@ -6,16 +6,16 @@ use super::{Encoder, Stored};
 use crate::device::DeviceError;
 use crate::graph::{Node, WeightId};
 use crate::mask::Mask;
-use crate::op::{Activation, AttentionOp, Op};
+use crate::op::{AttentionOp, Op};
 use crate::opencl::error::OpenClError;
 use crate::opencl::inputs::{BatchInts, angles_of};
 use crate::opencl::kv::DeviceKv;
 use crate::opencl::model::Model;
 use crate::opencl::ops::{
-    Add, Attention, Embed, Gated, Kernels, KvRows, KvWrite, MatMul, NormMatMul, RmsNorm, Rope,
-    RopeHeads, SelectRows, SoftCap, View,
+    Add, Attention, Embed, Gated, KvRows, KvWrite, MatMul, RmsNorm, Rope, RopeHeads, SelectRows,
+    SoftCap, View,
 };
-use crate::opencl::weights::{DeviceWeights, Placed};
+use crate::opencl::weights::Placed;
 
 impl Encoder<'_> {
     /// Adds the commands of a matmul, and of the sum that is fused with it.
@@ -42,7 +42,7 @@ impl Encoder<'_> {
             residual: residual.as_ref().map(Stored::view),
             out: out.view(),
         };
-        let added = multiply(kernels, weights, (job, x.norm), None);
+        let added = kernels.matmul(&job);
         self.added(added, out)
     }
 
@@ -55,10 +55,7 @@ impl Encoder<'_> {
                 Err(self.unsupported(node, "some features"))
             }
             Op::Embed { table, scale } => self.embed(node, *table, *scale),
-            Op::RmsNorm { weight, eps } => {
-                let is_applied = self.model.applied_norms[self.nodes.start + self.written.len()];
-                self.rms_norm(node, (*weight, *eps), is_applied)
-            }
+            Op::RmsNorm { weight, eps } => self.rms_norm(node, *weight, *eps),
             Op::Rope { heads, rope } => self.rope(node, *heads, *rope),
             Op::Attention(op) => self.attention(node, op),
             Op::SelectRows => {
@@ -122,20 +119,10 @@ impl Encoder<'_> {
         self.added(added, out)
     }
 
-    /// A norm that the matmuls that read it can apply themselves to a single row is left to them.
-    fn rms_norm(
-        &mut self,
-        node: &Node,
-        (weight, eps): (WeightId, f32),
-        is_applied: bool,
-    ) -> Result<Stored, DeviceError> {
+    fn rms_norm(&mut self, node: &Node, weight: WeightId, eps: f32) -> Result<Stored, DeviceError> {
         self.model.weights.load_vector(weight)?;
-        let x = self.whole(node, 0)?;
+        let (x, out) = (self.whole(node, 0)?, self.output(node)?);
         let (rows, width) = self.size(node);
-        if is_applied && rows == 1 && !self.writes.contains(&node.output) {
-            return Ok(Stored { norm: Some((weight, eps)), ..x });
-        }
-        let out = self.output(node)?;
         let len = self.model.graph.weights()[weight.0].cols;
         let Model { kernels, weights, .. } = &mut *self.model;
         let added = kernels.rms_norm(&RmsNorm {
@@ -243,22 +230,6 @@ impl Encoder<'_> {
         };
         let added = kernels.attention(&job);
         self.added(added, out)
-    }
-}
-
-/// Multiplies a value with a matrix, or norms it first; `gated` is as in [`NormMatMul`].
-pub(super) fn multiply(
-    kernels: &mut Kernels,
-    weights: &DeviceWeights,
-    (job, norm): (MatMul<'_>, Option<(WeightId, f32)>),
-    gated: Option<(Activation, usize)>,
-) -> Result<(), OpenClError> {
-    match norm {
-        None => kernels.matmul(&job),
-        Some((gain, eps)) => {
-            let gain = weights.vector(gain);
-            kernels.norm_matmul(&NormMatMul { matmul: job, gain, eps, gated })
-        }
     }
 }
 

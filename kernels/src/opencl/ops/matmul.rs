@@ -36,7 +36,7 @@ pub(in crate::opencl) struct MatMul<'a> {
 impl MatMul<'_> {
     /// # Panics
     /// If an operand is too small or the channels are not those of the matrix.
-    pub(super) fn check(&self) {
+    fn check(&self) {
         let MatMul { rows, weight, channels, .. } = self;
         assert!(
             channels.start <= channels.end
@@ -121,7 +121,28 @@ impl Kernels {
         (variant, shape): (Variant, Shape),
         (first, rows): (usize, usize),
     ) -> Result<(), OpenClError> {
-        let args = args_of(job, (first, rows), segment(self.slices(), job.weight.cols));
+        let (x, out) = (job.x.after(first), job.out.after(first));
+        let residual = job.residual.map(|residual| residual.after(first)).unwrap_or(out);
+        let args = [
+            Arg::Buffer(&job.weight.buffer),
+            Arg::Buffer(x.buffer),
+            Arg::Buffer(job.bias.unwrap_or(out.buffer)),
+            Arg::Buffer(residual.buffer),
+            Arg::Buffer(out.buffer),
+            int(job.weight.cols),
+            int(rows),
+            int(job.channels.start),
+            int(job.channels.len()),
+            int(x.at),
+            int(x.stride),
+            Arg::Int(i32::from(job.bias.is_some())),
+            Arg::Int(i32::from(job.residual.is_some())),
+            int(residual.at),
+            int(residual.stride),
+            int(out.at),
+            int(out.stride),
+            int(segment(self.slices(), job.weight.cols)),
+        ];
         let panels = job.channels.len().div_ceil(PANEL).div_ceil(variant.panels);
         let tiles = rows.div_ceil(variant.rows);
         let (wide, group) =
@@ -139,34 +160,4 @@ impl Kernels {
             }
         }
     }
-}
-
-/// The arguments MATMUL_PARAMETERS, for `rows` rows from `first` on.
-pub(super) fn args_of<'a>(
-    job: &MatMul<'a>,
-    (first, rows): (usize, usize),
-    segment: usize,
-) -> [Arg<'a>; 18] {
-    let (x, out) = (job.x.after(first), job.out.after(first));
-    let residual = job.residual.map(|residual| residual.after(first)).unwrap_or(out);
-    [
-        Arg::Buffer(&job.weight.buffer),
-        Arg::Buffer(x.buffer),
-        Arg::Buffer(job.bias.unwrap_or(out.buffer)),
-        Arg::Buffer(residual.buffer),
-        Arg::Buffer(out.buffer),
-        int(job.weight.cols),
-        int(rows),
-        int(job.channels.start),
-        int(job.channels.len()),
-        int(x.at),
-        int(x.stride),
-        Arg::Int(i32::from(job.bias.is_some())),
-        Arg::Int(i32::from(job.residual.is_some())),
-        int(residual.at),
-        int(residual.stride),
-        int(out.at),
-        int(out.stride),
-        int(segment),
-    ]
 }

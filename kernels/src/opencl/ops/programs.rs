@@ -18,7 +18,6 @@ const MATMUL: &str = include_str!("../matmul.cl");
 const MATMUL_TILE: &str = include_str!("../matmul_tile.cl");
 const MATMUL_GROUP: &str = include_str!("../matmul_group.cl");
 const GEMV_GROUP: &str = include_str!("../gemv_group.cl");
-const NORM_GEMV: &str = include_str!("../norm_gemv.cl");
 const EMBED: &str = include_str!("../embed.cl");
 const ROWS: &str = include_str!("../rows.cl");
 const ROWS_GROUP: &str = include_str!("../rows_group.cl");
@@ -79,22 +78,6 @@ pub(super) fn few_in_groups(slices: usize) -> [Variant; 8] {
     ]
 }
 
-/// Kernels for one row that is normed first, the smaller groups first.
-pub(super) fn norm_gemv(slices: usize, is_gated: bool) -> [Variant; 2] {
-    let [half, whole] = match is_gated {
-        false => ["norm_gemv_half", "norm_gemv"],
-        true => ["norm_gated_half", "norm_gated"],
-    };
-    let one = |name, slices| Variant { name, rows: 1, panels: 1, slices };
-    [one(half, slices / 2), one(whole, slices)]
-}
-
-/// Most values of a normed row for each item of those kernels.
-pub(super) const NORM_AHEAD: usize = 8;
-
-/// Most values of a normed row, which is in a group's local memory.
-pub(super) const NORM_MAX: usize = 4096;
-
 /// Rows that the kernels for many rows on CPU devices multiply together. How many are fastest depends on
 /// the vector registers and on the driver's compiler.
 pub(super) const TILE_STEPS: [usize; 4] = [4, 6, 8, 12];
@@ -123,7 +106,7 @@ const GROUP_ITEM_ROWS: usize = 8;
 pub(super) const GROUP_ITEMS: [usize; 2] = [PANEL, GROUP.rows / GROUP_ITEM_ROWS];
 
 /// Bytes of local memory that the kernels of work-groups need at most.
-pub(super) const GROUP_MEMORY: u64 = 26 << 10;
+pub(super) const GROUP_MEMORY: u64 = 20 << 10;
 
 /// Work-items of the groups that share a row.
 pub(super) const ROW_ITEMS: usize = 256;
@@ -218,8 +201,7 @@ impl Family {
                 name: format!("matmul-group-{format}"),
                 text: matmul_group_text(slices.unwrap_or(1)),
                 options: format!(
-                    "{std} -DLANES=1 -DFORMAT={format} -DGROUP_ROWS={} -DSEGMENT=segment \
-                     -DNORM_ITEMS={ROW_ITEMS} -DAHEAD={NORM_AHEAD}",
+                    "{std} -DLANES=1 -DFORMAT={format} -DGROUP_ROWS={} -DSEGMENT=segment",
                     GROUP.rows,
                 ),
             },
@@ -256,11 +238,6 @@ fn matmul_text(is_cpu: bool) -> String {
 fn matmul_group_text(slices: usize) -> String {
     let mut text = [COMMON, FORMATS, MATMUL_COMMON, MATMUL_GROUP].concat();
     text.extend(few_in_groups(slices).map(|few| part(few, few.rows, GEMV_GROUP)));
-    for is_gated in [false, true] {
-        let gated = format!("#define GATED {}\n", u32::from(is_gated));
-        let normed = norm_gemv(slices, is_gated).map(|one| part(one, 1, NORM_GEMV));
-        text.extend([gated, normed.concat(), "#undef GATED\n".to_owned()]);
-    }
     text
 }
 

@@ -2,8 +2,7 @@
 //! a short measurement with the device's own clock, whose result is kept beside the programs.
 
 use super::programs::{Family, GROUP, GROUP_MEMORY, RUN, TILE_STEPS, few_in_groups};
-use super::{F32, Kernels, MatMul, Matrix, NormMatMul, View};
-use crate::op::Activation;
+use super::{F32, Kernels, MatMul, Matrix, View};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{CHANNELS, Stored};
 use crate::opencl::session::{Event, EventState};
@@ -162,22 +161,15 @@ impl Kernels {
             let weight = Matrix::upload(&self.session, stored, WHAT)?;
             let few = few_in_groups(slices).map(|few| few.rows);
             for rows in few.into_iter().chain([rows]) {
-                let job = MatMul {
+                self.matmul(&MatMul {
                     x: View { buffer: &x, at: 0, stride: cols },
                     rows,
                     weight: &weight,
-                    channels: 0..CHANNELS / 2,
+                    channels: 0..CHANNELS,
                     bias: None,
                     residual: None,
                     out: View { buffer: &out, at: 0, stride: CHANNELS },
-                };
-                self.matmul(&job)?;
-                if rows == 1 && self.norms_in_matmul(dtype, cols) {
-                    for gated in [None, Some((Activation::Silu, CHANNELS / 2))] {
-                        let matmul = job.clone();
-                        self.norm_matmul(&NormMatMul { matmul, gain: &x, eps: 1.0, gated })?;
-                    }
-                }
+                })?;
             }
         }
         self.session.finish()
@@ -199,6 +191,9 @@ impl Kernels {
     /// Chooses the kernels of matmuls of a format: those that an earlier start measured with the same
     /// driver and kernels, or those that are fastest now. Waits.
     pub(in crate::opencl) fn tune(&mut self, dtype: DType) -> Result<Tuned, OpenClError> {
+        if let Some(shapes) = self.forced {
+            return Ok(Tuned::of(vec![], vec![], shapes));
+        }
         let candidates = self.candidates(dtype);
         let text = Family::matmul(dtype).source(&self.spec, self.slices());
         let cache = self.cache.clone();
