@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs two OpenCL drivers that run on any x86-64 CPU: PoCL (a Debian package) and Intel's CPU runtime
-# (Python wheels of about 270 MB).
+# (Python wheels of about 270 MB); and Oclgrind (a Debian package), a simulator that checks accesses to memory.
 #
 # usage: install.sh FOLDER
 #
 # The wheels go into FOLDER/intel. A program uses PoCL by default, and Intel's runtime with
 # OPENCL_DYLIB_PATH=FOLDER/intel/lib/libintelocl.so.
 set -eu
-[ $# -eq 1 ] || { sed -n '2,9p' "$0"; exit 2; }
+[ $# -eq 1 ] || { sed -n '2,10p' "$0"; exit 2; }
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 
@@ -18,6 +18,10 @@ as_root() {
 if [ ! -e /etc/OpenCL/vendors/pocl.icd ] || ! ldconfig -p | grep -q 'libOpenCL\.so\.1'; then
     as_root apt-get update -qq
     as_root apt-get install -y -qq --no-install-recommends pocl-opencl-icd ocl-icd-libopencl1
+fi
+if ! command -v oclgrind-kernel >/dev/null; then
+    as_root apt-get update -qq
+    as_root apt-get install -y -qq --no-install-recommends oclgrind
 fi
 if [ ! -e "$folder/intel/lib/libintelocl.so" ]; then
     python3 -m venv "$folder/intel"

@@ -25,7 +25,8 @@ use crate::quant::DType;
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use gather::{Embed, SelectRows};
 pub(super) use matmul::MatMul;
-use programs::{Built, Family};
+use programs::Built;
+pub(super) use programs::Family;
 pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
 #[cfg(test)]
 pub(super) use tuning::{FewRows, ManyRows};

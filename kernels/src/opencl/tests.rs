@@ -3,6 +3,7 @@
 mod attention;
 mod matmul;
 mod pack;
+mod races;
 mod rows;
 
 use std::sync::Arc;

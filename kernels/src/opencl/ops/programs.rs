@@ -27,7 +27,7 @@ const PROBE: &str = include_str!("../probe.cl");
 
 /// Kernels that are compiled together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Family {
+pub(in crate::opencl) enum Family {
     /// Ops on rows of values.
     Rows,
     /// Ops on rows of values, whose work-groups share a row.
@@ -130,14 +130,14 @@ const CPU_SEGMENT: usize = 256;
 
 /// The text of a program.
 #[derive(Clone, Debug)]
-pub(super) struct Text {
+pub(in crate::opencl) struct Text {
     name: String,
     text: String,
     options: String,
 }
 
 impl Text {
-    pub(super) fn source(&self) -> Source<'_> {
+    pub(in crate::opencl) fn source(&self) -> Source<'_> {
         Source { name: &self.name, text: &self.text, options: &self.options }
     }
 }
@@ -149,18 +149,18 @@ impl Family {
     }
 
     /// A matmul with weights of a format, in work-groups.
-    pub(super) fn matmul_group(dtype: DType) -> Family {
+    pub(in crate::opencl) fn matmul_group(dtype: DType) -> Family {
         Family::MatMulGroup(dtype.gguf_id())
     }
 
     /// An embedding table of a format.
-    pub(super) fn embed(dtype: DType) -> Family {
+    pub(in crate::opencl) fn embed(dtype: DType) -> Family {
         Family::Embed(dtype.gguf_id())
     }
 
     /// The program's source and options.
     /// `slices`: most segments that a work-group of a GPU sums; none on a CPU.
-    pub(super) fn source(self, spec: &KernelSpec, slices: Option<usize>) -> Text {
+    pub(in crate::opencl) fn source(self, spec: &KernelSpec, slices: Option<usize>) -> Text {
         let std = "-cl-std=CL1.2";
         let is_cpu = slices.is_none();
         match self {
