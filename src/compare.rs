@@ -190,6 +190,9 @@ pub struct Comparison {
     pub repetitions: usize,
     /// Source of predicted times.
     pub cost_source: String,
+    /// Whether all devices round alike. An OpenCL device beside others does not: it sums in another order,
+    /// so that the token of two with nearly the same probability can differ.
+    pub rounds_alike: bool,
     /// Results by length, in the order requested.
     pub lengths: Vec<LengthComparison>,
 }
@@ -208,7 +211,8 @@ pub struct LengthComparison {
     pub fastest: usize,
     /// Strategy that `auto` would choose, by prediction.
     pub chosen_by_auto: Option<String>,
-    /// Whether all strategies generated the same tokens, as they must.
+    /// Whether all strategies generated the same tokens, as they must where the devices
+    /// [round alike](Comparison::rounds_alike).
     pub same_tokens: bool,
 }
 

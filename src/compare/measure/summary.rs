@@ -3,6 +3,7 @@
 use super::Measuring;
 use super::runs::of;
 use crate::compare::{Comparison, LengthComparison, Progress};
+use crate::devices::{Backend, DeviceSpec};
 use crate::engine::Engine;
 use crate::error::Error;
 
@@ -12,6 +13,7 @@ pub(super) struct Facts {
     devices: Vec<String>,
     isa: String,
     cost_source: String,
+    rounds_alike: bool,
 }
 
 impl Facts {
@@ -22,6 +24,7 @@ impl Facts {
             devices: engine.devices().iter().map(ToString::to_string).collect(),
             isa: engine.isa().to_owned(),
             cost_source: engine.cost_source(),
+            rounds_alike: round_alike(engine.devices()),
         }
     }
 }
@@ -56,12 +59,47 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             lengths.push(length);
         }
         let facts = self.facts.take().filter(|_| lengths.iter().all(|l| !l.runs.is_empty()));
-        let Some(Facts { model, devices, isa, cost_source }) = facts else {
+        let Some(Facts { model, devices, isa, cost_source, rounds_alike }) = facts else {
             let reasons: Vec<String> = self.absent.into_values().collect();
             let found = format!("none that is possible on these devices ({})", reasons.join("; "));
             return Err(Error::config("strategies", found, "at least one that is possible"));
         };
         let (tokens, repetitions) = (compare.tokens, compare.repetitions);
-        Ok(Comparison { model, devices, isa, tokens, repetitions, cost_source, lengths })
+        Ok(Comparison {
+            model,
+            devices,
+            isa,
+            tokens,
+            repetitions,
+            cost_source,
+            rounds_alike,
+            lengths,
+        })
+    }
+}
+
+/// Whether all strategies must generate the same tokens: every device computes with the same kernels, or
+/// there is one device.
+fn round_alike(devices: &[DeviceSpec]) -> bool {
+    let is_opencl = |device: &DeviceSpec| matches!(device.backend, Backend::OpenCl(_));
+    devices.len() == 1 || !devices.iter().any(is_opencl)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_opencl_device_beside_others_may_change_a_token() {
+        for (devices, is_alike) in [
+            ("cpu", true),
+            ("gpu=opencl", true),
+            ("cpu+gpu=opencl", false),
+            ("cpu+gpu=throttled", true),
+            ("cpu+npu", true),
+        ] {
+            let devices_of = DeviceSpec::list(devices).unwrap();
+            assert_eq!(round_alike(&devices_of), is_alike, "{devices}");
+        }
     }
 }
