@@ -73,6 +73,25 @@ impl Case {
         Work { task, part: Part::WHOLE, payload }
     }
 
+    /// The logits of `rows` rows, whose nodes are run in stages.
+    fn run_stages(&self, device: &mut dyn Device, rows: usize, cuts: &[usize]) -> Vec<f32> {
+        let mut values = TensorSet::default();
+        let mut runs = Runs::start(device);
+        for nodes in cuts.windows(2).map(|cut| cut[0]..cut[1]) {
+            let mut work = self.work(0..rows, DOMAIN);
+            let writes: Arc<[_]> = self.graph.writes(nodes.clone()).into();
+            work.task = Task::Nodes { nodes, prepare: Prepare::Ahead, writes, to: DOMAIN };
+            let batch = work.payload.batch.clone();
+            let payload = Arc::new(Payload { batch, values });
+            work.payload = Arc::clone(&payload);
+            let written = runs.run(device, work, &mut ()).expect("a run");
+            values = Arc::into_inner(payload).expect("the run has ended").values;
+            values.append(written);
+        }
+        let logits = values.get(self.graph.output()).expect("logits");
+        logits.host_view(&self.slots).expect("logits").to_vec()
+    }
+
     fn run(&self, device: &mut dyn Device, work: Work) -> Result<Vec<f32>, DeviceError> {
         let outputs = Runs::start(device).run(device, work, &mut ())?;
         let logits = outputs.get(self.graph.output()).expect("logits");
@@ -133,6 +152,24 @@ fn check_runs(model: &str) {
                 whole[cut[0] * vocab..cut[1] * vocab],
                 "{model}: {cut:?} of {cuts:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn stages_that_end_between_joined_nodes_give_the_same_logits() {
+    needs_driver!();
+    let case = case();
+    let (rows, nodes) = (5, case.graph.nodes().len());
+    let folder = tempfile::tempdir().expect("a folder");
+    let new_device = || case.queue(Some(folder.path().to_owned()));
+    let mut joined = new_device();
+    let whole = case.run_stages(&mut joined, rows, &[0, nodes]);
+    for cut in 1..nodes {
+        // A device that has joined the matrices of whole layers, and one that has joined none.
+        for device in [&mut joined, &mut new_device()] {
+            let found = case.run_stages(device, rows, &[0, cut, nodes]);
+            assert_eq!(found, whole, "a cut before node {cut}");
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::graph::{Node, WeightId};
 use crate::op::{AttentionOp, Op};
 use crate::opencl::model::Model;
 use crate::opencl::ops::{KvWrite, MatMul, Rope, RopeHeads, RopeKv, View};
+use crate::opencl::weights::Placed;
 use std::sync::Arc;
 
 impl Encoder<'_> {
@@ -48,13 +49,15 @@ impl Encoder<'_> {
         let x = self.whole(&nodes[0], 0)?;
         let rows = self.rows(nodes[0].output).len();
         let outputs = self.outputs(nodes, rows)?;
+        let width: usize = nodes.iter().map(|node| self.columns_of(node.output).len()).sum();
         let Model { kernels, weights: placed, .. } = &mut *self.model;
-        let weight = &*placed.matrix(weights[0]).matrix;
+        // The buffer may have matrices of further nodes, which are not in this stage.
+        let Placed { matrix, first } = placed.matrix(weights[0]);
         let job = MatMul {
             x: x.view(),
             rows,
-            weight,
-            channels: 0..weight.rows(),
+            weight: matrix,
+            channels: *first..first + width,
             bias: None,
             residual: None,
             out: outputs[0].view(),
@@ -74,8 +77,8 @@ impl Encoder<'_> {
         else {
             return Ok(Vec::new());
         };
-        let reads = attention.inputs[..] == [queries.output, keys.output, attention.inputs[2]];
-        if rope != of_keys || attention.inputs.len() != 3 || !reads {
+        let [q, k, _] = attention.inputs[..] else { return Ok(Vec::new()) };
+        if rope != of_keys || [q, k] != [queries.output, keys.output] {
             return Ok(Vec::new());
         }
         self.bring_pages(attention, op, true)?;
