@@ -24,6 +24,7 @@ mod companions;
 mod effect;
 mod end;
 mod graphs;
+mod latencies;
 mod models;
 mod parts;
 mod prefixes;

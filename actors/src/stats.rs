@@ -1,6 +1,7 @@
 //! What an engine has done and is doing, by client.
 
 use lapwing_traces::event::StallCause;
+use lapwing_traces::report::Percentiles;
 
 use crate::policy::ClientId;
 
@@ -24,6 +25,8 @@ pub struct EngineStats {
     pub kv_pages_cached: usize,
     /// The work of all clients.
     pub all: Work,
+    /// Times of the requests of all clients.
+    pub latencies: Latencies,
     /// Each client, by name. An engine remembers the clients that have requests and up to
     /// [`CLIENTS_MAX`] others, those that sent a request last.
     pub clients: Vec<ClientStats>,
@@ -52,7 +55,24 @@ pub struct ClientStats {
     pub prompt_tokens_last_minute: usize,
     /// Tokens generated for it in the last 60 seconds.
     pub generated_tokens_last_minute: usize,
+    /// Times of its requests.
+    pub latencies: Latencies,
 }
+
+/// Times of the last [`REQUESTS_KEPT`] completed requests with generated tokens, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Latencies {
+    /// From submission to admission.
+    pub queued_ms: Percentiles,
+    /// Time to first token, from submission.
+    pub ttft_ms: Percentiles,
+    /// Time per output token after the first, of requests with at least two.
+    pub tpot_ms: Percentiles,
+}
+
+/// Completed requests of a client whose times an engine remembers.
+pub const REQUESTS_KEPT: usize = 256;
 
 /// Numbers of requests, and of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

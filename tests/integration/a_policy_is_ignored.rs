@@ -103,6 +103,10 @@ async fn statistics_tell_what_each_client_got_and_who_was_refused() {
         [Some("a"), Some("b"), None].map(got),
         [(2, 0, 21, 24), (1, 1, 10, 12), (1, 0, 11, 12)]
     );
+    let times: Vec<usize> =
+        stats.clients.iter().map(|stats| stats.latencies.ttft_ms.count).collect();
+    assert_eq!((times.iter().sum(), times.iter().max()), (stats.latencies.ttft_ms.count, Some(&2)));
+    assert!(stats.latencies.tpot_ms.p99 >= stats.latencies.tpot_ms.p50);
     assert_eq!((stats.all.finished, stats.all.generated_tokens, stats.all.refused), (4, 48, 1));
     let counter = stats.policy_numbers.iter().find(|(name, _)| name == "counter a");
     // More if it was lifted, because its second request came after the first one had ended.

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use lapwing_traces::Nanos;
+use lapwing_traces::{Nanos, RequestTimes};
 
+use super::latencies::RecentRequests;
 use crate::policy::{Charge, ClientId, End};
-use crate::stats::{CLIENTS_MAX, ClientStats, Work};
+use crate::stats::{CLIENTS_MAX, ClientStats, Latencies, Work};
 
 /// Seconds of the window in which recent work is counted.
 const WINDOW: u64 = 60;
@@ -18,6 +19,7 @@ pub(super) struct AccountId(usize);
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     all: Work,
+    recent: RecentRequests,
     accounts: Vec<Account>,
     numbers: HashMap<ClientId, AccountId>,
 }
@@ -28,6 +30,7 @@ struct Account {
     /// Work of the latest seconds, each in the place of its number modulo the window.
     seconds: Vec<Second>,
     latest: Nanos,
+    recent: RecentRequests,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,6 +119,13 @@ impl Accounts {
         }
     }
 
+    /// Notes the times of a request that has all of its tokens.
+    pub(super) fn completed(&mut self, at: AccountId, times: &RequestTimes) {
+        for recent in [&mut self.accounts[at.0].recent, &mut self.recent] {
+            recent.add(times);
+        }
+    }
+
     pub(super) fn charge(&mut self, at: AccountId, charge: Charge, now: Nanos) {
         let Charge { prompt_rows, recomputed_rows, generated_tokens } = charge;
         let account = &mut self.accounts[at.0];
@@ -134,6 +144,11 @@ impl Accounts {
         second.generated_tokens += generated_tokens;
     }
 
+    /// The times of all requests.
+    pub(super) fn latencies(&self) -> Latencies {
+        self.recent.report()
+    }
+
     /// The work of all clients, and each client, by name.
     pub(super) fn report(&self, now: Nanos) -> (Work, Vec<ClientStats>) {
         let present = now.0 / 1_000_000_000;
@@ -142,6 +157,7 @@ impl Accounts {
             ClientStats {
                 prompt_tokens_last_minute: recent.clone().map(|s| s.prompt_tokens).sum(),
                 generated_tokens_last_minute: recent.map(|s| s.generated_tokens).sum(),
+                latencies: account.recent.report(),
                 ..account.stats.clone()
             }
         };

@@ -18,8 +18,8 @@ pub(super) fn finish(
     now: Nanos,
     effects: &mut Vec<SchedulerEffect>,
 ) {
-    queue.on_end(&sequence, End::Completed);
     sequence.times.finished = now;
+    queue.on_end(&sequence, End::Completed);
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
     sequence.note_end(Milestone::Finished, effects);
     let (times, drafts) = (sequence.times, sequence.draft_stats());

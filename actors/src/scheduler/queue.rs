@@ -186,7 +186,8 @@ impl Queue {
     pub(super) fn report(&self, stats: EngineStats) -> EngineStats {
         let (all, clients) = self.accounts.report(self.now);
         let (policy, policy_numbers) = (self.policy.name().to_owned(), self.policy.numbers());
-        EngineStats { all, clients, policy, policy_numbers, ..stats }
+        let latencies = self.accounts.latencies();
+        EngineStats { all, latencies, clients, policy, policy_numbers, ..stats }
     }
 
     fn on_preempted(&mut self, sequence: &mut Sequence, lost: usize) {
@@ -223,6 +224,9 @@ impl Queue {
     pub(super) fn on_end(&mut self, sequence: &Sequence, end: End) {
         let step = Step::Ended { end, ran: sequence.entry.running };
         self.accounts.on_step(sequence.entry.account, step, self.now);
+        if end == End::Completed {
+            self.accounts.completed(sequence.entry.account, &sequence.times);
+        }
         self.policy.finish(&sequence.candidate(), end, self.now);
     }
 }

@@ -134,6 +134,8 @@ fn check_accounts(stats: &EngineStats, requests: &[Request], seed: u64) {
         received <= generated_tokens && (received == generated_tokens || !exact),
         "seed {seed}"
     );
+    let timed: usize = stats.clients.iter().map(|client| client.latencies.ttft_ms.count).sum();
+    assert!(timed <= finished && timed == stats.latencies.ttft_ms.count, "seed {seed}: {stats:?}");
     let sum = |of: fn(&Work) -> usize| stats.clients.iter().map(|client| of(&client.work)).sum();
     let parts: [usize; 3] = [
         sum(|work| work.requests),
