@@ -34,7 +34,7 @@ const GPU_SHAPES: [MatMulShape; 7] = [
 
 const RUNS: usize = 25;
 
-/// Works that a GPU does in a row, so that its queue is not empty in between.
+/// Launches of a GPU in a row, so that its queue is not empty in between.
 const IN_A_ROW: usize = 50;
 
 /// Best and median time of a call, in seconds.
@@ -140,9 +140,6 @@ fn main() {
     match devices() {
         Ok(devices) => devices.iter().for_each(device),
         Err(e) => println!("{e}"),
-    }
-    if std::env::args().any(|a| a == "gpu") {
-        return;
     }
     println!("\nload {}", load());
     own_kernels();

@@ -13,19 +13,14 @@
 #define GET_KV(i, p) (p)[i]
 #endif
 
-// Reduces the values of all items with COMBINE into `shared[0]`.
-#define REDUCE(COMBINE)                                                                             \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                   \
-    for (int other = ITEMS / 2; other > 0; other /= 2) {                                            \
-        if (item < other)                                                                           \
-            shared[item] = COMBINE(shared[item], shared[item + other]);                             \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                               \
-    }
-#define SUM(a, b) ((a) + (b))
+#define SUM(to, from) shared[to] += shared[from];
+#define LARGER(to, from) shared[to] = fmax(shared[to], shared[from]);
 
-kernel GROUP_OF(ITEMS, 1) void attention_group(global const float *restrict q, int q_at, int q_stride, global const Kv *restrict kv,
-                            global float *restrict out, int out_at, int out_stride, PAGE_PARAMETERS, int rows,
-                            int heads, int window, float scale, float cap)
+kernel GROUP_OF(ITEMS, 1) void attention_group(global const float *restrict q, int q_at, int q_stride,
+                                               global const Kv *restrict kv,
+                                               global float *restrict out, int out_at, int out_stride,
+                                               PAGE_PARAMETERS, int rows, int heads, int window,
+                                               float scale, float cap)
 {
     local float query[HEAD_DIM];
     local float weights[ITEMS];
@@ -61,7 +56,7 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(global const float *restrict q, i
                 score = cap * tanh(score / cap);
         }
         shared[item] = score;
-        REDUCE(fmax)
+        REDUCE(LARGER)
         const float largest_here = fmax(largest, shared[0]);
         const float kept = exp(largest - largest_here);
         largest = largest_here;

@@ -131,7 +131,7 @@ fn a_model_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
 #[test]
 fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
     needs_driver!();
-    session::AS_ON_GPU.set(true);
+    ops::AS_ON_GPU.set(true);
     MODELS.into_iter().chain(["format-q4_k", "format-q6_k", "format-q8_0"]).for_each(check_runs);
 }
 

@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::OpenClError;
+use super::find::OpenClKind;
 use super::pack::{PANEL, Stored};
 use super::program::ProgramCache;
-use super::session::{Arg, Buffer, Lane, Range, Session, is_as_cpu};
+use super::session::{Arg, Buffer, Lane, Range, Session};
 use crate::kv::KvDtype;
 use crate::quant::DType;
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
@@ -138,7 +139,7 @@ impl Kernels {
             session: Arc::clone(session),
             cache: cache.clone(),
             spec: spec.clone(),
-            is_cpu: is_as_cpu(session.info()),
+            is_cpu: session.info().kind == OpenClKind::Cpu && !is_as_on_gpu(),
             built: BTreeMap::new(),
             tuned: BTreeMap::new(),
             forced: forced(),
@@ -254,8 +255,22 @@ const SLICES_MAX: usize = 64;
 /// chosen.
 fn forced() -> Option<Shapes> {
     #[cfg(test)]
-    if super::session::AS_ON_GPU.get() {
+    if is_as_on_gpu() {
         return Some(Shapes { many: ManyRows::Group, few: FewRows::Group });
     }
     None
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Whether kernels that this thread makes are launched as on a GPU.
+    pub(super) static AS_ON_GPU: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether a test wants the launches of a GPU on any device.
+fn is_as_on_gpu() -> bool {
+    #[cfg(test)]
+    return AS_ON_GPU.get();
+    #[cfg(not(test))]
+    false
 }

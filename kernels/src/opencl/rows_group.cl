@@ -5,15 +5,6 @@
 #define OUT_PARAMETERS global float *out, int out_at, int out_stride
 #define ROW(name) (name + name##_at + (size_t)row * name##_stride)
 
-// Reduces the values of all items with COMBINE(own, other) into the one of item 0.
-#define REDUCE(COMBINE)                                                                             \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                   \
-    for (int other = ITEMS / 2; other > 0; other /= 2) {                                            \
-        if (item < other)                                                                           \
-            COMBINE(item, item + other)                                                             \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                               \
-    }
-
 #define SUM(to, from) sums[to] += sums[from];
 
 // Values that an item reads before it uses the first.

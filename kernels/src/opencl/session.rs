@@ -17,7 +17,7 @@ use cl3::types::cl_int;
 use cl3::{OpenClRuntime, command_queue, context, kernel, memory};
 
 use super::error::OpenClError;
-use super::find::{OpenClInfo, OpenClKind};
+use super::find::OpenClInfo;
 pub(super) use event::{Event, EventState};
 
 /// An object of the library and the function that releases it.
@@ -264,21 +264,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         _ = self.finish();
     }
-}
-
-/// Whether a device is driven as a CPU.
-pub(super) fn is_as_cpu(info: &OpenClInfo) -> bool {
-    #[cfg(test)]
-    if AS_ON_GPU.get() {
-        return false;
-    }
-    info.kind == OpenClKind::Cpu
-}
-
-#[cfg(test)]
-thread_local! {
-    /// Whether devices that this thread opens are driven as GPUs.
-    pub(super) static AS_ON_GPU: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 fn call_error(info: &OpenClInfo, call: &'static str, code: cl_int) -> OpenClError {

@@ -1,13 +1,13 @@
 //! Ops that are computed by one launch, because they read the same value, or one reads what the other
 //! writes. Launches cost a GPU more than small ops do.
 
-use super::nodes::kv_rows;
+use super::nodes::{kv_rows, rotation};
 use super::{Encoder, Stored};
 use crate::device::DeviceError;
 use crate::graph::{Node, WeightId};
 use crate::op::{AttentionOp, Op};
 use crate::opencl::model::Model;
-use crate::opencl::ops::{KvWrite, MatMul, Rope, RopeHeads, RopeKv, View};
+use crate::opencl::ops::{KvWrite, MatMul, Rope, RopeKv};
 use crate::opencl::weights::Placed;
 use std::sync::Arc;
 
@@ -100,10 +100,7 @@ impl Encoder<'_> {
         self.fill_angles(rope, rows.clone())?;
         let Model { kernels, kv, name, ropes, .. } = &mut *self.model;
         let to = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
-        let (freqs, pairs) = &ropes[rope];
-        let (stride, pairs) = (2 * freqs.pairs(), *pairs);
-        let angles = View { buffer: self.angles[&rope].buffer(), at: 0, stride };
-        let shape = RopeHeads { heads, head_dim: to.head_dim, dims: stride, pairs };
+        let (shape, angles) = rotation(&ropes[rope], &self.angles[&rope], (heads, to.head_dim));
         let rows = rows.len();
         let queries = Rope { x: q.view(), rows, shape, angles, out: out.view() };
         let cache = KvWrite { k: k.view(), v: v.view(), rows, to };

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::{Encoder, Stored};
+use crate::cpu::RopeFreqs;
 use crate::device::DeviceError;
 use crate::graph::{Node, WeightId};
 use crate::mask::Mask;
-use crate::op::{AttentionOp, Op};
+use crate::op::{AttentionOp, Op, RopePairs};
 use crate::opencl::error::OpenClError;
 use crate::opencl::inputs::{BatchInts, angles_of};
 use crate::opencl::kv::DeviceKv;
@@ -15,6 +16,7 @@ use crate::opencl::ops::{
     Add, Attention, Embed, Gated, KvRows, KvWrite, MatMul, RmsNorm, Rope, RopeHeads, SelectRows,
     SoftCap, View,
 };
+use crate::opencl::pool::Pooled;
 use crate::opencl::weights::Placed;
 
 impl Encoder<'_> {
@@ -141,10 +143,8 @@ impl Encoder<'_> {
         let (x, out) = (self.whole(node, 0)?, self.output(node)?);
         let (rows, width) = self.size(node);
         self.fill_angles(rope, self.rows(node.output))?;
-        let (freqs, pairs) = &self.model.ropes[rope];
-        let (stride, pairs) = (2 * freqs.pairs(), *pairs);
-        let angles = View { buffer: self.angles[&rope].buffer(), at: 0, stride };
-        let shape = RopeHeads { heads, head_dim: width / heads, dims: stride, pairs };
+        let (shape, angles) =
+            rotation(&self.model.ropes[rope], &self.angles[&rope], (heads, width / heads));
         let job = Rope { x: x.view(), rows, shape, angles, out: out.view() };
         let added = self.model.kernels.rope(&job);
         self.added(added, out)
@@ -231,6 +231,17 @@ impl Encoder<'_> {
         let added = kernels.attention(&job);
         self.added(added, out)
     }
+}
+
+/// The rotation of heads, and its angles in the device's memory.
+pub(super) fn rotation<'a>(
+    (freqs, pairs): &(RopeFreqs, RopePairs),
+    angles: &'a Pooled,
+    (heads, head_dim): (usize, usize),
+) -> (RopeHeads, View<'a>) {
+    let dims = 2 * freqs.pairs();
+    let angles = View { buffer: angles.buffer(), at: 0, stride: dims };
+    (RopeHeads { heads, head_dim, dims, pairs: *pairs }, angles)
 }
 
 /// Where the batch's rows are in the KV cache of a layer.

@@ -164,8 +164,7 @@ fn attention_and_the_cache_do_not_race() {
     let (heads, kv_heads, dim, rows, pages) = (4, 2, 24, 2, 3);
     for (kv, value) in [(KvDtype::F32, 4), (KvDtype::F16, 2)] {
         let cache = || Words(pages * 2 * kv_heads * dim * 4 * value, 0);
-        // The rows are at positions 9, in pages 1 and 0 and 2; only their places differ in a real batch,
-        // so each launch that writes has one row.
+        // Every row is at position 9 of the same pages, so a launch that writes has one row.
         let places = |rows: usize| {
             let lists = [Words(4 * rows, 9), Words(4 * rows, 0), Words(4 * pages, 1)];
             let sizes = [0, 0, 0, pages, pages, kv_heads].map(Int);
