@@ -1,8 +1,9 @@
 //! Models in Hugging Face repositories.
 //!
 //! The hub's headers for a file state its commit, its size and, for large files, its SHA-256. The
-//! bytes of that commit are then transferred with `hf-hub`, from where an earlier attempt stopped.
+//! bytes of that commit are then transferred, from where an earlier attempt stopped.
 
+mod client;
 mod headers;
 mod list;
 mod writer;
@@ -10,14 +11,16 @@ mod writer;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
-use hf_hub::{HFClient, HFError};
+use reqwest::header::RANGE;
+use reqwest::redirect::Policy;
+use reqwest::{Method, StatusCode};
 
 use super::blocking;
 use super::error::FetchError;
-use super::name::{HubFile, HubRepository};
+use super::name::HubFile;
 use super::progress::{FetchEvent, Gauge, Progress};
 use super::source::{Claim, Site, Source};
+use client::HubClient;
 use headers::Headers;
 use writer::Writer;
 
@@ -27,10 +30,6 @@ const ATTEMPTS: u32 = 4;
 const BACKOFF: Duration = Duration::from_millis(250);
 /// An attempt that transferred this many bytes before it failed counts as a success.
 const WORTHWHILE_BYTES: u64 = 1 << 20;
-/// Timeout of connecting to a server.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Timeout of reading from a connected server.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A GGUF file of a Hugging Face repository.
 ///
@@ -61,64 +60,6 @@ impl HubSource {
         self
     }
 
-    /// The source of the file that a repository's name stands for: chosen from the hub's list.
-    ///
-    /// # Errors
-    /// When the hub does not answer, or the repository has no such file.
-    pub(super) async fn of_repository(
-        repository: &HubRepository,
-        endpoint: Option<&str>,
-    ) -> Result<HubFile, FetchError> {
-        if let Some(endpoint) = endpoint {
-            return repository.listed(endpoint).await;
-        }
-        let client = HFClient::builder().cache_enabled(false).build();
-        let client = client.map_err(|error| FetchError::HubAnswer {
-            file: repository.to_string(),
-            detail: with_causes(&error),
-        })?;
-        repository.listed(client.endpoint()).await
-    }
-
-    fn client(&self) -> Result<HFClient, FetchError> {
-        let transport = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
-            .user_agent(concat!("lapwing/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| self.unusable(&error))?;
-        let mut builder = HFClient::builder()
-            .client(transport)
-            .cache_enabled(false)
-            .retry_max_attempts(2)
-            .retry_base_delay(self.backoff);
-        if let Some(endpoint) = &self.endpoint {
-            builder = builder.endpoint(endpoint);
-        }
-        builder.build().map_err(|error| self.unusable(&error))
-    }
-
-    fn unusable(&self, error: &dyn std::error::Error) -> FetchError {
-        FetchError::HubAnswer { file: self.file.to_string(), detail: with_causes(error) }
-    }
-
-    /// Converts the hub's error into one that says what to do.
-    fn explain(&self, error: &HFError, endpoint: &str) -> FetchError {
-        let (file, detail) = (self.file.to_string(), with_causes(error));
-        match error {
-            HFError::RepoNotFound { .. }
-            | HFError::RevisionNotFound { .. }
-            | HFError::EntryNotFound { .. } => FetchError::HubNotFound { file, detail },
-            HFError::AuthRequired { .. } | HFError::Forbidden { .. } => {
-                FetchError::HubRefused { file, detail }
-            }
-            HFError::Request { source, .. } if source.is_connect() || source.is_timeout() => {
-                FetchError::HubUnreachable { endpoint: endpoint.to_owned(), detail }
-            }
-            _ => FetchError::HubAnswer { file, detail },
-        }
-    }
-
     /// Transfers from the writer's position to the end, or until the connection fails.
     async fn transfer(
         &self,
@@ -128,27 +69,31 @@ impl HubSource {
     ) -> Result<(), Broken> {
         let total = task.headers.bytes;
         let offset = writer.bytes();
-        let repository = task.client.model(&self.file.owner, &self.file.repo);
-        let request = repository
-            .download_file_stream()
-            .filename(&self.file.file)
-            .revision(&task.headers.commit)
-            .maybe_range((offset > 0).then_some(offset..total))
-            .send();
-        let (length, mut stream) = request.await.map_err(Broken::Hub)?;
-        if offset > 0 && length != Some(total - offset) {
-            writer.restart().await.map_err(Broken::Local)?;
+        let url = task.client.address(headers::path(&self.file, &task.headers.commit));
+        let mut request = task.client.request(Method::GET, url.map_err(Broken::Final)?);
+        if offset > 0 {
+            request = request.header(RANGE, format!("bytes={offset}-{}", total - 1));
+        }
+        let mut response = request.send().await.map_err(Broken::Connection)?;
+        if let Some(error) = task.client.refusal(&response) {
+            return Err(match response.status() {
+                status if status.is_server_error() => Broken::Busy(status),
+                StatusCode::TOO_MANY_REQUESTS => Broken::Busy(StatusCode::TOO_MANY_REQUESTS),
+                _ => Broken::Final(error),
+            });
+        }
+        if offset > 0 && response.content_length() != Some(total - offset) {
+            writer.restart().await.map_err(Broken::Final)?;
             return Err(Broken::RangeIgnored);
         }
-        while let Some(chunk) = stream.next().await {
-            let chunk = chunk.map_err(Broken::Hub)?;
+        while let Some(chunk) = response.chunk().await.map_err(Broken::Connection)? {
             let bytes = writer.bytes() + chunk.len() as u64;
             if bytes > total {
                 let (name, expected) = (self.file.to_string(), total);
                 let error = FetchError::SizeMismatch { name, expected, actual: bytes };
-                return Err(Broken::Local(error));
+                return Err(Broken::Final(error));
             }
-            writer.push(&chunk).await.map_err(Broken::Local)?;
+            writer.push(&chunk).await.map_err(Broken::Final)?;
             progress.reach(writer.bytes());
         }
         match writer.bytes() {
@@ -177,12 +122,9 @@ impl HubSource {
             }
             failures += 1;
             let detail = match broken {
-                Broken::Local(error) => return Err(error),
-                Broken::Hub(error @ HFError::Request { .. }) => with_causes(&error),
-                Broken::Hub(error) if !is_server_trouble(&error) => {
-                    return Err(self.explain(&error, task.client.endpoint()));
-                }
-                Broken::Hub(error) => with_causes(&error),
+                Broken::Final(error) => return Err(error),
+                Broken::Connection(error) => with_causes(&error),
+                Broken::Busy(status) => status.to_string(),
                 Broken::Short => "the server sent less than it announced".to_owned(),
                 Broken::RangeIgnored => "the server cannot send a part of the file".to_owned(),
             };
@@ -201,14 +143,17 @@ impl HubSource {
 
 /// Values that stay constant over all attempts of one fetch.
 struct Transfer<'a> {
-    client: &'a HFClient,
+    client: &'a HubClient,
     headers: &'a Headers,
 }
 
 /// Why a transfer ended early.
 enum Broken {
-    Hub(HFError),
-    Local(FetchError),
+    Connection(reqwest::Error),
+    /// The server cannot serve the request now.
+    Busy(StatusCode),
+    /// A later attempt would fail, too.
+    Final(FetchError),
     Short,
     RangeIgnored,
 }
@@ -236,8 +181,9 @@ impl Source for HubSource {
     }
 
     async fn deliver(&self, site: &Site, progress: &mut dyn Progress) -> Result<Claim, FetchError> {
-        let client = self.client()?;
-        let headers = headers::request(self, client.endpoint()).await?;
+        let endpoint = self.endpoint.as_deref();
+        let headers = headers::request(&self.file, endpoint).await?;
+        let client = HubClient::new(self.file.to_string(), endpoint, Policy::default())?;
         let bytes_total = Some(headers.bytes);
         let mut writer = {
             let (site, headers) = (site.clone(), headers.clone());
@@ -249,15 +195,6 @@ impl Source for HubSource {
         let task = Transfer { client: &client, headers: &headers };
         self.persist(&task, &mut writer, &mut meter).await?;
         Ok(Claim { bytes: bytes_total, sha256: headers.sha256 })
-    }
-}
-
-/// Whether a retry may succeed although the server answered.
-fn is_server_trouble(error: &HFError) -> bool {
-    match error {
-        HFError::Http { context } => context.status.is_server_error(),
-        HFError::RateLimited { .. } | HFError::Xet { .. } => true,
-        _ => false,
     }
 }
 

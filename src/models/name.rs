@@ -74,7 +74,7 @@ impl ModelName {
         let Self::Repository(repository) = self else { return Ok(self.clone()) };
         match repository.cached(cache)? {
             Some(file) => Ok(Self::Hub(file)),
-            None => HubSource::of_repository(repository, None).await.map(Self::Hub),
+            None => repository.listed(None).await.map(Self::Hub),
         }
     }
 

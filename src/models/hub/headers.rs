@@ -1,17 +1,16 @@
 //! Reads what the hub states about a file before it is transferred.
 //!
-//! `hf-hub`'s own metadata call follows the redirect to the storage server, whose answer has neither
-//! commit nor SHA-256. The hub's own answer has both, so it is read here.
-
-use std::path::PathBuf;
+//! The hub answers with commit and SHA-256, and redirects to a storage server, which knows neither. So
+//! that redirect is not followed here.
 
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::redirect::Policy;
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{Method, Response, Url};
 
-use super::{CONNECT_TIMEOUT, HubSource, READ_TIMEOUT, with_causes};
+use super::client::HubClient;
 use crate::models::digest;
 use crate::models::error::FetchError;
+use crate::models::name::HubFile;
 
 /// Maximum number of redirects between addresses of the hub itself.
 const HOPS_MAX: usize = 5;
@@ -50,47 +49,35 @@ impl Headers {
     }
 }
 
-/// Requests the headers of the source's file from the hub at `endpoint`.
-pub(super) async fn request(source: &HubSource, endpoint: &str) -> Result<Headers, FetchError> {
-    let file = &source.file;
-    let unusable = |detail: String| FetchError::HubAnswer { file: file.to_string(), detail };
-    let client = reqwest::Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .read_timeout(READ_TIMEOUT)
-        .redirect(Policy::none())
-        .user_agent(concat!("lapwing/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| unusable(with_causes(&error)))?;
-    let mut url = address(source, endpoint)
-        .ok_or_else(|| unusable(format!("{endpoint:?} is not a valid address of a hub")))?;
-    let token = token();
+/// Requests the headers of a file from the hub at `endpoint`, or from the one of the environment.
+pub(super) async fn request(file: &HubFile, endpoint: Option<&str>) -> Result<Headers, FetchError> {
+    let client = HubClient::new(file.to_string(), endpoint, Policy::none())?;
+    let mut url = client.address(path(file, file.revision.as_deref().unwrap_or("main")))?;
     for _ in 0..HOPS_MAX {
-        let mut request = client.head(url.clone());
-        if let Some(token) = &token {
-            request = request.bearer_auth(token);
-        }
-        let response = request.send().await.map_err(|error| FetchError::HubUnreachable {
-            endpoint: endpoint.to_owned(),
-            detail: with_causes(&error),
-        })?;
+        let response = client.request(Method::HEAD, url.clone()).send().await;
+        let response = response.map_err(|error| client.unreachable(&error))?;
         match next_hop(&url, &response) {
             Some(next) => url = next,
-            None => return check_response(source, &response),
+            None => match client.refusal(&response) {
+                Some(error) => return Err(error),
+                None => {
+                    return Headers::read(response.headers())
+                        .map_err(|what| client.unusable(what.to_owned()));
+                }
+            },
         }
     }
-    Err(unusable("too many redirects".to_owned()))
+    Err(client.unusable("too many redirects".to_owned()))
 }
 
-/// `{endpoint}/{owner}/{repo}/resolve/{revision}/{file}`, with everything escaped.
-fn address(source: &HubSource, endpoint: &str) -> Option<Url> {
-    let file = &source.file;
-    let mut url = Url::parse(endpoint).ok()?;
-    url.path_segments_mut()
-        .ok()?
-        .pop_if_empty()
-        .extend([&file.owner, &file.repo, "resolve", file.revision.as_deref().unwrap_or("main")])
-        .extend(file.file.split('/'));
-    Some(url)
+/// The path of a file's content on the hub: `{owner}/{repo}/resolve/{revision}/{file}`.
+pub(super) fn path<'a>(
+    file: &'a HubFile,
+    revision: &'a str,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    [file.owner.as_str(), file.repo.as_str(), "resolve", revision]
+        .into_iter()
+        .chain(file.file.split('/'))
 }
 
 /// The target of a redirect to another address of the hub (a renamed repository). A redirect to
@@ -102,44 +89,6 @@ fn next_hop(url: &Url, response: &Response) -> Option<Url> {
     }
     let next = url.join(headers.get(LOCATION)?.to_str().ok()?).ok()?;
     (next.origin() == url.origin()).then_some(next)
-}
-
-fn check_response(source: &HubSource, response: &Response) -> Result<Headers, FetchError> {
-    let file = source.file.to_string();
-    let status = response.status();
-    let reason = response.headers().get("x-error-message").and_then(|value| value.to_str().ok());
-    let detail = reason.map_or_else(|| status.to_string(), |reason| format!("{status}: {reason}"));
-    match status {
-        StatusCode::NOT_FOUND => Err(FetchError::HubNotFound { file, detail }),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            Err(FetchError::HubRefused { file, detail })
-        }
-        _ if status.is_success() || status.is_redirection() => Headers::read(response.headers())
-            .map_err(|what| FetchError::HubAnswer { file, detail: what.to_owned() }),
-        _ => Err(FetchError::HubAnswer { file, detail }),
-    }
-}
-
-/// The token that `hf-hub` also uses: `HF_TOKEN`, or the file of Hugging Face's tools.
-pub(super) fn token() -> Option<String> {
-    let variable = |key| std::env::var(key).ok().filter(|value| !value.is_empty());
-    if variable("HF_HUB_DISABLE_IMPLICIT_TOKEN").is_some() {
-        return None;
-    }
-    let cache = || {
-        variable("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(|| Some(std::env::home_dir()?.join(".cache")))
-    };
-    let home =
-        || variable("HF_HOME").map(PathBuf::from).or_else(|| Some(cache()?.join("huggingface")));
-    let stored = |path: PathBuf| {
-        let token = std::fs::read_to_string(path).ok()?.trim().to_owned();
-        (!token.is_empty()).then_some(token)
-    };
-    variable("HF_TOKEN")
-        .or_else(|| stored(PathBuf::from(variable("HF_TOKEN_PATH")?)))
-        .or_else(|| stored(home()?.join("token")))
 }
 
 #[cfg(test)]
@@ -180,8 +129,11 @@ mod tests {
 
     #[test]
     fn awkward_file_names_and_revisions_are_escaped_in_the_address() {
-        let source = HubSource::new("hf:o/r/a dir/q#1?.gguf@refs/pr/1".parse().unwrap());
-        let url = address(&source, "http://hub.example/mirror/").unwrap();
+        let file: HubFile = "hf:o/r/a dir/q#1?.gguf@refs/pr/1".parse().unwrap();
+        let client =
+            HubClient::new(String::new(), Some("http://hub.example/mirror/"), Policy::none())
+                .unwrap();
+        let url = client.address(path(&file, file.revision.as_deref().unwrap())).unwrap();
         assert_eq!(
             url.as_str(),
             "http://hub.example/mirror/o/r/resolve/refs%2Fpr%2F1/a%20dir/q%231%3F.gguf"

@@ -1,10 +1,10 @@
 //! Chooses a GGUF file of a repository by its quantisation, from the hub's list of files.
 
-use reqwest::{StatusCode, Url};
+use reqwest::Method;
+use reqwest::redirect::Policy;
 use serde::Deserialize;
 
-use super::headers::token;
-use super::{CONNECT_TIMEOUT, READ_TIMEOUT, with_causes};
+use super::client::HubClient;
 use crate::models::cache::ModelCache;
 use crate::models::error::FetchError;
 use crate::models::name::{HubFile, HubRepository};
@@ -45,8 +45,15 @@ impl HubRepository {
         Ok(self.choose(&files).map(|file| self.file(file)))
     }
 
-    /// The file that fits the name, from the list of the hub at `endpoint`.
-    pub(super) async fn listed(&self, endpoint: &str) -> Result<HubFile, FetchError> {
+    /// The file that fits the name, from the list of the hub at `endpoint`, or of the one of the
+    /// environment.
+    ///
+    /// # Errors
+    /// When the hub does not answer, or the repository has no such file.
+    pub(in crate::models) async fn listed(
+        &self,
+        endpoint: Option<&str>,
+    ) -> Result<HubFile, FetchError> {
         let files = self.files(endpoint).await?;
         self.choose(&files).map(|file| self.file(file)).ok_or_else(|| {
             let mut has: Vec<String> = files.into_iter().filter(|file| is_model(file)).collect();
@@ -81,61 +88,27 @@ impl HubRepository {
         }
     }
 
-    async fn files(&self, endpoint: &str) -> Result<Vec<String>, FetchError> {
-        let file = self.to_string();
-        let unusable = |detail: String| FetchError::HubAnswer { file: file.clone(), detail };
-        let unreachable = |error: reqwest::Error| FetchError::HubUnreachable {
-            endpoint: endpoint.to_owned(),
-            detail: with_causes(&error),
-        };
-        let client = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT)
-            .user_agent(concat!("lapwing/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| unusable(with_causes(&error)))?;
-        let url = self
-            .address(endpoint)
-            .ok_or_else(|| unusable(format!("{endpoint:?} is not a valid address of a hub")))?;
-        let mut request = client.get(url);
-        if let Some(token) = token() {
-            request = request.bearer_auth(token);
-        }
-        let mut response = request.send().await.map_err(unreachable)?;
-        let (status, detail) = (response.status(), response.status().to_string());
-        match status {
-            StatusCode::NOT_FOUND => return Err(FetchError::HubNotFound { file, detail }),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err(FetchError::HubRefused { file, detail });
-            }
-            _ if status.is_success() => {}
-            _ => return Err(unusable(detail)),
+    async fn files(&self, endpoint: Option<&str>) -> Result<Vec<String>, FetchError> {
+        let client = HubClient::new(self.to_string(), endpoint, Policy::default())?;
+        let revision = self.revision.as_deref().unwrap_or("main");
+        let path = ["api", "models", &self.owner, &self.repo, "revision", revision];
+        let request = client.request(Method::GET, client.address(path)?);
+        let mut response = request.send().await.map_err(|error| client.unreachable(&error))?;
+        if let Some(error) = client.refusal(&response) {
+            return Err(error);
         }
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        while let Some(chunk) =
+            response.chunk().await.map_err(|error| client.unreachable(&error))?
+        {
             if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(unusable("its list of files is too long".to_owned()));
+                return Err(client.unusable("its list of files is too long".to_owned()));
             }
             body.extend_from_slice(&chunk);
         }
         let info: Info = serde_json::from_slice(&body)
-            .map_err(|error| unusable(format!("its list of files is invalid: {error}")))?;
+            .map_err(|error| client.unusable(format!("its list of files is invalid: {error}")))?;
         Ok(info.siblings.into_iter().map(|sibling| sibling.rfilename).collect())
-    }
-
-    /// `{endpoint}/api/models/{owner}/{repo}/revision/{revision}`, with everything escaped.
-    fn address(&self, endpoint: &str) -> Option<Url> {
-        let mut url = Url::parse(endpoint).ok()?;
-        let revision = self.revision.as_deref().unwrap_or("main");
-        url.path_segments_mut().ok()?.pop_if_empty().extend([
-            "api",
-            "models",
-            &self.owner,
-            &self.repo,
-            "revision",
-            revision,
-        ]);
-        Some(url)
     }
 }
 

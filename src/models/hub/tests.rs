@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
+use crate::models::HubRepository;
 use crate::models::testing::{EventLog, cache, hash, noise};
 use crate::models::{ModelCache, fetch_from};
 use server::{COMMIT, Hub, Reply};
@@ -229,7 +230,7 @@ async fn a_repository_stands_for_its_file_of_a_quantisation() {
     let url = hub.url();
     let file = |name: &str| {
         let (repository, url) = (name.parse::<HubRepository>().unwrap(), url.clone());
-        async move { HubSource::of_repository(&repository, Some(&url)).await }
+        async move { repository.listed(Some(&url)).await }
     };
     assert_eq!(file("hf:owner/repo").await.unwrap().to_string(), "hf:owner/repo/m-q4_k_m.gguf");
     let named = file("hf:owner/repo:q8_0@v1").await.unwrap();
