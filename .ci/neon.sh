@@ -7,14 +7,8 @@ set -eu
 cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
-}
-
 if ! command -v qemu-aarch64 >/dev/null || ! command -v aarch64-linux-gnu-gcc >/dev/null; then
-    as_root apt-get update -q
-    as_root apt-get install -y -q --no-install-recommends \
-        qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    sh tests/apt.sh qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 fi
 
 # The standard library for the target: from rustup, or else from the multi-arch packages
@@ -22,10 +16,9 @@ fi
 if command -v rustup >/dev/null && rustup target add "$target"; then
     cargo=cargo
 else
-    as_root dpkg --add-architecture arm64
-    as_root apt-get update -q
-    as_root apt-get install -y -q --no-install-recommends \
-        rustc-web cargo-web libstd-rust-web-dev libstd-rust-web-dev:arm64
+    if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi
+    $sudo dpkg --add-architecture arm64
+    sh tests/apt.sh rustc-web cargo-web libstd-rust-web-dev libstd-rust-web-dev:arm64
     cargo=/usr/bin/cargo
     export RUSTC=/usr/bin/rustc
 fi

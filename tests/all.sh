@@ -33,7 +33,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "libraries without optional features, and with each alone"
 cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-plan \
     -p lapwing-actors -p lapwing -- -D warnings
-for feature in compare fetch opencl simulate; do
+for feature in compare fetch opencl openvino simulate; do
     cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
 done
 
@@ -52,11 +52,14 @@ LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
 export LAPWING_TEST_WORK
 sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 
-step "OpenCL drivers"
+step "OpenCL drivers and OpenVINO"
 sh tests/opencl/install.sh target/opencl
 POCL_CACHE_DIR=$PWD/target/opencl/pocl
 export POCL_CACHE_DIR
 mkdir -p "$POCL_CACHE_DIR"
+sh tests/openvino/install.sh target/openvino
+LAPWING_OPENVINO=$PWD/target/openvino/libs
+export LAPWING_OPENVINO
 
 # In full: `cargo test` alone runs a part of the random cases, and leaves out the tests marked as long.
 step "kernels, traces, actors, facade, command line, whole models; OpenCL devices with PoCL"
@@ -71,25 +74,20 @@ OPENCL_DYLIB_PATH=$PWD/target/opencl/intel/lib/libintelocl.so LAPWING_TEST=full 
 EXAMPLES=$PWD/target/debug/examples
 export EXAMPLES
 
-# None of these is timed, and some wait, so they run concurrently.
-step "examples, exports in Perfetto's trace processor, and every interleaving of the thread pool, of the completion" \
-    "flag, of joins and of the recorder's ring"
-examples=
+# AArch64 compiles and emulates on one core, and each of the others has one core at a time. None of these is
+# timed.
+step "AArch64 kernels under emulation; beside them half a minute of fuzzing for each reader, examples, exports in" \
+    "Perfetto's trace processor, every interleaving of lock-free code, and the page in headless Chromium"
+others="sh fuzz/run.sh 30"
 for example in hello_prompt embeddings timeline trace_any_tokio_app custom_strategy custom_policy custom_drafter compare_strategies reproduce_heterollm; do
-    examples="$examples${examples:+ && }$EXAMPLES/$example"
+    others="$others && $EXAMPLES/$example"
 done
+others="$others && sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
+interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
+    -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"
 LAPWING_TEST=full
 export LAPWING_TEST
-sh tests/side_by_side.sh "$examples" "sh traces/tests/perfetto/run.sh" \
-    "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
-    -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"
-
-step "the page in headless Chromium"
-sh traces/tests/browser/run.sh
-
-# Each compiles a crate of its own on one core.
-step "AArch64 kernels under emulation, and half a minute of fuzzing for each reader"
-sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "sh fuzz/run.sh 30"
+sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "$others && $interleavings"
 
 step "all tests passed"
 printf '%s%s  in all\n' "$table" "$(minutes $(($(date +%s) - begin)))"

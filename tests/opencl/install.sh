@@ -8,20 +8,15 @@
 # OPENCL_DYLIB_PATH=FOLDER/intel/lib/libintelocl.so.
 set -eu
 [ $# -eq 1 ] || { sed -n '2,10p' "$0"; exit 2; }
+here=$(dirname "$0")
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
-}
-
 if [ ! -e /etc/OpenCL/vendors/pocl.icd ] || ! ldconfig -p | grep -q 'libOpenCL\.so\.1'; then
-    as_root apt-get update -qq
-    as_root apt-get install -y -qq --no-install-recommends pocl-opencl-icd ocl-icd-libopencl1
+    sh "$here/../apt.sh" pocl-opencl-icd ocl-icd-libopencl1
 fi
 if ! command -v oclgrind-kernel >/dev/null; then
-    as_root apt-get update -qq
-    as_root apt-get install -y -qq --no-install-recommends oclgrind
+    sh "$here/../apt.sh" oclgrind
 fi
 if [ ! -e "$folder/intel/lib/libintelocl.so" ]; then
     python3 -m venv "$folder/intel"

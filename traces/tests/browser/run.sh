@@ -10,15 +10,10 @@ cd ../../..
 out=${CARGO_TARGET_DIR:-$PWD/target}/timeline-page
 mkdir -p "$out"
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
-}
-
 CHROMIUM=${CHROMIUM:-/usr/bin/chromium}
 export CHROMIUM
 if [ ! -x "$CHROMIUM" ]; then
-    as_root apt-get update -qq
-    as_root apt-get install -y -qq --no-install-recommends chromium
+    sh tests/apt.sh chromium
 fi
 (cd "$here" && npm ci --no-audit --no-fund --loglevel=error)
 bin=$here/node_modules/.bin
