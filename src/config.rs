@@ -247,7 +247,7 @@ fn check_activations<'a>(
         return Ok(());
     }
     let reason = |spec: &DeviceSpec| match spec.backend {
-        Backend::OpenCl(_) => Some("its kernels multiply activations in f32"),
+        Backend::OpenCl(_) | Backend::OpenVino(_) => Some("it multiplies activations in f32"),
         _ if spec.is_static() => Some("its graphs quantise activations in blocks"),
         _ => None,
     };

@@ -30,8 +30,9 @@ pub use lapwing_plan::rate::Rates;
 /// A device of an engine: its name and its properties.
 ///
 /// As text it is a preset name (`cpu`, `gpu`, `npu`) or `NAME=FORM:KEY=VALUE,…`. The forms are
-/// `cores`, `throttled` and `systolic`; every key is optional. `NAME=opencl` and `NAME=opencl:WHICH`
-/// are a real processor with an OpenCL driver, where `WHICH` is a number or a part of its name.
+/// `cores`, `throttled`, `systolic` and `openvino`; every key is optional. `NAME=opencl` and
+/// `NAME=opencl:WHICH` are a real processor with an OpenCL driver, where `WHICH` is a number or a part of
+/// its name.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeviceSpec {
@@ -62,13 +63,16 @@ pub enum Backend {
     /// `lapwing devices`, or a part of a device's or driver's name; empty for the first GPU. It needs
     /// the feature `opencl`.
     OpenCl(String),
+    /// Graphs compiled by Intel OpenVINO for its device of this name; empty for the NPU of this machine, or
+    /// for its CPU as a stand-in. It needs the feature `openvino`.
+    OpenVino(String),
 }
 
 /// The speed at which a device runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Pace {
-    /// As fast as its back end computes. A CPU and an OpenCL device can be native.
+    /// As fast as its back end computes, which the CPU, OpenCL and OpenVINO can.
     Native,
     /// Throttled to a processor of these rates.
     Throttled(Rates),
@@ -154,6 +158,12 @@ impl DeviceSpec {
         DeviceSpec::new(name, DeviceKind::Gpu, Backend::OpenCl(which.to_owned()), Pace::Native)
     }
 
+    /// An NPU whose graphs OpenVINO compiles. `device` is OpenVINO's name of it, or empty for the NPU of
+    /// this machine, and for its CPU where there is none.
+    pub fn openvino(name: &str, device: &str) -> DeviceSpec {
+        DeviceSpec::new(name, DeviceKind::Npu, Backend::OpenVino(device.to_owned()), Pace::Native)
+    }
+
     /// The same device with another name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> DeviceSpec {
@@ -234,6 +244,12 @@ impl DeviceSpec {
             (Backend::OpenCl(_), Pace::Throttled(_), _) => {
                 wrong("an OpenCL device runs at its own pace")
             }
+            (Backend::OpenVino(_), _, DeviceKind::Cpu | DeviceKind::Gpu) => {
+                wrong("OpenVINO's graphs are those of an NPU")
+            }
+            (Backend::OpenVino(_), Pace::Throttled(_), _) => {
+                wrong("an OpenVINO device runs at its own pace")
+            }
             (Backend::Cpu, Pace::Native, DeviceKind::Gpu | DeviceKind::Npu) => {
                 wrong("only a CPU can be native; an emulated device must be throttled")
             }
@@ -243,7 +259,20 @@ impl DeviceSpec {
 
     /// Whether the CPU kernels compute for it, on threads of the engine.
     pub(crate) fn has_threads(&self) -> bool {
-        !matches!(self.backend, Backend::OpenCl(_))
+        matches!(self.backend, Backend::Cpu | Backend::Systolic(_))
+    }
+
+    /// Whether all its results have the same bits as those of the CPU kernels.
+    pub(crate) fn rounds_as_cpu(&self) -> bool {
+        self.has_threads()
+    }
+
+    /// OpenVINO's name of the device, if OpenVINO computes.
+    pub(crate) fn openvino_device(&self) -> Option<&str> {
+        match &self.backend {
+            Backend::OpenVino(device) => Some(device),
+            _ => None,
+        }
     }
 
     /// The rates that it is throttled to.
@@ -264,15 +293,15 @@ impl DeviceSpec {
     /// The systolic array that computes, if one does.
     pub(crate) fn array(&self) -> Option<&ArraySettings> {
         match &self.backend {
-            Backend::Cpu | Backend::OpenCl(_) => None,
             Backend::Systolic(array) => Some(array),
+            _ => None,
         }
     }
 
     pub(crate) fn array_mut(&mut self) -> Option<&mut ArraySettings> {
         match &mut self.backend {
-            Backend::Cpu | Backend::OpenCl(_) => None,
             Backend::Systolic(array) => Some(array),
+            _ => None,
         }
     }
 }

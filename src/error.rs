@@ -9,6 +9,8 @@ pub use lapwing_kernels::cpu::{BindError, CoresError, LockError, MatrixError, Pa
 pub use lapwing_kernels::device::DeviceError;
 pub use lapwing_kernels::kv::{KvTooLarge, UnknownKvDtype};
 pub use lapwing_kernels::model::ModelError;
+#[cfg(feature = "openvino")]
+pub use lapwing_kernels::npu::OpenVinoError;
 #[cfg(feature = "opencl")]
 pub use lapwing_kernels::opencl::OpenClError;
 pub use lapwing_kernels::requant::UnknownRequant;
@@ -94,6 +96,9 @@ enum Cause {
     #[cfg(feature = "opencl")]
     #[error(transparent)]
     OpenCl(#[from] OpenClError),
+    #[cfg(feature = "openvino")]
+    #[error(transparent)]
+    OpenVino(#[from] OpenVinoError),
     #[cfg(feature = "fetch")]
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -235,6 +240,9 @@ error_from! {
 
 #[cfg(feature = "opencl")]
 error_from! { OpenClError => Config }
+
+#[cfg(feature = "openvino")]
+error_from! { OpenVinoError => Config }
 
 #[cfg(feature = "fetch")]
 error_from! { FetchError => Fetch }

@@ -48,6 +48,8 @@ pub use logits::{argmax, logprob};
 pub use loops::rope::RopeShape;
 pub use loops::tile_shape::TileShape;
 pub(crate) use loops::unpack::dequantize_row;
+#[cfg(feature = "openvino")]
+pub(crate) use loops::unpack::stored_blocks;
 pub use matrix::{Matrix, MatrixError};
 pub use pack::{CacheReadError, CacheWriteError, FileMatrix, PackCache, PackError, PackReport};
 pub use packed::{OutputChannels, PackedMatrix};

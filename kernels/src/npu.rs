@@ -1,5 +1,5 @@
 //! Devices that only run prepared static graphs, such as NPUs: the back-end interface, the cache of
-//! graphs, their check against the reference, and a back end in software.
+//! graphs, their check against the reference, a back end in software, and Intel OpenVINO.
 //!
 //! An [`NpuDevice`] is a [`Device`](crate::device::Device) on top of any [`NpuBackend`]. It keeps
 //! prepared graphs in a [`GraphCache`] with a byte budget and checks each graph once before its
@@ -12,14 +12,19 @@ mod cache;
 mod check;
 mod device;
 mod maker;
+mod model_weights;
+#[cfg(feature = "openvino")]
+mod openvino;
 mod spec;
 mod systolic;
 
-pub use backend::{BackendInfo, NpuBackend, PreparedGraph};
+pub use backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
 pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Requester};
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
 pub use maker::CheckedGraph;
+#[cfg(feature = "openvino")]
+pub use openvino::{OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_devices};
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;
 

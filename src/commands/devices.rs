@@ -18,6 +18,7 @@ mod drivers;
 mod kernels;
 mod opencl;
 mod opencl_kernels;
+mod openvino;
 mod text;
 
 const EXAMPLES: &str = "\
@@ -46,6 +47,7 @@ With --json:
      \"kind\":\"GPU\"|\"CPU\"|\"other processor\",\"units\":N,\"mhz\":N,\"memory_bytes\":N,
      \"buffer_max_bytes\":N,\"local_memory_bytes\":N,\"group_max\":N,\"unified_memory\":true,
      \"fp16\":true,\"subgroups\":true,\"integer_dot\":true,\"timer_ns\":N},…],
+   \"openvino\":[{\"device\":\"…\",\"processor\":\"…\",\"version\":\"…\",\"library\":\"PATH\"},…],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
    \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…],
    \"policies\":[{\"name\":\"mlfq\",\"about\":\"…\",\"parameters\":[…]},…]}
@@ -107,6 +109,7 @@ struct Report {
     isa: IsaReport,
     devices: Vec<Device>,
     opencl: Vec<opencl::OpenClDevice>,
+    openvino: Vec<openvino::OpenVinoDevice>,
     presets: Vec<Preset>,
     strategies: Vec<NamedReport>,
     policies: Vec<PolicyReport>,
@@ -209,6 +212,7 @@ fn report() -> Report {
     };
     let folders = library_folders();
     let (opencl_kind, opencl) = opencl::look();
+    let (openvino_kind, openvino) = openvino::look();
     Report {
         cores,
         memory: Memory {
@@ -226,10 +230,11 @@ fn report() -> Report {
         },
         devices: std::iter::once(cpu)
             .chain(own_kinds())
-            .chain([opencl_kind])
+            .chain([opencl_kind, openvino_kind])
             .chain(ABSENT_KINDS.iter().map(|kind| kind.look_for(&folders)))
             .collect(),
         opencl,
+        openvino,
         presets: presets(),
         strategies: strategies()
             .iter()

@@ -10,7 +10,7 @@ use lapwing_kernels::device::{Blocking, Device, DeviceInfo, PerModel, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::npu::array::Array;
-use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts, Systolic};
+use lapwing_kernels::npu::{BackendInfo, NpuDevice, NpuDeviceParts, Systolic};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
@@ -18,6 +18,7 @@ use lapwing_plan::time::{TimeModel, TimePerModel};
 use lapwing_traces::Clock;
 
 mod opencl;
+mod openvino;
 
 use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
 use crate::config::Threads;
@@ -65,6 +66,9 @@ pub(crate) fn build(
 ) -> Result<Built, Error> {
     if let Backend::OpenCl(which) = &spec.backend {
         return opencl::build((number, spec), which, shared);
+    }
+    if let Backend::OpenVino(device) = &spec.backend {
+        return openvino::build(spec, device, shared);
     }
     let (threads, cores) = (*threads, cores.as_ref());
     let Shared { graph, file, kv, slots, isa, activations, clock, .. } = shared;
@@ -147,7 +151,10 @@ pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     if !info.is_static() {
         return info;
     }
-    let backend = Systolic::backend_info(Array { size: array(spec).size }, 1);
+    let backend = match spec.backend {
+        Backend::OpenVino(_) => BackendInfo::float_library("openvino"),
+        _ => Systolic::backend_info(Array { size: array(spec).size }, 1),
+    };
     with_sizes(spec, backend.device_info(&spec.name, spec.graphs.budget))
 }
 
@@ -179,7 +186,7 @@ pub(crate) fn time_model(
     };
     Ok(match (&spec.backend, spec.pace) {
         (_, Pace::Native) => Arc::new(RateModel::new(graph, real).map_err(wrong)?),
-        (Backend::Cpu | Backend::OpenCl(_), Pace::Throttled(rates)) => {
+        (Backend::Cpu | Backend::OpenCl(_) | Backend::OpenVino(_), Pace::Throttled(rates)) => {
             Arc::new(RateModel::new(graph, rates).map_err(wrong)?)
         }
         (Backend::Systolic(settings), Pace::Throttled(rates)) => {
@@ -207,7 +214,7 @@ fn kernels(
     let own = format!("{}{exact} on {threads} thread{plural}{on} ({})", isa.name(), isa.explain());
     match (&spec.backend, spec.pace) {
         (_, Pace::Native) => own,
-        (Backend::Cpu | Backend::OpenCl(_), Pace::Throttled(rates)) => {
+        (Backend::Cpu | Backend::OpenCl(_) | Backend::OpenVino(_), Pace::Throttled(rates)) => {
             format!("{own}, throttled to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
         }
         (Backend::Systolic(settings), Pace::Throttled(rates)) => format!(

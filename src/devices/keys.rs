@@ -31,6 +31,11 @@ fn has_graphs(spec: &DeviceSpec) -> bool {
     spec.is_static()
 }
 
+/// Whether a library with threads of its own computes.
+fn has_library(spec: &DeviceSpec) -> bool {
+    spec.openvino_device().is_some()
+}
+
 macro_rules! rate_key {
     ($name:literal, $field:ident, $read:path, $write:expr, $expected:expr) => {
         Key {
@@ -75,7 +80,19 @@ const KEYS: &[Key] = &[
             Some(())
         },
         write: |spec| spec.threads.map(|threads| threads.to_string()),
-        of: DeviceSpec::has_threads,
+        of: |spec| spec.has_threads() || has_library(spec),
+    },
+    Key {
+        name: "device",
+        expected: "OpenVINO's name of a device, such as NPU or CPU",
+        read: |spec, text| {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
+            (!text.is_empty() && text.len() <= 32 && text.chars().all(is_name)).then_some(())?;
+            spec.backend = Backend::OpenVino(text.to_owned());
+            Some(())
+        },
+        write: |spec| spec.openvino_device().filter(|name| !name.is_empty()).map(str::to_owned),
+        of: has_library,
     },
     rate_key!("gflops", gflops, text::rate, number, RATE),
     rate_key!("gbps", gbps, text::rate, number, RATE),
@@ -119,6 +136,7 @@ fn form_of(spec: &DeviceSpec) -> &'static str {
         (Backend::Cpu, Pace::Throttled(_)) => "throttled",
         (Backend::Systolic(_), _) => "systolic",
         (Backend::OpenCl(_), _) => "opencl",
+        (Backend::OpenVino(_), _) => "openvino",
     }
 }
 
@@ -194,6 +212,10 @@ fn start(
             Ok(DeviceSpec::systolic(name))
         }
         "systolic" => Err(bad_kind(given.unwrap_or_default(), "npu for the form systolic")),
+        "openvino" if given.is_none() || kind == Some(DeviceKind::Npu) => {
+            Ok(DeviceSpec::openvino(name, ""))
+        }
+        "openvino" => Err(bad_kind(given.unwrap_or_default(), "npu for the form openvino")),
         _ => Err(DeviceSpecError::Form { name: name.to_owned(), form: form.to_owned() }),
     }
 }

@@ -19,6 +19,8 @@ mod an_embedding_is_wrong;
 mod an_embedding_program_stumbles;
 #[cfg(feature = "opencl")]
 mod an_opencl_device_computes_otherwise;
+#[cfg(feature = "openvino")]
+mod an_openvino_device_computes_otherwise;
 #[cfg(feature = "compare")]
 mod an_own_strategy_has_no_name;
 mod batching_changes_a_token;

@@ -43,6 +43,27 @@ pub(crate) fn has_opencl() -> bool {
     }
 }
 
+/// As [`needs_opencl`], for OpenVINO.
+#[cfg(feature = "openvino")]
+macro_rules! needs_openvino {
+    () => {
+        if !$crate::support::has_openvino() {
+            return;
+        }
+    };
+}
+#[cfg(feature = "openvino")]
+pub(crate) use needs_openvino;
+
+/// Whether OpenVINO is installed. If not, the same holds as for a missing model.
+#[cfg(feature = "openvino")]
+pub(crate) fn has_openvino() -> bool {
+    match lapwing_kernels::npu::openvino_devices() {
+        Ok(_) => true,
+        Err(error) => missing(&error.to_string(), "sh tests/openvino/install.sh FOLDER"),
+    }
+}
+
 /// Whether a test can use this model. If it is not in the cache, a line on stderr says that the test is
 /// skipped; when everything is to run, it is an error instead.
 pub(crate) fn is_fetched(name: &str) -> bool {

@@ -1,10 +1,47 @@
 //! The interface of a library or device that runs static graphs.
 
-use crate::device::{DeviceError, DeviceInfo, DeviceKind, GraphBudget, Observer};
+use crate::device::{DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Observer};
 use crate::quant::Activations;
 
+use super::BUCKETS;
 use super::array::graph_bytes;
 use super::spec::{GraphSpec, SpecNode};
+use crate::graph::Graph;
+use crate::op::Op;
+
+/// What a prepared graph keeps in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GraphMemory {
+    /// The f32 buffers of its inputs and outputs ([`graph_bytes`]): weights are shared by all graphs.
+    Buffers,
+    /// Buffers, and a copy of the weights in the library's layout: as many bytes as in the model file for
+    /// quantised weights, and f32 for others.
+    BuffersAndWeights,
+}
+
+impl GraphMemory {
+    /// Bytes that a graph takes.
+    ///
+    /// # Panics
+    /// If the model's graph has no such nodes.
+    pub fn bytes(self, graph: &Graph, key: &GraphKey) -> u64 {
+        let buffers = graph_bytes(graph, key);
+        if self == GraphMemory::Buffers {
+            return buffers;
+        }
+        let weights = graph.nodes()[key.nodes.clone()].iter().map(|node| {
+            let Op::MatMul { weight, .. } = node.op else { return 0 };
+            let spec = &graph.weights()[weight.0];
+            let rows = key.features.of_width(spec.rows).len();
+            let row = match spec.dtype.block_len() {
+                1 => Some(spec.cols * size_of::<f32>()),
+                _ => spec.dtype.row_bytes(spec.cols),
+            };
+            (rows * row.unwrap_or(0)) as u64
+        });
+        buffers + weights.sum::<u64>()
+    }
+}
 
 /// Properties of a back end, known once it is open. Each back end has its own way to open; if it is
 /// not available, that returns an error with the reason.
@@ -27,13 +64,32 @@ pub struct BackendInfo {
     /// Precision of activations in matmuls with quantised weights; the reference that results are
     /// checked against uses the same. [`Activations::F32`] stands for binary16 or better.
     pub activations: Activations,
+    /// What its graphs keep in memory.
+    pub memory: GraphMemory,
 }
 
 impl BackendInfo {
+    /// Properties of a library that runs on a real processor, computes in floats, takes any number of rows
+    /// and keeps weights in each graph. Version and threads are not known before it is open.
+    pub fn float_library(name: &str) -> BackendInfo {
+        BackendInfo {
+            name: name.to_owned(),
+            version: String::new(),
+            emulated: false,
+            row_multiple: 1,
+            sizes: BUCKETS.to_vec(),
+            checks_sizes: true,
+            own_threads: 0,
+            activations: Activations::F32,
+            memory: GraphMemory::BuffersAndWeights,
+        }
+    }
+
     /// What a planner has to know of a device with this back end, whose prepared graphs may take
     /// `budget` bytes together.
     pub fn device_info(&self, name: &str, budget: u64) -> DeviceInfo {
-        let budget = GraphBudget::new(budget, graph_bytes);
+        let memory = self.memory;
+        let budget = GraphBudget::new(budget, move |graph, key| memory.bytes(graph, key));
         let info =
             DeviceInfo::new(name, DeviceKind::Npu).with_graphs(self.sizes.clone(), Some(budget));
         DeviceInfo { row_alignment: self.row_multiple, ..info }

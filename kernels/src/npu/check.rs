@@ -10,9 +10,10 @@ use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::{Activation, Op};
 use crate::quant::Activations;
 use crate::reference;
-use crate::weights::{WeightFile, WeightTensor};
+use crate::weights::WeightFile;
 
 use super::backend::PreparedGraph;
+use super::model_weights::ModelWeights;
 use super::spec::{GraphSpec, Port};
 
 /// Largest relative error of a graph with float activations: enough for binary16. A wrong output
@@ -39,7 +40,7 @@ pub(super) struct Checker {
     device: String,
     activations: Activations,
     graph: Arc<Graph>,
-    file: WeightFile,
+    weights: ModelWeights,
     samples: HashMap<Range<usize>, Arc<Samples>>,
 }
 
@@ -65,8 +66,9 @@ impl Checker {
         graph: &Arc<Graph>,
         file: &WeightFile,
     ) -> Checker {
-        let (device, graph, file) = (device.to_owned(), Arc::clone(graph), file.clone());
-        Checker { device, activations, graph, file, samples: HashMap::new() }
+        let weights = ModelWeights::new(device, graph, file);
+        let (device, graph) = (device.to_owned(), Arc::clone(graph));
+        Checker { device, activations, graph, weights, samples: HashMap::new() }
     }
 
     /// Runs a graph once on known rows and compares all values of its outputs. The error of a
@@ -112,13 +114,9 @@ impl Checker {
             return Ok(());
         }
         let (name, len, width) = (&port.name, buffer.len(), port.width);
-        Err(self.failed(format!(
+        Err(self.weights.failed(format!(
             "its buffer for '{name}' has {len} values, but {rows} rows of {width} are needed"
         )))
-    }
-
-    fn failed(&self, reason: String) -> DeviceError {
-        DeviceError::Failed { device: self.device.clone(), reason }
     }
 
     fn samples(&mut self, nodes: &Range<usize>) -> Result<Arc<Samples>, DeviceError> {
@@ -162,14 +160,14 @@ impl Checker {
             Op::MatMul { weight, bias } => {
                 let mut out = self.matmul(*weight, input(0)?)?;
                 if let Some(bias) = bias {
-                    let bias = self.vector(*bias)?;
+                    let bias = self.weights.vector(*bias)?;
                     let bias = bias.iter().map(wide).cycle();
                     out.iter_mut().zip(bias).for_each(|(out, bias)| *out += bias);
                 }
                 out
             }
             Op::RmsNorm { weight, eps } => {
-                reference::rms_norm(input(0)?, &self.vector(*weight)?, *eps)
+                reference::rms_norm(input(0)?, &self.weights.vector(*weight)?, *eps)
             }
             Op::Gated(activation) => {
                 let gate = |x: f64| match activation {
@@ -185,9 +183,9 @@ impl Checker {
                 input(0)?.iter().map(|x| reference::soft_cap(wide(x), cap)).collect()
             }
             Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
-                return Err(
-                    self.failed(format!("the check has no reference for {}", node.op.name()))
-                );
+                return Err(self
+                    .weights
+                    .failed(format!("the check has no reference for {}", node.op.name())));
             }
         })
     }
@@ -201,32 +199,10 @@ impl Checker {
     fn matmul(&self, weight: WeightId, x: &[f32]) -> Result<Vec<f64>, DeviceError> {
         let spec = &self.graph.weights()[weight.0];
         let (n, k) = (spec.rows, spec.cols);
-        let tensor = self.tensor(weight)?;
-        let stored = self.graph.stored(weight);
-        let row_bytes = stored.row_bytes(k).unwrap_or(0).max(1);
         let mut out = vec![0.0; SAMPLES * n];
-        let mut stored_rows = vec![0; WEIGHT_ROWS * row_bytes];
         for (at, first) in (0..n).step_by(WEIGHT_ROWS).enumerate() {
             let width = WEIGHT_ROWS.min(n - first);
-            let bytes = &mut stored_rows[..width * row_bytes];
-            let read = tensor.read_range(first * row_bytes, bytes);
-            read.map_err(|error| self.failed(error.to_string()))?;
-            let bytes = &*bytes;
-            let requantised;
-            let bytes = match self.graph.requant(weight) {
-                Some(format) => {
-                    let values = reference::dequantize(stored, bytes);
-                    let none = || {
-                        self.failed(format!(
-                            "'{}' has values that {format} cannot store",
-                            spec.name
-                        ))
-                    };
-                    requantised = format.quantize(&values, k).ok_or_else(none)?;
-                    &requantised
-                }
-                None => bytes,
-            };
+            let bytes = &self.weights.rows(weight, first..first + width)?;
             let values = match self.rounds(weight) {
                 true => reference::matmul(spec.dtype, bytes, k, x),
                 false => reference::matmul_exact(&reference::dequantize(spec.dtype, bytes), k, x),
@@ -236,18 +212,6 @@ impl Checker {
             }
         }
         Ok(out)
-    }
-
-    fn vector(&self, weight: WeightId) -> Result<Vec<f32>, DeviceError> {
-        let dtype = self.graph.stored(weight);
-        let bytes = self.tensor(weight)?.read().map_err(|error| self.failed(error.to_string()))?;
-        Ok(reference::dequantize(dtype, &bytes))
-    }
-
-    fn tensor(&self, weight: WeightId) -> Result<WeightTensor, DeviceError> {
-        let name = &self.graph.weights()[weight.0].name;
-        let tensor = self.graph.tensor(weight, &self.file);
-        tensor.ok_or_else(|| self.failed(format!("the model file has no weight '{name}'")))
     }
 }
 

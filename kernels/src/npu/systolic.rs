@@ -15,7 +15,7 @@ use crate::weights::WeightFile;
 
 use super::BUCKETS;
 use super::array::Array;
-use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
+use super::backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
 use super::spec::{GraphSpec, SpecNode};
 
 /// A back end whose graphs run the CPU kernels on all their rows, including padding. Each graph
@@ -67,6 +67,7 @@ impl Systolic {
             checks_sizes: true,
             own_threads: threads - 1,
             activations: Activations::Int8,
+            memory: GraphMemory::Buffers,
         }
     }
 }

@@ -18,6 +18,8 @@ mod a_weight_file_loses_values;
 mod a_wrong_graph_serves;
 mod a_wrong_value_fails_late;
 mod an_npu_computes_something_else;
+#[cfg(feature = "openvino")]
+mod an_openvino_graph_differs;
 mod attention_sees_a_wrong_key;
 mod gguf_bytes;
 mod kept_weights_are_wrong;

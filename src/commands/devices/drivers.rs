@@ -14,20 +14,16 @@ pub(super) struct AbsentKind {
 
 pub(super) const ABSENT_KINDS: [AbsentKind; 1] = [AbsentKind {
     kind: "npu",
-    title: "NPU",
+    title: "Other NPUs",
     libraries: &[
         "libQnnHtp.so",
         "QnnHtp.dll",
-        "libze_intel_npu.so",
-        "libze_intel_npu.so.1",
-        "libopenvino_c.so",
-        "openvino_c.dll",
         "librknnrt.so",
     ],
 }];
 
 /// Library folders of common systems.
-const FOLDERS: [&str; 15] = [
+const FOLDERS: [&str; 14] = [
     "/lib",
     "/lib64",
     "/usr/lib",
@@ -40,7 +36,6 @@ const FOLDERS: [&str; 15] = [
     "/usr/lib/arm-linux-gnueabihf",
     "/system/vendor/lib64",
     "/vendor/lib64",
-    "/opt/intel/openvino/runtime/lib/intel64",
     "/System/Library/Frameworks",
     "C:\\Windows\\System32",
 ];
@@ -97,10 +92,10 @@ mod tests {
         let kind = &ABSENT_KINDS[0];
         let before = kind.look_for(&[folder.path().to_owned()]);
         assert!(before.libraries.is_empty() && before.why.contains("no driver library"));
-        std::fs::write(folder.path().join("libopenvino_c.so"), b"").expect("write");
+        std::fs::write(folder.path().join("libQnnHtp.so"), b"").expect("write");
         let after = kind.look_for(&[folder.path().to_owned()]);
         assert!(
-            !after.present && after.libraries[0].ends_with("libopenvino_c.so"),
+            !after.present && after.libraries[0].ends_with("libQnnHtp.so"),
             "{}",
             after.why
         );

@@ -3,7 +3,9 @@
 use indicatif::HumanBytes;
 
 use super::drivers::AbsentKind;
-use super::{NamedReport, NumaNode, ParameterReport, PolicyReport, Preset, Report, opencl};
+use super::{
+    NamedReport, NumaNode, ParameterReport, PolicyReport, Preset, Report, opencl, openvino,
+};
 use crate::cli::failure::Failure;
 use crate::cli::output::print;
 use crate::cli::visible::visible;
@@ -16,6 +18,8 @@ const FORMS: &str = "\
                NAME=opencl:PART-OF-ITS-NAME
     throttled  CPU threads that compute true values, throttled to stated rates. Keys: gflops, gbps,
                submit, idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
+    openvino   an NPU that runs graphs compiled by Intel OpenVINO, or its CPU as a stand-in. Keys:
+               device (OpenVINO's name), threads (of the CPU), sizes, budget
     systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
                a systolic array. Keys: those of throttled, array, floor, sizes (1-1024 or 1/32/96),
                budget (4GiB), prepare, prepare-gweight
@@ -33,6 +37,7 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
             "throttled" => "Throttled processor",
             "software-npu" => "Software NPU",
             "opencl" => "OpenCL",
+            "openvino" => "OpenVINO",
             other => other,
         };
         text.push_str(&format!("{bold}{title}{bold:#}: {mark}\n  {}\n", visible(&device.why)));
@@ -57,6 +62,9 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
         }
         if device.kind == "opencl" {
             opencl::describe(&report.opencl, &mut text);
+        }
+        if device.kind == "openvino" {
+            openvino::describe(&report.openvino, &mut text);
         }
     }
     text.push_str(&format!("\n{bold}Presets{bold:#} for --device\n"));

@@ -3,7 +3,7 @@
 use super::Measuring;
 use super::runs::of;
 use crate::compare::{Comparison, LengthComparison, Progress};
-use crate::devices::{Backend, DeviceSpec};
+use crate::devices::DeviceSpec;
 use crate::engine::Engine;
 use crate::error::Error;
 
@@ -81,8 +81,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
 /// Whether all strategies must generate the same tokens: every device computes with the same kernels, or
 /// there is one device.
 fn round_alike(devices: &[DeviceSpec]) -> bool {
-    let is_opencl = |device: &DeviceSpec| matches!(device.backend, Backend::OpenCl(_));
-    devices.len() == 1 || !devices.iter().any(is_opencl)
+    devices.len() == 1 || devices.iter().all(DeviceSpec::rounds_as_cpu)
 }
 
 #[cfg(test)]
@@ -90,13 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_opencl_device_beside_others_may_change_a_token() {
+    fn only_a_library_beside_other_devices_may_change_a_token() {
         for (devices, is_alike) in [
             ("cpu", true),
             ("gpu=opencl", true),
             ("cpu+gpu=opencl", false),
             ("cpu+gpu=throttled", true),
             ("cpu+npu", true),
+            ("cpu+npu=openvino", false),
         ] {
             let devices_of = DeviceSpec::list(devices).unwrap();
             assert_eq!(round_alike(&devices_of), is_alike, "{devices}");

@@ -80,6 +80,23 @@ fn unpack_block(dtype: DType, stored: &[u8], block: &mut Block) -> bool {
     }
 }
 
+/// Unpacks the blocks of stored rows one after another: integers, and scale and minimum of each group of
+/// them, where a value is scale · integer + minimum. Nothing happens for float formats.
+#[cfg(feature = "openvino")]
+pub(crate) fn stored_blocks(
+    dtype: DType,
+    stored: &[u8],
+    mut each: impl FnMut(&[u8], &[f32], &[f32]),
+) {
+    let (mut block, len) = (Block::new(), dtype.block_len());
+    let groups = len / group_len(dtype);
+    for stored in stored.chunks_exact(dtype.block_bytes()) {
+        if unpack_block(dtype, stored, &mut block) {
+            each(&block.q[..len], &block.scale[..groups], &block.min[..groups]);
+        }
+    }
+}
+
 /// Scales and minimums of one whole stored block.
 #[inline(always)]
 fn scales_of(dtype: DType, s: &[u8], b: &mut Block) {

@@ -1,0 +1,67 @@
+//! Weights of a model as a back end and the check of its graphs use them: requantised where the graph says
+//! so.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::device::DeviceError;
+use crate::graph::{Graph, WeightId};
+use crate::reference;
+use crate::weights::{WeightFile, WeightTensor};
+
+/// Weights of a model.
+#[derive(Clone, Debug)]
+pub(super) struct ModelWeights {
+    device: String,
+    pub(super) graph: Arc<Graph>,
+    file: WeightFile,
+}
+
+impl ModelWeights {
+    /// The weights of a graph in the file that it was built from. `device` is the device name for errors.
+    pub(super) fn new(device: &str, graph: &Arc<Graph>, file: &WeightFile) -> ModelWeights {
+        ModelWeights { device: device.to_owned(), graph: Arc::clone(graph), file: file.clone() }
+    }
+
+    /// Some rows of a matrix, in its format for computation.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when they cannot be read or requantised.
+    pub(super) fn rows(
+        &self,
+        weight: WeightId,
+        rows: Range<usize>,
+    ) -> Result<Vec<u8>, DeviceError> {
+        let spec = &self.graph.weights()[weight.0];
+        let stored = self.graph.stored(weight);
+        let row_bytes = stored.row_bytes(spec.cols).unwrap_or(0);
+        let mut bytes = vec![0; rows.len() * row_bytes];
+        let read = self.tensor(weight)?.read_range(rows.start * row_bytes, &mut bytes);
+        read.map_err(|error| self.failed(error.to_string()))?;
+        let Some(format) = self.graph.requant(weight) else { return Ok(bytes) };
+        let values = reference::dequantize(stored, &bytes);
+        let none = || self.failed(format!("'{}' has values that {format} cannot store", spec.name));
+        format.quantize(&values, spec.cols).ok_or_else(none)
+    }
+
+    /// All values of a vector.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when it cannot be read.
+    pub(super) fn vector(&self, weight: WeightId) -> Result<Vec<f32>, DeviceError> {
+        let dtype = self.graph.stored(weight);
+        let bytes = self.tensor(weight)?.read().map_err(|error| self.failed(error.to_string()))?;
+        Ok(reference::dequantize(dtype, &bytes))
+    }
+
+    /// An error of the device.
+    pub(super) fn failed(&self, reason: String) -> DeviceError {
+        DeviceError::Failed { device: self.device.clone(), reason }
+    }
+
+    fn tensor(&self, weight: WeightId) -> Result<WeightTensor, DeviceError> {
+        let name = &self.graph.weights()[weight.0].name;
+        let tensor = self.graph.tensor(weight, &self.file);
+        tensor.ok_or_else(|| self.failed(format!("the model file has no weight '{name}'")))
+    }
+}

@@ -1,0 +1,174 @@
+//! The back end.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+use super::error::OpenVinoError;
+use super::lower::{Lowered, lower};
+use super::session::{Request, Session};
+use crate::device::{DeviceError, GraphKey, Observer, OpSet};
+use crate::graph::Graph;
+use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph};
+use crate::npu::model_weights::ModelWeights;
+use crate::npu::spec::{GraphSpec, SpecNode};
+use crate::part::Share;
+use crate::weights::WeightFile;
+
+/// What an OpenVINO device runs on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenVinoSettings {
+    /// The device's name in OpenVINO; without one, the NPU if there is one, or else the CPU.
+    pub device: Option<String>,
+    /// Threads of the CPU plug-in, at least 1. Processors other than the CPU have none.
+    pub threads: usize,
+}
+
+/// OpenVINO with the weights of a model.
+pub struct OpenVino {
+    info: BackendInfo,
+    name: String,
+    session: Arc<Session>,
+    weights: ModelWeights,
+    /// Constants of graphs in use, by nodes and output channels.
+    constants: HashMap<(Range<usize>, Share), Weak<[u8]>>,
+}
+
+impl OpenVino {
+    /// Opens the device. `name` is its name in the engine, for errors; `graph` was built from `file`.
+    ///
+    /// # Errors
+    /// [`OpenVinoError`] when there is no library or no such device.
+    pub fn open(
+        name: &str,
+        settings: &OpenVinoSettings,
+        graph: &Arc<Graph>,
+        file: &WeightFile,
+    ) -> Result<OpenVino, OpenVinoError> {
+        let threads = settings.threads.max(1);
+        let session = Arc::new(Session::open(settings.device.as_deref(), threads)?);
+        let mut info = BackendInfo::float_library("openvino");
+        info.version = session.info.version.clone();
+        info.own_threads = if session.is_cpu() { threads } else { 0 };
+        Ok(OpenVino {
+            info,
+            name: name.to_owned(),
+            weights: ModelWeights::new(name, graph, file),
+            session,
+            constants: HashMap::new(),
+        })
+    }
+
+    /// One line on the processor and the library.
+    pub fn describe(&self) -> String {
+        let info = &self.session.info;
+        let stand_in = match self.session.is_cpu() {
+            true => {
+                format!(", a stand-in for an NPU with {} threads of its own", self.info.own_threads)
+            }
+            false => String::new(),
+        };
+        format!("OpenVINO {} on {} ({}){stand_in}", info.version, info.device, info.processor)
+    }
+}
+
+impl NpuBackend for OpenVino {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    fn supports(&self, node: &SpecNode) -> Result<(), String> {
+        match OpSet::STATIC.contains(&node.op) {
+            true => Ok(()),
+            false => Err(format!("no layer of OpenVINO computes {}", node.op.name())),
+        }
+    }
+
+    fn estimate_bytes(&self, spec: &GraphSpec) -> u64 {
+        self.info.memory.bytes(&self.weights.graph, &spec.key)
+    }
+
+    fn shared_bytes(&self) -> u64 {
+        let constants = self.constants.values().filter_map(Weak::upgrade);
+        constants.map(|constants| constants.len() as u64).sum()
+    }
+
+    fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
+        let GraphKey { nodes, features, rows, .. } = spec.key.clone();
+        if spec.outputs.iter().all(|port| port.width == 0) {
+            let inputs = spec.inputs.iter().map(|port| vec![0.0; rows * port.width]).collect();
+            return Ok(Box::new(NoColumns { inputs, nodes, bytes: spec.buffer_bytes() }));
+        }
+        self.constants.retain(|_, constants| constants.strong_count() > 0);
+        let known = self.constants.get(&(nodes.clone(), features)).and_then(Weak::upgrade);
+        let Lowered { text, constants } = lower(spec, &self.weights, known)?;
+        let shapes = |ports: &[crate::npu::Port]| -> Vec<[usize; 2]> {
+            ports.iter().map(|port| [rows, port.width]).collect()
+        };
+        let ports = (&*shapes(&spec.inputs), &*shapes(&spec.outputs));
+        let request = self.session.compile(&text, &constants, ports);
+        let request = request.map_err(|error| self.weights.failed(error.to_string()))?;
+        self.constants.insert((nodes.clone(), features), Arc::downgrade(&constants));
+        let bytes = self.estimate_bytes(spec);
+        Ok(Box::new(OpenVinoGraph { request, device: self.name.clone(), nodes, bytes }))
+    }
+}
+
+/// A share without output channels, of a product with fewer channels than shares: there is nothing to
+/// compute, and OpenVINO accepts no such graph.
+struct NoColumns {
+    inputs: Vec<Vec<f32>>,
+    nodes: Range<usize>,
+    bytes: u64,
+}
+
+impl PreparedGraph for NoColumns {
+    fn input(&mut self, port: usize) -> &mut [f32] {
+        &mut self.inputs[port]
+    }
+
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError> {
+        observer.nodes_done(self.nodes.clone());
+        Ok(())
+    }
+
+    fn output(&self, _: usize) -> &[f32] {
+        &[]
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A compiled graph.
+struct OpenVinoGraph {
+    request: Request,
+    device: String,
+    nodes: Range<usize>,
+    bytes: u64,
+}
+
+impl PreparedGraph for OpenVinoGraph {
+    fn input(&mut self, port: usize) -> &mut [f32] {
+        self.request.input(port)
+    }
+
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError> {
+        let failed = |error: OpenVinoError| DeviceError::Failed {
+            device: self.device.clone(),
+            reason: error.to_string(),
+        };
+        self.request.run().map_err(failed)?;
+        observer.nodes_done(self.nodes.clone());
+        Ok(())
+    }
+
+    fn output(&self, port: usize) -> &[f32] {
+        self.request.output(port)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
