@@ -15,11 +15,7 @@ pub(super) struct AbsentKind {
 pub(super) const ABSENT_KINDS: [AbsentKind; 1] = [AbsentKind {
     kind: "npu",
     title: "Other NPUs",
-    libraries: &[
-        "libQnnHtp.so",
-        "QnnHtp.dll",
-        "librknnrt.so",
-    ],
+    libraries: &["libQnnHtp.so", "QnnHtp.dll", "librknnrt.so"],
 }];
 
 /// Library folders of common systems.
@@ -94,10 +90,6 @@ mod tests {
         assert!(before.libraries.is_empty() && before.why.contains("no driver library"));
         std::fs::write(folder.path().join("libQnnHtp.so"), b"").expect("write");
         let after = kind.look_for(&[folder.path().to_owned()]);
-        assert!(
-            !after.present && after.libraries[0].ends_with("libQnnHtp.so"),
-            "{}",
-            after.why
-        );
+        assert!(!after.present && after.libraries[0].ends_with("libQnnHtp.so"), "{}", after.why);
     }
 }

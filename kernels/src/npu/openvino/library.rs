@@ -1,6 +1,7 @@
 //! The part of OpenVINO's C interface that is used (`openvino/c/openvino.h`), loaded at run time.
 #![expect(unsafe_code, reason = "calls a C library")]
 
+use std::error::Error;
 use std::ffi::{c_char, c_void};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -108,9 +109,10 @@ impl Loaded {
     /// [`OpenVinoError::Load`] and [`OpenVinoError::TooOld`].
     pub(super) fn open(path: &Path) -> Result<Loaded, OpenVinoError> {
         // SAFETY: OpenVINO's libraries only register themselves when they are loaded.
-        let library = unsafe { Library::new(path) }.map_err(|error| OpenVinoError::Load {
-            path: path.to_owned(),
-            reason: error.to_string(),
+        let library = unsafe { Library::new(path) }.map_err(|error| {
+            // The system's message is the cause of the error.
+            let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            OpenVinoError::Load { path: path.to_owned(), reason }
         })?;
         let library = ManuallyDrop::new(library);
         let functions = Functions::of(&library)
