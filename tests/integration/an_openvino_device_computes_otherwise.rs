@@ -84,7 +84,7 @@ async fn a_device_that_openvino_lacks_is_an_error_that_lists_the_others() {
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     let error = with(&model, "cpu+npu=openvino:device=NPU.9").build().await;
-    let error = error.err().expect("no such device");
+    let error = error.expect_err("no such device");
     assert_eq!(error.kind(), ErrorKind::Config);
     let text = error.to_string();
     assert!(text.contains("'NPU.9'") && text.contains("found: CPU"), "{text}");
