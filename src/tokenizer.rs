@@ -92,19 +92,21 @@ impl Tokenizer {
         self.inner.specials.control_positions(text)
     }
 
-    /// A number of tokens that `text` has at least, computed from its length alone. 0 if the vocabulary
-    /// allows none to be stated.
+    /// A number of tokens that `text` has at least, computed from its bytes alone. Bytes that the vocabulary
+    /// cannot express, and white space that a token may absorb, do not count.
     pub(crate) fn tokens_at_least(&self, text: &str) -> usize {
         let inner = &*self.inner;
-        let is_complete = match &inner.method {
-            Method::BytePairs(pairs) => pairs.has_all_bytes(),
-            Method::SentencePieces => inner.table.has_all_bytes(),
+        let is_expressed = |byte: u8| match &inner.method {
+            Method::BytePairs(pairs) => pairs.has_byte(byte),
+            // A byte without a token becomes the unknown token.
+            Method::SentencePieces => inner.table.byte_id(byte).is_some(),
         };
-        let bytes = match (is_complete, inner.specials.any_strips()) {
-            (false, _) => 0,
-            (true, false) => text.len(),
-            (true, true) => text.bytes().filter(|byte| !byte.is_ascii_whitespace()).count(),
-        };
+        let is_absorbed = |byte: u8| inner.specials.any_strips() && byte.is_ascii_whitespace();
+        let counts: [bool; 256] = std::array::from_fn(|byte| {
+            let byte = byte as u8;
+            is_expressed(byte) && !is_absorbed(byte)
+        });
+        let bytes = text.bytes().filter(|byte| counts[usize::from(*byte)]).count();
         // A token stands for at most as many bytes as its own text has.
         bytes.div_ceil(inner.table.text_len_max().max(1))
     }

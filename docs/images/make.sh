@@ -18,8 +18,13 @@ picture() { # page, width,height, picture
 prompt=$(yes 'Gravity keeps the planets on their ways.' | head -n 24 | tr '\n' ' ')
 "$lapwing" run --device phone --strategy tensor-level --temp 0 -n 12 --trace "$out/run.lwt" \
     "$prompt What is gravity?" >/dev/null
-"$lapwing" timeline "$out/run.lwt" --html "$out/timeline.html" >/dev/null
-picture "$out/timeline.html" 1600,900 docs/images/timeline.png
+"$lapwing" timeline "$out/run.lwt" --html "$out/timeline.html" --csv "$out/timeline" >/dev/null
+# The view from the first op to the last: the preparation of graphs before it takes longer than the prompt.
+view=$(awk -F , 'NR > 1 && (!zero || $10 < zero) { zero = $10 }
+    $4 ~ /^[cgn]pu$/ && (!from || $10 < from) { from = $10 }
+    $4 ~ /^[cgn]pu$/ && $11 > to { to = $11 }
+    END { printf "t=%.0f..%.0f", from - zero, to - zero }' "$out/timeline/spans.csv")
+picture "$out/timeline.html#$view" 1600,900 docs/images/timeline.png
 
 "$lapwing" bench --device phone --strategy all -p 135 --html "$out/strategies.html" >/dev/null
 picture "$out/strategies.html" 1600,1100 docs/images/strategies.png

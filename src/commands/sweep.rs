@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lapwing::simulate::{Axis, FIGURES, Figure, Interference, Runs, Scenario, Simulated, Sweep};
+use lapwing::simulate::{Axis, Figure, Interference, Runs, Scenario, Simulated, Sweep, figure};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
@@ -79,7 +79,8 @@ struct PointReport<'a> {
 
 /// Simulates, writes and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    let figure = figure(&args.figure)?;
+    let figure =
+        figure(&args.figure).map_err(|error| Failure::usage(format!("--figure: {error}")))?;
     let mut axes: Vec<Axis> =
         args.over.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
     if args.plot.is_some() && !axes.iter().any(Axis::has_numbers) {
@@ -112,16 +113,6 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         (false, None) => print(&sweep.csv()),
         (false, Some(_)) => Ok(()),
     }
-}
-
-fn figure(name: &str) -> Result<Figure, Failure> {
-    FIGURES.iter().find(|figure| figure.0 == name).copied().ok_or_else(|| {
-        let names: Vec<&str> = FIGURES.iter().map(|figure| figure.0).collect();
-        Failure::usage(format!(
-            "--figure: unknown result '{name}' (expected one of {})",
-            names.join(", ")
-        ))
-    })
 }
 
 /// Checks that some run has this result.

@@ -11,7 +11,10 @@ use super::runs::Runs;
 use super::scenario::Scenario;
 use super::simulated::Simulated;
 
+mod figures;
 mod plotted;
+
+pub use figures::{FIGURES, Figure, figure};
 
 /// A setting or parameter, and its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,30 +110,6 @@ fn default_step(key: &str, (from, to): (f64, f64)) -> f64 {
         1.0
     }
 }
-
-/// A result of a run that a sweep reports: its name and how to get it.
-pub type Figure = (&'static str, fn(&Simulated) -> Option<f64>);
-
-/// Results of a run, by their names in JSON and CSV.
-pub const FIGURES: &[Figure] = &[
-    ("prefill_ms", |run| Some(run.prefill_ms)),
-    ("prefill_tokens_per_second", |run| Some(run.prefill_tokens_per_second)),
-    ("decode_ms", |run| run.decode_ms),
-    ("decode_tokens_per_second", |run| run.decode_tokens_per_second),
-    ("makespan_ms", |run| Some(run.makespan_ms)),
-    ("lower_bound_ms", |run| Some(run.lower_bound_ms)),
-    ("preparation_ms", |run| Some(run.preparation_ms)),
-    ("energy_j", |run| run.energy_j),
-    ("power_w", |run| run.power_w),
-    ("prefill_j", |run| run.prefill_j),
-    ("prefill_w", |run| run.prefill_w),
-    ("decode_j", |run| run.decode_j),
-    ("decode_w", |run| run.decode_w),
-    ("decode_gb_per_s", |run| run.decode_gb_per_s),
-    ("overlap", |run| Some(run.overlap)),
-    ("syncs", |run| Some(run.syncs as f64)),
-    ("frames_per_second", |run| run.frames_per_second),
-];
 
 /// A finished sweep.
 #[derive(Clone, Debug)]

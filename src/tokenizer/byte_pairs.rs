@@ -60,9 +60,9 @@ impl BytePairs {
         Ok(Self { splitter: WordSplitter::new(rules)?, model, missing })
     }
 
-    /// Whether every byte is a token, so that no text is left out.
-    pub(super) fn has_all_bytes(&self) -> bool {
-        self.missing.is_empty()
+    /// Whether a byte is a token, so that no text leaves it out.
+    pub(super) fn has_byte(&self, byte: u8) -> bool {
+        !self.missing.contains(&byte_alphabet::char_of(byte))
     }
 
     /// Appends the ids of `text`.

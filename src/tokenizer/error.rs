@@ -83,6 +83,18 @@ pub enum TokenizerError {
         /// Longest supported length in bytes.
         most: usize,
     },
+    /// The special tokens have more different beginnings than in any real vocabulary.
+    #[error(
+        "the special tokens of {lengths} lengths have {states} different beginnings, more than the {most} that are supported; the file is damaged"
+    )]
+    SpecialTokensTooDifferent {
+        /// Number of different beginnings.
+        states: usize,
+        /// Number of different lengths in bytes.
+        lengths: usize,
+        /// Most different beginnings supported with that many lengths.
+        most: usize,
+    },
     /// The search for special tokens cannot be built.
     #[error("cannot index the special tokens: {source}")]
     SpecialTokens {

@@ -1,5 +1,6 @@
 //! Finds special tokens in the text, before any other rule applies.
 
+mod limits;
 mod search;
 mod taken;
 
@@ -10,12 +11,6 @@ use self::search::{Candidate, Search, Starts};
 use self::taken::Taken;
 use super::error::TokenizerError;
 use super::token_table::TokenTable;
-
-/// Longest text of a special token, in bytes: longer than in any known vocabulary.
-const TEXT_BYTES_MAX: usize = 4096;
-
-/// Longest texts of all special tokens together, in bytes. The indexes take some 60 bytes for each.
-const ALL_BYTES_MAX: usize = 4 << 20;
 
 /// A range of text, or a token found in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,21 +60,7 @@ impl SpecialTokens {
         // An empty text would be found between all characters.
         let is_found = |id: &u32| table.traits(*id).is_special() && !table.text(*id).is_empty();
         let ids = (0..table.len()).filter(is_found);
-        let mut bytes = 0;
-        for id in ids.clone() {
-            let length = table.text(id).len();
-            if length > TEXT_BYTES_MAX {
-                return Err(TokenizerError::SpecialTokenTooLong {
-                    id,
-                    length,
-                    most: TEXT_BYTES_MAX,
-                });
-            }
-            bytes += length;
-        }
-        if bytes > ALL_BYTES_MAX {
-            return Err(TokenizerError::SpecialTokensTooLong { bytes, most: ALL_BYTES_MAX });
-        }
+        limits::check(ids.clone().map(|id| (id, table.text(id))))?;
         let mut specials: Vec<Special> = ids
             .map(|id| {
                 let (traits, text) = (table.traits(id), table.text(id));

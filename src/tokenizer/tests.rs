@@ -2,6 +2,7 @@
 //! repository's `tests`.
 
 mod hostile;
+mod least;
 
 use super::words::WordRules;
 use super::*;

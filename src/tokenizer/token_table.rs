@@ -126,11 +126,6 @@ impl TokenTable {
         self.text_len_max
     }
 
-    /// Whether every byte has a token.
-    pub(super) fn has_all_bytes(&self) -> bool {
-        self.byte_ids.iter().all(Option::is_some)
-    }
-
     /// Id of the token that represents one raw byte.
     pub(super) fn byte_id(&self, byte: u8) -> Option<u32> {
         self.byte_ids[usize::from(byte)]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::a_timeline_misleads::saved;
+use crate::cases::all;
 use crate::support::{chat_model, ended_with_input, json, lapwing, model};
 
 /// The first JSON example under a heading of `docs/json.md`.
@@ -237,8 +238,7 @@ fn kernels_have_the_documented_fields() {
 #[test]
 fn kernels_of_an_opencl_device_have_the_documented_fields() {
     if json(&["devices", "--json"])["opencl"].as_array().is_some_and(Vec::is_empty) {
-        let all = std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full");
-        assert!(!all, "no OpenCL driver is installed");
+        assert!(!all(), "no OpenCL driver is installed");
         return;
     }
     let cache = tempfile::tempdir().expect("folder");
@@ -381,7 +381,10 @@ fn simulations_have_the_documented_fields() {
     let speculate = json(&["speculate", "-n", "50", "--json"]);
     assert_documented("speculate", &speculate, &[]);
     assert_documented("reproduce", &json(&["reproduce", "--json"]), &[]);
-    assert_documented("fit", &json(&["fit", "--json"]), &[]);
+    // It takes as long as all other commands together.
+    if all() {
+        assert_documented("fit", &json(&["fit", "--json"]), &[]);
+    }
     let llama = model("llama.gguf");
     let calibrate = ["calibrate", "--device", "phone", "-m", &llama, "-p", "64"];
     let calibrated = json(&[&calibrate[..], &["--json"]].concat());

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::cases::cases;
 use crate::support::{ended, lapwing, model};
 
 /// The program under a limit, with that cache folder.
@@ -25,8 +26,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// The number of moments at which a file is truncated: this one, or 100 in the full tests.
 fn moments(quick: u32) -> u32 {
-    let full = std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full");
-    if full { 100 } else { quick }
+    cases(quick, 100)
 }
 
 fn greedy(model: &str) -> [&str; 8] {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::cases::cases;
 use crate::support::{ended, json, lapwing};
 
 fn simulate(args: &[&str]) -> Value {
@@ -20,7 +21,10 @@ fn two_runs_print_the_same_bytes() {
         &["simulate", "--json", "--set", "noise.spread=0.05", "--seed", "7"],
         &["sweep", "--over", "prompt=64:512:64", "--over", "strategy=pipe,tensor-level"],
         &["sensitivity"],
-    ] {
+    ]
+    .into_iter()
+    .take(cases(4, 5))
+    {
         let (first, second) = (ended(lapwing(args)), ended(lapwing(args)));
         assert_eq!((first.code, &first.stdout), (Some(0), &second.stdout), "{args:?}");
     }

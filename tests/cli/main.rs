@@ -24,5 +24,7 @@ mod a_timeline_misleads;
 mod an_error_is_unclear;
 mod an_opencl_driver_is_missing;
 mod an_option_is_ignored;
+#[path = "../support/cases.rs"]
+mod cases;
 mod requantised_weights_mislead;
 mod support;

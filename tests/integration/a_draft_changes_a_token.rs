@@ -7,7 +7,10 @@ use lapwing::{Engine, Prompt, Requant, Request};
 use crate::cases::cases;
 use crate::support::{SMOLLM2, builder, collect_ids, ids, needs, reference};
 
-const TOKENS: usize = 64;
+/// Generated tokens.
+fn tokens() -> usize {
+    cases(24, 64)
+}
 
 /// Proposes tokens of the text in a scrambled order: some are right, most are wrong.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ fn prompts() -> Vec<Vec<u32>> {
 async fn answers(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let mut streams = Vec::new();
     for (number, ids) in prompts.iter().enumerate() {
-        let request = Request::new(Prompt::Ids(ids.clone())).max_tokens(TOKENS).ignore_eos();
+        let request = Request::new(Prompt::Ids(ids.clone())).max_tokens(tokens()).ignore_eos();
         let request = match number % 2 {
             0 => request.greedy(),
             _ => request.seed(number as u64).temperature(0.9).repetition_penalty(1.1),

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::cases::cases;
 use crate::support::{GEMMA3, SMOLLM2, model, needs, number, reference};
 
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference");
@@ -85,10 +86,11 @@ fn exact_gemma3_matches_its_weights_in_f32() {
 #[test]
 fn a_window_changes_perplexity_only_if_it_is_smaller_than_the_context() {
     needs!(SMOLLM2);
-    const BYTES: usize = 4000;
+    // Quickly, a single window.
+    let bytes = cases(1500, 4000);
     let whole = std::fs::read(Path::new(REFERENCE).join("text16k.txt")).expect("the text");
     let mut text = tempfile::NamedTempFile::new().expect("a file");
-    text.write_all(&whole[..BYTES]).expect("the beginning");
+    text.write_all(&whole[..bytes]).expect("the beginning");
     let of = |more: &[&str]| {
         let args = [&["-c", "256"], more].concat();
         perplexity(SMOLLM2, text.path(), &args)["window_mean_nll"].clone()

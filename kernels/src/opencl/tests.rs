@@ -21,6 +21,14 @@ struct Bench {
     kernels: Kernels,
 }
 
+/// These cases of a quick run, or all.
+fn cases<T>(quick: T, full: T) -> T {
+    match std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full") {
+        true => full,
+        false => quick,
+    }
+}
+
 /// Positions of a KV page in the tests.
 const PAGE_ROWS: usize = 32;
 

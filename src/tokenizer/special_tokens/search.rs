@@ -137,10 +137,13 @@ impl Search {
     }
 }
 
-/// Finds where tokens start: a search for their reversed texts, from the end of a text to its start.
+/// Finds where tokens start: a search for the tokens that no other token begins. At most one of these
+/// starts at a position, and one does wherever any token starts.
 pub(super) struct Starts {
     automaton: NFA,
     start: StateID,
+    /// Length in bytes of each pattern.
+    lengths: Vec<usize>,
 }
 
 impl Starts {
@@ -148,25 +151,30 @@ impl Starts {
     pub(super) fn new<'a>(
         texts: impl Iterator<Item = &'a str>,
     ) -> Result<Option<Starts>, TokenizerError> {
-        let reversed: Vec<Vec<u8>> = texts.map(|text| text.bytes().rev().collect()).collect();
-        if reversed.is_empty() {
+        let mut texts: Vec<&str> = texts.collect();
+        texts.sort_unstable();
+        // In this order a text follows its beginnings, with only their other continuations between.
+        texts.dedup_by(|text, first| text.starts_with(*first));
+        if texts.is_empty() {
             return Ok(None);
         }
-        let (automaton, start) = build(reversed)?;
-        Ok(Some(Starts { automaton, start }))
+        let (automaton, start) = build(&texts)?;
+        Ok(Some(Starts { automaton, start, lengths: texts.iter().map(|t| t.len()).collect() }))
     }
 
     /// Positions in bytes, ascending, where any of the tokens starts.
     pub(super) fn of(&self, text: &str) -> Vec<usize> {
         let mut state = self.start;
-        let mut starts: Vec<usize> = (0..text.len())
-            .rev()
-            .filter(|at| {
-                state = self.automaton.next_state(Anchored::No, state, text.as_bytes()[*at]);
-                self.automaton.is_match(state)
-            })
-            .collect();
-        starts.reverse();
+        let mut starts = Vec::new();
+        for (at, byte) in text.bytes().enumerate() {
+            state = self.automaton.next_state(Anchored::No, state, byte);
+            if self.automaton.is_match(state) {
+                let patterns = 0..self.automaton.match_len(state);
+                let length = |n| self.lengths[self.automaton.match_pattern(state, n).as_usize()];
+                starts.extend(patterns.map(|n| at + 1 - length(n)));
+            }
+        }
+        starts.sort_unstable();
         starts
     }
 }

@@ -1,5 +1,6 @@
 //! The search compared with its definition, on vocabularies and texts in which tokens overlap.
 
+use super::limits::TEXT_BYTES_MAX;
 use super::*;
 use crate::tokenizer::token_table::Traits;
 use crate::tokenizer::{TokenKind, Vocabulary};
@@ -219,4 +220,24 @@ fn special_tokens_of_absurd_length_are_refused() {
     let many = (0..1100).map(|n| format!("{n:04}").repeat(1000)).collect();
     let many = error(many).unwrap();
     assert!(many.contains("4400000 bytes"), "{many}");
+}
+
+#[test]
+fn special_tokens_whose_search_would_be_large_are_refused() {
+    let limited = |texts: Vec<String>| {
+        limits::check((0..).zip(&texts).map(|(id, text)| (id, &**text)))
+            .err()
+            .map(|e| e.to_string())
+    };
+    // 8 000 visual tokens, 100 000 stand-ins of empty texts.
+    assert_eq!(limited((0..8_000).map(|n| format!("<|visual token {n:06}|>")).collect()), None);
+    assert_eq!(limited((0..100_000).map(|n| format!("[EMPTY_{n}]")).collect()), None);
+    let different = (0..9_000).map(|n| format!("{n:04}").repeat(16)).collect();
+    let different = limited(different).unwrap();
+    assert!(different.contains("of 1 lengths have 5"), "{different}");
+    // A list of up to 500 tokens for each of 250 000 states.
+    let chain = (1..=500).map(|n| "a".repeat(n));
+    let lists = chain.chain((0..500).map(|n| format!("{n:03}{}", "a".repeat(500)))).collect();
+    let lists = limited(lists).unwrap();
+    assert!(lists.contains("of 501 lengths have 25"), "{lists}");
 }

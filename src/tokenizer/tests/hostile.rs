@@ -19,7 +19,7 @@ fn add_all(vocabulary: &mut Vocabulary, kind: TokenKind, texts: impl Iterator<It
 }
 
 /// Changes that concern both models.
-const BOTH: [Damage; 16] = [
+const BOTH: [Damage; 18] = [
     ("a token of a megabyte", |v| add(v, &"a".repeat(1 << 20), TokenKind::Normal, 9.0)),
     ("a control token of a megabyte", |v| add(v, &"a".repeat(1 << 20), TokenKind::Control, 0.0)),
     ("an own token for each letter", |v| {
@@ -30,6 +30,13 @@ const BOTH: [Damage; 16] = [
     }),
     ("control tokens that end alike", |v| {
         add_all(v, TokenKind::Control, (2..1500).map(|n| "<".repeat(n)));
+    }),
+    ("control tokens of which many end in each other", |v| {
+        add_all(v, TokenKind::Control, (1..500).map(|n| "<".repeat(n)));
+        add_all(v, TokenKind::Control, (0..1000).map(|n| format!("{n}{}", "<".repeat(500))));
+    }),
+    ("control tokens that begin differently", |v| {
+        add_all(v, TokenKind::Control, (0..60_000).map(|n| format!("{n:05}").repeat(10)));
     }),
     ("tokens of all lengths", |v| {
         add_all(v, TokenKind::Normal, (2..1500).map(|n| "a".repeat(n)));

@@ -34,6 +34,16 @@ fn a_published_figure_is_missed_by_more_than_a_tenth() {
     }
 }
 
+/// The rate of the CPU is derived from the speed of MNN with 4 threads on this chip.
+#[test]
+fn the_cpu_alone_reads_a_prompt_as_fast_as_mnn_does() {
+    let (qwen, soc) = (model("qwen2-1.5b"), sd8gen3());
+    for prompt in [64, 256, 512] {
+        let speed = run(&qwen, &soc, "cpu-only", &of(prompt)).prefill_tokens_per_second;
+        near(&format!("cpu-only {prompt}"), speed, 302.49, 0.05);
+    }
+}
+
 /// Cost of slow synchronisation: the time with it divided by the time with fast synchronisation.
 fn gain(strategy: &str, prompt: usize) -> (f64, f64) {
     let (llama, soc) = (model("llama-3-8b"), sd8gen3());

@@ -1,6 +1,6 @@
 //! Matmuls and embedding tables of every format.
 
-use super::{Bench, Guarded, assert_near, bits, grouped, ints, noise, plain};
+use super::{Bench, Guarded, assert_near, bits, cases, grouped, ints, noise, plain};
 use crate::opencl::ops::{Embed, MatMul, Matrix};
 use crate::opencl::pack::Stored;
 use crate::quant::DType;
@@ -76,13 +76,12 @@ fn check_shapes(bench: &mut Bench, dtype: DType) {
     let shapes = bench.shapes();
     for cols in cols_of(dtype) {
         let x = noise(*cols as u32, 70 * cols);
-        for channels in [1, 17, 64, 100] {
+        for &channels in cases(&[17][..], &[1, 17, 64, 100]) {
             let (weight, _) = matrix(bench, dtype, [channels, *cols]);
             bench.kernels.force(shapes[0]);
             let all = product(bench, &weight, &x);
-            for (shapes, rows) in
-                shapes.iter().flat_map(|s| [1, 2, 3, 7, 16, 49, 70].map(|rows| (s, rows)))
-            {
+            let counts = cases(&[1, 7, 49][..], &[1, 2, 3, 7, 16, 49, 70]);
+            for (shapes, &rows) in shapes.iter().flat_map(|s| counts.iter().map(move |n| (s, n))) {
                 bench.kernels.force(*shapes);
                 for multiply in [product, product_of_aligned] {
                     let some = multiply(bench, &weight, &x[..rows * cols]);

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
+use super::cases;
 use crate::kv::KvDtype;
 use crate::opencl::ops::{Family, KernelSpec};
 use crate::opencl::pack::{CHANNELS, Stored};
@@ -192,7 +193,9 @@ fn attention_and_the_cache_do_not_race() {
 #[test]
 fn matmuls_and_embeddings_do_not_race() {
     let channels = 40;
-    for dtype in [DType::F32, DType::F16, DType::Q4_0, DType::Q8_0, DType::Q5K, DType::Q6K] {
+    // Two formats without and with blocks.
+    let all = [DType::F32, DType::Q4_0, DType::F16, DType::Q8_0, DType::Q5K, DType::Q6K];
+    for &dtype in cases(&all[..2], &all) {
         let cols = 64usize.next_multiple_of(dtype.block_len());
         let bytes = vec![0; channels * dtype.row_bytes(cols).unwrap()];
         let stored = Stored { dtype, bytes: &bytes, rows: channels, cols };

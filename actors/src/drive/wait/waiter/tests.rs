@@ -8,6 +8,7 @@ use rand_core::{Rng, SeedableRng};
 
 use super::*;
 use crate::drive::mailbox::{Closed, Inbox, Mailbox};
+use crate::drive::wait::Waits;
 
 const MODES: [WaitMode; 4] =
     [WaitMode::Callback, WaitMode::Blocking, WaitMode::Spin, WaitMode::SleepThenSpin];
@@ -127,8 +128,8 @@ fn with_all_cores_busy_every_mode_parks() {
 }
 
 /// Waits that a thread which chooses spends polling, of 20 on `cores` cores of which `busy` compute.
-/// Its prediction is `predicted` ns, its sleeps are 50 µs too long.
-fn polled_by_choice(cores: usize, busy: usize, predicted: u64) -> usize {
+/// Its prediction is `predicted` ns, its sleeps are 50 µs too long, and the message comes after `us`.
+fn polled_by_choice(cores: usize, busy: usize, (predicted, us): (u64, u64)) -> usize {
     let mut waiter = Waiter::new(LinkMode::Chosen, Arc::new(OsClock::start()), Cores::new(cores));
     let computing = waiter.cores.clone();
     let _computing = computing.busy(busy);
@@ -137,7 +138,7 @@ fn polled_by_choice(cores: usize, busy: usize, predicted: u64) -> usize {
         // What real waits on a busy machine have taught must not count.
         waiter.predictor = Predictor::default();
         (0..8).for_each(|_| waiter.predictor.learn(WaitKey::default(), predicted));
-        let record = wait_once(&mut waiter, 300);
+        let record = wait_once(&mut waiter, us);
         assert!(record.spun == 0 || record.margin > 0, "it polls only as planned: {record:?}");
         record.spun > 0
     });
@@ -146,9 +147,22 @@ fn polled_by_choice(cores: usize, busy: usize, predicted: u64) -> usize {
 
 #[test]
 fn a_thread_that_chooses_polls_only_where_that_pays() {
-    assert!(polled_by_choice(64, 1, 100_000) > 0, "a core stays free, and a wake costs half");
-    assert_eq!(polled_by_choice(2, 1, 100_000), 0, "no core would stay free");
-    assert_eq!(polled_by_choice(64, 1, 6_000_000_000), 0, "a wake is nothing beside the wait");
+    let short = (100_000, 300);
+    assert!(polled_by_choice(64, 1, short) > 0, "a core stays free, and a wake costs half");
+    assert_eq!(polled_by_choice(2, 1, short), 0, "no core would stay free");
+    // The message comes after the predicted end, when a thread that polls does so.
+    let long = (20_000_000, 25_000);
+    assert_eq!(polled_by_choice(64, 1, long), 0, "a wake is nothing beside the wait");
+}
+
+#[test]
+fn only_workers_of_several_devices_choose_and_all_others_park() {
+    let park = LinkMode::Fixed(WaitMode::Callback);
+    for (devices, link) in [(1, park), (2, LinkMode::Chosen), (3, LinkMode::Chosen)] {
+        let waits = Waits::for_devices(devices);
+        assert_eq!((waits.device_links, waits.scheduler_link), (link, park), "{devices} devices");
+        assert_eq!(waits.of_device(devices - 1), link);
+    }
 }
 
 #[test]
