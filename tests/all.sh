@@ -65,10 +65,11 @@ export LAPWING_OPENVINO
 step "kernels, traces, actors, facade, command line, whole models; OpenCL devices with PoCL"
 LAPWING_TEST=full cargo test --workspace --features lapwing-traces/layer --quiet -- --include-ignored
 
+# Oclgrind checks accesses of the kernels whatever the driver.
 step "OpenCL devices with Intel's CPU runtime"
 OPENCL_DYLIB_PATH=$PWD/target/opencl/intel/lib/libintelocl.so LAPWING_TEST=full \
     cargo test --workspace --features lapwing-traces/layer --lib --test integration --quiet opencl \
-    -- --include-ignored
+    -- --include-ignored --skip races
 
 # The examples of the build above, with the features of the whole workspace.
 EXAMPLES=$PWD/target/debug/examples
