@@ -4,6 +4,7 @@ use lapwing::devices::DeviceSpec;
 use lapwing::draft::{DraftChoice, Drafter, Schedule};
 use lapwing::{Engine, Prompt, Requant, Request};
 
+use crate::a_strategy_changes_a_token::GPU;
 use crate::cases::cases;
 use crate::support::{SMOLLM2, builder, collect_ids, ids, needs, reference};
 
@@ -53,7 +54,8 @@ async fn answers(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
 async fn answers_with_any_drafter_are_those_without() {
     needs!(SMOLLM2);
     let prompts = prompts();
-    for devices in cases(&["cpu"][..], &["cpu", "cpu+gpu=throttled:gflops=40,gbps=8"]) {
+    let both = format!("cpu+{GPU}");
+    for devices in cases(&["cpu"][..], &["cpu", &both]) {
         let engine = |draft: DraftChoice| {
             let devices = DeviceSpec::list(devices).expect("devices");
             builder(SMOLLM2).devices(devices).draft(draft).build()
