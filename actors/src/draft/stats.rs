@@ -15,6 +15,13 @@ pub struct DraftStats {
     pub declined: usize,
     /// By position in the draft: how many tokens were verified there, and how many of them were accepted.
     pub positions: Vec<(usize, usize)>,
+    /// Rows of verification passes whose results were discarded: of rejected tokens, and of passes that were sent on the
+    /// assumption that an earlier draft is accepted.
+    pub wasted: usize,
+    /// Rows that the draft model computed, without those of the text before its first draft; 0 without a draft model.
+    pub draft_rows: usize,
+    /// Those of them whose tokens the model did not choose, or that were computed for a text that was rejected.
+    pub draft_rows_wasted: usize,
     /// Why drafting ended before the request did, if so: for example because the draft model's device failed.
     pub stopped: Option<String>,
 }

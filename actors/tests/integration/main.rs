@@ -18,6 +18,7 @@ mod limits;
 mod models;
 mod oracle;
 mod order;
+mod passes_ahead;
 #[path = "../../../plan/tests/integration/support.rs"]
 mod plan_support;
 mod policies;

@@ -40,8 +40,8 @@ pub(crate) struct Setup {
     pub(crate) wrong: Option<u64>,
     /// Of each model's devices.
     pub(crate) faults: [Fault; 2],
-    /// Time of a stage and of a row, of each device.
-    pub(crate) rates: [(u64, u64); 2],
+    /// Time of a stage and of a row, of each device: a CPU, a GPU, and another CPU.
+    pub(crate) rates: [(u64, u64); 3],
     /// Limits of the second model.
     pub(crate) context_of_draft: usize,
     pub(crate) vocab_of_draft: usize,
@@ -58,7 +58,7 @@ impl Default for Setup {
             pages: [64, 64],
             wrong: Some(5),
             faults: [Arc::clone(&none), none],
-            rates: [(20, 2), (90, 3)],
+            rates: [(20, 2), (90, 3), (15, 1)],
             context_of_draft: 128,
             vocab_of_draft: VOCAB,
         }
@@ -74,7 +74,8 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(setup: &Setup) -> Engine {
         let graphs = LAYERS.map(|layers| Arc::new(graph(layers)));
-        let kinds = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu)];
+        let kinds =
+            [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu), ("cpu-2", DeviceKind::Cpu)];
         let infos = kinds.map(|(name, kind)| DeviceInfo::new(name, kind));
         let micros = Duration::from_micros;
         let rates = setup
