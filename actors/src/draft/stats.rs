@@ -40,6 +40,25 @@ impl DraftStats {
         }
     }
 
+    /// Adds the counts of another request.
+    pub fn add(&mut self, other: &DraftStats) {
+        self.steps += other.steps;
+        self.verified_steps += other.verified_steps;
+        self.drafted += other.drafted;
+        self.accepted += other.accepted;
+        self.declined += other.declined;
+        self.wasted += other.wasted;
+        self.draft_rows += other.draft_rows;
+        self.draft_rows_wasted += other.draft_rows_wasted;
+        self.positions.resize(self.positions.len().max(other.positions.len()), (0, 0));
+        for (sum, (verified, right)) in self.positions.iter_mut().zip(&other.positions) {
+            *sum = (sum.0 + verified, sum.1 + right);
+        }
+        if self.stopped.is_none() {
+            self.stopped.clone_from(&other.stopped);
+        }
+    }
+
     /// Tokens per decode step; 1 without accepted drafts, 0 without a step.
     pub fn tokens_per_step(&self) -> f64 {
         match self.steps {
@@ -70,5 +89,10 @@ mod tests {
         assert_eq!((stats.drafted, stats.accepted), (4, 2));
         assert_eq!(stats.acceptance(), Some(0.5));
         assert!((stats.tokens_per_step() - 5.0 / 3.0).abs() < 1e-12);
+        let mut both = DraftStats { wasted: 1, ..DraftStats::default() };
+        both.count(1, 1);
+        both.add(&stats);
+        assert_eq!(both.positions, [(3, 2), (1, 1), (1, 0)]);
+        assert_eq!((both.steps, both.drafted, both.accepted, both.wasted), (4, 5, 3, 1));
     }
 }

@@ -117,17 +117,13 @@ impl Speculation {
 
     /// Time of all tokens but the first, counts of drafts, and rows of the draft model.
     fn play(&self, drafts: Option<Drafts>) -> Result<(Nanos, DraftStats, usize), SocRunError> {
+        let context = PROMPT + self.tokens + 1;
+        let acceptance = self.acceptance.decided(context + DRAFT_MAX + 1);
         let layers = [self.target_devices, 1];
         let graphs = layers.map(|layers| Arc::new(graph(layers)));
-        let devices = self.target_devices + usize::from(self.own_device);
-        let infos: Vec<DeviceInfo> = (0..devices)
-            .map(|at| match at == self.target_devices {
-                true => DeviceInfo::new("draft", DeviceKind::Cpu),
-                false => DeviceInfo::new(format!("target {}", at + 1), DeviceKind::Cpu),
-            })
-            .collect();
+        let infos = self.devices();
         let models: Vec<PassDevice> =
-            graphs.iter().map(|graph| PassDevice::new(graph, Some(&self.acceptance))).collect();
+            graphs.iter().map(|graph| PassDevice::new(graph, Some(&acceptance))).collect();
         let rows = models[1].rows();
         let times = || {
             [(self.target, layers[0]), (self.draft, layers[1])]
@@ -142,14 +138,13 @@ impl Speculation {
             let device = Box::new(Blocking::new(info.clone(), both));
             SimulatedDevice { device, time: Arc::clone(&time) }
         };
-        let context = PROMPT + self.tokens + 1;
         let (layout, planner) = (layout(), |model: usize| {
             Planner::new(PlannerParts {
                 model: ModelId(model),
                 graph: Arc::clone(&graphs[model]),
                 devices: infos.clone(),
                 cost: Arc::new(Modelled {
-                    devices: vec![Arc::clone(&time); devices],
+                    devices: vec![Arc::clone(&time); infos.len()],
                     sync: std::time::Duration::ZERO,
                     copy_rate: f64::INFINITY,
                 }),
@@ -165,7 +160,7 @@ impl Speculation {
             config: SchedulerConfig {
                 context,
                 sequences_max: 1,
-                permits: devices + 3,
+                permits: infos.len() + 3,
                 vocab: pass_device::VOCAB,
             },
             planner: planner(0),
@@ -183,10 +178,16 @@ impl Speculation {
             copy_rate: f64::INFINITY,
         };
         let env = Environment { memory: Some(1.0), shapes_only: true, ..Environment::default() };
-        let order: Vec<usize> = (0..devices).collect();
+        let order: Vec<usize> = (0..infos.len()).collect();
         let mut simulation = Simulation::registered(parts, env, &order);
         let (time, stats) = self.request(&mut simulation, drafts)?;
         Ok((time, stats, rows.load(std::sync::atomic::Ordering::Relaxed)))
+    }
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        let target = (1..=self.target_devices).map(|number| format!("target {number}"));
+        let draft = self.own_device.then(|| "draft".to_owned());
+        target.chain(draft).map(|name| DeviceInfo::new(name, DeviceKind::Cpu)).collect()
     }
 
     /// The layers of the target on its devices, and the draft model on its own or on the target's first.

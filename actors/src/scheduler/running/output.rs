@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lapwing_traces::Nanos;
 
 use super::{Sequence, Wanted};
-use crate::draft::{DRAFT_MAX, Drafts, Source, StepTokens, Wait};
+use crate::draft::{DRAFT_MAX, DraftCost, Drafts, Source, StepTokens, Wait};
 use crate::handover::Sampling;
 use crate::message::{FinishReason, Generate, OutputAction};
 use crate::scheduler::effect::SchedulerEffect;
@@ -114,14 +114,9 @@ impl Sequence {
         let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
         let Drafts { source, length, always, stats } = &mut **drafts;
         let most = most.min(always.unwrap_or(DRAFT_MAX));
-        let (overlaps, alpha) = (source.overlaps(), length.acceptance());
-        let time = |rows: usize| {
-            let (drafted, verify) = (rows - 1 - others, verify(rows)?);
-            let alone = per_token * drafted as f64;
-            // Tokens that were drafted meanwhile are there only if all of the draft before was right.
-            let ahead = if overlaps { alpha.powi(drafted as i32) } else { 0.0 };
-            Some(verify + alone - ahead * alone.min(verify))
-        };
+        let (overlaps, acceptance) = (source.overlaps(), length.acceptance());
+        let cost = DraftCost { per_token, overlaps, acceptance };
+        let time = |rows: usize| Some(cost.step(rows - 1 - others, verify(rows)?));
         let mut choose = |proposed: usize| {
             let verified = match always {
                 Some(_) => proposed,

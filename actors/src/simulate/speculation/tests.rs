@@ -94,6 +94,8 @@ fn impossible_numbers_are_refused() {
         Speculation { tokens: 1, ..base.clone() },
         Speculation { acceptance: Acceptance::Independent { rate: 1.5, seed: 0 }, ..base.clone() },
         Speculation { acceptance: Acceptance::Recorded([].into()), ..base.clone() },
+        Speculation { acceptance: Acceptance::of_counts(&[], 0), ..base.clone() },
+        Speculation { target_devices: 0, ..base.clone() },
         Speculation { target: Pass { one: Duration::ZERO, ..base.target }, ..base.clone() },
         Speculation { draft: Pass { growth: f64::NAN, ..base.draft }, ..base.clone() },
     ];
@@ -145,4 +147,28 @@ fn passes_ahead_use_all_devices_of_a_target() {
     let (one, four) = (gain(Schedule::Asynchronous, 1), gain(Schedule::Asynchronous, 4));
     assert!(four > 2.0 * gain(Schedule::Synchronous, 4), "{four}");
     assert!(four > 3.0, "{four} on four devices, {one} on one");
+}
+
+/// A run with these rates reports them again: the counts of a real run lead to the same acceptance.
+#[test]
+fn acceptance_by_position_is_reproduced() {
+    let rates = [0.9, 0.6, 0.8, 0.3];
+    let run = |acceptance: Acceptance| {
+        let run = Speculation {
+            acceptance,
+            tokens: 20_000,
+            ..speculation(0.0, 0.1, Schedule::Synchronous)
+        };
+        run.run().expect("an outcome")
+    };
+    let first = run(Acceptance::ByPosition { rates: rates.into(), seed: 3 });
+    let second = Acceptance::of_counts(&first.drafts.positions, 4);
+    let Acceptance::ByPosition { rates: found, .. } = &second else { panic!("{second:?}") };
+    // Of drafts of four tokens that were accepted completely, the next one goes on behind them.
+    assert!(found.len() == 4 && (found[0] - rates[0]).abs() < 0.06, "{found:?}");
+    for (found, rate) in found.iter().zip(rates).skip(1) {
+        assert!((found - rate).abs() < 0.06, "{found:?} {rate}");
+    }
+    let (first, second) = (first.speed_up(), run(second.clone()).speed_up());
+    assert!((first / second - 1.0).abs() < 0.04, "{first} {second}");
 }
