@@ -5,11 +5,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use lapwing_actors::draft::Drafts;
 pub use crate::engine::DraftExplanation;
+use lapwing_actors::draft::Drafts;
 pub use lapwing_actors::draft::{
-    ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DraftStats, Drafter, GAIN_MIN, PromptLookup, RecentText, Schedule, SuffixDrafter,
-    UnknownSchedule,
+    ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DraftStats, Drafter, GAIN_MIN, PromptLookup,
+    RecentText, Schedule, SuffixDrafter, UnknownSchedule,
 };
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::requant::Requant;

@@ -184,8 +184,8 @@ impl Args {
             return Ok(Some(Acceptance::ByPosition { rates, seed: self.seed }));
         }
         let Some(path) = &self.acceptance_of else { return Ok(None) };
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::file("read", path, &error))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
         let positions = serde_json::from_str::<serde_json::Value>(&text).ok().and_then(|run| {
             let positions = run.get("draft")?.get("positions")?.clone();
             serde_json::from_value::<Vec<(usize, usize)>>(positions).ok()

@@ -68,7 +68,11 @@ impl fmt::Display for DraftExplanation {
         }
         let share = |time: &Duration| time.as_secs_f64() / one.as_secs_f64();
         let verify = self.verify.get(*length).map_or(1.0, share);
-        write!(f, "; a pass of {} rows takes {verify:.2} times as long as one of one row", length + 1)?;
+        write!(
+            f,
+            "; a pass of {} rows takes {verify:.2} times as long as one of one row",
+            length + 1
+        )?;
         if !self.draft.is_zero() {
             write!(f, ", and drafting a token {:.2} times", share(&self.draft))?;
         }
@@ -99,8 +103,9 @@ impl Engine {
             Some(parts) => time(parts, 1)?,
             None => Some(Duration::ZERO),
         };
-        let verify: Option<Vec<Duration>> =
-            (1..=DRAFT_MAX + 1).map(|rows| time(&explainer.parts, rows)).collect::<Result<_, _>>()?;
+        let verify: Option<Vec<Duration>> = (1..=DRAFT_MAX + 1)
+            .map(|rows| time(&explainer.parts, rows))
+            .collect::<Result<_, _>>()?;
         let (Some(draft), Some(verify)) = (draft, verify) else {
             let (draft, verify, lengths) = (Duration::ZERO, Vec::new(), Vec::new());
             return Ok(Some(DraftExplanation { drafter, draft, verify, lengths }));

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId,
-    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId,
+    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use serde_json::Value;
@@ -30,7 +30,15 @@ fn recording(gpu_ns: u64) -> Recording {
         name: NameId(name),
         activity: Activity::Compute,
         parent,
-        tags: Tags { request: Some(request), bytes: 4_000, flops: 8_000, ..Tags::default() },
+        tags: Tags {
+            chunk: Some(7),
+            request: Some(request),
+            role: Some(DraftRole::Verify),
+            rows: 3,
+            bytes: 4_000,
+            flops: 8_000,
+            ..Tags::default()
+        },
     };
     let end = 40_000 + gpu_ns;
     event(0, 0, EventKind::Request(1, Milestone::Submitted, 3));
@@ -61,6 +69,7 @@ fn recording(gpu_ns: u64) -> Recording {
     for at in [60_000, 80_000, 100_000] {
         event(at, 1, EventKind::Request(1, Milestone::Token, 1));
     }
+    event(end, 0, EventKind::Rows(7, RowOutcome { drafted: 2, accepted: 1, wasted: 1 }));
     event(end, 0, EventKind::Request(1, Milestone::Finished, 0));
     let lane = |name: &str| LaneInfo { name: name.to_owned(), kind: LaneKind::Device };
     Recording {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lapwing::devices::DeviceSpec;
 use lapwing::draft::{DraftChoice, Schedule};
-use lapwing::{Activations, Engine, Prompt, Request, Requant, Shutdown};
+use lapwing::{Activations, Engine, Prompt, Requant, Request, Shutdown};
 
 use crate::a_draft_changes_a_token::Scrambled;
 use crate::a_strategy_changes_a_token::{GPU, NPU};
@@ -109,7 +109,8 @@ async fn passes_ahead_change_no_token_of_a_live_engine() {
     for number in 0..10 {
         let ids: Vec<u32> = (0..8).map(|at| 3 + (at + number) * 7919 % 250).collect();
         let request = Request::new(Prompt::Ids(ids)).max_tokens(200).ignore_eos();
-        let request = if number % 2 == 0 { request.greedy() } else { request.seed(u64::from(number)) };
+        let request =
+            if number % 2 == 0 { request.greedy() } else { request.seed(u64::from(number)) };
         let wanted = plain.generate(request.clone()).await.expect("a stream");
         let found = drafting.generate(request).await.expect("a stream");
         assert_eq!(collect_ids(found).await, collect_ids(wanted).await, "text {number}");

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
-use crate::event::{
-    Activity, LaneKind, Milestone, RowOutcome, SpanId, StallCause, Tags, WaitMode,
-};
+use crate::event::{Activity, LaneKind, Milestone, RowOutcome, SpanId, StallCause, Tags, WaitMode};
 use crate::recording::Recording;
 
 mod build;

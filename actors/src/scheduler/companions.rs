@@ -131,7 +131,8 @@ impl Scheduler {
     /// Closes the account of the companion of a request that has ended.
     pub(super) fn close_account(&mut self, at: usize, effects: &mut Vec<SchedulerEffect>) {
         let id = self.running[at].id;
-        let is_companion = |sequence: &Sequence| sequence.is_companion() && sequence.id.request() == id;
+        let is_companion =
+            |sequence: &Sequence| sequence.is_companion() && sequence.id.request() == id;
         let Some(other) = self.running.iter().position(is_companion) else { return };
         if let Ok([target, companion]) = self.running.get_disjoint_mut([at, other]) {
             companion.close_account(target, effects);

@@ -31,6 +31,7 @@ mod random_schedules;
 mod recording;
 mod replay;
 mod requests;
+mod sampled_distribution;
 mod score;
 mod shape_only_device;
 mod soc;

@@ -38,12 +38,14 @@ fn recorded(wrong: Option<u64>, tokens_per_pass: usize) -> (Recording, u64) {
         .filter_map(|chunk| Some((chunk, timeline.outcomes.get(&chunk)?.wasted)))
         .collect();
     assert_eq!(wasted.values().sum::<u32>() as usize, stats.wasted, "{stats:?}");
-    let drafted: u64 = report.drafts.iter().filter(|row| row.role == "draft").map(|row| row.wasted_rows).sum();
+    let drafted: u64 =
+        report.drafts.iter().filter(|row| row.role == "draft").map(|row| row.wasted_rows).sum();
     assert_eq!(drafted as usize, stats.draft_rows_wasted, "{stats:?}");
     // Each token but the last one has a row that was kept.
-    let of_target = timeline.spans.iter().filter(|span| {
-        span.tags.role != Some(DraftRole::Draft) && span.tags.rows > 0
-    });
+    let of_target = timeline
+        .spans
+        .iter()
+        .filter(|span| span.tags.role != Some(DraftRole::Draft) && span.tags.rows > 0);
     let rows: BTreeMap<u64, u32> =
         of_target.filter_map(|span| Some((span.tags.chunk?, span.tags.rows))).collect();
     assert_eq!(rows.values().sum::<u32>() as usize, 20 + 59 + stats.wasted, "{stats:?}");
@@ -68,7 +70,11 @@ fn passes_of_one_request_overlap_on_the_devices_of_the_target() {
     let timeline = Timeline::new(&recording);
     let passes = passes(&timeline);
     let overlaps = passes.windows(2).filter(|pair| pair[1].0 < pair[0].1).count();
-    assert!(overlaps * 2 > passes.len(), "{overlaps} of {} passes overlap: {passes:?}", passes.len());
+    assert!(
+        overlaps * 2 > passes.len(),
+        "{overlaps} of {} passes overlap: {passes:?}",
+        passes.len()
+    );
 }
 
 /// Nothing of a chunk whose rows were all discarded starts after they were; what runs then is one stage.
@@ -136,5 +142,8 @@ fn passes_ahead_are_faster_where_layers_are_divided() {
     // Without drafts, a token takes both stages; with right drafts of three tokens, both devices are busy.
     let (_, time) = recorded(None, 3);
     let stages = 60 * 2 * 90_000;
-    assert!(time * 5 < stages, "{time} ns with passes ahead, {stages} ns for the stages without drafts");
+    assert!(
+        time * 5 < stages,
+        "{time} ns with passes ahead, {stages} ns for the stages without drafts"
+    );
 }

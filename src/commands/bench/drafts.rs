@@ -95,7 +95,9 @@ impl Drafted {
         );
         if self.draft_rows > 0 {
             let Drafted { draft_rows, draft_rows_wasted, .. } = self;
-            text += &format!("; {draft_rows} rows of the draft model, {draft_rows_wasted} of them wasted");
+            text += &format!(
+                "; {draft_rows} rows of the draft model, {draft_rows_wasted} of them wasted"
+            );
         }
         let share = |(verified, right): &(usize, usize)| {
             format!("{:.0} %", 100.0 * *right as f64 / (*verified).max(1) as f64)

@@ -13,9 +13,8 @@ type Subject = (u64, bool);
 /// decides; otherwise the epochs do.
 pub(super) fn mark(timeline: &mut Timeline) {
     let mut begun: HashMap<Subject, BTreeMap<u32, u64>> = HashMap::new();
-    let subject = |span: &super::Span| {
-        Some((span.tags.request?, span.tags.role == Some(DraftRole::Draft)))
-    };
+    let subject =
+        |span: &super::Span| Some((span.tags.request?, span.tags.role == Some(DraftRole::Draft)));
     for span in &timeline.spans {
         if let Some(subject) = subject(span) {
             // Spans are sorted by start.

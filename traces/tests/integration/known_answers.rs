@@ -493,7 +493,10 @@ fn drafts_are_counted_by_lane_and_wasted_rows_by_chunk() {
     assert_eq!(report.lanes[0].wasted_ns, 60, "the epochs of the target are not the draft model's");
     let gpu = report.lanes.iter().find(|lane| lane.name == "gpu").expect("a lane");
     let idle: Vec<_> = gpu.idle.iter().map(|idle| (idle.cause.as_str(), idle.ns)).collect();
-    assert!(idle.contains(&("cancelled work", 10)), "from 60 to 70 it waits for a stale pass: {idle:?}");
+    assert!(
+        idle.contains(&("cancelled work", 10)),
+        "from 60 to 70 it waits for a stale pass: {idle:?}"
+    );
     let text = text(&timeline, &analysis, &report, &TextOptions::default());
     assert!(text.contains("Speculative decoding") && text.contains("verify"), "{text}");
 }

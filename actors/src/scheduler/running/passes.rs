@@ -38,8 +38,10 @@ pub(in super::super) struct PassRows {
 
 /// Number of the devices that compute a route's stages.
 fn devices(route: &Route) -> usize {
-    let mut devices: Vec<DeviceId> =
-        route.compute_stages().flat_map(|stage| stage.parts.iter().map(|part| part.device)).collect();
+    let mut devices: Vec<DeviceId> = route
+        .compute_stages()
+        .flat_map(|stage| stage.parts.iter().map(|part| part.device))
+        .collect();
     devices.sort_unstable();
     devices.dedup();
     devices.len()
@@ -56,7 +58,8 @@ impl Sequence {
         if self.is_companion() {
             return Some(DraftRole::Draft);
         }
-        let verifies = self.has_generated() && start + 1 >= self.ids.len() && !self.draft.is_empty();
+        let verifies =
+            self.has_generated() && start + 1 >= self.ids.len() && !self.draft.is_empty();
         verifies.then_some(DraftRole::Verify)
     }
 
@@ -165,7 +168,8 @@ impl Sequence {
             return false;
         };
         let here = decides_on(route);
-        let Some(next) = before.next.as_ref().filter(|_| here.is_some() && before.decides_on == here)
+        let Some(next) =
+            before.next.as_ref().filter(|_| here.is_some() && before.decides_on == here)
         else {
             return false;
         };
