@@ -321,3 +321,35 @@ fn outputs_never_overwrite_their_inputs() {
     assert_fails(&timeline(&[&table, "--csv", &folder]), 2, &["spans.csv", "destroy"]);
     assert_eq!(fs::read(&run).expect("run"), before);
 }
+
+#[test]
+fn drafts_of_a_run_are_on_its_timeline() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("drafts.lwt").display().to_string();
+    let llama = model("llama.gguf");
+    let run = ["run", "-m", &llama, "--raw", "--temp", "0", "--ignore-eos", "-n", "40", "--json"];
+    for draft in
+        [&["--draft", "lookup"][..], &["--draft", "self:q8_0", "--draft-schedule", "async"]]
+    {
+        let rest = ["--trace", &path, "abcabcabcabc"];
+        let answer = json(&[&run[..], draft, &rest].concat());
+        let shown = json(&["timeline", &path, "--json"]);
+        let rows = shown["drafts"].as_array().expect("passes");
+        let sum = |role: &str, field: &str| -> u64 {
+            let rows = rows.iter().filter(|row| row["role"] == role);
+            rows.map(|row| row[field].as_u64().expect(field)).sum()
+        };
+        for field in ["drafted", "accepted", "wasted_rows"] {
+            assert_eq!(
+                Some(sum("verify", field)),
+                answer["draft"][field].as_u64(),
+                "{field}: {shown}"
+            );
+        }
+        assert_eq!(Some(sum("verify", "passes")), answer["draft"]["verified_steps"].as_u64());
+        let by_model = answer["draft"]["draft_rows"].as_u64() > Some(0);
+        assert_eq!(sum("draft", "passes") > 0, by_model, "{shown}");
+        let text = timeline(&[&path]).stdout;
+        assert!(text.contains("Speculative decoding") && text.contains("verify"), "{text}");
+    }
+}

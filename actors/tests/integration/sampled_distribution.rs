@@ -1,8 +1,6 @@
 //! Sampled text has the distribution of the target, whoever drafts: texts of a Markov chain over six tokens, whose
 //! transitions are compared with the known ones by a chi-square test.
 
-use std::sync::Arc;
-
 use lapwing_actors::draft::{
     DraftStats, Drafter, Drafts, PromptLookup, RecentText, Schedule, SuffixDrafter,
 };
