@@ -295,7 +295,7 @@ fn a_model_that_drafts_for_itself_changes_no_token() {
 fn bench_compares_a_drafter_with_none() {
     let llama = model("llama.gguf");
     let bench = ["bench", "-m", &llama, "-p", "4", "-n", "40", "-r", "3"];
-    let drafted = ["--draft", "lookup"];
+    let drafted = ["--draft", "self:q8_0"];
     let report = json(&[&bench[..], &drafted, &["--json"]].concat());
     assert_eq!(report["results"][0]["draft"], Value::Null, "a prompt has no drafts: {report}");
     let draft = &report["results"][1]["draft"];
@@ -324,10 +324,10 @@ fn bench_compares_a_drafter_with_none() {
         assert!((with[at] / without[at] / ratio - 1.0).abs() < 1e-9, "{report}");
     }
     let count = |field: &str| draft[field].as_u64().expect(field);
-    assert!(count("drafted") > 0, "the tiny model repeats itself: {draft}");
+    assert!(count("drafted") > 0, "the first draft is verified: {draft}");
     assert_eq!(count("wasted_rows"), count("drafted") - count("accepted"), "{draft}");
     let text = ended(lapwing(&[&bench[..], &drafted].concat())).stdout;
-    assert!(text.contains("with drafts of lookup: ") && text.contains("rows wasted"), "{text}");
+    assert!(text.contains("with drafts of self:q8_0: ") && text.contains("rows wasted"), "{text}");
     assert!(text.contains("accepted by position in a draft: "), "{text}");
 }
 
@@ -374,7 +374,8 @@ fn acceptance_is_taken_from_a_real_run() {
     };
     assert_eq!(given("1"), 1.0);
     assert_eq!(given("0"), 0.0);
-    assert_eq!(given("1,0"), 0.5, "of two tokens, the second is always wrong");
+    // Of two tokens, the second is always wrong; the last draft has one.
+    assert!((given("1,0") - 0.5).abs() < 0.01, "{}", given("1,0"));
     let devices = json(&[&one[..], &["--target-devices", "1,4", "--schedule", "async"]].concat());
     let devices: Vec<u64> = devices["runs"]
         .as_array()
