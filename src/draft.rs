@@ -5,10 +5,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+pub use crate::engine::DraftExplanation;
 use lapwing_actors::draft::Drafts;
 pub use lapwing_actors::draft::{
-    DRAFT_MAX, DraftStats, Drafter, PromptLookup, RecentText, Schedule, SuffixDrafter,
-    UnknownSchedule,
+    ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DraftStats, Drafter, GAIN_MIN, PromptLookup,
+    RecentText, Schedule, SuffixDrafter, UnknownSchedule,
 };
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::requant::Requant;
@@ -166,6 +167,11 @@ impl DraftChoice {
             Some(Source::Drafter { name, .. }) => name,
             Some(Source::Model(model)) => &model.name,
         }
+    }
+
+    /// Whether a model drafts while the target verifies.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.draft_model().is_some_and(|model| model.schedule == Schedule::Asynchronous)
     }
 
     /// The draft model, if one drafts.

@@ -30,6 +30,7 @@ use crate::tokenizer::{Special, Tokenizer};
 mod builder;
 mod choose_strategy;
 pub(crate) mod draft_model;
+mod drafts;
 mod embed;
 mod facts;
 mod kept_weights;
@@ -49,6 +50,7 @@ mod strategies;
 mod tests;
 
 pub use builder::EngineBuilder;
+pub use drafts::DraftExplanation;
 pub use module::Module;
 use prefix::KeptPrefixes;
 use strategies::PlacedStrategies;
@@ -161,7 +163,7 @@ impl Engine {
         let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
-        let drafts = inner.draft.drafts();
+        let drafts = inner.draft.drafts().filter(|_| request.drafts);
         let generate = Generate { sampler, stop_ids: stop_ids.into(), tokens_max, drafts };
         let task = Task::Generate(Box::new(generate));
         let live_request = LiveRequest {

@@ -57,6 +57,8 @@ pub struct Request {
     pub prefix_cache: bool,
     /// Share prefixes only with requests of the same text.
     pub cache_salt: Option<String>,
+    /// Use the engine's drafter of speculative decoding, if it has one.
+    pub drafts: bool,
     /// Record this request when the recorder's scope is marked requests only.
     pub traced: bool,
 }
@@ -75,6 +77,7 @@ impl Request {
             urgency: Urgency::default(),
             prefix_cache: true,
             cache_salt: None,
+            drafts: true,
             traced: false,
         }
     }
@@ -241,6 +244,13 @@ impl Request {
     #[must_use]
     pub fn prefix_cache(mut self, on: bool) -> Request {
         self.prefix_cache = on;
+        self
+    }
+
+    /// Whether it uses the engine's drafter ([`EngineBuilder::draft`](crate::EngineBuilder::draft)); by default it does.
+    #[must_use]
+    pub fn drafts(mut self, on: bool) -> Request {
+        self.drafts = on;
         self
     }
 

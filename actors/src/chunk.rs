@@ -6,7 +6,9 @@ use std::sync::Arc;
 use lapwing_kernels::device::{Batch, DeviceError, MemoryDomain, Payload, Task, TensorSet, Work};
 use lapwing_kernels::kv::KvLease;
 use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage, StagePart, StageWork};
+use lapwing_traces::event::DraftRole;
 
+use crate::handover::Sampling;
 use crate::join::{JoinPart, split};
 use crate::message::{Generate, Sink};
 use crate::sequence::{Permit, RowProgress, SequenceId};
@@ -49,6 +51,8 @@ pub struct SequenceRows {
     pub sink: Arc<dyn Sink>,
     /// The use of the output.
     pub action: OutputAction,
+    /// What the rows are for in speculative decoding.
+    pub role: Option<DraftRole>,
     /// Trace context of the request.
     pub context: TraceContext,
 }
@@ -59,7 +63,7 @@ pub enum OutputAction {
     /// No output is needed: more of the prompt follows.
     None,
     /// Sample the next token.
-    Sample(Box<Generate>),
+    Sample(Sampling),
     /// Score these token ids, one per selected row.
     Score(Vec<u32>),
     /// Send the hidden states of the selected rows.
@@ -67,10 +71,10 @@ pub enum OutputAction {
 }
 
 impl OutputAction {
-    /// Takes the sampling state out, if there is one.
-    pub fn take_generate(&mut self) -> Option<Box<Generate>> {
+    /// Ends a pass without sampling. Returns its sampling state, if it has one.
+    pub fn drop_pass(&mut self) -> Option<Box<Generate>> {
         match std::mem::replace(self, OutputAction::None) {
-            OutputAction::Sample(generate) => Some(generate),
+            OutputAction::Sample(sampling) => sampling.drop_pass(),
             other => {
                 *self = other;
                 None
@@ -80,9 +84,13 @@ impl OutputAction {
 }
 
 impl SequenceRows {
-    /// Whether a roll-back has made the rows stale.
+    /// Whether the rows are stale: after a roll-back, or because the pass before has rejected their first token.
     pub fn is_stale(&self) -> bool {
-        self.progress.epoch() != self.epoch
+        let rejected = || match &self.action {
+            OutputAction::Sample(sampling) => sampling.is_rejected(),
+            _ => false,
+        };
+        self.progress.epoch() != self.epoch || rejected()
     }
 
     /// Whether the result is no longer needed: the rows are stale, the sequence is lost, or its caller
@@ -111,6 +119,11 @@ impl Chunk {
     /// Whether none of its results is needed any more.
     pub fn is_void(&self) -> bool {
         self.sequences.iter().all(SequenceRows::is_void)
+    }
+
+    /// What its rows are for in speculative decoding, if some of them are.
+    pub fn role(&self) -> Option<DraftRole> {
+        self.sequences.iter().find_map(|rows| rows.role)
     }
 
     /// The nodes whose row progress orders the present stage: the stage's own nodes, one index past

@@ -17,8 +17,8 @@ use crate::sample::logprob;
 pub enum Decision {
     /// The rows need no output.
     Nothing,
-    /// The sampled tokens, with the sampling state.
-    Tokens(StepTokens, Box<Generate>),
+    /// The sampled tokens, with the sampling state unless the next pass has got it.
+    Tokens(StepTokens, Option<Box<Generate>>),
     /// Natural-log probabilities of the tokens to score.
     Scores(Vec<f32>),
     /// Hidden states, `[rows, width]`, and the number of rows.
@@ -121,7 +121,14 @@ fn one(
             }
             Decision::Hidden(values, count)
         }
-        OutputAction::Sample(mut generate) => {
+        OutputAction::Sample(sampling) => {
+            let (mut generate, next) = match sampling.begin() {
+                Ok(state) => state,
+                Err(sampling) => {
+                    *action = OutputAction::Sample(sampling);
+                    return Ok(Decision::Void);
+                }
+            };
             let mut choose = |row: usize| -> Result<_, DeviceError> {
                 let top = logits.top(row).filter(|_| generate.sampler.takes_most_likely());
                 let sampled = match top {
@@ -146,6 +153,13 @@ fn one(
                 let Some(next) = choose(row)? else { return Ok(Decision::NoToken) };
                 tokens.more.push(next);
             }
+            let last = tokens.last();
+            let goes_on = last.finish.is_none() && tokens.more.len() + 1 == rows.len();
+            let last = goes_on.then_some(last.id);
+            let generate = match next {
+                Some(next) => next.give(last, generate),
+                None => Some(generate),
+            };
             Decision::Tokens(tokens, generate)
         }
     })

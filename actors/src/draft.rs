@@ -21,6 +21,7 @@ mod stats;
 mod suffix;
 
 pub(crate) use length::DraftLength;
+pub use length::{ASSUMED_ACCEPTANCE, BestLength, DraftCost, GAIN_MIN, best_length};
 pub use lookup::PromptLookup;
 pub(crate) use model::{ModelDrafts, Wait};
 pub use model::{Schedule, UnknownSchedule};

@@ -131,8 +131,9 @@ pub struct SequenceProgress {
 pub enum Outcome {
     /// Their keys and values are in the KV cache.
     Computed,
-    /// They are in the KV cache, and these tokens were sampled; the sampling state returns with them.
-    Sampled(StepTokens, Box<Generate>),
+    /// They are in the KV cache, and these tokens were sampled; the sampling state returns with them, unless the next
+    /// pass of the sequence has got it.
+    Sampled(StepTokens, Option<Box<Generate>>),
     /// They are in the KV cache, and this many prompt tokens were scored.
     Scored(usize),
     /// They are in the KV cache, and the hidden states of this many of them were sent.

@@ -19,6 +19,7 @@ use crate::sequence::SequenceId;
 use crate::traced::{TraceContext, Traced};
 
 mod accounts;
+mod ahead;
 mod chunks;
 mod companions;
 mod effect;
@@ -160,12 +161,15 @@ impl Scheduler {
             let ended = match rows.outcome {
                 // Its target has rejected the tokens before it.
                 Outcome::Sampled(_, generate) if is_stale && sequence.is_companion() => {
-                    sequence.on_stale(Some(generate));
+                    sequence.on_stale(progress.chunk, generate, effects);
                     None
                 }
-                Outcome::Computed => None,
+                Outcome::Computed => {
+                    sequence.on_pass_ended(progress.chunk, false, effects);
+                    None
+                }
                 Outcome::Sampled(tokens, generate) => {
-                    sequence.on_tokens(&tokens, generate, now);
+                    sequence.on_tokens((progress.chunk, &tokens), generate, now, effects);
                     self.propose(at);
                     tokens.last().finish.map(Ok)
                 }
@@ -173,7 +177,7 @@ impl Scheduler {
                 Outcome::Embedded(count) => sequence.on_embedded(count, now).map(Ok),
                 Outcome::Lost(error) => Some(Err(error)),
                 Outcome::Stale(generate) => {
-                    sequence.on_stale(generate);
+                    sequence.on_stale(progress.chunk, generate, effects);
                     None
                 }
                 // Its stream is closed; `drop_cancelled` removes it.
@@ -187,6 +191,7 @@ impl Scheduler {
                     self.end_companion(at, &error.to_string(), effects);
                 }
                 Some(Ok(reason)) => {
+                    self.close_account(at, effects);
                     finish(&mut self.queue, self.running.remove(at), reason, now, effects);
                 }
                 Some(Err(error)) => {

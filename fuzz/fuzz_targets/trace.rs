@@ -22,7 +22,10 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
 fn touch(bytes: &[u8]) {
     match Recording::from_bytes(bytes) {
         Ok(recording) => {
-            assert!(recording.to_bytes() == bytes, "a recording has one form");
+            let written = recording.to_bytes();
+            // A file of an earlier version is written in the present one.
+            let same_version = written[..HEADER][8] == bytes[8];
+            assert!(written == bytes || !same_version, "a recording has one form");
             let timeline = Timeline::new(&recording);
             let analysis = Analysis::new(&timeline);
             Report::new(&timeline, &analysis);

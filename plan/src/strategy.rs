@@ -46,7 +46,7 @@ pub use guarded::Guarded;
 pub use hybrid_cut::HybridCut;
 pub use interface::{PlanInput, Strategy};
 pub use layer_level::LayerLevel;
-pub use layer_split::{GpuLayers, LayerSplit};
+pub use layer_split::{GpuLayers, LayerSplit, LayersOn};
 pub use multi_sequence_cut::MultiSequenceCut;
 pub use npu_padding::NpuPadding;
 pub use one_device::OneDevice;

@@ -28,6 +28,9 @@ pub(crate) struct DraftReport {
     declined: usize,
     tokens_per_step: f64,
     positions: Vec<(usize, usize)>,
+    wasted_rows: usize,
+    draft_rows: usize,
+    draft_rows_wasted: usize,
     stopped: Option<String>,
 }
 
@@ -43,6 +46,9 @@ impl DraftReport {
             declined: stats.declined,
             tokens_per_step: stats.tokens_per_step(),
             positions: stats.positions.clone(),
+            wasted_rows: stats.wasted,
+            draft_rows: stats.draft_rows,
+            draft_rows_wasted: stats.draft_rows_wasted,
             stopped: stats.stopped.clone(),
         }
     }
@@ -50,11 +56,12 @@ impl DraftReport {
     /// The report on one line.
     pub(crate) fn line(&self) -> String {
         let DraftReport { drafter, steps, drafted, accepted, declined, tokens_per_step, .. } = self;
+        let wasted_rows = self.wasted_rows;
         let stopped =
             self.stopped.as_ref().map(|reason| format!("; drafting ended early: {reason}"));
         format!(
             "[draft {drafter}: {accepted} of {drafted} drafted tokens accepted, {tokens_per_step:.2} tokens per \
-             step in {steps} steps; {declined} drafts were declined, because they would not have paid{}]",
+             step in {steps} steps, {wasted_rows} rows wasted; {declined} drafts were declined, because they would not have paid{}]",
             stopped.unwrap_or_default()
         )
     }

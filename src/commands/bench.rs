@@ -26,6 +26,7 @@ use subject::Subject;
 mod against;
 mod child;
 mod compare;
+mod drafts;
 mod help;
 mod measure;
 mod pairs;
@@ -247,7 +248,9 @@ async fn measured(
     (subject, reader): (&mut Subject, Option<&Reader>),
     session: &Session,
 ) -> Result<Vec<Measured>, Failure> {
-    let runs = Runs { repetitions: args.repetitions(), warm_up: !args.no_warmup };
+    let name = args.engine.draft.0.name().to_owned();
+    let drafter = (name != "none").then_some(&*name);
+    let runs = Runs { repetitions: args.repetitions(), drafter, warm_up: !args.no_warmup };
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs");
     if let Some(bar) = &bar {
         let each = runs.repetitions + usize::from(runs.warm_up);

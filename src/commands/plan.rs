@@ -15,15 +15,21 @@ use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
+mod drafts;
+
+use drafts::Drafts;
+
 const EXAMPLES: &str = "\
 Examples:
   lapwing plan -p 525 --explain --device phone
   lapwing plan -p 300 --device cpu --device npu --strategy sequence-cut
+  lapwing plan -p 300 --explain -m model-f16.gguf --draft self:q4_0
 
 predicted_ms is for a warm engine, with all graphs prepared; cold_ms includes preparing them. The
 predictions come from the profile that `lapwing profile` has stored for these devices, otherwise
 from the devices' own models, in which the rates of a CPU are those of a short timing. The decode
-step is that of a single sequence after the prompt.
+step is that of a single sequence after the prompt. With --draft, --explain also shows how long the
+drafts of that sequence would be, by the share of drafted tokens that are accepted, and why.
 
 With --json:
   {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
@@ -32,8 +38,10 @@ With --json:
    \"parts\":[…]},…],\"transfers\":[{\"device\":\"…\",\"to_host\":true,\"count\":N,\"bytes\":N},…]},…],
    \"decode\":{…},
    \"candidates\":[{\"strategy\":\"…\",\"predicted_ms\":X,\"busiest_ms\":X,\"chunks\":N,\"why_not\":\"…\"},…],
-   \"winner\":\"…\",\"why\":\"…\"}
-  candidates, winner and why: only with --explain.";
+   \"winner\":\"…\",\"why\":\"…\",
+   \"drafts\":null|{\"drafter\":\"…\",\"draft_ms\":X|null,\"verify_ms\":[X,…],\"lengths\":
+   [{\"acceptance\":X,\"length\":N,\"speed_up\":X,\"pays\":true},…],\"why\":\"…\"}}
+  candidates, winner, why and drafts: only with --explain.";
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
@@ -112,6 +120,7 @@ struct Explained {
     candidates: Vec<Candidate>,
     winner: String,
     why: String,
+    drafts: Option<Drafts>,
 }
 
 #[derive(Serialize)]
@@ -142,7 +151,10 @@ fn ms(time: Duration) -> f64 {
 
 fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
     let chunks = engine.plan(args.prompt_tokens)?;
-    let explained = args.explain.then(|| engine.explain(args.prompt_tokens).map(explained));
+    let explained = args.explain.then(|| {
+        let drafts = engine.explain_drafts(args.prompt_tokens)?.map(Drafts::new);
+        engine.explain(args.prompt_tokens).map(|strategies| explained(strategies, drafts))
+    });
     Ok(Report {
         length: args.prompt_tokens,
         strategy: chunks.first().map_or_else(String::new, |chunk| chunk.strategy.clone()),
@@ -217,7 +229,7 @@ fn part(part: &PartPlacement) -> String {
     }
 }
 
-fn explained(explanation: Explanation) -> Explained {
+fn explained(explanation: Explanation, drafts: Option<Drafts>) -> Explained {
     let why = explanation.to_string();
     let winner = explanation.winner().strategy.clone();
     let candidates = explanation.rated.into_iter().map(|rated| {
@@ -242,7 +254,7 @@ fn explained(explanation: Explanation) -> Explained {
     let mut candidates: Vec<Candidate> = candidates.collect();
     let time = |candidate: &Candidate| candidate.predicted_ms.unwrap_or(f64::INFINITY);
     candidates.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    Explained { candidates, winner, why }
+    Explained { candidates, winner, why, drafts }
 }
 
 fn milliseconds(ms: Option<f64>) -> String {
@@ -297,6 +309,7 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         ];
         let rows = table(header, rows.collect());
         text.push_str(&format!("\n{rows}\n{}\n", visible(&explained.why)));
+        text.extend(explained.drafts.iter().map(Drafts::text));
     }
     print(&text)
 }

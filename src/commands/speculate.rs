@@ -22,14 +22,19 @@ Examples:
   lapwing speculate --acceptance 0.5,0.6,0.7,0.8,0.9 --draft-time 0.1,0.6 --plot async.svg
   lapwing speculate --bandwidth 0.9         two devices that share one memory
   lapwing speculate --one-device --growth 0.15
+  lapwing speculate --target-devices 1,2,4 --draft-time 0.05 --draft-length 2
+  lapwing speculate --acceptance-at 0.9,0.7,0.5    by position in a draft
+  lapwing speculate --acceptance-of run.json       as in a run with --draft and --json
 
 The engine's own scheduler, workers and drafts run on two models whose passes take the stated
-times. With two devices, passes slow down while the bandwidth that both take is above 1 in sum.
+times. With --target-devices, the target's layers are divided over several devices, and asynchronous
+drafts are verified by as many passes at a time. Passes slow down while the bandwidth that both take is above 1 in sum.
 
 With --json:
-  {\"runs\":[{\"acceptance\":F,\"draft_time\":F,\"length\":N|null,\"schedule\":\"sync|async\",
-   \"speed_up\":F,\"tokens_per_step\":F,\"accepted\":F|null,\"draft_rows\":F}]}
-  speed_up: multiple of the speed without drafts; accepted: share of the verified tokens;
+  {\"runs\":[{\"acceptance\":F|null,\"target_devices\":N,\"draft_time\":F,\"length\":N|null,
+   \"schedule\":\"sync|async\",\"speed_up\":F,\"tokens_per_step\":F,\"accepted\":F|null,
+   \"positions\":[[VERIFIED,ACCEPTED],…],\"draft_rows\":F,\"wasted_rows\":N,\"draft_rows_wasted\":N}]}
+  acceptance: null if it is by position; speed_up: multiple of the speed without drafts; accepted: share of the verified tokens;
   draft_rows: rows of the draft model for each generated token; 1 if every draft is right.";
 
 /// Options of `speculate`.
@@ -39,6 +44,27 @@ pub(crate) struct Args {
     /// Probabilities that a drafted token is right
     #[arg(long, value_name = "A,…", value_delimiter = ',', default_value = "0.5,0.6,0.7,0.8,0.9")]
     acceptance: Vec<f64>,
+
+    /// Probabilities that the first, second, … token of a draft is right if those before it are
+    #[arg(
+        long,
+        value_name = "A,…",
+        value_delimiter = ',',
+        conflicts_with_all = ["acceptance", "plot"]
+    )]
+    acceptance_at: Vec<f64>,
+
+    /// The same from a real run: the output of `run --draft … --json`
+    #[arg(
+        long,
+        value_name = "RUN.json",
+        conflicts_with_all = ["acceptance", "acceptance_at", "plot"]
+    )]
+    acceptance_of: Option<PathBuf>,
+
+    /// Devices over which the target's layers are divided, 1 to 8; each takes an equal share of a pass
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1")]
+    target_devices: Vec<usize>,
 
     /// Times of a draft model's pass, as shares of that of the target
     #[arg(long, value_name = "T,…", value_delimiter = ',', default_value = "0.1,0.3")]
@@ -56,11 +82,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0.02")]
     growth: f64,
 
-    /// Share of the memory bandwidth that each model's pass takes while it is alone; two devices share it
+    /// Share of the memory bandwidth that each model's pass takes while it is alone; all devices share it
     #[arg(long, value_name = "SHARE", default_value = "0")]
     bandwidth: f64,
 
-    /// Run both models on one device
+    /// Run the draft model on the target's first device
     #[arg(long)]
     one_device: bool,
 
@@ -104,14 +130,93 @@ struct Report {
 
 #[derive(Serialize)]
 struct Run {
-    acceptance: f64,
+    acceptance: Option<f64>,
+    target_devices: usize,
     draft_time: f64,
     length: Option<usize>,
     schedule: &'static str,
     speed_up: f64,
     tokens_per_step: f64,
     accepted: Option<f64>,
+    positions: Vec<(usize, usize)>,
     draft_rows: f64,
+    wasted_rows: usize,
+    draft_rows_wasted: usize,
+}
+
+impl Run {
+    fn new(point: &Point, outcome: SpeculationOutcome) -> Run {
+        let Point { acceptance, target_devices, draft_time, length, schedule } = *point;
+        let (speed_up, drafts) = (outcome.speed_up(), outcome.drafts);
+        Run {
+            acceptance,
+            target_devices,
+            draft_time,
+            length: length.0,
+            schedule: schedule.name(),
+            speed_up,
+            tokens_per_step: drafts.tokens_per_step(),
+            accepted: drafts.acceptance(),
+            positions: drafts.positions,
+            draft_rows: outcome.draft_rows,
+            wasted_rows: drafts.wasted,
+            draft_rows_wasted: drafts.draft_rows_wasted,
+        }
+    }
+}
+
+/// What a run varies.
+#[derive(Clone, Copy)]
+struct Point {
+    /// `None` if acceptance is by position.
+    acceptance: Option<f64>,
+    target_devices: usize,
+    draft_time: f64,
+    length: Length,
+    schedule: Schedule,
+}
+
+impl Args {
+    /// Acceptance by position, if it is given or recorded.
+    fn by_position(&self) -> Result<Option<Acceptance>, Failure> {
+        if !self.acceptance_at.is_empty() {
+            let rates = self.acceptance_at.as_slice().into();
+            return Ok(Some(Acceptance::ByPosition { rates, seed: self.seed }));
+        }
+        let Some(path) = &self.acceptance_of else { return Ok(None) };
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+        let positions = serde_json::from_str::<serde_json::Value>(&text).ok().and_then(|run| {
+            let positions = run.get("draft")?.get("positions")?.clone();
+            serde_json::from_value::<Vec<(usize, usize)>>(positions).ok()
+        });
+        match positions {
+            Some(positions) if positions.first().is_some_and(|(verified, _)| *verified > 0) => {
+                Ok(Some(Acceptance::of_counts(&positions, self.seed)))
+            }
+            _ => Err(Failure::usage(format!(
+                "{} has no drafted tokens; write it with: lapwing run --draft … --json > FILE",
+                path.display()
+            ))),
+        }
+    }
+
+    /// The lines of the plot: all that varies apart from the acceptance.
+    fn lines(&self) -> Vec<Point> {
+        let mut lines = Vec::new();
+        for &target_devices in &self.target_devices {
+            for &draft_time in &self.draft_time {
+                for &length in &self.draft_length {
+                    let line = |schedule: &Schedule| {
+                        let (acceptance, schedule) = (None, *schedule);
+                        Point { acceptance, target_devices, draft_time, length, schedule }
+                    };
+                    lines.extend(self.schedule.iter().map(line));
+                }
+            }
+        }
+        lines
+    }
 }
 
 /// Simulates and prints.
@@ -119,30 +224,21 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if let Some(path) = &args.plot {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
     }
+    let by_position = args.by_position()?;
     let (mut runs, mut lines) = (Vec::new(), Vec::new());
-    for &draft_time in &args.draft_time {
-        for &length in &args.draft_length {
-            for &schedule in &args.schedule {
-                let mut points = Vec::new();
-                for &acceptance in &args.acceptance {
-                    let outcome = simulate(args, (acceptance, draft_time), (length, schedule))?;
-                    points.push((acceptance, outcome.speed_up()));
-                    runs.push(Run {
-                        acceptance,
-                        draft_time,
-                        length: length.0,
-                        schedule: schedule.name(),
-                        speed_up: outcome.speed_up(),
-                        tokens_per_step: outcome.drafts.tokens_per_step(),
-                        accepted: outcome.drafts.acceptance(),
-                        draft_rows: outcome.draft_rows,
-                    });
-                }
-                let drafted = length.0.map(|n| format!(", {n} tokens")).unwrap_or_default();
-                let name = format!("{} {draft_time}{drafted}", schedule.name());
-                lines.push(Series::new(name, points));
-            }
+    for line in args.lines() {
+        let mut points = Vec::new();
+        let rates: Vec<Option<f64>> = match by_position {
+            Some(_) => vec![None],
+            None => args.acceptance.iter().copied().map(Some).collect(),
+        };
+        for acceptance in rates {
+            let point = Point { acceptance, ..line };
+            let outcome = simulate(args, &point, by_position.as_ref())?;
+            points.extend(acceptance.map(|acceptance| (acceptance, outcome.speed_up())));
+            runs.push(Run::new(&point, outcome));
         }
+        lines.push(Series::new(line.name(args), points));
     }
     if let Some(path) = &args.plot {
         let lines = Lines {
@@ -156,21 +252,38 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if session.json { print_json(&Report { runs }) } else { print(&text(&runs)) }
 }
 
+impl Point {
+    fn name(&self, args: &Args) -> String {
+        let drafted = self.length.0.map(|n| format!(", {n} tokens")).unwrap_or_default();
+        let devices = match args.target_devices.len() {
+            1 => String::new(),
+            _ => format!(", target on {}", self.target_devices),
+        };
+        format!("{} {}{drafted}{devices}", self.schedule.name(), self.draft_time)
+    }
+}
+
 fn simulate(
     args: &Args,
-    (rate, draft_time): (f64, f64),
-    (length, schedule): (Length, Schedule),
+    point: &Point,
+    by_position: Option<&Acceptance>,
 ) -> Result<SpeculationOutcome, Failure> {
     // The unit of time does not matter.
     let millis = |share: f64| Duration::try_from_secs_f64(share * 0.1).unwrap_or_default();
     let (growth, bandwidth) = (args.growth, args.bandwidth);
+    let independent = |rate| Acceptance::Independent { rate, seed: args.seed };
+    let acceptance = match (point.acceptance, by_position) {
+        (None, Some(acceptance)) => acceptance.clone(),
+        (rate, _) => independent(rate.unwrap_or_default()),
+    };
     let speculation = Speculation {
         target: Pass { one: millis(1.0), growth, bandwidth },
-        draft: Pass { one: millis(draft_time), growth, bandwidth },
-        acceptance: Acceptance::Independent { rate, seed: args.seed },
-        schedule,
-        two_devices: !args.one_device,
-        length: length.0,
+        draft: Pass { one: millis(point.draft_time), growth, bandwidth },
+        acceptance,
+        schedule: point.schedule,
+        target_devices: point.target_devices,
+        own_device: !args.one_device,
+        length: point.length.0,
         tokens: args.max_tokens,
     };
     speculation.run().map_err(|error| Failure::usage(error.to_string()))
@@ -180,6 +293,7 @@ fn text(runs: &[Run]) -> String {
     let right = |title| (title, Align::Right);
     let header = [
         right("acceptance"),
+        right("target devices"),
         right("draft time"),
         right("length"),
         ("schedule", Align::Left),
@@ -187,10 +301,13 @@ fn text(runs: &[Run]) -> String {
         right("tokens/step"),
         right("accepted"),
         right("draft rows/token"),
+        right("wasted rows"),
+        right("of the draft model"),
     ];
     let row = |run: &Run| {
         [
-            run.acceptance.to_string(),
+            run.acceptance.map_or("by position".to_owned(), |rate| rate.to_string()),
+            run.target_devices.to_string(),
             run.draft_time.to_string(),
             Length(run.length).name(),
             run.schedule.to_owned(),
@@ -198,6 +315,8 @@ fn text(runs: &[Run]) -> String {
             format!("{:.2}", run.tokens_per_step),
             run.accepted.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share)),
             format!("{:.2}", run.draft_rows),
+            run.wasted_rows.to_string(),
+            run.draft_rows_wasted.to_string(),
         ]
     };
     table(header, runs.iter().map(row).collect())

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use lapwing_actors::draft::DRAFT_MAX;
 use lapwing_actors::scheduler::{KvPages, SchedulerModel};
-use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool, KvStore};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::DeviceId;
-use lapwing_plan::cost::CostModel;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::OneDevice;
 
@@ -83,21 +82,19 @@ impl DraftModel {
         Ok(())
     }
 
-    /// Its part of the scheduler.
-    pub(super) fn scheduled(
-        &self,
-        devices: &[DeviceInfo],
-        cost: &Arc<dyn CostModel>,
-        chunk_rows: usize,
-    ) -> SchedulerModel {
-        let planner = Planner::new(PlannerParts {
+    /// The parts of its planner, beside those of the target.
+    pub(super) fn planned(&self, target: &PlannerParts) -> PlannerParts {
+        PlannerParts {
             model: DRAFT_MODEL,
             graph: Arc::clone(&self.graph),
-            devices: devices.to_vec(),
-            cost: Arc::clone(cost),
             strategy: Arc::new(OneDevice { device: DeviceId(self.device) }),
-            chunk_rows,
-        });
+            ..target.clone()
+        }
+    }
+
+    /// Its part of the scheduler.
+    pub(super) fn scheduled(&self, target: &PlannerParts) -> SchedulerModel {
+        let planner = Planner::new(self.planned(target));
         let vocab = self.graph.value(self.graph.output()).width;
         let kv = KvPages { pool: KvPool::new(self.pages), layout: self.layout };
         SchedulerModel { planner, kv, context: self.context, vocab }

@@ -60,6 +60,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
     let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let mut notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
+    explainer.draft = draft.map(|draft| draft.planned(&explainer.parts));
     let placement = explainer.full_chunk(chosen.context)?;
     let pool = KvPool::new(chosen.pages);
     let (prefixes, kept) = prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
@@ -144,7 +145,7 @@ fn scheduler(
     pool: KvPool,
     (policy, draft, prefixes): (Box<dyn QueuePolicy>, Option<&DraftModel>, Option<PrefixCache>),
 ) -> Result<Scheduler, Error> {
-    let PlannerParts { graph, devices, cost, .. } = &explainer.parts;
+    let graph = &explainer.parts.graph;
     let mut scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {
             context: chosen.context,
@@ -160,7 +161,7 @@ fn scheduler(
         scheduler.cache_prefixes(ModelId::default(), prefixes);
     }
     if let Some(draft) = draft {
-        scheduler.add_model(draft.scheduled(devices, cost, chosen.chunk_rows))?;
+        scheduler.add_model(draft.scheduled(&explainer.parts))?;
     }
     Ok(scheduler)
 }
@@ -261,6 +262,7 @@ fn explainer(
     };
     Ok(Explainer {
         parts,
+        draft: None,
         specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
         kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
         measured: settings.profile.is_some(),

@@ -17,6 +17,8 @@ use crate::devices::DeviceSpec;
 pub(crate) struct Explainer {
     /// The planner's parts, from which routes are made.
     pub(crate) parts: PlannerParts,
+    /// The same of the draft model, if there is one.
+    pub(crate) draft: Option<PlannerParts>,
     pub(crate) specs: Vec<DeviceSpec>,
     /// Descriptions of the kernels, by device.
     pub(crate) kernels: Vec<String>,

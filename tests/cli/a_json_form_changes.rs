@@ -291,7 +291,9 @@ fn inspect_has_the_documented_fields() {
 fn plan_has_the_documented_fields() {
     let llama = model("llama.gguf");
     let plan = ["plan", "-m", &llama, "-p", "135", "--device", "phone", "--json"];
-    let explained = json(&[&plan[..], &["--explain", "--strategy", "sequence-cut"]].concat());
+    let explained = json(
+        &[&plan[..], &["--explain", "--strategy", "sequence-cut", "--draft", "self:q8_0"]].concat(),
+    );
     // Devices without memory of their own need no transfers.
     assert_documented("plan", &explained, &["matrices", "transfers"]);
     let mut kinds = explained["chunks"][0]["kinds"].as_array().expect("kinds").iter();

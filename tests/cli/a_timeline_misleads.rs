@@ -6,8 +6,8 @@ use std::path::Path;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId,
-    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId,
+    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use serde_json::Value;
@@ -30,7 +30,15 @@ fn recording(gpu_ns: u64) -> Recording {
         name: NameId(name),
         activity: Activity::Compute,
         parent,
-        tags: Tags { request: Some(request), bytes: 4_000, flops: 8_000, ..Tags::default() },
+        tags: Tags {
+            chunk: Some(7),
+            request: Some(request),
+            role: Some(DraftRole::Verify),
+            rows: 3,
+            bytes: 4_000,
+            flops: 8_000,
+            ..Tags::default()
+        },
     };
     let end = 40_000 + gpu_ns;
     event(0, 0, EventKind::Request(1, Milestone::Submitted, 3));
@@ -61,6 +69,7 @@ fn recording(gpu_ns: u64) -> Recording {
     for at in [60_000, 80_000, 100_000] {
         event(at, 1, EventKind::Request(1, Milestone::Token, 1));
     }
+    event(end, 0, EventKind::Rows(7, RowOutcome { drafted: 2, accepted: 1, wasted: 1 }));
     event(end, 0, EventKind::Request(1, Milestone::Finished, 0));
     let lane = |name: &str| LaneInfo { name: name.to_owned(), kind: LaneKind::Device };
     Recording {
@@ -311,4 +320,36 @@ fn outputs_never_overwrite_their_inputs() {
     let folder = folder.path().display().to_string();
     assert_fails(&timeline(&[&table, "--csv", &folder]), 2, &["spans.csv", "destroy"]);
     assert_eq!(fs::read(&run).expect("run"), before);
+}
+
+#[test]
+fn drafts_of_a_run_are_on_its_timeline() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("drafts.lwt").display().to_string();
+    let llama = model("llama.gguf");
+    let run = ["run", "-m", &llama, "--raw", "--temp", "0", "--ignore-eos", "-n", "40", "--json"];
+    for draft in
+        [&["--draft", "lookup"][..], &["--draft", "self:q8_0", "--draft-schedule", "async"]]
+    {
+        let rest = ["--trace", &path, "abcabcabcabc"];
+        let answer = json(&[&run[..], draft, &rest].concat());
+        let shown = json(&["timeline", &path, "--json"]);
+        let rows = shown["drafts"].as_array().expect("passes");
+        let sum = |role: &str, field: &str| -> u64 {
+            let rows = rows.iter().filter(|row| row["role"] == role);
+            rows.map(|row| row[field].as_u64().expect(field)).sum()
+        };
+        for field in ["drafted", "accepted", "wasted_rows"] {
+            assert_eq!(
+                Some(sum("verify", field)),
+                answer["draft"][field].as_u64(),
+                "{field}: {shown}"
+            );
+        }
+        assert_eq!(Some(sum("verify", "passes")), answer["draft"]["verified_steps"].as_u64());
+        let by_model = answer["draft"]["draft_rows"].as_u64() > Some(0);
+        assert_eq!(sum("draft", "passes") > 0, by_model, "{shown}");
+        let text = timeline(&[&path]).stdout;
+        assert!(text.contains("Speculative decoding") && text.contains("verify"), "{text}");
+    }
 }

@@ -292,6 +292,110 @@ fn a_model_that_drafts_for_itself_changes_no_token() {
 }
 
 #[test]
+fn bench_compares_a_drafter_with_none() {
+    let llama = model("llama.gguf");
+    let bench = ["bench", "-m", &llama, "-p", "4", "-n", "40", "-r", "3"];
+    let drafted = ["--draft", "self:q8_0"];
+    let report = json(&[&bench[..], &drafted, &["--json"]].concat());
+    assert_eq!(report["results"][0]["draft"], Value::Null, "a prompt has no drafts: {report}");
+    let draft = &report["results"][1]["draft"];
+    let fields: Vec<&str> =
+        draft.as_object().expect("a report").keys().map(String::as_str).collect();
+    let mut documented = vec![
+        "drafter",
+        "without",
+        "speed_up",
+        "tokens_per_step",
+        "drafted",
+        "accepted",
+        "positions",
+        "wasted_rows",
+        "draft_rows",
+        "draft_rows_wasted",
+        "stopped",
+    ];
+    documented.sort_unstable();
+    assert_eq!(fields, documented);
+    let all = |value: &Value| -> Vec<f64> {
+        serde_json::from_value(value["all"].clone()).expect("numbers")
+    };
+    let (with, without) = (all(&report["results"][1]["tokens_per_second"]), all(&draft["without"]));
+    for (at, ratio) in all(&draft["speed_up"]).into_iter().enumerate() {
+        assert!((with[at] / without[at] / ratio - 1.0).abs() < 1e-9, "{report}");
+    }
+    let count = |field: &str| draft[field].as_u64().expect(field);
+    assert!(count("drafted") > 0, "the first draft is verified: {draft}");
+    assert_eq!(count("wasted_rows"), count("drafted") - count("accepted"), "{draft}");
+    let text = ended(lapwing(&[&bench[..], &drafted].concat())).stdout;
+    assert!(text.contains("with drafts of self:q8_0: ") && text.contains("rows wasted"), "{text}");
+    assert!(text.contains("accepted by position in a draft: "), "{text}");
+}
+
+#[test]
+fn plan_says_why_a_draft_has_its_length() {
+    let llama = model("llama.gguf");
+    let plan = ["plan", "-m", &llama, "-p", "20", "--explain"];
+    let fast = ["--device", "cpu=throttled:gflops=1,gbps=1", "--draft", "lookup"];
+    let report = json(&[&plan[..], &fast, &["--json"]].concat());
+    let drafts = &report["drafts"];
+    let lengths = drafts["lengths"].as_array().expect("lengths");
+    let length = |at: usize| lengths[at]["length"].as_u64().expect("a length");
+    assert!(
+        length(0) <= length(lengths.len() - 1),
+        "more is drafted where more is accepted: {drafts}"
+    );
+    assert_eq!(drafts["verify_ms"].as_array().map(Vec::len), Some(16), "{drafts}");
+    assert_eq!(drafts["draft_ms"], 0.0, "lookup takes no time of a device: {drafts}");
+    let text = ended(lapwing(&[&plan[..], &fast].concat())).stdout;
+    assert!(
+        text.contains("best length of a draft") && text.contains("with 60 % accepted"),
+        "{text}"
+    );
+    let none = json(&[&plan[..], &["--json"]].concat());
+    assert_eq!(none["drafts"], Value::Null, "{none}");
+}
+
+#[test]
+fn acceptance_is_taken_from_a_real_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let llama = model("llama.gguf");
+    let prompt = "abcabcabcabc";
+    let rest = ["--draft", "lookup", "--ignore-eos", "-n", "40", "--json", prompt];
+    let run = ended(lapwing(&[&["run", "-m", &llama, "--raw", "--temp", "0"], &rest[..]].concat()));
+    let path = folder.path().join("run.json");
+    std::fs::write(&path, &run.stdout).expect("write");
+    let path = path.display().to_string();
+    let one = ["speculate", "-n", "200", "--draft-time", "0.1", "--draft-length", "2", "--json"];
+    let of_run = json(&[&one[..], &["--acceptance-of", &path]].concat());
+    assert_eq!(of_run["runs"][0]["acceptance"], Value::Null, "{of_run}");
+    let given = |rates: &str| {
+        let run = json(&[&one[..], &["--acceptance-at", rates]].concat());
+        run["runs"][0]["accepted"].as_f64().expect("a share")
+    };
+    assert_eq!(given("1"), 1.0);
+    assert_eq!(given("0"), 0.0);
+    // Of two tokens, the second is always wrong; the last draft has one.
+    assert!((given("1,0") - 0.5).abs() < 0.01, "{}", given("1,0"));
+    let devices = json(&[&one[..], &["--target-devices", "1,4", "--schedule", "async"]].concat());
+    let devices: Vec<u64> = devices["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .filter_map(|run| run["target_devices"].as_u64())
+        .collect();
+    assert_eq!((devices[0], devices[devices.len() - 1]), (1, 4));
+    std::fs::write(&path, "{}").expect("write");
+    for (wrong, says) in [
+        (["--acceptance-of", &path], "lapwing run --draft"),
+        (["--acceptance-at", "1.5"], "between 0 and 1"),
+        (["--target-devices", "9"], "target's devices"),
+    ] {
+        let refused = ended(lapwing(&[&["speculate"], &wrong[..]].concat()));
+        assert!(refused.code == Some(2) && refused.stderr.contains(says), "{refused:?}");
+    }
+}
+
+#[test]
 fn statistics_go_to_stderr() {
     let llama = model("llama.gguf");
     let ended = ended(lapwing(&["run", "-m", &llama, "--raw", "-n", "4", "--stats", "ab"]));

@@ -15,7 +15,7 @@ fn tokens() -> usize {
 
 /// Proposes tokens of the text in a scrambled order: some are right, most are wrong.
 #[derive(Debug)]
-struct Scrambled(u64);
+pub(crate) struct Scrambled(pub(crate) u64);
 
 impl Drafter for Scrambled {
     fn draft(&mut self, ids: &[u32], most: usize) -> Vec<u32> {

@@ -7,6 +7,7 @@ mod a_caller_is_blocked;
 #[cfg(feature = "compare")]
 mod a_claim_is_wrong;
 mod a_draft_changes_a_token;
+mod a_draft_on_other_devices;
 mod a_policy_is_ignored;
 mod a_prefix_changes_a_token;
 mod a_recording_is_wrong;

@@ -88,6 +88,16 @@ coded! {
 }
 
 coded! {
+    /// What a pass through a model is for in speculative decoding.
+    DraftRole {
+        /// A draft model computes the tokens to verify.
+        Draft = 1 "draft",
+        /// The model verifies drafted tokens.
+        Verify = 2 "verify",
+    }
+}
+
+coded! {
     /// How a thread waits.
     WaitMode {
         /// Notified by a callback or an event.
@@ -144,6 +154,8 @@ pub struct Tags {
     pub stage: Option<u16>,
     /// Layer of the model, at most 65 534.
     pub layer: Option<u16>,
+    /// What the chunk is for in speculative decoding; none for plain passes.
+    pub role: Option<DraftRole>,
     /// Rows (tokens) computed.
     pub rows: u32,
     /// Epoch. Work of an epoch that is over is discarded.
@@ -165,6 +177,18 @@ pub struct SpanInfo {
     pub parent: Option<SpanId>,
     /// Tags.
     pub tags: Tags,
+}
+
+/// What became of the rows of a chunk in speculative decoding. A chunk may have several of these events, as its
+/// rows become known; their numbers add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RowOutcome {
+    /// Drafted tokens that the chunk verified.
+    pub drafted: u32,
+    /// Those of them that were accepted.
+    pub accepted: u32,
+    /// Rows whose results were discarded: of rejected tokens, and of tokens after a rejected one.
+    pub wasted: u32,
 }
 
 /// A predicted wait for another lane, with its outcome.
@@ -233,6 +257,8 @@ pub enum EventKind {
     Counter(NameId, i64),
     /// The request with this number reached a milestone; the last number is the milestone's value.
     Request(u64, Milestone, u64),
+    /// Rows of the chunk with this number were accepted or discarded.
+    Rows(u64, RowOutcome),
 }
 
 /// An event on a lane.

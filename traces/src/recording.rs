@@ -28,7 +28,7 @@ pub struct LaneInfo {
 ///
 /// # File format
 ///
-/// Version 1. All fixed-size numbers are little-endian; every other number is an unsigned LEB128
+/// Version 2: version 1 has no roles and no outcomes of drafted rows. All fixed-size numbers are little-endian; every other number is an unsigned LEB128
 /// varint in its shortest form:
 ///
 /// | bytes | content |
@@ -45,7 +45,7 @@ pub struct LaneInfo {
 /// | 4 | CRC-32 (IEEE) of all preceding bytes |
 ///
 /// Nothing is compressed, so a small file cannot make the reader allocate much memory. The encoding
-/// is canonical: a file that loads is written back byte for byte.
+/// is canonical: a file of the present version that loads is written back byte for byte.
 ///
 /// [`WORDS`]: crate::event::WORDS
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Recording {
 const MAGIC: [u8; 8] = *b"\x89LWT\r\n\x1a\n";
 
 /// Format version that is written.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Length in bytes of magic, version and length.
 const HEADER: usize = 8 + 4 + 8;

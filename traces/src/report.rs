@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+mod drafts;
 mod figures;
 mod make;
 mod requests;
+
+pub use drafts::DraftReport;
 
 /// Version of the report format. New fields do not change it.
 pub const REPORT_VERSION: u32 = 1;
@@ -55,6 +58,8 @@ pub struct Report {
     pub messages_per_token: Option<f64>,
     /// Requests.
     pub requests: RequestsReport,
+    /// Passes of speculative decoding, by lane and role.
+    pub drafts: Vec<DraftReport>,
     /// Counters, such as queue depths and memory in use.
     pub counters: Vec<CounterReport>,
     /// Memory freed, by name.
@@ -91,7 +96,7 @@ pub struct LaneReport {
     pub idle_ns: u64,
     /// Busy time divided by the makespan.
     pub utilization: f64,
-    /// Busy time whose result was discarded because its epoch was over.
+    /// Busy time whose results were discarded: every row of its chunk was, or its epoch was over before it ended.
     pub wasted_ns: u64,
     /// Idle time by cause, longest first.
     pub idle: Vec<IdleReport>,

@@ -6,6 +6,7 @@ use crate::report::Report;
 use crate::timeline::Timeline;
 
 mod difference;
+mod drafts;
 mod format;
 mod gantt;
 mod head;

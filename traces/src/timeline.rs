@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
-use crate::event::{Activity, LaneKind, Milestone, SpanId, StallCause, Tags, WaitMode};
+use crate::event::{Activity, LaneKind, Milestone, RowOutcome, SpanId, StallCause, Tags, WaitMode};
 use crate::recording::Recording;
 
 mod build;
+mod discarded;
 mod slots;
 
 /// Joins the names of ops that one dispatch computes together, as in `ffn_down + ffn_residual`.
@@ -33,6 +34,8 @@ pub struct Timeline {
     pub milestones: Vec<RequestMilestone>,
     /// Memory freed, by time.
     pub freed: Vec<Freed>,
+    /// By chunk: what became of its rows in speculative decoding.
+    pub outcomes: BTreeMap<u64, RowOutcome>,
     /// Number of events dropped for lack of room.
     pub dropped: u64,
     /// Number of events ignored because their counterpart is missing, such as an end without a
@@ -78,6 +81,9 @@ pub struct Span {
     pub end: Nanos,
     /// Whether its end was recorded.
     pub finished: bool,
+    /// Whether its results were discarded: all of its chunk's rows were, or it was still running when a later epoch
+    /// of its request began.
+    pub discarded: bool,
     /// Tags.
     pub tags: Tags,
 }

@@ -19,13 +19,76 @@ pub(crate) struct DraftLength {
 }
 
 /// Acceptance that is assumed at first, with the weight of that many tokens.
-const PRIOR: (f64, f64) = (0.6, 3.0);
+const PRIOR: (f64, f64) = (ASSUMED_ACCEPTANCE, 3.0);
+
+/// Acceptance that is assumed of a new request.
+pub const ASSUMED_ACCEPTANCE: f64 = 0.6;
 
 /// Factor of the weight of earlier drafts at each new one.
 const DECAY: f64 = 0.9;
 
 /// Least predicted gain for which a draft is verified.
-pub(crate) const GAIN_MIN: f64 = 1.03;
+pub const GAIN_MIN: f64 = 1.03;
+
+/// The length of a draft that gives the most tokens per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BestLength {
+    /// Drafted tokens, at least 1.
+    pub length: usize,
+    /// Predicted tokens per second of the batch, as a multiple of those without a draft.
+    pub gain: f64,
+}
+
+impl BestLength {
+    /// Whether the gain is worth a draft.
+    pub fn pays(&self) -> bool {
+        self.gain > GAIN_MIN
+    }
+}
+
+/// The best length up to `most` of drafts of which each token is accepted with probability `alpha`, in a step that also has
+/// `others` rows of other sequences. `time` predicts the time of a step by its rows. `None` if nothing is known yet, or
+/// nothing can be drafted.
+pub fn best_length(
+    (alpha, most): (f64, usize),
+    others: usize,
+    time: impl Fn(usize) -> Option<f64>,
+) -> Option<BestLength> {
+    let base = (others + 1) as f64 / time(others + 1)?;
+    let (mut own, mut power) = (1.0, 1.0);
+    let mut best: Option<BestLength> = None;
+    for length in 1..=most {
+        power *= alpha;
+        own += power;
+        let Some(time) = time(others + 1 + length) else { break };
+        let gain = (others as f64 + own) / time / base;
+        if best.is_none_or(|best| gain > best.gain) {
+            best = Some(BestLength { length, gain });
+        }
+    }
+    best
+}
+
+/// The time of drafting and verifying, with an expected overlap.
+#[derive(Clone, Copy, Debug)]
+pub struct DraftCost {
+    /// Time of drafting a token; 0 for a drafter that answers at once.
+    pub per_token: f64,
+    /// Whether tokens are drafted while the model verifies.
+    pub overlaps: bool,
+    /// Probability that a drafted token is accepted.
+    pub acceptance: f64,
+}
+
+impl DraftCost {
+    /// Time of drafting `drafted` tokens and of a pass that takes `verify`. Tokens that were drafted during the pass
+    /// before are there only if all of the draft before was right.
+    pub fn step(&self, drafted: usize, verify: f64) -> f64 {
+        let alone = self.per_token * drafted as f64;
+        let ahead = if self.overlaps { self.acceptance.powi(drafted as i32) } else { 0.0 };
+        verify + alone - ahead * alone.min(verify)
+    }
+}
 
 /// Tokens of a trial, and the fewest and most proposals between two.
 const TRIAL_TOKENS: usize = 2;
@@ -59,23 +122,10 @@ impl DraftLength {
         others: usize,
         time: impl Fn(usize) -> Option<f64>,
     ) -> usize {
-        let Some(alone) = time(others + 1).filter(|_| proposed > 0) else { return 0 };
-        let alpha = self.acceptance();
-        let base = (others + 1) as f64 / alone;
-        let (mut own, mut power) = (1.0, 1.0);
-        let mut best = (0, base * GAIN_MIN);
-        for length in 1..=proposed {
-            power *= alpha;
-            own += power;
-            let Some(time) = time(others + 1 + length) else { break };
-            let rate = (others as f64 + own) / time;
-            if rate > best.1 {
-                best = (length, rate);
-            }
-        }
-        if best.0 > 0 {
+        let Some(best) = best_length((self.acceptance(), proposed), others, time) else { return 0 };
+        if best.pays() {
             (self.until_trial, self.gap) = (GAPS.0, GAPS.0);
-            return best.0;
+            return best.length;
         }
         if self.until_trial > 0 {
             self.until_trial -= 1;

@@ -57,6 +57,8 @@ pub(crate) struct ModelDrafts {
     pub(crate) sequences: u64,
     /// What the target waits for.
     pub(crate) wait: Wait,
+    /// The number of tokens that were wanted last.
+    pub(crate) length: usize,
     /// Whether the target has just got a result, so that tokens that are there are verified at once.
     pub(crate) fresh: bool,
     /// Why no more drafts are made, if that is so.
@@ -81,6 +83,7 @@ impl ModelDrafts {
             schedule,
             sequences: 0,
             wait: Wait::Nothing,
+            length: 0,
             fresh: false,
             stopped: None,
         }

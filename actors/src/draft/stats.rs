@@ -15,6 +15,13 @@ pub struct DraftStats {
     pub declined: usize,
     /// By position in the draft: how many tokens were verified there, and how many of them were accepted.
     pub positions: Vec<(usize, usize)>,
+    /// Rows of verification passes whose results were discarded: of rejected tokens, and of passes that were sent on the
+    /// assumption that an earlier draft is accepted.
+    pub wasted: usize,
+    /// Rows that the draft model computed, without those of the text before its first draft; 0 without a draft model.
+    pub draft_rows: usize,
+    /// Those of them whose tokens the model did not choose, or that were computed for a text that was rejected.
+    pub draft_rows_wasted: usize,
     /// Why drafting ended before the request did, if so: for example because the draft model's device failed.
     pub stopped: Option<String>,
 }
@@ -30,6 +37,25 @@ impl DraftStats {
         for (position, (verified, right)) in self.positions.iter_mut().take(drafted).enumerate() {
             *verified += 1;
             *right += usize::from(position < accepted);
+        }
+    }
+
+    /// Adds the counts of another request.
+    pub fn add(&mut self, other: &DraftStats) {
+        self.steps += other.steps;
+        self.verified_steps += other.verified_steps;
+        self.drafted += other.drafted;
+        self.accepted += other.accepted;
+        self.declined += other.declined;
+        self.wasted += other.wasted;
+        self.draft_rows += other.draft_rows;
+        self.draft_rows_wasted += other.draft_rows_wasted;
+        self.positions.resize(self.positions.len().max(other.positions.len()), (0, 0));
+        for (sum, (verified, right)) in self.positions.iter_mut().zip(&other.positions) {
+            *sum = (sum.0 + verified, sum.1 + right);
+        }
+        if self.stopped.is_none() {
+            self.stopped.clone_from(&other.stopped);
         }
     }
 
@@ -63,5 +89,10 @@ mod tests {
         assert_eq!((stats.drafted, stats.accepted), (4, 2));
         assert_eq!(stats.acceptance(), Some(0.5));
         assert!((stats.tokens_per_step() - 5.0 / 3.0).abs() < 1e-12);
+        let mut both = DraftStats { wasted: 1, ..DraftStats::default() };
+        both.count(1, 1);
+        both.add(&stats);
+        assert_eq!(both.positions, [(3, 2), (1, 1), (1, 0)]);
+        assert_eq!((both.steps, both.drafted, both.accepted, both.wasted), (4, 5, 3, 1));
     }
 }

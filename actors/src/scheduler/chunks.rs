@@ -20,9 +20,9 @@ use lapwing_plan::Route;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 
 /// Rows for one chunk: indices of running sequences, with a row count for each.
-struct Selection {
-    rows: Vec<(usize, usize)>,
-    shape: ChunkShape,
+pub(super) struct Selection {
+    pub(super) rows: Vec<(usize, usize)>,
+    pub(super) shape: ChunkShape,
 }
 
 /// The result of a search for a chunk to send.
@@ -45,7 +45,8 @@ impl Scheduler {
             let model = &mut self.models[sequence.model.0];
             // Prompts got their pages when they were admitted.
             let has_pages = sequence.due() == 0 || sequence.has_pages(&model.kv);
-            if has_pages || model.decoding.is_some() || sequence.reserve(model).is_ok() {
+            let waits = !model.decoding.is_empty() && !sequence.is_ahead();
+            if has_pages || waits || sequence.reserve(model).is_ok() {
                 at += 1;
                 continue;
             }
@@ -82,7 +83,7 @@ impl Scheduler {
                 next => return next,
             }
         }
-        NextChunk::Nothing
+        self.pass_ahead(&mut permit)
     }
 
     /// The next chunk of one kind. Takes the permit if it returns a chunk.
@@ -162,7 +163,7 @@ impl Scheduler {
     }
 
     /// The route of a chunk, and whether its graphs are ready.
-    fn route_for(
+    pub(super) fn route_for(
         &mut self,
         kind: ChunkKind,
         shape: &ChunkShape,
@@ -179,7 +180,7 @@ impl Scheduler {
         let mut rows: Vec<(usize, usize)> = Vec::new();
         let model = &self.models[kind.model.0];
         let (Model { kv, decoding, .. }, planner) = (model, model.planner(kind.output));
-        let can_decode = decodes && decoding.is_none();
+        let can_decode = decodes && decoding.is_empty();
         let can_send = |at: &usize| {
             let sequence = &self.running[*at];
             sequence.kind() == kind && sequence.has_pages(kv)
@@ -234,7 +235,7 @@ impl Scheduler {
     }
 
     /// Cuts a chunk from the selected rows.
-    fn cut(
+    pub(super) fn cut(
         &mut self,
         permit: &mut Option<Permit>,
         selection: &Selection,
@@ -249,10 +250,12 @@ impl Scheduler {
             let own = sequence.stall.take();
             stall = stall.into_iter().chain(own).min_by_key(|(_, since)| *since);
             let start = sequence.sent;
+            let role = sequence.role(start);
             let (selected, action) = sequence.dispatch_rows(*rows);
             self.queue.on_rows(sequence, start..start + rows);
             let ids = sequence.row_ids(start..start + rows);
             batch.push(&ids, start, Arc::clone(sequence.lease.page_ids()), selected);
+            sequence.on_pass(self.next_chunk, start..start + rows, &route);
             sequences.push(SequenceRows {
                 sequence: sequence.id,
                 epoch: sequence.progress.epoch(),
@@ -260,6 +263,7 @@ impl Scheduler {
                 progress: Arc::clone(&sequence.progress),
                 sink: Arc::clone(&sequence.sink),
                 action,
+                role,
                 context: sequence.context,
             });
         }
@@ -270,7 +274,7 @@ impl Scheduler {
             // The chunk's own permit is in use.
             let timed = phase == Phase::Decode && self.permits.in_use() == 1;
             let (rows, since) = (batch.rows(), self.queue.now);
-            self.models[route.model.0].decoding = Some(DecodeChunk { id, rows, since, timed });
+            self.models[route.model.0].decoding.push(DecodeChunk { id, rows, since, timed });
         }
         self.graphs.on_dispatch(id, &route);
         let (rows, count) = (batch.rows(), sequences.len());

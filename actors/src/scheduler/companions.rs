@@ -49,12 +49,16 @@ impl Scheduler {
                 self.running[at].take_draft(None, vocab);
                 continue;
             };
+            let alone = self.is_alone(at);
             let Ok([target, companion]) = self.running.get_disjoint_mut([at, other]) else {
                 continue;
             };
             let context = self.models[companion.model.0].context;
             companion.follow(target, context, effects);
             target.take_draft(Some(companion), vocab);
+            if alone {
+                target.draft_ahead(companion, vocab);
+            }
             // The tokens that it has taken change how far its companion drafts.
             companion.follow(target, context, effects);
         }
@@ -114,12 +118,24 @@ impl Scheduler {
         reason: &str,
         effects: &mut Vec<SchedulerEffect>,
     ) {
-        let companion = self.running.remove(at);
+        let mut companion = self.running.remove(at);
         companion.lose(effects);
         let request = companion.id.request();
         tracing::warn!(parent: &companion.trace, id = request.0, reason, "no more drafts");
         if let Some(target) = self.running.iter_mut().find(|sequence| sequence.id == request) {
+            companion.close_account(target, effects);
             target.stop_drafts(reason);
+        }
+    }
+
+    /// Closes the account of the companion of a request that has ended.
+    pub(super) fn close_account(&mut self, at: usize, effects: &mut Vec<SchedulerEffect>) {
+        let id = self.running[at].id;
+        let is_companion =
+            |sequence: &Sequence| sequence.is_companion() && sequence.id.request() == id;
+        let Some(other) = self.running.iter().position(is_companion) else { return };
+        if let Ok([target, companion]) = self.running.get_disjoint_mut([at, other]) {
+            companion.close_account(target, effects);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the scheduler wants done, and what a recording may tell of it.
 
 use lapwing_traces::Nanos;
-use lapwing_traces::event::{Milestone, StallCause};
+use lapwing_traces::event::{Milestone, RowOutcome, StallCause};
 
 use super::prefixes::CopyPage;
 use crate::message::{Delivery, Emission, PrepareGraphs};
@@ -49,4 +49,6 @@ pub enum Noted {
     Milestone(Milestone, u64),
     /// The request released that many KV pages. Chunks in flight may hold them a little longer.
     Freed(usize),
+    /// Rows of the chunk with this number were accepted or discarded.
+    Rows(u64, RowOutcome),
 }

@@ -10,7 +10,8 @@ use crate::error::RunError;
 use crate::message::{FinishReason, Finished, StreamEvent};
 use crate::policy::End;
 
-/// Ends a sequence. Its pages and its admission permit are free before its caller receives the event.
+/// Ends a sequence. Its pages and its admission permit are free before its caller receives the event; pages that a
+/// pass ahead holds are free as soon as that is dropped.
 pub(super) fn finish(
     queue: &mut Queue,
     mut sequence: Sequence,
@@ -19,6 +20,9 @@ pub(super) fn finish(
     effects: &mut Vec<SchedulerEffect>,
 ) {
     sequence.times.finished = now;
+    if sequence.in_flight > 0 {
+        sequence.lose(effects);
+    }
     queue.on_end(&sequence, End::Completed);
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
     sequence.note_end(Milestone::Finished, effects);

@@ -51,9 +51,9 @@ pub(super) struct Model {
     pub(super) prefixes: Option<PrefixCache>,
     pub(super) context: usize,
     pub(super) vocab: usize,
-    /// The chunk in flight that holds decode rows. There is at most one per model, so that all
-    /// sequences that decode stay in one batch.
-    pub(super) decoding: Option<DecodeChunk>,
+    /// The chunks in flight that hold decode rows. There is at most one per model, so that all sequences that decode
+    /// stay in one batch; more only if they are passes ahead of the only sequence that decodes.
+    pub(super) decoding: Vec<DecodeChunk>,
     /// Times of decode steps.
     pub(super) steps: StepTimes,
 }
@@ -69,14 +69,14 @@ impl Model {
         let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
         planner.route(step)?;
         let (hidden, steps) = (OnceCell::new(), StepTimes::default());
-        let (prefixes, decoding) = (None, None);
+        let (prefixes, decoding) = (None, Vec::new());
         Ok(Model { planner, hidden, kv, prefixes, context, vocab, decoding, steps })
     }
 
     /// Records the end of a chunk of any model. Its decode step, if it was one, is timed.
     pub(super) fn on_chunk_ended(&mut self, chunk: u64, now: Nanos) {
-        let Some(step) = self.decoding.filter(|step| step.id == chunk) else { return };
-        self.decoding = None;
+        let Some(at) = self.decoding.iter().position(|step| step.id == chunk) else { return };
+        let step = self.decoding.remove(at);
         let time = now.0.saturating_sub(step.since.0);
         if step.timed && time > 0 {
             self.steps.record(step.rows, time as f64);

@@ -13,6 +13,7 @@ use super::effect::{Note, Noted, SchedulerEffect, Stall};
 use super::models::{ChunkKind, Output};
 use super::queue::QueueEntry;
 use crate::draft::{DraftStats, Drafts};
+use crate::handover::Handover;
 use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit, Task};
 use crate::prefix::PrefixUse;
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
@@ -21,6 +22,9 @@ use crate::traced::{TraceContext, Traced};
 mod companion;
 mod output;
 mod pages;
+mod passes;
+
+use passes::{Pass, PassRows};
 
 /// A growing list of tokens, and the progress of its rows.
 pub(super) struct Sequence {
@@ -53,6 +57,14 @@ pub(super) struct Sequence {
     agreed: usize,
     /// Whether a draft model's sampling state is not yet that of its target.
     stale_sampler: bool,
+    /// Passes in flight, and of a draft model also those whose tokens are not verified yet. Only in speculative
+    /// decoding.
+    passes: Vec<Pass>,
+    pub(super) pass_rows: PassRows,
+    /// The link through which the next chunk gets the sampling state from the one in flight.
+    before: Option<Arc<Handover>>,
+    /// The link from the chunk that is being cut to the next one.
+    next_pass: Option<Arc<Handover>>,
     /// Makes the drafts; `None` without speculative decoding.
     drafts: Option<Box<Drafts>>,
     /// How it uses the prefix cache.
@@ -114,6 +126,10 @@ impl Sequence {
             drafts_to: None,
             agreed: 0,
             stale_sampler: false,
+            passes: Vec::new(),
+            pass_rows: PassRows::default(),
+            before: None,
+            next_pass: None,
             drafts,
             prefix: submit.prefix,
             shared: 0,
@@ -179,12 +195,13 @@ impl Sequence {
     /// Whether the ready rows are a decode step.
     pub(super) fn is_decoding(&self) -> bool {
         match self.drafts_to {
-            None => self.due() == 1 + self.draft.len() && self.has_generated(),
+            None => self.due() > 0 && self.sent + 1 >= self.ids.len() && self.has_generated(),
             Some(_) => (1..=companion::STEP_ROWS).contains(&self.due()),
         }
     }
 
-    fn has_generated(&self) -> bool {
+    /// Whether it has tokens that were generated.
+    pub(super) fn has_generated(&self) -> bool {
         self.ids.len() > self.times.prompt_tokens
     }
 
@@ -197,7 +214,8 @@ impl Sequence {
     pub(super) fn draft_stats(&mut self) -> Option<DraftStats> {
         let mut drafts = self.drafts.take()?;
         let stopped = drafts.model_mut().and_then(|model| model.stopped.take());
-        Some(DraftStats { stopped, ..drafts.stats })
+        let wasted = self.pass_rows.wasted;
+        Some(DraftStats { stopped, wasted, ..drafts.stats })
     }
 
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
@@ -237,8 +255,14 @@ impl Sequence {
         self.stale -= usize::from(epoch != self.progress.epoch());
     }
 
-    /// Takes the sampling state back from a stale chunk, if the chunk carried it.
-    pub(super) fn on_stale(&mut self, generate: Option<Box<Generate>>) {
+    /// Handles the end of a stale chunk. Takes the sampling state back if the chunk carried it.
+    pub(super) fn on_stale(
+        &mut self,
+        chunk: u64,
+        generate: Option<Box<Generate>>,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        self.on_pass_ended(chunk, true, effects);
         if let (Wanted::Tokens(state), Some(generate)) = (&mut self.work, generate) {
             *state = Some(generate);
         }
@@ -250,6 +274,7 @@ impl Sequence {
         effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
         self.entry.lose_rows(self.sent);
         self.draft.clear();
+        self.waste_from(row, effects);
         (self.sent, self.stale) = (row, self.in_flight);
     }
 

@@ -36,7 +36,7 @@ impl Scheduler {
             Some(StallCause::GraphMissing)
         } else if !sequence.is_decoding() {
             Some(StallCause::BackPressure)
-        } else if model.decoding.is_some() {
+        } else if !model.decoding.is_empty() {
             // All decoding sequences share one batch, and one batch is in flight.
             Some(StallCause::PolicyBarrier)
         } else if !sequence.has_pages(&model.kv) {

@@ -13,19 +13,27 @@ use super::speculation::Acceptance;
 /// Tokens: the target's, and a wrong one.
 pub(super) const VOCAB: usize = 2;
 
-/// A model of one matmul; only its shape matters.
-pub(super) fn graph() -> Graph {
+/// Whether a node of a graph of `layers` layers is a layer.
+pub(super) fn is_layer(node: usize, layers: usize) -> bool {
+    (1..=layers).contains(&node)
+}
+
+/// A model of `layers` layers; only its shape matters.
+pub(super) fn graph(layers: usize) -> Graph {
     let mut graph = Graph::default();
     let mut weight = |name: &str, rows| {
         graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols: 1, dtype: DType::F32 })
     };
     let (table, head) = (weight("table", VOCAB), weight("head", VOCAB));
-    let mut push = |op, inputs: &[_], width| {
-        graph.push(NewNode { op, inputs, width, layer: None, role: "pass" })
+    let mut push = |op, inputs: &[_], (width, layer)| {
+        graph.push(NewNode { op, inputs, width, layer, role: "pass" })
     };
-    let x = push(Op::Embed { table, scale: 1.0 }, &[], 1);
-    let selected = push(Op::SelectRows, &[x], 1);
-    push(Op::MatMul { weight: head, bias: None }, &[selected], VOCAB);
+    let mut x = push(Op::Embed { table, scale: 1.0 }, &[], (1, None));
+    for layer in 0..layers {
+        x = push(Op::Add, &[x, x], (1, Some(layer)));
+    }
+    let selected = push(Op::SelectRows, &[x], (1, None));
+    push(Op::MatMul { weight: head, bias: None }, &[selected], (VOCAB, None));
     graph
 }
 
@@ -55,9 +63,9 @@ impl BlockingDevice for PassDevice {
     }
 
     fn run(&mut self, work: StageRun<'_>) -> Result<(), DeviceError> {
-        self.rows.fetch_add(work.batch.rows(), Ordering::Relaxed);
         let logits = self.graph.output();
         if work.writes.contains(&logits) {
+            self.rows.fetch_add(work.batch.rows(), Ordering::Relaxed);
             let is_draft = work.batch.model.0 > 0;
             let row = |row: &usize| {
                 // The row at a position predicts the token after it.

@@ -143,7 +143,7 @@ impl Serving {
     }
 
     fn simulation(self, context: usize) -> Result<Simulation, SocRunError> {
-        let graph = Arc::new(graph());
+        let graph = Arc::new(graph(0));
         let info = DeviceInfo::new("server", DeviceKind::Gpu);
         let planner = Planner::new(PlannerParts {
             model: ModelId(0),

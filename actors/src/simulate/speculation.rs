@@ -8,7 +8,7 @@ use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
 use lapwing_plan::DeviceId;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
-use lapwing_plan::strategy::OneDevice;
+use lapwing_plan::strategy::{LayersOn, Strategy};
 use lapwing_plan::time::{TimeModel, TimePerModel};
 use lapwing_traces::Nanos;
 
@@ -28,6 +28,7 @@ mod acceptance;
 mod pass;
 
 pub use acceptance::Acceptance;
+use pass::LayeredPass;
 pub use pass::Pass;
 
 /// A text that is generated with speculative decoding.
@@ -41,8 +42,10 @@ pub struct Speculation {
     pub acceptance: Acceptance,
     /// When the draft model drafts.
     pub schedule: Schedule,
-    /// Whether each model has a processor of its own; otherwise one runs both.
-    pub two_devices: bool,
+    /// Devices over which the target's layers are divided, at most [`DEVICES_MAX`]; each takes an equal share of a pass.
+    pub target_devices: usize,
+    /// Whether the draft model has a device of its own; otherwise it runs on the target's first one.
+    pub own_device: bool,
     /// Drafted tokens of a step, at most [`DRAFT_MAX`]; `None`: as many as pay, as in the live engine.
     pub length: Option<usize>,
     /// Tokens to generate.
@@ -69,6 +72,9 @@ impl SpeculationOutcome {
         self.time_without.0 as f64 / self.time.0.max(1) as f64
     }
 }
+
+/// Most devices of a target.
+pub const DEVICES_MAX: usize = 8;
 
 /// Tokens of the prompt: too few to matter.
 const PROMPT: usize = 4;
@@ -97,6 +103,7 @@ impl Speculation {
         let numbers = [
             ("the length of a draft", length, 1, DRAFT_MAX),
             ("the number of tokens", self.tokens, 2, 1 << 16),
+            ("the number of the target's devices", self.target_devices, 1, DEVICES_MAX),
         ];
         for (what, found, from, to) in numbers {
             if !(from..=to).contains(&found) {
@@ -110,17 +117,18 @@ impl Speculation {
 
     /// Time of all tokens but the first, counts of drafts, and rows of the draft model.
     fn play(&self, drafts: Option<Drafts>) -> Result<(Nanos, DraftStats, usize), SocRunError> {
-        let graph = Arc::new(graph());
-        let passes = [self.target, self.draft];
-        let devices = if self.two_devices { 2 } else { 1 };
-        let infos: Vec<DeviceInfo> = ["target", "draft"][..devices]
-            .iter()
-            .map(|name| DeviceInfo::new(*name, DeviceKind::Cpu))
-            .collect();
+        let context = PROMPT + self.tokens + 1;
+        let acceptance = self.acceptance.decided(context + DRAFT_MAX + 1);
+        let layers = [self.target_devices, 1];
+        let graphs = layers.map(|layers| Arc::new(graph(layers)));
+        let infos = self.devices();
         let models: Vec<PassDevice> =
-            passes.iter().map(|_| PassDevice::new(&graph, Some(&self.acceptance))).collect();
+            graphs.iter().map(|graph| PassDevice::new(graph, Some(&acceptance))).collect();
         let rows = models[1].rows();
-        let times = || passes.map(|pass| Arc::new(pass) as Arc<dyn TimeModel>);
+        let times = || {
+            [(self.target, layers[0]), (self.draft, layers[1])]
+                .map(|(pass, layers)| Arc::new(LayeredPass { pass, layers }) as Arc<dyn TimeModel>)
+        };
         let time: Arc<dyn TimeModel> = {
             let [target, draft] = times();
             Arc::new(TimePerModel::new(target, [draft]))
@@ -130,18 +138,17 @@ impl Speculation {
             let device = Box::new(Blocking::new(info.clone(), both));
             SimulatedDevice { device, time: Arc::clone(&time) }
         };
-        let context = PROMPT + self.tokens + 1;
         let (layout, planner) = (layout(), |model: usize| {
             Planner::new(PlannerParts {
                 model: ModelId(model),
-                graph: Arc::clone(&graph),
+                graph: Arc::clone(&graphs[model]),
                 devices: infos.clone(),
                 cost: Arc::new(Modelled {
-                    devices: vec![Arc::clone(&time); devices],
+                    devices: vec![Arc::clone(&time); infos.len()],
                     sync: std::time::Duration::ZERO,
                     copy_rate: f64::INFINITY,
                 }),
-                strategy: Arc::new(OneDevice { device: DeviceId(model.min(devices - 1)) }),
+                strategy: self.strategy(model),
                 chunk_rows: context,
             })
         });
@@ -153,7 +160,7 @@ impl Speculation {
             config: SchedulerConfig {
                 context,
                 sequences_max: 1,
-                permits: 4,
+                permits: infos.len() + 3,
                 vocab: pass_device::VOCAB,
             },
             planner: planner(0),
@@ -166,15 +173,31 @@ impl Speculation {
         let parts = SimulationParts {
             scheduler,
             devices: infos.iter().map(device).collect(),
-            graphs: vec![Arc::clone(&graph), graph],
+            graphs: graphs.to_vec(),
             slots: SlotPool::default(),
             copy_rate: f64::INFINITY,
         };
         let env = Environment { memory: Some(1.0), shapes_only: true, ..Environment::default() };
-        let order: Vec<usize> = (0..devices).collect();
+        let order: Vec<usize> = (0..infos.len()).collect();
         let mut simulation = Simulation::registered(parts, env, &order);
         let (time, stats) = self.request(&mut simulation, drafts)?;
         Ok((time, stats, rows.load(std::sync::atomic::Ordering::Relaxed)))
+    }
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        let target = (1..=self.target_devices).map(|number| format!("target {number}"));
+        let draft = self.own_device.then(|| "draft".to_owned());
+        target.chain(draft).map(|name| DeviceInfo::new(name, DeviceKind::Cpu)).collect()
+    }
+
+    /// The layers of the target on its devices, and the draft model on its own or on the target's first.
+    fn strategy(&self, model: usize) -> Arc<dyn Strategy> {
+        let devices = match (model, self.own_device) {
+            (0, _) => (0..self.target_devices).map(DeviceId).collect(),
+            (_, true) => vec![DeviceId(self.target_devices)],
+            (_, false) => vec![DeviceId(0)],
+        };
+        Arc::new(LayersOn { devices })
     }
 
     fn request(

@@ -86,7 +86,7 @@ impl Worker {
     fn outcome_of_void(&self, rows: SequenceRows, effects: &mut Vec<WorkerEffect>) -> Outcome {
         let mut rows = rows;
         if rows.is_stale() {
-            return Outcome::Stale(rows.action.take_generate());
+            return Outcome::Stale(rows.action.drop_pass());
         }
         self.nudge(rows.progress.lose(), effects);
         Outcome::Abandoned

@@ -7,8 +7,9 @@ use lapwing_actors::RunError;
 use lapwing_actors::draft::{DraftStats, Drafts, Schedule};
 use lapwing_actors::message::{SchedulerMessage, StreamEvent, Task, Traced};
 use lapwing_kernels::device::{DeviceError, ModelId};
-use lapwing_plan::strategy::{CpuOnly, GpuOnly, LayerSplit, Strategy};
-use lapwing_traces::Nanos;
+use lapwing_plan::DeviceId;
+use lapwing_plan::strategy::{CpuOnly, GpuOnly, LayersOn, Strategy};
+use lapwing_traces::{Nanos, Scope};
 
 use crate::cases::cases;
 use crate::oracle::{Fault, foretell};
@@ -17,7 +18,7 @@ use crate::support::{generate, prompt};
 use crate::two_models::{Engine, Setup};
 
 /// Sends a request to the target.
-fn submit(
+pub(crate) fn submit(
     engine: &mut Engine,
     at: Nanos,
     (ids, tokens): (Vec<u32>, usize),
@@ -30,7 +31,7 @@ fn submit(
 }
 
 /// Runs to the end.
-fn play(engine: &mut Engine, requests: &mut [Request], what: &str) {
+pub(crate) fn play(engine: &mut Engine, requests: &mut [Request], what: &str) {
     for step in 0.. {
         assert!(step < 1_000_000, "{what}: it goes on for ever");
         let now = engine.sim.now();
@@ -50,7 +51,7 @@ fn play(engine: &mut Engine, requests: &mut [Request], what: &str) {
     engine.assert_empty(what);
 }
 
-struct Request {
+pub(crate) struct Request {
     ids: Vec<u32>,
     tokens: usize,
     receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
@@ -73,7 +74,7 @@ impl Request {
     }
 
     /// Its tokens are the expected ones, or a prefix of them if it was cancelled or lost its device.
-    fn check(&self, what: &str) {
+    pub(crate) fn check(&self, what: &str) {
         let expected = foretell(&self.ids, self.tokens).0;
         match &self.end {
             Some(Ok(_)) => assert_eq!(self.found, expected, "{what}"),
@@ -86,7 +87,7 @@ impl Request {
         assert!(expected.starts_with(&self.found), "{what}: wrong tokens");
     }
 
-    fn stats(&self) -> &DraftStats {
+    pub(crate) fn stats(&self) -> &DraftStats {
         match &self.end {
             Some(Ok(Some(stats))) => stats,
             other => panic!("no drafts: {other:?}"),
@@ -94,16 +95,20 @@ impl Request {
     }
 }
 
-fn drafts(schedule: Schedule) -> Drafts {
+pub(crate) fn drafts(schedule: Schedule) -> Drafts {
     Drafts::of_model(ModelId(1), schedule).always(15)
 }
 
-/// The strategies of target and draft model: on one device each, both on one, or both on both.
-fn placements() -> [(&'static str, [Arc<dyn Strategy>; 2]); 3] {
+/// The strategies of target and draft model.
+pub(crate) fn placements() -> [(&'static str, [Arc<dyn Strategy>; 2]); 4] {
+    let on = |devices: &[usize]| -> Arc<dyn Strategy> {
+        Arc::new(LayersOn { devices: devices.iter().copied().map(DeviceId).collect() })
+    };
     [
         ("a device each", [Arc::new(GpuOnly), Arc::new(CpuOnly)]),
         ("the same device", [Arc::new(CpuOnly), Arc::new(CpuOnly)]),
-        ("both on both devices", [Arc::new(LayerSplit), Arc::new(LayerSplit)]),
+        ("both on both devices", [on(&[0, 1]), on(&[0, 1])]),
+        ("the target on two devices, the draft model on a third", [on(&[0, 1]), on(&[2])]),
     ]
 }
 
@@ -156,7 +161,7 @@ fn a_right_draft_model_is_always_accepted() {
 #[test]
 fn asynchronous_drafts_are_faster_on_two_devices() {
     let time = |schedule| {
-        let setup = Setup { wrong: None, rates: [(40, 1), (90, 1)], ..Setup::default() };
+        let setup = Setup { wrong: None, rates: [(40, 1), (90, 1), (1, 1)], ..Setup::default() };
         let mut engine = Engine::new(&setup);
         let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 100).0.len() == 100);
         let drafts = Some(drafts(schedule));
@@ -211,13 +216,13 @@ fn a_draft_model_that_fails_ends_the_drafts_and_not_the_request() {
     }
 }
 
-/// A random engine and random requests, some of which are cancelled.
-fn random(seed: u64) {
+/// A random engine and random requests, some of which are cancelled. Returns the engine after its end.
+pub(crate) fn random(seed: u64, scope: Scope) -> Engine {
     let mut dice = Dice::new(seed);
     let mut below = |limit: u64| dice.below(limit);
-    let [.., (_, strategies)] = placements();
-    let (_, strategies) =
-        placements().into_iter().nth(below(3) as usize).unwrap_or(("", strategies));
+    let [.., (_, last)] = placements();
+    let found = placements().into_iter().nth(below(4) as usize);
+    let strategies = found.map_or(last, |(_, strategies)| strategies);
     let mut setup = Setup {
         strategies,
         permits: 1 + below(4) as usize,
@@ -225,7 +230,7 @@ fn random(seed: u64) {
         chunk_rows: 1 + below(40) as usize,
         pages: [23 + below(60) as u32, 5 + below(80) as u32],
         wrong: Some(1 + below(12)),
-        rates: [0; 2].map(|_| (1 + below(120), 1 + below(9))),
+        rates: [0; 3].map(|_| (1 + below(120), 1 + below(9))),
         context_of_draft: 30 + below(98) as usize,
         ..Setup::default()
     };
@@ -239,6 +244,7 @@ fn random(seed: u64) {
         }
     }
     let mut engine = Engine::new(&setup);
+    engine.sim.recorder().set_scope(scope);
     let mut requests: Vec<Request> = (0..1 + below(8))
         .map(|i| {
             let ids = prompt(seed as u32 + i as u32, 1 + below(60) as usize);
@@ -261,9 +267,12 @@ fn random(seed: u64) {
     let what = format!("seed {seed}");
     play(&mut engine, &mut requests, &what);
     requests.iter().for_each(|request| request.check(&what));
+    engine
 }
 
 #[test]
 fn random_schedules_with_a_draft_model_change_no_token_and_leak_nothing() {
-    (0..cases(1000, 10_000)).for_each(random);
+    for seed in 0..cases(1000, 10_000) {
+        random(seed, Scope::Off);
+    }
 }

@@ -18,6 +18,7 @@ mod limits;
 mod models;
 mod oracle;
 mod order;
+mod passes_ahead;
 #[path = "../../../plan/tests/integration/support.rs"]
 mod plan_support;
 mod policies;
@@ -30,6 +31,7 @@ mod random_schedules;
 mod recording;
 mod replay;
 mod requests;
+mod sampled_distribution;
 mod score;
 mod shape_only_device;
 mod soc;

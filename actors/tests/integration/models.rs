@@ -18,7 +18,7 @@ fn engine(context_of_draft: usize) -> Engine {
         strategies: [Arc::new(LayerSplit), Arc::new(LayerSplit)],
         chunk_rows: 8,
         wrong: None,
-        rates: [(70, 9); 2],
+        rates: [(70, 9); 3],
         context_of_draft,
         ..Setup::default()
     })

@@ -21,6 +21,7 @@ use lapwing_plan::time::{FixedRate, TimeModel};
 use lapwing_traces::Nanos;
 
 use crate::oracle::{Fault, Memory, Oracle, VOCAB, graph, layout};
+use crate::sampled_distribution::{Markov, Table};
 
 /// Layers of each model.
 const LAYERS: [usize; 2] = [4, 1];
@@ -40,11 +41,13 @@ pub(crate) struct Setup {
     pub(crate) wrong: Option<u64>,
     /// Of each model's devices.
     pub(crate) faults: [Fault; 2],
-    /// Time of a stage and of a row, of each device.
-    pub(crate) rates: [(u64, u64); 2],
+    /// Time of a stage and of a row, of each device: a CPU, a GPU, and another CPU.
+    pub(crate) rates: [(u64, u64); 3],
     /// Limits of the second model.
     pub(crate) context_of_draft: usize,
     pub(crate) vocab_of_draft: usize,
+    /// Both models are Markov chains, and no oracles.
+    pub(crate) markov: Option<[Table; 2]>,
 }
 
 impl Default for Setup {
@@ -58,9 +61,10 @@ impl Default for Setup {
             pages: [64, 64],
             wrong: Some(5),
             faults: [Arc::clone(&none), none],
-            rates: [(20, 2), (90, 3)],
+            rates: [(20, 2), (90, 3), (15, 1)],
             context_of_draft: 128,
             vocab_of_draft: VOCAB,
+            markov: None,
         }
     }
 }
@@ -74,7 +78,8 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(setup: &Setup) -> Engine {
         let graphs = LAYERS.map(|layers| Arc::new(graph(layers)));
-        let kinds = [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu)];
+        let kinds =
+            [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu), ("cpu-2", DeviceKind::Cpu)];
         let infos = kinds.map(|(name, kind)| DeviceInfo::new(name, kind));
         let micros = Duration::from_micros;
         let rates = setup
@@ -110,9 +115,19 @@ impl Engine {
                 let fault = Arc::clone(&setup.faults[model]);
                 Oracle::new(info.clone(), &graphs[model], &memories[model], fault)
             };
+            let time = Arc::new(*rate);
+            if let Some(tables) = &setup.markov {
+                let chain =
+                    |model: usize| Markov { table: tables[model], logits: graphs[model].output() };
+                let both = PerModel::new(chain(0), [chain(1)]);
+                return SimulatedDevice {
+                    device: Box::new(Blocking::new(info.clone(), both)),
+                    time,
+                };
+            }
             let both = PerModel::new(oracle(0), [oracle(1).wrong_one_of(setup.wrong)]);
             let device = Box::new(Blocking::new(info.clone(), both));
-            SimulatedDevice { device, time: Arc::new(*rate) }
+            SimulatedDevice { device, time }
         };
         let sim = Simulation::new(SimulationParts {
             scheduler,

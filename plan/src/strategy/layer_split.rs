@@ -25,7 +25,6 @@ impl Strategy for LayerSplit {
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
         let nodes = input.graph.nodes();
-        let layers = nodes.iter().filter_map(|n| n.layer).max().map_or(0, |l| l + 1);
         let devices: Vec<DeviceId> = (0..input.devices.len())
             .filter(|d| nodes.iter().all(|node| input.devices[*d].runs(&node.op)))
             .map(DeviceId)
@@ -34,6 +33,29 @@ impl Strategy for LayerSplit {
             let needs = Needs { strategy: self.name(), devices: input.devices };
             return Err(needs.missing(DeviceKind::Cpu));
         }
+        LayersOn { devices }.route(input, shape)
+    }
+}
+
+/// As [`LayerSplit`], on the given devices, whatever their kinds.
+#[derive(Clone, Debug)]
+pub struct LayersOn {
+    /// The devices, in the order of the layers.
+    pub devices: Vec<DeviceId>,
+}
+
+impl Strategy for LayersOn {
+    fn name(&self) -> &str {
+        "layers-on"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let (nodes, devices) = (input.graph.nodes(), &self.devices);
+        let count = input.devices.len();
+        if let Some(DeviceId(device)) = devices.iter().find(|device| device.0 >= count) {
+            return Err(PlanError::NoDevice { device: *device, devices: count });
+        }
+        let layers = nodes.iter().filter_map(|n| n.layer).max().map_or(0, |l| l + 1);
         let mut stages = Vec::new();
         let mut start = 0;
         for (at, device) in devices.iter().enumerate() {

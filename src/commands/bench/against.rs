@@ -117,6 +117,7 @@ mod tests {
     fn record(speeds: &[(&str, f64)], threads: usize) -> Record {
         let measured = |(test, speed): &(&str, f64)| Measured {
             reading: None,
+            draft: None,
             test: (*test).to_owned(),
             tokens: 1,
             depth: 0,

@@ -8,6 +8,7 @@ Examples:
   lapwing bench -m FILE.gguf -t 2 --vs llama.cpp=/path/to/llama-bench -o today.json
   lapwing bench -m FILE.gguf -t 2 --vs openvino=/path/to/venv/bin/python
   lapwing bench -m FILE.gguf -t 2 --against today.json
+  lapwing bench -m FILE.gguf -p 0 -n 128 --draft lookup
   lapwing bench --device phone --strategy all -p 135,300,525 --html strategies.html
   lapwing bench --device cpu+npu --strategy cpu-only,chunk-graph,row-cut -p 300
 
@@ -32,6 +33,10 @@ and after each measured generation, by as many threads, without computing: an up
 engine that is bound by memory bandwidth. With --vs, the last table shows the share of this bound
 that each engine reaches, with the bandwidth measured next to this engine.
 
+With --draft, each run of a generation is a pair in the same engine, with drafts and without, in
+alternating order. The speed is that with drafts; below it stand the speed-up of the pairs, the share
+of drafted tokens that was accepted, by position in a draft too, tokens per pass, and wasted rows.
+
 With --html, or several names in --strategy, strategies are compared: each of them runs the same
 prompts on the same devices, with -r repetitions in two rounds and -n generated tokens (default 4).
 The table shows time to first token, makespan, overlap of the devices, the main cause of idle time,
@@ -40,7 +45,7 @@ machine was slower than the devices' models. --html writes all timelines to one 
 
 With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
-   \"min\":X,\"max\":X,\"all\":[…]},\"reading\":{…} with --reading},{\"test\":\"tg128@d512\",…}],
+   \"min\":X,\"max\":X,\"all\":[…]},\"reading\":{…} with --reading,\"draft\":{…} with --draft},{\"test\":\"tg128@d512\",…}],
    \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
    \"isa\":\"…\",\"activations\":\"…\",\"kv\":\"…\",\"requant\":{…}|null,
    \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"share_kv\":\"…\"|null,\"chunk\":N,

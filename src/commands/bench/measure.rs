@@ -5,6 +5,7 @@ use std::fmt;
 use lapwing::Engine;
 use lapwing_traces::metrics::rate;
 
+use super::drafts::Pairs;
 use super::reading::Reader;
 use super::report::{Figures, Measured};
 use super::subject::Subject;
@@ -47,8 +48,10 @@ impl fmt::Display for Test {
 
 /// Number of runs of each test.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Runs {
+pub(super) struct Runs<'a> {
     pub(super) repetitions: usize,
+    /// Name of the drafter, if generations are compared with and without drafts.
+    pub(super) drafter: Option<&'a str>,
     /// Whether there is a warm-up run.
     pub(super) warm_up: bool,
 }
@@ -56,7 +59,7 @@ pub(super) struct Runs {
 /// Runs every test.
 pub(super) async fn measure(
     tests: &[Test],
-    runs: Runs,
+    runs: Runs<'_>,
     (subject, reader): (&mut Subject, Option<&Reader>),
     bar: Option<&indicatif::ProgressBar>,
     session: &Session,
@@ -64,7 +67,7 @@ pub(super) async fn measure(
     let mut results = Vec::new();
     let unmeasured = usize::from(runs.warm_up);
     for test in tests {
-        let (mut speeds, mut readings) = (Vec::new(), Vec::new());
+        let (mut speeds, mut readings, mut pairs) = (Vec::new(), Vec::new(), Pairs::default());
         let reading = match reader {
             Some(reader) => reader.of(*test).await?,
             None => None,
@@ -90,14 +93,22 @@ pub(super) async fn measure(
                 Some(reading) => Some(reading.speed().await?),
                 None => None,
             };
-            let speed = test.speed(subject, run as u64).await?;
+            let speed = match runs.drafter.filter(|_| test.kind == Kind::Generate) {
+                Some(_) => {
+                    let text = (test.prompt(subject, run as u64)?, test.tokens);
+                    pairs.measure(subject, text, (run as u64, is_measured)).await?
+                }
+                None => test.speed(subject, run as u64).await?,
+            };
             if let (Some(before), Some(reading)) = (before, reading) {
                 readings.push(before.midpoint(reading.speed().await?));
             }
             speeds.extend(is_measured.then_some(speed));
             bar.iter().for_each(|bar| bar.inc(1));
         }
-        results.push(Measured { reading: Figures::of(readings), ..Measured::new(test, speeds)? });
+        let draft = runs.drafter.and_then(|drafter| pairs.report(drafter));
+        let measured = Measured::new(test, speeds)?;
+        results.push(Measured { reading: Figures::of(readings), draft, ..measured });
     }
     Ok(results)
 }
@@ -113,6 +124,7 @@ impl Measured {
             depth: test.depth,
             tokens_per_second: figures,
             reading: None,
+            draft: None,
         })
     }
 }
@@ -160,15 +172,20 @@ impl Test {
                     depth + tokens
                 )))
             }
-            (Kind::Generate, 0) => {
-                let bos = subject.engine()?.tokenizer().bos().unwrap_or(0);
-                Ok(rate(tokens, subject.times(vec![bos], tokens + 1).await?.decode()))
-            }
             (Kind::Generate, _) => {
-                let ids = prompt_ids(subject.engine()?, depth, run);
+                let ids = self.prompt(subject, run)?;
                 Ok(rate(tokens, subject.times(ids, tokens + 1).await?.decode()))
             }
         }
+    }
+
+    /// The prompt of a generation.
+    fn prompt(self, subject: &Subject, run: u64) -> Result<Vec<u32>, Failure> {
+        let engine = subject.engine()?;
+        Ok(match self.depth {
+            0 => vec![engine.tokenizer().bos().unwrap_or(0)],
+            depth => prompt_ids(engine, depth, run),
+        })
     }
 }
 

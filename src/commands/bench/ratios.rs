@@ -61,6 +61,7 @@ mod tests {
                 depth: 0,
                 tokens_per_second: figures(speeds).expect("speeds"),
                 reading: None,
+                draft: None,
             }],
             peak_bytes: peak.and_then(figures),
             one_token_ms: None,

@@ -6,6 +6,7 @@ use lapwing_kernels::kv::UnknownKvDtype;
 use lapwing_traces::Spread;
 use serde::{Deserialize, Serialize};
 
+use super::drafts::Drafted;
 use crate::cli::attention::AttentionChanges;
 use crate::cli::requant::RequantReport;
 
@@ -39,6 +40,9 @@ pub(super) struct Measured {
     /// Tokens per second of reading without computing, measured with each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reading: Option<Figures>,
+    /// What drafts did; the speed above is with drafts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) draft: Option<Drafted>,
 }
 
 /// All tests of one engine.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lapwing::draft::DraftStats;
 use lapwing::{Engine, EngineBuilder, Prompt, Request, RequestTimes, Shutdown};
 
 use crate::cli::failure::Failure;
@@ -16,6 +17,13 @@ pub(super) struct Subject {
     engine: Option<Engine>,
     /// Whether a new engine runs another prompt before a measured one.
     warm_up: bool,
+}
+
+/// A completed generation.
+pub(super) struct Generation {
+    pub(super) ids: Vec<u32>,
+    pub(super) times: RequestTimes,
+    pub(super) drafts: Option<DraftStats>,
 }
 
 impl Subject {
@@ -43,19 +51,32 @@ impl Subject {
         Ok(self.times(ids, 1).await?.prefill())
     }
 
-    /// Times of a request that generates so many tokens.
+    /// Times of a request that generates so many tokens without drafts.
     pub(super) async fn times(
         &self,
         ids: Vec<u32>,
         tokens: usize,
     ) -> Result<RequestTimes, Failure> {
+        Ok(self.generation(ids, tokens, false).await?.times)
+    }
+
+    /// A request that generates so many tokens, with or without drafts.
+    pub(super) async fn generation(
+        &self,
+        ids: Vec<u32>,
+        tokens: usize,
+        drafts: bool,
+    ) -> Result<Generation, Failure> {
         let request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
-        let mut stream = self.engine()?.generate(request).await?;
+        let mut stream = self.engine()?.generate(request.drafts(drafts)).await?;
+        let mut ids = Vec::with_capacity(tokens);
         while let Some(token) = stream.next().await {
-            token?;
+            ids.push(token?.id);
         }
         match stream.summary() {
-            Some(summary) if summary.times.generated_tokens == tokens => Ok(summary.times),
+            Some(summary) if summary.times.generated_tokens == tokens => {
+                Ok(Generation { ids, times: summary.times, drafts: summary.drafts.clone() })
+            }
             _ => Err(Failure::failed(format!("the engine did not generate {tokens} tokens"))),
         }
     }

@@ -27,8 +27,10 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         ("max", Align::Right),
     ];
     let reading: String = report.results.iter().filter_map(of_reading).collect();
+    let of_drafts = |result: &Measured| Some(result.draft.as_ref()?.lines(&result.test));
+    let drafts: String = report.results.iter().filter_map(of_drafts).collect();
     print(&format!(
-        "{}\n{}, {}, {}, {} keys and values, {} runs\n{}{}\n{}{reading}{}",
+        "{}\n{}, {}, {}, {} keys and values, {} runs\n{}{}\n{}{reading}{drafts}{}",
         visible(&report.model),
         report.architecture,
         indicatif::HumanBytes(report.model_bytes),

@@ -7,8 +7,8 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::clock::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId,
-    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId,
+    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
@@ -41,6 +41,15 @@ impl Random {
     /// `nanos` varied by up to an eighth.
     fn about(&mut self, nanos: u64) -> u64 {
         nanos - nanos / 8 + self.below(nanos / 4)
+    }
+}
+
+/// Some requests stand for passes of speculative decoding.
+fn role_of(request: usize) -> Option<DraftRole> {
+    match request % 4 {
+        1 => Some(DraftRole::Draft),
+        2 => Some(DraftRole::Verify),
+        _ => None,
     }
 }
 
@@ -249,6 +258,7 @@ impl Run {
             chunk: Some(hop.chunk),
             request: Some(hop.request as u64),
             stage,
+            role: role_of(hop.request),
             rows: hop.rows,
             epoch: self.requests[hop.request].epoch,
             ..Tags::default()
@@ -382,6 +392,12 @@ impl Run {
     fn token(&mut self, hop: Hop, span: SpanId, end: u64, ready: u64) {
         let number = hop.request as u64;
         self.record(end, CPU, EventKind::Request(number, Milestone::Token, 1));
+        if let Some(role) = role_of(hop.request) {
+            let drafted = u32::from(role == DraftRole::Verify);
+            let wasted = u32::from(hop.chunk % 5 == 0);
+            let rows = RowOutcome { drafted, accepted: drafted.saturating_sub(wasted), wasted };
+            self.record(end, CPU, EventKind::Rows(hop.chunk, rows));
+        }
         let request = &mut self.requests[hop.request];
         request.tokens_left -= 1;
         if request.tokens_left == 0 {

@@ -5,6 +5,9 @@
 pub enum IdleCause {
     /// The lane's next work needed the result of a span on the lane with this index.
     Dependency(usize),
+    /// The next work had to wait for the end of work whose results were discarded: drafts that were rejected, or
+    /// passes of an epoch that was over.
+    Cancelled,
     /// The next work needed a graph or kernel that was being built.
     Prepare,
     /// The next work needed data that was being converted or copied.
@@ -36,8 +39,9 @@ pub enum IdleCause {
 
 impl IdleCause {
     /// All causes; [`Dependency`](IdleCause::Dependency) with lane 0.
-    pub const ALL: [IdleCause; 14] = [
+    pub const ALL: [IdleCause; 15] = [
         IdleCause::Dependency(0),
+        IdleCause::Cancelled,
         IdleCause::Prepare,
         IdleCause::Convert,
         IdleCause::BackPressure,
@@ -57,6 +61,7 @@ impl IdleCause {
     pub const fn name(self) -> &'static str {
         match self {
             IdleCause::Dependency(_) => "dependency",
+            IdleCause::Cancelled => "cancelled work",
             IdleCause::Prepare => "graph build",
             IdleCause::Convert => "conversion",
             IdleCause::BackPressure => "back-pressure",

@@ -209,6 +209,9 @@ impl Walk<'_> {
 
 /// Cause of a lane's idle time while this span, which the lane's next work needs, runs.
 pub(super) fn cause_of(span: &Span) -> IdleCause {
+    if span.discarded {
+        return IdleCause::Cancelled;
+    }
     match span.activity {
         Activity::Prepare => IdleCause::Prepare,
         Activity::Convert | Activity::Copy => IdleCause::Convert,

@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, Event, EventKind, LaneId, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo,
-    StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, LaneId, MessageId, Milestone, NameId, RowOutcome,
+    Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use crate::clock::Nanos;
 
@@ -18,6 +18,7 @@ struct Fields {
     sub: u8,
     stage: u16,
     layer: u16,
+    role: u8,
     name: u32,
     id: u64,
     other: u64,
@@ -40,7 +41,8 @@ impl Event {
             u64::from(f.kind)
                 | u64::from(f.sub) << 8
                 | u64::from(f.stage) << 16
-                | u64::from(f.layer) << 32,
+                | u64::from(f.layer) << 32
+                | u64::from(f.role) << 48,
             u64::from(self.lane.0) | u64::from(f.name) << 32,
             f.id,
             f.other,
@@ -60,6 +62,7 @@ impl Event {
             sub: (words[1] >> 8) as u8,
             stage: (words[1] >> 16) as u16,
             layer: (words[1] >> 32) as u16,
+            role: (words[1] >> 48) as u8,
             name: (words[2] >> 32) as u32,
             id: words[3],
             other: words[4],
@@ -129,6 +132,14 @@ impl Fields {
             EventKind::Request(request, milestone, value) => {
                 Fields { kind: 12, sub: milestone.code(), request, bytes: value, ..none }
             }
+            EventKind::Rows(chunk, RowOutcome { drafted, accepted, wasted }) => Fields {
+                kind: 13,
+                chunk,
+                rows: wasted,
+                bytes: drafted.into(),
+                flops: accepted.into(),
+                ..none
+            },
         }
     }
 
@@ -139,6 +150,7 @@ impl Fields {
             sub: info.activity.code(),
             stage: tags.stage.map_or(0, |s| s.saturating_add(1)),
             layer: tags.layer.map_or(0, |l| l.saturating_add(1)),
+            role: tags.role.map_or(0, DraftRole::code),
             name: info.name.0,
             id: span.0.get(),
             other: info.parent.map_or(0, |s| s.0.get()),
@@ -185,6 +197,14 @@ impl Fields {
             10 => EventKind::Freed(name, self.bytes),
             11 => EventKind::Counter(name, self.bytes.cast_signed()),
             12 => EventKind::Request(self.request, Milestone::from_code(self.sub)?, self.bytes),
+            13 => EventKind::Rows(
+                self.chunk,
+                RowOutcome {
+                    drafted: self.bytes.try_into().ok()?,
+                    accepted: self.flops.try_into().ok()?,
+                    wasted: self.rows,
+                },
+            ),
             _ => return None,
         })
     }
@@ -207,6 +227,10 @@ impl Fields {
                 request: self.request.checked_sub(1),
                 stage: self.stage.checked_sub(1),
                 layer: self.layer.checked_sub(1),
+                role: match self.role {
+                    0 => None,
+                    code => Some(DraftRole::from_code(code)?),
+                },
                 rows: self.rows,
                 epoch: self.epoch,
                 bytes: self.bytes,

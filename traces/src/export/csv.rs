@@ -7,6 +7,7 @@
 
 use super::fields::{self, Facts};
 use crate::analysis::{Analysis, SegmentKind};
+use crate::event::DraftRole;
 use crate::timeline::Timeline;
 
 /// A CSV table.
@@ -51,7 +52,7 @@ impl Source<'_> {
             "spans.csv",
             "id,parent_id,depth,lane,slot,name,activity,queued_ns,submitted_ns,start_ns,end_ns,\
              duration_ns,finished,chunk,request,stage,layer,rows,epoch,bytes,flops,slack_ns,\
-             on_critical_path",
+             on_critical_path,role,discarded",
         );
         for (at, span) in self.timeline.spans.iter().enumerate() {
             let tags = &span.tags;
@@ -79,6 +80,8 @@ impl Source<'_> {
                 tags.flops.to_string(),
                 or_empty(facts.slack(at)),
                 facts.critical(at).to_string(),
+                or_empty(tags.role.map(DraftRole::name)),
+                span.discarded.to_string(),
             ]);
         }
         rows.table

@@ -60,6 +60,7 @@ impl<'a> Facts<'a> {
             number("request", tags.request),
             number("stage", tags.stage.map(u64::from)),
             number("layer", tags.layer.map(u64::from)),
+            tags.role.map(|role| ("role", Value::Text(role.name()))),
             number("rows", counted(tags.rows.into())),
             number("epoch", counted(tags.epoch.into())),
             number("bytes", counted(tags.bytes)),
@@ -68,6 +69,7 @@ impl<'a> Facts<'a> {
             number("submitted_ns", span.submitted.map(|at| at.0)),
             number("slack_ns", self.slack(at)),
             Some(("on_critical_path", Value::Flag(self.critical(at)))),
+            span.discarded.then_some(("discarded", Value::Flag(true))),
             (!span.finished).then_some(("unfinished", Value::Flag(true))),
         ];
         fields.into_iter().flatten().collect()

@@ -9,7 +9,8 @@ use super::error::HtmlError;
 use super::run::PageRun;
 use crate::analysis::{IdleCause, SegmentKind};
 use crate::clock::Nanos;
-use crate::event::{Activity, Milestone, StallCause, WaitMode};
+use crate::event::{Activity, DraftRole, Milestone, StallCause, WaitMode};
+use crate::timeline::Span;
 
 /// JSON header before the columns.
 #[derive(Serialize)]
@@ -28,6 +29,7 @@ struct Header<'a> {
     requests: Vec<String>,
     counters: Vec<CounterHead<'a>>,
     activities: Vec<&'static str>,
+    roles: Vec<&'static str>,
     causes: Vec<&'static str>,
     modes: Vec<&'static str>,
     stalls: Vec<&'static str>,
@@ -102,6 +104,7 @@ pub(super) fn pack(run: &PageRun<'_>) -> Result<Vec<u8>, HtmlError> {
             .map(|counter| CounterHead { name: &counter.name, lane: counter.lane })
             .collect(),
         activities: Activity::ALL.iter().map(|activity| activity.name()).collect(),
+        roles: DraftRole::ALL.iter().map(|role| role.name()).collect(),
         causes: IdleCause::ALL.iter().map(|cause| cause.name()).collect(),
         modes: WaitMode::ALL.iter().map(|mode| mode.name()).collect(),
         stalls: StallCause::ALL.iter().map(|cause| cause.name()).collect(),
@@ -183,6 +186,12 @@ fn spans(columns: &mut Columns, run: &PageRun<'_>, dictionaries: &Dictionaries<'
     columns.delta("span.request", all().map(|s| request(s.tags.request).unwrap_or(-1)));
     columns.plain("span.stage", all().map(|s| s.tags.stage.map_or(0, |v| u64::from(v) + 1)));
     columns.plain("span.layer", all().map(|s| s.tags.layer.map_or(0, |v| u64::from(v) + 1)));
+    columns.plain("span.role", all().map(|s| s.tags.role.map_or(0, |role| role.code().into())));
+    let outcome = |s: &Span| run.timeline.outcomes.get(&s.tags.chunk?).copied();
+    let outcomes = || all().map(|s| outcome(s).unwrap_or_default());
+    columns.plain("span.drafted", outcomes().map(|rows| rows.drafted.into()));
+    columns.plain("span.accepted", outcomes().map(|rows| rows.accepted.into()));
+    columns.plain("span.wasted", outcomes().map(|rows| rows.wasted.into()));
     columns.plain("span.rows", all().map(|s| u64::from(s.tags.rows)));
     columns.plain("span.epoch", all().map(|s| u64::from(s.tags.epoch)));
     columns.plain("span.bytes", all().map(|s| s.tags.bytes));
@@ -190,7 +199,9 @@ fn spans(columns: &mut Columns, run: &PageRun<'_>, dictionaries: &Dictionaries<'
     columns.plain("span.slack", run.analysis.critical_path.slack.iter().copied());
     columns.plain(
         "span.flags",
-        all().zip(critical).map(|(s, critical)| u64::from(s.finished) | u64::from(critical) << 1),
+        all().zip(critical).map(|(s, critical)| {
+            u64::from(s.finished) | u64::from(critical) << 1 | u64::from(s.discarded) << 2
+        }),
     );
 }
 
@@ -280,7 +291,7 @@ mod tests {
     use crate::analysis::{Analysis, CriticalPath, Gap, Overlap};
     use crate::event::{LaneKind, SpanId, Tags};
     use crate::report::Report;
-    use crate::timeline::{Lane, Span, Timeline};
+    use crate::timeline::{Lane, Timeline};
 
     #[test]
     fn the_largest_numbers_can_be_packed() {
@@ -297,6 +308,7 @@ mod tests {
             start: Nanos(start),
             end: Nanos(end),
             finished: true,
+            discarded: false,
             tags: Tags { chunk: Some(u64::MAX), bytes: u64::MAX, ..Tags::default() },
         };
         let timeline = Timeline {

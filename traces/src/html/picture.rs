@@ -176,6 +176,7 @@ mod tests {
                 start: Nanos(start),
                 end: Nanos(start + 200 + at * 77 % 800),
                 finished: true,
+                discarded: false,
                 tags: Tags::default(),
             });
         }

@@ -49,7 +49,7 @@ pub(super) fn summary(report: &Report) -> String {
         figure(&mut html, name, median, &note);
     }
     html.push_str("</dl>\n");
-    for part in [lanes, idle, pairs, counters, facts] {
+    for part in [lanes, drafts, idle, pairs, counters, facts] {
         html.push_str(&part(report));
     }
     html
@@ -87,6 +87,38 @@ fn lanes(report: &Report) -> String {
         ]);
     }
     table.end("No lanes.")
+}
+
+fn drafts(report: &Report) -> String {
+    let heads = [
+        "Lane",
+        "Role",
+        "#Passes",
+        "#Rows",
+        "#Drafted",
+        "#Accepted",
+        "#Wasted rows",
+        "#Cancelled",
+        "#Busy",
+        "#Wasted",
+    ];
+    let mut table = Table::new("Speculative decoding", "", &heads);
+    let rows = |rows: u64| Cell::Number(text::grouped(rows), rows as f64);
+    for drafts in &report.drafts {
+        table.row(&[
+            Cell::Text(&drafts.lane),
+            Cell::Text(drafts.role),
+            Cell::count(drafts.passes),
+            rows(drafts.rows),
+            rows(drafts.drafted),
+            rows(drafts.accepted),
+            rows(drafts.wasted_rows),
+            Cell::count(drafts.cancelled),
+            Cell::nanos(drafts.busy_ns),
+            Cell::nanos(drafts.wasted_ns),
+        ]);
+    }
+    table.end("")
 }
 
 fn idle(report: &Report) -> String {

@@ -67,6 +67,7 @@ fn span_of(kind: &EventKind) -> Option<SpanId> {
         | EventKind::Waited(_)
         | EventKind::Freed(..)
         | EventKind::Counter(..)
-        | EventKind::Request(..) => None,
+        | EventKind::Request(..)
+        | EventKind::Rows(..) => None,
     }
 }

@@ -1,7 +1,6 @@
 //! Computes the report from a timeline and its analysis.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Bound;
+use std::collections::{BTreeMap, HashSet};
 
 use super::{
     CounterReport, FreedReport, IdleReport, LaneReport, MessageReport, OpReport, PairReport,
@@ -41,6 +40,7 @@ impl Report {
             messages_per_token: (tokens > 0)
                 .then(|| timeline.messages.len() as f64 / tokens as f64),
             requests,
+            drafts: super::drafts::drafts(timeline),
             counters: timeline.counters.iter().map(|c| counter(timeline, c)).collect(),
             freed: freed(timeline),
         }
@@ -94,26 +94,11 @@ fn lanes(timeline: &Timeline, analysis: &Analysis) -> Vec<LaneReport> {
         .collect()
 }
 
-/// By lane: duration of the outer spans that were still running when a later epoch of their request
-/// began.
+/// By lane: duration of the outer spans whose results were discarded.
 fn wasted(timeline: &Timeline) -> Vec<u64> {
-    let mut begun: HashMap<u64, BTreeMap<u32, u64>> = HashMap::new();
-    for span in &timeline.spans {
-        if let Some(request) = span.tags.request {
-            let epochs = begun.entry(request).or_default();
-            // Spans are sorted by start.
-            epochs.entry(span.tags.epoch).or_insert(span.start.0);
-        }
-    }
     let mut wasted = vec![0_u64; timeline.lanes.len()];
-    for span in timeline.outer().map(|span| &timeline.spans[span]) {
-        let epochs = span.tags.request.and_then(|request| begun.get(&request));
-        let later = epochs.and_then(|e| {
-            e.range((Bound::Excluded(span.tags.epoch), Bound::Unbounded)).map(|(_, at)| *at).min()
-        });
-        if later.is_some_and(|at| at < span.end.0) {
-            wasted[span.lane] = wasted[span.lane].saturating_add(span.duration());
-        }
+    for span in timeline.outer().map(|span| &timeline.spans[span]).filter(|span| span.discarded) {
+        wasted[span.lane] = wasted[span.lane].saturating_add(span.duration());
     }
     wasted
 }

@@ -10,6 +10,7 @@ use crate::timeline::Timeline;
 const fn letter(cause: IdleCause) -> char {
     match cause {
         IdleCause::Dependency(_) => 'd',
+        IdleCause::Cancelled => 'w',
         IdleCause::Prepare => 'g',
         IdleCause::Convert => 'c',
         IdleCause::BackPressure => 'b',

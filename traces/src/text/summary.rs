@@ -14,6 +14,7 @@ pub(super) fn tables(report: &Report, options: &TextOptions) -> String {
         tables.critical_path(),
         tables.ops(),
         tables.requests(),
+        super::drafts::table_of(report, options),
         tables.waits(),
         tables.messages(),
         tables.counters(),

@@ -122,6 +122,12 @@ impl Build<'_> {
             EventKind::Request(request, milestone, value) => {
                 self.timeline.milestones.push(RequestMilestone { request, milestone, at, value });
             }
+            EventKind::Rows(chunk, rows) => {
+                let sum = self.timeline.outcomes.entry(chunk).or_default();
+                sum.drafted = sum.drafted.saturating_add(rows.drafted);
+                sum.accepted = sum.accepted.saturating_add(rows.accepted);
+                sum.wasted = sum.wasted.saturating_add(rows.wasted);
+            }
             // Handled in `close_links`, because its target may start and end later.
             EventKind::Waited(_) => {}
         }
@@ -153,6 +159,7 @@ impl Build<'_> {
                 start,
                 end: end.unwrap_or(last.max(start)),
                 finished: end.is_some(),
+                discarded: false,
                 tags: info.tags,
             });
         }
@@ -166,6 +173,7 @@ impl Build<'_> {
         }
         self.timeline.spans = spans;
         super::slots::assign(&mut self.timeline);
+        super::discarded::mark(&mut self.timeline);
         index
     }
 

@@ -562,7 +562,7 @@ test("the address reopens the same view", async () => {
   await open("page.html");
 });
 
-test("colours stand for activities, ops, layers or requests", async () => {
+test("colours stand for activities, ops, layers, requests or drafts", async () => {
   const legend = () => page.locator("#legend > div").first().locator(".entry").allInnerTexts();
   await press("0");
   for (let i = 0; i < 12; i++) await press("w");
@@ -576,6 +576,7 @@ test("colours stand for activities, ops, layers or requests", async () => {
     ["op", [/^qkv matmul$/, /^attention$/, /^other ops$/]],
     ["layer", [/^layer 0$/, /^layer 5$/, /^no single layer$/]],
     ["request", [/^requests? \d+/, /^no single request$/]],
+    ["draft", [/^draft$/, /^verify, all accepted$/, /^cancelled$/, /^no draft$/]],
     ["activity", [/^compute$/, /^sample$/]],
   ])) {
     await page.selectOption("#coloring", coloring);
@@ -590,7 +591,7 @@ test("colours stand for activities, ops, layers or requests", async () => {
     assert.ok((await read("contrast")) >= 4.5, coloring);
     seen.add(await pixels());
   }
-  assert.equal(seen.size, 4, "each choice is drawn differently, and the first one as before");
+  assert.equal(seen.size, 5, "each choice is drawn differently, and the first one as before");
   await press("0");
 });
 

@@ -79,6 +79,7 @@ fn spans_have_the_parents_tags_and_lanes_of_the_program() {
         request: Some(4),
         stage: Some(1),
         layer: None,
+        role: None,
         rows: 2,
         epoch: 5,
         bytes: 1 << 40,

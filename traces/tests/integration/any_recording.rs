@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId,
-    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId,
+    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use proptest::collection::{btree_map, vec};
@@ -37,13 +37,15 @@ fn name() -> impl Strategy<Value = NameId> {
 fn info() -> impl Strategy<Value = SpanInfo> {
     let subject = (option::of(0..u64::MAX), option::of(0..u64::MAX));
     let place = (option::of(0..u16::MAX), option::of(0..u16::MAX));
+    let role = option::of(select(DraftRole::ALL));
     let size = (any::<u32>(), any::<u32>(), number(), number());
-    let tags = (subject, place, size).prop_map(
-        |((chunk, request), (stage, layer), (rows, epoch, bytes, flops))| Tags {
+    let tags = (subject, place, role, size).prop_map(
+        |((chunk, request), (stage, layer), role, (rows, epoch, bytes, flops))| Tags {
             chunk,
             request,
             stage,
             layer,
+            role,
             rows,
             epoch,
             bytes,
@@ -93,6 +95,9 @@ fn event_kind() -> impl Strategy<Value = EventKind> {
         (name(), any::<i64>()).prop_map(|(name, value)| EventKind::Counter(name, value)),
         (number(), select(Milestone::ALL), number())
             .prop_map(|(request, milestone, value)| EventKind::Request(request, milestone, value)),
+        (number(), any::<[u32; 3]>()).prop_map(|(chunk, [drafted, accepted, wasted])| {
+            EventKind::Rows(chunk, RowOutcome { drafted, accepted, wasted })
+        }),
     ]
 }
 

@@ -168,6 +168,9 @@ impl SchedulerTrace {
                 };
                 self.trace.record(at, EventKind::Request(note.sequence.0, milestone, value));
             }
+            Noted::Rows(chunk, rows) => {
+                self.trace.record(self.trace.now(), EventKind::Rows(chunk, rows));
+            }
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {
                 let bytes = pages as u64 * kv_page_bytes as u64;

@@ -63,6 +63,7 @@ fn host_tags(chunk: &Chunk) -> Tags {
     Tags {
         chunk: Some(chunk.id),
         stage: u16::try_from(chunk.cursor).ok(),
+        role: chunk.role(),
         rows: u32::try_from(chunk.batch().rows()).unwrap_or(u32::MAX),
         ..Tags::default()
     }
@@ -201,6 +202,7 @@ impl WorkerTrace {
             },
             stage: u16::try_from(chunk.cursor).ok(),
             layer: layer_of(&graph.nodes()[nodes.clone()]),
+            role: chunk.role(),
             rows: u32::try_from(part.row_count(chunk.batch())).unwrap_or(u32::MAX),
             epoch: epoch_of(chunk),
             bytes: cost.bytes,

@@ -42,6 +42,10 @@ impl Sequence {
             drafts_to: Some(prompt_tokens),
             agreed: prompt_tokens,
             stale_sampler: false,
+            passes: Vec::new(),
+            pass_rows: super::PassRows::default(),
+            before: None,
+            next_pass: None,
             drafts: None,
             prefix: PrefixUse::Off,
             shared: 0,
@@ -95,10 +99,7 @@ impl Sequence {
         effects: &mut Vec<SchedulerEffect>,
     ) {
         let Some(drafts) = target.model_drafts() else { return };
-        let pairs = self.ids[self.agreed..].iter().zip(&target.ids[self.agreed..]);
-        let more = pairs.take_while(|(own, of_target)| own == of_target).count();
-        let common = self.agreed + more;
-        self.agreed = common;
+        let common = self.agree(target);
         if common < self.ids.len().min(target.ids.len()) {
             self.roll_back(common, effects);
             self.ids.truncate(common);
@@ -123,6 +124,46 @@ impl Sequence {
             (_, Schedule::Asynchronous) => target.rows() + 1 + DRAFT_MAX,
         };
         self.drafts_to = Some(end.min(context).min(target.drafts_end()));
+    }
+
+    /// Compares a companion's tokens with those of its target; returns how many are the same.
+    fn agree(&mut self, target: &Sequence) -> usize {
+        let pairs = self.ids[self.agreed..].iter().zip(&target.ids[self.agreed..]);
+        self.agreed += pairs.take_while(|(own, of_target)| own == of_target).count();
+        self.settle();
+        self.agreed
+    }
+
+    /// Ends the account of a companion: rows beyond the tokens of its target are wasted.
+    pub(in super::super) fn close_account(
+        &mut self,
+        target: &mut Sequence,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        let agreed = self.agree(target);
+        self.waste_from(agreed, effects);
+        let rows = std::mem::take(&mut self.pass_rows);
+        if let Some(drafts) = &mut target.drafts {
+            drafts.stats.draft_rows += rows.sent;
+            drafts.stats.draft_rows_wasted += rows.wasted;
+        }
+    }
+
+    /// While a verification pass is in flight, takes drafted tokens for the next one: as many as pay, and the one that
+    /// the present pass adds to its draft.
+    pub(in super::super) fn draft_ahead(&mut self, companion: &Sequence, vocab: usize) {
+        let (rows, wanted) = (self.rows(), self.model_drafts().map_or(0, |model| model.length));
+        if wanted == 0 || self.sent < rows || !self.may_go_ahead() {
+            return;
+        }
+        let follows = companion.ids.get(self.ids.len()..rows) == Some(&self.draft[..]);
+        let there = companion.ids.get(rows..).filter(|_| follows).unwrap_or_default();
+        let reachable = companion.drafts_to.unwrap_or(0).saturating_sub(rows);
+        let wanted = (wanted + 1).min(reachable);
+        let known = there.iter().take(wanted).take_while(|id| (**id as usize) < vocab).count();
+        if wanted > 0 && known == wanted {
+            self.draft.extend_from_slice(&there[..wanted]);
+        }
     }
 
     /// Takes the drafted tokens of its companion, if as many are there as it waits for, or if no more will

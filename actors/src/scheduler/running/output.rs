@@ -1,12 +1,15 @@
 //! Which rows of a sequence need their output, and what a sequence does with it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use lapwing_traces::Nanos;
 
 use super::{Sequence, Wanted};
-use crate::draft::{DRAFT_MAX, Drafts, Source, StepTokens, Wait};
+use crate::draft::{DRAFT_MAX, DraftCost, Drafts, Source, StepTokens, Wait};
+use crate::handover::Sampling;
 use crate::message::{FinishReason, Generate, OutputAction};
+use crate::scheduler::effect::SchedulerEffect;
 
 impl Sequence {
     /// How many of the next `rows` rows need their output.
@@ -28,11 +31,18 @@ impl Sequence {
         let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
         self.sent = end;
         self.in_flight += 1;
+        let overlaps = self.drafts.as_ref().is_some_and(|drafts| drafts.source.overlaps());
         match &mut self.work {
-            Wanted::Tokens(state) if end == goal => match state.take() {
-                Some(generate) => (rows - sampled..rows, OutputAction::Sample(generate)),
-                None => (0..0, OutputAction::None),
-            },
+            Wanted::Tokens(state) if end == goal => {
+                self.next_pass = overlaps.then(Arc::default);
+                let next = self.next_pass.clone();
+                let sampling = match (state.take(), self.before.take()) {
+                    (Some(generate), _) => Sampling::new(generate, next),
+                    (None, Some(before)) => Sampling::after(before, next),
+                    (None, None) => return (0..0, OutputAction::None),
+                };
+                (rows - sampled..rows, OutputAction::Sample(sampling))
+            }
             Wanted::Tokens(_) => (0..0, OutputAction::None),
             Wanted::Scores { next } => {
                 // The row at position p predicts the token at p + 1.
@@ -50,29 +60,44 @@ impl Sequence {
         }
     }
 
-    /// Handles the tokens of a decode step. Rows of rejected draft tokens are rolled back.
+    /// Handles the tokens that a chunk chose. Rows of rejected draft tokens are rolled back, and passes that were sent
+    /// after them become stale.
     pub(in super::super) fn on_tokens(
         &mut self,
-        tokens: &StepTokens,
-        generate: Box<Generate>,
+        (chunk, tokens): (u64, &StepTokens),
+        generate: Option<Box<Generate>>,
         now: Nanos,
+        effects: &mut Vec<SchedulerEffect>,
     ) {
         if self.times.generated_tokens == 0 {
             self.times.first_token = now;
         }
         let is_step = self.has_generated();
         self.times.generated_tokens += tokens.iter().count();
+        let drafted = self.on_pass_decided(chunk, tokens, effects);
         if let (Some(drafts), true) = (&mut self.drafts, is_step) {
-            drafts.on_step(self.draft.len(), tokens.more.len());
+            drafts.on_step(drafted, tokens.more.len());
         }
+        let before = self.ids.len();
         self.ids.extend(tokens.iter().map(|token| token.id));
-        self.draft.clear();
-        self.work = Wanted::Tokens(Some(generate));
-        let accepted = self.ids.len() - 1;
-        if self.sent > accepted {
-            // No row of the sequence is in flight, so no worker waits for one.
-            self.sent = self.progress.roll_back(accepted).0;
+        if let Some(generate) = generate {
+            self.work = Wanted::Tokens(Some(generate));
         }
+        let new = &self.ids[before..];
+        if tokens.last().finish.is_none() && self.draft.starts_with(new) {
+            // The next pass goes on with the rest of the draft.
+            self.draft.drain(..new.len());
+        } else {
+            self.draft.clear();
+            let accepted = self.ids.len() - 1;
+            if self.sent > accepted {
+                let (row, nudges) = self.progress.roll_back(accepted);
+                effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
+                self.waste_from(row, effects);
+                (self.sent, self.stale) = (row, self.in_flight);
+            }
+        }
+        self.on_pass_ended(chunk, false, effects);
     }
 
     /// Drafts the tokens of the next step, beside the rows of `others` other sequences, or chooses how many a
@@ -89,14 +114,9 @@ impl Sequence {
         let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
         let Drafts { source, length, always, stats } = &mut **drafts;
         let most = most.min(always.unwrap_or(DRAFT_MAX));
-        let (overlaps, alpha) = (source.overlaps(), length.acceptance());
-        let time = |rows: usize| {
-            let (drafted, verify) = (rows - 1 - others, verify(rows)?);
-            let alone = per_token * drafted as f64;
-            // Tokens that were drafted meanwhile are there only if all of the draft before was right.
-            let ahead = if overlaps { alpha.powi(drafted as i32) } else { 0.0 };
-            Some(verify + alone - ahead * alone.min(verify))
-        };
+        let (overlaps, acceptance) = (source.overlaps(), length.acceptance());
+        let cost = DraftCost { per_token, overlaps, acceptance };
+        let time = |rows: usize| Some(cost.step(rows - 1 - others, verify(rows)?));
         let mut choose = |proposed: usize| {
             let verified = match always {
                 Some(_) => proposed,
@@ -119,6 +139,7 @@ impl Sequence {
                     Wait::Missed(count) => count.min(most),
                     _ => choose(most.min(DRAFT_MAX)),
                 };
+                model.length = wanted;
                 model.wait = if wanted > 0 { Wait::Tokens(wanted) } else { Wait::Nothing };
                 model.fresh = true;
             }

@@ -54,15 +54,17 @@ impl Sequence {
         needed.min(self.goal())
     }
 
-    /// Leases pages for all tokens so far. Drops the draft if there are no pages for it.
+    /// Leases pages for all tokens so far. Drops what is not sent of the draft if there are no pages for it.
     pub(in super::super) fn reserve(&mut self, model: &mut Model) -> Result<(), OutOfPages> {
         let rows = self.rows();
         let all = model.grow(&mut self.lease, rows);
-        if all.is_ok() || self.draft.is_empty() {
+        let sent = self.sent.saturating_sub(self.ids.len());
+        if all.is_ok() || self.draft.len() <= sent {
             return all;
         }
-        self.draft.clear();
-        model.grow(&mut self.lease, self.ids.len())
+        self.draft.truncate(sent);
+        let rows = self.rows();
+        model.grow(&mut self.lease, rows)
     }
 
     /// Gives up the pages of the prefix cache that hold rows from `row` on, because they will be written.

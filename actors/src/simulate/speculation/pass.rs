@@ -5,6 +5,7 @@ use std::time::Duration;
 use lapwing_plan::time::{Job, NodeLoad, TimeModel};
 
 use crate::simulate::error::SocRunError;
+use crate::simulate::pass_device::is_layer;
 
 /// A pass of n rows takes `one` · (1 + `growth` · (n − 1)).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,22 +40,29 @@ impl Pass {
     }
 }
 
-impl TimeModel for Pass {
+/// A pass through a model of that many layers, of which each takes the same share of the time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LayeredPass {
+    pub(super) pass: Pass,
+    pub(super) layers: usize,
+}
+
+impl TimeModel for LayeredPass {
     fn overhead(&self, _job: &Job<'_>) -> Duration {
         Duration::ZERO
     }
 
-    /// The first node takes all of the time.
     fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
-        match node == job.first {
-            true => self.time(job.part.row_count(job.batch)),
+        match is_layer(node, self.layers) {
+            true => self.pass.time(job.part.row_count(job.batch)) / self.layers as u32,
             false => Duration::ZERO,
         }
     }
 
     /// In units of the whole bandwidth: bytes per nanosecond.
     fn load(&self, job: &Job<'_>, node: usize) -> NodeLoad {
-        let bytes = self.node_time(job, node).as_nanos() as f64 * self.bandwidth;
-        NodeLoad { bytes, memory_bound: self.bandwidth > 0.0, joins: node != job.first }
+        let bandwidth = self.pass.bandwidth;
+        let bytes = self.node_time(job, node).as_nanos() as f64 * bandwidth;
+        NodeLoad { bytes, memory_bound: bandwidth > 0.0, joins: node != job.first }
     }
 }

@@ -10,7 +10,8 @@ fn speculation(rate: f64, ratio: f64, schedule: Schedule) -> Speculation {
         draft: pass(100.0 * ratio),
         acceptance: Acceptance::Independent { rate, seed: 1 },
         schedule,
-        two_devices: true,
+        target_devices: 1,
+        own_device: true,
         length: Some(4),
         tokens: 4000,
     }
@@ -20,10 +21,10 @@ fn speculation(rate: f64, ratio: f64, schedule: Schedule) -> Speculation {
 #[test]
 fn synchronous_drafts_gain_what_the_formula_says() {
     for (alpha, ratio, length) in [(0.8, 0.1, 4), (0.6, 0.2, 2), (0.9, 0.05, 8), (0.3, 0.3, 1)] {
-        for two_devices in [false, true] {
+        for own_device in [false, true] {
             let run = Speculation {
                 length: Some(length),
-                two_devices,
+                own_device,
                 tokens: 40_000,
                 ..speculation(alpha, ratio, Schedule::Synchronous)
             };
@@ -93,10 +94,81 @@ fn impossible_numbers_are_refused() {
         Speculation { tokens: 1, ..base.clone() },
         Speculation { acceptance: Acceptance::Independent { rate: 1.5, seed: 0 }, ..base.clone() },
         Speculation { acceptance: Acceptance::Recorded([].into()), ..base.clone() },
+        Speculation { acceptance: Acceptance::of_counts(&[], 0), ..base.clone() },
+        Speculation { target_devices: 0, ..base.clone() },
         Speculation { target: Pass { one: Duration::ZERO, ..base.target }, ..base.clone() },
         Speculation { draft: Pass { growth: f64::NAN, ..base.draft }, ..base.clone() },
     ];
     for wrong in rows {
         assert!(wrong.run().is_err(), "{wrong:?}");
     }
+}
+
+/// Counted by hand: the text has a first token, and then `tokens - 1` more.
+#[test]
+fn wasted_rows_are_counted_exactly() {
+    // Name, whether all drafts are right, length, tokens; steps, drafted tokens, and wasted rows of the target; rows of
+    // the draft model, and wasted ones of them.
+    let rows = [
+        // Steps with 9, 8, … 1 tokens left verify 2, 2, … 1, 0 tokens. The draft model computes a row for each of them,
+        // of which the second of a draft follows a wrong token.
+        ("all wrong", false, 2, 10, (9, 15, 15), (15, 7)),
+        // Three steps of four tokens. The draft model computes three rows, and then twice four: the last token of the
+        // draft, the one after it, and two of the next draft.
+        ("all right", true, 3, 13, (3, 9, 0), (11, 0)),
+        // A draft of one token needs only the row before it.
+        ("all wrong, short", false, 1, 10, (9, 8, 8), (8, 0)),
+    ];
+    for (name, right, length, tokens, of_target, of_draft) in rows {
+        let run = Speculation {
+            acceptance: Acceptance::Recorded([right].into()),
+            length: Some(length),
+            tokens,
+            ..speculation(0.0, 0.1, Schedule::Synchronous)
+        };
+        let drafts = run.run().expect("an outcome").drafts;
+        assert_eq!((drafts.steps, drafts.drafted, drafts.wasted), of_target, "{name}: {drafts:?}");
+        assert_eq!((drafts.draft_rows, drafts.draft_rows_wasted), of_draft, "{name}: {drafts:?}");
+    }
+}
+
+/// With its layers on four devices, a target computes several passes at a time, if the draft model is fast enough.
+#[test]
+fn passes_ahead_use_all_devices_of_a_target() {
+    let gain = |schedule, target_devices| {
+        let run = Speculation {
+            target_devices,
+            length: Some(1),
+            tokens: 1000,
+            ..speculation(1.0, 0.05, schedule)
+        };
+        run.run().expect("an outcome").speed_up()
+    };
+    let (one, four) = (gain(Schedule::Asynchronous, 1), gain(Schedule::Asynchronous, 4));
+    assert!(four > 2.0 * gain(Schedule::Synchronous, 4), "{four}");
+    assert!(four > 3.0, "{four} on four devices, {one} on one");
+}
+
+/// A run with these rates reports them again: the counts of a real run lead to the same acceptance.
+#[test]
+fn acceptance_by_position_is_reproduced() {
+    let rates = [0.9, 0.6, 0.8, 0.3];
+    let run = |acceptance: Acceptance| {
+        let run = Speculation {
+            acceptance,
+            tokens: 20_000,
+            ..speculation(0.0, 0.1, Schedule::Synchronous)
+        };
+        run.run().expect("an outcome")
+    };
+    let first = run(Acceptance::ByPosition { rates: rates.into(), seed: 3 });
+    let second = Acceptance::of_counts(&first.drafts.positions, 4);
+    let Acceptance::ByPosition { rates: found, .. } = &second else { panic!("{second:?}") };
+    // Of drafts of four tokens that were accepted completely, the next one goes on behind them.
+    assert!(found.len() == 4 && (found[0] - rates[0]).abs() < 0.06, "{found:?}");
+    for (found, rate) in found.iter().zip(rates).skip(1) {
+        assert!((found - rate).abs() < 0.06, "{found:?} {rate}");
+    }
+    let (first, second) = (first.speed_up(), run(second.clone()).speed_up());
+    assert!((first / second - 1.0).abs() < 0.04, "{first} {second}");
 }

@@ -1,9 +1,15 @@
-/** What the colours of spans stand for: activities, ops, layers or requests. */
+/** What the colours of spans stand for: activities, ops, layers, requests or drafts. */
 
 /** @typedef {{ name: string, hue: Rgb, hatch: string, shades: number }} SpanClass */
 
 /** @type {Record<string, () => Classes>} */
-const COLORINGS = { activity: byActivity, op: byOp, layer: byLayer, request: byRequest };
+const COLORINGS = {
+  activity: byActivity,
+  op: byOp,
+  layer: byLayer,
+  request: byRequest,
+  draft: byDraft,
+};
 
 /** Hues of ops and requests. @type {Rgb[]} */
 const DISTINCT = [
@@ -127,6 +133,29 @@ function byRequest() {
   const of = (/** @type {Run} */ run, /** @type {number} */ i) =>
     run.spans.request[i] < 0 ? classes.length - 1 : numbers[run.number][run.spans.request[i]];
   return { classes, of };
+}
+
+/** What passes are for in speculative decoding, and what became of them: hue and hatch. @type {[string, Rgb, string][]} */
+const DRAFT_CLASSES = [
+  ["draft", [86, 180, 233], ""],
+  ["draft, some rows wasted", [86, 180, 233], "/"],
+  ["verify, all accepted", [0, 158, 115], ""],
+  ["verify, some rows wasted", [230, 159, 0], "/"],
+  ["cancelled", [213, 94, 0], "x"],
+];
+
+/** @returns {Classes} */
+function byDraft() {
+  const classes = DRAFT_CLASSES.map(([name, hue, hatch]) => ({ name, hue, hatch, shades: 1 }));
+  classes.push(others("no draft"));
+  return {
+    classes,
+    of: ({ spans }, i) => {
+      if (spans.flags[i] & 4) return 4;
+      if (spans.role[i] === 0) return classes.length - 1;
+      return 2 * (spans.role[i] - 1) + (spans.wasted[i] > 0 ? 1 : 0);
+    },
+  };
 }
 
 /** @param {string} coloring */

@@ -14,6 +14,7 @@
  * @property {string[]} requests
  * @property {{ name: string, lane: number }[]} counters
  * @property {string[]} activities
+ * @property {string[]} roles of passes in speculative decoding; codes count from 1
  * @property {string[]} causes
  * @property {string[]} modes
  * @property {string[]} stalls
@@ -23,7 +24,7 @@
 
 /** Columns whose values may exceed 31 bits. */
 const WIDE =
-  /\.(start|duration|queued|submitted|rows|epoch|bytes|flops|slack|sent|delay|stalled|predicted|margin|slept|spun|at|value)$/;
+  /\.(start|duration|queued|submitted|rows|drafted|accepted|wasted|epoch|bytes|flops|slack|sent|delay|stalled|predicted|margin|slept|spun|at|value)$/;
 
 /**
  * @param {string} text base64

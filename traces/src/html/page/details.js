@@ -71,6 +71,13 @@ function spanFacts(run, i) {
   if (spans.chunk[i] >= 0) add("Chunk", head.chunks[spans.chunk[i]]);
   if (spans.request[i] >= 0) add("Request", head.requests[spans.request[i]]);
   if (spans.rows[i] > 0) add("Rows", formatGrouped(spans.rows[i]));
+  if (spans.role[i] > 0) {
+    const part =
+      spans.drafted[i] > 0 ? `, ${spans.accepted[i]} of ${spans.drafted[i]} accepted` : "";
+    add("Drafts", head.roles[spans.role[i] - 1] + part);
+  }
+  if (spans.wasted[i] > 0) add("Wasted rows", formatGrouped(spans.wasted[i]));
+  if (spans.flags[i] & 4) add("Result", "discarded");
   add("Epoch", String(spans.epoch[i]));
   if (spans.bytes[i] > 0) {
     const rate = duration > 0 ? `, ${threeDigits(spans.bytes[i] / duration)} GB/s` : "";

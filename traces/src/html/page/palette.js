@@ -20,6 +20,7 @@ const WORK_HATCH = { copy: "/", convert: "\\", prepare: "x", sync: "." };
 /** Colour and hatch of idle causes. @type {Record<string, [Rgb, string]>} */
 const CAUSES = {
   dependency: [[110, 122, 138], "/"],
+  "cancelled work": [HUES.sync, "x"],
   "graph build": [HUES.prepare, "x"],
   conversion: [HUES.convert, "\\"],
   "back-pressure": [HUES.copy, "|"],

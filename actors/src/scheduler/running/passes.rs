@@ -1,0 +1,182 @@
+//! The passes of a sequence in speculative decoding: which rows each computes, and how many were wasted.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lapwing_plan::{DeviceId, Route};
+use lapwing_traces::event::{DraftRole, RowOutcome};
+
+use super::{Sequence, Wanted};
+use crate::draft::StepTokens;
+use crate::handover::Handover;
+use crate::scheduler::effect::{Noted, SchedulerEffect};
+
+/// A pass of a request that drafts, or of a draft model.
+#[derive(Debug)]
+pub(super) struct Pass {
+    chunk: u64,
+    /// Rows that are not yet known to be wasted.
+    rows: Range<usize>,
+    /// Drafted tokens that it verifies.
+    drafted: usize,
+    in_flight: bool,
+    /// Devices of its route, and the one that chooses tokens.
+    devices: usize,
+    decides_on: Option<DeviceId>,
+    /// Through which the next pass may get the sampling state.
+    next: Option<Arc<Handover>>,
+}
+
+/// Rows of all passes of a sequence in speculative decoding.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct PassRows {
+    /// Dispatched rows; of a draft model, without those of its prompt.
+    pub(in super::super) sent: usize,
+    /// Those of them whose results were discarded.
+    pub(in super::super) wasted: usize,
+}
+
+/// Number of the devices that compute a route's stages.
+fn devices(route: &Route) -> usize {
+    let mut devices: Vec<DeviceId> = route
+        .compute_stages()
+        .flat_map(|stage| stage.parts.iter().map(|part| part.device))
+        .collect();
+    devices.sort_unstable();
+    devices.dedup();
+    devices.len()
+}
+
+/// The device that chooses tokens.
+fn decides_on(route: &Route) -> Option<DeviceId> {
+    route.stages.last()?.only_device()
+}
+
+impl Sequence {
+    /// What the next rows from `start` on are for in speculative decoding.
+    pub(in super::super) fn role(&self, start: usize) -> Option<DraftRole> {
+        if self.is_companion() {
+            return Some(DraftRole::Draft);
+        }
+        let verifies =
+            self.has_generated() && start + 1 >= self.ids.len() && !self.draft.is_empty();
+        verifies.then_some(DraftRole::Verify)
+    }
+
+    /// Records that a chunk with these rows was cut.
+    pub(in super::super) fn on_pass(&mut self, chunk: u64, rows: Range<usize>, route: &Route) {
+        let next = self.next_pass.take();
+        let decodes = self.has_generated() && rows.start + 1 >= self.ids.len();
+        if !self.is_companion() && (self.drafts.is_none() || !decodes) {
+            return;
+        }
+        let prompt = if self.is_companion() { self.times.prompt_tokens } else { 0 };
+        self.pass_rows.sent += rows.end.saturating_sub(rows.start.max(prompt));
+        let drafted = if self.is_companion() { 0 } else { rows.len() - 1 };
+        let (devices, decides_on) = (devices(route), decides_on(route));
+        self.passes.push(Pass { chunk, rows, drafted, in_flight: true, devices, decides_on, next });
+    }
+
+    /// Records that a pass chose tokens. Returns how many drafted tokens it verified.
+    pub(super) fn on_pass_decided(
+        &mut self,
+        chunk: u64,
+        tokens: &StepTokens,
+        effects: &mut Vec<SchedulerEffect>,
+    ) -> usize {
+        let pass = self.passes.iter().find(|pass| pass.chunk == chunk);
+        let Some(drafted) = pass.map(|pass| pass.drafted).filter(|_| !self.is_companion()) else {
+            return 0;
+        };
+        if drafted > 0 {
+            let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+            let (drafted, accepted) = (count(drafted), count(tokens.more.len()));
+            let rows = RowOutcome { drafted, accepted, wasted: 0 };
+            self.note(Noted::Rows(chunk, rows), effects);
+        }
+        drafted
+    }
+
+    /// Records that a chunk has ended. Rows of a draft model stay on record until it is known whether their
+    /// tokens are right. If the chunk was `dropped`, its rows are wasted.
+    pub(in super::super) fn on_pass_ended(
+        &mut self,
+        chunk: u64,
+        dropped: bool,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        if dropped {
+            self.waste(|pass| if pass.chunk == chunk { 0 } else { usize::MAX }, effects);
+        }
+        let keep = self.is_companion();
+        if let Some(pass) = self.passes.iter_mut().find(|pass| pass.chunk == chunk) {
+            pass.in_flight = false;
+        }
+        self.passes.retain(|pass| pass.in_flight || (keep && !pass.rows.is_empty()));
+    }
+
+    /// Records that the rows from `row` on are wasted.
+    pub(super) fn waste_from(&mut self, row: usize, effects: &mut Vec<SchedulerEffect>) {
+        self.waste(|_| row, effects);
+    }
+
+    fn waste(&mut self, from: impl Fn(&Pass) -> usize, effects: &mut Vec<SchedulerEffect>) {
+        let prompt = if self.is_companion() { self.times.prompt_tokens } else { 0 };
+        for at in 0..self.passes.len() {
+            let pass = &mut self.passes[at];
+            let start = pass.rows.start.max(from(pass)).min(pass.rows.end);
+            let wasted = start..pass.rows.end;
+            pass.rows.end = start;
+            if !wasted.is_empty() {
+                let rows = u32::try_from(wasted.len()).unwrap_or(u32::MAX);
+                let outcome = RowOutcome { wasted: rows, ..RowOutcome::default() };
+                let chunk = pass.chunk;
+                self.pass_rows.wasted += wasted.end.saturating_sub(wasted.start.max(prompt));
+                self.note(Noted::Rows(chunk, outcome), effects);
+            }
+        }
+        self.passes.retain(|pass| pass.in_flight || !pass.rows.is_empty());
+    }
+
+    /// Records that the tokens of a draft model's first `agreed` rows are right.
+    pub(super) fn settle(&mut self) {
+        let agreed = self.agreed;
+        self.passes.retain(|pass| pass.in_flight || pass.rows.end > agreed);
+    }
+
+    /// Whether the next pass may be sent while one is in flight: the sequence drafts meanwhile, and more devices
+    /// compute its passes than passes are in flight.
+    pub(super) fn may_go_ahead(&self) -> bool {
+        let overlaps = self.drafts.as_ref().is_some_and(|drafts| drafts.source.overlaps());
+        let in_flight = self.passes.iter().filter(|pass| pass.in_flight).count();
+        let has_room = self.passes.last().is_some_and(|pass| in_flight < pass.devices);
+        let is_in_flight = matches!(self.work, Wanted::Tokens(None)) && self.sent >= self.ids.len();
+        overlaps && has_room && is_in_flight && self.stale == 0
+    }
+
+    /// Whether rows of a next pass are ready while one is in flight.
+    pub(in super::super) fn is_ahead(&self) -> bool {
+        self.due() > 0 && self.may_go_ahead()
+    }
+
+    /// Links the next pass with the one in flight. `false` if that has ended, or chooses its tokens on another
+    /// device, so that tokens might be sent in another order.
+    pub(in super::super) fn go_ahead(&mut self, route: &Route) -> bool {
+        let (Some(before), Some(first)) =
+            (self.passes.last(), self.row_ids(self.sent..self.sent + 1).first().copied())
+        else {
+            return false;
+        };
+        let here = decides_on(route);
+        let Some(next) =
+            before.next.as_ref().filter(|_| here.is_some() && before.decides_on == here)
+        else {
+            return false;
+        };
+        if !next.follow(first) {
+            return false;
+        }
+        self.before = Some(Arc::clone(next));
+        true
+    }
+}

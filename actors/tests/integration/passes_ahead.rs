@@ -1,0 +1,149 @@
+//! Several verification passes of one request in flight: they change no token, they overlap, and after a rejection
+//! nothing stale is computed beyond the stage that runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lapwing_actors::draft::Schedule;
+use lapwing_traces::analysis::IdleCause;
+use lapwing_traces::event::{Activity, DraftRole, EventKind};
+use lapwing_traces::{Analysis, Nanos, Recording, Report, Scope, Timeline};
+
+use crate::cases::cases;
+use crate::drafts_by_model::{drafts, placements, play, random, submit};
+use crate::oracle::foretell;
+use crate::support::prompt;
+use crate::two_models::{Engine, Setup};
+
+/// A recorded text of 60 tokens: the target's layers on two devices, the draft model on a third.
+fn recorded(wrong: Option<u64>, tokens_per_pass: usize) -> (Recording, u64) {
+    let (_, strategies) = placements().into_iter().last().expect("a placement");
+    let setup = Setup { strategies, wrong, rates: [(90, 1), (90, 1), (12, 1)], ..Setup::default() };
+    let mut engine = Engine::new(&setup);
+    engine.sim.recorder().set_scope(Scope::All);
+    let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 60).0.len() == 60);
+    let drafts = Some(drafts(Schedule::Asynchronous).always(tokens_per_pass));
+    let mut requests = [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 60), drafts)];
+    play(&mut engine, &mut requests, "passes ahead");
+    requests[0].check("passes ahead");
+    let stats = requests[0].stats().clone();
+    let recording = engine.sim.recorder().recording();
+    let timeline = Timeline::new(&recording);
+    let report = Report::new(&timeline, &Analysis::new(&timeline));
+    // A pass that is dropped before its second device is not seen there.
+    let wasted: BTreeMap<u64, u32> = timeline
+        .spans
+        .iter()
+        .filter(|span| span.tags.role == Some(DraftRole::Verify))
+        .filter_map(|span| span.tags.chunk)
+        .filter_map(|chunk| Some((chunk, timeline.outcomes.get(&chunk)?.wasted)))
+        .collect();
+    assert_eq!(wasted.values().sum::<u32>() as usize, stats.wasted, "{stats:?}");
+    let drafted: u64 =
+        report.drafts.iter().filter(|row| row.role == "draft").map(|row| row.wasted_rows).sum();
+    assert_eq!(drafted as usize, stats.draft_rows_wasted, "{stats:?}");
+    // Each token but the last one has a row that was kept.
+    let of_target = timeline
+        .spans
+        .iter()
+        .filter(|span| span.tags.role != Some(DraftRole::Draft) && span.tags.rows > 0);
+    let rows: BTreeMap<u64, u32> =
+        of_target.filter_map(|span| Some((span.tags.chunk?, span.tags.rows))).collect();
+    assert_eq!(rows.values().sum::<u32>() as usize, 20 + 59 + stats.wasted, "{stats:?}");
+    (recording, engine.sim.now().0)
+}
+
+/// The times between which a chunk is on its devices, of all verification passes.
+fn passes(timeline: &Timeline) -> Vec<(u64, u64)> {
+    let mut passes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for span in &timeline.spans {
+        if let (Some(DraftRole::Verify), Some(chunk)) = (span.tags.role, span.tags.chunk) {
+            let (start, end) = passes.entry(chunk).or_insert((u64::MAX, 0));
+            (*start, *end) = ((*start).min(span.start.0), (*end).max(span.end.0));
+        }
+    }
+    passes.into_values().collect()
+}
+
+#[test]
+fn passes_of_one_request_overlap_on_the_devices_of_the_target() {
+    let (recording, _) = recorded(None, 3);
+    let timeline = Timeline::new(&recording);
+    let passes = passes(&timeline);
+    let overlaps = passes.windows(2).filter(|pair| pair[1].0 < pair[0].1).count();
+    assert!(
+        overlaps * 2 > passes.len(),
+        "{overlaps} of {} passes overlap: {passes:?}",
+        passes.len()
+    );
+}
+
+/// Nothing of a chunk whose rows were all discarded starts after they were; what runs then is one stage.
+fn assert_cancelled_early(recording: &Recording, what: &str) -> usize {
+    let timeline = Timeline::new(recording);
+    let mut left: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut rejected: BTreeMap<u64, Nanos> = BTreeMap::new();
+    for span in timeline.spans.iter().filter(|span| span.tags.role.is_some()) {
+        let Some(chunk) = span.tags.chunk else { continue };
+        left.insert(chunk, span.tags.rows);
+    }
+    for event in &recording.events {
+        if let EventKind::Rows(chunk, rows) = event.kind
+            && let Some(left) = left.get_mut(&chunk)
+            && rows.wasted > 0
+        {
+            *left = left.checked_sub(rows.wasted).expect("a row is wasted once");
+            if *left == 0 {
+                rejected.insert(chunk, event.at);
+            }
+        }
+    }
+    // Only chunks that hold no other sequence's rows.
+    let alone: BTreeSet<u64> = timeline
+        .spans
+        .iter()
+        .filter(|span| span.tags.request.is_some())
+        .filter_map(|span| span.tags.chunk)
+        .collect();
+    let mut cancelled = 0;
+    for (chunk, at) in rejected.iter().filter(|(chunk, _)| alone.contains(chunk)) {
+        let of_chunk = timeline.outer().map(|span| &timeline.spans[span]);
+        let of_chunk = of_chunk.filter(|span| span.tags.chunk == Some(*chunk));
+        let computes = of_chunk.filter(|span| span.activity == Activity::Compute);
+        let after: Vec<_> = computes.filter(|span| span.end > *at).collect();
+        assert!(after.len() <= 1, "{what}: chunk {chunk}, discarded at {at:?}: {after:?}");
+        assert!(after.iter().all(|span| span.start <= *at), "{what}: {after:?} after {at:?}");
+        cancelled += after.len();
+    }
+    cancelled
+}
+
+#[test]
+fn after_a_rejection_at_most_the_running_stage_is_stale() {
+    let (recording, _) = recorded(Some(4), 3);
+    let cancelled = assert_cancelled_early(&recording, "one text");
+    assert!(cancelled > 3, "only {cancelled} passes were stale while they ran");
+    let timeline = Timeline::new(&recording);
+    let analysis = Analysis::new(&timeline);
+    let waits = analysis.gaps.iter().filter(|gap| gap.cause == IdleCause::Cancelled).count();
+    assert!(waits > 0, "no device waited for the end of a stale stage");
+    let seeds = cases(100, 2000);
+    let total: usize = (0..seeds)
+        .map(|seed| {
+            let engine = random(seed, Scope::All);
+            let recording = engine.sim.recorder().recording();
+            assert_cancelled_early(&recording, &format!("seed {seed}"))
+        })
+        .sum();
+    assert!(total as u64 * 4 > seeds, "only {total} stale passes in {seeds} random schedules");
+}
+
+#[test]
+fn passes_ahead_are_faster_where_layers_are_divided() {
+    // Without drafts, a token takes both stages; with right drafts of three tokens, both devices are busy.
+    let (_, time) = recorded(None, 3);
+    let stages = 60 * 2 * 90_000;
+    assert!(
+        time * 5 < stages,
+        "{time} ns with passes ahead, {stages} ns for the stages without drafts"
+    );
+}
