@@ -263,6 +263,7 @@ impl DeviceSpec {
     }
 
     /// Whether all its results have the same bits as those of the CPU kernels.
+    #[cfg(feature = "compare")]
     pub(crate) fn rounds_as_cpu(&self) -> bool {
         self.has_threads()
     }
