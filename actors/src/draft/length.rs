@@ -1,7 +1,5 @@
 //! How many drafted tokens a step verifies.
 
-use super::DRAFT_MAX;
-
 /// Chooses the length of a sequence's drafts from their acceptance and from the times of steps.
 ///
 /// With acceptance α, a draft of γ tokens yields (1 − α^(γ+1)) / (1 − α) tokens on average (Leviathan et al.,
@@ -31,9 +29,6 @@ const DECAY: f64 = 0.9;
 
 /// Least predicted gain for which a draft is verified.
 pub const GAIN_MIN: f64 = 1.03;
-
-/// Least predicted gain for which a target does not wait for drafts after a rejection.
-const AT_ONCE_MIN: f64 = 1.05;
 
 /// The length of a draft that gives the most tokens per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,25 +87,6 @@ impl DraftCost {
         let alone = self.per_token * drafted as f64;
         let ahead = if self.overlaps { self.acceptance.powi(drafted as i32) } else { 0.0 };
         verify + alone - ahead * alone.min(verify)
-    }
-
-    /// Whether a target whose draft was rejected should wait until `wanted` tokens are drafted. Otherwise it computes a
-    /// pass without a draft meanwhile (pre-verify of PEARL, Liu et al., 2024). Then the tokens that are drafted during
-    /// the pass are verified next, if the first of them is the one that the pass chooses. `verify` predicts the time of
-    /// a pass by its rows; the target waits if nothing is known.
-    pub fn waits(&self, wanted: usize, verify: impl Fn(usize) -> Option<f64>) -> bool {
-        let DraftCost { per_token, overlaps, acceptance } = *self;
-        let (Some(plain), Some(waited), true) =
-            (verify(1), verify(1 + wanted), overlaps && per_token > 0.0)
-        else {
-            return true;
-        };
-        let tokens = |drafted: usize| (0..=drafted).map(|n| acceptance.powi(n as i32)).sum::<f64>();
-        let meanwhile = ((plain / per_token) as usize).saturating_sub(1).min(DRAFT_MAX);
-        let Some(next) = verify(1 + meanwhile) else { return true };
-        let waiting = tokens(wanted) / (per_token * wanted as f64 + waited);
-        let at_once = (1.0 + acceptance * tokens(meanwhile)) / (plain + acceptance * next);
-        at_once < waiting * AT_ONCE_MIN
     }
 }
 
@@ -214,25 +190,6 @@ mod tests {
         assert_eq!(trials, [1, 10, 27, 60, 125, 254, 383]);
         (0..20).for_each(|_| length.learn(2, 2));
         assert_eq!(length.choose(3, 0, rising), 3);
-    }
-
-    #[test]
-    fn a_target_waits_for_drafts_that_are_there_soon() {
-        // Acceptance, time of a draft, wanted tokens, and whether it waits; a pass takes 1, however many rows.
-        let rows = [
-            (0.6, 0.1, 4, true),
-            (0.4, 0.3, 1, false),
-            (0.6, 0.3, 2, false),
-            (0.9, 0.3, 4, true),
-            (0.4, 0.4, 1, false),
-        ];
-        for (acceptance, per_token, wanted, waits) in rows {
-            let cost = |overlaps| DraftCost { per_token, overlaps, acceptance };
-            let found = cost(true).waits(wanted, |_| Some(1.0));
-            assert_eq!(found, waits, "{acceptance} {per_token} {wanted}");
-            assert!(cost(false).waits(wanted, |_| Some(1.0)), "nothing is drafted meanwhile");
-            assert!(cost(true).waits(wanted, |_| None), "no time is known");
-        }
     }
 
     #[test]

@@ -57,8 +57,6 @@ pub(crate) struct ModelDrafts {
     pub(crate) sequences: u64,
     /// What the target waits for.
     pub(crate) wait: Wait,
-    /// Whether the target waits for them if none is there after a result.
-    pub(crate) waits: bool,
     /// The number of tokens that were wanted last.
     pub(crate) length: usize,
     /// Whether the target has just got a result, so that tokens that are there are verified at once.
@@ -85,7 +83,6 @@ impl ModelDrafts {
             schedule,
             sequences: 0,
             wait: Wait::Nothing,
-            waits: true,
             length: 0,
             fresh: false,
             stopped: None,

@@ -195,9 +195,7 @@ impl Sequence {
             let known = there.iter().copied().take_while(|id| (*id as usize) < vocab);
             self.draft = known.take(most).collect();
             model.wait = Wait::Nothing;
-        } else if there.is_empty()
-            && (!model.waits || length.saturating_sub(companion.sent) > STEP_ROWS)
-        {
+        } else if there.is_empty() && length.saturating_sub(companion.sent) > STEP_ROWS {
             model.wait = Wait::Missed(wanted);
         }
     }

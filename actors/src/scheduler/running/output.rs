@@ -140,7 +140,6 @@ impl Sequence {
                     _ => choose(most.min(DRAFT_MAX)),
                 };
                 model.length = wanted;
-                model.waits = others > 0 || cost.waits(wanted, &verify);
                 model.wait = if wanted > 0 { Wait::Tokens(wanted) } else { Wait::Nothing };
                 model.fresh = true;
             }

@@ -172,13 +172,3 @@ fn acceptance_by_position_is_reproduced() {
     let (first, second) = (first.speed_up(), run(second.clone()).speed_up());
     assert!((first / second - 1.0).abs() < 0.04, "{first} {second}");
 }
-
-/// Where a draft takes long, a target that waited for each one would gain less: 1.03 and 1.03 times.
-#[test]
-fn a_target_does_not_wait_for_slow_drafts() {
-    for (rate, ratio, least) in [(0.4, 0.3, 1.08), (0.6, 0.6, 1.06)] {
-        let run = speculation(rate, ratio, Schedule::Asynchronous);
-        let outcome = Speculation { length: None, ..run }.run().expect("an outcome");
-        assert!(outcome.speed_up() > least, "{rate} {ratio}: {}", outcome.speed_up());
-    }
-}
