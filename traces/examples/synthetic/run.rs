@@ -394,7 +394,7 @@ impl Run {
         self.record(end, CPU, EventKind::Request(number, Milestone::Token, 1));
         if let Some(role) = role_of(hop.request) {
             let drafted = u32::from(role == DraftRole::Verify);
-            let wasted = u32::from(hop.chunk % 5 == 0);
+            let wasted = u32::from(hop.chunk.is_multiple_of(5));
             let rows = RowOutcome { drafted, accepted: drafted.saturating_sub(wasted), wasted };
             self.record(end, CPU, EventKind::Rows(hop.chunk, rows));
         }
