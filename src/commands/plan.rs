@@ -16,32 +16,10 @@ use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
 mod drafts;
+mod help;
 
 use drafts::Drafts;
-
-const EXAMPLES: &str = "\
-Examples:
-  lapwing plan -p 525 --explain --device phone
-  lapwing plan -p 300 --device cpu --device npu --strategy sequence-cut
-  lapwing plan -p 300 --explain -m model-f16.gguf --draft self:q4_0
-
-predicted_ms is for a warm engine, with all graphs prepared; cold_ms includes preparing them. The
-predictions come from the profile that `lapwing profile` has stored for these devices, otherwise
-from the devices' own models, in which the rates of a CPU are those of a short timing. The decode
-step is that of a single sequence after the prompt. With --draft, --explain also shows how long the
-drafts of that sequence would be, by the share of drafted tokens that are accepted, and why.
-
-With --json:
-  {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
-   \"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",\"stages\":N,\"divided\":N,
-   \"predicted_ms\":X|null,\"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,
-   \"parts\":[…]},…],\"transfers\":[{\"device\":\"…\",\"to_host\":true,\"count\":N,\"bytes\":N},…]},…],
-   \"decode\":{…},
-   \"candidates\":[{\"strategy\":\"…\",\"predicted_ms\":X,\"busiest_ms\":X,\"chunks\":N,\"why_not\":\"…\"},…],
-   \"winner\":\"…\",\"why\":\"…\",
-   \"drafts\":null|{\"drafter\":\"…\",\"draft_ms\":X|null,\"verify_ms\":[X,…],\"lengths\":
-   [{\"acceptance\":X,\"length\":N,\"speed_up\":X,\"pays\":true},…],\"why\":\"…\"}}
-  candidates, winner, why and drafts: only with --explain.";
+use help::EXAMPLES;
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]

@@ -15,27 +15,11 @@ use crate::cli::output::{print, print_json};
 use crate::cli::session::Session;
 use crate::cli::table::{Align, table};
 
-const EXAMPLES: &str = "\
-Examples:
-  lapwing speculate
-  lapwing speculate --acceptance 0.76,0.93 --draft-time 0.38 --draft-length 1,3,5,auto
-  lapwing speculate --acceptance 0.5,0.6,0.7,0.8,0.9 --draft-time 0.1,0.6 --plot async.svg
-  lapwing speculate --bandwidth 0.9         two devices that share one memory
-  lapwing speculate --one-device --growth 0.15
-  lapwing speculate --target-devices 1,2,4 --draft-time 0.05 --draft-length 2
-  lapwing speculate --acceptance-at 0.9,0.7,0.5    by position in a draft
-  lapwing speculate --acceptance-of run.json       as in a run with --draft and --json
+mod help;
+mod length;
 
-The engine's own scheduler, workers and drafts run on two models whose passes take the stated
-times. With --target-devices, the target's layers are divided over several devices, and asynchronous
-drafts are verified by as many passes at a time. Passes slow down while the bandwidth that both take is above 1 in sum.
-
-With --json:
-  {\"runs\":[{\"acceptance\":F|null,\"target_devices\":N,\"draft_time\":F,\"length\":N|null,
-   \"schedule\":\"sync|async\",\"speed_up\":F,\"tokens_per_step\":F,\"accepted\":F|null,
-   \"positions\":[[VERIFIED,ACCEPTED],…],\"draft_rows\":F,\"wasted_rows\":N,\"draft_rows_wasted\":N}]}
-  acceptance: null if it is by position; speed_up: multiple of the speed without drafts; accepted: share of the verified tokens;
-  draft_rows: rows of the draft model for each generated token; 1 if every draft is right.";
+use help::EXAMPLES;
+use length::{Length, length};
 
 /// Options of `speculate`.
 #[derive(Debug, clap::Args)]
@@ -101,26 +85,6 @@ pub(crate) struct Args {
     /// Plot the speed-up over the acceptance as an SVG file: a line for each draft time, length and schedule
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-}
-
-/// Drafted tokens of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Length(Option<usize>);
-
-fn length(text: &str) -> Result<Length, String> {
-    match text {
-        "auto" => Ok(Length(None)),
-        _ => match text.parse() {
-            Ok(length) => Ok(Length(Some(length))),
-            Err(_) => Err("it must be a number from 1 to 15, or auto".to_owned()),
-        },
-    }
-}
-
-impl Length {
-    fn name(self) -> String {
-        self.0.map_or("auto".to_owned(), |length| length.to_string())
-    }
 }
 
 #[derive(Serialize)]

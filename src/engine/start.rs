@@ -145,13 +145,12 @@ fn scheduler(
     pool: KvPool,
     (policy, draft, prefixes): (Box<dyn QueuePolicy>, Option<&DraftModel>, Option<PrefixCache>),
 ) -> Result<Scheduler, Error> {
-    let graph = &explainer.parts.graph;
     let mut scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {
             context: chosen.context,
             sequences_max: chosen.sequences_max,
             permits: chosen.permits,
-            vocab: graph.value(graph.output()).width,
+            vocab: explainer.parts.graph.value(explainer.parts.graph.output()).width,
         },
         planner: Planner::new(explainer.parts.clone()),
         kv: KvPages { pool, layout: chosen.layout },
