@@ -22,6 +22,7 @@ pub(crate) mod build;
 mod calibrate;
 mod error;
 mod keys;
+mod properties;
 mod text;
 
 pub use error::DeviceSpecError;
@@ -224,86 +225,6 @@ impl DeviceSpec {
     /// [`DeviceInfo::is_static`](lapwing_kernels::device::DeviceInfo::is_static) says of the device.
     pub fn is_static(&self) -> bool {
         build::info(self).is_static()
-    }
-
-    /// Checks that kind, back end and pace fit each other. Text only describes devices that pass.
-    pub(crate) fn check(&self) -> Result<(), DeviceSpecError> {
-        let wrong = |reason| {
-            Err(DeviceSpecError::Combination { name: self.name.clone(), kind: self.kind, reason })
-        };
-        match (&self.backend, &self.pace, self.kind) {
-            (Backend::Systolic(_), _, DeviceKind::Cpu | DeviceKind::Gpu) => {
-                wrong("a systolic array must be an NPU")
-            }
-            (Backend::Systolic(_), Pace::Native, DeviceKind::Npu) => {
-                wrong("a systolic array must be throttled to stated rates")
-            }
-            (Backend::OpenCl(_), _, DeviceKind::Cpu | DeviceKind::Npu) => {
-                wrong("an OpenCL device has the role of a GPU")
-            }
-            (Backend::OpenCl(_), Pace::Throttled(_), _) => {
-                wrong("an OpenCL device runs at its own pace")
-            }
-            (Backend::OpenVino(_), _, DeviceKind::Cpu | DeviceKind::Gpu) => {
-                wrong("OpenVINO's graphs are those of an NPU")
-            }
-            (Backend::OpenVino(_), Pace::Throttled(_), _) => {
-                wrong("an OpenVINO device runs at its own pace")
-            }
-            (Backend::Cpu, Pace::Native, DeviceKind::Gpu | DeviceKind::Npu) => {
-                wrong("only a CPU can be native; an emulated device must be throttled")
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the CPU kernels compute for it, on threads of the engine.
-    pub(crate) fn has_threads(&self) -> bool {
-        matches!(self.backend, Backend::Cpu | Backend::Systolic(_))
-    }
-
-    /// Whether all its results have the same bits as those of the CPU kernels.
-    #[cfg(feature = "compare")]
-    pub(crate) fn rounds_as_cpu(&self) -> bool {
-        self.has_threads()
-    }
-
-    /// OpenVINO's name of the device, if OpenVINO computes.
-    pub(crate) fn openvino_device(&self) -> Option<&str> {
-        match &self.backend {
-            Backend::OpenVino(device) => Some(device),
-            _ => None,
-        }
-    }
-
-    /// The rates that it is throttled to.
-    pub(crate) fn rates(&self) -> Option<&Rates> {
-        match &self.pace {
-            Pace::Native => None,
-            Pace::Throttled(rates) => Some(rates),
-        }
-    }
-
-    pub(crate) fn rates_mut(&mut self) -> Option<&mut Rates> {
-        match &mut self.pace {
-            Pace::Native => None,
-            Pace::Throttled(rates) => Some(rates),
-        }
-    }
-
-    /// The systolic array that computes, if one does.
-    pub(crate) fn array(&self) -> Option<&ArraySettings> {
-        match &self.backend {
-            Backend::Systolic(array) => Some(array),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn array_mut(&mut self) -> Option<&mut ArraySettings> {
-        match &mut self.backend {
-            Backend::Systolic(array) => Some(array),
-            _ => None,
-        }
     }
 }
 
