@@ -57,7 +57,7 @@ fn errors_say_what_is_accepted() {
         ("tpu", "unknown device 'tpu' (presets: cpu, gpu, npu, phone)"),
         (
             "gpu=fast",
-            "expected opencl for a GPU of this machine, cores for no throttling, throttled for stated rates",
+            "expected opencl for a GPU of this machine, openvino for an Intel NPU, cores for no throttling",
         ),
         ("gpu=throttled:tflops=1", "gflops, gbps, submit, idle-submit, sync, kind"),
         ("gpu=throttled:sizes=32", "unknown key 'sizes' (form throttled has "),
@@ -83,6 +83,8 @@ fn errors_say_what_is_accepted() {
         ("npu=systolic:budget=0", "64MiB"),
         ("npu=systolic:floor=2", "at most 1"),
         ("npu=systolic:kind=gpu", "npu for the form systolic"),
+        ("npu=openvino:threads=0", "at least 1"),
+        ("npu=openvino:array=8", "(form openvino has threads, device, sizes, budget, kind)"),
         ("gpu=cores", "cpu for the form cores"),
         ("x=throttled:kind=tpu", "cpu, gpu or npu"),
     ] {
