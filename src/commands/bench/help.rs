@@ -34,8 +34,8 @@ engine that is bound by memory bandwidth. With --vs, the last table shows the sh
 that each engine reaches, with the bandwidth measured next to this engine.
 
 With --draft, each run of a generation is a pair in the same engine, with drafts and without, in
-alternating order. The speed is that with drafts; below it stand the speed-up of the pairs, the share
-of drafted tokens that was accepted, by position in a draft too, tokens per pass, and wasted rows.
+alternating order. The speed is that with drafts; below it are the speed-up of the pairs, the share
+of drafted tokens that was accepted, also by position in a draft, tokens per pass and wasted rows.
 
 With --html, or several names in --strategy, strategies are compared: each of them runs the same
 prompts on the same devices, with -r repetitions in two rounds and -n generated tokens (default 4).
