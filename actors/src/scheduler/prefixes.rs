@@ -101,9 +101,12 @@ impl Scheduler {
         let (Some(prefixes), PrefixUse::Shared(namespace)) = (prefixes, &sequence.prefix) else {
             return;
         };
-        let complete = sequence.progress.complete().min(sequence.ids.len());
+        let done = sequence.progress.complete();
+        let complete = done.min(sequence.ids.len());
         let whole = complete / kv.layout.page_rows * kv.layout.page_rows;
-        let rows = if ended && sequence.in_flight == 0 { complete } else { whole };
+        // A chunk whose rows are complete may not have reported its end yet; it writes nothing any more.
+        let is_settled = sequence.in_flight == 0 || done >= sequence.sent;
+        let rows = if ended && is_settled { complete } else { whole };
         if rows > sequence.shared {
             let pages = &sequence.lease.pages()[..kv.layout.pages_for(rows)];
             let mut tree = prefixes.tree();

@@ -53,14 +53,14 @@ pub(super) struct Groups {
 impl Groups {
     /// Adds stored rows of a quantised format.
     pub(super) fn push(&mut self, dtype: DType, stored: &[u8]) {
-        let Form::Groups { element, .. } = Form::of(dtype) else { return };
+        let Form::Groups { element, zero_point: common, .. } = Form::of(dtype) else { return };
         stored_blocks(dtype, stored, |q, scales, minimums| {
             let len = q.len() / scales.len();
             let groups = q.chunks_exact(len).zip(scales.iter().zip(minimums));
             for (q, (scale, min)) in groups {
                 let zero_point = -min / scale;
-                // Without a scale, all values of a group are its minimum.
-                let is_flat = *scale == 0.0 || !zero_point.is_finite();
+                // Without a scale, all values of a group with a minimum are that minimum.
+                let is_flat = common.is_none() && (*scale == 0.0 || !zero_point.is_finite());
                 let (scale, zero_point) = if is_flat { (1.0, -min) } else { (*scale, zero_point) };
                 self.scales.push(scale);
                 self.zero_points.push(zero_point);
