@@ -62,7 +62,9 @@ fn assert_near(tiny: &Tiny, task: &Task, npu: &TensorSet, cpu: &TensorSet, what:
         assert_eq!(npu.width, cpu.width, "{what}: width of {id:?}");
         let (got, want) = (npu.host().expect("values"), cpu.host().expect("values"));
         assert_eq!(got.len(), want.len(), "{what}: rows of {id:?}");
-        let rows = got.chunks_exact(npu.width).zip(want.chunks_exact(cpu.width));
+        // The last share of a narrow product has no columns.
+        let width = npu.width.max(1);
+        let rows = got.chunks_exact(width).zip(want.chunks_exact(width));
         for (row, (got, want)) in rows.enumerate() {
             let size = want.iter().fold(0.0f32, |most, x| most.max(x.abs()));
             for (got, want) in got.iter().zip(want) {
