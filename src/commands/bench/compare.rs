@@ -215,8 +215,8 @@ fn different_tokens(rounds_alike: bool) -> &'static str {
     match rounds_alike {
         true => "The strategies generated different tokens: this is a bug.\n",
         false => {
-            "The strategies generated different tokens: the OpenCL device rounds differently than the \
-             other devices. They differ less often with --exact, with which all compute with \
+            "The strategies generated different tokens: a device with a library of its own rounds \
+             differently than the others. They differ less often with --exact, with which all compute with \
              activations in f32.\n"
         }
     }

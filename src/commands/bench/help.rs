@@ -45,7 +45,8 @@ machine was slower than the devices' models. --html writes all timelines to one 
 
 With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
-   \"min\":X,\"max\":X,\"all\":[…]},\"reading\":{…} with --reading,\"draft\":{…} with --draft},{\"test\":\"tg128@d512\",…}],
+   \"min\":X,\"max\":X,\"all\":[…]},\"reading\":{…} with --reading,
+   \"draft\":{…} with --draft},{\"test\":\"tg128@d512\",…}],
    \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
    \"isa\":\"…\",\"activations\":\"…\",\"kv\":\"…\",\"requant\":{…}|null,
    \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"share_kv\":\"…\"|null,\"chunk\":N,

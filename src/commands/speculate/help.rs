@@ -13,11 +13,12 @@ Examples:
 
 The engine's own scheduler, workers and drafts run on two models whose passes take the stated
 times. With --target-devices, the target's layers are divided over several devices, and asynchronous
-drafts are verified by as many passes at a time. Passes slow down while the bandwidth that both take is above 1 in sum.
+drafts are verified by as many passes at a time. Passes slow down while the bandwidth that both
+take is above 1 in sum.
 
 With --json:
   {\"runs\":[{\"acceptance\":F|null,\"target_devices\":N,\"draft_time\":F,\"length\":N|null,
    \"schedule\":\"sync|async\",\"speed_up\":F,\"tokens_per_step\":F,\"accepted\":F|null,
    \"positions\":[[VERIFIED,ACCEPTED],…],\"draft_rows\":F,\"wasted_rows\":N,\"draft_rows_wasted\":N}]}
-  acceptance: null if it is by position; speed_up: multiple of the speed without drafts; accepted: share of the verified tokens;
-  draft_rows: rows of the draft model for each generated token; 1 if every draft is right.";
+  acceptance: null if it is by position; speed_up: multiple of the speed without drafts;
+  accepted: share of the verified tokens; draft_rows: rows of the draft model for each generated token; 1 if every draft is right.";
