@@ -21,4 +21,5 @@ With --json:
    \"schedule\":\"sync|async\",\"speed_up\":F,\"tokens_per_step\":F,\"accepted\":F|null,
    \"positions\":[[VERIFIED,ACCEPTED],…],\"draft_rows\":F,\"wasted_rows\":N,\"draft_rows_wasted\":N}]}
   acceptance: null if it is by position; speed_up: multiple of the speed without drafts;
-  accepted: share of the verified tokens; draft_rows: rows of the draft model for each generated token; 1 if every draft is right.";
+  accepted: share of the verified tokens; draft_rows: rows of the draft model for each
+  generated token; 1 if every draft is right.";
