@@ -1,4 +1,4 @@
-//! What follows from a device's kind, back end and pace.
+//! Checks of device specifications, and access to the settings of each back end.
 
 use lapwing_kernels::device::DeviceKind;
 

@@ -37,10 +37,7 @@ pub(crate) use needs_opencl;
 /// Whether there is an OpenCL device. If not, the same holds as for a missing model.
 #[cfg(feature = "opencl")]
 pub(crate) fn has_opencl() -> bool {
-    match lapwing_kernels::opencl::devices() {
-        Ok(_) => true,
-        Err(error) => missing(&error.to_string(), "apt install pocl-opencl-icd"),
-    }
+    is_installed(lapwing_kernels::opencl::devices(), "apt install pocl-opencl-icd")
 }
 
 /// As [`needs_opencl`], for OpenVINO.
@@ -58,10 +55,13 @@ pub(crate) use needs_openvino;
 /// Whether OpenVINO is installed. If not, the same holds as for a missing model.
 #[cfg(feature = "openvino")]
 pub(crate) fn has_openvino() -> bool {
-    match lapwing_kernels::npu::openvino_devices() {
-        Ok(_) => true,
-        Err(error) => missing(&error.to_string(), "sh tests/openvino/install.sh FOLDER"),
-    }
+    is_installed(lapwing_kernels::npu::openvino_devices(), "sh tests/openvino/install.sh FOLDER")
+}
+
+/// Whether a library was found. `install` is the command that installs it.
+#[cfg(any(feature = "opencl", feature = "openvino"))]
+fn is_installed<T, E: std::fmt::Display>(found: Result<T, E>, install: &str) -> bool {
+    found.map_or_else(|error| missing(&error.to_string(), install), |_| true)
 }
 
 /// Whether a test can use this model. If it is not in the cache, a line on stderr says that the test is

@@ -77,7 +77,7 @@ fn passes_of_one_request_overlap_on_the_devices_of_the_target() {
     );
 }
 
-/// Nothing of a chunk whose rows were all discarded starts after they were; what runs then is one stage.
+/// After all rows of a chunk are discarded, no further stage of it starts. A stage that is running ends.
 fn assert_cancelled_early(recording: &Recording, what: &str) -> usize {
     let timeline = Timeline::new(recording);
     let mut left: BTreeMap<u64, u32> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Sampled text has the distribution of the target, whoever drafts: texts of a Markov chain over six tokens, whose
-//! transitions are compared with the known ones by a chi-square test.
+//! Sampled text has the target's distribution with every drafter. The target is a Markov chain over six tokens. A
+//! chi-square test compares the sampled transitions with its probabilities.
 
 use lapwing_actors::draft::{
     DraftStats, Drafter, Drafts, PromptLookup, RecentText, Schedule, SuffixDrafter,

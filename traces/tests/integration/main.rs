@@ -17,3 +17,4 @@ mod laws;
 mod protobuf;
 mod runs;
 mod the_recorder_drops_something;
+mod wasted_work_is_lost;

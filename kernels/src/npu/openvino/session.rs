@@ -234,7 +234,7 @@ impl Request {
     /// [`OpenVinoError::Call`]; the outputs are then undefined.
     pub(super) fn run(&mut self) -> Result<(), OpenVinoError> {
         let core = &self.session.core;
-        // SAFETY: all tensors of the request lie in buffers of the right size.
+        // SAFETY: every input and output tensor points to a buffer of its own size, which `self` owns.
         let status = unsafe { (core.loaded.functions.ov_infer_request_infer)(self.request) };
         core.check("ov_infer_request_infer", status)
     }
