@@ -6,9 +6,8 @@ use std::sync::Arc;
 use lapwing_actors::RunError;
 use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
 use lapwing_actors::drive::live::{Live, LiveRequest};
-use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
-use lapwing_actors::policy::{ClientId, Urgency};
-use lapwing_actors::prefix::PrefixUse;
+use lapwing_actors::message::{Generate, Shutdown, Task};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::{ModelId, SlotPool};
@@ -42,6 +41,7 @@ mod named;
 mod on_the_spot;
 mod predictions;
 mod prefix;
+mod score;
 mod share_kv;
 mod slots;
 mod start;
@@ -153,18 +153,20 @@ impl Engine {
         let prefix = request.prefix_use();
         let mut sampling = request.sampling;
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
-        let stop_ids = if request.ignore_eos {
+        let stop_ids: Arc<[u32]> = if request.ignore_eos {
             sampling.logit_bias.extend(ends.iter().map(|id| (*id, f32::NEG_INFINITY)));
-            Vec::new()
+            Arc::default()
         } else {
-            ends
+            ends.into()
         };
-        let sampler = Sampler::new(sampling, &prompt_ids).with_top_logprobs(request.top_logprobs);
+        let sampler = Sampler::new(sampling, &prompt_ids)
+            .with_top_logprobs(request.top_logprobs)
+            .with_min_tokens(request.min_tokens, Arc::clone(&stop_ids));
         let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
         let drafts = inner.draft.drafts().filter(|_| request.drafts);
-        let generate = Generate { sampler, stop_ids: stop_ids.into(), tokens_max, drafts };
+        let generate = Generate { sampler, stop_ids, tokens_max, drafts };
         let task = Task::Generate(Box::new(generate));
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),
@@ -225,38 +227,6 @@ impl Engine {
                 Err(Error::prompt_too_long(text.len(), tokens, self.inner.context))
             }
             _ => Ok(()),
-        }
-    }
-
-    /// Natural log-probability of each of `ids` from position `from` on (at least 1), given all ids
-    /// before it: `ids.len() − from` values.
-    ///
-    /// # Errors
-    /// When the ids exceed the context or the vocabulary, or the engine fails.
-    pub async fn score(&self, ids: Vec<u32>, from: usize) -> Result<Vec<f32>, Error> {
-        let chunks = ids.len() / self.inner.chunk_rows.max(1) + ids.len();
-        let live = &self.inner.live;
-        let request = LiveRequest {
-            ids,
-            task: Task::Score { from },
-            client: ClientId::anonymous(),
-            urgency: Urgency::default(),
-            prefix: PrefixUse::default(),
-            events: chunks,
-            model: ModelId::default(),
-            traced: false,
-        };
-        let mut events = live.submit(live.admit()?, request)?;
-        let mut scores = Vec::new();
-        loop {
-            match events.next().await {
-                StreamEvent::Scores(more) => scores.extend(more),
-                StreamEvent::Finished(_) => return Ok(scores),
-                StreamEvent::Failed(error) => return Err(error.into()),
-                StreamEvent::Token(_) | StreamEvent::Hidden(_) => {
-                    return Err(unexpected("a request for scores"));
-                }
-            }
         }
     }
 

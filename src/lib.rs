@@ -42,7 +42,7 @@ pub use error::{Error, ErrorKind};
 pub use futures_core::Stream;
 pub use lapwing_actors::RunError;
 pub use lapwing_actors::message::Shutdown;
-pub use lapwing_actors::sample::{SamplingParams, TokenLogprob};
+pub use lapwing_actors::sample::{SamplingParams, Scored, TokenLogprob};
 pub use lapwing_actors::stats::{ClientStats, EngineStats, Latencies, Work};
 pub use lapwing_kernels::cpu::Activations;
 pub use lapwing_kernels::device::SlotStats;

@@ -9,6 +9,8 @@ use lapwing_actors::sample::SamplingParams;
 
 use crate::chat::Message;
 
+mod limits;
+
 /// The prompt of a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -44,6 +46,8 @@ pub struct Request {
     pub top_logprobs: usize,
     /// Maximum tokens to generate; `None` for the rest of the context.
     pub max_tokens: Option<usize>,
+    /// Number of first tokens among which the model's end tokens are forbidden.
+    pub min_tokens: usize,
     /// Texts that end the generation; they are not part of the output.
     pub stop: Vec<String>,
     /// Continue past the model's end tokens, which are then never sampled.
@@ -71,6 +75,7 @@ impl Request {
             sampling: SamplingParams::default(),
             top_logprobs: 0,
             max_tokens: None,
+            min_tokens: 0,
             stop: Vec::new(),
             ignore_eos: false,
             client: None,
@@ -192,27 +197,6 @@ impl Request {
     #[must_use]
     pub fn top_logprobs(mut self, count: usize) -> Request {
         self.top_logprobs = count;
-        self
-    }
-
-    /// Generates at most `tokens` new tokens.
-    #[must_use]
-    pub fn max_tokens(mut self, tokens: usize) -> Request {
-        self.max_tokens = Some(tokens);
-        self
-    }
-
-    /// Ends the generation when `text` appears; the text itself is not part of the output.
-    #[must_use]
-    pub fn stop(mut self, text: impl Into<String>) -> Request {
-        self.stop.push(text.into());
-        self
-    }
-
-    /// Continues past the model's end tokens.
-    #[must_use]
-    pub fn ignore_eos(mut self) -> Request {
-        self.ignore_eos = true;
         self
     }
 

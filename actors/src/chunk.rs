@@ -65,7 +65,12 @@ pub enum OutputAction {
     /// Sample the next token.
     Sample(Sampling),
     /// Score these token ids, one per selected row.
-    Score(Vec<u32>),
+    Score {
+        /// Token ids.
+        ids: Vec<u32>,
+        /// How many of the most likely tokens to report with each.
+        top: usize,
+    },
     /// Send the hidden states of the selected rows.
     Embed,
 }

@@ -10,7 +10,7 @@ use lapwing_plan::StageWork;
 use crate::chunk::{Chunk, OutputAction};
 use crate::draft::StepTokens;
 use crate::message::{FinishReason, Generate};
-use crate::sample::logprob;
+use crate::sample::Scored;
 
 /// The result of the last stage for the rows of one sequence.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub enum Decision {
     Nothing,
     /// The sampled tokens, with the sampling state unless the next pass has got it.
     Tokens(StepTokens, Option<Box<Generate>>),
-    /// Natural-log probabilities of the tokens to score.
-    Scores(Vec<f32>),
+    /// The scored tokens.
+    Scores(Vec<Scored>),
     /// Hidden states, `[rows, width]`, and the number of rows.
     Hidden(Vec<f32>, usize),
     /// The result is no longer needed.
@@ -108,9 +108,9 @@ fn one(
 ) -> Result<Decision, DeviceError> {
     Ok(match std::mem::replace(action, OutputAction::None) {
         OutputAction::None => Decision::Nothing,
-        OutputAction::Score(targets) => {
-            let scores = targets.iter().zip(rows);
-            let score = |(id, row): (&u32, usize)| Ok(logprob(logits.row(row)?, *id));
+        OutputAction::Score { ids, top } => {
+            let scores = ids.iter().zip(rows);
+            let score = |(id, row): (&u32, usize)| Ok(Scored::of(logits.row(row)?, *id, top));
             Decision::Scores(scores.map(score).collect::<Result<_, DeviceError>>()?)
         }
         OutputAction::Embed => {

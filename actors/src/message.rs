@@ -14,7 +14,7 @@ use crate::draft::{DraftStats, Drafts, StepTokens};
 use crate::error::RunError;
 use crate::policy::{ClientId, Urgency};
 use crate::prefix::PrefixUse;
-use crate::sample::{Sampled, Sampler};
+use crate::sample::{Sampled, Sampler, Scored};
 use crate::sequence::{AdmissionPermit, SequenceId};
 pub use crate::traced::{TraceContext, Traced};
 
@@ -51,6 +51,8 @@ pub enum Task {
     Score {
         /// First position to score.
         from: usize,
+        /// How many of the most likely tokens to report at each position.
+        top: usize,
     },
     /// Compute the hidden states of these prompt rows after the final norm. Rows after them are not
     /// computed; the prompt before them is.
@@ -151,8 +153,8 @@ pub enum Outcome {
 pub enum StreamEvent {
     /// A generated token.
     Token(Sampled),
-    /// Natural-log probabilities of the next prompt tokens.
-    Scores(Vec<f32>),
+    /// The next prompt tokens and their log-probabilities.
+    Scores(Vec<Scored>),
     /// Hidden states of the next prompt rows, `[rows, width]`.
     Hidden(Vec<f32>),
     /// The request has ended; no event follows.

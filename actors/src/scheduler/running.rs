@@ -79,8 +79,8 @@ pub(super) struct Sequence {
 enum Wanted {
     /// The sampling state, or `None` while the chunk that will sample carries it.
     Tokens(Option<Box<Generate>>),
-    /// Next position to score.
-    Scores { next: usize },
+    /// Next position to score, and how many of the most likely tokens to report there.
+    Scores { next: usize, top: usize },
     /// Next position whose hidden states are to be sent, and the end of those positions.
     Hidden { next: usize, end: usize },
 }
@@ -102,7 +102,7 @@ impl Sequence {
                 drafts = generate.drafts.take();
                 Wanted::Tokens(Some(generate))
             }
-            Task::Score { from } => Wanted::Scores { next: from.max(1) },
+            Task::Score { from, top } => Wanted::Scores { next: from.max(1), top },
             Task::Embed { rows } => {
                 Wanted::Hidden { next: rows.start, end: rows.end.min(prompt_tokens) }
             }
@@ -145,7 +145,7 @@ impl Sequence {
             Wanted::Tokens(Some(generate)) if generate.tokens_max == 0 => {
                 Some(FinishReason::Length)
             }
-            Wanted::Scores { next } if *next >= self.ids.len() => Some(FinishReason::Scored),
+            Wanted::Scores { next, .. } if *next >= self.ids.len() => Some(FinishReason::Scored),
             Wanted::Hidden { next, end } if next >= end => Some(FinishReason::Embedded),
             _ => None,
         }

@@ -18,7 +18,7 @@ fn hidden_states_do_not_depend_on_chunks_neighbours_or_devices() {
             let mut world = World::new(&setup);
             let (ids, other) = (prompt(5, 40), prompt(6, 25));
             let mut neighbour = world.submit(Nanos(0), &other, generate(&other, 12));
-            let mut scored = world.submit(Nanos(0), &other, Task::Score { from: 1 });
+            let mut scored = world.submit(Nanos(0), &other, Task::Score { from: 1, top: 0 });
             let mut stream = world.submit(Nanos(0), &ids, Task::Embed { rows: rows.clone() });
             world.sim.run();
             for stream in [&mut stream, &mut neighbour, &mut scored] {

@@ -68,7 +68,7 @@ fn a_draining_engine_refuses_and_then_stops() {
     let p = prompt(1, 10);
     let mut running = world.submit(Nanos(0), &p, generate(&p, 5));
     world.sim.send_at(Nanos(1), SchedulerMessage::Shutdown(Shutdown::Drain));
-    let mut late = world.submit(Nanos(2), &p, Task::Score { from: 1 });
+    let mut late = world.submit(Nanos(2), &p, Task::Score { from: 1, top: 0 });
     world.sim.run();
     running.drain();
     late.drain();

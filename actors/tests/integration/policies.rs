@@ -126,7 +126,7 @@ fn a_policy_is_told_how_every_request_ends() {
         (of(20, 5), generate(&[], 0), Some(End::Completed), Charge::default()),
         (
             of(20, 5),
-            Task::Score { from: 1 },
+            Task::Score { from: 1, top: 0 },
             Some(End::Completed),
             Charge { prompt_rows: 19, ..tokens(0) },
         ),

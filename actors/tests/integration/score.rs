@@ -24,13 +24,16 @@ fn scores_do_not_depend_on_chunks_start_or_neighbours() {
             let mut world = World::new(&Setup { chunk_rows, ..Setup::default() });
             let other = prompt(6, 25);
             let _other = world.submit(Nanos(0), &other, generate(&other, 12));
-            let mut stream = world.submit(Nanos(0), &ids, Task::Score { from });
+            let mut stream = world.submit(Nanos(0), &ids, Task::Score { from, top: 2 });
             world.sim.run();
             stream.drain();
             let wanted = expected(&ids, from.clamp(1, ids.len()));
             assert_eq!(stream.scores.len(), wanted.len(), "from {from}, chunks of {chunk_rows}");
-            for (found, wanted) in stream.scores.iter().zip(wanted) {
-                assert!((found - wanted).abs() < 1e-5, "{found} for {wanted}");
+            let positions = from.clamp(1, ids.len())..;
+            for ((found, wanted), at) in stream.scores.iter().zip(wanted).zip(positions) {
+                assert!((found.logprob - wanted).abs() < 1e-5, "{found:?} for {wanted}");
+                let best = next_token(&ids[..at]);
+                assert_eq!((found.id, found.top.len(), found.top[0].id), (ids[at], 2, best));
             }
             assert_eq!(stream.end, Some(Ok(FinishReason::Scored)));
             world.assert_empty();

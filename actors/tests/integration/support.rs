@@ -15,7 +15,7 @@ use lapwing_actors::message::{
 };
 use lapwing_actors::policy::{ClientId, PolicyChoice, Urgency};
 use lapwing_actors::prefix::{PrefixCache, PrefixUse};
-use lapwing_actors::sample::{Sampler, SamplingParams};
+use lapwing_actors::sample::{Sampler, SamplingParams, Scored};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_kernels::device::{
@@ -191,7 +191,7 @@ pub struct World {
 pub struct Stream {
     pub receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
     pub tokens: Vec<u32>,
-    pub scores: Vec<f32>,
+    pub scores: Vec<Scored>,
     pub hidden: Vec<f32>,
     pub end: Option<Result<FinishReason, RunError>>,
 }

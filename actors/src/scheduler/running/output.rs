@@ -20,7 +20,7 @@ impl Sequence {
                 self.sampled_rows(rows)
             }
             Wanted::Tokens(_) => 0,
-            Wanted::Scores { next } => end - (*next - 1).clamp(self.sent, end),
+            Wanted::Scores { next, .. } => end - (*next - 1).clamp(self.sent, end),
             Wanted::Hidden { next, .. } => end - (*next).clamp(self.sent, end),
         }
     }
@@ -44,14 +44,14 @@ impl Sequence {
                 (rows - sampled..rows, OutputAction::Sample(sampling))
             }
             Wanted::Tokens(_) => (0..0, OutputAction::None),
-            Wanted::Scores { next } => {
+            Wanted::Scores { next, top } => {
                 // The row at position p predicts the token at p + 1.
                 let first = (*next - 1).clamp(start, end);
                 if first == end {
                     return (0..0, OutputAction::None);
                 }
-                let targets = self.ids[first + 1..end + 1].to_vec();
-                (first - start..rows, OutputAction::Score(targets))
+                let (ids, top) = (self.ids[first + 1..end + 1].to_vec(), *top);
+                (first - start..rows, OutputAction::Score { ids, top })
             }
             Wanted::Hidden { next, .. } => match (*next).clamp(start, end) {
                 first if first == end => (0..0, OutputAction::None),
@@ -147,7 +147,7 @@ impl Sequence {
     }
 
     pub(in super::super) fn on_scored(&mut self, count: usize, now: Nanos) -> Option<FinishReason> {
-        let Wanted::Scores { next } = &mut self.work else { return None };
+        let Wanted::Scores { next, .. } = &mut self.work else { return None };
         *next += count;
         let done = *next >= self.ids.len();
         if done {

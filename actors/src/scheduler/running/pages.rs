@@ -48,7 +48,7 @@ impl Sequence {
     pub(in super::super) fn reusable_rows(&self) -> usize {
         let needed = match self.work {
             Wanted::Tokens(_) => self.ids.len() - 1,
-            Wanted::Scores { next } => next - 1,
+            Wanted::Scores { next, .. } => next - 1,
             Wanted::Hidden { next, .. } => next,
         };
         needed.min(self.goal())

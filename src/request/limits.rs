@@ -1,0 +1,35 @@
+//! When the generation of a request ends.
+
+use super::Request;
+
+impl Request {
+    /// Generates at most `tokens` new tokens.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: usize) -> Request {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Forbids the model's end tokens for the first `tokens` new tokens; the default is 0. Only end tokens are
+    /// forbidden: a stop text ends the generation at any time, and so does
+    /// [`max_tokens`](Request::max_tokens).
+    #[must_use]
+    pub fn min_tokens(mut self, tokens: usize) -> Request {
+        self.min_tokens = tokens;
+        self
+    }
+
+    /// Ends the generation when `text` appears; the text itself is not part of the output.
+    #[must_use]
+    pub fn stop(mut self, text: impl Into<String>) -> Request {
+        self.stop.push(text.into());
+        self
+    }
+
+    /// Continues past the model's end tokens.
+    #[must_use]
+    pub fn ignore_eos(mut self) -> Request {
+        self.ignore_eos = true;
+        self
+    }
+}
