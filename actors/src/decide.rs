@@ -10,7 +10,7 @@ use lapwing_plan::StageWork;
 use crate::chunk::{Chunk, OutputAction};
 use crate::draft::StepTokens;
 use crate::message::{FinishReason, Generate};
-use crate::sample::Scored;
+use crate::sample::{SampleError, Sampled, Scored};
 
 /// The result of the last stage for the rows of one sequence.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub enum Decision {
     Hidden(Vec<f32>, usize),
     /// The result is no longer needed.
     Void,
-    /// No token can be sampled: every logit is NaN, or every token is forbidden.
-    NoToken,
+    /// No token can be sampled.
+    NoToken(SampleError),
 }
 
 /// Why nothing can be sampled or scored.
@@ -129,32 +129,17 @@ fn one(
                     return Ok(Decision::Void);
                 }
             };
-            let mut choose = |row: usize| -> Result<_, DeviceError> {
-                let top = logits.top(row).filter(|_| generate.sampler.takes_most_likely());
-                let sampled = match top {
-                    Some(TopLogit { column, logprob }) => {
-                        Some(generate.sampler.take(column, logprob))
-                    }
-                    None => generate.sampler.sample(logits.row(row)?),
-                };
-                Ok(sampled.map(|mut sampled| {
-                    sampled.finish = finish_reason(&mut generate, sampled.id);
-                    sampled
-                }))
-            };
             let drafted = &ids[ids.len() - (rows.len() - 1)..];
-            let Some(first) = choose(rows.start)? else { return Ok(Decision::NoToken) };
-            let mut tokens = StepTokens { first, more: Vec::new() };
-            for (row, proposed) in (rows.start + 1..rows.end).zip(drafted) {
-                let last = tokens.last();
-                if last.finish.is_some() || last.id != *proposed {
-                    break;
-                }
-                let Some(next) = choose(row)? else { return Ok(Decision::NoToken) };
-                tokens.more.push(next);
-            }
+            let whole = rows.len();
+            let tokens = match choose(&mut generate, drafted, logits, rows)? {
+                Ok(tokens) => tokens,
+                Err(error) => return Ok(Decision::NoToken(error)),
+            };
             let last = tokens.last();
-            let goes_on = last.finish.is_none() && tokens.more.len() + 1 == rows.len();
+            if last.finish.is_none() {
+                generate.sampler.prepare();
+            }
+            let goes_on = last.finish.is_none() && tokens.more.len() + 1 == whole;
             let last = goes_on.then_some(last.id);
             let generate = match next {
                 Some(next) => next.give(last, generate),
@@ -163,6 +148,43 @@ fn one(
             Decision::Tokens(tokens, generate)
         }
     })
+}
+
+/// Chooses the tokens of one sequence row by row, as long as they are those of the draft.
+fn choose(
+    generate: &mut Generate,
+    drafted: &[u32],
+    logits: &Logits<'_>,
+    rows: Range<usize>,
+) -> Result<Result<StepTokens, SampleError>, DeviceError> {
+    let mut choose = |row: usize| -> Result<Result<Sampled, SampleError>, DeviceError> {
+        let top = logits.top(row).filter(|_| generate.sampler.takes_most_likely());
+        let sampled = match top {
+            Some(TopLogit { column, logprob }) => Ok(generate.sampler.take(column, logprob)),
+            None => generate.sampler.sample(logits.row(row)?),
+        };
+        Ok(sampled.map(|mut sampled| {
+            let reason = finish_reason(generate, sampled.id);
+            sampled.finish = sampled.finish.or(reason);
+            sampled
+        }))
+    };
+    let first = match choose(rows.start)? {
+        Ok(first) => first,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut tokens = StepTokens { first, more: Vec::new() };
+    for (row, proposed) in (rows.start + 1..rows.end).zip(drafted) {
+        let last = tokens.last();
+        if last.finish.is_some() || last.id != *proposed {
+            break;
+        }
+        match choose(row)? {
+            Ok(next) => tokens.more.push(next),
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(tokens))
 }
 
 fn finish_reason(generate: &mut Generate, id: u32) -> Option<FinishReason> {

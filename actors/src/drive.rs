@@ -4,6 +4,7 @@
 pub mod blocking;
 pub mod live;
 pub mod mailbox;
+pub mod masks;
 pub mod measure;
 mod modelled;
 mod record;

@@ -76,6 +76,12 @@ pub enum RunError {
         /// Its error message.
         reason: String,
     },
+    /// The grammar of a request allows no further token, or exceeds a limit.
+    #[error("the answer cannot go on as its grammar requires: {reason}")]
+    Constraint {
+        /// Reason.
+        reason: String,
+    },
     /// No route fits the chunk.
     #[error("no plan for this request: {source}")]
     Plan {

@@ -1,12 +1,15 @@
 //! Choosing the next token from logits: numbers only, no text.
 
 mod candidates;
+mod constrained;
+mod constraint;
 mod params;
 mod sampler;
 #[cfg(test)]
 mod tests;
 
 use candidates::Candidates;
+pub use constraint::{Accepted, Constraint, ConstraintError, MaskWorker, PendingMask, TokenMask};
 pub use lapwing_kernels::cpu::logprob;
 pub use params::{SamplingError, SamplingParams};
 pub use sampler::Sampler;
@@ -34,6 +37,23 @@ pub struct Sampled {
     pub top: Vec<TokenLogprob>,
     /// Set on the last token of a sequence.
     pub finish: Option<FinishReason>,
+}
+
+/// Why no token can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// Every logit is NaN, or every token is forbidden.
+    #[error("every logit is NaN, or every token is forbidden")]
+    NoToken,
+    /// Every token that the constraint allows is forbidden otherwise, or its logit is NaN.
+    #[error(
+        "every token that the grammar allows is forbidden by other settings, or its logit is NaN"
+    )]
+    NoAllowedToken,
+    /// The constraint cannot go on.
+    #[error(transparent)]
+    Constraint(#[from] ConstraintError),
 }
 
 /// A token of a prompt, given the tokens before it.

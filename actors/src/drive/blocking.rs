@@ -40,6 +40,23 @@ pub fn run_apart<T: Send + 'static>(
     ended(receiver.recv(), name)
 }
 
+/// As [`run_apart`], on a thread with a stack of that many bytes: for work that is deeply recursive.
+///
+/// # Errors
+/// As [`spawn_blocking`].
+pub fn run_on_stack<T: Send + 'static>(
+    name: &str,
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = flume::bounded(1);
+    let thread = thread::Builder::new().name(format!("lapwing-{name}")).stack_size(bytes);
+    start(thread, move || {
+        let _ = sender.send(catching(work));
+    })?;
+    ended(receiver.recv(), name)
+}
+
 /// Runs `aside` on a thread of its own while `here` runs on the calling one; where the operating system
 /// refuses a thread, one after the other. A panic of either is passed on.
 pub fn side_by_side<A: Send, B>(
@@ -117,6 +134,25 @@ impl BlockingPool {
         ended(receiver.recv_async().await, &self.name)
     }
 
+    /// Starts `work` on one of the threads; if the operating system cannot start a single one, runs it here.
+    pub fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Pending<T> {
+        let (sender, receiver) = flume::bounded(1);
+        let run = move || {
+            let _ = sender.send(catching(work));
+        };
+        let run = Arc::new(Mutex::new(Some(run)));
+        let job = Arc::clone(&run);
+        let take =
+            |run: &Mutex<Option<_>>| run.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.push(Box::new(move || take(&job).into_iter().for_each(|run| run()))).is_err() {
+            take(&run).into_iter().for_each(|run| run());
+        }
+        Pending { receiver, name: self.name.clone() }
+    }
+
     fn push(&self, job: Job) -> io::Result<()> {
         let mut queue = self.shared.lock();
         if queue.jobs.len() >= queue.idle && queue.threads < self.threads_max {
@@ -130,6 +166,23 @@ impl BlockingPool {
         queue.jobs.push_back(job);
         self.shared.changed.notify_one();
         Ok(())
+    }
+}
+
+/// The result of work that was started on a [`BlockingPool`].
+#[derive(Debug)]
+pub struct Pending<T> {
+    receiver: flume::Receiver<Result<T, String>>,
+    name: String,
+}
+
+impl<T> Pending<T> {
+    /// Blocks the calling thread until the result is there.
+    ///
+    /// # Errors
+    /// When the work panicked.
+    pub fn wait(self) -> io::Result<T> {
+        ended(self.receiver.recv(), &self.name)
     }
 }
 
@@ -172,9 +225,13 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "drive owns the engine's threads")]
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name(format!("lapwing-{name}")).spawn(work).map(drop)
+    start(thread::Builder::new().name(format!("lapwing-{name}")), work)
+}
+
+#[expect(clippy::disallowed_methods, reason = "drive owns the engine's threads")]
+fn start(thread: thread::Builder, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread.spawn(work).map(drop)
 }
 
 /// Runs `work`; the error is the text of its panic.

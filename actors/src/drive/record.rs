@@ -22,7 +22,7 @@ pub(super) use worker::WorkerTrace;
 
 /// One actor's connection to a recorder: its lane and its writer.
 #[derive(Debug)]
-struct TraceWriter {
+pub(super) struct TraceWriter {
     recorder: Recorder,
     lane: LaneId,
     /// Made at the first event, because each writer allocates a ring buffer.
@@ -30,7 +30,7 @@ struct TraceWriter {
 }
 
 impl TraceWriter {
-    fn new(recorder: &Recorder, lane: &str, kind: LaneKind) -> TraceWriter {
+    pub(super) fn new(recorder: &Recorder, lane: &str, kind: LaneKind) -> TraceWriter {
         TraceWriter { recorder: recorder.clone(), lane: recorder.lane(lane, kind), writer: None }
     }
 
@@ -42,7 +42,7 @@ impl TraceWriter {
         self.recorder.wants(traced)
     }
 
-    fn now(&self) -> Nanos {
+    pub(super) fn now(&self) -> Nanos {
         self.recorder.clock().now()
     }
 
@@ -51,12 +51,12 @@ impl TraceWriter {
         self.writer.get_or_insert_with(|| recorder.writer())
     }
 
-    fn record(&mut self, at: Nanos, kind: EventKind) {
+    pub(super) fn record(&mut self, at: Nanos, kind: EventKind) {
         let lane = self.lane;
         self.writer().record(at, lane, kind);
     }
 
-    fn span(&mut self) -> SpanId {
+    pub(super) fn span(&mut self) -> SpanId {
         self.writer().span()
     }
 

@@ -8,7 +8,12 @@ use lapwing_kernels::cpu::argmax;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-use super::{Candidates, Sampled, SamplingParams, TokenLogprob, logprob};
+use super::constrained::Constrained;
+use super::{
+    Accepted, Candidates, Constraint, ConstraintError, MaskWorker, SampleError, Sampled,
+    SamplingParams, TokenLogprob, TokenMask, logprob,
+};
+use crate::message::FinishReason;
 
 /// Chooses tokens for one sequence; it remembers what the penalties and the random choice need.
 #[derive(Debug)]
@@ -19,6 +24,8 @@ pub struct Sampler {
     random: ChaCha8Rng,
     /// Tokens that are still forbidden to end the sequence.
     late_ends: LateEnds,
+    /// Which tokens may be chosen, if not all.
+    constrained: Option<Constrained>,
     changed: Vec<f32>,
     candidates: Candidates,
     top_logprobs: usize,
@@ -49,13 +56,15 @@ impl Sampler {
             random: ChaCha8Rng::seed_from_u64(seed),
             params,
             late_ends: LateEnds::default(),
+            constrained: None,
             changed: Vec::new(),
             candidates: Candidates::default(),
             top_logprobs: 0,
         }
     }
 
-    /// A sampler that chooses the same tokens from the same logits, and reports no others.
+    /// A sampler for drafts: it chooses the same tokens from the same logits, and reports no others. Where this
+    /// one ends the sequence, that one goes on without constraint.
     pub(crate) fn fork(&self) -> Sampler {
         Sampler {
             params: self.params.clone(),
@@ -63,6 +72,7 @@ impl Sampler {
             seed: self.seed,
             random: self.random.clone(),
             late_ends: self.late_ends.clone(),
+            constrained: self.constrained.as_ref().and_then(Constrained::fork),
             changed: Vec::new(),
             candidates: Candidates::default(),
             top_logprobs: 0,
@@ -76,11 +86,31 @@ impl Sampler {
         self
     }
 
-    /// Forbids the end tokens `ends` until `tokens` tokens are chosen.
+    /// Forbids the end tokens `ends` until `tokens` tokens are chosen, unless a constraint allows no others.
     #[must_use]
     pub fn with_min_tokens(mut self, tokens: usize, ends: Arc<[u32]>) -> Sampler {
         self.late_ends = LateEnds { ids: ends, left: tokens };
         self
+    }
+
+    /// Chooses only tokens that `constraint` allows, and ends the sequence when its text is complete. Masks are
+    /// computed by `worker` where it is known in time which one is needed; otherwise, and without a worker, by
+    /// the caller of [`sample`](Sampler::sample).
+    #[must_use]
+    pub fn with_constraint(
+        mut self,
+        constraint: Box<dyn Constraint>,
+        worker: Option<Arc<dyn MaskWorker>>,
+    ) -> Sampler {
+        self.constrained = Some(Constrained::new(constraint, worker));
+        self
+    }
+
+    /// Starts computing the mask of the next token. Called as soon as it is known that one is needed.
+    pub fn prepare(&mut self) {
+        if let Some(constrained) = &mut self.constrained {
+            constrained.prepare();
+        }
     }
 
     /// Seed of the random choice.
@@ -94,12 +124,40 @@ impl Sampler {
         self.is_greedy() && !self.changes_logits() && self.top_logprobs == 0
     }
 
+    /// The tokens that may be chosen, if not all. A constraint of drafts that cannot go on is dropped.
+    fn mask(&mut self) -> Result<Option<TokenMask>, ConstraintError> {
+        let Some(constrained) = &mut self.constrained else { return Ok(None) };
+        match constrained.mask() {
+            Ok(mask) => Ok(Some(mask)),
+            Err(_) if constrained.is_of_drafts() => {
+                self.constrained = None;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells the constraint which token is chosen. Returns whether the sequence ends with it.
+    fn advance(&mut self, id: u32) -> Result<Option<FinishReason>, ConstraintError> {
+        let Some(constrained) = &mut self.constrained else { return Ok(None) };
+        let of_drafts = constrained.is_of_drafts();
+        match constrained.accept(id) {
+            Ok(Accepted::Open) => Ok(None),
+            Ok(Accepted::Complete) if !of_drafts => Ok(Some(FinishReason::Stop)),
+            Err(error) if !of_drafts => Err(error),
+            Ok(Accepted::Complete) | Err(_) => {
+                self.constrained = None;
+                Ok(None)
+            }
+        }
+    }
+
     fn is_greedy(&self) -> bool {
         self.params.temperature == 0.0 || self.params.top_k == 1
     }
 
     fn changes_logits(&self) -> bool {
-        self.params.changes_logits() || self.late_ends.forbids()
+        self.params.changes_logits() || self.late_ends.forbids() || self.constrained.is_some()
     }
 
     /// Takes a token that a device has found to be the most likely one.
@@ -108,24 +166,31 @@ impl Sampler {
         Sampled { id, logprob, top: Vec::new(), finish: None }
     }
 
-    /// Chooses the next token from `logits` `[vocab]`; `None` when every logit is NaN or
-    /// every token is forbidden.
-    pub fn sample(&mut self, logits: &[f32]) -> Option<Sampled> {
+    /// Chooses the next token from `logits` `[vocab]`.
+    ///
+    /// # Errors
+    /// When every logit is NaN, every token is forbidden, or the constraint cannot go on.
+    pub fn sample(&mut self, logits: &[f32]) -> Result<Sampled, SampleError> {
         let id = if self.changes_logits() {
+            let mask = self.mask()?;
             let mut changed = std::mem::take(&mut self.changed);
             changed.clear();
             changed.extend_from_slice(logits);
-            self.change(&mut changed);
+            self.change(mask.as_ref(), &mut changed);
             let id = self.choose(&changed);
             self.changed = changed;
-            id?
+            id.ok_or(match mask {
+                Some(_) => SampleError::NoAllowedToken,
+                None => SampleError::NoToken,
+            })?
         } else {
-            self.choose(logits)?
+            self.choose(logits).ok_or(SampleError::NoToken)?
         };
         self.remember(id);
+        let finish = self.advance(id)?;
         let logprob = logprob(logits, id);
         let top = self.candidates.top(logits, self.top_logprobs, TokenLogprob { id, logprob });
-        Some(Sampled { id, logprob, top, finish: None })
+        Ok(Sampled { id, logprob, top, finish })
     }
 
     fn remember(&mut self, id: u32) {
@@ -139,13 +204,17 @@ impl Sampler {
         self.history.push_back(id);
     }
 
-    fn change(&self, logits: &mut [f32]) {
+    fn change(&self, mask: Option<&TokenMask>, logits: &mut [f32]) {
+        if let Some(mask) = mask {
+            mask.apply(logits);
+        }
         for (id, bias) in &self.params.logit_bias {
             if let Some(logit) = logits.get_mut(*id as usize) {
                 *logit += bias;
             }
         }
-        if self.late_ends.forbids() {
+        let must_end = mask.is_some_and(|mask| mask.is_within(&self.late_ends.ids));
+        if self.late_ends.forbids() && !must_end {
             for id in &*self.late_ends.ids {
                 if let Some(logit) = logits.get_mut(*id as usize) {
                     *logit = f32::NEG_INFINITY;

@@ -11,6 +11,7 @@ fn support(params: SamplingParams, prompt: &[u32]) -> Vec<u32> {
         .filter_map(|seed| {
             Sampler::new(SamplingParams { seed: Some(seed), ..params.clone() }, prompt)
                 .sample(&LOGITS)
+                .ok()
         })
         .map(|s| s.id)
         .collect();
@@ -52,7 +53,7 @@ fn frequencies_follow_the_softmax() {
 fn same_seed_gives_same_tokens_and_another_seed_others() {
     let run = |seed| -> (Vec<u32>, u64) {
         let mut s = Sampler::new(SamplingParams { seed, ..params() }, &[]);
-        ((0..64).filter_map(|_| s.sample(&LOGITS)).map(|t| t.id).collect(), s.seed())
+        ((0..64).filter_map(|_| s.sample(&LOGITS).ok()).map(|t| t.id).collect(), s.seed())
     };
     assert_eq!(run(Some(7)), run(Some(7)));
     assert_ne!(run(Some(7)).0, run(Some(8)).0);
@@ -64,7 +65,7 @@ fn same_seed_gives_same_tokens_and_another_seed_others() {
 #[test]
 fn penalties_move_tokens_of_the_window_only() {
     let greedy = SamplingParams::greedy();
-    let first = |p: SamplingParams, prompt: &[u32]| Sampler::new(p, prompt).sample(&LOGITS);
+    let first = |p: SamplingParams, prompt: &[u32]| Sampler::new(p, prompt).sample(&LOGITS).ok();
     let id = |p: SamplingParams, prompt: &[u32]| first(p, prompt).map(|s| s.id);
     let rep = SamplingParams { repetition_penalty: 1.5, ..greedy.clone() };
     assert_eq!(id(greedy.clone(), &[1]), Some(1));
@@ -109,9 +110,10 @@ fn the_most_likely_tokens_are_reported_in_order_whatever_is_chosen() {
 #[test]
 fn broken_logits_give_nothing_instead_of_a_wrong_token() {
     let mut s = Sampler::new(params(), &[]);
-    assert_eq!(s.sample(&[f32::NAN, f32::NAN]), None);
-    assert_eq!(s.sample(&[f32::NEG_INFINITY]), None);
-    assert_eq!(Sampler::new(SamplingParams::greedy(), &[]).sample(&[]), None);
+    assert_eq!(s.sample(&[f32::NAN, f32::NAN]), Err(SampleError::NoToken));
+    assert_eq!(s.sample(&[f32::NEG_INFINITY]), Err(SampleError::NoToken));
+    let mut s = Sampler::new(SamplingParams::greedy(), &[]);
+    assert_eq!(s.sample(&[]), Err(SampleError::NoToken));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::chunk::{Chunk, SequenceRows};
 use crate::decide::Decision;
 use crate::error::RunError;
 use crate::message::{Emission, Outcome, Progress, SequenceProgress, StreamEvent};
+use crate::sample::SampleError;
 use crate::traced::Traced;
 
 impl Worker {
@@ -72,11 +73,12 @@ impl Worker {
                 Outcome::Sampled(tokens, generate)
             }
             Decision::Void => self.outcome_of_void(rows, effects),
-            Decision::NoToken => {
+            Decision::NoToken(error) => {
                 self.nudge(rows.progress.lose(), effects);
-                Outcome::Lost(RunError::Device {
-                    device: self.device.clone(),
-                    reason: "every logit is NaN, or every token is forbidden".to_owned(),
+                let (device, reason) = (self.device.clone(), error.to_string());
+                Outcome::Lost(match error {
+                    SampleError::NoToken => RunError::Device { device, reason },
+                    _ => RunError::Constraint { reason },
                 })
             }
         }
