@@ -32,6 +32,8 @@ pub(crate) mod draft_model;
 mod drafts;
 mod embed;
 mod facts;
+#[cfg(feature = "structured")]
+mod grammar;
 mod kept_weights;
 mod measure;
 mod memory;
@@ -41,6 +43,7 @@ mod named;
 mod on_the_spot;
 mod predictions;
 mod prefix;
+mod recorded;
 mod score;
 mod share_kv;
 mod slots;
@@ -88,6 +91,8 @@ struct Inner {
     isa: &'static str,
     draft: DraftChoice,
     recorder: Recorder,
+    #[cfg(feature = "structured")]
+    structured: grammar::Structured,
     /// Turns prompts into token ids.
     prompts: BlockingPool,
     live: Live,
@@ -151,6 +156,8 @@ impl Engine {
         let inner = &*self.inner;
         let prompt_ids = self.ids(&request.prompt, inner.context)?;
         let prefix = request.prefix_use();
+        #[cfg(feature = "structured")]
+        let constraint = self.constraint(&request)?;
         let mut sampling = request.sampling;
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids: Arc<[u32]> = if request.ignore_eos {
@@ -162,6 +169,8 @@ impl Engine {
         let sampler = Sampler::new(sampling, &prompt_ids)
             .with_top_logprobs(request.top_logprobs)
             .with_min_tokens(request.min_tokens, Arc::clone(&stop_ids));
+        #[cfg(feature = "structured")]
+        let sampler = inner.structured.constrained(sampler, constraint);
         let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
@@ -178,10 +187,14 @@ impl Engine {
             model: ModelId::default(),
             traced: request.traced,
         };
+        let detokenizer = inner.tokenizer.detokenizer(&prompt_ids);
+        #[cfg(feature = "structured")]
+        let detokenizer =
+            if request.grammar.is_some() { detokenizer.keeping_spaces() } else { detokenizer };
         let events = inner.live.submit(admission, live_request)?;
         Ok(TokenStream::new(StreamParts {
             events,
-            detokenizer: inner.tokenizer.detokenizer(&prompt_ids),
+            detokenizer,
             stop: request.stop,
             prompt_ids,
             seed,

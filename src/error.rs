@@ -24,6 +24,8 @@ pub use crate::devices::DeviceSpecError;
 #[cfg(feature = "fetch")]
 pub use crate::models::FetchError;
 use crate::prefix_file::PrefixFileError;
+#[cfg(feature = "structured")]
+pub use crate::structured::GrammarError;
 pub use crate::tokenizer::{TokenizerError, VocabularyDifference};
 
 /// Why an engine cannot be built, or a request cannot be served. The message says what to do.
@@ -102,6 +104,9 @@ enum Cause {
     #[cfg(feature = "fetch")]
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    #[cfg(feature = "structured")]
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
     #[error(transparent)]
     Run(#[from] RunError),
     #[error("{what} is {found}, but must be {expected}")]
@@ -247,12 +252,16 @@ error_from! { OpenVinoError => Config }
 #[cfg(feature = "fetch")]
 error_from! { FetchError => Fetch }
 
+#[cfg(feature = "structured")]
+error_from! { GrammarError => Request }
+
 impl From<RunError> for Error {
     fn from(error: RunError) -> Error {
         let kind = match error {
             RunError::EmptyPrompt
             | RunError::PromptTooLong { .. }
             | RunError::TokenId { .. }
+            | RunError::Constraint { .. }
             | RunError::OutOfKvPages { .. } => ErrorKind::Request,
             RunError::QueueFull { .. } | RunError::RateLimited { .. } => ErrorKind::Busy,
             _ => ErrorKind::Engine,

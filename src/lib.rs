@@ -30,6 +30,8 @@ mod request;
 pub mod simulate;
 mod stop;
 mod stream;
+#[cfg(feature = "structured")]
+pub mod structured;
 pub mod tokenizer;
 pub mod weights;
 

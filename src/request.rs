@@ -8,6 +8,8 @@ use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::SamplingParams;
 
 use crate::chat::Message;
+#[cfg(feature = "structured")]
+use crate::structured::Grammar;
 
 mod limits;
 
@@ -50,6 +52,9 @@ pub struct Request {
     pub min_tokens: usize,
     /// Texts that end the generation; they are not part of the output.
     pub stop: Vec<String>,
+    /// What the answer must look like.
+    #[cfg(feature = "structured")]
+    pub grammar: Option<Grammar>,
     /// Continue past the model's end tokens, which are then never sampled.
     pub ignore_eos: bool,
     /// Name of the client that sends it, for queue policies that treat clients apart. Requests without
@@ -77,6 +82,8 @@ impl Request {
             max_tokens: None,
             min_tokens: 0,
             stop: Vec::new(),
+            #[cfg(feature = "structured")]
+            grammar: None,
             ignore_eos: false,
             client: None,
             urgency: Urgency::default(),

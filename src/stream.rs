@@ -172,7 +172,10 @@ impl TokenStream {
 
     fn on_token(&mut self, sampled: Sampled) -> Token {
         self.count_token();
-        let is_end = sampled.finish == Some(FinishReason::Stop);
+        // A grammar may end the answer with a token that has a text.
+        let is_end_token = |detokenizer: &Detokenizer| detokenizer.is_end(sampled.id);
+        let is_end = sampled.finish == Some(FinishReason::Stop)
+            && self.detokenizer.as_ref().is_none_or(is_end_token);
         let mut fresh = String::new();
         if let Some(detokenizer) = &mut self.detokenizer
             && !is_end

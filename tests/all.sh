@@ -33,7 +33,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "libraries without optional features, and with each alone"
 cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-plan \
     -p lapwing-actors -p lapwing -- -D warnings
-for feature in compare fetch opencl openvino simulate; do
+for feature in compare fetch opencl openvino simulate structured; do
     cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
 done
 

@@ -6,6 +6,7 @@ use clap::Args;
 use lapwing::{Prompt, Request, SamplingParams};
 
 use super::failure::Failure;
+use super::grammar_args::GrammarArgs;
 use super::parse::{TokenLimit, at_least_one, logit_bias};
 use super::resolve::ModelChoice;
 
@@ -70,6 +71,9 @@ pub(crate) struct SamplingArgs {
     /// Continue past the model's end tokens
     #[arg(long)]
     ignore_eos: bool,
+
+    #[command(flatten)]
+    grammar: GrammarArgs,
 }
 
 impl SamplingArgs {
@@ -95,6 +99,7 @@ impl SamplingArgs {
         request.max_tokens = self.max_tokens.tokens();
         request.stop.clone_from(&self.stop);
         request.ignore_eos = self.ignore_eos;
+        request.grammar = self.grammar.grammar().cloned();
         request
     }
 

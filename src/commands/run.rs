@@ -28,6 +28,8 @@ Examples:
   git diff | lapwing run --system \"Summarise this change.\" -
   lapwing run -f prompt.txt --seed 7 --stop \"###\" --stats
   lapwing run --watch --trace out.lwt \"Tell me a story.\"
+  lapwing run --json-schema schema.json \"Describe a cat as JSON.\"
+  lapwing run --regex \"(yes|no)\" \"Is the sky blue?\"
 
 The answer goes to stdout as it is generated, notes and --stats go to stderr. Put `--` before a
 prompt that begins with a dash. One line feed at the end of a file or stdin is dropped.

@@ -1,6 +1,6 @@
 //! Builds the running actors from the settings.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
@@ -11,8 +11,6 @@ use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerPa
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvPool, KvStore};
-use lapwing_kernels::mask::AttentionRule;
-use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::cost::{CostModel, Modelled};
@@ -23,6 +21,7 @@ use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 use super::draft_model::DraftModel;
 use super::measure::identity;
 use super::memory;
+use super::recorded::{set_choices, set_facts};
 use super::slots::slot_pool;
 use super::strategies::PlacedStrategies;
 use super::{Engine, Inner, prefix};
@@ -31,7 +30,7 @@ use crate::config::{COPY_RATE, Chosen, PROMPT_THREADS, SYNC_TIME, Settings, Stra
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
-use crate::placement::{Explainer, Placement};
+use crate::placement::Explainer;
 use crate::tokenizer::Tokenizer;
 
 /// Starts an engine with these settings on an open file.
@@ -44,9 +43,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let draft = DraftModel::open(&settings, &chosen)?;
     let slots = slots_of(&graph, draft.as_ref(), &chosen);
-    // A profile is more precise than a short timing.
-    let timed = (settings.timed || chosen.devices.len() > 1) && settings.profile.is_none();
-    let clock = timed.then(|| &**recorder.clock());
+    let clock = timing_clock(&settings, &chosen, &recorder);
     let strategies = PlacedStrategies::new(&settings, &chosen)?;
     let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(file));
@@ -76,12 +73,13 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         recorder: recorder.clone(),
     })
     .map_err(Error::thread)?;
-    let of_model = (&*settings.model, &model.config, requantized.as_ref());
-    set_facts(&recorder, of_model, (&chosen, &placement));
+    set_facts(&recorder, (&settings, &model.config, requantized.as_ref()), (&chosen, &placement));
     set_choices(&recorder, &settings, attention.as_deref());
     let inner = Inner {
         path: settings.model,
         config: model.config,
+        #[cfg(feature = "structured")]
+        structured: super::grammar::Structured::new(&tokenizer, &recorder),
         tokenizer,
         template,
         placement,
@@ -113,6 +111,17 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
 fn slots_of(graph: &Graph, draft: Option<&DraftModel>, chosen: &Chosen) -> SlotPool {
     let graphs = [graph].into_iter().chain(draft.map(|draft| &*draft.graph));
     slot_pool(&graphs.collect::<Vec<_>>(), chosen)
+}
+
+/// The clock with which the speeds of the devices are measured, if they are. A profile is more precise than a short
+/// timing.
+fn timing_clock<'a>(
+    settings: &Settings,
+    chosen: &Chosen,
+    recorder: &'a Recorder,
+) -> Option<&'a dyn Clock> {
+    let timed = (settings.timed || chosen.devices.len() > 1) && settings.profile.is_none();
+    timed.then(|| &**recorder.clock())
 }
 
 fn new_recorder() -> Recorder {
@@ -163,19 +172,6 @@ fn scheduler(
         scheduler.add_model(draft.scheduled(&explainer.parts))?;
     }
     Ok(scheduler)
-}
-
-/// Records the policy, the drafter, and what the settings changed of attention.
-fn set_choices(recorder: &Recorder, settings: &Settings, rules: Option<&[AttentionRule]>) {
-    recorder.set_meta("policy", settings.policy.name());
-    recorder.set_meta("draft", settings.draft.name());
-    if let Some(rules) = rules {
-        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
-        recorder.set_meta("attention", &rules.join(" "));
-    }
-    if let Some(sharing) = &settings.share_kv {
-        recorder.set_meta("share_kv", &sharing.to_string());
-    }
 }
 
 /// Logs what is requantised; as a warning if nothing is.
@@ -267,34 +263,4 @@ fn explainer(
         measured: settings.profile.is_some(),
         timed: devices.iter().map(|built| built.timed).collect(),
     })
-}
-
-/// Writes the recording's metadata: model, devices, strategy and settings.
-fn set_facts(
-    recorder: &Recorder,
-    (path, config, requantized): (&Path, &ModelConfig, Option<&Requantized>),
-    (chosen, placement): (&Chosen, &Placement),
-) {
-    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    let threads: usize = chosen.devices.iter().map(|(_, threads)| threads.count).sum();
-    let devices: Vec<String> = chosen.devices.iter().map(|(spec, _)| spec.to_string()).collect();
-    recorder.set_meta("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")));
-    recorder.set_meta("clock", "monotonic");
-    recorder.set_meta("model", &name);
-    recorder.set_meta("model path", &path.to_string_lossy());
-    recorder.set_meta("architecture", config.arch.name);
-    recorder.set_meta("strategy", &placement.strategy);
-    recorder.set_meta("devices", &devices.join(" + "));
-    if let Some(requantized) = requantized {
-        recorder.set_meta("weights", &requantized.to_string());
-    }
-    recorder.set_meta("isa", chosen.isa.name());
-    recorder.set_meta("threads", &threads.to_string());
-    let cores = chosen.devices.iter().filter_map(|(_, threads)| threads.cores.as_ref());
-    let cores: Vec<String> = cores.map(ToString::to_string).collect();
-    if !cores.is_empty() {
-        recorder.set_meta("cores", &cores.join(" + "));
-    }
-    recorder.set_meta("context", &chosen.context.to_string());
-    recorder.set_meta("chunk rows", &chosen.chunk_rows.to_string());
 }

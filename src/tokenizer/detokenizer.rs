@@ -8,6 +8,8 @@ use super::Tokenizer;
 pub struct Detokenizer {
     tokenizer: Tokenizer,
     show_control: bool,
+    /// Whether no space is one that was added by encoding.
+    keep_spaces: bool,
     /// Whether a space at the start of the next piece was added by encoding.
     drop_space: bool,
     /// Bytes of an incomplete character: at most three.
@@ -19,7 +21,7 @@ impl Detokenizer {
     pub(super) fn new(tokenizer: Tokenizer, before: &[u32]) -> Self {
         let after_control = before.last().is_none_or(|id| tokenizer.is_special(*id));
         let drop_space = tokenizer.adds_space_prefix() && after_control;
-        Self { tokenizer, show_control: false, drop_space, pending: Vec::new() }
+        Self { tokenizer, show_control: false, keep_spaces: false, drop_space, pending: Vec::new() }
     }
 
     /// Writes control tokens as text instead of leaving them out.
@@ -27,6 +29,13 @@ impl Detokenizer {
     pub fn showing_control(mut self) -> Self {
         self.show_control = true;
         self
+    }
+
+    /// Keeps every space: the text is exactly that of the tokens.
+    #[cfg(feature = "structured")]
+    #[must_use]
+    pub(crate) fn keeping_spaces(self) -> Self {
+        Self { keep_spaces: true, ..self }
     }
 
     /// Takes the next id and returns the text that is certain so far, often a word, possibly empty.
@@ -42,11 +51,16 @@ impl Detokenizer {
         }
         let bytes = self.tokenizer.token_bytes(id).unwrap_or_default().into_owned();
         let text = match bytes.strip_prefix(b" ") {
-            Some(rest) if self.drop_space => self.take(rest),
+            Some(rest) if self.drop_space && !self.keep_spaces => self.take(rest),
             _ => self.take(&bytes),
         };
         self.drop_space &= bytes.is_empty();
         text
+    }
+
+    /// Whether `id` ends a generation.
+    pub(crate) fn is_end(&self, id: u32) -> bool {
+        self.tokenizer.is_end(id)
     }
 
     /// Ends the text: pending bytes become U+FFFD.

@@ -299,8 +299,9 @@ fn bench_compares_a_drafter_with_none() {
     let report = json(&[&bench[..], &drafted, &["--json"]].concat());
     assert_eq!(report["results"][0]["draft"], Value::Null, "a prompt has no drafts: {report}");
     let draft = &report["results"][1]["draft"];
-    let fields: Vec<&str> =
+    let mut fields: Vec<&str> =
         draft.as_object().expect("a report").keys().map(String::as_str).collect();
+    fields.sort_unstable();
     let mut documented = vec![
         "drafter",
         "without",

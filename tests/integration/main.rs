@@ -8,6 +8,8 @@ mod a_caller_is_blocked;
 mod a_claim_is_wrong;
 mod a_draft_changes_a_token;
 mod a_draft_on_other_devices;
+#[cfg(feature = "structured")]
+mod a_grammar_is_hostile;
 mod a_policy_is_ignored;
 mod a_prefix_changes_a_token;
 mod a_recording_is_wrong;
@@ -16,6 +18,8 @@ mod a_strategy_panics;
 mod a_token_differs_from_llama_cpp;
 mod a_type_has_no_name;
 mod a_wrong_call_breaks_the_engine;
+#[cfg(feature = "structured")]
+mod an_answer_breaks_its_grammar;
 mod an_embedding_is_wrong;
 mod an_embedding_program_stumbles;
 #[cfg(feature = "opencl")]

@@ -82,3 +82,61 @@ impl MaskTrace {
         writer.record(now, EventKind::Ran(span, info, start));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lapwing_traces::timeline::Timeline;
+    use lapwing_traces::{OsClock, RecorderConfig, Scope};
+
+    use super::*;
+    use crate::sample::{Accepted, SampleError, Sampler, SamplingParams};
+
+    /// Allows the token that is as large as the number of tokens so far, up to 3.
+    #[derive(Debug)]
+    struct Counting(u32);
+
+    impl Constraint for Counting {
+        fn allowed(&mut self) -> Result<TokenMask, ConstraintError> {
+            assert!(self.0 < 3, "on purpose");
+            Ok([self.0].into_iter().collect())
+        }
+
+        fn accept(&mut self, id: u32) -> Result<Accepted, ConstraintError> {
+            self.0 = id + 1;
+            Ok(Accepted::Open)
+        }
+
+        fn fork(&self) -> Box<dyn Constraint> {
+            Box::new(Counting(self.0))
+        }
+    }
+
+    #[test]
+    fn masks_are_computed_on_threads_and_a_panic_is_an_error() {
+        let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+        recorder.set_scope(Scope::All);
+        let threads: Arc<dyn MaskWorker> = Arc::new(MaskThreads::new(1, &recorder));
+        let sampler = Sampler::new(SamplingParams::greedy(), &[]);
+        let mut sampler = sampler.with_constraint(Box::new(Counting(0)), Some(threads));
+        for id in 0..3 {
+            sampler.prepare();
+            sampler.prepare();
+            // Drafts take the mask along.
+            let sampled = sampler.fork().sample(&[0.0; 8]).map(|token| token.id);
+            assert_eq!(sampled, Ok(id));
+            assert_eq!(sampler.sample(&[0.0; 8]).map(|token| token.id), Ok(id));
+        }
+        sampler.prepare();
+        for _ in 0..2 {
+            match sampler.sample(&[0.0; 8]) {
+                Err(SampleError::Constraint(error)) => {
+                    assert!(error.reason.contains("on purpose"), "{error}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let timeline = Timeline::new(&recorder.recording());
+        assert_eq!(timeline.lanes[0].name, "masks");
+        assert_eq!(timeline.spans.len(), 3, "one span for each mask");
+    }
+}

@@ -159,3 +159,84 @@ fn a_scored_token_has_the_probabilities_of_a_chosen_one() {
     assert_eq!((scored.id, scored.logprob, scored.top), (chosen.id, chosen.logprob, chosen.top));
     assert!(Scored::of(&LOGITS, 0, 0).top.is_empty());
 }
+
+/// Allows these ids at each position; the text is complete after the last one.
+#[derive(Clone, Debug)]
+struct Listed(Vec<Vec<u32>>);
+
+impl Constraint for Listed {
+    fn allowed(&mut self) -> Result<TokenMask, ConstraintError> {
+        match self.0.first() {
+            Some(ids) => Ok(ids.iter().copied().collect()),
+            None => Err(ConstraintError { reason: "it has ended".to_owned() }),
+        }
+    }
+
+    fn accept(&mut self, id: u32) -> Result<Accepted, ConstraintError> {
+        assert!(self.0.remove(0).contains(&id));
+        Ok(if self.0.is_empty() { Accepted::Complete } else { Accepted::Open })
+    }
+
+    fn fork(&self) -> Box<dyn Constraint> {
+        Box::new(self.clone())
+    }
+}
+
+fn listed(params: SamplingParams, ids: &[&[u32]]) -> Sampler {
+    let constraint = Listed(ids.iter().map(|ids| ids.to_vec()).collect());
+    Sampler::new(params, &[]).with_constraint(Box::new(constraint), None)
+}
+
+#[test]
+fn a_mask_forbids_exactly_the_other_tokens() {
+    let ids = [0, 31, 32, 64, 95];
+    let mask: TokenMask = ids.into_iter().collect();
+    for vocab in [0, 1, 31, 32, 33, 64, 96, 97, 200] {
+        let mut logits = vec![1.0; vocab];
+        mask.apply(&mut logits);
+        for (id, logit) in logits.iter().enumerate() {
+            assert_eq!(logit.is_finite(), ids.contains(&(id as u32)), "{id} of {vocab}");
+            assert_eq!(mask.contains(id as u32), ids.contains(&(id as u32)));
+        }
+    }
+    assert!(mask.is_within(&[0, 31, 32, 64, 95, 95, 7]) && !mask.is_within(&[0, 31, 32, 64]));
+    assert_eq!(TokenMask::from_words(vec![1 << 31 | 1]), [0, 31].into_iter().collect());
+}
+
+#[test]
+fn a_constraint_comes_before_every_other_step_and_ends_the_text() {
+    let greedy = SamplingParams::greedy();
+    let mut sampler = listed(greedy.clone(), &[&[0, 3], &[2, 4]]).with_top_logprobs(1);
+    assert!(!sampler.takes_most_likely());
+    let first = sampler.sample(&LOGITS).expect("a token");
+    assert_eq!((first.id, first.finish, first.top[0].id), (0, None, 1));
+    assert!((first.logprob - logprob(&LOGITS, 0)).abs() < 1e-6, "the model's own");
+    let mut fork = sampler.fork();
+    let last = sampler.sample(&LOGITS).expect("a token");
+    assert_eq!((last.id, last.finish), (4, Some(FinishReason::Stop)));
+    // Drafts go on without constraint.
+    let drafted = [(); 2].map(|()| fork.sample(&LOGITS).expect("a token"));
+    assert_eq!(drafted.map(|token| (token.id, token.finish)), [(4, None), (1, None)]);
+    // The filters count allowed tokens only.
+    let hot = SamplingParams { top_k: 2, seed: Some(1), ..params() };
+    let ids: Vec<u32> = (0..40)
+        .map(|seed| SamplingParams { seed: Some(seed), ..hot.clone() })
+        .map(|p| listed(p, &[&[0, 2, 3]]).sample(&LOGITS).expect("a token").id)
+        .collect();
+    assert!(ids.contains(&0) && ids.contains(&2) && !ids.contains(&3), "{ids:?}");
+}
+
+#[test]
+fn a_constraint_without_a_possible_token_is_an_error() {
+    let bias = SamplingParams { logit_bias: vec![(3, f32::NEG_INFINITY)], ..params() };
+    assert_eq!(listed(bias, &[&[3]]).sample(&LOGITS), Err(SampleError::NoAllowedToken));
+    let mut ended = listed(params(), &[]);
+    let error = SampleError::Constraint(ConstraintError { reason: "it has ended".to_owned() });
+    assert_eq!(ended.sample(&LOGITS), Err(error));
+    // Only an end token is allowed: it is taken, though it is too early.
+    let ends: std::sync::Arc<[u32]> = [3].into();
+    let mut early = listed(params(), &[&[3]]).with_min_tokens(9, ends.clone());
+    assert_eq!(early.sample(&LOGITS).map(|token| token.id), Ok(3));
+    let mut late = listed(SamplingParams::greedy(), &[&[0, 3]]).with_min_tokens(9, ends);
+    assert_eq!(late.sample(&LOGITS).map(|token| token.id), Ok(0));
+}

@@ -6,6 +6,7 @@ mod blank;
 mod cancel;
 #[path = "../../../tests/support/cases.rs"]
 mod cases;
+mod constrained;
 mod drafts_by_model;
 mod embed;
 mod failure;

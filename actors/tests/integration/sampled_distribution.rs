@@ -14,7 +14,7 @@ use crate::oracle::VOCAB;
 use crate::two_models::{Engine, Setup};
 
 /// Tokens of the chain.
-const STATES: usize = 6;
+pub(crate) const STATES: usize = 6;
 
 /// The probabilities of the token after each token.
 pub(crate) type Table = [[f64; STATES]; STATES];
@@ -47,7 +47,7 @@ impl BlockingDevice for Markov {
 }
 
 /// Probabilities proportional to integers that the seed scrambles.
-fn table(seed: usize) -> Table {
+pub(crate) fn table(seed: usize) -> Table {
     let weight = |from: usize, to: usize| 1.0 + ((from * 31 + to * 17 + seed * 7) % 11) as f64;
     std::array::from_fn(|from| {
         let sum: f64 = (0..STATES).map(|to| weight(from, to)).sum();

@@ -1,0 +1,55 @@
+//! Options of structured output.
+
+use std::path::Path;
+
+use clap::Args;
+use lapwing::structured::Grammar;
+
+/// What the answer must look like.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Structured output")]
+#[group(multiple = false, conflicts_with = "ignore_eos")]
+pub(crate) struct GrammarArgs {
+    /// Answer with JSON that is valid for a schema: a file, or the schema itself
+    #[arg(long, value_name = "SCHEMA", value_parser = json_schema)]
+    json_schema: Option<Grammar>,
+
+    /// Answer with text of the grammar in FILE: .gbnf (as in llama.cpp) or .lark
+    #[arg(long, value_name = "FILE", value_parser = grammar)]
+    grammar: Option<Grammar>,
+
+    /// Answer with text that a regular expression matches as a whole
+    #[arg(long, value_name = "RE", value_parser = regex)]
+    regex: Option<Grammar>,
+}
+
+impl GrammarArgs {
+    /// The grammar, if one is given.
+    pub(crate) fn grammar(&self) -> Option<&Grammar> {
+        self.json_schema.as_ref().or(self.grammar.as_ref()).or(self.regex.as_ref())
+    }
+}
+
+fn json_schema(value: &str) -> Result<Grammar, String> {
+    let is_schema = value.trim_start().starts_with('{');
+    let text = if is_schema { value.to_owned() } else { contents(value)? };
+    let schema = serde_json::from_str(&text).map_err(|error| format!("no JSON: {error}"))?;
+    Ok(Grammar::json_schema(schema))
+}
+
+fn grammar(file: &str) -> Result<Grammar, String> {
+    match Path::new(file).extension().and_then(|extension| extension.to_str()) {
+        Some("gbnf") => Ok(Grammar::gbnf(contents(file)?)),
+        Some("lark") => Ok(Grammar::lark(contents(file)?)),
+        _ => Err("the name must end in .gbnf or .lark".to_owned()),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a parser of values returns a result")]
+fn regex(pattern: &str) -> Result<Grammar, String> {
+    Ok(Grammar::regex(pattern))
+}
+
+fn contents(file: &str) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("cannot open the file: {error}"))
+}
