@@ -177,7 +177,7 @@ mod tests {
         let mut runs = Runs::default();
         let mut run = |name: &str| {
             let own = by_name(name, &StrategyOptions::default()).expect("is known");
-            let scenario = base.clone().own_strategy(Arc::new(As(own)));
+            let scenario = base.clone().own_strategy(As(own));
             let run = runs.run(&scenario).expect("a run");
             drop(scenario);
             run

@@ -152,7 +152,13 @@ impl Scenario {
     /// Sets a strategy of the caller's own, the same object that
     /// [`EngineBuilder::own_strategy`](crate::EngineBuilder::own_strategy) takes.
     #[must_use]
-    pub fn own_strategy(mut self, strategy: Arc<dyn Strategy>) -> Scenario {
+    pub fn own_strategy(self, strategy: impl Strategy + 'static) -> Scenario {
+        self.shared_strategy(Arc::new(strategy))
+    }
+
+    /// As [`own_strategy`](Scenario::own_strategy), with a shared strategy.
+    #[must_use]
+    pub fn shared_strategy(mut self, strategy: Arc<dyn Strategy>) -> Scenario {
         self.choice = Choice::Own(strategy);
         self
     }

@@ -108,7 +108,7 @@ async fn a_plan_or_request_fails_with_the_text_and_the_engine_goes_on() {
 fn a_scenario_fails_with_the_text() {
     for place in [In::Route, In::ChunkRows] {
         let scenario = Scenario::new("sd8gen3").expect("a preset");
-        let scenario = scenario.own_strategy(Arc::new(Panics::new(place, true)));
+        let scenario = scenario.own_strategy(Panics::new(place, true));
         let error = scenario.run().expect_err("a panic").to_string();
         assert!(error.contains(&format!("no idea about {place:?}")), "{error}");
     }
