@@ -41,12 +41,22 @@ pub struct Message {
     pub role: String,
     /// The text.
     pub content: String,
+    /// Further fields for the model's template, such as `tool_calls`, `tool_call_id` or `name`.
+    #[serde(flatten)]
+    pub fields: BTreeMap<String, serde_json::Value>,
 }
 
 impl Message {
     /// A message of `role`.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
-        Self { role: role.into(), content: content.into() }
+        Self { role: role.into(), content: content.into(), fields: BTreeMap::new() }
+    }
+
+    /// Adds a field for the model's template, such as `tool_calls`.
+    #[must_use]
+    pub fn field(mut self, name: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
+        self.fields.insert(name.into(), value.into());
+        self
     }
 
     /// A message of the user.
@@ -72,7 +82,8 @@ pub struct ChatOptions {
     pub add_generation_prompt: bool,
     /// The current time, which templates may read as a date in UTC; `None` leaves them their own.
     pub now: Option<SystemTime>,
-    /// Variables of particular templates, such as `enable_thinking`.
+    /// Variables of particular templates, such as `enable_thinking`, or `tools`: the descriptions of functions
+    /// that the model may call.
     pub variables: BTreeMap<String, serde_json::Value>,
 }
 

@@ -1,5 +1,6 @@
 //! The engine: one model, the actors that run it, and the calls into them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -154,7 +155,7 @@ impl Engine {
 
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
-        let prompt_ids = self.ids(&request.prompt, inner.context)?;
+        let prompt_ids = self.ids(&request.prompt, &request.template_variables, inner.context)?;
         let prefix = request.prefix_use();
         #[cfg(feature = "structured")]
         let constraint = self.constraint(&request)?;
@@ -207,12 +208,25 @@ impl Engine {
     /// # Errors
     /// When the model has no chat template, or its template rejects the conversation.
     pub fn prompt_ids(&self, prompt: &Prompt) -> Result<Vec<u32>, Error> {
-        self.ids(prompt, usize::MAX)
+        self.ids(prompt, &BTreeMap::new(), usize::MAX)
+    }
+
+    /// Token ids of a request's prompt, of any length, with the variables of its template.
+    ///
+    /// # Errors
+    /// As [`prompt_ids`](Engine::prompt_ids).
+    pub fn prompt_ids_of(&self, request: &Request) -> Result<Vec<u32>, Error> {
+        self.ids(&request.prompt, &request.template_variables, usize::MAX)
     }
 
     /// Token ids of a prompt. A text that certainly has `most` tokens or more is refused before it is
     /// tokenised, which takes much more time and memory than the text itself.
-    fn ids(&self, prompt: &Prompt, most: usize) -> Result<Vec<u32>, Error> {
+    fn ids(
+        &self,
+        prompt: &Prompt,
+        variables: &BTreeMap<String, serde_json::Value>,
+        most: usize,
+    ) -> Result<Vec<u32>, Error> {
         let inner = &*self.inner;
         match prompt {
             Prompt::Text(text) => {
@@ -225,7 +239,11 @@ impl Engine {
                     .template
                     .as_ref()
                     .ok_or_else(|| Error::no_template(inner.path.clone()))?;
-                let options = ChatOptions { add_generation_prompt: true, ..ChatOptions::default() };
+                let options = ChatOptions {
+                    add_generation_prompt: true,
+                    variables: variables.clone(),
+                    ..ChatOptions::default()
+                };
                 let prompt = template.rendered(messages, &options, &inner.tokenizer)?;
                 self.check_text(prompt.text(), most)?;
                 Ok(prompt.ids(&inner.tokenizer))

@@ -1,5 +1,6 @@
 //! Requests for new tokens.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub enum Prompt {
 pub struct Request {
     /// The prompt.
     pub prompt: Prompt,
+    /// Variables of the chat template, for [`Prompt::Chat`].
+    pub template_variables: BTreeMap<String, serde_json::Value>,
     /// Sampling parameters. Without a seed, every request draws a new one
     /// ([`Summary::seed`](crate::Summary::seed) reports it).
     pub sampling: SamplingParams,
@@ -77,6 +80,7 @@ impl Request {
     pub fn new(prompt: Prompt) -> Request {
         Request {
             prompt,
+            template_variables: BTreeMap::new(),
             sampling: SamplingParams::default(),
             top_logprobs: 0,
             max_tokens: None,
@@ -107,6 +111,18 @@ impl Request {
     /// Answers a conversation, through the model's chat template.
     pub fn chat(messages: Vec<Message>) -> Request {
         Request::new(Prompt::Chat(messages))
+    }
+
+    /// Sets a variable of the model's chat template, such as `tools` or `enable_thinking`
+    /// ([`ChatOptions::variables`](crate::chat::ChatOptions::variables)).
+    #[must_use]
+    pub fn template_variable(
+        mut self,
+        name: impl Into<String>,
+        value: impl Into<serde_json::Value>,
+    ) -> Request {
+        self.template_variables.insert(name.into(), value.into());
+        self
     }
 
     /// Always takes the most likely token.

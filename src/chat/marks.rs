@@ -63,11 +63,12 @@ impl Input {
         Self { messages: messages.to_vec(), variables: options.variables.clone() }
     }
 
-    /// Every text: roles, contents, and the strings of variables, without their names.
+    /// Every text: roles, contents, and the strings of fields and variables, without their names.
     pub(super) fn texts(&self) -> Vec<&str> {
         let mut texts = Vec::new();
         for message in &self.messages {
             texts.extend([&*message.role, &*message.content]);
+            message.fields.values().for_each(|value| strings(value, &mut texts));
         }
         self.variables.values().for_each(|value| strings(value, &mut texts));
         texts
@@ -75,11 +76,18 @@ impl Input {
 
     /// With every text changed.
     pub(super) fn map(&self, change: &dyn Fn(&str) -> String) -> Self {
-        let messages = self.messages.iter();
-        let messages = messages.map(|m| Message::new(change(&m.role), change(&m.content)));
-        let variables = self.variables.iter();
-        let variables = variables.map(|(name, value)| (name.clone(), mapped(value, change)));
-        Self { messages: messages.collect(), variables: variables.collect() }
+        let all = |values: &BTreeMap<String, Value>| {
+            values.iter().map(|(name, value)| (name.clone(), mapped(value, change))).collect()
+        };
+        let message = |m: &Message| Message {
+            role: change(&m.role),
+            content: change(&m.content),
+            fields: all(&m.fields),
+        };
+        Self {
+            messages: self.messages.iter().map(message).collect(),
+            variables: all(&self.variables),
+        }
     }
 }
 

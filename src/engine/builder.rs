@@ -1,6 +1,6 @@
 //! Settings of an engine, one method each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lapwing_actors::drive::blocking::spawn_blocking;
 use lapwing_actors::policy::PolicyChoice;
@@ -34,6 +34,11 @@ impl EngineBuilder {
             self.settings.model_name = None;
         }
         self
+    }
+
+    /// The file of [`model`](EngineBuilder::model).
+    pub fn model_file(&self) -> &Path {
+        &self.settings.model
     }
 
     /// Threads of the CPU pool; by default one for each core of [`cores`](EngineBuilder::cores), or all

@@ -1,6 +1,6 @@
 //! Embeddings of texts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use lapwing_actors::drive::live::{Events, LiveRequest};
 use lapwing_actors::message::{StreamEvent, Task};
@@ -97,7 +97,7 @@ impl Engine {
                 self.check_text(text, inner.context + 1)?;
                 inner.tokenizer.encode(text, Special::Plain, true)
             }
-            other => self.ids(other, inner.context + 1)?,
+            other => self.ids(other, &BTreeMap::new(), inner.context + 1)?,
         };
         let tokens = ids.len();
         let live_request = LiveRequest {
