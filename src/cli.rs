@@ -22,6 +22,7 @@ pub(crate) mod resolve;
 mod sampling_args;
 pub(crate) mod scales;
 mod scenario_args;
+pub(crate) mod serve_log;
 pub(crate) mod session;
 pub(crate) mod signals;
 pub(crate) mod simulated;

@@ -19,6 +19,7 @@ mod pull;
 mod reproduce;
 mod run;
 mod sensitivity;
+mod serve;
 mod simulate;
 mod speculate;
 mod sweep;
@@ -36,6 +37,7 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing run \"Why is the sky blue?\"           answer one prompt; fetches the default model first
   lapwing chat -m gemma-3-1b-it                talk to another model
+  lapwing serve                                serve a model over HTTP, with a page to chat
   lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
   lapwing bench -m FILE.gguf -t 4              measure tokens per second
   lapwing bench -m FILE.gguf --vs llama.cpp    compare with another engine, run by run
@@ -99,6 +101,8 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Chat with a model
     Chat(chat::Args),
+    /// Serve models over HTTP, to the clients of OpenAI, Ollama and Anthropic
+    Serve(serve::Args),
     /// Fetch a model into the cache
     Pull(pull::Args),
     /// List, verify and remove models
@@ -150,6 +154,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
     match command {
         Command::Run(args) => run::run(args, session).await,
         Command::Chat(args) => chat::run(args, session).await,
+        Command::Serve(args) => serve::run(args, session).await,
         Command::Pull(args) => pull::run(args, session).await,
         Command::Models(args) => models::run(args, session).await,
         Command::Inspect(args) => inspect::run(args, session).await,

@@ -26,6 +26,8 @@ pub mod policy;
 mod prefix_file;
 pub mod profile;
 mod request;
+#[cfg(feature = "serve")]
+pub mod serve;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 mod stop;

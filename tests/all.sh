@@ -33,7 +33,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "libraries without optional features, and with each alone"
 cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-plan \
     -p lapwing-actors -p lapwing -- -D warnings
-for feature in compare fetch opencl openvino simulate structured; do
+for feature in compare fetch opencl openvino serve simulate structured; do
     cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
 done
 
@@ -78,12 +78,15 @@ export EXAMPLES
 # AArch64 compiles and emulates on one core, and each of the others has one core at a time. None of these is
 # timed.
 step "AArch64 kernels under emulation; beside them half a minute of fuzzing for each reader, examples, exports in" \
-    "Perfetto's trace processor, every interleaving of lock-free code, and the page in headless Chromium"
+    "Perfetto's trace processor, the pages in headless Chromium, clients of the server, and every interleaving of" \
+    "lock-free code"
 others="sh fuzz/run.sh 30"
 for example in hello_prompt embeddings timeline trace_any_tokio_app custom_strategy custom_policy custom_drafter compare_strategies reproduce_heterollm; do
     others="$others && $EXAMPLES/$example"
 done
 others="$others && sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
+# Chromium is installed by now.
+others="$others && sh tests/serve/run.sh target/debug/lapwing target/clients"
 interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
     -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"
 LAPWING_TEST=full

@@ -13,6 +13,8 @@ mod a_grammar_is_hostile;
 mod a_policy_is_ignored;
 mod a_prefix_changes_a_token;
 mod a_recording_is_wrong;
+#[cfg(feature = "serve")]
+mod a_server_fails_a_client;
 mod a_strategy_changes_a_token;
 mod a_strategy_panics;
 mod a_token_differs_from_llama_cpp;

@@ -1,0 +1,332 @@
+//! Anthropic's interface: `POST /v1/messages`, its text and its calls of functions.
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::answer::{Answers, Usage};
+use super::app::Call;
+use super::constraint;
+use super::error::{ApiError, Dialect};
+use super::fields::Fields;
+use super::gate::{JsonBody, name_ignored, new_id};
+use super::models::ModelLease;
+use super::openai::chat::separate;
+use super::openai::messages::{read, text_of};
+use super::sampling;
+use super::streaming::{Writer, named_event, stream};
+use super::tools::{CallReader, Part, Style, ToolCall, Tools};
+use crate::request::Request;
+use crate::stream::{EndReason, Summary, Token};
+
+/// Answers a conversation.
+pub(crate) async fn messages(
+    Extension(call): Extension<Call>,
+    JsonBody(fields): JsonBody,
+) -> Response {
+    answer(call, fields).await.unwrap_or_else(|error| error.response(Dialect::Anthropic))
+}
+
+/// Counts the tokens of a conversation.
+pub(crate) async fn count_tokens(
+    Extension(call): Extension<Call>,
+    JsonBody(fields): JsonBody,
+) -> Response {
+    count(call, fields).await.unwrap_or_else(|error| error.response(Dialect::Anthropic))
+}
+
+async fn count(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    let name: Option<String> = fields.take("model")?;
+    let lease = call.model(name.as_deref(), None).await?;
+    let (request, _) = conversation(&mut fields, &lease)?;
+    let engine = lease.engine.clone();
+    let ids = tokio::task::spawn_blocking(move || engine.prompt_ids_of(&request)).await;
+    let ids =
+        ids.map_err(|error| ApiError::invalid(format!("the prompt cannot be read: {error}")))?;
+    Ok(Json(json!({ "input_tokens": ids?.len() })).into_response())
+}
+
+async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    let name: String = fields.need("model")?;
+    let lease = call.model(Some(&name), None).await?;
+    let (request, tools) = conversation(&mut fields, &lease)?;
+    if let Some(stop) = fields.take::<Value>("stop_sequences")? {
+        fields.put("stop", stop);
+    }
+    let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
+    request.max_tokens = sampling::max_tokens(&mut fields)?;
+    let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
+    let is_streamed = fields.take("stream")?.unwrap_or(false);
+    let user = fields.object("metadata", "metadata.")?.take("user_id")?;
+    fields.drop_all(&["thinking", "service_tier"]);
+    let ignored = fields.rest();
+    let client = call.caller.client(user);
+    let permit = call.app.clients.admit(&client)?;
+    let requests = vec![request.client(&client)];
+    let mut answers = Answers::start(call.clone(), lease, (client, permit), (requests, 1)).await?;
+    let style = tools.map(|tools| tools.style);
+    let mut response = if is_streamed {
+        answers.begun().await?;
+        stream(answers, MessageWriter::new(name, style))
+    } else {
+        Json(whole(&name, style, &mut answers).await?).into_response()
+    };
+    name_ignored(&call, &mut response, &ignored);
+    Ok(response)
+}
+
+/// The conversation of a request, and its functions.
+fn conversation(
+    fields: &mut Fields,
+    lease: &ModelLease,
+) -> Result<(Request, Option<Tools>), ApiError> {
+    let mut sent: Vec<Map<String, Value>> = Vec::new();
+    let system = text_of("system", fields.take("system")?.unwrap_or(Value::Null))?;
+    if !system.is_empty() {
+        sent.extend(object(json!({ "role": "system", "content": system })));
+    }
+    for message in fields.need::<Vec<Map<String, Value>>>("messages")? {
+        sent.extend(in_openai_form(message));
+    }
+    let mut messages = read(sent)?;
+    let described = fields.take::<Vec<Value>>("tools")?.map(|tools| {
+        tools.into_iter().map(|tool| {
+            json!({ "type": "function", "function": {
+                "name": tool["name"],
+                "description": tool["description"],
+                "parameters": tool["input_schema"],
+            } })
+        })
+    });
+    let choice = fields.take::<Value>("tool_choice")?.map(|choice| match choice["type"].as_str() {
+        Some("tool") => json!({ "name": choice["name"] }),
+        Some("any") => json!("required"),
+        Some(other) => json!(other),
+        None => choice,
+    });
+    let template = lease.engine.chat_template();
+    let tools = Tools::new(described.map(Iterator::collect), choice, template)?;
+    let told = tools.as_ref().and_then(|tools| tools.tell(&mut messages, template));
+    let request = Request::chat(messages);
+    Ok((told.into_iter().fold(request, |r, tools| r.template_variable("tools", tools)), tools))
+}
+
+fn object(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map),
+        _ => None,
+    }
+}
+
+/// A message with its calls and their results as OpenAI's interface has them, in which results are messages
+/// of their own.
+fn in_openai_form(mut message: Map<String, Value>) -> Vec<Map<String, Value>> {
+    let blocks = match message.shift_remove("content") {
+        Some(Value::Array(blocks)) => blocks,
+        Some(Value::String(text)) => vec![json!({ "type": "text", "text": text })],
+        _ => return vec![message],
+    };
+    let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for block in blocks {
+        match block["type"].as_str() {
+            Some("tool_use") => calls.push(json!({
+                "id": block["id"],
+                "type": "function",
+                "function": { "name": block["name"], "arguments": block["input"] },
+            })),
+            Some("tool_result") => results.extend(object(json!({
+                "role": "tool",
+                "tool_call_id": block["tool_use_id"],
+                "content": block["content"],
+            }))),
+            Some("thinking" | "redacted_thinking") => {}
+            _ => texts.push(block),
+        }
+    }
+    if !texts.is_empty() || !calls.is_empty() {
+        message.insert("content".to_owned(), Value::Array(texts));
+        if !calls.is_empty() {
+            message.insert("tool_calls".to_owned(), Value::Array(calls));
+        }
+        results.push(message);
+    }
+    results
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text { text: String },
+    ToolUse { id: String, name: String, input: Value },
+}
+
+impl From<ToolCall> for Block {
+    fn from(call: ToolCall) -> Block {
+        let input = serde_json::from_str(&call.function.arguments).unwrap_or_else(|_| json!({}));
+        Block::ToolUse { id: call.id, name: call.function.name, input }
+    }
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.prompt - usage.cached.min(usage.prompt),
+        "cache_read_input_tokens": usage.cached,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": usage.generated,
+    })
+}
+
+/// Why an answer ended, and the stop text that ended it.
+fn reason(summary: Option<&Summary>, has_calls: bool) -> (&'static str, Option<String>) {
+    match summary.map(|summary| &summary.reason) {
+        _ if has_calls => ("tool_use", None),
+        Some(EndReason::Length) => ("max_tokens", None),
+        Some(EndReason::StopText(text)) => ("stop_sequence", Some(text.clone())),
+        _ => ("end_turn", None),
+    }
+}
+
+async fn whole(name: &str, style: Option<Style>, answers: &mut Answers) -> Result<Value, ApiError> {
+    let choice = answers.complete().await?.pop().unwrap_or_default();
+    let (text, calls) = match style {
+        Some(style) => separate(style, &choice.text),
+        None => (choice.text, Vec::new()),
+    };
+    let (stop_reason, stop_sequence) = reason(choice.summary.as_deref(), !calls.is_empty());
+    let mut content = Vec::new();
+    if !text.is_empty() || calls.is_empty() {
+        content.push(Block::Text { text });
+    }
+    content.extend(calls.into_iter().map(Block::from));
+    Ok(json!({
+        "id": new_id("msg_"),
+        "type": "message",
+        "role": "assistant",
+        "model": name,
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": stop_sequence,
+        "usage": usage(answers.usage()),
+    }))
+}
+
+/// Writes a streamed answer.
+struct MessageWriter {
+    model: String,
+    reader: Option<CallReader>,
+    /// Number of the present block, and whether it is open.
+    block: usize,
+    is_open: bool,
+    has_calls: bool,
+}
+
+impl MessageWriter {
+    fn new(model: String, style: Option<Style>) -> MessageWriter {
+        let reader = style.map(CallReader::new);
+        MessageWriter { model, reader, block: 0, is_open: false, has_calls: false }
+    }
+
+    fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
+        for part in parts {
+            match part {
+                Part::Text(text) => {
+                    if !self.is_open {
+                        self.start(&json!({ "type": "text", "text": "" }), out);
+                    }
+                    self.delta(&json!({ "type": "text_delta", "text": text }), out);
+                }
+                Part::Call(call) => {
+                    self.close(out);
+                    self.has_calls = true;
+                    let function = &call.function;
+                    let block = json!({
+                        "type": "tool_use", "id": call.id, "name": function.name, "input": {},
+                    });
+                    self.start(&block, out);
+                    let json = &function.arguments;
+                    let delta = json!({ "type": "input_json_delta", "partial_json": json });
+                    self.delta(&delta, out);
+                    self.close(out);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, block: &Value, out: &mut String) {
+        self.is_open = true;
+        let data = json!({
+            "type": "content_block_start", "index": self.block, "content_block": block,
+        });
+        named_event("content_block_start", &data, out);
+    }
+
+    fn delta(&self, delta: &Value, out: &mut String) {
+        let data = json!({ "type": "content_block_delta", "index": self.block, "delta": delta });
+        named_event("content_block_delta", &data, out);
+    }
+
+    fn close(&mut self, out: &mut String) {
+        if self.is_open {
+            let data = json!({ "type": "content_block_stop", "index": self.block });
+            named_event("content_block_stop", &data, out);
+            self.block += 1;
+            self.is_open = false;
+        }
+    }
+}
+
+impl Writer for MessageWriter {
+    fn content_type(&self) -> &'static str {
+        "text/event-stream"
+    }
+
+    fn begin(&mut self, answers: &Answers, out: &mut String) {
+        let message = json!({
+            "id": new_id("msg_"),
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": usage(Usage { generated: 0, ..answers.usage() }),
+        });
+        named_event("message_start", &json!({ "type": "message_start", "message": message }), out);
+    }
+
+    fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
+        let parts = match &mut self.reader {
+            Some(reader) => reader.push(&token.text),
+            None if token.text.is_empty() => Vec::new(),
+            None => vec![Part::Text(token.text)],
+        };
+        self.parts(parts, out);
+    }
+
+    fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
+        let parts = self.reader.take().map(CallReader::finish).unwrap_or_default();
+        self.parts(parts, out);
+        self.close(out);
+        let (stop_reason, stop_sequence) = reason(Some(summary), self.has_calls);
+        let data = json!({
+            "type": "message_delta",
+            "delta": { "stop_reason": stop_reason, "stop_sequence": stop_sequence },
+            "usage": usage(answers.usage()),
+        });
+        named_event("message_delta", &data, out);
+        named_event("message_stop", &json!({ "type": "message_stop" }), out);
+    }
+
+    fn finish(&mut self, _: &Answers, _: &mut String) {}
+
+    fn failed(&mut self, error: &ApiError, out: &mut String) {
+        named_event("error", &error.json(Dialect::Anthropic), out);
+    }
+
+    fn keep_alive(&self) -> &'static str {
+        "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+    }
+}

@@ -1,0 +1,69 @@
+//! What a model's file says about it, read without loading it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use lapwing_kernels::weights::WeightFile;
+
+use crate::error::Error;
+
+/// Facts of a model's file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ModelFacts {
+    /// Bytes of its files.
+    pub(crate) bytes: u64,
+    /// Its architecture, such as `llama`.
+    pub(crate) architecture: String,
+    /// Number of its weights.
+    pub(crate) parameters: u64,
+    /// Format of most of its weights, such as `Q4_K`.
+    pub(crate) quantization: String,
+    /// Tokens of the context that it was trained with.
+    pub(crate) context: Option<u32>,
+    /// Its chat template.
+    pub(crate) template: Option<String>,
+}
+
+impl ModelFacts {
+    /// Those of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn read(path: &Path) -> Result<ModelFacts, Error> {
+        let file = WeightFile::open(path)?;
+        let metadata = file.metadata();
+        let text = |key: &str| metadata.opt_str(key).ok().flatten().map(str::to_owned);
+        let architecture = text("general.architecture").unwrap_or_default();
+        let mut weights: HashMap<String, u64> = HashMap::new();
+        for tensor in file.tensors() {
+            *weights.entry(tensor.dtype.to_string()).or_default() += tensor.shape.len() as u64;
+        }
+        let most = weights.iter().max_by_key(|(_, count)| **count);
+        Ok(ModelFacts {
+            bytes: file.bytes_total(),
+            parameters: weights.values().sum(),
+            quantization: most.map(|(format, _)| format.clone()).unwrap_or_default(),
+            context: metadata.opt_u32(&format!("{architecture}.context_length")).ok().flatten(),
+            template: text("tokenizer.chat_template"),
+            architecture,
+        })
+    }
+
+    /// Number of weights as people write it, such as `135M` or `1.5B`.
+    pub(crate) fn size(&self) -> String {
+        let (value, unit) = match self.parameters {
+            0..1_000_000 => return format!("{}K", self.parameters.div_ceil(1000)),
+            1_000_000..1_000_000_000 => (self.parameters as f64 / 1e6, 'M'),
+            _ => (self.parameters as f64 / 1e9, 'B'),
+        };
+        match value < 10.0 {
+            true => format!("{value:.1}{unit}"),
+            false => format!("{value:.0}{unit}"),
+        }
+    }
+
+    /// Whether its template writes descriptions of functions into the prompt.
+    pub(crate) fn knows_tools(&self) -> bool {
+        self.template.as_ref().is_some_and(|template| template.contains("tools"))
+    }
+}

@@ -1,0 +1,153 @@
+//! Paths that llama.cpp's server has beside OpenAI's.
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use super::app::{Call, Phase};
+use super::error::ApiError;
+use super::fields::Fields;
+use super::gate::JsonBody;
+use super::openai::messages;
+use crate::chat::{ChatError, ChatOptions};
+use crate::error::Error;
+use crate::tokenizer::Special;
+
+/// Says that the server runs.
+pub(crate) async fn health() -> Response {
+    Json(json!({ "status": "ok" })).into_response()
+}
+
+/// Says whether requests are accepted.
+pub(crate) async fn ready(Extension(call): Extension<Call>) -> Response {
+    match *call.app.phase.borrow() {
+        Phase::Serving => Json(json!({ "status": "ok" })).into_response(),
+        _ => ApiError::stopping().response(call.dialect()),
+    }
+}
+
+/// Settings of the first model.
+pub(crate) async fn props(Extension(call): Extension<Call>) -> Response {
+    let spec = &call.app.models.specs()[0];
+    let loaded = call.app.models.loaded();
+    let engine = loaded.iter().find(|loaded| loaded.index == 0).map(|loaded| &loaded.engine);
+    Json(json!({
+        "default_generation_settings": { "n_ctx": engine.map(|engine| engine.context()) },
+        "total_slots": call.app.config.requests_max,
+        "model_alias": spec.name,
+        "model_path": spec.path.display().to_string(),
+        "chat_template": spec.facts.template.as_deref().unwrap_or_default(),
+        "build_info": super::openai::FINGERPRINT,
+        "is_sleeping": engine.is_none(),
+    }))
+    .into_response()
+}
+
+/// What the first model computes: a slot for each request that runs.
+pub(crate) async fn slots(Extension(call): Extension<Call>) -> Response {
+    let loaded = call.app.models.loaded();
+    let Some(loaded) = loaded.iter().find(|loaded| loaded.index == 0) else {
+        return Json(json!([])).into_response();
+    };
+    match loaded.engine.stats().await {
+        Ok(stats) => {
+            let slot = |id: usize| json!({ "id": id, "n_ctx": loaded.engine.context(), "is_processing": true });
+            Json((0..stats.running).map(slot).collect::<Vec<_>>()).into_response()
+        }
+        Err(error) => ApiError::from(error).response(call.dialect()),
+    }
+}
+
+/// Token ids of a text.
+pub(crate) async fn tokenize(
+    Extension(call): Extension<Call>,
+    JsonBody(fields): JsonBody,
+) -> Response {
+    let dialect = call.dialect();
+    tokens(call, fields).await.unwrap_or_else(|error| error.response(dialect))
+}
+
+async fn tokens(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    let name: Option<String> = fields.take("model")?;
+    let lease = call.model(name.as_deref(), None).await?;
+    let text: String = fields.need("content")?;
+    let adds_ends = fields.take("add_special")?.unwrap_or(false);
+    let special = match fields.take("parse_special")?.unwrap_or(true) {
+        true => Special::Parse,
+        false => Special::Plain,
+    };
+    let with_pieces = fields.take("with_pieces")?.unwrap_or(false);
+    let tokenizer = lease.engine.tokenizer().clone();
+    let ids =
+        tokio::task::spawn_blocking(move || tokenizer.encode(&text, special, adds_ends)).await;
+    let ids =
+        ids.map_err(|error| ApiError::invalid(format!("the text cannot be read: {error}")))?;
+    let tokenizer = lease.engine.tokenizer();
+    let piece = |id: &u32| {
+        let bytes = tokenizer.token_bytes(*id).unwrap_or_default().into_owned();
+        let piece = String::from_utf8(bytes)
+            .map_or_else(|error| json!(error.into_bytes()), |text| json!(text));
+        json!({ "id": id, "piece": piece })
+    };
+    let tokens = match with_pieces {
+        true => ids.iter().map(piece).collect::<Value>(),
+        false => json!(ids),
+    };
+    Ok(Json(json!({ "tokens": tokens })).into_response())
+}
+
+/// The text of token ids.
+pub(crate) async fn detokenize(
+    Extension(call): Extension<Call>,
+    JsonBody(fields): JsonBody,
+) -> Response {
+    let dialect = call.dialect();
+    text(call, fields).await.unwrap_or_else(|error| error.response(dialect))
+}
+
+async fn text(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    let name: Option<String> = fields.take("model")?;
+    let lease = call.model(name.as_deref(), None).await?;
+    let ids: Vec<u32> = fields.need("tokens")?;
+    let text = lease.engine.tokenizer().decode(&ids);
+    Ok(Json(json!({ "content": text })).into_response())
+}
+
+/// The prompt of a conversation.
+pub(crate) async fn apply_template(
+    Extension(call): Extension<Call>,
+    JsonBody(fields): JsonBody,
+) -> Response {
+    let dialect = call.dialect();
+    prompt(call, fields).await.unwrap_or_else(|error| error.response(dialect))
+}
+
+async fn prompt(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    let name: Option<String> = fields.take("model")?;
+    let lease = call.model(name.as_deref(), None).await?;
+    let sent: Vec<Map<String, Value>> = fields.need("messages")?;
+    let messages = messages::read(sent)?;
+    let variables: Map<String, Value> = fields.take("chat_template_kwargs")?.unwrap_or_default();
+    let options = ChatOptions {
+        add_generation_prompt: fields.take("add_generation_prompt")?.unwrap_or(true),
+        variables: variables.into_iter().collect(),
+        ..ChatOptions::default()
+    };
+    let engine = lease.engine.clone();
+    let rendered = tokio::task::spawn_blocking(move || {
+        engine.chat_template().map(|template| template.render_with(&messages, &options))
+    });
+    let rendered: Option<Result<String, ChatError>> = rendered
+        .await
+        .map_err(|error| ApiError::invalid(format!("the prompt cannot be rendered: {error}")))?;
+    match rendered {
+        Some(prompt) => Ok(Json(json!({ "prompt": prompt.map_err(Error::from)? })).into_response()),
+        None => Err(ApiError::new(
+            StatusCode::BAD_REQUEST,
+            "no_chat_template",
+            "the model has no chat template",
+        )),
+    }
+}

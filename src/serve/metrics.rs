@@ -1,0 +1,381 @@
+//! Metrics in the OpenMetrics format, under Lapwing's names and under those that dashboards and gateways
+//! read from vLLM and llama.cpp.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use lapwing_actors::stats::EngineStats;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry};
+
+/// Names and values of labels.
+type Labels = Vec<(&'static str, String)>;
+type Number = Gauge<f64, AtomicU64>;
+type Counts = Family<Labels, Counter>;
+type Numbers = Family<Labels, Number>;
+type Times = Family<Labels, Histogram, fn() -> Histogram>;
+
+/// Type of the body of `/metrics`.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    http: Counts,
+    ended: Counts,
+    prompt_tokens: Counts,
+    cached_tokens: Counts,
+    generated_tokens: Counts,
+    ttft: Times,
+    between_tokens: Times,
+    whole: Times,
+    queued: Times,
+    prefill: Times,
+    decode: Times,
+    prompt_sizes: Times,
+    answer_sizes: Times,
+    state: State,
+    /// One scrape at a time: what engines report is written into the gauges before they are read.
+    scrape: Mutex<()>,
+}
+
+/// What engines report when the metrics are read.
+#[derive(Debug, Default)]
+struct State {
+    running: Numbers,
+    waiting: Numbers,
+    kv_usage: Numbers,
+    kv_pages: Numbers,
+    kv_cached: Numbers,
+    preempted: Numbers,
+    loaded: Numbers,
+    clients: Numbers,
+    policy: Numbers,
+}
+
+/// The metrics of one answer.
+#[derive(Debug)]
+pub(crate) struct AnswerMetrics {
+    ttft: Histogram,
+    between_tokens: Histogram,
+}
+
+/// What an answer took, when it has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) whole: Duration,
+    pub(crate) queued: Duration,
+    pub(crate) prefill: Duration,
+    pub(crate) decode: Duration,
+    pub(crate) prompt_tokens: usize,
+    pub(crate) cached_tokens: usize,
+    pub(crate) generated_tokens: usize,
+}
+
+/// Buckets of short times, in seconds.
+fn short() -> Histogram {
+    Histogram::new([
+        0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0,
+    ])
+}
+
+/// Buckets of the times of requests, in seconds.
+fn long() -> Histogram {
+    Histogram::new([
+        0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0,
+    ])
+}
+
+/// Buckets of numbers of tokens.
+fn sizes() -> Histogram {
+    Histogram::new((0..15).map(|power| f64::from(1u32 << power)))
+}
+
+/// Registers `metric` under several names.
+fn add<M: Metric + Clone>(registry: &mut Registry, names: &[&str], help: &str, metric: &M) {
+    for name in names {
+        registry.register(*name, help, metric.clone());
+    }
+}
+
+/// The labels of a model.
+fn model(name: &str) -> Labels {
+    vec![("model_name", name.to_owned())]
+}
+
+impl Metrics {
+    /// Metrics that count nothing yet.
+    pub(crate) fn new() -> Metrics {
+        let times = |make: fn() -> Histogram| Times::new_with_constructor(make);
+        let mut metrics = Metrics {
+            registry: Registry::default(),
+            http: Counts::default(),
+            ended: Counts::default(),
+            prompt_tokens: Counts::default(),
+            cached_tokens: Counts::default(),
+            generated_tokens: Counts::default(),
+            ttft: times(long),
+            between_tokens: times(short),
+            whole: times(long),
+            queued: times(long),
+            prefill: times(long),
+            decode: times(long),
+            prompt_sizes: times(sizes),
+            answer_sizes: times(sizes),
+            state: State::default(),
+            scrape: Mutex::default(),
+        };
+        metrics.register_counts();
+        metrics.register_times();
+        metrics.state.register(&mut metrics.registry);
+        metrics
+    }
+
+    fn register_counts(&mut self) {
+        let r = &mut self.registry;
+        add(r, &["lapwing_http_requests"], "HTTP requests by path and status", &self.http);
+        add(
+            r,
+            &["lapwing_requests", "vllm:request_success"],
+            "Requests that ended, by reason",
+            &self.ended,
+        );
+        add(
+            r,
+            &[
+                "lapwing_prompt_tokens",
+                "vllm:prompt_tokens",
+                "vllm:prefix_cache_queries",
+                "llamacpp:prompt_tokens",
+            ],
+            "Tokens of prompts, with those that the prefix cache had",
+            &self.prompt_tokens,
+        );
+        add(
+            r,
+            &["lapwing_cached_tokens", "vllm:prefix_cache_hits"],
+            "Tokens of prompts that the prefix cache had",
+            &self.cached_tokens,
+        );
+        add(
+            r,
+            &["lapwing_generated_tokens", "vllm:generation_tokens", "llamacpp:tokens_predicted"],
+            "Generated tokens",
+            &self.generated_tokens,
+        );
+    }
+
+    fn register_times(&mut self) {
+        let rows: [(&[&str], &str, &Times); 8] = [
+            (
+                &["lapwing_time_to_first_token_seconds", "vllm:time_to_first_token_seconds"],
+                "From the arrival of a request to its first token",
+                &self.ttft,
+            ),
+            (
+                &["lapwing_inter_token_latency_seconds", "vllm:inter_token_latency_seconds"],
+                "From a token to the next one",
+                &self.between_tokens,
+            ),
+            (
+                &["lapwing_request_seconds", "vllm:e2e_request_latency_seconds"],
+                "From the arrival of a request to its end",
+                &self.whole,
+            ),
+            (
+                &["lapwing_queue_seconds", "vllm:request_queue_time_seconds"],
+                "From the arrival of a request to its admission",
+                &self.queued,
+            ),
+            (
+                &["lapwing_prefill_seconds", "vllm:request_prefill_time_seconds"],
+                "From the admission of a request to its first token",
+                &self.prefill,
+            ),
+            (
+                &["lapwing_decode_seconds", "vllm:request_decode_time_seconds"],
+                "From the first token of a request to its last",
+                &self.decode,
+            ),
+            (
+                &["lapwing_request_prompt_tokens", "vllm:request_prompt_tokens"],
+                "Tokens of a prompt",
+                &self.prompt_sizes,
+            ),
+            (
+                &["lapwing_request_generated_tokens", "vllm:request_generation_tokens"],
+                "Tokens of an answer",
+                &self.answer_sizes,
+            ),
+        ];
+        for (names, help, metric) in rows {
+            add(&mut self.registry, names, help, metric);
+        }
+    }
+
+    /// Counts an HTTP request.
+    pub(crate) fn count_http(&self, path: &str, status: u16) {
+        let labels = vec![("path", path.to_owned()), ("status", status.to_string())];
+        self.http.get_or_create(&labels).inc();
+    }
+
+    /// The metrics of an answer of `name` that begins.
+    pub(crate) fn begin(&self, name: &str) -> AnswerMetrics {
+        let labels = model(name);
+        AnswerMetrics {
+            ttft: self.ttft.get_or_create_owned(&labels),
+            between_tokens: self.between_tokens.get_or_create_owned(&labels),
+        }
+    }
+
+    /// Counts an answer that has ended for `reason`: `stop`, `length`, `cancelled` or `error`.
+    pub(crate) fn end(&self, name: &str, reason: &str, taken: &Taken) {
+        let labels = model(name);
+        let mut with_reason = labels.clone();
+        with_reason.push(("finished_reason", reason.to_owned()));
+        self.ended.get_or_create(&with_reason).inc();
+        let counts = [
+            (&self.prompt_tokens, taken.prompt_tokens),
+            (&self.cached_tokens, taken.cached_tokens),
+            (&self.generated_tokens, taken.generated_tokens),
+        ];
+        for (counter, tokens) in counts {
+            counter.get_or_create(&labels).inc_by(tokens as u64);
+        }
+        let times = [
+            (&self.whole, taken.whole.as_secs_f64()),
+            (&self.queued, taken.queued.as_secs_f64()),
+            (&self.prefill, taken.prefill.as_secs_f64()),
+            (&self.decode, taken.decode.as_secs_f64()),
+            (&self.prompt_sizes, taken.prompt_tokens as f64),
+            (&self.answer_sizes, taken.generated_tokens as f64),
+        ];
+        for (histogram, value) in times {
+            histogram.get_or_create(&labels).observe(value);
+        }
+    }
+
+    /// All metrics as text, with the state of the loaded models.
+    pub(crate) fn text(&self, engines: &[(String, EngineStats)]) -> String {
+        let _one = self.scrape.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state.set(engines);
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+impl AnswerMetrics {
+    /// A token arrived, so long after the request or the token before it.
+    pub(crate) fn token(&self, after: Duration, is_first: bool) {
+        let histogram = if is_first { &self.ttft } else { &self.between_tokens };
+        histogram.observe(after.as_secs_f64());
+    }
+}
+
+impl State {
+    fn register(&self, r: &mut Registry) {
+        let rows: [(&[&str], &str, &Numbers); 9] = [
+            (
+                &[
+                    "lapwing_requests_running",
+                    "vllm:num_requests_running",
+                    "llamacpp:requests_processing",
+                ],
+                "Requests that run",
+                &self.running,
+            ),
+            (
+                &[
+                    "lapwing_requests_waiting",
+                    "vllm:num_requests_waiting",
+                    "llamacpp:requests_deferred",
+                ],
+                "Requests that wait to be admitted",
+                &self.waiting,
+            ),
+            (
+                &["lapwing_kv_usage_ratio", "vllm:kv_cache_usage_perc"],
+                "Part of the KV pages that requests lease, 0 to 1",
+                &self.kv_usage,
+            ),
+            (&["lapwing_kv_pages"], "Pages of the KV cache", &self.kv_pages),
+            (&["lapwing_kv_pages_cached"], "KV pages that the prefix cache holds", &self.kv_cached),
+            (
+                &["lapwing_preemptions", "vllm:num_preemptions"],
+                "How many times a request lost its KV pages, since the model was loaded",
+                &self.preempted,
+            ),
+            (&["lapwing_model_loaded"], "1 if the model is loaded", &self.loaded),
+            (
+                &["lapwing_client"],
+                "Requests and tokens of a client since the model was loaded, by quantity",
+                &self.clients,
+            ),
+            (
+                &["lapwing_policy"],
+                "Numbers that explain the queue policy's decisions, by name",
+                &self.policy,
+            ),
+        ];
+        for (names, help, metric) in rows {
+            add(r, names, help, metric);
+        }
+    }
+
+    /// Writes the state of the loaded models into the gauges.
+    fn set(&self, engines: &[(String, EngineStats)]) {
+        for family in
+            [&self.running, &self.waiting, &self.kv_usage, &self.kv_pages, &self.kv_cached]
+                .into_iter()
+                .chain([&self.preempted, &self.loaded, &self.clients, &self.policy])
+        {
+            family.clear();
+        }
+        for (name, stats) in engines {
+            let set = |family: &Numbers, value: f64| {
+                family.get_or_create(&model(name)).set(value);
+            };
+            set(&self.running, stats.running as f64);
+            set(&self.waiting, stats.waiting as f64);
+            set(&self.kv_usage, stats.kv_pages_leased as f64 / stats.kv_pages.max(1) as f64);
+            set(&self.kv_pages, stats.kv_pages as f64);
+            set(&self.kv_cached, stats.kv_pages_cached as f64);
+            set(&self.preempted, stats.all.preempted as f64);
+            set(&self.loaded, 1.0);
+            let with = |key, value: &str| {
+                let mut labels = model(name);
+                labels.push((key, value.to_owned()));
+                labels
+            };
+            for client in &stats.clients {
+                let quantities = [
+                    ("running", client.running),
+                    ("waiting", client.waiting),
+                    ("requests", client.work.requests),
+                    ("refused", client.work.refused),
+                    ("cancelled", client.work.cancelled),
+                    ("prompt_tokens", client.work.prompt_tokens),
+                    ("cached_tokens", client.work.cached_tokens),
+                    ("generated_tokens", client.work.generated_tokens),
+                ];
+                for (quantity, value) in quantities {
+                    let mut labels = with("client", &client.client.to_string());
+                    labels.push(("quantity", quantity.to_owned()));
+                    self.clients.get_or_create(&labels).set(value as f64);
+                }
+            }
+            for (number, value) in &stats.policy_numbers {
+                self.policy.get_or_create(&with("number", number)).set(*value);
+            }
+        }
+    }
+}

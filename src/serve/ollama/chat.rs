@@ -1,0 +1,185 @@
+//! `POST /api/chat`.
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::generate::loaded;
+use super::{Totals, keep_alive, now, with_options};
+use crate::request::Request;
+use crate::serve::answer::Answers;
+use crate::serve::app::Call;
+use crate::serve::constraint;
+use crate::serve::error::{ApiError, Dialect};
+use crate::serve::fields::Fields;
+use crate::serve::gate::{JsonBody, name_ignored};
+use crate::serve::openai::chat::separate;
+use crate::serve::openai::messages;
+use crate::serve::streaming::{Writer, json as write_json, stream};
+use crate::serve::tools::{CallReader, Part, ToolCall, Tools};
+use crate::stream::{Summary, Token};
+
+/// Answers a conversation.
+pub(crate) async fn chat(Extension(call): Extension<Call>, JsonBody(fields): JsonBody) -> Response {
+    answer(call, fields).await.unwrap_or_else(|error| error.response(Dialect::Ollama))
+}
+
+async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    let name: String = fields.need("model")?;
+    let keep = keep_alive(&mut fields)?;
+    let lease = call.model(Some(&name), keep).await?;
+    let sent: Vec<Map<String, Value>> = fields.take("messages")?.unwrap_or_default();
+    if sent.is_empty() {
+        let message = json!({ "role": "assistant", "content": "" });
+        return Ok(Json(loaded(&name, keep, "message", message)).into_response());
+    }
+    let has_images = |message: &Map<String, Value>| {
+        message.get("images").and_then(Value::as_array).is_some_and(|images| !images.is_empty())
+    };
+    if sent.iter().any(has_images) {
+        return Err(ApiError::field("images", "this server reads only text, no images"));
+    }
+    let mut messages = messages::read(sent)?;
+    let template = lease.engine.chat_template();
+    let tools = Tools::new(fields.take("tools")?, None, template)?;
+    let told = tools.as_ref().and_then(|tools| tools.tell(&mut messages, template));
+    let mut request = Request::chat(messages);
+    if let Some(tools) = told {
+        request = request.template_variable("tools", tools);
+    }
+    if let Some(think) = fields.take::<bool>("think")? {
+        request = request.template_variable("enable_thinking", think);
+    }
+    let (mut request, mut ignored) = with_options(&mut fields, &lease, request)?;
+    if let Some(grammar) = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten()
+    {
+        request = request.grammar(grammar);
+    }
+    let is_streamed = fields.take("stream")?.unwrap_or(true);
+    ignored.extend(fields.rest());
+    let client = call.caller.client(None);
+    let permit = call.app.clients.admit(&client)?;
+    let requests = vec![request.client(&client)];
+    let mut answers = Answers::start(call.clone(), lease, (client, permit), (requests, 1)).await?;
+    let style = tools.map(|tools| tools.style);
+    let writer = ChatWriter { model: name, reader: style.map(CallReader::new) };
+    let mut response = if is_streamed {
+        answers.begun().await?;
+        stream(answers, writer)
+    } else {
+        let mut complete = answers.complete().await?;
+        let Some(choice) = complete.pop() else { return Err(ApiError::invalid("no answer")) };
+        let reason = choice.reason();
+        let (content, calls) = match style {
+            Some(style) => separate(style, &choice.text),
+            None => (choice.text, Vec::new()),
+        };
+        Json(writer.last(reason, MessageJson::new(content, &calls), &answers)).into_response()
+    };
+    name_ignored(&call, &mut response, &ignored);
+    Ok(response)
+}
+
+struct ChatWriter {
+    model: String,
+    reader: Option<CallReader>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    model: &'a str,
+    created_at: String,
+    message: MessageJson,
+    done: bool,
+}
+
+#[derive(Serialize)]
+struct Last<'a> {
+    #[serde(flatten)]
+    line: Line<'a>,
+    done_reason: &'static str,
+    #[serde(flatten)]
+    totals: Totals,
+}
+
+#[derive(Serialize)]
+struct MessageJson {
+    role: &'static str,
+    content: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Value>,
+}
+
+impl MessageJson {
+    fn new(content: String, calls: &[ToolCall]) -> MessageJson {
+        // Arguments are an object here, not text.
+        let call = |call: &ToolCall| {
+            let arguments: Value =
+                serde_json::from_str(&call.function.arguments).unwrap_or_else(|_| json!({}));
+            json!({ "function": { "name": call.function.name, "arguments": arguments } })
+        };
+        let tool_calls = calls.iter().map(call).collect();
+        MessageJson { role: "assistant", content, tool_calls }
+    }
+}
+
+impl ChatWriter {
+    fn last<'a>(
+        &'a self,
+        done_reason: &'static str,
+        message: MessageJson,
+        answers: &Answers,
+    ) -> Last<'a> {
+        let line = Line { model: &self.model, created_at: now(), message, done: true };
+        Last { line, done_reason, totals: Totals::of(answers) }
+    }
+
+    fn parts(&self, parts: Vec<Part>, out: &mut String) {
+        for part in parts {
+            let message = match part {
+                Part::Text(text) => MessageJson::new(text, &[]),
+                Part::Call(call) => MessageJson::new(String::new(), &[call]),
+            };
+            write_json(&Line { model: &self.model, created_at: now(), message, done: false }, out);
+            out.push('\n');
+        }
+    }
+}
+
+impl Writer for ChatWriter {
+    fn content_type(&self) -> &'static str {
+        "application/x-ndjson"
+    }
+
+    fn begin(&mut self, _: &Answers, _: &mut String) {}
+
+    fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
+        let parts = match &mut self.reader {
+            Some(reader) => reader.push(&token.text),
+            None if token.text.is_empty() => Vec::new(),
+            None => vec![Part::Text(token.text)],
+        };
+        self.parts(parts, out);
+    }
+
+    fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
+        let parts = self.reader.take().map(CallReader::finish).unwrap_or_default();
+        self.parts(parts, out);
+        let message = MessageJson::new(String::new(), &[]);
+        write_json(&self.last(summary.reason.name(), message, answers), out);
+        out.push('\n');
+    }
+
+    fn finish(&mut self, _: &Answers, _: &mut String) {}
+
+    fn failed(&mut self, error: &ApiError, out: &mut String) {
+        write_json(&error.json(Dialect::Ollama), out);
+        out.push('\n');
+    }
+
+    fn keep_alive(&self) -> &'static str {
+        "\n"
+    }
+}

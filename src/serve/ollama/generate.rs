@@ -1,0 +1,154 @@
+//! `POST /api/generate`.
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Totals, keep_alive, now, with_options};
+use crate::chat::Message;
+use crate::request::{Prompt, Request};
+use crate::serve::answer::Answers;
+use crate::serve::app::Call;
+use crate::serve::constraint;
+use crate::serve::error::{ApiError, Dialect};
+use crate::serve::fields::Fields;
+use crate::serve::gate::{JsonBody, name_ignored};
+use crate::serve::streaming::{Writer, json as write_json, stream};
+use crate::stream::{Summary, Token};
+
+/// Continues a prompt.
+pub(crate) async fn generate(
+    Extension(call): Extension<Call>,
+    JsonBody(fields): JsonBody,
+) -> Response {
+    answer(call, fields).await.unwrap_or_else(|error| error.response(Dialect::Ollama))
+}
+
+async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    let name: String = fields.need("model")?;
+    let keep = keep_alive(&mut fields)?;
+    let lease = call.model(Some(&name), keep).await?;
+    let prompt = fields.take::<String>("prompt")?.unwrap_or_default();
+    if prompt.is_empty() {
+        return Ok(Json(loaded(&name, keep, "response", json!(""))).into_response());
+    }
+    if fields.take::<Vec<Value>>("images")?.is_some_and(|images| !images.is_empty()) {
+        return Err(ApiError::field("images", "this server reads only text, no images"));
+    }
+    let system: Option<String> = fields.take("system")?;
+    let raw = fields.take("raw")?.unwrap_or(false) || lease.engine.chat_template().is_none();
+    let prompt = match raw {
+        true => Prompt::Text(prompt),
+        false => {
+            let system = system.filter(|text| !text.is_empty()).map(Message::system);
+            Prompt::Chat(system.into_iter().chain([Message::user(prompt)]).collect())
+        }
+    };
+    let (mut request, mut ignored) = with_options(&mut fields, &lease, Request::new(prompt))?;
+    if let Some(grammar) = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten()
+    {
+        request = request.grammar(grammar);
+    }
+    let is_streamed = fields.take("stream")?.unwrap_or(true);
+    ignored.extend(fields.rest());
+    let client = call.caller.client(None);
+    let permit = call.app.clients.admit(&client)?;
+    let requests = vec![request.client(&client)];
+    let mut answers = Answers::start(call.clone(), lease, (client, permit), (requests, 1)).await?;
+    let mut writer = GenerateWriter { model: name, ids: Vec::new() };
+    let mut response = if is_streamed {
+        answers.begun().await?;
+        stream(answers, writer)
+    } else {
+        let mut complete = answers.complete().await?;
+        let Some(choice) = complete.pop() else { return Err(ApiError::invalid("no answer")) };
+        writer.ids = choice.tokens.iter().map(|token| token.id).collect();
+        let last = writer.last(choice.reason(), &choice.text, &answers);
+        Json(last).into_response()
+    };
+    name_ignored(&call, &mut response, &ignored);
+    Ok(response)
+}
+
+/// The answer to a request that only loads a model, or unloads it.
+pub(super) fn loaded(
+    model: &str,
+    keep: Option<Option<std::time::Duration>>,
+    field: &str,
+    value: Value,
+) -> Value {
+    let unloads = keep.flatten().is_some_and(|keep| keep.is_zero());
+    let reason = if unloads { "unload" } else { "load" };
+    json!({ "model": model, "created_at": now(), field: value, "done": true, "done_reason": reason })
+}
+
+struct GenerateWriter {
+    model: String,
+    /// Ids of the answer.
+    ids: Vec<u32>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    model: &'a str,
+    created_at: String,
+    response: &'a str,
+    done: bool,
+}
+
+#[derive(Serialize)]
+struct Last<'a> {
+    #[serde(flatten)]
+    line: Line<'a>,
+    done_reason: &'static str,
+    /// Ids of the prompt and the answer.
+    context: Vec<u32>,
+    #[serde(flatten)]
+    totals: Totals,
+}
+
+impl GenerateWriter {
+    fn last<'a>(&'a self, done_reason: &'static str, text: &'a str, answers: &Answers) -> Last<'a> {
+        let line = Line { model: &self.model, created_at: now(), response: text, done: true };
+        let context = [answers.prompt_ids(), &self.ids].concat();
+        Last { line, done_reason, context, totals: Totals::of(answers) }
+    }
+}
+
+impl Writer for GenerateWriter {
+    fn content_type(&self) -> &'static str {
+        "application/x-ndjson"
+    }
+
+    fn begin(&mut self, _: &Answers, _: &mut String) {}
+
+    fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
+        if !token.is_end {
+            self.ids.push(token.id);
+        }
+        if !token.text.is_empty() {
+            let (model, created_at) = (&*self.model, now());
+            write_json(&Line { model, created_at, response: &token.text, done: false }, out);
+            out.push('\n');
+        }
+    }
+
+    fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
+        write_json(&self.last(summary.reason.name(), "", answers), out);
+        out.push('\n');
+    }
+
+    fn finish(&mut self, _: &Answers, _: &mut String) {}
+
+    fn failed(&mut self, error: &ApiError, out: &mut String) {
+        write_json(&error.json(Dialect::Ollama), out);
+        out.push('\n');
+    }
+
+    fn keep_alive(&self) -> &'static str {
+        // White space between the lines is allowed, and clients skip empty ones.
+        "\n"
+    }
+}

@@ -1,0 +1,129 @@
+//! OpenAI's interface.
+
+pub(super) mod chat;
+pub(super) mod completions;
+pub(super) mod embeddings;
+pub(super) mod logprobs;
+pub(super) mod messages;
+pub(super) mod models;
+mod prompt_scores;
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use super::answer::{Answers, Usage};
+use super::app::unix_seconds;
+use super::error::ApiError;
+use super::fields::Fields;
+use super::gate::new_id;
+
+/// What clients may compare to see whether the server has changed.
+pub(super) const FINGERPRINT: &str = concat!("lapwing-", env!("CARGO_PKG_VERSION"));
+
+/// The first fields of an answer.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Head {
+    id: String,
+    object: &'static str,
+    created: u64,
+    model: String,
+    system_fingerprint: &'static str,
+}
+
+impl Head {
+    /// Those of a new answer, whose id begins with `prefix`.
+    pub(super) fn new(prefix: &str, object: &'static str, answers: &Answers) -> Head {
+        Head {
+            id: new_id(prefix),
+            object,
+            created: unix_seconds(SystemTime::now()),
+            model: answers.lease().name().to_owned(),
+            system_fingerprint: FINGERPRINT,
+        }
+    }
+}
+
+/// Numbers of tokens.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct UsageJson {
+    prompt_tokens: usize,
+    completion_tokens: usize,
+    total_tokens: usize,
+    prompt_tokens_details: PromptDetails,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct PromptDetails {
+    cached_tokens: usize,
+}
+
+impl From<Usage> for UsageJson {
+    fn from(usage: Usage) -> UsageJson {
+        UsageJson {
+            prompt_tokens: usage.prompt,
+            completion_tokens: usage.generated,
+            total_tokens: usage.prompt + usage.generated,
+            prompt_tokens_details: PromptDetails { cached_tokens: usage.cached },
+        }
+    }
+}
+
+/// Times as llama.cpp's server reports them.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct TimingsJson {
+    cache_n: usize,
+    prompt_n: usize,
+    prompt_ms: f64,
+    prompt_per_second: Option<f64>,
+    predicted_n: usize,
+    predicted_ms: f64,
+    predicted_per_second: Option<f64>,
+    queued_ms: f64,
+}
+
+impl TimingsJson {
+    /// Those of the first choice.
+    pub(super) fn of(answers: &Answers) -> TimingsJson {
+        let (usage, times) = (answers.usage(), answers.times());
+        let rate = |tokens: usize, seconds: f64| (seconds > 0.0).then(|| tokens as f64 / seconds);
+        let prompt_n = usage.prompt - usage.cached.min(usage.prompt);
+        let (prefill, decode) = (times.prefill.as_secs_f64(), times.decode.as_secs_f64());
+        TimingsJson {
+            cache_n: usage.cached,
+            prompt_n,
+            prompt_ms: prefill * 1e3,
+            prompt_per_second: rate(prompt_n, prefill),
+            predicted_n: usage.generated,
+            predicted_ms: decode * 1e3,
+            predicted_per_second: rate(usage.generated.saturating_sub(1), decode),
+            queued_ms: times.queued.as_secs_f64() * 1e3,
+        }
+    }
+}
+
+/// What a stream is to contain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StreamOptions {
+    /// Whether the answer is streamed.
+    pub(super) stream: bool,
+    /// Numbers of tokens in a last chunk of their own.
+    pub(super) include_usage: bool,
+    /// Numbers of tokens in every chunk.
+    pub(super) continuous_usage: bool,
+}
+
+impl StreamOptions {
+    /// Takes them from a request.
+    ///
+    /// # Errors
+    /// When a field has the wrong type.
+    pub(super) fn take(fields: &mut Fields) -> Result<StreamOptions, ApiError> {
+        let mut options = fields.object("stream_options", "stream_options.")?;
+        Ok(StreamOptions {
+            stream: fields.take("stream")?.unwrap_or(false),
+            include_usage: options.take("include_usage")?.unwrap_or(false),
+            continuous_usage: options.take("continuous_usage_stats")?.unwrap_or(false),
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! `GET /openapi.json`: a description of the interface.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use super::routes::{ROUTES, Route};
+
+/// The schemas of bodies, by path.
+const BODIES: &str = include_str!("openapi.json");
+
+/// Sends the document.
+pub(crate) async fn document() -> Response {
+    Json(describe()).into_response()
+}
+
+/// The document: every path with its methods, bodies and errors.
+fn describe() -> Value {
+    let bodies: Map<String, Value> = serde_json::from_str(BODIES).unwrap_or_default();
+    let mut paths = Map::new();
+    for route in &ROUTES {
+        let mut methods = Map::new();
+        for method in route.methods {
+            methods.insert((*method).to_owned(), operation(route, method, &bodies));
+        }
+        paths.insert(route.path.to_owned(), Value::Object(methods));
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Lapwing",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Language models on this machine, through the interfaces of OpenAI, Ollama, Anthropic and llama.cpp",
+            "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
+        },
+        "servers": [{ "url": "/" }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },
+            "schemas": bodies.get("schemas").cloned().unwrap_or_default(),
+        },
+    })
+}
+
+fn operation(route: &Route, method: &str, bodies: &Map<String, Value>) -> Value {
+    // The older and the shorter paths take the bodies of the others.
+    let body = bodies.get(route.path).or_else(|| bodies.get(&format!("/v1{}", route.path)));
+    let error = json!({ "description": "An error, in the form of the interface" });
+    let mut operation = json!({
+        "summary": route.about,
+        "responses": {
+            "200": { "description": "The answer" },
+            "4XX": error,
+            "5XX": error,
+        },
+    });
+    if !route.is_open {
+        operation["security"] = json!([{ "key": [] }, {}]);
+    }
+    if route.path.contains("{id}") {
+        operation["parameters"] = json!([
+            { "name": "id", "in": "path", "required": true, "schema": { "type": "string" } },
+        ]);
+    }
+    if method == "post" {
+        let schema = body.cloned().unwrap_or_else(|| json!({ "type": "object" }));
+        operation["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    }
+    operation
+}

@@ -1,0 +1,165 @@
+//! The paths of the server.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, get, post};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use super::app::App;
+use super::gate::gate;
+use super::{anthropic, llama_cpp, ollama, openai, openapi, page, responses, state, timeline};
+
+/// A path.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// As the router has it.
+    pub(crate) path: &'static str,
+    /// Its methods.
+    pub(crate) methods: &'static [&'static str],
+    /// What it is for, in the document of the interface.
+    pub(crate) about: &'static str,
+    /// Whether it needs no key: it tells nothing of models or clients.
+    pub(crate) is_open: bool,
+    make: fn() -> MethodRouter,
+}
+
+/// A path that needs a key where there are keys.
+const fn route(
+    path: &'static str,
+    methods: &'static [&'static str],
+    about: &'static str,
+    make: fn() -> MethodRouter,
+) -> Route {
+    Route { path, methods, about, is_open: false, make }
+}
+
+/// A path that needs no key.
+const fn open(
+    path: &'static str,
+    methods: &'static [&'static str],
+    about: &'static str,
+    make: fn() -> MethodRouter,
+) -> Route {
+    Route { path, methods, about, is_open: true, make }
+}
+
+/// All paths.
+pub(crate) const ROUTES: [Route; 33] = [
+    open("/", &["get"], "The page of the server", || get(page::page)),
+    open("/health", &["get"], "Whether the server runs", || get(llama_cpp::health)),
+    open("/ready", &["get"], "Whether the server accepts requests", || get(llama_cpp::ready)),
+    open("/openapi.json", &["get"], "This document", || get(openapi::document)),
+    route("/metrics", &["get"], "Metrics in the OpenMetrics format", || get(state::metrics)),
+    route("/debug/state", &["get"], "Models, clients and queues", || get(state::state)),
+    route("/debug/timeline", &["get"], "The timeline of the last seconds, as a page", || {
+        get(timeline::timeline)
+    }),
+    route("/v1/models", &["get"], "Lists the models", || get(openai::models::list)),
+    route("/v1/models/{id}", &["get"], "Describes a model", || get(openai::models::one)),
+    route("/v1/chat/completions", &["post"], "Answers a conversation (OpenAI)", || {
+        post(openai::chat::chat)
+    }),
+    route("/v1/completions", &["post"], "Continues texts (OpenAI)", || {
+        post(openai::completions::completions)
+    }),
+    route("/v1/embeddings", &["post"], "Embeds texts (OpenAI)", || {
+        post(openai::embeddings::embeddings)
+    }),
+    route(
+        "/v1/responses",
+        &["post"],
+        "Answers a conversation (OpenAI's responses, text only, not stored)",
+        || post(responses::responses),
+    ),
+    route("/v1/messages", &["post"], "Answers a conversation (Anthropic)", || {
+        post(anthropic::messages)
+    }),
+    route(
+        "/v1/messages/count_tokens",
+        &["post"],
+        "Counts the tokens of a conversation (Anthropic)",
+        || post(anthropic::count_tokens),
+    ),
+    route("/api/version", &["get"], "The version (Ollama)", || get(ollama::models::version)),
+    route("/api/tags", &["get"], "Lists the models (Ollama)", || get(ollama::models::tags)),
+    route("/api/ps", &["get"], "Lists the loaded models (Ollama)", || get(ollama::models::ps)),
+    route("/api/show", &["post"], "Describes a model (Ollama)", || post(ollama::models::show)),
+    route("/api/pull", &["post"], "Whether a model is offered (Ollama)", || {
+        post(ollama::models::pull)
+    }),
+    route("/api/generate", &["post"], "Continues a prompt (Ollama)", || {
+        post(ollama::generate::generate)
+    }),
+    route("/api/chat", &["post"], "Answers a conversation (Ollama)", || post(ollama::chat::chat)),
+    route("/api/embed", &["post"], "Embeds texts (Ollama)", || post(ollama::embed::embed)),
+    route("/api/embeddings", &["post"], "Embeds one text (Ollama)", || {
+        post(ollama::embed::embeddings)
+    }),
+    route("/props", &["get"], "Settings of the first model (llama.cpp)", || get(llama_cpp::props)),
+    route("/slots", &["get"], "What the first model computes (llama.cpp)", || {
+        get(llama_cpp::slots)
+    }),
+    route("/tokenize", &["post"], "Token ids of a text (llama.cpp)", || post(llama_cpp::tokenize)),
+    route("/detokenize", &["post"], "The text of token ids (llama.cpp)", || {
+        post(llama_cpp::detokenize)
+    }),
+    route("/apply-template", &["post"], "The prompt of a conversation (llama.cpp)", || {
+        post(llama_cpp::apply_template)
+    }),
+    // The same without a version, as some clients ask for them.
+    route("/models", &["get"], "Lists the models", || get(openai::models::list)),
+    route("/chat/completions", &["post"], "Answers a conversation (OpenAI)", || {
+        post(openai::chat::chat)
+    }),
+    route("/completions", &["post"], "Continues texts (OpenAI)", || {
+        post(openai::completions::completions)
+    }),
+    route("/embeddings", &["post"], "Embeds texts (OpenAI)", || {
+        post(openai::embeddings::embeddings)
+    }),
+];
+
+/// The route with this path.
+pub(crate) fn route_of(path: &str) -> Option<&'static Route> {
+    static ALL: [Route; 33] = ROUTES;
+    ALL.iter().find(|route| route.path == path)
+}
+
+/// The router of a server.
+pub(crate) fn router(app: &Arc<App>) -> Router {
+    let mut router = Router::new();
+    for route in &ROUTES {
+        router = router.route(route.path, (route.make)());
+    }
+    router
+        .fallback(|| async { axum::http::StatusCode::NOT_FOUND })
+        .layer(DefaultBodyLimit::max(app.config.body_bytes_max))
+        .layer(from_fn_with_state(Arc::clone(app), gate))
+        .layer(cors(&app.config.cors))
+}
+
+/// What browsers may do from other origins: nothing unless origins are named.
+fn cors(origins: &[String]) -> CorsLayer {
+    let layer = CorsLayer::new();
+    if origins.is_empty() {
+        return layer;
+    }
+    let allowed = match origins.iter().any(|origin| origin == "*") {
+        true => AllowOrigin::any(),
+        false => {
+            let values = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
+            AllowOrigin::list(values.collect::<Vec<_>>())
+        }
+    };
+    layer.allow_origin(allowed).allow_methods([Method::GET, Method::POST]).allow_headers([
+        header::AUTHORIZATION,
+        header::CONTENT_TYPE,
+        HeaderName::from_static("x-api-key"),
+        HeaderName::from_static("x-request-id"),
+        HeaderName::from_static("x-request-timeout"),
+    ])
+}

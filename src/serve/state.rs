@@ -1,0 +1,99 @@
+//! The state of the server: metrics, and what its page shows.
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use lapwing_actors::stats::EngineStats;
+use serde_json::{Value, json};
+
+use super::app::{App, Call, Phase};
+use super::metrics::CONTENT_TYPE;
+
+/// What the loaded models report, by name.
+async fn reports(app: &App) -> Vec<(String, EngineStats)> {
+    let mut reports = Vec::new();
+    for loaded in app.models.loaded() {
+        // An engine that has just ended reports nothing.
+        if let Ok(stats) = loaded.engine.stats().await {
+            reports.push((app.models.specs()[loaded.index].name.clone(), stats));
+        }
+    }
+    reports
+}
+
+/// The metrics.
+pub(crate) async fn metrics(Extension(call): Extension<Call>) -> Response {
+    let text = call.app.metrics.text(&reports(&call.app).await);
+    let mut response = text.into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+    response
+}
+
+/// Models, clients and queues.
+pub(crate) async fn state(Extension(call): Extension<Call>) -> Response {
+    let app = &*call.app;
+    let reports = reports(app).await;
+    let loaded = app.models.loaded();
+    let specs = app.models.specs().iter().enumerate();
+    let models: Vec<Value> = specs
+        .map(|(index, spec)| {
+            let loaded = loaded.iter().find(|loaded| loaded.index == index);
+            let stats = reports.iter().find(|(name, _)| *name == spec.name).map(|(_, stats)| stats);
+            json!({
+                "name": spec.name,
+                "bytes": spec.bytes,
+                "parameters": spec.facts.size(),
+                "format": spec.facts.quantization,
+                "loaded": loaded.is_some(),
+                "expires_s": loaded.and_then(|loaded| loaded.expires).map(|time| time.as_secs_f64()),
+                "context": loaded.map(|loaded| loaded.engine.context()),
+                "devices": loaded.map(|loaded| device_names(&loaded.engine)),
+                "state": stats.map(engine_state),
+            })
+        })
+        .collect();
+    let phase = match *app.phase.borrow() {
+        Phase::Serving => "serving",
+        Phase::Draining => "draining",
+        Phase::Stopping => "stopping",
+    };
+    Json(json!({ "version": env!("CARGO_PKG_VERSION"), "phase": phase, "models": models }))
+        .into_response()
+}
+
+fn device_names(engine: &crate::Engine) -> Vec<String> {
+    engine.devices().iter().map(ToString::to_string).collect()
+}
+
+fn engine_state(stats: &EngineStats) -> Value {
+    let clients: Vec<Value> = stats
+        .clients
+        .iter()
+        .map(|client| {
+            json!({
+                "client": client.client.to_string(),
+                "waiting": client.waiting,
+                "running": client.running,
+                "requests": client.work.requests,
+                "refused": client.work.refused,
+                "prompt_tokens": client.work.prompt_tokens,
+                "cached_tokens": client.work.cached_tokens,
+                "generated_tokens": client.work.generated_tokens,
+                "generated_tokens_last_minute": client.generated_tokens_last_minute,
+                "ttft_p50_ms": client.latencies.ttft_ms.p50,
+                "ttft_p95_ms": client.latencies.ttft_ms.p95,
+                "tpot_p50_ms": client.latencies.tpot_ms.p50,
+            })
+        })
+        .collect();
+    json!({
+        "policy": stats.policy,
+        "waiting": stats.waiting,
+        "running": stats.running,
+        "kv_pages": stats.kv_pages,
+        "kv_pages_leased": stats.kv_pages_leased,
+        "kv_pages_cached": stats.kv_pages_cached,
+        "clients": clients,
+    })
+}

@@ -1,0 +1,350 @@
+//! Calls of functions: how a model is told which functions there are, and how its calls are read from its
+//! text.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::error::ApiError;
+use super::gate::new_id;
+use crate::chat::{ChatTemplate, Message};
+
+/// How a model writes calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, as Hermes and Qwen do.
+    Tagged,
+    /// The whole text is such an object, or a list of them; `parameters` may stand for `arguments`. So do
+    /// Llama 3 and Mistral.
+    Bare,
+}
+
+/// The functions of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Tools {
+    pub(crate) style: Style,
+    functions: Vec<Function>,
+    /// As the client sent them.
+    sent: Value,
+    pub(crate) choice: ToolChoice,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    parameters: Option<Value>,
+}
+
+/// Whether the model has to call a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ToolChoice {
+    /// If it wants to.
+    Auto,
+    /// One of them.
+    Required,
+    /// This one.
+    Named(String),
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ToolCall {
+    pub(crate) id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    pub(crate) function: CalledFunction,
+}
+
+/// The function of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CalledFunction {
+    pub(crate) name: String,
+    /// Arguments as text in JSON.
+    pub(crate) arguments: String,
+}
+
+impl Tools {
+    /// The functions of a request; `None` without any, or if it forbids calls.
+    ///
+    /// # Errors
+    /// When a function has no name, or the choice names none of them.
+    pub(crate) fn new(
+        tools: Option<Vec<Value>>,
+        choice: Option<Value>,
+        template: Option<&ChatTemplate>,
+    ) -> Result<Option<Tools>, ApiError> {
+        let tools = tools.unwrap_or_default();
+        let choice = read_choice(choice)?;
+        let (false, Some(choice)) = (tools.is_empty(), choice) else { return Ok(None) };
+        let function = |(at, tool): (usize, &Value)| {
+            let function = tool.get("function").unwrap_or(tool).clone();
+            serde_json::from_value::<Function>(function)
+                .map_err(|error| ApiError::field("tools", format!("tools[{at}].function: {error}")))
+        };
+        let functions: Vec<Function> =
+            tools.iter().enumerate().map(function).collect::<Result<_, _>>()?;
+        if let ToolChoice::Named(name) = &choice
+            && !functions.iter().any(|function| function.name == *name)
+        {
+            let message =
+                format!("tool_choice names the function '{name}', which tools does not have");
+            return Err(ApiError::field("tool_choice", message));
+        }
+        let style = style_of(template.map_or("", ChatTemplate::source));
+        Ok(Some(Tools { style, functions, sent: Value::from(tools), choice }))
+    }
+
+    /// Whether the template writes the functions into the prompt.
+    fn is_known_to(template: &ChatTemplate) -> bool {
+        template.source().contains("tools")
+    }
+
+    /// Tells the model of the functions: through its template, or in the system message if the template has no
+    /// place for them. Returns the variables of the template.
+    pub(crate) fn tell(
+        &self,
+        messages: &mut Vec<Message>,
+        template: Option<&ChatTemplate>,
+    ) -> Option<Value> {
+        if template.is_some_and(Tools::is_known_to) {
+            return Some(self.sent.clone());
+        }
+        let mut text = String::from(
+            "You may call functions. Their descriptions, one on each line:\n<tools>\n",
+        );
+        for tool in self.sent.as_array().into_iter().flatten() {
+            text.push_str(&tool.to_string());
+            text.push('\n');
+        }
+        text.push_str(
+            "</tools>\nTo call one, answer with a JSON object between these tags:\n<tool_call>\n\
+             {\"name\": NAME, \"arguments\": OBJECT}\n</tool_call>",
+        );
+        match messages.first_mut() {
+            Some(first) if first.role == "system" => {
+                first.content = format!("{}\n\n{text}", first.content);
+            }
+            _ => messages.insert(0, Message::system(text)),
+        }
+        messages.iter_mut().for_each(write_calls);
+        None
+    }
+
+    /// The schema of the calls that the choice requires; `None` if it requires none.
+    pub(crate) fn required_schema(&self) -> Option<Value> {
+        let wanted = |function: &&Function| match &self.choice {
+            ToolChoice::Auto => false,
+            ToolChoice::Required => true,
+            ToolChoice::Named(name) => function.name == *name,
+        };
+        let key = if self.style == Style::Bare { "parameters" } else { "arguments" };
+        let schema = |function: &Function| {
+            let any = || json!({ "type": "object" });
+            json!({
+                "type": "object",
+                "properties": {
+                    "name": { "const": function.name },
+                    key: function.parameters.clone().unwrap_or_else(any),
+                },
+                "required": ["name", key],
+                "additionalProperties": false,
+            })
+        };
+        let mut schemas: Vec<Value> = self.functions.iter().filter(wanted).map(schema).collect();
+        match schemas.len() {
+            0 => None,
+            1 => schemas.pop(),
+            _ => Some(json!({ "anyOf": schemas })),
+        }
+    }
+}
+
+/// Writes earlier calls and their results as text, for a template that knows neither.
+fn write_calls(message: &mut Message) {
+    if let Some(calls) = message.fields.remove("tool_calls") {
+        for call in calls.as_array().into_iter().flatten() {
+            let call = call.get("function").unwrap_or(call);
+            message.content.push_str(&format!("<tool_call>\n{call}\n</tool_call>"));
+        }
+    }
+    if message.role == "tool" {
+        message.role = "user".to_owned();
+        message.content = format!("<tool_response>\n{}\n</tool_response>", message.content);
+    }
+}
+
+fn read_choice(choice: Option<Value>) -> Result<Option<ToolChoice>, ApiError> {
+    let invalid = || {
+        ApiError::field(
+            "tool_choice",
+            "tool_choice must be none, auto, required, or {\"type\":\"function\",\"function\":{\"name\":NAME}}",
+        )
+    };
+    match choice {
+        None => Ok(Some(ToolChoice::Auto)),
+        Some(Value::String(text)) => match text.as_str() {
+            "none" => Ok(None),
+            "auto" => Ok(Some(ToolChoice::Auto)),
+            "required" | "any" => Ok(Some(ToolChoice::Required)),
+            _ => Err(invalid()),
+        },
+        Some(object) => {
+            let name = object.pointer("/function/name").or_else(|| object.get("name"));
+            let name = name.and_then(Value::as_str).ok_or_else(invalid)?;
+            Ok(Some(ToolChoice::Named(name.to_owned())))
+        }
+    }
+}
+
+/// How a model with this template writes calls.
+fn style_of(template: &str) -> Style {
+    let knows = template.contains("tools");
+    match knows && !template.contains("<tool_call>") {
+        true => Style::Bare,
+        false => Style::Tagged,
+    }
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Text for the reader.
+    Text(String),
+    /// A complete call.
+    Call(ToolCall),
+}
+
+/// Finds calls in the text of an answer as it arrives.
+#[derive(Debug)]
+pub(crate) struct CallReader {
+    style: Style,
+    /// Text that is not decided yet.
+    held: String,
+    is_in_call: bool,
+    /// Whether the text so far is only white space.
+    is_blank: bool,
+}
+
+const OPEN: &str = "<tool_call>";
+const CLOSE: &str = "</tool_call>";
+
+impl CallReader {
+    /// A reader at the start of an answer.
+    pub(crate) fn new(style: Style) -> CallReader {
+        CallReader { style, held: String::new(), is_in_call: false, is_blank: true }
+    }
+
+    /// The parts that `text` completes.
+    pub(crate) fn push(&mut self, text: &str) -> Vec<Part> {
+        self.held.push_str(text);
+        match self.style {
+            Style::Tagged => self.tagged(),
+            Style::Bare => self.bare(),
+        }
+    }
+
+    /// The parts at the end of the answer. A call that is not complete or not valid is text.
+    pub(crate) fn finish(mut self) -> Vec<Part> {
+        let held = std::mem::take(&mut self.held);
+        let calls = match (self.style, self.is_in_call) {
+            (Style::Tagged, false) => None,
+            _ => calls_of(&held),
+        };
+        match calls {
+            Some(calls) => calls.into_iter().map(Part::Call).collect(),
+            None if self.is_in_call && self.style == Style::Tagged => {
+                vec![Part::Text(format!("{OPEN}{held}"))]
+            }
+            None if held.is_empty() => Vec::new(),
+            None => vec![Part::Text(held)],
+        }
+    }
+
+    fn tagged(&mut self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        loop {
+            if self.is_in_call {
+                let Some(at) = self.held.find(CLOSE) else { return parts };
+                let inside: String = self.held[..at].to_owned();
+                self.held.drain(..at + CLOSE.len());
+                self.is_in_call = false;
+                match calls_of(&inside) {
+                    Some(calls) => parts.extend(calls.into_iter().map(Part::Call)),
+                    None => parts.push(Part::Text(format!("{OPEN}{inside}{CLOSE}"))),
+                }
+                continue;
+            }
+            let (certain, opens) = match self.held.find(OPEN) {
+                Some(at) => (at, true),
+                None => (self.held.len() - partial_end(&self.held, OPEN), false),
+            };
+            let text: String = self.held.drain(..certain).collect();
+            if opens {
+                self.held.drain(..OPEN.len());
+                self.is_in_call = true;
+            }
+            // White space around calls is not for the reader.
+            let trimmed = if opens { text.trim_end() } else { &text };
+            let trimmed = if self.is_blank { trimmed.trim_start() } else { trimmed };
+            if !trimmed.is_empty() {
+                self.is_blank = false;
+                parts.push(Part::Text(trimmed.to_owned()));
+            }
+            if !opens {
+                return parts;
+            }
+        }
+    }
+
+    fn bare(&mut self) -> Vec<Part> {
+        let begin = self.held.trim_start();
+        match begin.as_bytes().first() {
+            None => Vec::new(),
+            // It may become a call until the end.
+            Some(b'{' | b'[') if self.is_blank => {
+                self.is_in_call = true;
+                Vec::new()
+            }
+            Some(_) => {
+                self.is_blank = false;
+                vec![Part::Text(std::mem::take(&mut self.held))]
+            }
+        }
+    }
+}
+
+/// Number of bytes at the end of `text` that may be the beginning of `tag`.
+fn partial_end(text: &str, tag: &str) -> usize {
+    (1..tag.len()).rev().find(|length| text.ends_with(&tag[..*length])).unwrap_or(0)
+}
+
+/// The calls that `text` consists of: an object, several in a row, or a list of them.
+fn calls_of(text: &str) -> Option<Vec<ToolCall>> {
+    let mut calls = Vec::new();
+    for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+        match value.ok()? {
+            Value::Array(objects) => {
+                for object in objects {
+                    calls.push(call_of(object.as_object()?)?);
+                }
+            }
+            object => calls.push(call_of(object.as_object()?)?),
+        }
+    }
+    (!calls.is_empty()).then_some(calls)
+}
+
+fn call_of(object: &Map<String, Value>) -> Option<ToolCall> {
+    let name = object.get("name")?.as_str()?.to_owned();
+    let arguments = object.get("arguments").or_else(|| object.get("parameters"));
+    let arguments = match arguments {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => "{}".to_owned(),
+    };
+    Some(ToolCall {
+        id: new_id("call_"),
+        kind: "function",
+        function: CalledFunction { name, arguments },
+    })
+}

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Runs the clients that people use against `lapwing serve` on loopback: openai (two major versions), ollama, litellm and
+# langchain-openai of Python; openai, ollama, ai and @openai/agents of npm; the page in headless Chromium.
+#
+# usage: run.sh LAPWING FOLDER
+#
+# LAPWING is the program, FOLDER takes the clients, which are installed if they are not there.
+set -eu
+[ $# -eq 2 ] || { sed -n '2,8p' "$0"; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+program=$(realpath "$1")
+mkdir -p "$2"
+folder=$(cd "$2" && pwd)
+
+install() {
+    [ -e "$folder/$1/done" ] && return
+    python3 -m venv "$folder/$1"
+    name=$1
+    shift
+    "$folder/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+    touch "$folder/$name/done"
+}
+install older 'openai>=1.109,<2'
+install newer 'openai>=3.52,<4' 'ollama>=0.6.3,<0.7' 'litellm>=1.109,<2' 'langchain-openai>=1.7,<2'
+if [ ! -e "$folder/npm/done" ]; then
+    mkdir -p "$folder/npm"
+    echo '{"private":true,"type":"module"}' > "$folder/npm/package.json"
+    (cd "$folder/npm" && npm install --silent --no-audit --no-fund openai@7 ollama@0.6 ai@7 @ai-sdk/openai-compatible@3 \
+        @openai/agents zod playwright-core@1)
+    touch "$folder/npm/done"
+fi
+
+# A free port, which the server prints.
+"$program" serve --json --listen 127.0.0.1:0 --log json > "$folder/listening" 2> "$folder/log" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true' EXIT
+for _ in $(seq 100); do
+    [ -s "$folder/listening" ] && break
+    kill -0 "$server" || { cat "$folder/log"; exit 1; }
+    sleep 0.1
+done
+LAPWING_URL=http://$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$folder/listening")
+export LAPWING_URL
+
+judge() {
+    timeout 300 "$@" || { echo "failed: $*"; tail -n 20 "$folder/log"; exit 1; }
+}
+judge "$folder/older/bin/python" "$here/openai_client.py"
+judge "$folder/newer/bin/python" "$here/openai_client.py"
+judge "$folder/newer/bin/python" "$here/others_client.py"
+cp "$here/clients.mjs" "$here/page.mjs" "$folder/npm/"
+judge node "$folder/npm/clients.mjs"
+if command -v chromium > /dev/null; then
+    judge node "$folder/npm/page.mjs"
+elif [ "${LAPWING_TEST:-}" = full ]; then
+    echo "chromium is missing" >&2
+    exit 1
+fi
+
+# Every answer is in the log, without its prompt, and no request has failed in the server.
+grep -q '"message":"request ended"' "$folder/log"
+! grep -q '"level":"ERROR"' "$folder/log"
+! grep -q 'colour' "$folder/log"
+
+# SIGTERM ends the server, with exit code 0.
+kill -TERM "$server"
+wait "$server"
+trap - EXIT
+echo "lapwing serve: all clients are served"
