@@ -117,7 +117,7 @@ async fn of_server(address: SocketAddr, at: usize) -> Result<Times> {
         prompt(at)
     );
     let head = format!(
-        "POST /v1/completions HTTP/1.0\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/completions HTTP/1.0\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     let mut connection = TcpStream::connect(address).await?;

@@ -40,6 +40,7 @@ mod models;
 mod ollama;
 mod openai;
 mod openapi;
+mod origin;
 mod page;
 mod responses;
 mod routes;

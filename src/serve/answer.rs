@@ -1,20 +1,22 @@
 //! The answers to a request: one stream of tokens for each choice, merged.
 
+mod record;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use axum::http::StatusCode;
 use futures_util::stream::{SelectAll, Stream, StreamExt};
 
 use super::app::Call;
 use super::clients::ClientPermit;
 use super::error::ApiError;
-use super::metrics::{AnswerMetrics, Taken};
+use super::metrics::Taken;
 use super::models::ModelLease;
 use crate::request::Request;
 use crate::stream::{Summary, Token, TokenStream};
+use record::Record;
 
 /// What happens in an answer.
 #[derive(Debug)]
@@ -51,23 +53,6 @@ struct Choice {
     is_done: bool,
 }
 
-/// What an answer took, counted and logged when it is dropped.
-struct Record {
-    call: Call,
-    lease: ModelLease,
-    client: String,
-    _permit: ClientPermit,
-    metrics: AnswerMetrics,
-    last: Instant,
-    tokens: usize,
-    usage: Usage,
-    ttft: Duration,
-    times: Taken,
-    /// Choices that are not complete.
-    open: usize,
-    reason: &'static str,
-}
-
 impl Answers {
     /// Sends the requests to the engine, one for each choice; so many in a row have the same prompt.
     ///
@@ -97,6 +82,10 @@ impl Answers {
         let mut streams = SelectAll::new();
         let mut prompt_ids = Vec::new();
         for (index, request) in requests.into_iter().enumerate() {
+            let request = match record.call.timeout {
+                Some(timeout) => request.deadline(timeout),
+                None => request,
+            };
             let stream = record.lease.engine.generate(request).await;
             let stream = stream.map_err(|error| record.fail(error.into()))?;
             if index == 0 {
@@ -205,79 +194,6 @@ impl Stream for Choice {
             }
         }
     }
-}
-
-impl Record {
-    fn token(&mut self) {
-        let now = Instant::now();
-        let after = now - self.last;
-        self.metrics.token(after, self.tokens == 0);
-        if self.tokens == 0 {
-            self.ttft = now - self.call.received;
-        }
-        self.last = now;
-        self.tokens += 1;
-    }
-
-    fn end(&mut self, summary: &Summary) {
-        self.open -= 1;
-        let times = &summary.times;
-        if self.times.prompt_tokens == 0 {
-            self.usage.cached = times.cached_tokens;
-            self.times = Taken {
-                queued: times.queued(),
-                prefill: times.prefill(),
-                decode: times.decode(),
-                prompt_tokens: times.prompt_tokens,
-                ..Taken::default()
-            };
-        }
-        if self.open == 0 {
-            self.reason = summary.reason.name();
-        }
-    }
-
-    fn fail(&mut self, error: ApiError) -> ApiError {
-        self.reason = "error";
-        let status = error.status;
-        if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
-            tracing::error!(id = &*self.call.id, %error, "request failed");
-        }
-        error
-    }
-}
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        let call = &self.call;
-        let taken = Taken {
-            whole: call.received.elapsed(),
-            prompt_tokens: self.usage.prompt,
-            cached_tokens: self.usage.cached,
-            generated_tokens: self.tokens,
-            ..self.times
-        };
-        call.app.metrics.end(self.lease.name(), self.reason, &taken);
-        tracing::info!(
-            id = &*call.id,
-            client = self.client,
-            path = call.path,
-            model = self.lease.name(),
-            reason = self.reason,
-            prompt_tokens = taken.prompt_tokens as u64,
-            cached_tokens = taken.cached_tokens as u64,
-            generated_tokens = taken.generated_tokens as u64,
-            queued_ms = millis(taken.queued),
-            ttft_ms = millis(self.ttft),
-            total_ms = millis(taken.whole),
-            "request ended"
-        );
-    }
-}
-
-/// Milliseconds with three digits after the point.
-fn millis(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// A complete choice.

@@ -1,6 +1,6 @@
 //! The form that a request asks for: JSON, a grammar, or a call of a function.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::ApiError;
 use super::fields::Fields;
@@ -94,8 +94,11 @@ fn of_text(text: &str) -> Grammar {
 
 /// The grammar of a call, as a model writes it.
 fn of_call(style: Style, schema: &Value) -> Grammar {
+    let mut schema = schema.clone();
+    // Some models would write white space for ever.
+    schema["x-guidance"] = json!({ "whitespace_pattern": "[ \\n]{1,8}" });
     match style {
-        Style::Bare => Grammar::json_schema(schema.clone()),
+        Style::Bare => Grammar::json_schema(schema),
         Style::Tagged => Grammar::lark(format!(
             "start: \"<tool_call>\\n\" call \"\\n</tool_call>\"\ncall: %json {}\n",
             schema

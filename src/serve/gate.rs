@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use super::app::{App, Call, Phase, timeout_of};
 use super::error::{ApiError, Dialect};
 use super::fields::Fields;
+use super::origin;
 use super::routes::route_of;
 
 /// Header with the id of a request.
@@ -70,6 +71,8 @@ fn admit(
     method: &Method,
     (peer, id, path, received): (Peer, &Arc<str>, &'static str, Instant),
 ) -> Result<Call, ApiError> {
+    let only_local = !app.clients.has_keys() && !app.config.public;
+    origin::check(headers, &app.config.cors, only_local)?;
     let route = route_of(path);
     let is_open = route.is_some_and(|route| route.is_open) || *method == Method::OPTIONS;
     let caller = match is_open {

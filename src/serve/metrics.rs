@@ -1,9 +1,10 @@
 //! Metrics in the OpenMetrics format, under Lapwing's names and under those that dashboards and gateways
 //! read from vLLM and llama.cpp.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+mod state;
+
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lapwing_actors::stats::EngineStats;
@@ -13,6 +14,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
+
+use state::State;
 
 /// Names and values of labels.
 type Labels = Vec<(&'static str, String)>;
@@ -44,20 +47,6 @@ pub(crate) struct Metrics {
     state: State,
     /// One scrape at a time: what engines report is written into the gauges before they are read.
     scrape: Mutex<()>,
-}
-
-/// What engines report when the metrics are read.
-#[derive(Debug, Default)]
-struct State {
-    running: Numbers,
-    waiting: Numbers,
-    kv_usage: Numbers,
-    kv_pages: Numbers,
-    kv_cached: Numbers,
-    preempted: Numbers,
-    loaded: Numbers,
-    clients: Numbers,
-    policy: Numbers,
 }
 
 /// The metrics of one answer.
@@ -278,104 +267,5 @@ impl AnswerMetrics {
     pub(crate) fn token(&self, after: Duration, is_first: bool) {
         let histogram = if is_first { &self.ttft } else { &self.between_tokens };
         histogram.observe(after.as_secs_f64());
-    }
-}
-
-impl State {
-    fn register(&self, r: &mut Registry) {
-        let rows: [(&[&str], &str, &Numbers); 9] = [
-            (
-                &[
-                    "lapwing_requests_running",
-                    "vllm:num_requests_running",
-                    "llamacpp:requests_processing",
-                ],
-                "Requests that run",
-                &self.running,
-            ),
-            (
-                &[
-                    "lapwing_requests_waiting",
-                    "vllm:num_requests_waiting",
-                    "llamacpp:requests_deferred",
-                ],
-                "Requests that wait to be admitted",
-                &self.waiting,
-            ),
-            (
-                &["lapwing_kv_usage_ratio", "vllm:kv_cache_usage_perc"],
-                "Part of the KV pages that requests lease, 0 to 1",
-                &self.kv_usage,
-            ),
-            (&["lapwing_kv_pages"], "Pages of the KV cache", &self.kv_pages),
-            (&["lapwing_kv_pages_cached"], "KV pages that the prefix cache holds", &self.kv_cached),
-            (
-                &["lapwing_preemptions", "vllm:num_preemptions"],
-                "How many times a request lost its KV pages, since the model was loaded",
-                &self.preempted,
-            ),
-            (&["lapwing_model_loaded"], "1 if the model is loaded", &self.loaded),
-            (
-                &["lapwing_client"],
-                "Requests and tokens of a client since the model was loaded, by quantity",
-                &self.clients,
-            ),
-            (
-                &["lapwing_policy"],
-                "Numbers that explain the queue policy's decisions, by name",
-                &self.policy,
-            ),
-        ];
-        for (names, help, metric) in rows {
-            add(r, names, help, metric);
-        }
-    }
-
-    /// Writes the state of the loaded models into the gauges.
-    fn set(&self, engines: &[(String, EngineStats)]) {
-        for family in
-            [&self.running, &self.waiting, &self.kv_usage, &self.kv_pages, &self.kv_cached]
-                .into_iter()
-                .chain([&self.preempted, &self.loaded, &self.clients, &self.policy])
-        {
-            family.clear();
-        }
-        for (name, stats) in engines {
-            let set = |family: &Numbers, value: f64| {
-                family.get_or_create(&model(name)).set(value);
-            };
-            set(&self.running, stats.running as f64);
-            set(&self.waiting, stats.waiting as f64);
-            set(&self.kv_usage, stats.kv_pages_leased as f64 / stats.kv_pages.max(1) as f64);
-            set(&self.kv_pages, stats.kv_pages as f64);
-            set(&self.kv_cached, stats.kv_pages_cached as f64);
-            set(&self.preempted, stats.all.preempted as f64);
-            set(&self.loaded, 1.0);
-            let with = |key, value: &str| {
-                let mut labels = model(name);
-                labels.push((key, value.to_owned()));
-                labels
-            };
-            for client in &stats.clients {
-                let quantities = [
-                    ("running", client.running),
-                    ("waiting", client.waiting),
-                    ("requests", client.work.requests),
-                    ("refused", client.work.refused),
-                    ("cancelled", client.work.cancelled),
-                    ("prompt_tokens", client.work.prompt_tokens),
-                    ("cached_tokens", client.work.cached_tokens),
-                    ("generated_tokens", client.work.generated_tokens),
-                ];
-                for (quantity, value) in quantities {
-                    let mut labels = with("client", &client.client.to_string());
-                    labels.push(("quantity", quantity.to_owned()));
-                    self.clients.get_or_create(&labels).set(value as f64);
-                }
-            }
-            for (number, value) in &stats.policy_numbers {
-                self.policy.get_or_create(&with("number", number)).set(*value);
-            }
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! The models of a server: loaded when a request asks for one, unloaded when they are idle.
 
+mod lease;
+
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +15,8 @@ use tokio::sync::Notify;
 use super::error::ApiError;
 use super::facts::ModelFacts;
 use crate::engine::{Engine, EngineBuilder};
+
+pub(crate) use lease::ModelLease;
 
 /// A model that a server offers.
 #[derive(Clone, Debug)]
@@ -78,18 +82,6 @@ pub(crate) struct LoadedModel {
     pub(crate) expires: Option<Duration>,
     /// Requests that use it.
     pub(crate) users: usize,
-}
-
-/// The use of a model. It stays loaded until this is dropped.
-#[derive(Debug)]
-pub(crate) struct ModelLease {
-    models: Arc<Models>,
-    index: usize,
-    /// Its engine.
-    pub(crate) engine: Engine,
-    /// Time that this request has waited until it was loaded; `None` if it was.
-    pub(crate) load_time: Option<Duration>,
-    keep_alive: Option<Duration>,
 }
 
 impl Models {
@@ -323,29 +315,4 @@ enum Step {
     Load,
     /// Another model, which makes room.
     Unload((usize, Engine)),
-}
-
-impl ModelLease {
-    /// Name of the model.
-    pub(crate) fn name(&self) -> &str {
-        &self.models.specs[self.index].name
-    }
-
-    /// The model.
-    pub(crate) fn spec(&self) -> &ModelSpec {
-        &self.models.specs[self.index]
-    }
-}
-
-impl Drop for ModelLease {
-    fn drop(&mut self) {
-        let mut slots = self.models.lock();
-        if let Slot::Loaded(loaded) = &mut slots[self.index] {
-            loaded.users -= 1;
-            loaded.last_used = Instant::now();
-            loaded.expires = self.keep_alive.and_then(|time| loaded.last_used.checked_add(time));
-        }
-        drop(slots);
-        self.models.changed.notify_waiters();
-    }
 }

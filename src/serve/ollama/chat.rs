@@ -15,10 +15,9 @@ use crate::serve::constraint;
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::fields::Fields;
 use crate::serve::gate::{JsonBody, name_ignored};
-use crate::serve::openai::chat::separate;
 use crate::serve::openai::messages;
 use crate::serve::streaming::{Writer, json as write_json, stream};
-use crate::serve::tools::{CallReader, Part, ToolCall, Tools};
+use crate::serve::tools::{CallReader, Part, ToolCall, Tools, separate};
 use crate::stream::{Summary, Token};
 
 /// Answers a conversation.

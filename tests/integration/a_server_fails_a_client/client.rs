@@ -41,7 +41,7 @@ impl Client {
         let mut stream = TcpStream::connect(self.address).await.expect("a connection");
         let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.0\r\nhost: x\r\ncontent-length: {length}\r\n{}\r\n",
+            "{method} {path} HTTP/1.0\r\nhost: localhost\r\ncontent-length: {length}\r\n{}\r\n",
             self.headers
         );
         stream.write_all(head.as_bytes()).await.expect("headers are sent");

@@ -134,6 +134,24 @@ async fn a_client_that_reads_nothing_holds_no_pages() {
 }
 
 #[tokio::test]
+async fn a_page_of_another_site_cannot_use_the_models() {
+    let mut config = local();
+    config.cors = vec!["http://friend.example".to_owned()];
+    let running = start(with_llama(config)).await;
+    let body = json!({ "prompt": "ab", "max_tokens": 1 });
+    for (origin, status) in
+        [("https://evil.example", 403), ("null", 403), ("http://friend.example", 200)]
+    {
+        let client = running.client.with(&format!("origin: {origin}"));
+        let answer = client.post("/v1/completions", &body).await;
+        assert_eq!(answer.status, status, "{origin}: {answer:?}");
+        let is_told = answer.headers.contains("access-control-allow-origin: http://friend.example");
+        assert_eq!(is_told, status == 200, "{answer:?}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_server_without_keys_is_not_public() {
     let mut config = ServeConfig::default();
     config.listen = "0.0.0.0:0".to_owned();

@@ -1,0 +1,94 @@
+//! Requests that a browser sends on behalf of another site are refused: a page anywhere could otherwise use the models
+//! of whoever opens it.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, StatusCode, header};
+
+use super::error::ApiError;
+
+/// Refuses a request from another origin than the server's own and those of `allowed`. If `only_local`, the server
+/// must also be addressed as this machine: by name or by address, so that the name of another site that was made
+/// to point here is refused (DNS rebinding).
+///
+/// # Errors
+/// With status 403.
+pub(crate) fn check(
+    headers: &HeaderMap,
+    allowed: &[String],
+    only_local: bool,
+) -> Result<(), ApiError> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(header::HOST).unwrap_or_default();
+    if only_local && !host.is_empty() && !is_local(host) {
+        return Err(refused(format!(
+            "the server was addressed as '{}', but without keys it answers only to localhost and to addresses; set a \
+             key (--key-file), or allow it (--public)",
+            host.escape_default()
+        )));
+    }
+    let Some(origin) = text(header::ORIGIN) else { return Ok(()) };
+    let is_own = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
+    if is_own || allowed.iter().any(|allowed| allowed == "*" || allowed == origin) {
+        return Ok(());
+    }
+    Err(refused(format!(
+        "requests of pages of '{}' are not allowed; --cors ORIGIN allows them",
+        origin.escape_default()
+    )))
+}
+
+fn refused(message: String) -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, "origin_not_allowed", message)
+}
+
+/// Whether a host, with or without a port, is `localhost`, a name below it, or an address.
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue, header};
+
+    use super::check;
+
+    #[test]
+    fn another_site_cannot_use_the_models_through_a_browser() {
+        let allowed = ["http://localhost:3000".to_owned()];
+        let rows = [
+            ("127.0.0.1:11434", None, true, true),
+            ("localhost:11434", None, true, true),
+            ("[::1]:11434", None, true, true),
+            ("app.localhost", None, true, true),
+            ("", None, true, true),
+            ("evil.example", None, true, false),
+            ("evil.example:11434", Some("http://evil.example:11434"), true, false),
+            ("127.0.0.1.evil.example", None, true, false),
+            ("models.example", None, false, true),
+            ("models.example", Some("https://models.example"), false, true),
+            ("localhost:11434", Some("http://localhost:11434"), true, true),
+            ("localhost:11434", Some("http://localhost:3000"), true, true),
+            ("localhost:11434", Some("http://localhost:3001"), true, false),
+            ("localhost:11434", Some("https://evil.example"), true, false),
+            ("localhost:11434", Some("null"), true, false),
+        ];
+        for (host, origin, only_local, passes) in rows {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            }
+            let checked = check(&headers, &allowed, only_local);
+            assert_eq!(checked.is_ok(), passes, "{host} {origin:?}: {checked:?}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, HeaderValue::from_static("https://any.example"));
+        assert!(check(&headers, &["*".to_owned()], true).is_ok());
+    }
+}
