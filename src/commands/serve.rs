@@ -91,6 +91,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORM", default_value = "text")]
     log: LogForm,
 
+    /// Write prompts and answers to the log, too
+    #[arg(long)]
+    log_prompts: bool,
+
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
@@ -179,6 +183,7 @@ fn config(args: &Args) -> Result<ServeConfig, Failure> {
         config.policy.clone_from(policy);
     }
     config.public |= args.public;
+    config.log_prompts |= args.log_prompts;
     config.cors.extend(args.cors.iter().cloned());
     config.requests_max = args.requests.unwrap_or(config.requests_max);
     config.grace_s = args.grace.unwrap_or(config.grace_s);

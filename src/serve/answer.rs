@@ -16,7 +16,7 @@ use super::metrics::Taken;
 use super::models::ModelLease;
 use crate::request::Request;
 use crate::stream::{Summary, Token, TokenStream};
-use record::Record;
+use record::{Record, Texts};
 
 /// What happens in an answer.
 #[derive(Debug)]
@@ -77,6 +77,7 @@ impl Answers {
             times: Taken::default(),
             open: requests.len(),
             reason: "cancelled",
+            texts: call.app.config.log_prompts.then(Texts::default),
             call,
         };
         let mut streams = SelectAll::new();
@@ -90,6 +91,9 @@ impl Answers {
             let stream = stream.map_err(|error| record.fail(error.into()))?;
             if index == 0 {
                 prompt_ids = stream.prompt_ids().to_vec();
+                if let Some(texts) = &mut record.texts {
+                    texts.prompt = record.lease.engine.tokenizer().decode(&prompt_ids);
+                }
             }
             if index % choices.max(1) == 0 {
                 record.usage.prompt += stream.prompt_ids().len();
@@ -132,7 +136,7 @@ impl Answers {
             },
         };
         match &item {
-            Item::Token(..) => self.record.token(),
+            Item::Token(choice, token) => self.record.token(*choice, token),
             Item::End(_, summary) => self.record.end(summary),
             Item::Failed(error) => {
                 self.record.fail(error.clone());

@@ -30,21 +30,39 @@ if [ ! -e "$folder/npm/done" ]; then
     touch "$folder/npm/done"
 fi
 
-# A free port, which the server prints.
-"$program" serve --json --listen 127.0.0.1:0 --log json > "$folder/listening" 2> "$folder/log" &
-server=$!
-trap 'kill "$server" 2>/dev/null || true' EXIT
-for _ in $(seq 100); do
-    [ -s "$folder/listening" ] && break
-    kill -0 "$server" || { cat "$folder/log"; exit 1; }
-    sleep 0.1
-done
-LAPWING_URL=http://$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$folder/listening")
-export LAPWING_URL
-
-judge() {
-    timeout 300 "$@" || { echo "failed: $*"; tail -n 20 "$folder/log"; exit 1; }
+# Starts a server on a free port, which it prints.
+start() {
+    : > "$folder/listening"
+    "$program" serve --json --listen 127.0.0.1:0 --log json "$@" > "$folder/listening" 2> "$folder/log" &
+    server=$!
+    trap 'kill "$server" 2>/dev/null || true' EXIT
+    for _ in $(seq 100); do
+        [ -s "$folder/listening" ] && break
+        kill -0 "$server" || { cat "$folder/log"; exit 1; }
+        sleep 0.1
+    done
+    LAPWING_URL=http://$(sed 's/.*"address":"\([^"]*\)".*/\1/' "$folder/listening")
+    export LAPWING_URL
 }
+# Ends it with SIGTERM: the exit code is 0.
+stop() {
+    kill -TERM "$server"
+    wait "$server"
+    trap - EXIT
+}
+# Whether the log has a text.
+logs() {
+    grep -q "$1" "$folder/log"
+}
+fail() {
+    echo "failed: $*"
+    tail -n 20 "$folder/log"
+    exit 1
+}
+judge() {
+    timeout 300 "$@" || fail "$*"
+}
+start
 judge "$folder/older/bin/python" "$here/openai_client.py"
 judge "$folder/newer/bin/python" "$here/openai_client.py"
 judge "$folder/newer/bin/python" "$here/others_client.py"
@@ -57,13 +75,16 @@ elif [ "${LAPWING_TEST:-}" = full ]; then
     exit 1
 fi
 
-# Every answer is in the log, without its prompt, and no request has failed in the server.
-grep -q '"message":"request ended"' "$folder/log"
-! grep -q '"level":"ERROR"' "$folder/log"
-! grep -q 'colour' "$folder/log"
-
-# SIGTERM ends the server, with exit code 0.
-kill -TERM "$server"
-wait "$server"
-trap - EXIT
+# Every answer is in the log, its prompt only if asked for, and no request has failed in the server.
+stop
+logs '"message":"request ended"' || fail "no answer is in the log"
+if logs '"level":"ERROR"'; then fail "a request has failed in the server"; fi
+if logs colour; then fail "a prompt is in the log"; fi
+start --log-prompts
+judge python3 -c "
+import os, urllib.request
+body = b'{\"prompt\": \"Name a colour.\", \"max_tokens\": 2}'
+urllib.request.urlopen(os.environ['LAPWING_URL'] + '/v1/completions', body).read()"
+stop
+logs '"prompt":"Name a colour."' || fail "the prompt is not in the log"
 echo "lapwing serve: all clients are served"

@@ -10,7 +10,7 @@ use crate::serve::clients::ClientPermit;
 use crate::serve::error::ApiError;
 use crate::serve::metrics::{AnswerMetrics, Taken};
 use crate::serve::models::ModelLease;
-use crate::stream::Summary;
+use crate::stream::{Summary, Token};
 
 /// What an answer took, counted and logged when it is dropped.
 pub(super) struct Record {
@@ -27,10 +27,26 @@ pub(super) struct Record {
     /// Choices that are not complete.
     pub(super) open: usize,
     pub(super) reason: &'static str,
+    /// The prompt and the answers, if they are to be logged.
+    pub(super) texts: Option<Texts>,
+}
+
+/// The prompt and the text of each choice so far.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    pub(super) prompt: String,
+    pub(super) answers: Vec<String>,
 }
 
 impl Record {
-    pub(super) fn token(&mut self) {
+    /// A choice has a token more.
+    pub(super) fn token(&mut self, choice: usize, token: &Token) {
+        if let Some(texts) = &mut self.texts {
+            if texts.answers.len() <= choice {
+                texts.answers.resize_with(choice + 1, String::new);
+            }
+            texts.answers[choice].push_str(&token.text);
+        }
         let now = Instant::now();
         let after = now - self.last;
         self.metrics.token(after, self.tokens == 0);
@@ -94,6 +110,9 @@ impl Drop for Record {
             total_ms = millis(taken.whole),
             "request ended"
         );
+        if let Some(Texts { prompt, answers }) = &self.texts {
+            tracing::info!(id = &*call.id, prompt, ?answers, "texts of the request");
+        }
     }
 }
 
