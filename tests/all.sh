@@ -42,7 +42,11 @@ cargo package --workspace --exclude lapwing-examples --no-verify --allow-dirty -
 
 # Builds everything with the same features, so that nothing is compiled twice. Kernels are optimised in
 # tests, too.
+# Meanwhile clients of the server are installed, which takes as long as the network.
 step "build"
+mkdir -p target
+sh tests/serve/install.sh target/clients >target/clients.log 2>&1 &
+clients=$!
 cargo test --workspace --features lapwing-traces/layer --no-run --quiet
 
 step "models and vocabularies"
@@ -85,7 +89,8 @@ for example in hello_prompt embeddings timeline trace_any_tokio_app custom_strat
     others="$others && $EXAMPLES/$example"
 done
 others="$others && sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
-# Chromium is installed by now.
+# Chromium is installed by then.
+wait "$clients" || { cat target/clients.log; exit 1; }
 others="$others && sh tests/serve/run.sh target/debug/lapwing target/clients"
 interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
     -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"

@@ -4,31 +4,13 @@
 #
 # usage: run.sh LAPWING FOLDER
 #
-# LAPWING is the program, FOLDER takes the clients, which are installed if they are not there.
+# LAPWING is the program, FOLDER takes the clients, which install.sh installs if they are not there.
 set -eu
 [ $# -eq 2 ] || { sed -n '2,8p' "$0"; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 program=$(realpath "$1")
-mkdir -p "$2"
+sh "$here/install.sh" "$2"
 folder=$(cd "$2" && pwd)
-
-install() {
-    [ -e "$folder/$1/done" ] && return
-    python3 -m venv "$folder/$1"
-    name=$1
-    shift
-    "$folder/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
-    touch "$folder/$name/done"
-}
-install older 'openai>=1.109,<2'
-install newer 'openai>=3.52,<4' 'ollama>=0.6.3,<0.7' 'litellm>=1.109,<2' 'langchain-openai>=1.7,<2'
-if [ ! -e "$folder/npm/done" ]; then
-    mkdir -p "$folder/npm"
-    echo '{"private":true,"type":"module"}' > "$folder/npm/package.json"
-    (cd "$folder/npm" && npm install --silent --no-audit --no-fund openai@7 ollama@0.6 ai@7 @ai-sdk/openai-compatible@3 \
-        @openai/agents zod playwright-core@1)
-    touch "$folder/npm/done"
-fi
 
 # Starts a server on a free port, which it prints.
 start() {

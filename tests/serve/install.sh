@@ -1,0 +1,27 @@
+#!/bin/sh
+# Installs the clients of `run.sh`: Python packages in two environments, because openai is there in two major versions, and
+# npm packages. What is there already is kept.
+#
+# usage: install.sh FOLDER
+set -eu
+[ $# -eq 1 ] || { sed -n '2,5p' "$0"; exit 2; }
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+
+install() {
+    [ -e "$folder/$1/done" ] && return
+    python3 -m venv "$folder/$1"
+    name=$1
+    shift
+    "$folder/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+    touch "$folder/$name/done"
+}
+install older 'openai>=1.109,<2'
+install newer 'openai>=3.52,<4' 'ollama>=0.6.3,<0.7' 'litellm>=1.109,<2' 'langchain-openai>=1.7,<2'
+if [ ! -e "$folder/npm/done" ]; then
+    mkdir -p "$folder/npm"
+    echo '{"private":true,"type":"module"}' > "$folder/npm/package.json"
+    (cd "$folder/npm" && npm install --silent --no-audit --no-fund openai@7 ollama@0.6 ai@7 @ai-sdk/openai-compatible@3 \
+        @openai/agents zod playwright-core@1)
+    touch "$folder/npm/done"
+fi
