@@ -1,8 +1,8 @@
 //! Structured output: how many answers of a model follow their JSON schema, and what that costs.
 //!
-//! Every schema of `tests/support/schemas.json` is asked for several times at temperature 1. Each constrained answer
-//! has a partner in the same run: the same prompt without grammar, of about as many tokens. Which of the two comes
-//! first alternates. Prints the share of answers that are valid for their schema, and the median ratio of the decode
+//! The model answers several times with each schema of `tests/support/schemas.json`, at temperature 1. Each
+//! constrained answer is paired with one to the same prompt without grammar, of about as many tokens, in the same
+//! run; the order alternates. Prints the share of answers that are valid for their schema, and the median ratio of the decode
 //! speeds of a pair, with the quartiles. Fails if an answer is not valid.
 //!
 //! ```text

@@ -308,7 +308,7 @@ impl Server {
 /// Time for the error that ends a request after the grace time to be sent.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Unloads models that nobody has used for a while.
+/// Unloads each model when its keep-alive time is over.
 async fn unload_idle(app: Arc<App>) {
     loop {
         let changed = app.models.changed();

@@ -70,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS")]
     grace: Option<f64>,
 
-    /// Unload a model that nobody has used for so many seconds; negative for never [default: 300]
+    /// Seconds without requests after which a model is unloaded; negative for never [default: 300]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     keep_alive: Option<f64>,
 

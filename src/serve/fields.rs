@@ -1,4 +1,4 @@
-//! The fields of a request's body, taken one by one, so that those that nobody takes can be named.
+//! The fields of a request's body. Handlers take them one by one; the fields that remain have no effect.
 
 use axum::body::Bytes;
 use serde::de::DeserializeOwned;

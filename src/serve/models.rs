@@ -67,7 +67,7 @@ struct Loaded {
     engine: Engine,
     users: usize,
     last_used: Instant,
-    /// When it is unloaded if nobody uses it; `None` for never.
+    /// When it is unloaded if it is idle; `None` for never.
     expires: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct LoadedModel {
     pub(crate) index: usize,
     /// Its engine.
     pub(crate) engine: Engine,
-    /// Time until it is unloaded if nobody uses it.
+    /// Time until it is unloaded if it stays idle.
     pub(crate) expires: Option<Duration>,
     /// Requests that use it.
     pub(crate) users: usize,
@@ -297,7 +297,7 @@ impl Models {
 }
 
 impl Slot {
-    /// When the model is due to be unloaded, if nobody uses it.
+    /// When the model is unloaded, if it is idle.
     fn expires(&self) -> Option<Instant> {
         match self {
             Slot::Loaded(loaded) if loaded.users == 0 => loaded.expires,

@@ -1,5 +1,5 @@
-//! Requests that a browser sends on behalf of another site are refused: a page anywhere could otherwise use the models
-//! of whoever opens it.
+//! Protection against cross-site requests: a page of another site, opened in a browser on this machine, could otherwise
+//! use the models.
 
 use std::net::IpAddr;
 
