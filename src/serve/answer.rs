@@ -10,7 +10,6 @@ use std::time::Duration;
 use futures_util::stream::{SelectAll, Stream, StreamExt};
 
 use super::app::Call;
-use super::clients::ClientPermit;
 use super::error::ApiError;
 use super::metrics::Taken;
 use super::models::ModelLease;
@@ -54,16 +53,19 @@ struct Choice {
 }
 
 impl Answers {
-    /// Sends the requests to the engine, one for each choice; so many in a row have the same prompt.
+    /// Sends the requests of a client to the engine, one for each choice; so many in a row have the same prompt. `user`
+    /// is the user that the request names.
     ///
     /// # Errors
     /// When a request is invalid, or the engine has too many.
     pub(crate) async fn start(
         call: Call,
         lease: ModelLease,
-        (client, permit): (String, ClientPermit),
+        user: Option<String>,
         (requests, choices): (Vec<Request>, usize),
     ) -> Result<Answers, ApiError> {
+        let client = call.caller.client(user);
+        let permit = call.app.clients.admit(&client)?;
         let metrics = call.app.metrics.begin(lease.name());
         let mut record = Record {
             lease,
@@ -83,6 +85,7 @@ impl Answers {
         let mut streams = SelectAll::new();
         let mut prompt_ids = Vec::new();
         for (index, request) in requests.into_iter().enumerate() {
+            let request = request.client(&record.client);
             let request = match record.call.timeout {
                 Some(timeout) => request.deadline(timeout),
                 None => request,

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answers, Usage};
-use super::app::Call;
+use super::app::{Call, blocking};
 use super::constraint;
-use super::error::{ApiError, Dialect};
+use super::error::ApiError;
 use super::fields::Fields;
 use super::gate::{JsonBody, name_ignored, new_id};
 use super::models::ModelLease;
@@ -23,34 +23,24 @@ use crate::request::Request;
 use crate::stream::{EndReason, Summary};
 use writer::MessageWriter;
 
-/// Answers a conversation.
-pub(crate) async fn messages(
-    Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    answer(call, fields).await.unwrap_or_else(|error| error.response(Dialect::Anthropic))
-}
-
 /// Counts the tokens of a conversation.
 pub(crate) async fn count_tokens(
     Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    count(call, fields).await.unwrap_or_else(|error| error.response(Dialect::Anthropic))
-}
-
-async fn count(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
     let (request, _) = conversation(&mut fields, &lease)?;
     let engine = lease.engine.clone();
-    let ids = tokio::task::spawn_blocking(move || engine.prompt_ids_of(&request)).await;
-    let ids =
-        ids.map_err(|error| ApiError::invalid(format!("the prompt cannot be read: {error}")))?;
-    Ok(Json(json!({ "input_tokens": ids?.len() })).into_response())
+    let ids = blocking(move || engine.prompt_ids_of(&request)).await??;
+    Ok(Json(json!({ "input_tokens": ids.len() })).into_response())
 }
 
-async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+/// Answers a conversation.
+pub(crate) async fn messages(
+    Extension(call): Extension<Call>,
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: String = fields.need("model")?;
     let lease = call.model(Some(&name), None).await?;
     let (request, tools) = conversation(&mut fields, &lease)?;
@@ -64,10 +54,8 @@ async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
     let user = fields.object("metadata", "metadata.")?.take("user_id")?;
     fields.drop_all(&["thinking", "service_tier"]);
     let ignored = fields.rest();
-    let client = call.caller.client(user);
-    let permit = call.app.clients.admit(&client)?;
-    let requests = vec![request.client(&client)];
-    let mut answers = Answers::start(call.clone(), lease, (client, permit), (requests, 1)).await?;
+    let requests = vec![request];
+    let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
     let style = tools.map(|tools| tools.style);
     let mut response = if is_streamed {
         answers.begun().await?;
@@ -92,7 +80,7 @@ fn conversation(
     for message in fields.need::<Vec<Map<String, Value>>>("messages")? {
         sent.extend(in_openai_form(message));
     }
-    let mut messages = read(sent)?;
+    let messages = read(sent)?;
     let described = fields.take::<Vec<Value>>("tools")?.map(|tools| {
         tools.into_iter().map(|tool| {
             json!({ "type": "function", "function": {
@@ -110,9 +98,7 @@ fn conversation(
     });
     let template = lease.engine.chat_template();
     let tools = Tools::new(described.map(Iterator::collect), choice, template)?;
-    let told = tools.as_ref().and_then(|tools| tools.tell(&mut messages, template));
-    let request = Request::chat(messages);
-    Ok((told.into_iter().fold(request, |r, tools| r.template_variable("tools", tools)), tools))
+    Ok((Tools::request(tools.as_ref(), messages, template), tools))
 }
 
 fn object(value: Value) -> Option<Map<String, Value>> {
@@ -193,10 +179,7 @@ fn reason(summary: Option<&Summary>, has_calls: bool) -> (&'static str, Option<S
 
 async fn whole(name: &str, style: Option<Style>, answers: &mut Answers) -> Result<Value, ApiError> {
     let choice = answers.complete().await?.pop().unwrap_or_default();
-    let (text, calls) = match style {
-        Some(style) => separate(style, &choice.text),
-        None => (choice.text, Vec::new()),
-    };
+    let (text, calls) = separate(style, choice.text);
     let (stop_reason, stop_sequence) = reason(choice.summary.as_deref(), !calls.is_empty());
     let mut content = Vec::new();
     if !text.is_empty() || calls.is_empty() {

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::clients::{Caller, Clients};
 use super::config::{ServeConfig, seconds};
-use super::error::{ApiError, Dialect};
+use super::error::ApiError;
 use super::metrics::Metrics;
 use super::models::{ModelLease, Models};
 
@@ -48,11 +48,6 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The form of its errors.
-    pub(crate) fn dialect(&self) -> Dialect {
-        Dialect::of_path(self.path)
-    }
-
     /// The model `name`, loaded if necessary, within the time of the request.
     ///
     /// # Errors
@@ -108,6 +103,19 @@ pub(crate) fn timeout_of(
             "x-request-timeout is not a positive number of seconds",
         )),
     }
+}
+
+/// Runs work that takes a while, such as reading a long prompt, on a thread for it.
+///
+/// # Errors
+/// When it panics.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        let message = format!("the request cannot be processed: {error}");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "task_failed", message)
+    })
 }
 
 /// Seconds since 1970.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
 use serde_json::json;
 
 use crate::error::{Error, ErrorKind, RunError};
@@ -130,6 +131,16 @@ impl ApiError {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        response
+    }
+}
+
+impl IntoResponse for ApiError {
+    /// A response that carries the error; the gate writes it in the form of the request's interface.
+    fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.status;
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -48,14 +48,16 @@ pub(crate) async fn gate(
     let mut response = match call {
         Ok(call) => {
             request.extensions_mut().insert(call);
-            let mut response = next.run(request).await;
-            if matches!(response.status().as_u16(), 404 | 405) && is_plain(&response) {
-                response = unknown_route(response.status()).response(dialect);
-            }
-            response
+            next.run(request).await
         }
-        Err(error) => error.response(dialect),
+        Err(error) => error.into_response(),
     };
+    let status = response.status();
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        response = error.response(dialect);
+    } else if matches!(status.as_u16(), 404 | 405) && is_plain(&response) {
+        response = unknown_route(status).response(dialect);
+    }
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -125,10 +127,9 @@ pub(crate) fn new_id(prefix: &str) -> String {
 pub(crate) struct JsonBody(pub(crate) Fields);
 
 impl<S: Send + Sync> FromRequest<S> for JsonBody {
-    type Rejection = Response;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<JsonBody, Response> {
-        let dialect = Dialect::of_path(request.uri().path());
+    async fn from_request(request: Request, state: &S) -> Result<JsonBody, ApiError> {
         let read = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, state)).await;
         let fields = match read {
             Ok(Ok(body)) => Fields::of_body(&body),
@@ -139,7 +140,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
                 "the body did not arrive within 60 s",
             )),
         };
-        fields.map(JsonBody).map_err(|error| error.response(dialect))
+        fields.map(JsonBody)
     }
 }
 

@@ -6,9 +6,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::app::{Call, Phase};
+use super::app::{Call, Phase, blocking};
 use super::error::ApiError;
-use super::fields::Fields;
 use super::gate::JsonBody;
 use super::openai::messages;
 use crate::chat::{ChatError, ChatOptions};
@@ -21,10 +20,10 @@ pub(crate) async fn health() -> Response {
 }
 
 /// Says whether requests are accepted.
-pub(crate) async fn ready(Extension(call): Extension<Call>) -> Response {
+pub(crate) async fn ready(Extension(call): Extension<Call>) -> Result<Response, ApiError> {
     match *call.app.phase.borrow() {
-        Phase::Serving => Json(json!({ "status": "ok" })).into_response(),
-        _ => ApiError::stopping().response(call.dialect()),
+        Phase::Serving => Ok(Json(json!({ "status": "ok" })).into_response()),
+        _ => Err(ApiError::stopping()),
     }
 }
 
@@ -46,30 +45,22 @@ pub(crate) async fn props(Extension(call): Extension<Call>) -> Response {
 }
 
 /// What the first model computes: a slot for each request that runs.
-pub(crate) async fn slots(Extension(call): Extension<Call>) -> Response {
+pub(crate) async fn slots(Extension(call): Extension<Call>) -> Result<Response, ApiError> {
     let loaded = call.app.models.loaded();
     let Some(loaded) = loaded.iter().find(|loaded| loaded.index == 0) else {
-        return Json(json!([])).into_response();
+        return Ok(Json(json!([])).into_response());
     };
-    match loaded.engine.stats().await {
-        Ok(stats) => {
-            let slot = |id: usize| json!({ "id": id, "n_ctx": loaded.engine.context(), "is_processing": true });
-            Json((0..stats.running).map(slot).collect::<Vec<_>>()).into_response()
-        }
-        Err(error) => ApiError::from(error).response(call.dialect()),
-    }
+    let context = loaded.engine.context();
+    let slot = |id: usize| json!({ "id": id, "n_ctx": context, "is_processing": true });
+    let running = loaded.engine.stats().await?.running;
+    Ok(Json((0..running).map(slot).collect::<Vec<_>>()).into_response())
 }
 
 /// Token ids of a text.
 pub(crate) async fn tokenize(
     Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    let dialect = call.dialect();
-    tokens(call, fields).await.unwrap_or_else(|error| error.response(dialect))
-}
-
-async fn tokens(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
     let text: String = fields.need("content")?;
@@ -80,10 +71,7 @@ async fn tokens(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
     };
     let with_pieces = fields.take("with_pieces")?.unwrap_or(false);
     let tokenizer = lease.engine.tokenizer().clone();
-    let ids =
-        tokio::task::spawn_blocking(move || tokenizer.encode(&text, special, adds_ends)).await;
-    let ids =
-        ids.map_err(|error| ApiError::invalid(format!("the text cannot be read: {error}")))?;
+    let ids = blocking(move || tokenizer.encode(&text, special, adds_ends)).await?;
     let tokenizer = lease.engine.tokenizer();
     let piece = |id: &u32| {
         let bytes = tokenizer.token_bytes(*id).unwrap_or_default().into_owned();
@@ -101,13 +89,8 @@ async fn tokens(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
 /// The text of token ids.
 pub(crate) async fn detokenize(
     Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    let dialect = call.dialect();
-    text(call, fields).await.unwrap_or_else(|error| error.response(dialect))
-}
-
-async fn text(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
     let ids: Vec<u32> = fields.need("tokens")?;
@@ -118,13 +101,8 @@ async fn text(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
 /// The prompt of a conversation.
 pub(crate) async fn apply_template(
     Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    let dialect = call.dialect();
-    prompt(call, fields).await.unwrap_or_else(|error| error.response(dialect))
-}
-
-async fn prompt(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
     let sent: Vec<Map<String, Value>> = fields.need("messages")?;
@@ -136,12 +114,10 @@ async fn prompt(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
         ..ChatOptions::default()
     };
     let engine = lease.engine.clone();
-    let rendered = tokio::task::spawn_blocking(move || {
+    let rendered: Option<Result<String, ChatError>> = blocking(move || {
         engine.chat_template().map(|template| template.render_with(&messages, &options))
-    });
-    let rendered: Option<Result<String, ChatError>> = rendered
-        .await
-        .map_err(|error| ApiError::invalid(format!("the prompt cannot be rendered: {error}")))?;
+    })
+    .await?;
     match rendered {
         Some(prompt) => Ok(Json(json!({ "prompt": prompt.map_err(Error::from)? })).into_response()),
         None => Err(ApiError::new(

@@ -10,13 +10,14 @@ mod prompt_scores;
 
 use std::time::SystemTime;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answer::{Answers, Usage};
 use super::app::unix_seconds;
 use super::error::ApiError;
 use super::fields::Fields;
 use super::gate::new_id;
+use crate::request::Prompt;
 
 /// What clients may compare to see whether the server has changed.
 pub(super) const FINGERPRINT: &str = concat!("lapwing-", env!("CARGO_PKG_VERSION"));
@@ -98,6 +99,28 @@ impl TimingsJson {
             predicted_ms: decode * 1e3,
             predicted_per_second: rate(usage.generated.saturating_sub(1), decode),
             queued_ms: times.queued.as_secs_f64() * 1e3,
+        }
+    }
+}
+
+/// A text, token ids, or several of them.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Inputs {
+    Text(String),
+    Texts(Vec<String>),
+    Ids(Vec<u32>),
+    ManyIds(Vec<Vec<u32>>),
+}
+
+impl Inputs {
+    /// A prompt for each, in their order.
+    pub(super) fn into_prompts(self) -> Vec<Prompt> {
+        match self {
+            Inputs::Text(text) => vec![Prompt::Text(text)],
+            Inputs::Texts(texts) => texts.into_iter().map(Prompt::Text).collect(),
+            Inputs::Ids(ids) => vec![Prompt::Ids(ids)],
+            Inputs::ManyIds(many) => many.into_iter().map(Prompt::Ids).collect(),
         }
     }
 }

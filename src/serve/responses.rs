@@ -24,13 +24,8 @@ use writer::ResponseWriter;
 /// Answers a conversation.
 pub(crate) async fn responses(
     Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    let dialect = call.dialect();
-    answer(call, fields).await.unwrap_or_else(|error| error.response(dialect))
-}
-
-async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: Option<String> = fields.take("model")?;
     if fields.take::<String>("previous_response_id")?.is_some() {
         return Err(ApiError::field(
@@ -60,10 +55,8 @@ async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
     ]);
     let mut ignored = fields.rest();
     ignored.extend(stores.then(|| "store".to_owned()));
-    let client = call.caller.client(user);
-    let permit = call.app.clients.admit(&client)?;
-    let requests = vec![request.client(&client)];
-    let mut answers = Answers::start(call.clone(), lease, (client, permit), (requests, 1)).await?;
+    let requests = vec![request];
+    let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
     let style = tools.map(|tools| tools.style);
     let writer = ResponseWriter::new(&answers, style);
     let mut response = if is_streamed {
@@ -97,13 +90,11 @@ fn conversation(
         Value::Array(items) => items.into_iter().map(in_chat_form).for_each(add),
         _ => return Err(ApiError::field("input", "input is neither a text nor a list of items")),
     }
-    let mut messages = read(sent)?;
+    let messages = read(sent)?;
     let tools = fields.take("tools")?;
     let template = lease.engine.chat_template();
     let tools = Tools::new(tools, fields.take("tool_choice")?, template)?;
-    let told = tools.as_ref().and_then(|tools| tools.tell(&mut messages, template));
-    let request = Request::chat(messages);
-    Ok((told.into_iter().fold(request, |r, tools| r.template_variable("tools", tools)), tools))
+    Ok((Tools::request(tools.as_ref(), messages, template), tools))
 }
 
 /// An item as a message of a chat.

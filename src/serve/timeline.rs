@@ -12,7 +12,7 @@ use lapwing_traces::report::Report;
 use lapwing_traces::timeline::Timeline;
 use lapwing_traces::{Nanos, Recorder, Recording};
 
-use super::app::Call;
+use super::app::{Call, blocking};
 use super::config::seconds;
 use super::error::ApiError;
 
@@ -23,12 +23,7 @@ const SECONDS: f64 = 10.0;
 pub(crate) async fn timeline(
     Extension(call): Extension<Call>,
     Query(query): Query<HashMap<String, String>>,
-) -> Response {
-    let dialect = call.dialect();
-    shown(&call, &query).await.unwrap_or_else(|error| error.response(dialect))
-}
-
-async fn shown(call: &Call, query: &HashMap<String, String>) -> Result<Response, ApiError> {
+) -> Result<Response, ApiError> {
     let spec =
         &call.app.models.specs()[call.app.models.find(query.get("model").map(String::as_str))?];
     let asked = query.get("seconds").map_or(Ok(SECONDS), |text| text.parse::<f64>());
@@ -44,10 +39,9 @@ async fn shown(call: &Call, query: &HashMap<String, String>) -> Result<Response,
         ));
     };
     let name = spec.name.clone();
-    let page = tokio::task::spawn_blocking(move || page(&recorder, &name, seconds(asked))).await;
-    let failed =
-        |error: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "no_timeline", error);
-    let page = page.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+    let page = blocking(move || page(&recorder, &name, seconds(asked))).await?;
+    let page = page
+        .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "no_timeline", error))?;
     let mut response = page.into_response();
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);

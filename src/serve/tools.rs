@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::error::ApiError;
 use crate::chat::{ChatTemplate, Message};
+use crate::request::Request;
 
-pub(crate) use calls::{CallReader, Part, separate};
+pub(crate) use calls::{CallReader, Part, parts_of, separate};
 
 /// How a model writes calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,13 +103,20 @@ impl Tools {
         template.source().contains("tools")
     }
 
+    /// A request for the next message of a conversation. If there are functions, the model is told of them.
+    pub(crate) fn request(
+        tools: Option<&Tools>,
+        mut messages: Vec<Message>,
+        template: Option<&ChatTemplate>,
+    ) -> Request {
+        let told = tools.and_then(|tools| tools.tell(&mut messages, template));
+        let request = Request::chat(messages);
+        told.into_iter().fold(request, |request, tools| request.template_variable("tools", tools))
+    }
+
     /// Tells the model of the functions: through its template, or in the system message if the template has no
     /// place for them. Returns the variables of the template.
-    pub(crate) fn tell(
-        &self,
-        messages: &mut Vec<Message>,
-        template: Option<&ChatTemplate>,
-    ) -> Option<Value> {
+    fn tell(&self, messages: &mut Vec<Message>, template: Option<&ChatTemplate>) -> Option<Value> {
         if template.is_some_and(Tools::is_known_to) {
             return Some(self.sent.clone());
         }

@@ -7,7 +7,7 @@ use crate::serve::answer::{Answers, Usage};
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::gate::new_id;
 use crate::serve::streaming::{Writer, named_event};
-use crate::serve::tools::{CallReader, Part, Style};
+use crate::serve::tools::{CallReader, Part, Style, parts_of};
 use crate::stream::{Summary, Token};
 
 /// Writes a streamed answer.
@@ -95,11 +95,7 @@ impl Writer for MessageWriter {
     }
 
     fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
-        let parts = match &mut self.reader {
-            Some(reader) => reader.push(&token.text),
-            None if token.text.is_empty() => Vec::new(),
-            None => vec![Part::Text(token.text)],
-        };
+        let parts = parts_of(&mut self.reader, token.text);
         self.parts(parts, out);
     }
 

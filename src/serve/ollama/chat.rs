@@ -8,24 +8,21 @@ use serde_json::{Map, Value, json};
 
 use super::generate::loaded;
 use super::{Totals, keep_alive, now, with_options};
-use crate::request::Request;
 use crate::serve::answer::Answers;
 use crate::serve::app::Call;
 use crate::serve::constraint;
 use crate::serve::error::{ApiError, Dialect};
-use crate::serve::fields::Fields;
 use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::openai::messages;
 use crate::serve::streaming::{Writer, json as write_json, stream};
-use crate::serve::tools::{CallReader, Part, ToolCall, Tools, separate};
+use crate::serve::tools::{CallReader, Part, ToolCall, Tools, parts_of, separate};
 use crate::stream::{Summary, Token};
 
 /// Answers a conversation.
-pub(crate) async fn chat(Extension(call): Extension<Call>, JsonBody(fields): JsonBody) -> Response {
-    answer(call, fields).await.unwrap_or_else(|error| error.response(Dialect::Ollama))
-}
-
-async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+pub(crate) async fn chat(
+    Extension(call): Extension<Call>,
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: String = fields.need("model")?;
     let keep = keep_alive(&mut fields)?;
     let lease = call.model(Some(&name), keep).await?;
@@ -40,14 +37,10 @@ async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
     if sent.iter().any(has_images) {
         return Err(ApiError::field("images", "this server reads only text, no images"));
     }
-    let mut messages = messages::read(sent)?;
+    let messages = messages::read(sent)?;
     let template = lease.engine.chat_template();
     let tools = Tools::new(fields.take("tools")?, None, template)?;
-    let told = tools.as_ref().and_then(|tools| tools.tell(&mut messages, template));
-    let mut request = Request::chat(messages);
-    if let Some(tools) = told {
-        request = request.template_variable("tools", tools);
-    }
+    let mut request = Tools::request(tools.as_ref(), messages, template);
     if let Some(think) = fields.take::<bool>("think")? {
         request = request.template_variable("enable_thinking", think);
     }
@@ -58,10 +51,8 @@ async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
-    let client = call.caller.client(None);
-    let permit = call.app.clients.admit(&client)?;
-    let requests = vec![request.client(&client)];
-    let mut answers = Answers::start(call.clone(), lease, (client, permit), (requests, 1)).await?;
+    let requests = vec![request];
+    let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
     let style = tools.map(|tools| tools.style);
     let writer = ChatWriter { model: name, reader: style.map(CallReader::new) };
     let mut response = if is_streamed {
@@ -71,10 +62,7 @@ async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
         let mut complete = answers.complete().await?;
         let Some(choice) = complete.pop() else { return Err(ApiError::invalid("no answer")) };
         let reason = choice.reason();
-        let (content, calls) = match style {
-            Some(style) => separate(style, &choice.text),
-            None => (choice.text, Vec::new()),
-        };
+        let (content, calls) = separate(style, choice.text);
         Json(writer.last(reason, MessageJson::new(content, &calls), &answers)).into_response()
     };
     name_ignored(&call, &mut response, &ignored);
@@ -155,11 +143,7 @@ impl Writer for ChatWriter {
     fn begin(&mut self, _: &Answers, _: &mut String) {}
 
     fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
-        let parts = match &mut self.reader {
-            Some(reader) => reader.push(&token.text),
-            None if token.text.is_empty() => Vec::new(),
-            None => vec![Part::Text(token.text)],
-        };
+        let parts = parts_of(&mut self.reader, token.text);
         self.parts(parts, out);
     }
 

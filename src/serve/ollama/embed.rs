@@ -9,25 +9,26 @@ use serde_json::json;
 
 use super::{keep_alive, nanos};
 use crate::serve::app::Call;
-use crate::serve::error::{ApiError, Dialect};
+use crate::serve::error::ApiError;
 use crate::serve::fields::Fields;
 use crate::serve::gate::{JsonBody, name_ignored};
-use crate::serve::openai::embeddings::{Inputs, embed as embed_all};
+use crate::serve::openai::Inputs;
+use crate::serve::openai::embeddings::embed as embed_all;
 
 /// Embeds texts.
 pub(crate) async fn embed(
     Extension(call): Extension<Call>,
     JsonBody(fields): JsonBody,
-) -> Response {
-    answer(call, fields, false).await.unwrap_or_else(|error| error.response(Dialect::Ollama))
+) -> Result<Response, ApiError> {
+    answer(call, fields, false).await
 }
 
 /// Embeds one text.
 pub(crate) async fn embeddings(
     Extension(call): Extension<Call>,
     JsonBody(fields): JsonBody,
-) -> Response {
-    answer(call, fields, true).await.unwrap_or_else(|error| error.response(Dialect::Ollama))
+) -> Result<Response, ApiError> {
+    answer(call, fields, true).await
 }
 
 async fn answer(call: Call, mut fields: Fields, is_old: bool) -> Result<Response, ApiError> {

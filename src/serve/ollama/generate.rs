@@ -13,7 +13,6 @@ use crate::serve::answer::Answers;
 use crate::serve::app::Call;
 use crate::serve::constraint;
 use crate::serve::error::{ApiError, Dialect};
-use crate::serve::fields::Fields;
 use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::streaming::{Writer, json as write_json, stream};
 use crate::stream::{Summary, Token};
@@ -21,12 +20,8 @@ use crate::stream::{Summary, Token};
 /// Continues a prompt.
 pub(crate) async fn generate(
     Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    answer(call, fields).await.unwrap_or_else(|error| error.response(Dialect::Ollama))
-}
-
-async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: String = fields.need("model")?;
     let keep = keep_alive(&mut fields)?;
     let lease = call.model(Some(&name), keep).await?;
@@ -53,10 +48,8 @@ async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
-    let client = call.caller.client(None);
-    let permit = call.app.clients.admit(&client)?;
-    let requests = vec![request.client(&client)];
-    let mut answers = Answers::start(call.clone(), lease, (client, permit), (requests, 1)).await?;
+    let requests = vec![request];
+    let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
     let mut writer = GenerateWriter { model: name, ids: Vec::new() };
     let mut response = if is_streamed {
         answers.begun().await?;

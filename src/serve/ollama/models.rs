@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Details, VERSION};
 use crate::serve::app::Call;
-use crate::serve::error::{ApiError, Dialect};
-use crate::serve::fields::Fields;
+use crate::serve::error::ApiError;
 use crate::serve::gate::JsonBody;
 use crate::serve::models::ModelSpec;
 
@@ -59,11 +58,10 @@ pub(crate) async fn ps(Extension(call): Extension<Call>) -> Response {
 }
 
 /// Describes a model.
-pub(crate) async fn show(Extension(call): Extension<Call>, JsonBody(fields): JsonBody) -> Response {
-    describe(&call, fields).unwrap_or_else(|error| error.response(Dialect::Ollama))
-}
-
-fn describe(call: &Call, mut fields: Fields) -> Result<Response, ApiError> {
+pub(crate) async fn show(
+    Extension(call): Extension<Call>,
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: String = fields.take_any(&["model", "name"])?.unwrap_or_default();
     let spec = &call.app.models.specs()[call.app.models.find(Some(&name))?];
     let facts = &spec.facts;
@@ -90,11 +88,10 @@ fn describe(call: &Call, mut fields: Fields) -> Result<Response, ApiError> {
 }
 
 /// "Pulls" a model: a server offers the models that it was started with.
-pub(crate) async fn pull(Extension(call): Extension<Call>, JsonBody(fields): JsonBody) -> Response {
-    pulled(&call, fields).unwrap_or_else(|error| error.response(Dialect::Ollama))
-}
-
-fn pulled(call: &Call, mut fields: Fields) -> Result<Response, ApiError> {
+pub(crate) async fn pull(
+    Extension(call): Extension<Call>,
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: String = fields.take_any(&["model", "name"])?.unwrap_or_default();
     if call.app.models.find(Some(&name)).is_err() {
         let message = format!(

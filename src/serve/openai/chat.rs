@@ -45,23 +45,17 @@ struct Wanted {
 }
 
 /// Answers a conversation.
-pub(crate) async fn chat(Extension(call): Extension<Call>, JsonBody(fields): JsonBody) -> Response {
-    let dialect = call.dialect();
-    answer(call, fields).await.unwrap_or_else(|error| error.response(dialect))
-}
-
-async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+pub(crate) async fn chat(
+    Extension(call): Extension<Call>,
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
     let (requests, wanted, user) = read(&mut fields, &lease)?;
     fields.drop_all(&SILENT);
     let ignored = fields.rest();
-    let client = call.caller.client(user);
-    let permit = call.app.clients.admit(&client)?;
-    let requests: Vec<Request> =
-        requests.into_iter().map(|request| request.client(&client)).collect();
     let n = requests.len();
-    let mut answers = Answers::start(call.clone(), lease, (client, permit), (requests, n)).await?;
+    let mut answers = Answers::start(call.clone(), lease, user, (requests, n)).await?;
     let mut response = if wanted.stream.stream {
         answers.begun().await?;
         let head = Head::new("chatcmpl-", "chat.completion.chunk", &answers);
@@ -82,13 +76,9 @@ fn read(
 ) -> Result<(Vec<Request>, Wanted, Option<String>), ApiError> {
     let template = lease.engine.chat_template();
     let sent: Vec<Map<String, Value>> = fields.need("messages")?;
-    let mut messages = messages::read(sent)?;
+    let messages = messages::read(sent)?;
     let tools = Tools::new(fields.take("tools")?, fields.take("tool_choice")?, template)?;
-    let told = tools.as_ref().and_then(|tools| tools.tell(&mut messages, template));
-    let mut request = Request::chat(messages);
-    if let Some(tools) = told {
-        request = request.template_variable("tools", tools);
-    }
+    let mut request = Tools::request(tools.as_ref(), messages, template);
     for (name, value) in
         fields.take::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default()
     {
@@ -145,10 +135,7 @@ impl Whole {
         let choice = |(index, choice): (usize, Complete)| {
             let finish = choice.reason();
             let logprobs = wanted.logprobs.then(|| LogprobsJson::of(&choice.tokens, tokenizer));
-            let (content, tool_calls) = match wanted.calls {
-                Some(style) => separate(style, &choice.text),
-                None => (choice.text, Vec::new()),
-            };
+            let (content, tool_calls) = separate(wanted.calls, choice.text);
             let finish_reason = if tool_calls.is_empty() { finish } else { "tool_calls" };
             let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
             let message = WholeMessage { role: "assistant", content, refusal: None, tool_calls };

@@ -3,11 +3,11 @@
 use axum::Json;
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::logprobs::TOP_MAX;
 use super::prompt_scores::{Pieces, prompt_pieces};
-use super::{Head, StreamOptions, TimingsJson, UsageJson};
+use super::{Head, Inputs, StreamOptions, TimingsJson, UsageJson};
 use crate::request::{Prompt, Request};
 use crate::serve::answer::{Answers, Complete, Usage};
 use crate::serve::app::Call;
@@ -19,27 +19,6 @@ use crate::serve::models::ModelLease;
 use crate::serve::sampling;
 use crate::serve::streaming::{Writer, event, stream};
 use crate::stream::{Summary, Token};
-
-/// A text, token ids, or several of them.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Prompts {
-    Text(String),
-    Texts(Vec<String>),
-    Ids(Vec<u32>),
-    ManyIds(Vec<Vec<u32>>),
-}
-
-impl Prompts {
-    fn into_vec(self) -> Vec<Prompt> {
-        match self {
-            Prompts::Text(text) => vec![Prompt::Text(text)],
-            Prompts::Texts(texts) => texts.into_iter().map(Prompt::Text).collect(),
-            Prompts::Ids(ids) => vec![Prompt::Ids(ids)],
-            Prompts::ManyIds(many) => many.into_iter().map(Prompt::Ids).collect(),
-        }
-    }
-}
 
 /// Most prompts of a request.
 const PROMPTS_MAX: usize = 128;
@@ -60,16 +39,11 @@ struct Wanted {
 /// Continues texts.
 pub(crate) async fn completions(
     Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    let dialect = call.dialect();
-    answer(call, fields).await.unwrap_or_else(|error| error.response(dialect))
-}
-
-async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
-    let prompts = fields.need::<Prompts>("prompt")?.into_vec();
+    let prompts = fields.need::<Inputs>("prompt")?.into_prompts();
     if prompts.is_empty() || prompts.len() > PROMPTS_MAX {
         let message =
             format!("prompt has {} texts, but must have 1 to {PROMPTS_MAX}", prompts.len());
@@ -77,16 +51,11 @@ async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
     }
     let (requests, wanted, user) = read(&mut fields, &lease, &prompts)?;
     let ignored = fields.rest();
-    let client = call.caller.client(user);
-    let permit = call.app.clients.admit(&client)?;
-    let requests: Vec<Request> =
-        requests.into_iter().map(|request| request.client(&client)).collect();
     let echoed = match wanted.echo {
         true => prompt_pieces(&call, &lease.engine, &prompts, wanted.logprobs).await?,
         false => Vec::new(),
     };
-    let mut answers =
-        Answers::start(call.clone(), lease, (client, permit), (requests, wanted.n)).await?;
+    let mut answers = Answers::start(call.clone(), lease, user, (requests, wanted.n)).await?;
     let mut response = if wanted.stream.stream {
         answers.begun().await?;
         let head = Head::new("cmpl-", "text_completion", &answers);

@@ -4,36 +4,14 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::Inputs;
 use crate::embedding::{EmbedRequest, Embedding, Pooling};
 use crate::engine::Engine;
 use crate::serve::app::Call;
 use crate::serve::error::ApiError;
-use crate::serve::fields::Fields;
 use crate::serve::gate::{JsonBody, name_ignored};
-
-/// A text, token ids, or several of them.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Inputs {
-    Text(String),
-    Texts(Vec<String>),
-    Ids(Vec<u32>),
-    ManyIds(Vec<Vec<u32>>),
-}
-
-impl Inputs {
-    /// A request for each, in their order.
-    pub(crate) fn requests(self) -> Vec<EmbedRequest> {
-        match self {
-            Inputs::Text(text) => vec![EmbedRequest::text(text)],
-            Inputs::Texts(texts) => texts.into_iter().map(EmbedRequest::text).collect(),
-            Inputs::Ids(ids) => vec![EmbedRequest::ids(ids)],
-            Inputs::ManyIds(many) => many.into_iter().map(EmbedRequest::ids).collect(),
-        }
-    }
-}
 
 /// Most inputs of a request.
 const INPUTS_MAX: usize = 2048;
@@ -69,13 +47,8 @@ struct UsageJson {
 /// Embeds texts.
 pub(crate) async fn embeddings(
     Extension(call): Extension<Call>,
-    JsonBody(fields): JsonBody,
-) -> Response {
-    let dialect = call.dialect();
-    answer(call, fields).await.unwrap_or_else(|error| error.response(dialect))
-}
-
-async fn answer(call: Call, mut fields: Fields) -> Result<Response, ApiError> {
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
     let base64 = match fields.take::<String>("encoding_format")?.as_deref() {
@@ -122,7 +95,8 @@ pub(crate) async fn embed(
     inputs: Inputs,
     (client, dimensions): (&str, Option<usize>),
 ) -> Result<Vec<Embedding>, ApiError> {
-    let requests = inputs.requests();
+    let requests: Vec<EmbedRequest> =
+        inputs.into_prompts().into_iter().map(EmbedRequest::new).collect();
     if requests.is_empty() || requests.len() > INPUTS_MAX {
         let message =
             format!("input has {} texts, but must have 1 to {INPUTS_MAX}", requests.len());

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::serve::app::{Call, unix_seconds};
+use crate::serve::error::ApiError;
 use crate::serve::models::ModelSpec;
 
 #[derive(Serialize)]
@@ -36,9 +37,10 @@ pub(crate) async fn list(Extension(call): Extension<Call>) -> Response {
 }
 
 /// Describes a model.
-pub(crate) async fn one(Extension(call): Extension<Call>, Path(name): Path<String>) -> Response {
-    match call.app.models.find(Some(&name)) {
-        Ok(index) => Json(ModelJson::of(&call.app.models.specs()[index])).into_response(),
-        Err(error) => error.response(call.dialect()),
-    }
+pub(crate) async fn one(
+    Extension(call): Extension<Call>,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let index = call.app.models.find(Some(&name))?;
+    Ok(Json(ModelJson::of(&call.app.models.specs()[index])).into_response())
 }

@@ -5,7 +5,7 @@ use lapwing_actors::sample::TokenLogprob;
 use super::logprobs::{finite, text_of};
 use crate::engine::Engine;
 use crate::request::Prompt;
-use crate::serve::app::Call;
+use crate::serve::app::{Call, blocking};
 use crate::serve::error::ApiError;
 use crate::stream::Token;
 use crate::tokenizer::Tokenizer;
@@ -58,9 +58,7 @@ pub(super) async fn prompt_pieces(
     let mut all = Vec::with_capacity(prompts.len());
     for prompt in prompts {
         let (of, text) = (engine.clone(), prompt.clone());
-        let ids = tokio::task::spawn_blocking(move || of.prompt_ids(&text)).await;
-        let ids =
-            ids.map_err(|error| ApiError::invalid(format!("the prompt cannot be read: {error}")))??;
+        let ids = blocking(move || of.prompt_ids(&text)).await??;
         let tokenizer = engine.tokenizer();
         let mut pieces: Vec<Piece> = ids
             .iter()

@@ -39,10 +39,7 @@ impl ResponseWriter {
 
     /// The items of a complete answer.
     pub(super) fn output(&self, text: &str) -> Vec<Value> {
-        let (text, calls) = match self.style {
-            Some(style) => separate(style, text),
-            None => (text.to_owned(), Vec::new()),
-        };
+        let (text, calls) = separate(self.style, text.to_owned());
         let mut output = Vec::new();
         if !text.is_empty() || calls.is_empty() {
             output.push(json!({

@@ -14,6 +14,15 @@ pub(crate) enum Part {
     Call(ToolCall),
 }
 
+/// The parts that `text` completes, of an answer with calls (`reader`) or without.
+pub(crate) fn parts_of(reader: &mut Option<CallReader>, text: String) -> Vec<Part> {
+    match reader {
+        Some(reader) => reader.push(&text),
+        None if text.is_empty() => Vec::new(),
+        None => vec![Part::Text(text)],
+    }
+}
+
 /// Finds calls in the text of an answer as it arrives.
 #[derive(Debug)]
 pub(crate) struct CallReader {
@@ -149,10 +158,11 @@ fn call_of(object: &Map<String, Value>) -> Option<ToolCall> {
     })
 }
 
-/// The text and the calls of a complete answer.
-pub(crate) fn separate(style: Style, text: &str) -> (String, Vec<ToolCall>) {
+/// The text and the calls of a complete answer; without a style it has no calls.
+pub(crate) fn separate(style: Option<Style>, text: String) -> (String, Vec<ToolCall>) {
+    let Some(style) = style else { return (text, Vec::new()) };
     let mut reader = CallReader::new(style);
-    let mut parts = reader.push(text);
+    let mut parts = reader.push(&text);
     parts.extend(reader.finish());
     let (mut content, mut calls) = (String::new(), Vec::new());
     for part in parts {
