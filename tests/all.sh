@@ -23,6 +23,10 @@ step() {
     printf '\n== %s %s\n' "$(minutes $((now - begin)))" "$*"
 }
 
+# However the tests end, the times of the steps are printed last.
+trap 'code=$?; step "$([ $code -eq 0 ] && echo "all tests passed" || echo "failed")"; printf "%s%s  in all\n" "$table" \
+    "$(minutes $(($(date +%s) - begin)))"' EXIT
+
 step "format and lints"
 cargo fmt --all -- --check
 cargo clippy --workspace --all-targets -- -D warnings
@@ -97,6 +101,3 @@ interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --
 LAPWING_TEST=full
 export LAPWING_TEST
 sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "$others && $interleavings"
-
-step "all tests passed"
-printf '%s%s  in all\n' "$table" "$(minutes $(($(date +%s) - begin)))"

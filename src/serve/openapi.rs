@@ -62,6 +62,12 @@ fn operation(route: &Route, method: &str, bodies: &Map<String, Value>) -> Value 
             { "name": "id", "in": "path", "required": true, "schema": { "type": "string" } },
         ]);
     }
+    if route.path == "/debug/timeline" || route.path == "/debug/lanes" {
+        operation["parameters"] = json!([
+            { "name": "model", "in": "query", "schema": { "type": "string" } },
+            { "name": "seconds", "in": "query", "schema": { "type": "number", "exclusiveMinimum": 0, "default": 10 } },
+        ]);
+    }
     if method == "post" {
         let schema = body.cloned().unwrap_or_else(|| json!({ "type": "object" }));
         operation["requestBody"] =

@@ -48,7 +48,7 @@ const fn open(
 }
 
 /// All paths.
-pub(crate) const ROUTES: [Route; 33] = [
+pub(crate) const ROUTES: [Route; 34] = [
     open("/", &["get"], "The page of the server", || get(page::page)),
     open("/health", &["get"], "Whether the server runs", || get(llama_cpp::health)),
     open("/ready", &["get"], "Whether the server accepts requests", || get(llama_cpp::ready)),
@@ -58,6 +58,12 @@ pub(crate) const ROUTES: [Route; 33] = [
     route("/debug/timeline", &["get"], "The timeline of the last seconds, as a page", || {
         get(timeline::timeline)
     }),
+    route(
+        "/debug/lanes",
+        &["get"],
+        "How busy the devices of a model were in the last seconds",
+        || get(timeline::lanes),
+    ),
     route("/v1/models", &["get"], "Lists the models", || get(openai::models::list)),
     route("/v1/models/{id}", &["get"], "Describes a model", || get(openai::models::one)),
     route("/v1/chat/completions", &["post"], "Answers a conversation (OpenAI)", || {
@@ -125,7 +131,7 @@ pub(crate) const ROUTES: [Route; 33] = [
 
 /// The route with this path.
 pub(crate) fn route_of(path: &str) -> Option<&'static Route> {
-    static ALL: [Route; 33] = ROUTES;
+    static ALL: [Route; 34] = ROUTES;
     ALL.iter().find(|route| route.path == path)
 }
 

@@ -20,6 +20,7 @@ pub use cause::IdleCause;
 pub use critical_path::{CriticalPath, Segment, SegmentKind};
 pub use diff::Diff;
 pub use idle::Gap;
+pub use interval::busy_shares;
 pub use overlap::Overlap;
 pub use replay::{Replay, WhatIf};
 

@@ -1,5 +1,6 @@
 //! Lists of time intervals: when each lane is busy, unions and intersections.
 
+use crate::clock::Nanos;
 use crate::timeline::Timeline;
 
 /// Start and end, in ns.
@@ -12,6 +13,27 @@ pub(crate) fn busy_intervals(timeline: &Timeline) -> Vec<Vec<Interval>> {
         lanes[span.lane].push((span.start.0, span.end.0));
     }
     lanes.into_iter().map(union).collect()
+}
+
+/// How busy each lane is in each of `cells` equal parts of the time from `from` to `to`: shares between 0 and 1, in the order
+/// of the lanes. Spans that a lane runs at the same time count once. All are 0 if `to` is not after `from`.
+pub fn busy_shares(timeline: &Timeline, (from, to): (Nanos, Nanos), cells: usize) -> Vec<Vec<f64>> {
+    let cell = to.0.saturating_sub(from.0) as f64 / cells as f64;
+    let cell_of = |time: u64| (time.saturating_sub(from.0) as f64 / cell) as usize;
+    let shares = |busy: Vec<Interval>| {
+        let mut shares = vec![0.0; cells];
+        for (start, end) in busy.into_iter().filter(|(start, end)| *start < to.0 && *end > from.0) {
+            let (start, end) = (start.max(from.0), end.min(to.0));
+            let at = |time: u64| (time - from.0) as f64 / cell;
+            for (index, share) in
+                shares.iter_mut().enumerate().take(cell_of(end) + 1).skip(cell_of(start))
+            {
+                *share += (at(end).min(index as f64 + 1.0) - at(start).max(index as f64)).max(0.0);
+            }
+        }
+        shares
+    };
+    busy_intervals(timeline).into_iter().map(shares).collect()
 }
 
 /// Merges intervals into disjoint, ascending ones.
@@ -44,4 +66,39 @@ pub(super) fn common(a: &[Interval], b: &[Interval]) -> u64 {
         }
     }
     both
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::{Lane, Span};
+
+    #[test]
+    fn busy_shares_add_up_to_the_busy_time_within_the_window() {
+        let lane = Lane { name: "gpu".to_owned(), kind: crate::event::LaneKind::Device, slots: 2 };
+        let span = |start, end| Span {
+            id: crate::event::SpanId(std::num::NonZeroU64::MIN),
+            lane: 0,
+            slot: 0,
+            parent: None,
+            depth: 0,
+            name: "op".to_owned(),
+            activity: crate::event::Activity::Compute,
+            queued: None,
+            submitted: None,
+            start: Nanos(start),
+            end: Nanos(end),
+            finished: true,
+            discarded: false,
+            tags: crate::event::Tags::default(),
+        };
+        // Two spans overlap, one begins before the window, one ends after it, one is outside.
+        let spans = vec![span(0, 15), span(20, 24), span(22, 28), span(38, 60), span(70, 80)];
+        let timeline = Timeline { lanes: vec![lane], spans, ..Timeline::default() };
+        let window = |from, to| (Nanos(from), Nanos(to));
+        assert_eq!(busy_shares(&timeline, window(10, 50), 4), [[0.5, 0.8, 0.2, 1.0]]);
+        assert_eq!(busy_shares(&timeline, window(10, 50), 1), [[0.625]]);
+        assert_eq!(busy_shares(&timeline, window(50, 50), 2), [[0.0, 0.0]]);
+        assert_eq!(busy_shares(&timeline, window(10, 50), 0), [[0.0; 0]]);
+    }
 }
