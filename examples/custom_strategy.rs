@@ -27,8 +27,8 @@ use std::sync::Arc;
 use lapwing::devices::DeviceSpec;
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::plan::{
-    ChunkShape, DeviceId, DeviceKind, OperandOrder, Part, Phase, PlanError, PlanInput, Route,
-    Stage, StagePart, Strategies, Strategy, StrategyNameError, device_of,
+    ChunkShape, DeviceKind, Part, Phase, PlanError, PlanInput, Route, RouteBuilder, Strategies,
+    Strategy, StrategyNameError,
 };
 use lapwing::simulate::{Axis, Runs, Scenario, Sweep};
 use lapwing::{Engine, Request};
@@ -43,60 +43,33 @@ impl Strategy for FeedForwardApart {
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let [cpu, gpu, npu] = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu].map(|kind| {
-            device_of(input.devices, kind).ok_or_else(|| PlanError::Needs {
-                strategy: self.name().to_owned(),
-                kind,
-                count: 1,
-                found: input.devices.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(", "),
-            })
-        });
+        let [cpu, gpu, npu] = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu]
+            .map(|kind| input.need(self.name(), kind));
         let (cpu, gpu, npu) = (cpu?, gpu?, npu?);
-        let nodes = input.graph.nodes().len();
+        let mut route = RouteBuilder::new(input, shape);
         // The largest graph that the chunk fills: 300 tokens become 256 and 44.
         let sizes = &input.devices[npu.0].sizes;
         let full = sizes.iter().rev().find(|size| **size < shape.rows).copied();
         let (Phase::Prefill, Some(full)) = (shape.phase, full) else {
-            let stages = vec![Stage::whole(cpu, 0..nodes)];
-            return Route::new(
-                stages,
-                "too few rows to divide".into(),
-                None,
-                input.route_for(shape),
-            );
+            route.on(cpu, route.nodes());
+            return route.finish("too few rows to divide".to_owned());
         };
-        let mut stages: Vec<Stage> = Vec::new();
-        let mut next = 0;
-        for (at, node) in input.graph.nodes().iter().enumerate() {
-            // Matmuls of the feed-forward: gate and up with their activation, then down.
-            if !node.role.starts_with("ffn") || !input.graph.can_cut_rows(at..at + 1) {
-                continue;
+        // Matmuls of the feed-forward: gate and up with their activation, then down.
+        let is_divided = |node: usize| {
+            let role = input.graph.nodes()[node].role;
+            role.starts_with("ffn") && input.graph.can_cut_rows(node..node + 1)
+        };
+        for (nodes, is_divided) in route.runs(is_divided) {
+            if is_divided {
+                let on_npu = Part::of_rows(0..full).in_graphs([full]);
+                let on_gpu = Part::of_rows(full..shape.rows);
+                route.divided(nodes, vec![(npu, on_npu), (gpu, on_gpu)]);
+            } else {
+                route.on(gpu, nodes);
             }
-            if at > next {
-                stages.push(Stage::whole(gpu, next..at));
-            }
-            match stages.last_mut() {
-                Some(last) if last.nodes.end == at && last.parts.len() > 1 => last.nodes.end += 1,
-                _ => stages.push(divided(at, (npu, gpu), (full, shape.rows))),
-            }
-            next = at + 1;
         }
-        stages.push(Stage::whole(gpu, next..nodes));
-        let reason = format!("feed-forward of {full} tokens on the NPU, of the rest on the GPU");
-        Route::new(stages, reason, None, input.route_for(shape))
+        route.finish(format!("feed-forward of {full} tokens on the NPU, of the rest on the GPU"))
     }
-}
-
-/// A stage whose first `full` rows run on the NPU, in a prepared graph of that size.
-fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, usize)) -> Stage {
-    // An NPU is fastest if the streamed operand has more rows than columns.
-    let order = OperandOrder::Swapped;
-    let on_npu = Part { rows: Some(0..full), graphs: vec![full], order, ..Part::WHOLE };
-    let on_gpu = Part { rows: Some(full..rows), ..Part::WHOLE };
-    let mut stage = Stage::whole(npu, node..node + 1);
-    stage.parts =
-        vec![StagePart { device: npu, part: on_npu }, StagePart { device: gpu, part: on_gpu }];
-    stage
 }
 
 /// Name of the strategy in engines, scenarios and comparisons.

@@ -21,8 +21,8 @@ pub use lapwing_plan::cost::CostModel;
 pub use lapwing_plan::predict::Prediction;
 pub use lapwing_plan::solve::{Candidate, Cut, Solution};
 pub use lapwing_plan::strategy::{
-    ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategies, Strategy,
-    StrategyEntry, StrategyNameError, StrategyOptions,
+    ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, RouteBuilder, Strategies,
+    Strategy, StrategyEntry, StrategyNameError, StrategyOptions,
 };
 pub use lapwing_plan::time::{Crossing, Job, NodeLoad, TimeModel};
 pub use lapwing_plan::{

@@ -83,6 +83,17 @@ impl Part {
         order: OperandOrder::Straight,
     };
 
+    /// Some rows of the batch, and every feature.
+    pub fn of_rows(rows: Range<usize>) -> Part {
+        Part { rows: Some(rows), ..Part::WHOLE }
+    }
+
+    /// The same part in prepared graphs of these numbers of rows, run one after another.
+    #[must_use]
+    pub fn in_graphs(self, graphs: impl Into<Vec<usize>>) -> Part {
+        Part { graphs: graphs.into(), ..self }
+    }
+
     /// Every row and every feature.
     pub fn is_whole(&self) -> bool {
         self.rows.is_none() && self.features.is_whole()

@@ -11,7 +11,7 @@ use crate::route::Route;
 use crate::stage::Stage;
 use crate::strategy::interface::{PlanInput, Strategy};
 use crate::strategy::options::OrderSwap;
-use crate::strategy::stages::{Stages, joinable, runs};
+use crate::strategy::route_builder::{RouteBuilder, joinable, runs};
 
 /// Any strategy, with some ops placed manually. The stages of the inner strategy are split at the
 /// borders of the placed runs. An NPU runs placed ops in several standard graphs with little
@@ -92,10 +92,10 @@ impl Placed {
         device: DeviceId,
         nodes: Range<usize>,
     ) -> Vec<Stage> {
-        let mut stages = Stages::new(input, shape, self.order_swap);
+        let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap);
         // Selected rows need graphs of another size.
         for (nodes, _) in runs(nodes, |node| stages.rows(&(node..node + 1))) {
-            stages.on_any(device, nodes);
+            stages.on(device, nodes);
         }
         stages.into_list()
     }

@@ -11,8 +11,8 @@ use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::order::Matmuls;
 use super::roles::Needs;
+use super::route_builder::RouteBuilder;
 use super::sizes;
-use super::stages::Stages;
 use crate::blocks::blocks;
 use crate::chunk::ChunkShape;
 use crate::device::{DeviceId, needs_graphs, takes_rows};
@@ -42,7 +42,7 @@ impl Strategy for AutoPlace {
         let missing = || needs.missing(DeviceKind::Cpu);
         let chain = Chain::new(input, shape, self.order_swap);
         let (total, devices) = chain.solve().ok_or_else(missing)?;
-        let mut stages = Stages::new(input, shape, self.order_swap);
+        let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap);
         for (block, device) in devices.into_iter().enumerate() {
             stages.push(chain.stage(block, device).ok_or_else(missing)?);
         }
@@ -78,7 +78,7 @@ type Best = Option<(Duration, usize)>;
 
 impl<'a> Chain<'a> {
     fn new(input: &'a PlanInput<'a>, shape: &'a ChunkShape, swap: OrderSwap) -> Chain<'a> {
-        let stages = Stages::new(input, shape, swap);
+        let stages = RouteBuilder::new(input, shape).order_swap(swap);
         let mut links: Vec<Link> = Vec::new();
         for block in blocks(input.graph) {
             let nodes = block.nodes;

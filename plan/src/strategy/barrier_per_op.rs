@@ -9,7 +9,7 @@ use lapwing_kernels::device::{Batch, DeviceKind};
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::roles::Needs;
-use super::stages::Stages;
+use super::route_builder::RouteBuilder;
 use crate::chunk::ChunkShape;
 use crate::device::{DeviceId, takes_rows};
 use crate::error::PlanError;
@@ -33,7 +33,7 @@ impl Strategy for BarrierPerOp {
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let mut stages = Stages::new(input, shape, self.order_swap);
+        let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap);
         let batch = shape.batch();
         for node in stages.nodes() {
             stages.push_apart(self.best(input, shape, &batch, node..node + 1)?);
@@ -55,11 +55,11 @@ impl BarrierPerOp {
         let op = &input.graph.nodes()[nodes.start].op;
         let mut best: Option<(Duration, Stage)> = None;
         for (at, info) in input.devices.iter().enumerate() {
-            let mut stages = Stages::new(input, shape, self.order_swap);
+            let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap);
             if !info.runs(op) || !takes_rows(info, stages.rows(&nodes)) {
                 continue;
             }
-            stages.on_any(DeviceId(at), nodes.clone());
+            stages.on(DeviceId(at), nodes.clone());
             for stage in stages.into_list() {
                 let part = &stage.parts[0].part;
                 let (first, end) = (nodes.start, nodes.end);

@@ -36,8 +36,8 @@ use lapwing_kernels::part::{Part, Share};
 use super::interface::PlanInput;
 use super::proportion::Proportion;
 use super::roles::{Needs, Roles};
+use super::route_builder::{RouteBuilder, is_selected, is_static};
 use super::sizes;
-use super::stages::{Stages, is_selected, is_static, runs};
 use super::static_npu::StaticNpu;
 use crate::blocks::{BlockKind, blocks};
 use crate::chunk::ChunkShape;
@@ -77,11 +77,11 @@ impl RowDivision {
 
     /// Divides every run of static ops after the rows that `graphs` hold. Returns the division as
     /// text.
-    pub(crate) fn divide(&self, stages: &mut Stages<'_>, graphs: &[usize]) -> String {
+    pub(crate) fn divide(&self, stages: &mut RouteBuilder<'_>, graphs: &[usize]) -> String {
         let (graph, rows) = (stages.input.graph, stages.shape.rows);
         let main_rows: usize = graphs.iter().sum();
         let in_graphs = needs_graphs(&stages.input.devices[self.main.0]);
-        for (nodes, can) in runs(stages.nodes(), |node| is_static(graph, node)) {
+        for (nodes, can) in stages.runs(|node| is_static(graph, node)) {
             if !can {
                 stages.on(self.other, nodes);
             } else if main_rows == 0 {
@@ -136,7 +136,7 @@ pub(crate) struct ChannelDivision {
 impl ChannelDivision {
     /// Divides every block of matmuls with a row for each token. Blocks of selected rows are
     /// divided in decode only, where every row is selected.
-    pub(crate) fn divide(&self, stages: &mut Stages<'_>) {
+    pub(crate) fn divide(&self, stages: &mut RouteBuilder<'_>) {
         let graph = stages.input.graph;
         let decodes = stages.shape.phase == Phase::Decode;
         for block in blocks(graph) {
@@ -150,7 +150,7 @@ impl ChannelDivision {
         }
     }
 
-    fn divide_block(&self, stages: &mut Stages<'_>, nodes: Range<usize>) {
+    fn divide_block(&self, stages: &mut RouteBuilder<'_>, nodes: Range<usize>) {
         let rows = stages.rows(&nodes);
         let whole = |device: &DeviceId| {
             let info = &stages.input.devices[device.0];

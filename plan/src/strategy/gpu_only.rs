@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::roles::Needs;
-use super::stages::Stages;
+use super::route_builder::RouteBuilder;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
 use crate::route::Route;
@@ -22,7 +22,7 @@ impl Strategy for GpuOnly {
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
         let gpu = Needs { strategy: self.name(), devices: input.devices }.gpu()?;
-        let mut stages = Stages::new(input, shape, OrderSwap::Off);
+        let mut stages = RouteBuilder::new(input, shape).order_swap(OrderSwap::Off);
         stages.on(gpu, stages.nodes());
         stages.finish("the GPU runs every op".to_owned())
     }

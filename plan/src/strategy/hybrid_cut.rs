@@ -7,8 +7,8 @@ use super::interface::{PlanInput, Strategy};
 use super::options::{OrderSwap, Ratio};
 use super::proportion::Proportion;
 use super::roles::Needs;
+use super::route_builder::RouteBuilder;
 use super::sizes;
-use super::stages::Stages;
 use super::static_npu::StaticNpu;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
@@ -43,7 +43,7 @@ impl Strategy for HybridCut {
         let mut devices = fastest_devices(self.name(), input)?;
         devices.truncate(self.ratio.units().len());
         let other = Needs { strategy: self.name(), devices: input.devices }.helper()?;
-        let mut stages = Stages::new(input, shape, self.order_swap);
+        let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap);
         let names: Vec<&str> =
             devices.iter().map(|device| input.devices[device.0].name.as_str()).collect();
         let padded = sizes::sum(&sizes::padded(shape.rows, on.sizes()));

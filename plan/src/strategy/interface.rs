@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{DeviceInfo, ModelId};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
 use lapwing_kernels::graph::Graph;
 
+use super::roles::Needs;
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::cost::CostModel;
+use crate::device::DeviceId;
 use crate::error::PlanError;
 use crate::route::Route;
 use crate::validate::RouteFor;
@@ -32,6 +34,14 @@ impl PlanInput<'_> {
     pub fn route_for(&self, shape: &ChunkShape) -> RouteFor<'_> {
         let ChunkShape { rows, selected, .. } = *shape;
         RouteFor { model: self.model, graph: self.graph, devices: self.devices, rows, selected }
+    }
+
+    /// The first usable device of a kind. One that runs prepared graphs only is not usable if it has no graph sizes.
+    ///
+    /// # Errors
+    /// [`PlanError::Needs`], with the name of the strategy, if there is none.
+    pub fn need(&self, strategy: &str, kind: DeviceKind) -> Result<DeviceId, PlanError> {
+        Needs { strategy, devices: self.devices }.first(kind)
     }
 }
 

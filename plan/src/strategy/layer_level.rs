@@ -6,8 +6,8 @@ use lapwing_kernels::op::Op;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::route_builder::{RouteBuilder, is_static, runs};
 use super::sizes;
-use super::stages::{Stages, is_static, runs};
 use super::static_npu::StaticNpu;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
@@ -36,7 +36,7 @@ impl Strategy for LayerLevel {
         }
         let graph = input.graph;
         let graphs = sizes::padded(shape.rows, on.sizes());
-        let mut stages = Stages::new(input, shape, self.order_swap);
+        let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap);
         let is_static_matmul = |node: usize| {
             matches!(graph.nodes()[node].op, Op::MatMul { .. }) && is_static(graph, node)
         };

@@ -6,7 +6,7 @@ use lapwing_kernels::part::Share;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
-use super::stages::Stages;
+use super::route_builder::RouteBuilder;
 use super::static_npu::StaticNpu;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
@@ -36,7 +36,7 @@ impl Strategy for OnlinePrepare {
             return on.decode(shape);
         }
         let graphs = [shape.rows.next_multiple_of(Share::ALIGN)];
-        let mut stages = Stages::new(input, shape, self.order_swap).on_the_spot();
+        let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap).on_the_spot();
         stages.static_on_npu(on.npu, on.helper, &graphs);
         let reason = on.reason(shape, &graphs);
         stages.finish(format!("{reason}, graphs prepared on demand"))

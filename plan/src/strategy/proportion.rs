@@ -5,7 +5,7 @@ use std::ops::Range;
 use lapwing_kernels::part::{Part, Share};
 
 use super::options::Ratio;
-use super::stages::Stages;
+use super::route_builder::RouteBuilder;
 use crate::device::DeviceId;
 use crate::time::Job;
 
@@ -28,7 +28,7 @@ impl Proportion {
     /// Units of each device. `wholes`: each device with the part that computes the whole block.
     pub(crate) fn units(
         &self,
-        stages: &Stages<'_>,
+        stages: &RouteBuilder<'_>,
         nodes: &Range<usize>,
         wholes: &[(DeviceId, Part)],
     ) -> Vec<usize> {

@@ -19,16 +19,16 @@ pub(crate) struct Roles {
 
 impl Roles {
     pub(crate) fn of(devices: &[DeviceInfo]) -> Roles {
-        let first = |kind| {
-            let usable =
-                |d: &DeviceInfo| d.kind == kind && !(needs_graphs(d) && d.sizes.is_empty());
-            devices.iter().position(usable).map(DeviceId)
-        };
         Roles {
-            cpu: first(DeviceKind::Cpu),
-            gpu: first(DeviceKind::Gpu),
-            npu: first(DeviceKind::Npu),
+            cpu: Roles::first(devices, DeviceKind::Cpu),
+            gpu: Roles::first(devices, DeviceKind::Gpu),
+            npu: Roles::first(devices, DeviceKind::Npu),
         }
+    }
+
+    fn first(devices: &[DeviceInfo], kind: DeviceKind) -> Option<DeviceId> {
+        let usable = |d: &DeviceInfo| d.kind == kind && !(needs_graphs(d) && d.sizes.is_empty());
+        devices.iter().position(usable).map(DeviceId)
     }
 
     /// Runs the ops that the NPU does not: the GPU, or the CPU if there is no GPU.
@@ -66,19 +66,24 @@ impl Needs<'_> {
         PlanError::Needs { strategy: self.strategy.to_owned(), kind, count: 1, found }
     }
 
+    /// The first usable device of a kind.
+    pub(crate) fn first(&self, kind: DeviceKind) -> Result<DeviceId, PlanError> {
+        Roles::first(self.devices, kind).ok_or_else(|| self.missing(kind))
+    }
+
     /// The CPU.
     pub(crate) fn cpu(&self) -> Result<DeviceId, PlanError> {
-        Roles::of(self.devices).cpu.ok_or_else(|| self.missing(DeviceKind::Cpu))
+        self.first(DeviceKind::Cpu)
     }
 
     /// The GPU.
     pub(crate) fn gpu(&self) -> Result<DeviceId, PlanError> {
-        Roles::of(self.devices).gpu.ok_or_else(|| self.missing(DeviceKind::Gpu))
+        self.first(DeviceKind::Gpu)
     }
 
     /// The NPU.
     pub(crate) fn npu(&self) -> Result<DeviceId, PlanError> {
-        Roles::of(self.devices).npu.ok_or_else(|| self.missing(DeviceKind::Npu))
+        self.first(DeviceKind::Npu)
     }
 
     /// The NPU's helper.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::cut::RowDivision;
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::route_builder::RouteBuilder;
 use super::sizes;
-use super::stages::Stages;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
 use crate::phase::Phase;
@@ -37,7 +37,7 @@ impl Strategy for SequenceCut {
         }
         let graphs: Vec<usize> =
             sizes::largest_within(shape.rows, &division.sizes).into_iter().collect();
-        let mut stages = Stages::new(input, shape, self.order_swap);
+        let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap);
         let reason = division.divide(&mut stages, &graphs);
         stages.finish(reason)
     }

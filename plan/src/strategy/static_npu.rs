@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::interface::PlanInput;
 use super::options::OrderSwap;
 use super::roles::Needs;
+use super::route_builder::RouteBuilder;
 use super::sizes;
-use super::stages::Stages;
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
 use crate::error::PlanError;
@@ -46,7 +46,7 @@ impl<'a> StaticNpu<'a> {
 
     /// A route with every op on the helper.
     pub(crate) fn decode(&self, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let mut stages = Stages::new(self.input, shape, OrderSwap::Off);
+        let mut stages = RouteBuilder::new(self.input, shape).order_swap(OrderSwap::Off);
         stages.on(self.helper, stages.nodes());
         let helper = &self.input.devices[self.helper.0].name;
         stages.finish(format!("'{}' affects prefill only; decode runs on {helper}", self.strategy))
@@ -62,7 +62,7 @@ impl<'a> StaticNpu<'a> {
         if shape.phase == Phase::Decode {
             return self.decode(shape);
         }
-        let mut stages = Stages::new(self.input, shape, swap);
+        let mut stages = RouteBuilder::new(self.input, shape).order_swap(swap);
         stages.static_on_npu(self.npu, self.helper, graphs);
         stages.finish(self.reason(shape, graphs))
     }

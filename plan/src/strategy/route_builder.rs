@@ -1,4 +1,4 @@
-//! Builds the stages of a route.
+//! Builds a route stage by stage.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,8 +18,28 @@ use crate::error::PlanError;
 use crate::route::Route;
 use crate::stage::{Stage, StagePart, StageWork};
 
-/// The stages of a route, added in order. Consecutive undivided stages on one device are joined.
-pub(crate) struct Stages<'a> {
+/// Builds a route: stages are added in the order of the nodes, and consecutive undivided stages on one device are joined.
+///
+/// ```
+/// use std::sync::Arc;
+/// use lapwing_kernels::device::DeviceKind;
+/// use lapwing_kernels::op::Op;
+/// use lapwing_plan::strategy::{ChunkShape, PlanInput, RouteBuilder};
+/// use lapwing_plan::route::Route;
+/// use lapwing_plan::PlanError;
+///
+/// /// Attention on the CPU, all else on the GPU.
+/// fn route(input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+///     let (cpu, gpu) = (input.need("mine", DeviceKind::Cpu)?, input.need("mine", DeviceKind::Gpu)?);
+///     let mut route = RouteBuilder::new(input, shape);
+///     let attends = |node: usize| matches!(input.graph.nodes()[node].op, Op::Attention(_));
+///     for (nodes, attends) in route.runs(attends) {
+///         route.on(if attends { cpu } else { gpu }, nodes);
+///     }
+///     route.finish("attention on the CPU".to_owned())
+/// }
+/// ```
+pub struct RouteBuilder<'a> {
     pub(crate) input: &'a PlanInput<'a>,
     pub(crate) shape: &'a ChunkShape,
     swap: OrderSwap,
@@ -27,35 +47,57 @@ pub(crate) struct Stages<'a> {
     list: Vec<Stage>,
 }
 
-impl<'a> Stages<'a> {
-    pub(crate) fn new(input: &'a PlanInput<'a>, shape: &'a ChunkShape, swap: OrderSwap) -> Self {
-        Stages { input, shape, swap, prepare: Prepare::Ahead, list: Vec::new() }
+impl<'a> RouteBuilder<'a> {
+    /// No stages yet, of a route for this shape.
+    pub fn new(input: &'a PlanInput<'a>, shape: &'a ChunkShape) -> Self {
+        let (swap, prepare) = (OrderSwap::default(), Prepare::Ahead);
+        RouteBuilder { input, shape, swap, prepare, list: Vec::new() }
     }
 
-    /// Prepares graphs when a chunk needs them, instead of ahead.
-    pub(crate) fn on_the_spot(mut self) -> Self {
+    /// Whether an NPU may swap the operands of matmuls. It may by default.
+    #[must_use]
+    pub fn order_swap(mut self, swap: OrderSwap) -> Self {
+        self.swap = swap;
+        self
+    }
+
+    /// Has graphs prepared when a chunk needs them, instead of ahead.
+    #[must_use]
+    pub fn on_the_spot(mut self) -> Self {
         self.prepare = Prepare::OnTheSpot;
         self
     }
 
     /// All nodes of the graph.
-    pub(crate) fn nodes(&self) -> Range<usize> {
+    pub fn nodes(&self) -> Range<usize> {
         0..self.input.graph.nodes().len()
     }
 
-    /// Rows that the nodes compute: the selected rows, or all rows of the chunk.
-    pub(crate) fn rows(&self, nodes: &Range<usize>) -> usize {
+    /// Splits all nodes into the longest runs of nodes with the same answer of `of`.
+    pub fn runs<T: PartialEq>(&self, of: impl Fn(usize) -> T) -> Vec<(Range<usize>, T)> {
+        runs(self.nodes(), of)
+    }
+
+    /// Rows that the nodes compute: all rows of the chunk, or those that need logits.
+    pub fn rows(&self, nodes: &Range<usize>) -> usize {
         if is_selected(self.input.graph, nodes) { self.shape.selected } else { self.shape.rows }
     }
 
-    /// Adds undivided nodes on a device that takes any number of rows.
-    pub(crate) fn on(&mut self, device: DeviceId, nodes: Range<usize>) {
-        self.push(Stage::whole(device, nodes));
+    /// Adds nodes, all of them on one device. If it runs prepared graphs only, it gets those of its standard sizes that
+    /// pad the rows little.
+    pub fn on(&mut self, device: DeviceId, nodes: Range<usize>) {
+        let info = &self.input.devices[device.0];
+        if needs_graphs(info) {
+            let graphs = sizes::multi(self.rows(&nodes), &info.sizes);
+            self.on_npu(device, nodes, &graphs);
+        } else {
+            self.push(Stage::whole(device, nodes));
+        }
     }
 
-    /// Adds undivided nodes on the NPU, in graphs of these sizes. The nodes are split where the best
-    /// operand order changes.
-    pub(crate) fn on_npu(&mut self, device: DeviceId, nodes: Range<usize>, graphs: &[usize]) {
+    /// Adds nodes, all of them on one device that runs prepared graphs: those of these rows, one after another. The nodes
+    /// are split where the best operand order changes.
+    pub fn on_npu(&mut self, device: DeviceId, nodes: Range<usize>, graphs: &[usize]) {
         let matmuls = Matmuls {
             graph: self.input.graph,
             features: Share::WHOLE,
@@ -69,19 +111,9 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// Adds undivided nodes on any device; an NPU runs several standard graphs with little padding.
-    pub(crate) fn on_any(&mut self, device: DeviceId, nodes: Range<usize>) {
-        let info = &self.input.devices[device.0];
-        if needs_graphs(info) {
-            let graphs = sizes::multi(self.rows(&nodes), &info.sizes);
-            self.on_npu(device, nodes, &graphs);
-        } else {
-            self.on(device, nodes);
-        }
-    }
-
-    /// Adds nodes that are divided between devices. Chooses the operand order of the NPU's part.
-    pub(crate) fn divided(&mut self, nodes: Range<usize>, parts: Vec<(DeviceId, Part)>) {
+    /// Adds nodes that several devices run together, each a part of the rows or of the output channels. The parts must tile
+    /// the values. The operand order of parts in graphs is chosen here.
+    pub fn divided(&mut self, nodes: Range<usize>, parts: Vec<(DeviceId, Part)>) {
         let parts = parts.into_iter().map(|(device, part)| {
             let part = self.ordered(&nodes, part);
             StagePart { device, part }
@@ -118,7 +150,7 @@ impl<'a> Stages<'a> {
     /// ops of the few selected rows, on the other device.
     pub(crate) fn static_on_npu(&mut self, npu: DeviceId, other: DeviceId, graphs: &[usize]) {
         let graph = self.input.graph;
-        for (nodes, on_npu) in runs(self.nodes(), |node| is_static(graph, node)) {
+        for (nodes, on_npu) in self.runs(|node| is_static(graph, node)) {
             match on_npu {
                 true => self.on_npu(npu, nodes, graphs),
                 false => self.on(other, nodes),
@@ -127,7 +159,10 @@ impl<'a> Stages<'a> {
     }
 
     /// The route of all stages.
-    pub(crate) fn finish(self, reason: String) -> Result<Arc<Route>, PlanError> {
+    ///
+    /// # Errors
+    /// As [`Route::new`].
+    pub fn finish(self, reason: String) -> Result<Arc<Route>, PlanError> {
         Route::new(self.list, reason, None, self.input.route_for(self.shape))
     }
 
