@@ -1,5 +1,7 @@
 //! What HTTP adds: time to first token and tokens per second through the server on loopback, beside those of the library, with
-//! 1 and 8 streams. Pairs alternate in one process, on two engines of the same model; medians of the pairs are printed.
+//! 1 and 8 streams. Each stream sends its requests one after another, with answers of different lengths, so that requests
+//! arrive while others are decoded. Pairs alternate in one process, on two engines of the same model; medians of the pairs are
+//! printed, and for the first token the median of all requests of a pair.
 //!
 //! ```text
 //! cargo bench -p lapwing --bench serve -- FILE.gguf [PAIRS]
@@ -17,15 +19,14 @@ use tokio::net::TcpStream;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Tokens of each prompt and of each answer.
+/// Tokens of each prompt.
 const PROMPT: usize = 64;
-const ANSWER: usize = 64;
+/// Requests of each stream of a pair.
+const REQUESTS: usize = 6;
 
-/// Times of one stream.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    first: Duration,
-    whole: Duration,
+/// Tokens of an answer: 32 to 95.
+fn answer(stream: usize, request: usize) -> usize {
+    32 + (17 * (7 * stream + 13 * request)) % 64
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -49,17 +50,19 @@ async fn main() -> Result<()> {
         for pair in 0..=pairs {
             // The order alternates, so that slow changes of the machine cancel out.
             let (library, http) = if pair % 2 == 0 {
-                let library = all(streams, |at| of_library(engine.clone(), at)).await?;
-                (library, all(streams, |at| of_server(address, at)).await?)
+                let library = all(streams, |at| of_library(engine.clone(), at, pair)).await?;
+                (library, all(streams, |at| of_server(address, at, pair)).await?)
             } else {
-                let http = all(streams, |at| of_server(address, at)).await?;
-                (all(streams, |at| of_library(engine.clone(), at)).await?, http)
+                let http = all(streams, |at| of_server(address, at, pair)).await?;
+                (all(streams, |at| of_library(engine.clone(), at, pair)).await?, http)
             };
             // The first pair warms up.
             if pair > 0 {
                 later.push((http.0 - library.0) * 1e3);
                 slower.push(http.1 / library.1);
-                rates.push(streams as f64 * ANSWER as f64 / library.1);
+                let requests = (0..streams).flat_map(|at| (0..REQUESTS).map(move |of| (at, of)));
+                let tokens: usize = requests.map(|(at, of)| answer(at, of)).sum();
+                rates.push(tokens as f64 / library.1);
             }
         }
         println!(
@@ -75,66 +78,74 @@ async fn main() -> Result<()> {
 /// Runs streams together: median time to first token, and time until all have ended, in seconds.
 async fn all<F>(streams: usize, one: impl Fn(usize) -> F) -> Result<(f64, f64)>
 where
-    F: Future<Output = Result<Times>> + Send + 'static,
+    F: Future<Output = Result<Vec<Duration>>> + Send + 'static,
 {
     let began = Instant::now();
     let tasks: Vec<_> = (0..streams).map(|at| tokio::spawn(one(at))).collect();
     let mut firsts = Vec::new();
-    let mut last = Duration::ZERO;
     for task in tasks {
-        let times = task.await??;
-        firsts.push(times.first.as_secs_f64());
-        last = last.max(times.whole);
+        firsts.extend(task.await??.iter().map(Duration::as_secs_f64));
     }
-    debug_assert!(last <= began.elapsed());
-    Ok((median(&mut firsts), last.as_secs_f64()))
+    Ok((median(&mut firsts), began.elapsed().as_secs_f64()))
 }
 
-/// Ids of a prompt that no other stream of a pair has.
-fn prompt(at: usize) -> Vec<u32> {
-    (0..PROMPT).map(|token| (300 + 7 * token + 1000 * at) as u32 % 40_000).collect()
+/// Ids of a prompt that no other request of a pair has.
+fn prompt(pair: usize, stream: usize, request: usize) -> Vec<u32> {
+    let seed = 1000 * (stream + 8 * (request + REQUESTS * pair));
+    (0..PROMPT).map(|token| (300 + 7 * token + seed) as u32 % 40_000).collect()
 }
 
-async fn of_library(engine: Engine, at: usize) -> Result<Times> {
-    let request = Request::new(Prompt::Ids(prompt(at)))
-        .greedy()
-        .ignore_eos()
-        .max_tokens(ANSWER)
-        .prefix_cache(false);
-    let began = Instant::now();
-    let mut stream = engine.generate(request).await?;
-    let mut first = None;
-    while let Some(token) = stream.next().await {
-        token?;
-        first.get_or_insert_with(|| began.elapsed());
-    }
-    Ok(Times { first: first.unwrap_or_default(), whole: began.elapsed() })
-}
-
-async fn of_server(address: SocketAddr, at: usize) -> Result<Times> {
-    let body = format!(
-        r#"{{"prompt":{:?},"max_tokens":{ANSWER},"temperature":0,"ignore_eos":true,"stream":true,"logprobs":0,"cache_prompt":false}}"#,
-        prompt(at)
-    );
-    let head = format!(
-        "POST /v1/completions HTTP/1.0\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    let mut connection = TcpStream::connect(address).await?;
-    connection.set_nodelay(true)?;
-    let began = Instant::now();
-    connection.write_all(format!("{head}{body}").as_bytes()).await?;
-    let (mut first, mut bytes) = (None, Vec::new());
-    while connection.read_buf(&mut bytes).await? > 0 {
-        if first.is_none() && bytes.windows(6).any(|part| part == b"data: ") {
-            first = Some(began.elapsed());
+/// Times to the first token of a stream's requests.
+async fn of_library(engine: Engine, stream: usize, pair: usize) -> Result<Vec<Duration>> {
+    let mut firsts = Vec::new();
+    for at in 0..REQUESTS {
+        let request = Request::new(Prompt::Ids(prompt(pair, stream, at)))
+            .greedy()
+            .ignore_eos()
+            .max_tokens(answer(stream, at))
+            .prefix_cache(false);
+        let began = Instant::now();
+        let mut tokens = engine.generate(request).await?;
+        let mut first = None;
+        while let Some(token) = tokens.next().await {
+            token?;
+            first.get_or_insert_with(|| began.elapsed());
         }
+        firsts.extend(first);
     }
-    let text = String::from_utf8_lossy(&bytes);
-    if !text.ends_with("data: [DONE]\n\n") {
-        return Err(format!("the answer has no end: {text}").into());
+    Ok(firsts)
+}
+
+/// The same, each request over a connection of its own.
+async fn of_server(address: SocketAddr, stream: usize, pair: usize) -> Result<Vec<Duration>> {
+    let mut firsts = Vec::new();
+    for at in 0..REQUESTS {
+        let body = format!(
+            r#"{{"prompt":{:?},"max_tokens":{},"temperature":0,"ignore_eos":true,"stream":true,"logprobs":0,"cache_prompt":false}}"#,
+            prompt(pair, stream, at),
+            answer(stream, at),
+        );
+        let head = format!(
+            "POST /v1/completions HTTP/1.0\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let began = Instant::now();
+        let mut connection = TcpStream::connect(address).await?;
+        connection.set_nodelay(true)?;
+        connection.write_all(format!("{head}{body}").as_bytes()).await?;
+        let (mut first, mut bytes) = (None, Vec::new());
+        while connection.read_buf(&mut bytes).await? > 0 {
+            if first.is_none() && bytes.windows(6).any(|part| part == b"data: ") {
+                first = Some(began.elapsed());
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        if !text.ends_with("data: [DONE]\n\n") {
+            return Err(format!("the answer has no end: {text}").into());
+        }
+        firsts.extend(first);
     }
-    Ok(Times { first: first.unwrap_or_default(), whole: began.elapsed() })
+    Ok(firsts)
 }
 
 fn median(values: &mut [f64]) -> f64 {
