@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapwing_kernels::kv::DuplicatePage;
 
-pub(crate) use tree::common;
 pub use tree::{CachedText, Found, PrefixTree};
+pub(crate) use tree::{Known, common};
 
 /// Requests share prefixes only with requests of the same namespace. The default is a namespace, too.
 pub type Namespace = Option<Arc<str>>;

@@ -1,7 +1,6 @@
 //! The order of a depth-first search through the tree of cached prefixes.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use lapwing_traces::Nanos;
 
@@ -18,7 +17,7 @@ use crate::sequence::SequenceId;
 /// its branches. Requests of a rare prefix can starve.
 #[derive(Clone, Debug, Default)]
 pub struct DfsWeight {
-    places: HashMap<SequenceId, usize>,
+    places: foldhash::HashMap<SequenceId, usize>,
 }
 
 /// A waiting request and the cached beginning of its tokens.
@@ -69,7 +68,11 @@ impl QueuePolicy for DfsWeight {
                 (&tokens[..matched], request.sequence)
             })
             .collect();
-        cached.sort_unstable();
+        cached.sort_unstable_by(|(one, at), (other, then)| {
+            // Prompts often have a long beginning in common.
+            let same = common(one, other);
+            one[same..].cmp(&other[same..]).then(at.cmp(then))
+        });
         self.places.clear();
         self.visit(&cached, 0);
     }

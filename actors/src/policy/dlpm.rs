@@ -34,11 +34,14 @@ pub struct Dlpm {
     /// Weights of clients, which multiply the quantum; 1 for others.
     pub weights: HashMap<ClientId, f64>,
     lpm: Lpm,
-    clients: HashMap<ClientId, Client>,
-    /// Uncached tokens of waiting requests at the latest survey.
-    uncached: HashMap<SequenceId, usize>,
+    clients: Clients,
+    /// Uncached tokens of waiting requests at the latest survey, by number of the request.
+    uncached: Vec<(SequenceId, usize)>,
     refills: f64,
 }
+
+/// Every request of the queue is looked up at each decision.
+type Clients = foldhash::HashMap<ClientId, Client>;
 
 #[derive(Clone, Copy, Debug)]
 struct Client {
@@ -57,8 +60,8 @@ impl Dlpm {
             memory: Duration::from_secs(3600),
             weights,
             lpm: Lpm::default(),
-            clients: HashMap::new(),
-            uncached: HashMap::new(),
+            clients: Clients::default(),
+            uncached: Vec::new(),
             refills: 0.0,
         }
     }
@@ -111,7 +114,9 @@ impl QueuePolicy for Dlpm {
             let matched = prefixes.matched(request.sequence);
             (request.sequence, request.prompt_tokens.saturating_sub(matched))
         };
-        self.uncached = waiting.iter().map(uncached).collect();
+        self.uncached.clear();
+        self.uncached.extend(waiting.iter().map(uncached));
+        self.uncached.sort_unstable();
         self.refill(waiting);
     }
 
@@ -129,7 +134,9 @@ impl QueuePolicy for Dlpm {
     }
 
     fn admitted(&mut self, request: &Candidate<'_>, _now: Nanos) {
-        let uncached = self.uncached.remove(&request.sequence).unwrap_or(request.prompt_tokens);
+        let known =
+            self.uncached.binary_search_by_key(&request.sequence, |(sequence, _)| *sequence);
+        let uncached = known.map_or(request.prompt_tokens, |at| self.uncached[at].1);
         // Rows that a preemption lost are computed again at no charge.
         let uncached = if request.generated_tokens > 0 { 0 } else { uncached };
         if let Some(client) = self.clients.get_mut(request.client) {

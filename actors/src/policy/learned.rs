@@ -1,6 +1,6 @@
 //! Learned ranks: requests with the shortest expected answers first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::sequence::SequenceId;
 
 /// Scores requests by the length of their answers.
 pub trait Scorer: Send + Sync + fmt::Debug {
-    /// The greater, the longer the answer is expected to be. `prompt` has the request's tokens.
-    fn score(&self, request: &Candidate<'_>, prompt: &[u32]) -> f64;
+    /// Looks at a request; `prompt` has its tokens.
+    fn score(&self, request: &Candidate<'_>, prompt: &[u32]) -> Scored;
 
     /// A request has finished with so many tokens.
     fn learn(&mut self, seen: &Scored, tokens: usize);
@@ -28,7 +28,7 @@ pub trait Scorer: Send + Sync + fmt::Debug {
 /// What a scorer saw of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scored {
-    /// Its score.
+    /// The greater, the longer the answer is expected to be.
     pub score: f64,
     /// Places of its features that are 1; those of a scorer that has none are empty.
     pub features: Vec<usize>,
@@ -42,7 +42,7 @@ pub struct Learned {
     /// Time of waiting after which a request goes first.
     pub starvation: Duration,
     scorer: Box<dyn Scorer>,
-    scored: HashMap<SequenceId, Scored>,
+    scored: foldhash::HashMap<SequenceId, Scored>,
     /// Scores and lengths of finished requests, for Kendall's τ.
     finished: VecDeque<(f64, usize)>,
 }
@@ -53,7 +53,7 @@ const FINISHED: usize = 256;
 impl Learned {
     /// With a scorer of one's own.
     pub fn new(scorer: Box<dyn Scorer>, starvation: Duration) -> Learned {
-        let (scored, finished) = (HashMap::new(), VecDeque::new());
+        let (scored, finished) = (foldhash::HashMap::default(), VecDeque::new());
         Learned { starvation, scorer, scored, finished }
     }
 
@@ -94,11 +94,9 @@ impl QueuePolicy for Learned {
     fn survey(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView, _now: Nanos) {
         for request in waiting {
             let Learned { scorer, scored, .. } = self;
-            scored.entry(request.sequence).or_insert_with(|| {
-                let prompt = prefixes.tokens(request.sequence);
-                let score = scorer.score(request, prompt);
-                Scored { score, features: features(request, prompt) }
-            });
+            scored
+                .entry(request.sequence)
+                .or_insert_with(|| scorer.score(request, prefixes.tokens(request.sequence)));
         }
     }
 
@@ -180,22 +178,21 @@ impl OnlineRanker {
 }
 
 impl Scorer for OnlineRanker {
-    fn score(&self, request: &Candidate<'_>, prompt: &[u32]) -> f64 {
-        self.sum(&features(request, prompt))
+    fn score(&self, request: &Candidate<'_>, prompt: &[u32]) -> Scored {
+        let features = features(request, prompt);
+        Scored { score: self.sum(&features), features }
     }
 
     fn learn(&mut self, seen: &Scored, tokens: usize) {
-        for at in 0..self.seen.len() {
-            let (other, length) = self.seen[at].clone();
-            if length == tokens {
-                continue;
-            }
-            let longer = if tokens > length { 1.0 } else { -1.0 };
-            let margin = longer * (self.sum(&seen.features) - self.sum(&other));
+        let compared = std::mem::take(&mut self.seen);
+        for (other, length) in compared.iter().filter(|(_, length)| *length != tokens) {
+            let longer = if tokens > *length { 1.0 } else { -1.0 };
+            let margin = longer * (self.sum(&seen.features) - self.sum(other));
             let step = self.rate * longer / (1.0 + margin.exp());
             seen.features.iter().for_each(|place| self.weights[*place] += step);
             other.iter().for_each(|place| self.weights[*place] -= step);
         }
+        self.seen = compared;
         self.seen.push_back((seen.features.clone(), tokens));
         if self.seen.len() > COMPARED {
             self.seen.pop_front();
@@ -213,8 +210,8 @@ impl Scorer for OnlineRanker {
 pub struct Oracle;
 
 impl Scorer for Oracle {
-    fn score(&self, request: &Candidate<'_>, _prompt: &[u32]) -> f64 {
-        request.tokens_max as f64
+    fn score(&self, request: &Candidate<'_>, _prompt: &[u32]) -> Scored {
+        Scored { score: request.tokens_max as f64, features: Vec::new() }
     }
 
     fn learn(&mut self, _seen: &Scored, _tokens: usize) {}

@@ -1,14 +1,11 @@
 //! Longest prefix match.
 
-use std::collections::HashSet;
-
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use crate::prefix::common;
 use crate::sequence::SequenceId;
 
 /// Longest prefix match, as in SGLang (Zheng et al., 2024): the request with the most cached tokens goes first. A
@@ -30,7 +27,8 @@ pub struct Lpm {
 #[derive(Clone, Debug, Default)]
 struct Order {
     too_many: bool,
-    after: HashSet<SequenceId>,
+    /// Ascending.
+    after: Vec<SequenceId>,
 }
 
 impl Default for Lpm {
@@ -49,7 +47,7 @@ impl Lpm {
     pub(super) fn key(&self, request: &Candidate<'_>, prefixes: &dyn PrefixView) -> f64 {
         match self.order.too_many {
             true => 0.0,
-            false if self.order.after.contains(&request.sequence) => 1.0,
+            false if self.order.after.binary_search(&request.sequence).is_ok() => 1.0,
             false => -(prefixes.matched(request.sequence) as f64),
         }
     }
@@ -61,28 +59,24 @@ impl QueuePolicy for Lpm {
     }
 
     fn survey(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView, _now: Nanos) {
-        self.order = Order { too_many: waiting.len() > self.most, after: HashSet::new() };
+        self.order = Order { too_many: waiting.len() > self.most, after: Vec::new() };
         if self.order.too_many || self.shared == 0 {
             return;
         }
         let mut by_arrival: Vec<SequenceId> =
             waiting.iter().map(|request| request.sequence).collect();
         by_arrival.sort_unstable();
-        // Prompts that compute their own beginning, in lexicographic order: the longest common beginning is that
-        // with a neighbour.
+        // Beginnings of the prompts that compute them, sorted. A prompt has a beginning of this length in common with one
+        // of them if it begins with it.
         let mut first: Vec<&[u32]> = Vec::new();
         for sequence in by_arrival {
-            let tokens = prefixes.tokens(sequence);
             if prefixes.matched(sequence) > self.shared {
                 continue;
             }
-            let at = first.partition_point(|other| *other < tokens);
-            let neighbours = [at.checked_sub(1), Some(at)].into_iter().flatten();
-            let same = neighbours.filter_map(|at| Some(common(first.get(at)?, tokens))).max();
-            if same.unwrap_or(0) >= self.shared {
-                self.order.after.insert(sequence);
-            } else {
-                first.insert(at, tokens);
+            let Some(beginning) = prefixes.tokens(sequence).get(..self.shared) else { continue };
+            match first.binary_search(&beginning) {
+                Ok(_) => self.order.after.push(sequence),
+                Err(at) => first.insert(at, beginning),
             }
         }
     }

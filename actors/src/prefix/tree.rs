@@ -1,5 +1,6 @@
 //! A compressed radix tree over token ids, in units of KV pages.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
@@ -8,7 +9,11 @@ use lapwing_kernels::kv::KvPage;
 use super::Namespace;
 
 mod evict;
+mod recent;
 mod texts;
+
+pub(crate) use recent::Known;
+use recent::Recent;
 
 type NodeId = usize;
 
@@ -27,6 +32,7 @@ pub struct PrefixTree {
     leaves: BTreeSet<(u64, NodeId)>,
     clock: u64,
     pages: usize,
+    recent: Recent,
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +92,7 @@ impl PrefixTree {
             leaves: BTreeSet::new(),
             clock: 0,
             pages: 0,
+            recent: Recent::default(),
         }
     }
 
@@ -99,6 +106,25 @@ impl PrefixTree {
         let Some(root) = self.roots.get(namespace) else { return 0 };
         let place = self.place(*root, tokens);
         place.rows + place.partial.map_or(0, |(_, _, rows)| rows)
+    }
+
+    /// As [`matched`](PrefixTree::matched), of tokens for which it was asked before. It looks only at what has changed
+    /// since.
+    pub(crate) fn matched_again(
+        &self,
+        namespace: &Namespace,
+        tokens: &[u32],
+        known: &Cell<Known>,
+    ) -> usize {
+        let rows = match self.recent.since(known.get()) {
+            Some(texts) => {
+                let texts = texts.filter(|(of, _)| of == namespace);
+                texts.fold(known.get().rows, |rows, (_, text)| rows.max(common(tokens, text)))
+            }
+            None => self.matched(namespace, tokens),
+        };
+        known.set(self.recent.known(rows));
+        rows
     }
 
     /// The pages of the longest prefix of `tokens` that the tree has, which counts as a use of them.
@@ -144,6 +170,7 @@ impl PrefixTree {
             self.touch(place.partial.map_or(place.node, |(node, _, _)| node));
             return;
         }
+        self.recent.add(namespace, tokens);
         let first = place.rows / self.page_rows;
         let pages = &pages[first..first + rest.len().div_ceil(self.page_rows)];
         if let Some((node, page, rows)) = place.partial {

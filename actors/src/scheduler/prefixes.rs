@@ -68,6 +68,19 @@ impl Model {
     }
 }
 
+impl Sequence {
+    /// Number of the tokens of a waiting sequence whose rows the prefix cache has.
+    pub(super) fn matched(&self, models: &[Model]) -> usize {
+        match (&models[self.model.0].prefixes, &self.prefix) {
+            (Some(cache), PrefixUse::Shared(namespace)) => {
+                let ids = &self.ids[..self.reusable_rows()];
+                cache.tree().matched_again(namespace, ids, &self.matched)
+            }
+            _ => 0,
+        }
+    }
+}
+
 impl Scheduler {
     /// Shares the KV pages of a model's requests: a request does not compute rows that an earlier one with
     /// the same first tokens has computed. Rows are the same function of their tokens with and without it, so
@@ -121,11 +134,11 @@ impl Scheduler {
     pub(super) fn awaits_prefix(&self, at: usize) -> bool {
         let waiting = &self.waiting[at];
         let Model { prefixes, kv, .. } = &self.models[waiting.model.0];
-        let (Some(prefixes), PrefixUse::Shared(namespace)) = (prefixes, &waiting.prefix) else {
+        if prefixes.is_none() || waiting.prefix == PrefixUse::Off {
             return false;
-        };
+        }
         let ids = &waiting.ids[..waiting.reusable_rows()];
-        let cached = prefixes.tree().matched(namespace, ids);
+        let cached = waiting.matched(&self.models);
         let computes = |running: &Sequence| {
             let is_alike = running.model == waiting.model && running.prefix == waiting.prefix;
             let whole = || {

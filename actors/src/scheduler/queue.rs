@@ -23,7 +23,6 @@ use crate::error::RunError;
 use crate::policy::{
     Candidate, Charge, ClientId, End, NoPrefixCache, PrefixView, QueuePolicy, Rank, Urgency,
 };
-use crate::prefix::PrefixUse;
 use crate::sequence::SequenceId;
 use crate::stats::EngineStats;
 
@@ -53,13 +52,7 @@ impl Waiting<'_> {
 
 impl PrefixView for Waiting<'_> {
     fn matched(&self, sequence: SequenceId) -> usize {
-        let Some(sequence) = self.find(sequence) else { return 0 };
-        match (&self.models[sequence.model.0].prefixes, &sequence.prefix) {
-            (Some(cache), PrefixUse::Shared(namespace)) => {
-                cache.tree().matched(namespace, &sequence.ids[..sequence.reusable_rows()])
-            }
-            _ => 0,
-        }
+        self.find(sequence).map_or(0, |sequence| sequence.matched(self.models))
     }
 
     fn tokens(&self, sequence: SequenceId) -> &[u32] {
@@ -287,6 +280,8 @@ impl Scheduler {
         let mut sequence = self.running.remove(victim);
         let lost = sequence.sent;
         sequence.preempt(effects);
+        // It may have more tokens than when it waited before.
+        sequence.matched.take();
         self.queue.on_preempted(&mut sequence, lost);
         self.waiting.push(sequence);
     }

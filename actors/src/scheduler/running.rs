@@ -1,6 +1,7 @@
 //! A sequence inside the scheduler.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::queue::QueueEntry;
 use crate::draft::{DraftStats, Drafts};
 use crate::handover::Handover;
 use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit, Task};
-use crate::prefix::PrefixUse;
+use crate::prefix::{Known, PrefixUse};
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
@@ -69,6 +70,8 @@ pub(super) struct Sequence {
     drafts: Option<Box<Drafts>>,
     /// How it uses the prefix cache.
     pub(super) prefix: PrefixUse,
+    /// What the prefix cache has of its tokens while it waits.
+    pub(super) matched: Cell<Known>,
     /// First rows whose pages are in the prefix cache; always whole pages. It must not write them.
     pub(super) shared: usize,
     pub(super) entry: QueueEntry,
@@ -132,6 +135,7 @@ impl Sequence {
             next_pass: None,
             drafts,
             prefix: submit.prefix,
+            matched: Cell::default(),
             shared: 0,
             entry: QueueEntry::new(submit.client, submit.urgency, tokens_max),
             work,

@@ -18,6 +18,7 @@ impl PrefixTree {
         if !self.has_unleased(wanted) {
             return false;
         }
+        self.recent.forget();
         let (mut left, mut after) = (wanted, Bound::Unbounded);
         while left > 0 {
             let Some(leaf) = self.leaves.range((after, Bound::Unbounded)).next().copied() else {

@@ -181,7 +181,16 @@ proptest! {
         let pool = KvPool::new(PAGES);
         let (mut tree, mut naive) = (PrefixTree::new(PAGE_ROWS), Naive::default());
         let mut leases: Vec<KvLease> = Vec::new();
+        // Texts whose match is asked for again and again, after a random number of changes.
+        let asked: Vec<Vec<u32>> =
+            (0..8).map(|_| (0..next(14)).map(|_| next(2) as u32).collect()).collect();
+        let known: Vec<Cell<Known>> = asked.iter().map(|_| Cell::default()).collect();
         for _ in 0..operations() {
+            let at = next(asked.len());
+            prop_assert_eq!(
+                tree.matched_again(&None, &asked[at], &known[at]),
+                tree.matched(&None, &asked[at])
+            );
             let namespace: Namespace = [None, Some("salt".into())][next(4) / 3].clone();
             let text: Vec<u32> = (0..next(14)).map(|_| next(2) as u32).collect();
             let drops = next(5) == 0;

@@ -1,6 +1,7 @@
 //! The sequence of a draft model, the companion of a request's sequence. It follows the request's tokens
 //! and drafts the next ones.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use lapwing_traces::RequestTimes;
@@ -48,6 +49,7 @@ impl Sequence {
             next_pass: None,
             drafts: None,
             prefix: PrefixUse::Off,
+            matched: Cell::default(),
             shared: 0,
             entry: self.entry.of_companion(),
             work: Wanted::Tokens(Some(Box::new(drafting(generate)))),
