@@ -121,7 +121,7 @@ async fn of_server(address: SocketAddr, stream: usize, pair: usize) -> Result<Ve
     let mut firsts = Vec::new();
     for at in 0..REQUESTS {
         let body = format!(
-            r#"{{"prompt":{:?},"max_tokens":{},"temperature":0,"ignore_eos":true,"stream":true,"logprobs":0,"cache_prompt":false}}"#,
+            r#"{{"prompt":{:?},"max_tokens":{},"temperature":0,"ignore_eos":true,"stream":true,"cache_prompt":false}}"#,
             prompt(pair, stream, at),
             answer(stream, at),
         );
