@@ -7,11 +7,14 @@
 
 mod abi;
 mod backend;
+mod constants;
 mod error;
+mod executable;
 mod graph;
 mod library;
 mod lower;
 mod session;
+mod tensor;
 
 pub use backend::{Qnn, QnnSettings};
 pub use error::QnnError;

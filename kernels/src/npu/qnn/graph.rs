@@ -1,78 +1,22 @@
-//! Graphs: under construction, and ready to run with their buffers.
+//! Graphs under construction.
 #![expect(unsafe_code, reason = "calls a C library")]
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::Arc;
 
-use super::abi::{
-    Element, Handle, Quantization, RawOp, RawParameter, RawScalar, RawTensor, RawValue, Role,
-    TensorVersion,
-};
+use super::abi::{Element, Handle, Quantization, RawOp, RawParameter, RawTensor, Role};
 use super::error::QnnError;
+use super::executable::Executable;
 use super::session::{Session, exclusive};
-use crate::aligned::Aligned;
+use super::tensor::{Parameter, Tensor};
 
 /// The library's package of ops.
 const PACKAGE: &CStr = c"qti.aisw";
 
-/// A tensor of a graph.
-#[derive(Clone, Debug)]
-pub(super) struct Tensor {
-    id: u32,
-    name: CString,
-    role: Role,
-    element: Element,
-    dims: Vec<u32>,
-}
-
-impl Tensor {
-    /// The last dimension.
-    pub(super) fn width(&self) -> usize {
-        self.dims.last().map_or(0, |width| *width as usize)
-    }
-
-    /// Number of values.
-    fn len(&self) -> usize {
-        self.dims.iter().map(|dim| *dim as usize).product()
-    }
-
-    /// The tensor as the library sees it, with data of that many bytes. It points to `self`.
-    fn raw(&self, data: *mut c_void, bytes: u32) -> RawTensor {
-        RawTensor {
-            version: TensorVersion(1),
-            id: self.id,
-            name: self.name.as_ptr(),
-            role: self.role,
-            format: 0,
-            element: self.element,
-            quantization: Quantization::NONE,
-            rank: self.dims.len() as u32,
-            dims: self.dims.as_ptr(),
-            memory: 0,
-            data,
-            bytes,
-            rest: [0; 3],
-        }
-    }
-
-    fn without_data(&self) -> RawTensor {
-        self.raw(ptr::null_mut(), 0)
-    }
-}
-
-/// A parameter of an op.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Parameter<'a> {
-    /// A number.
-    F32(&'static CStr, f32),
-    /// Numbers of some dimensions.
-    U32s(&'static CStr, &'a [usize], &'a [u32]),
-}
-
 /// Memory of one graph.
-struct Context {
-    session: Arc<Session>,
+pub(super) struct Context {
+    pub(super) session: Arc<Session>,
     handle: Handle,
 }
 
@@ -196,7 +140,7 @@ impl Building {
         let parameters: Vec<RawParameter> = parameters
             .iter()
             .zip(&constants)
-            .map(|(from, tensor)| raw(from, tensor.as_ref()))
+            .map(|(from, tensor)| from.raw(tensor.as_ref()))
             .collect();
         let inputs: Vec<RawTensor> = inputs.iter().map(|input| input.without_data()).collect();
         let (name, output) = (self.name("n"), output.without_data());
@@ -239,93 +183,6 @@ impl Building {
             unsafe { (loaded.functions.graph_finalize)(graph, ptr::null_mut(), ptr::null_mut()) }
         };
         loaded.check("preparing a graph", code)?;
-        let bound = |tensors: Vec<Tensor>| tensors.into_iter().map(Bound::new).collect();
-        Ok(Executable { inputs: bound(inputs), outputs: bound(outputs), graph, context })
-    }
-}
-
-/// A parameter as the library sees it. It points to `tensor`.
-fn raw(parameter: &Parameter<'_>, tensor: Option<&Tensor>) -> RawParameter {
-    let (name, number) = match parameter {
-        Parameter::F32(name, number) => (name, number.to_bits()),
-        Parameter::U32s(name, ..) => (name, 0),
-    };
-    let scalar = RawScalar { element: Element::F32, bits: u64::from(number) };
-    let (kind, value) = match tensor {
-        None => (0, RawValue { scalar }),
-        Some(tensor) => (1, RawValue { tensor: tensor.without_data() }),
-    };
-    RawParameter { kind, name: name.as_ptr(), value }
-}
-
-/// A tensor with its values in binary16, which the library reads or writes during a run.
-struct Bound {
-    tensor: Tensor,
-    values: Aligned<u16>,
-}
-
-impl Bound {
-    fn new(tensor: Tensor) -> Bound {
-        let mut values = Aligned::default();
-        values.room(tensor.len());
-        Bound { tensor, values }
-    }
-
-    fn raw(&mut self) -> RawTensor {
-        let bytes = size_of_val(&*self.values) as u32;
-        self.tensor.raw(self.values.as_mut_ptr().cast(), bytes)
-    }
-}
-
-/// A prepared graph with its buffers. One run at a time.
-pub(super) struct Executable {
-    inputs: Vec<Bound>,
-    outputs: Vec<Bound>,
-    graph: Handle,
-    context: Context,
-}
-
-// SAFETY: QNN's graphs are bound to no thread, and `&mut self` excludes two runs at once.
-unsafe impl Send for Executable {}
-
-impl Executable {
-    /// Values of an input, in the order in which inputs were added.
-    ///
-    /// # Panics
-    /// If there is no such input.
-    pub(super) fn input(&mut self, at: usize) -> &mut [u16] {
-        &mut self.inputs[at].values
-    }
-
-    /// Values of an output after a run, in the order in which outputs were added.
-    ///
-    /// # Panics
-    /// If there is no such output.
-    pub(super) fn output(&self, at: usize) -> &[u16] {
-        &self.outputs[at].values
-    }
-
-    /// Computes the outputs.
-    ///
-    /// # Errors
-    /// [`QnnError::Call`]; the outputs are then undefined.
-    pub(super) fn run(&mut self) -> Result<(), QnnError> {
-        let inputs: Vec<RawTensor> = self.inputs.iter_mut().map(Bound::raw).collect();
-        let mut outputs: Vec<RawTensor> = self.outputs.iter_mut().map(Bound::raw).collect();
-        let loaded = &self.context.session.loaded;
-        // SAFETY: each tensor points to a buffer of as many bytes as its dimensions say, which `self` owns;
-        // the library does not check that itself. Neither a profile nor a signal is given.
-        let code = unsafe {
-            (loaded.functions.graph_execute)(
-                self.graph,
-                inputs.as_ptr(),
-                inputs.len() as u32,
-                outputs.as_mut_ptr(),
-                outputs.len() as u32,
-                ptr::null_mut(),
-                ptr::null_mut(),
-            )
-        };
-        loaded.check("running a graph", code)
+        Ok(Executable::new((context, graph), inputs, outputs))
     }
 }

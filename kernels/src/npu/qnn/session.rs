@@ -66,6 +66,8 @@ impl Session {
     /// [`QnnError`].
     pub(super) fn open(settings: &QnnSettings) -> Result<Session, QnnError> {
         let path = find(settings.library.as_deref())?;
+        // The library finds others relative to itself, which a link would hide.
+        let path = path.canonicalize().unwrap_or(path);
         let (session, started) = {
             let _guard = exclusive();
             let loaded = Loaded::open(&path)?;
