@@ -248,6 +248,7 @@ fn check_activations<'a>(
     }
     let reason = |spec: &DeviceSpec| match spec.backend {
         Backend::OpenCl(_) | Backend::OpenVino(_) => Some("it multiplies activations in f32"),
+        Backend::Qnn(_) => Some("it multiplies activations in binary16"),
         _ if spec.is_static() => Some("its graphs quantise activations in blocks"),
         _ => None,
     };

@@ -23,15 +23,18 @@ mod calibrate;
 mod error;
 mod keys;
 mod properties;
+mod qnn;
 mod text;
 
 pub use error::DeviceSpecError;
+pub use lapwing_kernels::npu::WeightForm;
 pub use lapwing_plan::rate::Rates;
+pub use qnn::QnnProcessor;
 
 /// A device of an engine: its name and its properties.
 ///
 /// As text it is a preset name (`cpu`, `gpu`, `npu`) or `NAME=FORM:KEY=VALUE,…`. The forms are
-/// `cores`, `throttled`, `systolic` and `openvino`; every key is optional. `NAME=opencl` and
+/// `cores`, `throttled`, `systolic`, `openvino` and `qnn`; every key is optional. `NAME=opencl` and
 /// `NAME=opencl:WHICH` are a real processor with an OpenCL driver, where `WHICH` is a number or a part of
 /// its name.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,13 +70,15 @@ pub enum Backend {
     /// Graphs compiled by Intel OpenVINO for its device of this name; empty for the NPU of this machine, or
     /// for its CPU as a stand-in. It needs the feature `openvino`.
     OpenVino(String),
+    /// Graphs prepared and run by Qualcomm QNN, on x86-64 by its emulator. It needs the feature `qnn`.
+    Qnn(QnnProcessor),
 }
 
 /// The speed at which a device runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Pace {
-    /// As fast as its back end computes, which the CPU, OpenCL and OpenVINO can.
+    /// As fast as its back end computes, which the CPU, OpenCL, OpenVINO and QNN can.
     Native,
     /// Throttled to a processor of these rates.
     Throttled(Rates),
@@ -163,6 +168,11 @@ impl DeviceSpec {
     /// this machine, and for its CPU where there is none.
     pub fn openvino(name: &str, device: &str) -> DeviceSpec {
         DeviceSpec::new(name, DeviceKind::Npu, Backend::OpenVino(device.to_owned()), Pace::Native)
+    }
+
+    /// An NPU whose graphs Qualcomm QNN runs.
+    pub fn qnn(name: &str, processor: QnnProcessor) -> DeviceSpec {
+        DeviceSpec::new(name, DeviceKind::Npu, Backend::Qnn(processor), Pace::Native)
     }
 
     /// The same device with another name.

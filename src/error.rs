@@ -11,6 +11,8 @@ pub use lapwing_kernels::kv::{KvTooLarge, UnknownKvDtype};
 pub use lapwing_kernels::model::ModelError;
 #[cfg(feature = "openvino")]
 pub use lapwing_kernels::npu::OpenVinoError;
+#[cfg(feature = "qnn")]
+pub use lapwing_kernels::npu::QnnError;
 #[cfg(feature = "opencl")]
 pub use lapwing_kernels::opencl::OpenClError;
 pub use lapwing_kernels::requant::UnknownRequant;
@@ -101,6 +103,9 @@ enum Cause {
     #[cfg(feature = "openvino")]
     #[error(transparent)]
     OpenVino(#[from] OpenVinoError),
+    #[cfg(feature = "qnn")]
+    #[error(transparent)]
+    Qnn(#[from] QnnError),
     #[cfg(feature = "fetch")]
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -248,6 +253,9 @@ error_from! { OpenClError => Config }
 
 #[cfg(feature = "openvino")]
 error_from! { OpenVinoError => Config }
+
+#[cfg(feature = "qnn")]
+error_from! { QnnError => Config }
 
 #[cfg(feature = "fetch")]
 error_from! { FetchError => Fetch }

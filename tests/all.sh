@@ -37,7 +37,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "libraries without optional features, and with each alone"
 cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-plan \
     -p lapwing-actors -p lapwing -- -D warnings
-for feature in compare fetch opencl openvino serve simulate structured; do
+for feature in compare fetch opencl openvino qnn serve simulate structured; do
     cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
 done
 
@@ -60,7 +60,7 @@ LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
 export LAPWING_TEST_WORK
 sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 
-step "OpenCL drivers and OpenVINO"
+step "OpenCL drivers, OpenVINO and QNN"
 sh tests/opencl/install.sh target/opencl
 POCL_CACHE_DIR=$PWD/target/opencl/pocl
 export POCL_CACHE_DIR
@@ -68,6 +68,15 @@ mkdir -p "$POCL_CACHE_DIR"
 sh tests/openvino/install.sh target/openvino
 LAPWING_OPENVINO=$PWD/target/openvino/libs
 export LAPWING_OPENVINO
+# Only where Qualcomm's terms are accepted: without QNN its tests say that they are skipped.
+if [ "${LAPWING_TEST_QNN:-}" = 1 ]; then
+    sh tests/qnn/install.sh target/qnn
+    LAPWING_QNN=$PWD/target/qnn/onnxruntime_qnn
+    export LAPWING_QNN
+else
+    unset LAPWING_TEST_QNN
+    echo "QNN is not tested: LAPWING_TEST_QNN=1 accepts Qualcomm's terms and installs it (docs/qnn.md)"
+fi
 
 # In full: `cargo test` alone runs a part of the random cases, and leaves out the tests marked as long.
 step "kernels, traces, actors, facade, command line, whole models; OpenCL devices with PoCL"

@@ -1,5 +1,5 @@
 //! Devices that only run prepared static graphs, such as NPUs: the back-end interface, the cache of
-//! graphs, their check against the reference, a back end in software, and Intel OpenVINO.
+//! graphs, their check against the reference, a back end in software, Intel OpenVINO and Qualcomm QNN.
 //!
 //! An [`NpuDevice`] is a [`Device`](crate::device::Device) on top of any [`NpuBackend`]. It keeps
 //! prepared graphs in a [`GraphCache`] with a byte budget and checks each graph once before its
@@ -11,12 +11,21 @@ mod backend;
 mod cache;
 mod check;
 mod device;
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+mod lowering;
 mod maker;
 mod model_weights;
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+mod no_columns;
 #[cfg(feature = "openvino")]
 mod openvino;
+#[cfg(feature = "qnn")]
+mod qnn;
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+mod search;
 mod spec;
 mod systolic;
+mod weight_form;
 
 pub use backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
 pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Requester};
@@ -25,8 +34,11 @@ pub use device::{NpuDevice, NpuDeviceParts};
 pub use maker::CheckedGraph;
 #[cfg(feature = "openvino")]
 pub use openvino::{OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_devices};
+#[cfg(feature = "qnn")]
+pub use qnn::{Qnn, QnnError, QnnInfo, QnnSettings, qnn_device};
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;
+pub use weight_form::WeightForm;
 
 /// Row counts of prepared graphs, powers of two: below 32 for decode and verification, and the
 /// standard sizes of prefill from 32 on (HeteroLLM, arXiv 2501.14794, section 5).

@@ -14,7 +14,7 @@ use super::parse::{at_least_one, order_swap, wait};
 pub(crate) struct DeviceArgs {
     /// Add a device; repeat the option, or join several with +. Presets: cpu, gpu, npu, and phone for
     /// all three in a phone's proportions. Others: NAME=FORM:KEY=VALUE,…, as in
-    /// gpu=opencl, npu=openvino, gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80
+    /// gpu=opencl, npu=openvino, npu=qnn, gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80
     /// (`lapwing devices` explains the keys) [default: cpu]
     #[arg(long = "device", value_name = "DEVICE")]
     pub(crate) device: Vec<String>,

@@ -19,6 +19,7 @@ mod kernels;
 mod opencl;
 mod opencl_kernels;
 mod openvino;
+mod qnn;
 mod text;
 
 const EXAMPLES: &str = "\
@@ -48,6 +49,7 @@ With --json:
      \"buffer_max_bytes\":N,\"local_memory_bytes\":N,\"group_max\":N,\"unified_memory\":true,
      \"fp16\":true,\"subgroups\":true,\"integer_dot\":true,\"timer_ns\":N},…],
    \"openvino\":[{\"device\":\"…\",\"processor\":\"…\",\"version\":\"…\",\"library\":\"PATH\"},…],
+   \"qnn\":[{\"processor\":\"…\",\"version\":\"…\",\"build\":\"…\",\"emulated\":true,\"library\":\"PATH\"}],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
    \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…],
    \"policies\":[{\"name\":\"mlfq\",\"about\":\"…\",\"parameters\":[…]},…]}
@@ -110,6 +112,7 @@ struct Report {
     devices: Vec<Device>,
     opencl: Vec<opencl::OpenClDevice>,
     openvino: Vec<openvino::OpenVinoDevice>,
+    qnn: Vec<qnn::QnnDevice>,
     presets: Vec<Preset>,
     strategies: Vec<NamedReport>,
     policies: Vec<PolicyReport>,
@@ -213,6 +216,7 @@ fn report() -> Report {
     let folders = library_folders();
     let (opencl_kind, opencl) = opencl::look();
     let (openvino_kind, openvino) = openvino::look();
+    let (qnn_kind, qnn) = qnn::look();
     Report {
         cores,
         memory: Memory {
@@ -230,11 +234,12 @@ fn report() -> Report {
         },
         devices: std::iter::once(cpu)
             .chain(own_kinds())
-            .chain([opencl_kind, openvino_kind])
+            .chain([opencl_kind, openvino_kind, qnn_kind])
             .chain(ABSENT_KINDS.iter().map(|kind| kind.look_for(&folders)))
             .collect(),
         opencl,
         openvino,
+        qnn,
         presets: presets(),
         strategies: strategies()
             .iter()

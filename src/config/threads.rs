@@ -47,8 +47,7 @@ impl Settings {
         let set = self.core_set()?;
         let all = set.as_ref().map_or_else(cores, |set| set.cores().len());
         let native = |spec: &DeviceSpec| !spec.is_throttled() && spec.has_threads();
-        let takes_own =
-            |spec: &&DeviceSpec| spec.is_throttled() || spec.openvino_device().is_some();
+        let takes_own = |spec: &&DeviceSpec| spec.is_throttled() || spec.has_library();
         let others = specs.iter().filter(takes_own);
         let fixed: usize = others.map(|spec| spec.threads.unwrap_or(1)).sum();
         let cpus = specs.iter().filter(|spec| native(spec)).count().max(1);

@@ -17,8 +17,11 @@ use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
 use lapwing_plan::time::{TimeModel, TimePerModel};
 use lapwing_traces::Clock;
 
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+mod library;
 mod opencl;
 mod openvino;
+mod qnn;
 
 use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
 use crate::config::Threads;
@@ -69,6 +72,9 @@ pub(crate) fn build(
     }
     if let Backend::OpenVino(device) = &spec.backend {
         return openvino::build(spec, device, shared);
+    }
+    if let Backend::Qnn(processor) = &spec.backend {
+        return qnn::build(spec, processor, shared);
     }
     let (threads, cores) = (*threads, cores.as_ref());
     let Shared { graph, file, kv, slots, isa, activations, clock, .. } = shared;
@@ -151,8 +157,9 @@ pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     if !info.is_static() {
         return info;
     }
-    let backend = match spec.backend {
+    let backend = match &spec.backend {
         Backend::OpenVino(_) => BackendInfo::float_library("openvino"),
+        Backend::Qnn(processor) => BackendInfo::half_library("qnn", processor.weights),
         _ => Systolic::backend_info(Array { size: array(spec).size }, 1),
     };
     with_sizes(spec, backend.device_info(&spec.name, spec.graphs.budget))
@@ -186,9 +193,6 @@ pub(crate) fn time_model(
     };
     Ok(match (&spec.backend, spec.pace) {
         (_, Pace::Native) => Arc::new(RateModel::new(graph, real).map_err(wrong)?),
-        (Backend::Cpu | Backend::OpenCl(_) | Backend::OpenVino(_), Pace::Throttled(rates)) => {
-            Arc::new(RateModel::new(graph, rates).map_err(wrong)?)
-        }
         (Backend::Systolic(settings), Pace::Throttled(rates)) => {
             let preparation = Preparation {
                 fixed: settings.prepare,
@@ -197,6 +201,7 @@ pub(crate) fn time_model(
             let rates = ArrayRate { array: array(spec), rate: rates, preparation };
             Arc::new(ArrayModel::new(graph, rates).map_err(wrong)?)
         }
+        (_, Pace::Throttled(rates)) => Arc::new(RateModel::new(graph, rates).map_err(wrong)?),
     })
 }
 
@@ -214,14 +219,14 @@ fn kernels(
     let own = format!("{}{exact} on {threads} thread{plural}{on} ({})", isa.name(), isa.explain());
     match (&spec.backend, spec.pace) {
         (_, Pace::Native) => own,
-        (Backend::Cpu | Backend::OpenCl(_) | Backend::OpenVino(_), Pace::Throttled(rates)) => {
-            format!("{own}, throttled to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
-        }
         (Backend::Systolic(settings), Pace::Throttled(rates)) => format!(
             "systolic array of {0} × {0} in software, throttled to {1} GFLOP/s and {2} GB/s; computed by \
              {own}",
             settings.array, rates.gflops, rates.gbps
         ),
+        (_, Pace::Throttled(rates)) => {
+            format!("{own}, throttled to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
+        }
     }
 }
 

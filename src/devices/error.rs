@@ -23,7 +23,7 @@ pub enum DeviceSpecError {
     /// The name is no preset, and nothing else is given.
     #[error(
         "unknown device '{name}' (presets: cpu, gpu, npu, phone); to define one, write \
-         {name}=opencl, {name}=openvino, {name}=throttled:gflops=40,gbps=8 or {name}=systolic:gflops=40"
+         {name}=opencl, {name}=openvino, {name}=qnn, {name}=throttled:gflops=40,gbps=8 or {name}=systolic:gflops=40"
     )]
     Preset {
         /// The name.
@@ -31,7 +31,7 @@ pub enum DeviceSpecError {
     },
     /// The form is unknown.
     #[error(
-        "device '{name}': unknown form '{form}' (expected opencl for a GPU of this machine, openvino for an Intel NPU, cores for no throttling, throttled for stated rates, or systolic for an NPU in software)"
+        "device '{name}': unknown form '{form}' (expected opencl for a GPU of this machine, openvino for an Intel NPU, qnn for a Qualcomm NPU, cores for no throttling, throttled for stated rates, or systolic for an NPU in software)"
     )]
     Form {
         /// Name of the device.

@@ -6,7 +6,9 @@ use lapwing_kernels::cpu::THREADS_MAX;
 use lapwing_kernels::device::DeviceKind;
 
 use super::text::{self, BYTES, CELLS, RATE, SIZES, TIME};
-use super::{Backend, DeviceSpec, DeviceSpecError, Pace};
+use super::{Backend, DeviceSpec, DeviceSpecError, Pace, QnnProcessor};
+
+mod qnn;
 
 /// A key: how its value is read and written, and which devices have it.
 struct Key {
@@ -31,8 +33,7 @@ fn has_graphs(spec: &DeviceSpec) -> bool {
     spec.is_static()
 }
 
-/// Whether a library with threads of its own computes.
-fn has_library(spec: &DeviceSpec) -> bool {
+fn has_openvino(spec: &DeviceSpec) -> bool {
     spec.openvino_device().is_some()
 }
 
@@ -80,7 +81,7 @@ const KEYS: &[Key] = &[
             Some(())
         },
         write: |spec| spec.threads.map(|threads| threads.to_string()),
-        of: |spec| spec.has_threads() || has_library(spec),
+        of: |spec| spec.has_threads() || has_openvino(spec),
     },
     Key {
         name: "device",
@@ -92,7 +93,7 @@ const KEYS: &[Key] = &[
             Some(())
         },
         write: |spec| spec.openvino_device().filter(|name| !name.is_empty()).map(str::to_owned),
-        of: has_library,
+        of: has_openvino,
     },
     rate_key!("gflops", gflops, text::rate, number, RATE),
     rate_key!("gbps", gbps, text::rate, number, RATE),
@@ -125,6 +126,11 @@ const KEYS: &[Key] = &[
     },
 ];
 
+/// The keys of a device.
+fn keys_of(spec: &DeviceSpec) -> impl Iterator<Item = &'static Key> {
+    qnn::KEYS.iter().chain(KEYS).filter(|key| (key.of)(spec))
+}
+
 /// The kind of processor that a name begins with.
 fn kind_of(name: &str) -> Option<DeviceKind> {
     DeviceKind::ALL.into_iter().find(|kind| name.starts_with(kind.name()))
@@ -137,6 +143,7 @@ fn form_of(spec: &DeviceSpec) -> &'static str {
         (Backend::Systolic(_), _) => "systolic",
         (Backend::OpenCl(_), _) => "opencl",
         (Backend::OpenVino(_), _) => "openvino",
+        (Backend::Qnn(_), _) => "qnn",
     }
 }
 
@@ -216,19 +223,17 @@ fn start(
             Ok(DeviceSpec::openvino(name, ""))
         }
         "openvino" => Err(bad_kind(given.unwrap_or_default(), "npu for the form openvino")),
+        "qnn" if given.is_none() || kind == Some(DeviceKind::Npu) => {
+            Ok(DeviceSpec::qnn(name, QnnProcessor::default()))
+        }
+        "qnn" => Err(bad_kind(given.unwrap_or_default(), "npu for the form qnn")),
         _ => Err(DeviceSpecError::Form { name: name.to_owned(), form: form.to_owned() }),
     }
 }
 
 fn set(spec: &mut DeviceSpec, key: &str, value: &str) -> Result<(), DeviceSpecError> {
-    let found = KEYS.iter().filter(|known| (known.of)(spec)).find(|known| known.name == key);
-    let Some(known) = found else {
-        let names: Vec<&str> = KEYS
-            .iter()
-            .filter(|known| (known.of)(spec))
-            .map(|known| known.name)
-            .chain(["kind"])
-            .collect();
+    let Some(known) = keys_of(spec).find(|known| known.name == key) else {
+        let names: Vec<&str> = keys_of(spec).map(|known| known.name).chain(["kind"]).collect();
         return Err(DeviceSpecError::Key {
             name: spec.name.clone(),
             form: form_of(spec),
@@ -250,8 +255,8 @@ pub(super) fn write(spec: &DeviceSpec, f: &mut fmt::Formatter<'_>) -> fmt::Resul
         return if which.is_empty() { Ok(()) } else { write!(f, ":{which}") };
     }
     let kind = (form_of(spec) == "throttled").then(|| format!("kind={}", spec.kind.name()));
-    let keys = KEYS.iter().filter(|key| (key.of)(spec));
-    let pairs = keys.filter_map(|key| Some(format!("{}={}", key.name, (key.write)(spec)?)));
+    let pairs =
+        keys_of(spec).filter_map(|key| Some(format!("{}={}", key.name, (key.write)(spec)?)));
     for (at, pair) in kind.into_iter().chain(pairs).enumerate() {
         write!(f, "{}{pair}", if at == 0 { ':' } else { ',' })?;
     }

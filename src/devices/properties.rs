@@ -2,7 +2,9 @@
 
 use lapwing_kernels::device::DeviceKind;
 
-use super::{ArraySettings, Backend, DeviceSpec, DeviceSpecError, Pace, Rates};
+use super::{
+    ArraySettings, Backend, DeviceSpec, DeviceSpecError, Pace, QnnProcessor, Rates, WeightForm,
+};
 
 impl DeviceSpec {
     /// Checks that kind, back end and pace fit each other. Text only describes devices that pass.
@@ -29,6 +31,13 @@ impl DeviceSpec {
             (Backend::OpenVino(_), Pace::Throttled(_), _) => {
                 wrong("an OpenVINO device runs at its own pace")
             }
+            (Backend::Qnn(_), _, DeviceKind::Cpu | DeviceKind::Gpu) => {
+                wrong("QNN's graphs are those of an NPU")
+            }
+            (Backend::Qnn(_), Pace::Throttled(_), _) => wrong("a QNN device runs at its own pace"),
+            (Backend::Qnn(qnn), _, _) if qnn.weights == WeightForm::Stored => {
+                wrong("QNN takes weights in f16, int8 or int4 only")
+            }
             (Backend::Cpu, Pace::Native, DeviceKind::Gpu | DeviceKind::Npu) => {
                 wrong("only a CPU can be native; an emulated device must be throttled")
             }
@@ -53,6 +62,26 @@ impl DeviceSpec {
             Backend::OpenVino(device) => Some(device),
             _ => None,
         }
+    }
+
+    /// The processor of QNN, if QNN computes.
+    pub(crate) fn qnn_processor(&self) -> Option<&QnnProcessor> {
+        match &self.backend {
+            Backend::Qnn(processor) => Some(processor),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn qnn_processor_mut(&mut self) -> Option<&mut QnnProcessor> {
+        match &mut self.backend {
+            Backend::Qnn(processor) => Some(processor),
+            _ => None,
+        }
+    }
+
+    /// Whether a library computes, with threads of its own.
+    pub(crate) fn has_library(&self) -> bool {
+        matches!(self.backend, Backend::OpenVino(_) | Backend::Qnn(_))
     }
 
     /// The rates that it is throttled to.

@@ -58,6 +58,29 @@ pub(crate) fn has_openvino() -> bool {
     is_installed(lapwing_kernels::npu::openvino_devices(), "sh tests/openvino/install.sh FOLDER")
 }
 
+/// As [`needs_openvino`], for QNN.
+#[cfg(feature = "qnn")]
+macro_rules! needs_qnn {
+    () => {
+        if !$crate::support::has_qnn() {
+            return;
+        }
+    };
+}
+#[cfg(feature = "qnn")]
+pub(crate) use needs_qnn;
+
+/// Whether QNN is installed. If not, a line on stderr says so. It is an error only where `LAPWING_TEST_QNN`
+/// states that Qualcomm's terms are accepted, since it is not installed otherwise.
+#[cfg(feature = "qnn")]
+pub(crate) fn has_qnn() -> bool {
+    let Err(error) = lapwing_kernels::npu::qnn_device() else { return true };
+    let wanted = std::env::var_os("LAPWING_TEST_QNN").is_some();
+    assert!(!wanted, "{error}");
+    skipped(&error.to_string(), "LAPWING_TEST_QNN=1 sh tests/qnn/install.sh FOLDER");
+    false
+}
+
 /// Whether a library was found. `install` is the command that installs it.
 #[cfg(any(feature = "opencl", feature = "openvino"))]
 fn is_installed<T, E: std::fmt::Display>(found: Result<T, E>, install: &str) -> bool {
@@ -74,12 +97,17 @@ pub(crate) fn is_fetched(name: &str) -> bool {
 /// Reports that something is missing which the running test needs. Returns `false`.
 fn missing(what: &str, fetch: &str) -> bool {
     assert!(!cases::all(), "{what} is missing; install it with: {fetch}");
+    skipped(&format!("{what} is missing"), fetch);
+    false
+}
+
+/// Says that the running test is skipped.
+fn skipped(why: &str, fetch: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test").to_owned();
     // Written past the test harness, which hides what a passing test prints.
-    let line = format!("SKIPPED {test}: {what} is missing; install it with: {fetch}\n");
+    let line = format!("SKIPPED {test}: {why}; install it with: {fetch}\n");
     std::io::stderr().write_all(line.as_bytes()).expect("stderr");
-    false
 }
 
 /// A fetched model.

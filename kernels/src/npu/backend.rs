@@ -6,6 +6,7 @@ use crate::quant::Activations;
 use super::BUCKETS;
 use super::array::graph_bytes;
 use super::spec::{GraphSpec, SpecNode};
+use super::weight_form::WeightForm;
 use crate::graph::Graph;
 use crate::op::Op;
 
@@ -14,9 +15,9 @@ use crate::op::Op;
 pub enum GraphMemory {
     /// The f32 buffers of its inputs and outputs ([`graph_bytes`]): weights are shared by all graphs.
     Buffers,
-    /// Buffers, and a copy of the weights in the library's layout: as many bytes as in the model file for
-    /// quantised weights, and f32 for others.
-    BuffersAndWeights,
+    /// Buffers, and a copy of the weights in the library's layout: for [`WeightForm::Stored`] as many bytes
+    /// as in the model file for quantised weights, and f32 for others.
+    BuffersAndWeights(WeightForm),
 }
 
 impl GraphMemory {
@@ -26,18 +27,12 @@ impl GraphMemory {
     /// If the model's graph has no such nodes.
     pub fn bytes(self, graph: &Graph, key: &GraphKey) -> u64 {
         let buffers = graph_bytes(graph, key);
-        if self == GraphMemory::Buffers {
-            return buffers;
-        }
+        let GraphMemory::BuffersAndWeights(form) = self else { return buffers };
         let weights = graph.nodes()[key.nodes.clone()].iter().map(|node| {
             let Op::MatMul { weight, .. } = node.op else { return 0 };
             let spec = &graph.weights()[weight.0];
             let rows = key.features.of_width(spec.rows).len();
-            let row = match spec.dtype.block_len() {
-                1 => Some(spec.cols * size_of::<f32>()),
-                _ => spec.dtype.row_bytes(spec.cols),
-            };
-            (rows * row.unwrap_or(0)) as u64
+            (rows * form.row_bytes(spec.dtype, spec.cols)) as u64
         });
         buffers + weights.sum::<u64>()
     }
@@ -66,6 +61,8 @@ pub struct BackendInfo {
     pub activations: Activations,
     /// What its graphs keep in memory.
     pub memory: GraphMemory,
+    /// How its graphs represent matrices; the reference that results are checked against does the same.
+    pub weights: WeightForm,
 }
 
 impl BackendInfo {
@@ -81,8 +78,17 @@ impl BackendInfo {
             checks_sizes: true,
             own_threads: 0,
             activations: Activations::F32,
-            memory: GraphMemory::BuffersAndWeights,
+            memory: GraphMemory::BuffersAndWeights(WeightForm::Stored),
+            weights: WeightForm::Stored,
         }
+    }
+
+    /// As [`float_library`](BackendInfo::float_library), of a library that computes in binary16, keeps
+    /// matrices in the form `weights`, and does not check sizes.
+    pub fn half_library(name: &str, weights: WeightForm) -> BackendInfo {
+        let memory = GraphMemory::BuffersAndWeights(weights);
+        let floats = BackendInfo::float_library(name);
+        BackendInfo { memory, weights, checks_sizes: false, ..floats }
     }
 
     /// What a planner has to know of a device with this back end, whose prepared graphs may take

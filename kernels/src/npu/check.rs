@@ -12,7 +12,7 @@ use crate::quant::Activations;
 use crate::reference;
 use crate::weights::WeightFile;
 
-use super::backend::PreparedGraph;
+use super::backend::{BackendInfo, PreparedGraph};
 use super::model_weights::ModelWeights;
 use super::spec::{GraphSpec, Port};
 
@@ -62,11 +62,12 @@ impl Samples {
 impl Checker {
     pub(super) fn new(
         device: &str,
-        activations: Activations,
+        backend: &BackendInfo,
         graph: &Arc<Graph>,
         file: &WeightFile,
     ) -> Checker {
-        let weights = ModelWeights::new(device, graph, file);
+        let activations = backend.activations;
+        let weights = ModelWeights::new(device, graph, file).in_form(backend.weights);
         let (device, graph) = (device.to_owned(), Arc::clone(graph));
         Checker { device, activations, graph, weights, samples: HashMap::new() }
     }
@@ -202,10 +203,10 @@ impl Checker {
         let mut out = vec![0.0; SAMPLES * n];
         for (at, first) in (0..n).step_by(WEIGHT_ROWS).enumerate() {
             let width = WEIGHT_ROWS.min(n - first);
-            let bytes = &self.weights.rows(weight, first..first + width)?;
+            let rows = first..first + width;
             let values = match self.rounds(weight) {
-                true => reference::matmul(spec.dtype, bytes, k, x),
-                false => reference::matmul_exact(&reference::dequantize(spec.dtype, bytes), k, x),
+                true => reference::matmul(spec.dtype, &self.weights.rows(weight, rows)?, k, x),
+                false => reference::matmul_exact(&self.weights.values(weight, rows)?, k, x),
             };
             for (sample, values) in values.chunks_exact(width).enumerate() {
                 out[sample * n + at * WEIGHT_ROWS..][..width].copy_from_slice(values);

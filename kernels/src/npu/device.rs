@@ -69,7 +69,7 @@ impl NpuDevice {
         let about = backend.info().clone();
         let maker = Maker {
             graph: Arc::clone(&graph),
-            checker: Checker::new(&name, about.activations, &graph, file),
+            checker: Checker::new(&name, &about, &graph, file),
             refused: HashMap::new(),
             backend,
         };

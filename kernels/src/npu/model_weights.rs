@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::weight_form::WeightForm;
 use crate::device::DeviceError;
 use crate::graph::{Graph, WeightId};
 use crate::reference;
@@ -15,12 +16,47 @@ pub(super) struct ModelWeights {
     device: String,
     pub(super) graph: Arc<Graph>,
     file: WeightFile,
+    form: WeightForm,
 }
 
 impl ModelWeights {
     /// The weights of a graph in the file that it was built from. `device` is the device name for errors.
     pub(super) fn new(device: &str, graph: &Arc<Graph>, file: &WeightFile) -> ModelWeights {
-        ModelWeights { device: device.to_owned(), graph: Arc::clone(graph), file: file.clone() }
+        let (device, graph) = (device.to_owned(), Arc::clone(graph));
+        ModelWeights { device, graph, file: file.clone(), form: WeightForm::Stored }
+    }
+
+    /// The same weights as a device with this form has them.
+    pub(super) fn in_form(self, form: WeightForm) -> ModelWeights {
+        ModelWeights { form, ..self }
+    }
+
+    /// Some rows of a matrix as floats `[rows, cols]`.
+    ///
+    /// # Errors
+    /// As [`rows`](ModelWeights::rows).
+    pub(super) fn float_rows(
+        &self,
+        weight: WeightId,
+        rows: Range<usize>,
+    ) -> Result<Vec<f32>, DeviceError> {
+        let dtype = self.graph.weights()[weight.0].dtype;
+        Ok(reference::dequantize(dtype, &self.rows(weight, rows)?))
+    }
+
+    /// As [`float_rows`](ModelWeights::float_rows), rounded to integers if the form has these.
+    ///
+    /// # Errors
+    /// As [`rows`](ModelWeights::rows).
+    pub(super) fn values(
+        &self,
+        weight: WeightId,
+        rows: Range<usize>,
+    ) -> Result<Vec<f32>, DeviceError> {
+        let cols = self.graph.weights()[weight.0].cols;
+        let mut values = self.float_rows(weight, rows)?;
+        values.chunks_exact_mut(cols.max(1)).for_each(|row| self.form.round(row));
+        Ok(values)
     }
 
     /// Some rows of a matrix, in its format for computation.

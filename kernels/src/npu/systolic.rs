@@ -17,6 +17,7 @@ use super::BUCKETS;
 use super::array::Array;
 use super::backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
 use super::spec::{GraphSpec, SpecNode};
+use super::weight_form::WeightForm;
 
 /// A back end whose graphs run the CPU kernels on all their rows, including padding. Each graph
 /// has buffers for its inputs and outputs; weights and intermediate values are shared. It does not
@@ -68,6 +69,7 @@ impl Systolic {
             own_threads: threads - 1,
             activations: Activations::Int8,
             memory: GraphMemory::Buffers,
+            weights: WeightForm::Stored,
         }
     }
 }

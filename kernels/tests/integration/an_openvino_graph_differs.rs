@@ -1,18 +1,13 @@
 //! Graphs that OpenVINO compiles compute what the CPU computes with activations in f32, for every weight
 //! format, op and share of the output channels, and what goes wrong is an error.
 
-use std::sync::Arc;
-
-use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{BlockingDevice, DeviceError, SlotPool, TensorSet};
-use lapwing_kernels::kv::KvStore;
+use lapwing_kernels::device::{BlockingDevice, DeviceError};
 use lapwing_kernels::npu::{
     NpuBackend, NpuDevice, OpenVino, OpenVinoError, OpenVinoSettings, openvino_devices,
 };
-use lapwing_kernels::part::Part;
 use lapwing_kernels::requant::Requant;
 
-use crate::npu::{Report, SHARES, Task, Tiny};
+use crate::npu::{MODELS, SHARES, Task, Tiny, check_near};
 
 const ENOUGH: u64 = 1 << 30;
 /// Largest difference, relative to the largest value of a row: sums in f32 in another order.
@@ -42,77 +37,12 @@ fn npu(tiny: &Tiny, budget: u64) -> NpuDevice {
     tiny.npu_over(Box::new(openvino(tiny, "CPU").expect("OpenVINO")), budget)
 }
 
-/// The CPU, with activations in f32.
-fn exact(tiny: &Tiny) -> CpuDevice {
-    let parts = CpuDeviceParts {
-        name: "cpu".to_owned(),
-        cpu: Cpu::new(1, Isa::best()).with_activations(Activations::F32),
-        graph: Arc::clone(&tiny.graph),
-        kv: Arc::new(KvStore::none()),
-        slots: SlotPool::default(),
-    };
-    CpuDevice::new(parts, &tiny.file).expect("bound weights")
-}
-
-fn assert_near(tiny: &Tiny, task: &Task, npu: &TensorSet, cpu: &TensorSet, what: &str) {
-    let writes = tiny.graph.writes(task.nodes.clone());
-    assert_eq!((npu.len(), cpu.len()), (writes.len(), writes.len()), "{what}");
-    for id in writes {
-        let (npu, cpu) = (npu.get(id).expect("a value"), cpu.get(id).expect("a value"));
-        assert_eq!(npu.width, cpu.width, "{what}: width of {id:?}");
-        let (got, want) = (npu.host().expect("values"), cpu.host().expect("values"));
-        assert_eq!(got.len(), want.len(), "{what}: rows of {id:?}");
-        // The last share of a narrow product has no columns.
-        let width = npu.width.max(1);
-        let rows = got.chunks_exact(width).zip(want.chunks_exact(width));
-        for (row, (got, want)) in rows.enumerate() {
-            let size = want.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-            for (got, want) in got.iter().zip(want) {
-                let error = (got - want).abs();
-                assert!(error <= TOLERANCE * size, "{what}: {id:?} row {row}: {got} for {want}");
-            }
-        }
-    }
-}
-
-/// Runs a task on both devices and compares.
-fn check(tiny: &Tiny, devices: (&mut NpuDevice, &mut CpuDevice), task: &Task, what: &str) {
-    let (npu, cpu) = devices;
-    npu.preparer().expect("a preparer").prepare(&task.keys(), &[], &mut ()).expect(what);
-    let mut report = Report::default();
-    let got = tiny.run(npu, task, &mut report).expect(what);
-    let want = tiny.run(cpu, &Task { part: cpu_part(task), ..task.clone() }, &mut ()).expect(what);
-    assert_near(tiny, task, &got, &want, what);
-    assert_eq!(report.nodes, task.nodes.clone().collect::<Vec<_>>(), "{what}");
-}
-
-fn cpu_part(task: &Task) -> Part {
-    Part { graphs: Vec::new(), ..task.part.clone() }
-}
-
 #[test]
 fn every_architecture_and_format_computes_the_values_of_the_cpu() {
     needs_openvino!();
-    let models = [
-        "llama",
-        "qwen2",
-        "qwen3",
-        "gemma2",
-        "gemma3",
-        "format-f16",
-        "format-bf16",
-        "format-q4_0",
-        "format-q4_1",
-        "format-q5_0",
-        "format-q5_1",
-        "format-q8_0",
-        "format-q4_k",
-        "format-q5_k",
-        "format-q6_k",
-    ];
-    for name in models {
+    for name in MODELS {
         let tiny = Tiny::open(name);
-        let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), exact(&tiny));
+        let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), tiny.exact());
         for (at, nodes) in tiny.runs(&npu).into_iter().enumerate() {
             let cases: &[(usize, &[usize])] = match at {
                 0 => &[(1, &[1]), (3, &[4]), (33, &[32, 1])],
@@ -121,7 +51,7 @@ fn every_architecture_and_format_computes_the_values_of_the_cpu() {
             for (rows, graphs) in cases {
                 let task = Task::new(nodes.clone(), *rows, graphs);
                 let what = format!("{name}, nodes {nodes:?}, {rows} rows in {graphs:?}");
-                check(&tiny, (&mut npu, &mut cpu), &task, &what);
+                check_near(&tiny, (&mut npu, &mut cpu), &task, (TOLERANCE, &what));
             }
         }
     }
@@ -132,13 +62,14 @@ fn shares_of_output_channels_are_those_of_the_cpu() {
     needs_openvino!();
     for name in ["qwen2", "format-q4_0"] {
         let tiny = Tiny::open(name);
-        let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), exact(&tiny));
+        let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), tiny.exact());
         let nodes = tiny.gated();
         for nodes in [nodes.clone(), nodes.end..nodes.end + 1] {
             for share in SHARES {
                 let mut task = Task::new(nodes.clone(), 5, &[8]);
                 task.part.features = share;
-                check(&tiny, (&mut npu, &mut cpu), &task, &format!("{name}, {task:?}"));
+                let what = format!("{name}, {task:?}");
+                check_near(&tiny, (&mut npu, &mut cpu), &task, (TOLERANCE, &what));
             }
         }
     }
@@ -150,8 +81,9 @@ fn requantised_weights_are_those_of_the_cpu() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
     let format: Requant = "int4:64:min".parse().expect("a form");
     let tiny = Tiny::requantized(&folder.join("llama.gguf"), format);
-    let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), exact(&tiny));
-    check(&tiny, (&mut npu, &mut cpu), &Task::new(tiny.gated(), 5, &[8]), "requantised");
+    let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), tiny.exact());
+    let task = Task::new(tiny.gated(), 5, &[8]);
+    check_near(&tiny, (&mut npu, &mut cpu), &task, (TOLERANCE, "requantised"));
 }
 
 #[test]

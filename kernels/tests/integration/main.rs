@@ -7,6 +7,8 @@ mod a_graph_is_evicted_too_early;
 mod a_graph_runs_twice;
 mod a_kernel_differs_from_the_reference;
 mod a_page_leaks;
+#[cfg(feature = "qnn")]
+mod a_qnn_graph_differs;
 mod a_ready_graph_is_not_there;
 mod a_result_depends_on_its_batch;
 mod a_row_scale_is_inexact;

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa, PackCache, PackReport};
 use lapwing_kernels::device::{
     Batch, BlockingDevice, DeviceError, GraphKey, Observer, Prepare, SlotPool, StageRun, Step,
@@ -122,6 +124,19 @@ impl Tiny {
         CpuDevice::new(parts, &self.file).expect("bound weights")
     }
 
+    /// The CPU, with activations in f32.
+    #[cfg(any(feature = "openvino", feature = "qnn"))]
+    pub(crate) fn exact(&self) -> CpuDevice {
+        let parts = CpuDeviceParts {
+            name: "cpu".to_owned(),
+            cpu: Cpu::new(1, Isa::best()).with_activations(Activations::F32),
+            graph: Arc::clone(&self.graph),
+            kv: Arc::new(KvStore::none()),
+            slots: SlotPool::default(),
+        };
+        CpuDevice::new(parts, &self.file).expect("bound weights")
+    }
+
     pub(crate) fn systolic(&self) -> Systolic {
         let how = (Cpu::new(1, Isa::best()), Array::default());
         Systolic::new("npu", how, &self.graph, &self.file).expect("bound weights")
@@ -211,6 +226,61 @@ impl Tiny {
             assert_eq!(npu.len(), cpu.len(), "{what}: rows of {id:?}");
             let same = npu.iter().zip(cpu.iter()).all(|(a, b)| a.to_bits() == b.to_bits());
             assert!(same, "{what}: {id:?} differs");
+        }
+    }
+}
+
+/// Tiny models of all architectures and weight formats.
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+pub(crate) const MODELS: [&str; 15] = [
+    "llama",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "gemma3",
+    "format-f16",
+    "format-bf16",
+    "format-q4_0",
+    "format-q4_1",
+    "format-q5_0",
+    "format-q5_1",
+    "format-q8_0",
+    "format-q4_k",
+    "format-q5_k",
+    "format-q6_k",
+];
+
+/// Runs a task on both devices and compares. A value may differ by the tolerance times the largest
+/// value of its row.
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+pub(crate) fn check_near(
+    tiny: &Tiny,
+    (npu, cpu): (&mut NpuDevice, &mut CpuDevice),
+    task: &Task,
+    (tolerance, what): (f32, &str),
+) {
+    npu.preparer().expect("a preparer").prepare(&task.keys(), &[], &mut ()).expect(what);
+    let mut report = Report::default();
+    let got = tiny.run(npu, task, &mut report).expect(what);
+    let part = Part { graphs: Vec::new(), ..task.part.clone() };
+    let want = tiny.run(cpu, &Task { part, ..task.clone() }, &mut ()).expect(what);
+    assert_eq!(report.nodes, task.nodes.clone().collect::<Vec<_>>(), "{what}");
+    let writes = tiny.graph.writes(task.nodes.clone());
+    assert_eq!((got.len(), want.len()), (writes.len(), writes.len()), "{what}");
+    for id in writes {
+        let (got, want) = (got.get(id).expect("a value"), want.get(id).expect("a value"));
+        assert_eq!(got.width, want.width, "{what}: width of {id:?}");
+        // The last share of a narrow product has no columns.
+        let width = got.width.max(1);
+        let (got, want) = (got.host().expect("values"), want.host().expect("values"));
+        assert_eq!(got.len(), want.len(), "{what}: rows of {id:?}");
+        let rows = got.chunks_exact(width).zip(want.chunks_exact(width));
+        for (row, (got, want)) in rows.enumerate() {
+            let size = want.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+            for (got, want) in got.iter().zip(want) {
+                let error = (got - want).abs();
+                assert!(error <= tolerance * size, "{what}: {id:?} row {row}: {got} for {want}");
+            }
         }
     }
 }

@@ -12,11 +12,8 @@ pub(super) struct AbsentKind {
     libraries: &'static [&'static str],
 }
 
-pub(super) const ABSENT_KINDS: [AbsentKind; 1] = [AbsentKind {
-    kind: "npu",
-    title: "Other NPUs",
-    libraries: &["libQnnHtp.so", "QnnHtp.dll", "librknnrt.so"],
-}];
+pub(super) const ABSENT_KINDS: [AbsentKind; 1] =
+    [AbsentKind { kind: "npu", title: "Other NPUs", libraries: &["librknnrt.so"] }];
 
 /// Library folders of common systems.
 const FOLDERS: [&str; 14] = [
@@ -88,8 +85,8 @@ mod tests {
         let kind = &ABSENT_KINDS[0];
         let before = kind.look_for(&[folder.path().to_owned()]);
         assert!(before.libraries.is_empty() && before.why.contains("no driver library"));
-        std::fs::write(folder.path().join("libQnnHtp.so"), b"").expect("write");
+        std::fs::write(folder.path().join("librknnrt.so"), b"").expect("write");
         let after = kind.look_for(&[folder.path().to_owned()]);
-        assert!(!after.present && after.libraries[0].ends_with("libQnnHtp.so"), "{}", after.why);
+        assert!(!after.present && after.libraries[0].ends_with("librknnrt.so"), "{}", after.why);
     }
 }

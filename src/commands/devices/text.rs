@@ -4,7 +4,7 @@ use indicatif::HumanBytes;
 
 use super::drivers::AbsentKind;
 use super::{
-    NamedReport, NumaNode, ParameterReport, PolicyReport, Preset, Report, opencl, openvino,
+    NamedReport, NumaNode, ParameterReport, PolicyReport, Preset, Report, opencl, openvino, qnn,
 };
 use crate::cli::failure::Failure;
 use crate::cli::output::print;
@@ -20,6 +20,8 @@ const FORMS: &str = "\
                submit, idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
     openvino   an NPU that runs graphs compiled by Intel OpenVINO, or its CPU as a stand-in. Keys:
                device (OpenVINO's name), threads (of the CPU), sizes, budget
+    qnn        an NPU that runs graphs of Qualcomm QNN, or its emulator on x86-64. Keys: library (a path),
+               soc, arch, weights=f16|int8|int4, sizes, budget
     systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
                a systolic array. Keys: those of throttled, array, floor, sizes (1-1024 or 1/32/96),
                budget (4GiB), prepare, prepare-gweight
@@ -38,6 +40,7 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
             "software-npu" => "Software NPU",
             "opencl" => "OpenCL",
             "openvino" => "OpenVINO",
+            "qnn" => "QNN",
             other => other,
         };
         text.push_str(&format!("{bold}{title}{bold:#}: {mark}\n  {}\n", visible(&device.why)));
@@ -62,6 +65,9 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
         }
         if device.kind == "opencl" {
             opencl::describe(&report.opencl, &mut text);
+        }
+        if device.kind == "qnn" {
+            qnn::describe(&report.qnn, &mut text);
         }
         if device.kind == "openvino" {
             openvino::describe(&report.openvino, &mut text);

@@ -97,6 +97,7 @@ mod tests {
             ("cpu+gpu=throttled", true),
             ("cpu+npu", true),
             ("cpu+npu=openvino", false),
+            ("cpu+npu=qnn", false),
         ] {
             let devices_of = DeviceSpec::list(devices).unwrap();
             assert_eq!(round_alike(&devices_of), is_alike, "{devices}");

@@ -57,7 +57,7 @@ fn errors_say_what_is_accepted() {
         ("tpu", "unknown device 'tpu' (presets: cpu, gpu, npu, phone)"),
         (
             "gpu=fast",
-            "expected opencl for a GPU of this machine, openvino for an Intel NPU, cores for no throttling",
+            "expected opencl for a GPU of this machine, openvino for an Intel NPU, qnn for a Qualcomm NPU, cores for no throttling",
         ),
         ("gpu=throttled:tflops=1", "gflops, gbps, submit, idle-submit, sync, kind"),
         ("gpu=throttled:sizes=32", "unknown key 'sizes' (form throttled has "),
@@ -85,6 +85,10 @@ fn errors_say_what_is_accepted() {
         ("npu=systolic:kind=gpu", "npu for the form systolic"),
         ("npu=openvino:threads=0", "at least 1"),
         ("npu=openvino:array=8", "(form openvino has threads, device, sizes, budget, kind)"),
+        ("npu=qnn:threads=2", "(form qnn has library, soc, arch, weights, sizes, budget, kind)"),
+        ("npu=qnn:weights=q4_0", "f16, int8 or int4"),
+        ("npu=qnn:soc=0", "system on chip"),
+        ("npu=qnn:kind=gpu", "npu for the form qnn"),
         ("gpu=cores", "cpu for the form cores"),
         ("x=throttled:kind=tpu", "cpu, gpu or npu"),
     ] {

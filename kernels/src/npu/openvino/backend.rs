@@ -11,6 +11,7 @@ use crate::device::{DeviceError, GraphKey, Observer, OpSet};
 use crate::graph::Graph;
 use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use crate::npu::model_weights::ModelWeights;
+use crate::npu::no_columns::NoColumns;
 use crate::npu::spec::{GraphSpec, SpecNode};
 use crate::part::Share;
 use crate::weights::WeightFile;
@@ -95,9 +96,8 @@ impl NpuBackend for OpenVino {
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         let GraphKey { nodes, features, rows, .. } = spec.key.clone();
-        if spec.outputs.iter().all(|port| port.width == 0) {
-            let inputs = spec.inputs.iter().map(|port| vec![0.0; rows * port.width]).collect();
-            return Ok(Box::new(NoColumns { inputs, nodes, bytes: spec.buffer_bytes() }));
+        if let Some(graph) = NoColumns::of(spec) {
+            return Ok(Box::new(graph));
         }
         self.constants.retain(|_, constants| constants.strong_count() > 0);
         let known = self.constants.get(&(nodes.clone(), features)).and_then(Weak::upgrade);
@@ -111,33 +111,6 @@ impl NpuBackend for OpenVino {
         self.constants.insert((nodes.clone(), features), Arc::downgrade(&constants));
         let bytes = self.estimate_bytes(spec);
         Ok(Box::new(OpenVinoGraph { request, device: self.name.clone(), nodes, bytes }))
-    }
-}
-
-/// A share without output channels, of a product with fewer channels than shares: there is nothing to
-/// compute, and OpenVINO accepts no such graph.
-struct NoColumns {
-    inputs: Vec<Vec<f32>>,
-    nodes: Range<usize>,
-    bytes: u64,
-}
-
-impl PreparedGraph for NoColumns {
-    fn input(&mut self, port: usize) -> &mut [f32] {
-        &mut self.inputs[port]
-    }
-
-    fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError> {
-        observer.nodes_done(self.nodes.clone());
-        Ok(())
-    }
-
-    fn output(&self, _: usize) -> &[f32] {
-        &[]
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
     }
 }
 

@@ -1,14 +1,16 @@
 //! Writes the specification of a graph as OpenVINO's intermediate representation.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::constants::{Form, Groups};
 use super::ir::{Element, Ir, Kind, Value};
 use crate::device::DeviceError;
 use crate::graph::WeightId;
+use crate::npu::lowering::{Lowering, lower_nodes};
 use crate::npu::model_weights::ModelWeights;
-use crate::npu::spec::{GraphSpec, Operand, Source, SpecNode};
-use crate::op::{Activation, Op};
+use crate::npu::spec::{GraphSpec, Source, SpecNode};
+use crate::op::Activation;
 
 /// Rows of a matrix that are read at a time.
 const ROWS: usize = 256;
@@ -32,32 +34,23 @@ pub(super) fn lower(
     known: Option<Arc<[u8]>>,
 ) -> Result<Lowered, DeviceError> {
     let is_known = known.is_some();
-    let mut lowering = Lowering {
-        weights,
-        ir: Ir::default(),
-        constants: Vec::new(),
-        next: 0,
-        is_known,
-        values: Vec::new(),
-    };
+    let mut ir = Ir::default();
     let rows = spec.key.rows;
-    let inputs: Vec<Value> =
-        spec.inputs.iter().map(|port| lowering.ir.parameter(vec![rows, port.width])).collect();
-    for node in &spec.nodes {
-        let value = lowering.node(node, &inputs)?;
-        lowering.values.push(value);
-    }
+    let inputs = spec.inputs.iter().map(|port| ir.parameter(vec![rows, port.width])).collect();
+    let (constants, next) = (Vec::new(), 0);
+    let mut lowering = Writer { weights, ir, constants, next, is_known, inputs };
+    let values = lower_nodes(&mut lowering, spec)?;
     for port in &spec.outputs {
         match port.source {
-            Source::Input(at) => lowering.ir.result(&inputs[at]),
-            Source::Node(at) => lowering.ir.result(&lowering.values[at]),
+            Source::Input(at) => lowering.ir.result(&lowering.inputs[at]),
+            Source::Node(at) => lowering.ir.result(&values[at]),
         }
     }
     let constants = known.unwrap_or_else(|| lowering.constants.into());
     Ok(Lowered { text: lowering.ir.finish(), constants })
 }
 
-struct Lowering<'a> {
+struct Writer<'a> {
     weights: &'a ModelWeights,
     ir: Ir,
     constants: Vec<u8>,
@@ -65,82 +58,105 @@ struct Lowering<'a> {
     next: usize,
     /// Whether the constants are there already, and only their offsets are needed.
     is_known: bool,
-    /// The outputs of the nodes so far.
-    values: Vec<Value>,
+    /// The input ports.
+    inputs: Vec<Value>,
 }
 
-impl Lowering<'_> {
-    fn node(&mut self, node: &SpecNode, inputs: &[Value]) -> Result<Value, DeviceError> {
-        let mut operands = Vec::with_capacity(node.inputs.len());
-        for Operand { source, columns } in &node.inputs {
-            let value = match source {
-                Source::Input(at) => inputs[*at].clone(),
-                Source::Node(at) => self.values[*at].clone(),
-            };
-            operands.push(self.columns(&value, columns.start, columns.end));
-        }
-        let missing = || self.weights.failed(format!("'{}' has too few operands", node.name));
-        let first = operands.first().cloned().ok_or_else(missing)?;
-        let second = || operands.get(1).ok_or_else(missing);
-        Ok(match &node.op {
-            Op::MatMul { weight, bias } => {
-                let product = self.product(node, &first, *weight)?;
-                match bias {
-                    None => product,
-                    Some(bias) => self.with_bias(node, &product, *bias)?,
-                }
-            }
-            Op::RmsNorm { weight, eps } => {
-                let normed = self.norm(&first, *weight, *eps)?;
-                self.columns(&normed, node.features.start, node.features.end)
-            }
-            Op::Gated(activation) => {
-                let up = second()?.clone();
-                let gate = self.activation(&first, *activation);
-                self.ir.binary("Multiply", &gate, &up)
-            }
-            Op::Add => {
-                let second = second()?.clone();
-                self.ir.binary("Add", &first, &second)
-            }
-            Op::SoftCap { cap } => {
-                let cap = self.floats(vec![1, 1], || Ok(vec![*cap]))?;
-                let x = self.ir.binary("Divide", &first, &cap);
-                let shape = (Element::F32, x.dims.clone());
-                let x = self.ir.layer(Kind::new("Tanh", ""), &[&x], shape);
-                self.ir.binary("Multiply", &x, &cap)
-            }
-            op @ (Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows) => {
-                return Err(self.weights.failed(format!("no layer computes {}", op.name())));
-            }
-        })
+impl Lowering for Writer<'_> {
+    type Value = Value;
+
+    fn input(&mut self, port: usize, columns: &Range<usize>) -> Result<Value, DeviceError> {
+        let value = self.inputs[port].clone();
+        self.columns(&value, columns)
     }
 
-    /// Some columns of a value.
-    fn columns(&mut self, value: &Value, from: usize, to: usize) -> Value {
+    fn columns(&mut self, value: &Value, columns: &Range<usize>) -> Result<Value, DeviceError> {
+        let Range { start: from, end: to } = *columns;
         if from == 0 && to == value.dims[1] {
-            return value.clone();
+            return Ok(value.clone());
         }
         let bounds = [from, to, 1, 1].map(|bound| self.integers(vec![bound as i64]));
         let [from_at, to_at, step, axis] = &bounds;
         let kind = Kind { name: "Slice", opset: 8, attributes: "" };
         let shape = (Element::F32, vec![value.dims[0], to - from]);
-        self.ir.layer(kind, &[value, from_at, to_at, step, axis], shape)
+        Ok(self.ir.layer(kind, &[value, from_at, to_at, step, axis], shape))
     }
 
-    /// `x · Wᵀ` for the output channels of the node.
     fn product(
         &mut self,
         node: &SpecNode,
         x: &Value,
-        weight: WeightId,
+        (weight, bias): (WeightId, Option<WeightId>),
     ) -> Result<Value, DeviceError> {
         let matrix = self.matrix(node, weight)?;
         let shape = (Element::F32, vec![x.dims[0], node.features.len()]);
         let kind = Kind::new("MatMul", r#"transpose_a="false" transpose_b="true""#);
-        Ok(self.ir.layer(kind, &[x, &matrix], shape))
+        let product = self.ir.layer(kind, &[x, &matrix], shape);
+        match bias {
+            None => Ok(product),
+            Some(bias) => self.with_bias(node, &product, bias),
+        }
     }
 
+    fn norm(&mut self, x: &Value, weight: WeightId, eps: f32) -> Result<Value, DeviceError> {
+        let weights = self.weights;
+        let len = weights.graph.weights()[weight.0].cols;
+        let (rows, width) = (x.dims[0], x.dims[1]);
+        let grouped = if len == width { x.clone() } else { self.groups(x, len) };
+        let squares = self.ir.binary("Multiply", &grouped, &grouped.clone());
+        let axis = self.integers(vec![-1]);
+        let mut dims = squares.dims.clone();
+        dims.pop();
+        dims.push(1);
+        let kind = Kind::new("ReduceMean", r#"keep_dims="true""#);
+        let mean = self.ir.layer(kind, &[&squares, &axis], (Element::F32, dims.clone()));
+        let ones = vec![1; dims.len()];
+        let eps = self.floats(ones.clone(), || Ok(vec![eps]))?;
+        let mean = self.ir.binary("Add", &mean, &eps);
+        let root = self.ir.layer(Kind::new("Sqrt", ""), &[&mean], (Element::F32, dims));
+        let unit = self.ir.binary("Divide", &grouped, &root);
+        let mut gain_dims = ones;
+        gain_dims.pop();
+        gain_dims.push(len);
+        let gain = self.floats(gain_dims, || weights.vector(weight))?;
+        let normed = self.ir.binary("Multiply", &unit, &gain);
+        Ok(if len == width { normed } else { self.reshape(&normed, vec![rows, width]) })
+    }
+
+    fn gated(
+        &mut self,
+        gate: &Value,
+        up: &Value,
+        activation: Activation,
+    ) -> Result<Value, DeviceError> {
+        let kind = match activation {
+            Activation::Silu => Kind { name: "Swish", opset: 4, attributes: "" },
+            Activation::GeluTanh => {
+                Kind { name: "Gelu", opset: 7, attributes: r#"approximation_mode="TANH""# }
+            }
+        };
+        let gate = self.ir.layer(kind, &[gate], (Element::F32, gate.dims.clone()));
+        Ok(self.ir.binary("Multiply", &gate, up))
+    }
+
+    fn add(&mut self, a: &Value, b: &Value) -> Result<Value, DeviceError> {
+        Ok(self.ir.binary("Add", a, b))
+    }
+
+    fn soft_cap(&mut self, x: &Value, cap: f32) -> Result<Value, DeviceError> {
+        let cap = self.floats(vec![1, 1], || Ok(vec![cap]))?;
+        let x = self.ir.binary("Divide", x, &cap);
+        let shape = (Element::F32, x.dims.clone());
+        let x = self.ir.layer(Kind::new("Tanh", ""), &[&x], shape);
+        Ok(self.ir.binary("Multiply", &x, &cap))
+    }
+
+    fn failed(&self, reason: String) -> DeviceError {
+        self.weights.failed(reason)
+    }
+}
+
+impl Writer<'_> {
     /// The rows of a matrix that the node uses, as f32.
     fn matrix(&mut self, node: &SpecNode, weight: WeightId) -> Result<Value, DeviceError> {
         let weights = self.weights;
@@ -197,32 +213,6 @@ impl Lowering<'_> {
         Ok(self.ir.binary("Add", product, &bias))
     }
 
-    /// RMS norm over groups of the weight's length.
-    fn norm(&mut self, x: &Value, weight: WeightId, eps: f32) -> Result<Value, DeviceError> {
-        let weights = self.weights;
-        let len = weights.graph.weights()[weight.0].cols;
-        let (rows, width) = (x.dims[0], x.dims[1]);
-        let grouped = if len == width { x.clone() } else { self.groups(x, len) };
-        let squares = self.ir.binary("Multiply", &grouped, &grouped.clone());
-        let axis = self.integers(vec![-1]);
-        let mut dims = squares.dims.clone();
-        dims.pop();
-        dims.push(1);
-        let kind = Kind::new("ReduceMean", r#"keep_dims="true""#);
-        let mean = self.ir.layer(kind, &[&squares, &axis], (Element::F32, dims.clone()));
-        let ones = vec![1; dims.len()];
-        let eps = self.floats(ones.clone(), || Ok(vec![eps]))?;
-        let mean = self.ir.binary("Add", &mean, &eps);
-        let root = self.ir.layer(Kind::new("Sqrt", ""), &[&mean], (Element::F32, dims));
-        let unit = self.ir.binary("Divide", &grouped, &root);
-        let mut gain_dims = ones;
-        gain_dims.pop();
-        gain_dims.push(len);
-        let gain = self.floats(gain_dims, || weights.vector(weight))?;
-        let normed = self.ir.binary("Multiply", &unit, &gain);
-        Ok(if len == width { normed } else { self.reshape(&normed, vec![rows, width]) })
-    }
-
     /// Rows divided into groups: `[rows, groups, len]`.
     fn groups(&mut self, x: &Value, len: usize) -> Value {
         self.reshape(x, vec![x.dims[0], x.dims[1] / len, len])
@@ -235,16 +225,6 @@ impl Lowering<'_> {
         let target = self.integers([-1].into_iter().chain(rest).collect());
         let kind = Kind::new("Reshape", r#"special_zero="false""#);
         self.ir.layer(kind, &[x, &target], (Element::F32, dims))
-    }
-
-    fn activation(&mut self, x: &Value, activation: Activation) -> Value {
-        let kind = match activation {
-            Activation::Silu => Kind { name: "Swish", opset: 4, attributes: "" },
-            Activation::GeluTanh => {
-                Kind { name: "Gelu", opset: 7, attributes: r#"approximation_mode="TANH""# }
-            }
-        };
-        self.ir.layer(kind, &[x], (Element::F32, x.dims.clone()))
     }
 
     fn floats(

@@ -1,0 +1,104 @@
+//! Writes the nodes of a graph in the form of a library: what all libraries have in common.
+
+use std::ops::Range;
+
+use super::spec::{GraphSpec, Operand, Source, SpecNode};
+use crate::device::DeviceError;
+use crate::graph::WeightId;
+use crate::op::{Activation, Op};
+
+/// A graph under construction for a library.
+pub(super) trait Lowering {
+    /// A value of the graph, `[rows, width]`.
+    type Value: Clone;
+
+    /// Some columns of an input port.
+    fn input(&mut self, port: usize, columns: &Range<usize>) -> Result<Self::Value, DeviceError>;
+
+    /// Some columns of the output of a node.
+    fn columns(
+        &mut self,
+        value: &Self::Value,
+        columns: &Range<usize>,
+    ) -> Result<Self::Value, DeviceError>;
+
+    /// The next value is the output of the node at this index of the specification.
+    fn begin(&mut self, _at: usize) {}
+
+    /// `x · Wᵀ` and a bias, for the output channels of the node.
+    fn product(
+        &mut self,
+        node: &SpecNode,
+        x: &Self::Value,
+        weights: (WeightId, Option<WeightId>),
+    ) -> Result<Self::Value, DeviceError>;
+
+    /// RMS norm over groups of the weight's length, of all columns.
+    fn norm(
+        &mut self,
+        x: &Self::Value,
+        weight: WeightId,
+        eps: f32,
+    ) -> Result<Self::Value, DeviceError>;
+
+    /// `activation(gate) · up`.
+    fn gated(
+        &mut self,
+        gate: &Self::Value,
+        up: &Self::Value,
+        activation: Activation,
+    ) -> Result<Self::Value, DeviceError>;
+
+    /// The sum of two values.
+    fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, DeviceError>;
+
+    /// `cap · tanh(x / cap)`.
+    fn soft_cap(&mut self, x: &Self::Value, cap: f32) -> Result<Self::Value, DeviceError>;
+
+    /// An error of the device.
+    fn failed(&self, reason: String) -> DeviceError;
+}
+
+/// Adds the nodes of a specification to a graph, and returns the output of each.
+///
+/// # Errors
+/// [`DeviceError`] of the graph, or when it has nothing for an op.
+pub(super) fn lower_nodes<L: Lowering>(
+    graph: &mut L,
+    spec: &GraphSpec,
+) -> Result<Vec<L::Value>, DeviceError> {
+    let mut values: Vec<L::Value> = Vec::with_capacity(spec.nodes.len());
+    for (at, node) in spec.nodes.iter().enumerate() {
+        let mut operands = Vec::with_capacity(node.inputs.len());
+        for Operand { source, columns } in &node.inputs {
+            operands.push(match source {
+                Source::Input(port) => graph.input(*port, columns)?,
+                Source::Node(at) => graph.columns(&values[*at], columns)?,
+            });
+        }
+        graph.begin(at);
+        values.push(lower(graph, node, &operands)?);
+    }
+    Ok(values)
+}
+
+fn lower<L: Lowering>(
+    graph: &mut L,
+    node: &SpecNode,
+    operands: &[L::Value],
+) -> Result<L::Value, DeviceError> {
+    match (&node.op, operands) {
+        (Op::MatMul { weight, bias }, [x, ..]) => graph.product(node, x, (*weight, *bias)),
+        (Op::RmsNorm { weight, eps }, [x, ..]) => {
+            let normed = graph.norm(x, *weight, *eps)?;
+            graph.columns(&normed, &node.features)
+        }
+        (Op::Gated(activation), [gate, up, ..]) => graph.gated(gate, up, *activation),
+        (Op::Add, [a, b, ..]) => graph.add(a, b),
+        (Op::SoftCap { cap }, [x, ..]) => graph.soft_cap(x, *cap),
+        (Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows, _) => {
+            Err(graph.failed(format!("no layer computes {}", node.op.name())))
+        }
+        _ => Err(graph.failed(format!("'{}' has too few operands", node.name))),
+    }
+}

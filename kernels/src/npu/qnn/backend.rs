@@ -1,0 +1,211 @@
+//! The back end.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::error::QnnError;
+use super::lower::{Lowered, lower};
+use super::session::Session;
+use crate::binary16;
+use crate::device::{DeviceError, Observer, OpSet};
+use crate::graph::Graph;
+use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph};
+use crate::npu::model_weights::ModelWeights;
+use crate::npu::no_columns::NoColumns;
+use crate::npu::spec::{GraphSpec, SpecNode};
+use crate::npu::weight_form::WeightForm;
+use crate::weights::WeightFile;
+
+/// What a QNN device runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QnnSettings {
+    /// The library or its folder; without one, it is searched.
+    pub library: Option<PathBuf>,
+    /// Qualcomm's number of the system on chip.
+    pub soc: u32,
+    /// Version of the Hexagon architecture.
+    pub arch: u32,
+    /// How matrices are represented; [`WeightForm::Stored`] is binary16, too.
+    pub weights: WeightForm,
+}
+
+impl Default for QnnSettings {
+    /// A Snapdragon 8 Gen 3, and weights in binary16.
+    fn default() -> QnnSettings {
+        QnnSettings { library: None, soc: 57, arch: 75, weights: WeightForm::F16 }
+    }
+}
+
+/// QNN with the weights of a model.
+pub struct Qnn {
+    info: BackendInfo,
+    name: String,
+    session: Arc<Session>,
+    weights: ModelWeights,
+    settings: QnnSettings,
+}
+
+impl Qnn {
+    /// Opens the device. `name` is its name in the engine, for errors; `graph` was built from `file`.
+    ///
+    /// # Errors
+    /// [`QnnError`] when there is no library or no such processor.
+    pub fn open(
+        name: &str,
+        settings: &QnnSettings,
+        graph: &Arc<Graph>,
+        file: &WeightFile,
+    ) -> Result<Qnn, QnnError> {
+        let session = Arc::new(Session::open(settings)?);
+        let mut info = BackendInfo::half_library("qnn", settings.weights);
+        info.version = session.info.build.clone();
+        info.emulated = session.info.emulated;
+        Ok(Qnn {
+            info,
+            name: name.to_owned(),
+            session,
+            weights: ModelWeights::new(name, graph, file),
+            settings: settings.clone(),
+        })
+    }
+
+    /// One line on the processor and the library.
+    pub fn describe(&self) -> String {
+        let (info, settings) = (&self.session.info, &self.settings);
+        let emulated = match info.emulated {
+            true => ", emulated on the CPU with threads of its own: values are true, times are not",
+            false => "",
+        };
+        format!(
+            "QNN {} on {} (soc {}, arch {}), weights in {}{emulated}",
+            info.build,
+            info.processor,
+            settings.soc,
+            settings.arch,
+            settings.weights.name()
+        )
+    }
+}
+
+impl NpuBackend for Qnn {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    fn supports(&self, node: &SpecNode) -> Result<(), String> {
+        match OpSet::STATIC.contains(&node.op) {
+            true => Ok(()),
+            false => Err(format!("no op of QNN is used for {}", node.op.name())),
+        }
+    }
+
+    fn estimate_bytes(&self, spec: &GraphSpec) -> u64 {
+        self.info.memory.bytes(&self.weights.graph, &spec.key)
+    }
+
+    fn shared_bytes(&self) -> u64 {
+        0
+    }
+
+    fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
+        if let Some(graph) = NoColumns::of(spec) {
+            return Ok(Box::new(graph));
+        }
+        let graph = lower(spec, &self.session, (&self.weights, self.settings.weights))?;
+        let buffer = |width: usize| vec![0.0; spec.key.rows * width];
+        Ok(Box::new(QnnGraph {
+            graph,
+            widths: spec.inputs.iter().map(|port| port.width).collect(),
+            inputs: spec.inputs.iter().map(|port| buffer(port.width)).collect(),
+            outputs: spec.outputs.iter().map(|port| buffer(port.width)).collect(),
+            device: self.name.clone(),
+            nodes: spec.key.nodes.clone(),
+            bytes: self.estimate_bytes(spec),
+        }))
+    }
+}
+
+/// A prepared graph, with its buffers in f32.
+struct QnnGraph {
+    graph: Lowered,
+    /// Of the inputs.
+    widths: Vec<usize>,
+    inputs: Vec<Vec<f32>>,
+    outputs: Vec<Vec<f32>>,
+    device: String,
+    nodes: Range<usize>,
+    bytes: u64,
+}
+
+impl QnnGraph {
+    fn failed(&self, reason: String) -> DeviceError {
+        DeviceError::Failed { device: self.device.clone(), reason }
+    }
+
+    /// The error of a value that binary16 cannot represent: it would be infinite.
+    fn too_large(&self, what: &str) -> DeviceError {
+        self.failed(format!(
+            "{what} of nodes {:?} is not finite in binary16, which QNN computes in and which ends at 65504; \
+             run this model without the device",
+            self.nodes
+        ))
+    }
+
+    /// Copies the inputs to the library's buffers.
+    fn load(&mut self) -> Result<(), DeviceError> {
+        for (at, (port, columns)) in self.graph.inputs.iter().enumerate() {
+            let to = self.graph.executable.input(at).chunks_exact_mut(columns.len().max(1));
+            let rows = self.inputs[*port].chunks_exact(self.widths[*port].max(1));
+            let mut finite = true;
+            for (to, row) in to.zip(rows) {
+                for (to, x) in to.iter_mut().zip(&row[columns.clone()]) {
+                    *to = binary16::from_f32(*x);
+                    finite &= *to & 0x7c00 != 0x7c00;
+                }
+            }
+            if !finite {
+                return Err(self.too_large("an input"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the outputs from the library's buffers.
+    fn store(&mut self) -> Result<(), DeviceError> {
+        for (at, port) in self.graph.outputs.iter().enumerate() {
+            let mut finite = true;
+            for (to, half) in self.outputs[*port].iter_mut().zip(self.graph.executable.output(at)) {
+                *to = binary16::to_f32(*half);
+                finite &= half & 0x7c00 != 0x7c00;
+            }
+            if !finite {
+                return Err(self.too_large("an output"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PreparedGraph for QnnGraph {
+    fn input(&mut self, port: usize) -> &mut [f32] {
+        &mut self.inputs[port]
+    }
+
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError> {
+        self.load()?;
+        let ran = self.graph.executable.run();
+        ran.map_err(|error| self.failed(error.to_string()))?;
+        self.store()?;
+        observer.nodes_done(self.nodes.clone());
+        Ok(())
+    }
+
+    fn output(&self, port: usize) -> &[f32] {
+        &self.outputs[port]
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

@@ -1,0 +1,85 @@
+//! Tensors and parameters of ops.
+
+use std::ffi::{CStr, CString, c_void};
+use std::ptr;
+
+use super::abi::{
+    Element, Quantization, RawParameter, RawScalar, RawTensor, RawValue, Role, TensorVersion,
+};
+
+/// A tensor of a graph.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    pub(super) id: u32,
+    pub(super) name: CString,
+    pub(super) role: Role,
+    pub(super) element: Element,
+    pub(super) dims: Vec<u32>,
+}
+
+impl Tensor {
+    /// A value without columns, which no graph holds.
+    pub(super) fn without_columns() -> Tensor {
+        let (role, element) = (Role::Inner, Element::F16);
+        Tensor { id: 0, name: CString::default(), role, element, dims: vec![1, 1, 1, 0] }
+    }
+
+    /// The last dimension.
+    pub(super) fn width(&self) -> usize {
+        self.dims.last().map_or(0, |width| *width as usize)
+    }
+
+    /// Number of values.
+    pub(super) fn len(&self) -> usize {
+        self.dims.iter().map(|dim| *dim as usize).product()
+    }
+
+    /// The tensor as the library sees it, with data of that many bytes. It points to `self`.
+    pub(super) fn raw(&self, data: *mut c_void, bytes: u32) -> RawTensor {
+        RawTensor {
+            version: TensorVersion(1),
+            id: self.id,
+            name: self.name.as_ptr(),
+            role: self.role,
+            format: 0,
+            element: self.element,
+            quantization: Quantization::NONE,
+            rank: self.dims.len() as u32,
+            dims: self.dims.as_ptr(),
+            memory: 0,
+            data,
+            bytes,
+            rest: [0; 3],
+        }
+    }
+
+    /// As [`raw`](Tensor::raw), without data.
+    pub(super) fn without_data(&self) -> RawTensor {
+        self.raw(ptr::null_mut(), 0)
+    }
+}
+
+/// A parameter of an op.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Parameter<'a> {
+    /// A number.
+    F32(&'static CStr, f32),
+    /// Numbers of some dimensions.
+    U32s(&'static CStr, &'a [usize], &'a [u32]),
+}
+
+impl Parameter<'_> {
+    /// The parameter as the library sees it. It points to `tensor`, its constant if it has one.
+    pub(super) fn raw(&self, tensor: Option<&Tensor>) -> RawParameter {
+        let (name, number) = match self {
+            Parameter::F32(name, number) => (name, number.to_bits()),
+            Parameter::U32s(name, ..) => (name, 0),
+        };
+        let scalar = RawScalar { element: Element::F32, bits: u64::from(number) };
+        let (kind, value) = match tensor {
+            None => (0, RawValue { scalar }),
+            Some(tensor) => (1, RawValue { tensor: tensor.without_data() }),
+        };
+        RawParameter { kind, name: name.as_ptr(), value }
+    }
+}

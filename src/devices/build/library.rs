@@ -1,0 +1,36 @@
+//! Builds NPUs whose graphs a vendor's library runs, at its own pace.
+
+use std::sync::Arc;
+
+use lapwing_actors::drive::live::LiveDevice;
+use lapwing_kernels::device::{Blocking, Device};
+use lapwing_kernels::npu::{NpuBackend, NpuDevice, NpuDeviceParts};
+
+use super::{Built, Rates, Shared, calibrate, estimated, time_model, with_sizes};
+use crate::devices::DeviceSpec;
+use crate::error::Error;
+
+/// Makes a device of an opened library. `kernels` is one line on it; `threads` is the number of CPU
+/// threads that its speed is estimated by, if it is not timed.
+pub(super) fn device(
+    spec: &DeviceSpec,
+    (backend, kernels): (Box<dyn NpuBackend>, String),
+    threads: usize,
+    shared: &Shared<'_>,
+) -> Result<Built, Error> {
+    let Shared { graph, file, slots, clock, .. } = shared;
+    let parts = NpuDeviceParts {
+        name: spec.name.clone(),
+        graph: Arc::clone(graph),
+        slots: (*slots).clone(),
+        budget: spec.graphs.budget,
+    };
+    let device = NpuDevice::new(parts, backend, file);
+    let mut device = Blocking::new(with_sizes(spec, device.info().clone()), device);
+    let info = device.info().clone();
+    let rates = clock.and_then(|clock| calibrate::rates(&mut device, graph, clock));
+    let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(threads) });
+    let time = time_model(spec, graph, timed.unwrap_or_else(|| estimated(threads)))?;
+    let device = LiveDevice { device: Box::new(device), time: None, cores: None };
+    Ok(Built { device, info, time, timed, capacity: None, kernels, notes: Vec::new() })
+}
