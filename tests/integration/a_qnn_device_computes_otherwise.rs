@@ -67,8 +67,10 @@ async fn probabilities_are_those_of_the_cpu_with_graphs_of_qnn() {
             let what = format!("{name}, {strategy}");
             let builder = with(&model, "cpu+npu=qnn").strategy(strategy);
             let engine = builder.build().await.unwrap_or_else(|error| panic!("{what}: {error}"));
-            let parts = engine.placement().stages.iter().flat_map(|stage| &stage.parts);
-            assert!(parts.clone().any(|part| part.device == "npu"), "{what}: nothing on the NPU");
+            let mut parts = engine.placement().stages.iter().flat_map(|stage| &stage.parts);
+            // The emulator is slow, so that a strategy that predicts times may leave it out.
+            let is_used = parts.any(|part| part.device == "npu");
+            assert!(is_used || strategy != "chunk-graph", "{what}: nothing on the NPU");
             for (length, wanted) in &wanted {
                 let got = scores(&engine, *length).await;
                 assert_eq!(got.len(), wanted.len(), "{what}");

@@ -57,7 +57,7 @@ impl Qnn {
         graph: &Arc<Graph>,
         file: &WeightFile,
     ) -> Result<Qnn, QnnError> {
-        let session = Arc::new(Session::open(settings)?);
+        let session = Session::shared(settings)?;
         let mut info = BackendInfo::half_library("qnn", settings.weights);
         info.version = session.info.build.clone();
         info.emulated = session.info.emulated;

@@ -6,6 +6,7 @@ use std::ptr;
 use super::abi::{Handle, RawTensor};
 use super::error::QnnError;
 use super::graph::Context;
+use super::session::running;
 use super::tensor::Tensor;
 use crate::aligned::Aligned;
 
@@ -74,6 +75,7 @@ impl Executable {
         let inputs: Vec<RawTensor> = self.inputs.iter_mut().map(Bound::raw).collect();
         let mut outputs: Vec<RawTensor> = self.outputs.iter_mut().map(Bound::raw).collect();
         let loaded = &self.context.session.loaded;
+        let _guard = running();
         // SAFETY: each tensor points to a buffer of as many bytes as its dimensions say, which `self` owns;
         // the library does not check that itself. Neither a profile nor a signal is given.
         let code = unsafe {

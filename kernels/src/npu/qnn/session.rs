@@ -2,9 +2,9 @@
 #![expect(unsafe_code, reason = "calls a C library")]
 
 use std::ffi::{c_char, c_void};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::abi::{DeviceOption, Handle, RawConfig};
 use super::backend::QnnSettings;
@@ -14,8 +14,12 @@ use super::library::{Loaded, find, version};
 /// Only errors are reported, to a callback that drops them: they are written on standard output otherwise.
 const LOG_LEVEL: u32 = 1;
 
-/// One call at a time, except runs of graphs: building graphs from several threads is not known to be safe.
-static CALLS: Mutex<()> = Mutex::new(());
+/// Held by each call: shared by runs of graphs, and exclusively by all others, since building and freeing
+/// graphs beside a run is not known to be safe.
+static CALLS: RwLock<()> = RwLock::new(());
+
+/// The sessions of this process. They are never closed, since the library stays loaded, too.
+static SESSIONS: Mutex<Vec<Arc<Session>>> = Mutex::new(Vec::new());
 
 /// What QNN says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +41,7 @@ pub struct QnnInfo {
 /// # Errors
 /// [`QnnError`] without a library, or when it refuses.
 pub fn qnn_device() -> Result<QnnInfo, QnnError> {
-    Session::open(&QnnSettings::default()).map(|session| session.info.clone())
+    Session::shared(&QnnSettings::default()).map(|session| session.info.clone())
 }
 
 /// The library and its objects for everything else.
@@ -45,6 +49,8 @@ pub fn qnn_device() -> Result<QnnInfo, QnnError> {
 pub(super) struct Session {
     pub(super) loaded: Loaded,
     pub(super) info: QnnInfo,
+    /// Numbers of the system on chip and of the architecture.
+    processor: [u32; 2],
     log: Handle,
     backend: Handle,
     device: Handle,
@@ -60,34 +66,53 @@ unsafe impl Sync for Session {}
 unsafe extern "C" fn ignore(_: *const c_char, _: u32, _: u64, _: *mut c_void) {}
 
 impl Session {
-    /// Opens the processor.
+    /// The session of this library and processor, opened if there is none.
     ///
     /// # Errors
     /// [`QnnError`].
-    pub(super) fn open(settings: &QnnSettings) -> Result<Session, QnnError> {
+    pub(super) fn shared(settings: &QnnSettings) -> Result<Arc<Session>, QnnError> {
         let path = find(settings.library.as_deref())?;
         // The library finds others relative to itself, which a link would hide.
         let path = path.canonicalize().unwrap_or(path);
+        let processor = [settings.soc, settings.arch];
+        let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |session: &&Arc<Session>| {
+            session.info.library == path && session.processor == processor
+        };
+        if let Some(session) = sessions.iter().find(same) {
+            return Ok(Arc::clone(session));
+        }
+        let session = Arc::new(Session::open(&path, processor)?);
+        if sessions.is_empty() {
+            // SAFETY: the function may be called at any time.
+            unsafe { atexit(wait_for_runs) };
+        }
+        sessions.push(Arc::clone(&session));
+        Ok(session)
+    }
+
+    fn open(path: &Path, processor: [u32; 2]) -> Result<Session, QnnError> {
         let (session, started) = {
             let _guard = exclusive();
-            let loaded = Loaded::open(&path)?;
+            let loaded = Loaded::open(path)?;
             let info = QnnInfo {
                 processor: loaded.name.clone(),
                 version: version(loaded.core),
                 build: loaded.build().trim_start_matches('v').to_owned(),
-                library: path,
+                library: path.to_owned(),
                 // No machine with such a processor runs the library for x86-64.
                 emulated: cfg!(target_arch = "x86_64"),
             };
             let (log, backend, device) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-            let mut session = Session { loaded, info, log, backend, device };
-            let started = session.start(settings.soc, settings.arch);
+            let mut session = Session { loaded, info, processor, log, backend, device };
+            let started = session.start();
             (session, started)
         };
         started.map(|()| session)
     }
 
-    fn start(&mut self, soc: u32, arch: u32) -> Result<(), QnnError> {
+    fn start(&mut self) -> Result<(), QnnError> {
+        let [soc, arch] = self.processor;
         let functions = &self.loaded.functions;
         // Without both, the emulator is the oldest processor, whose results differ.
         let options = [DeviceOption::soc(soc), DeviceOption::arch(arch)];
@@ -130,13 +155,27 @@ impl Drop for Session {
             (self.log, functions.log_free),
         ];
         for (handle, free) in parts.into_iter().filter(|(handle, _)| !handle.is_null()) {
-            // SAFETY: nothing that was made with it is left: graphs own the session.
+            // SAFETY: it could not be opened entirely, so nothing was made with it.
             unsafe { free(handle) };
         }
     }
 }
 
 /// Waits until no other call is made.
-pub(super) fn exclusive() -> MutexGuard<'static, ()> {
-    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn exclusive() -> RwLockWriteGuard<'static, ()> {
+    CALLS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until no call is made except runs.
+pub(super) fn running() -> RwLockReadGuard<'static, ()> {
+    CALLS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+unsafe extern "C" {
+    fn atexit(function: extern "C" fn()) -> i32;
+}
+
+/// Lets no call run into the end of the process, when the library destroys what it uses.
+extern "C" fn wait_for_runs() {
+    std::mem::forget(exclusive());
 }
