@@ -27,31 +27,15 @@ step() {
 trap 'code=$?; step "$([ $code -eq 0 ] && echo "all tests passed" || echo "failed")"; printf "%s%s  in all\n" "$table" \
     "$(minutes $(($(date +%s) - begin)))"' EXIT
 
-step "format and lints"
+step "format"
 cargo fmt --all -- --check
-cargo clippy --workspace --all-targets -- -D warnings
 
-step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
-
-step "libraries without optional features, and with each alone"
-cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-plan \
-    -p lapwing-actors -p lapwing -- -D warnings
-for feature in compare fetch opencl openvino qnn serve simulate structured; do
-    cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
-done
-
-step "packages of all crates"
-cargo package --workspace --exclude lapwing-examples --no-verify --allow-dirty --quiet
-
-# Builds everything with the same features, so that nothing is compiled twice. Kernels are optimised in
-# tests, too.
-# Meanwhile clients of the server are installed, which takes as long as the network.
-step "build"
+# The build has everything with the same features, so that nothing is compiled twice. Kernels are optimised in tests, too.
+# Its last program is compiled on one core, and installing takes as long as the network, so the others cost little time.
+step "build; beside it lints, documentation and features, and clients of the server are installed"
 mkdir -p target
-sh tests/serve/install.sh target/clients >target/clients.log 2>&1 &
-clients=$!
-cargo test --workspace --features lapwing-traces/layer --no-run --quiet
+sh tests/side_by_side.sh "sh tests/lints.sh" "sh tests/serve/install.sh target/clients" \
+    "cargo test --workspace --features lapwing-traces/layer --no-run --quiet"
 
 step "models and vocabularies"
 target/debug/lapwing pull smollm2-135m-instruct
@@ -102,8 +86,6 @@ for example in hello_prompt embeddings timeline trace_any_tokio_app custom_strat
     others="$others && $EXAMPLES/$example"
 done
 others="$others && sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
-# Chromium is installed by then.
-wait "$clients" || { cat target/clients.log; exit 1; }
 others="$others && sh tests/serve/run.sh target/debug/lapwing target/clients"
 interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
     -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"

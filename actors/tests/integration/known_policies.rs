@@ -36,7 +36,7 @@ fn run(name: &str, seed: u64) {
 #[test]
 fn every_policy_gives_every_request_its_tokens() {
     for known in known() {
-        for seed in 0..cases(60, 1000) {
+        for seed in 0..cases(60, 10_000) {
             run(known.name, seed * 31 + known.name.len() as u64);
         }
     }
