@@ -6,7 +6,7 @@ use std::ptr;
 use super::abi::{Handle, RawTensor};
 use super::error::QnnError;
 use super::graph::Context;
-use super::session::running;
+use super::session::{running, wait_at_exit};
 use super::tensor::Tensor;
 use crate::aligned::Aligned;
 
@@ -35,6 +35,7 @@ pub(super) struct Executable {
     outputs: Vec<Bound>,
     graph: Handle,
     context: Context,
+    has_run: bool,
 }
 
 // SAFETY: QNN's graphs are bound to no thread, and `&mut self` excludes two runs at once.
@@ -48,7 +49,13 @@ impl Executable {
         outputs: Vec<Tensor>,
     ) -> Executable {
         let bound = |tensors: Vec<Tensor>| tensors.into_iter().map(Bound::new).collect();
-        Executable { inputs: bound(inputs), outputs: bound(outputs), graph, context }
+        Executable {
+            inputs: bound(inputs),
+            outputs: bound(outputs),
+            graph,
+            context,
+            has_run: false,
+        }
     }
 
     /// Values of an input, in the order in which inputs were added.
@@ -89,6 +96,9 @@ impl Executable {
                 ptr::null_mut(),
             )
         };
+        if !std::mem::replace(&mut self.has_run, true) {
+            wait_at_exit();
+        }
         loaded.check("running a graph", code)
     }
 }

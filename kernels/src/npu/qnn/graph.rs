@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::abi::{Element, Handle, Quantization, RawOp, RawParameter, RawTensor, Role};
 use super::error::QnnError;
 use super::executable::Executable;
-use super::session::{Session, exclusive};
+use super::session::{Session, exclusive, wait_at_exit};
 use super::tensor::{Parameter, Tensor};
 
 /// The library's package of ops.
@@ -180,7 +180,11 @@ impl Building {
         let code = {
             let _guard = exclusive();
             // SAFETY: the graph is valid; neither a profile nor a signal is given.
-            unsafe { (loaded.functions.graph_finalize)(graph, ptr::null_mut(), ptr::null_mut()) }
+            let code = unsafe {
+                (loaded.functions.graph_finalize)(graph, ptr::null_mut(), ptr::null_mut())
+            };
+            wait_at_exit();
+            code
         };
         loaded.check("preparing a graph", code)?;
         Ok(Executable::new((context, graph), inputs, outputs))

@@ -4,6 +4,7 @@
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::abi::{DeviceOption, Handle, RawConfig};
@@ -20,6 +21,9 @@ static CALLS: RwLock<()> = RwLock::new(());
 
 /// The sessions of this process. They are never closed, since the library stays loaded, too.
 static SESSIONS: Mutex<Vec<Arc<Session>>> = Mutex::new(Vec::new());
+
+/// The process ends, and no call may begin.
+static ENDED: AtomicBool = AtomicBool::new(false);
 
 /// What QNN says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,10 +87,7 @@ impl Session {
             return Ok(Arc::clone(session));
         }
         let session = Arc::new(Session::open(&path, processor)?);
-        if sessions.is_empty() {
-            // SAFETY: the function may be called at any time.
-            unsafe { atexit(wait_for_runs) };
-        }
+        wait_at_exit();
         sessions.push(Arc::clone(&session));
         Ok(session)
     }
@@ -175,7 +176,16 @@ unsafe extern "C" {
     fn atexit(function: extern "C" fn()) -> i32;
 }
 
-/// Lets no call run into the end of the process, when the library destroys what it uses.
-extern "C" fn wait_for_runs() {
-    std::mem::forget(exclusive());
+/// From now on, the end of the process waits for calls in flight, before the library destroys what it has
+/// made so far. It is stated again after calls that make more, since what is made last is destroyed first.
+pub(super) fn wait_at_exit() {
+    // SAFETY: the function may be called at any time.
+    unsafe { atexit(wait_for_calls) };
+}
+
+/// Lets no call run into the end of the process.
+extern "C" fn wait_for_calls() {
+    if !ENDED.swap(true, Ordering::AcqRel) {
+        std::mem::forget(exclusive());
+    }
 }
