@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use cli::failure::Failure;
 use cli::session::Session;
 use cli::signals::Signals;
 use commands::Cli;
+use lapwing_kernels::leave;
 
 /// Maximum time that an interrupted command may take to clean up.
 const ABORT_MAX: Duration = Duration::from_millis(200);
@@ -33,6 +35,12 @@ fn main() -> ExitCode {
     session.restore_terminal();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(failure @ Failure::Interrupted(_)) => {
+            let code = failure.code();
+            failure.report();
+            let _ = std::io::stdout().flush();
+            leave(code)
+        }
         Err(failure) => failure.report(),
     }
 }
@@ -61,8 +69,9 @@ async fn supervise(
                     let _ = tokio::time::timeout(ABORT_MAX, command).await;
                     // The command may have begun to read a line in the meantime.
                     session.restore_terminal();
-                    // Threads that compute or read input are abandoned.
-                    std::process::exit(Failure::Interrupted(signal).code().into());
+                    // Threads that compute or read input are abandoned. Standard output is not flushed, since it may
+                    // be what the command is stuck in.
+                    leave(Failure::Interrupted(signal).code());
                 }
                 Err(error) => return Err(deaf(error)),
             },

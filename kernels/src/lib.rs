@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod device;
 pub mod graph;
 pub mod kv;
+mod leave;
 pub mod mask;
 pub mod merge;
 pub mod model;
@@ -24,3 +25,5 @@ pub mod requant;
 pub mod sync;
 pub mod tensor;
 pub mod weights;
+
+pub use leave::leave;
