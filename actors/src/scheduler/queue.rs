@@ -39,24 +39,30 @@ struct Waiting<'a> {
     models: &'a [Model],
     /// Where the next one that is asked for probably is: policies ask in order.
     next: Cell<usize>,
+    /// Matches that were asked for.
+    matched: Vec<Cell<Option<usize>>>,
 }
 
 impl Waiting<'_> {
-    fn find(&self, id: SequenceId) -> Option<&Sequence> {
+    fn place(&self, id: SequenceId) -> Option<usize> {
         let places = (self.next.get()..self.waiting.len()).chain(0..self.next.get());
         let at = places.into_iter().find(|at| self.waiting[*at].id == id)?;
         self.next.set(at);
-        self.waiting.get(at)
+        Some(at)
     }
 }
 
 impl PrefixView for Waiting<'_> {
     fn matched(&self, sequence: SequenceId) -> usize {
-        self.find(sequence).map_or(0, |sequence| sequence.matched(self.models))
+        let Some(at) = self.place(sequence) else { return 0 };
+        let matched =
+            self.matched[at].get().unwrap_or_else(|| self.waiting[at].matched(self.models));
+        self.matched[at].set(Some(matched));
+        matched
     }
 
     fn tokens(&self, sequence: SequenceId) -> &[u32] {
-        self.find(sequence).map_or(&[], |sequence| &sequence.ids)
+        self.place(sequence).map_or(&[], |at| &self.waiting[at].ids)
     }
 }
 
@@ -138,7 +144,8 @@ impl Queue {
         waiting: &[Sequence],
         models: &[Model],
     ) -> impl Iterator<Item = usize> + use<> {
-        let view = Waiting { waiting, models, next: Cell::new(0) };
+        let matched = vec![Cell::new(None); waiting.len()];
+        let view = Waiting { waiting, models, next: Cell::new(0), matched };
         let candidates: Vec<Candidate<'_>> = waiting.iter().map(Sequence::candidate).collect();
         self.policy.survey(&candidates, &view, self.now);
         let rank = |(at, candidate): (usize, &Candidate<'_>)| {
