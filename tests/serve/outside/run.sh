@@ -22,11 +22,14 @@ fi
 bin=$folder/venv/bin
 export HF_HUB_OFFLINE=1 HF_DATASETS_CACHE="$folder/datasets"
 
+server=
+shelf=
+trap 'kill $server $shelf 2>/dev/null || true' EXIT
+
 # Starts a server and waits until it has a model.
 serve() {
     "$@" > "$folder/server.log" 2>&1 &
     server=$!
-    trap 'kill "$server" 2>/dev/null || true' EXIT
     for _ in $(seq 300); do
         curl --silent --fail "$url/health" > /dev/null && return
         sleep 0.2
@@ -37,7 +40,7 @@ serve() {
 stop() {
     kill -TERM "$server"
     wait "$server" || true
-    trap - EXIT
+    server=
 }
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 url=http://127.0.0.1:$port
@@ -58,10 +61,11 @@ cat "$here"/../../../docs/*.md > "$folder/book/book.txt"
 # Runs the judges of speed and quality on the server at $url.
 judge() {
     tasks=$1
-    model_args=model=model,base_url=$url/v1/completions,tokenizer=$folder/tokenizer,num_concurrent=4,tokenized_requests=False
+    name=$(curl --silent "$url/v1/models" | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"][0]["id"])')
+    model_args=model=$name,base_url=$url/v1/completions,tokenizer=$folder/tokenizer,num_concurrent=4,tokenized_requests=False
     "$bin/lm_eval" --model local-completions --model_args "$model_args" --tasks "$tasks" \
         --include_path "$folder/tasks" 2> "$folder/lm-eval.log" | grep '|'
-    "$bin/llama-benchy" --base-url "$url/v1" --model model --tokenizer "$folder/tokenizer" --pp 128 --tg 64 --exact-tg \
+    "$bin/llama-benchy" --base-url "$url/v1" --model "$name" --tokenizer "$folder/tokenizer" --pp 128 --tg 64 --exact-tg \
         --no-cache --concurrency 1 8 32 --runs 3 --book-url "$book/book.txt" --skip-coherence 2> "$folder/benchy.log" |
         grep '|'
 }
@@ -80,4 +84,3 @@ if [ -n "$peer" ]; then
     judge facts_text
     stop
 fi
-kill "$shelf"
