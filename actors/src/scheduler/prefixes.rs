@@ -11,6 +11,7 @@ use super::running::Sequence;
 use super::state::Scheduler;
 use crate::message::RollBack;
 use crate::prefix::{Found, PrefixCache, PrefixUse, common};
+use crate::sequence::SequenceId;
 
 /// A copy of a partly filled page of the prefix cache, for a sequence that will write its other rows.
 #[derive(Debug)]
@@ -22,6 +23,11 @@ pub struct CopyPage {
 }
 
 impl CopyPage {
+    /// Whether the copy is for this sequence.
+    pub(super) fn is_of(&self, sequence: SequenceId) -> bool {
+        self.instead.sequence == sequence
+    }
+
     /// Copies the page. It must be done before the chunks are sent that were cut after it.
     ///
     /// # Errors

@@ -286,6 +286,9 @@ impl Sequence {
     pub(super) fn preempt(&mut self, effects: &mut Vec<SchedulerEffect>) {
         self.note(Noted::Freed(self.lease.pages().len()), effects);
         self.lease = KvLease::default();
+        // A copy that is not made yet would keep its pages from the sequence that this one is preempted for.
+        effects
+            .retain(|effect| !matches!(effect, SchedulerEffect::Copy(copy) if copy.is_of(self.id)));
         self.draft.clear();
         self.await_nothing();
         (self.sent, self.shared) = (0, 0);
