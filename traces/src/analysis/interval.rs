@@ -22,7 +22,8 @@ pub fn busy_shares(timeline: &Timeline, (from, to): (Nanos, Nanos), cells: usize
     let cell_of = |time: u64| (time.saturating_sub(from.0) as f64 / cell) as usize;
     let shares = |busy: Vec<Interval>| {
         let mut shares = vec![0.0; cells];
-        for (start, end) in busy.into_iter().filter(|(start, end)| *start < to.0 && *end > from.0) {
+        let is_seen = |(start, end): &Interval| from < to && *start < to.0 && *end > from.0;
+        for (start, end) in busy.into_iter().filter(is_seen) {
             let (start, end) = (start.max(from.0), end.min(to.0));
             let at = |time: u64| (time - from.0) as f64 / cell;
             for (index, share) in
@@ -95,10 +96,15 @@ mod tests {
         // Two spans overlap, one begins before the window, one ends after it, one is outside.
         let spans = vec![span(0, 15), span(20, 24), span(22, 28), span(38, 60), span(70, 80)];
         let timeline = Timeline { lanes: vec![lane], spans, ..Timeline::default() };
-        let window = |from, to| (Nanos(from), Nanos(to));
-        assert_eq!(busy_shares(&timeline, window(10, 50), 4), [[0.5, 0.8, 0.2, 1.0]]);
-        assert_eq!(busy_shares(&timeline, window(10, 50), 1), [[0.625]]);
-        assert_eq!(busy_shares(&timeline, window(50, 50), 2), [[0.0, 0.0]]);
-        assert_eq!(busy_shares(&timeline, window(10, 50), 0), [[0.0; 0]]);
+        // Thousandths, since the shares are sums of fractions.
+        let shares = |from, to, cells| {
+            let lanes = busy_shares(&timeline, (Nanos(from), Nanos(to)), cells);
+            let round = |share: &f64| (share * 1e3).round() as u64;
+            lanes.iter().map(|lane| lane.iter().map(round).collect()).collect::<Vec<Vec<u64>>>()
+        };
+        assert_eq!(shares(10, 50, 4), [[500, 800, 200, 1000]]);
+        assert_eq!(shares(10, 50, 1), [[625]]);
+        assert_eq!(shares(50, 50, 2), [[0, 0]]);
+        assert_eq!(shares(10, 50, 0), [[0; 0]]);
     }
 }
