@@ -25,8 +25,7 @@ use crate::stage::{Stage, StagePart, StageWork};
 /// use lapwing_kernels::device::DeviceKind;
 /// use lapwing_kernels::op::Op;
 /// use lapwing_plan::strategy::{ChunkShape, PlanInput, RouteBuilder};
-/// use lapwing_plan::route::Route;
-/// use lapwing_plan::PlanError;
+/// use lapwing_plan::{PlanError, Route};
 ///
 /// /// Attention on the CPU, all else on the GPU.
 /// fn route(input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
