@@ -181,7 +181,7 @@ proptest! {
         let pool = KvPool::new(PAGES);
         let (mut tree, mut naive) = (PrefixTree::new(PAGE_ROWS), Naive::default());
         let mut leases: Vec<KvLease> = Vec::new();
-        // Texts whose match is asked for again and again, after a random number of changes.
+        // These texts are matched repeatedly; the tree changes a random number of times in between.
         let asked: Vec<Vec<u32>> =
             (0..8).map(|_| (0..next(14)).map(|_| next(2) as u32).collect()).collect();
         let known: Vec<Cell<Known>> = asked.iter().map(|_| Cell::default()).collect();
