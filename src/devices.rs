@@ -23,13 +23,11 @@ mod calibrate;
 mod error;
 mod keys;
 mod properties;
-mod qnn;
 mod text;
 
 pub use error::DeviceSpecError;
-pub use lapwing_kernels::npu::WeightForm;
+pub use lapwing_kernels::npu::{QnnSettings, WeightForm};
 pub use lapwing_plan::rate::Rates;
-pub use qnn::QnnProcessor;
 
 /// A device of an engine: its name and its properties.
 ///
@@ -71,7 +69,7 @@ pub enum Backend {
     /// for its CPU as a stand-in. It needs the feature `openvino`.
     OpenVino(String),
     /// Graphs prepared and run by Qualcomm QNN, on x86-64 by its emulator. It needs the feature `qnn`.
-    Qnn(QnnProcessor),
+    Qnn(QnnSettings),
 }
 
 /// The speed at which a device runs.
@@ -171,7 +169,7 @@ impl DeviceSpec {
     }
 
     /// An NPU whose graphs Qualcomm QNN runs.
-    pub fn qnn(name: &str, processor: QnnProcessor) -> DeviceSpec {
+    pub fn qnn(name: &str, processor: QnnSettings) -> DeviceSpec {
         DeviceSpec::new(name, DeviceKind::Npu, Backend::Qnn(processor), Pace::Native)
     }
 

@@ -21,6 +21,7 @@ mod no_columns;
 mod openvino;
 #[cfg(feature = "qnn")]
 mod qnn;
+mod qnn_settings;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
 mod search;
 mod spec;
@@ -35,7 +36,8 @@ pub use maker::CheckedGraph;
 #[cfg(feature = "openvino")]
 pub use openvino::{OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_devices};
 #[cfg(feature = "qnn")]
-pub use qnn::{Qnn, QnnError, QnnInfo, QnnSettings, qnn_device};
+pub use qnn::{Qnn, QnnError, QnnInfo, qnn_device};
+pub use qnn_settings::QnnSettings;
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;
 pub use weight_form::WeightForm;

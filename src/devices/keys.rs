@@ -6,7 +6,7 @@ use lapwing_kernels::cpu::THREADS_MAX;
 use lapwing_kernels::device::DeviceKind;
 
 use super::text::{self, BYTES, CELLS, RATE, SIZES, TIME};
-use super::{Backend, DeviceSpec, DeviceSpecError, Pace, QnnProcessor};
+use super::{Backend, DeviceSpec, DeviceSpecError, Pace, QnnSettings};
 
 mod qnn;
 
@@ -224,7 +224,7 @@ fn start(
         }
         "openvino" => Err(bad_kind(given.unwrap_or_default(), "npu for the form openvino")),
         "qnn" if given.is_none() || kind == Some(DeviceKind::Npu) => {
-            Ok(DeviceSpec::qnn(name, QnnProcessor::default()))
+            Ok(DeviceSpec::qnn(name, QnnSettings::default()))
         }
         "qnn" => Err(bad_kind(given.unwrap_or_default(), "npu for the form qnn")),
         _ => Err(DeviceSpecError::Form { name: name.to_owned(), form: form.to_owned() }),

@@ -3,7 +3,7 @@
 use lapwing_kernels::device::DeviceKind;
 
 use super::{
-    ArraySettings, Backend, DeviceSpec, DeviceSpecError, Pace, QnnProcessor, Rates, WeightForm,
+    ArraySettings, Backend, DeviceSpec, DeviceSpecError, Pace, QnnSettings, Rates, WeightForm,
 };
 
 impl DeviceSpec {
@@ -65,14 +65,14 @@ impl DeviceSpec {
     }
 
     /// The processor of QNN, if QNN computes.
-    pub(crate) fn qnn_processor(&self) -> Option<&QnnProcessor> {
+    pub(crate) fn qnn_processor(&self) -> Option<&QnnSettings> {
         match &self.backend {
             Backend::Qnn(processor) => Some(processor),
             _ => None,
         }
     }
 
-    pub(crate) fn qnn_processor_mut(&mut self) -> Option<&mut QnnProcessor> {
+    pub(crate) fn qnn_processor_mut(&mut self) -> Option<&mut QnnSettings> {
         match &mut self.backend {
             Backend::Qnn(processor) => Some(processor),
             _ => None,

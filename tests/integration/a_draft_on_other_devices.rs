@@ -11,7 +11,7 @@ use crate::a_draft_changes_a_token::Scrambled;
 use crate::a_strategy_changes_a_token::{GPU, NPU};
 use crate::support::collect_ids;
 #[cfg(feature = "opencl")]
-use crate::support::needs_opencl;
+use crate::support::needs_driver;
 
 const PROMPTS: u32 = 10;
 const TOKENS: usize = 64;
@@ -80,7 +80,7 @@ async fn check(devices: &str, strategy: &str) {
 #[cfg(feature = "opencl")]
 #[tokio::test]
 async fn drafts_change_no_token_with_a_real_queue() {
-    needs_opencl!();
+    needs_driver!(has_opencl);
     check("cpu+gpu=opencl", "gpu-only").await;
     check("cpu+gpu=opencl", "layer-split").await;
 }

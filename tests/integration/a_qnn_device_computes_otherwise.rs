@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use lapwing::devices::{DeviceSpec, QnnProcessor};
+use lapwing::devices::{DeviceSpec, QnnSettings};
 use lapwing::{Activations, Engine, EngineBuilder, ErrorKind, Prompt, Request, Shutdown, Token};
 
 use crate::a_strategy_changes_a_token::prompt;
-use crate::support::needs_qnn;
+use crate::support::needs_driver;
 
 /// Largest difference of a log-probability: each op rounds to 11 bits.
 const TOLERANCE: f32 = 0.03;
@@ -55,7 +55,7 @@ fn assert_same(got: &[Token], wanted: &[Token], what: &str) {
 
 #[tokio::test]
 async fn probabilities_are_those_of_the_cpu_with_graphs_of_qnn() {
-    needs_qnn!();
+    needs_driver!(has_qnn);
     for name in ["llama.gguf", "qwen3.gguf", "gemma3.gguf"] {
         let model = tiny(name);
         let cpu = with(&model, "cpu").build().await.expect("an engine");
@@ -91,7 +91,7 @@ async fn probabilities_are_those_of_the_cpu_with_graphs_of_qnn() {
 
 #[tokio::test]
 async fn a_processor_that_qnn_refuses_is_an_error_that_says_what_to_do() {
-    needs_qnn!();
+    needs_driver!(has_qnn);
     let error = with(&tiny("llama.gguf"), "cpu+npu=qnn:soc=9999").build().await;
     let error = error.expect_err("no such processor");
     assert_eq!(error.kind(), ErrorKind::Config);
@@ -118,5 +118,5 @@ fn qnn_devices_are_read_and_written_as_text() {
         assert_eq!((spec.is_static(), &again), (true, &spec), "{text}");
     }
     let spec: DeviceSpec = "npu=qnn".parse().expect("a device");
-    assert_eq!(spec, DeviceSpec::qnn("npu", QnnProcessor::default()));
+    assert_eq!(spec, DeviceSpec::qnn("npu", QnnSettings::default()));
 }

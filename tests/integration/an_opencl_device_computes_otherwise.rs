@@ -15,7 +15,7 @@ use lapwing::{Activations, Engine, EngineBuilder, ErrorKind, KvCopies, KvDtype, 
 
 use crate::a_strategy_changes_a_token::{CONTEXT, NPU, greedy, long_model};
 use crate::cases::cases;
-use crate::support::{GEMMA3, SMOLLM2, model, needs, needs_opencl};
+use crate::support::{GEMMA3, SMOLLM2, model, needs, needs_driver};
 
 const LENGTHS: [usize; 3] = [64, 300, 525];
 
@@ -57,7 +57,7 @@ async fn check(builder: EngineBuilder, wanted: &[Vec<u32>], what: &str) -> Engin
 
 #[tokio::test]
 async fn every_strategy_gives_the_same_tokens_with_a_queue_among_the_devices() {
-    needs_opencl!();
+    needs_driver!(has_opencl);
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     let wanted = wanted(&model).await;
@@ -102,7 +102,7 @@ impl Strategy for ByTurns {
 
 #[tokio::test]
 async fn keys_and_values_of_one_side_are_seen_by_the_other() {
-    needs_opencl!();
+    needs_driver!(has_opencl);
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     let wanted = wanted(&model).await;
@@ -135,7 +135,7 @@ async fn keys_and_values_of_one_side_are_seen_by_the_other() {
 /// device wrote for earlier positions.
 #[tokio::test]
 async fn shared_keys_and_values_are_seen_wherever_they_were_written() {
-    needs_opencl!();
+    needs_driver!(has_opencl);
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     for sharing in ["layers=2", "layers=2,heads=1"] {
@@ -159,7 +159,7 @@ async fn shared_keys_and_values_are_seen_wherever_they_were_written() {
 /// that is split once.
 #[tokio::test]
 async fn a_real_model_gives_the_same_tokens_wherever_it_is_split() {
-    needs_opencl!();
+    needs_driver!(has_opencl);
     needs!(SMOLLM2, GEMMA3);
     for (name, layers) in cases(&[(SMOLLM2, 30)][..], &[(SMOLLM2, 30), (GEMMA3, 18)]) {
         let model = model(name);
@@ -182,7 +182,7 @@ async fn a_real_model_gives_the_same_tokens_wherever_it_is_split() {
 
 #[tokio::test]
 async fn a_device_that_is_not_there_is_an_error_that_lists_the_others() {
-    needs_opencl!();
+    needs_driver!(has_opencl);
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     for which in ["99", "no such device"] {
@@ -196,7 +196,7 @@ async fn a_device_that_is_not_there_is_an_error_that_lists_the_others() {
 
 #[tokio::test]
 async fn a_damaged_program_is_compiled_anew_and_said() {
-    needs_opencl!();
+    needs_driver!(has_opencl);
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     let start = || with(&model, "gpu=opencl").packed_cache(folder.path()).build();

@@ -11,7 +11,7 @@ use lapwing::plan::strategies;
 use lapwing::{Activations, Engine, EngineBuilder, ErrorKind, Shutdown};
 
 use crate::a_strategy_changes_a_token::{CONTEXT, greedy, long_model};
-use crate::support::{SMOLLM2, model, needs, needs_openvino};
+use crate::support::{SMOLLM2, model, needs, needs_driver};
 
 const NPU: &str = "npu=openvino:device=CPU";
 
@@ -41,7 +41,7 @@ async fn wanted(model: &Path, lengths: &[usize]) -> Vec<(usize, Vec<u32>)> {
 
 #[tokio::test]
 async fn every_strategy_gives_the_same_tokens_with_graphs_of_openvino() {
-    needs_openvino!();
+    needs_driver!(has_openvino);
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     let wanted = wanted(&model, &[1, 31, 32, 33, 300, 525]).await;
@@ -67,7 +67,7 @@ async fn every_strategy_gives_the_same_tokens_with_graphs_of_openvino() {
 
 #[tokio::test]
 async fn a_real_model_gives_the_same_tokens_with_its_products_on_openvino() {
-    needs_openvino!();
+    needs_driver!(has_openvino);
     needs!(SMOLLM2);
     let model = model(SMOLLM2);
     let wanted = wanted(&model, &[33]).await;
@@ -82,7 +82,7 @@ async fn a_real_model_gives_the_same_tokens_with_its_products_on_openvino() {
 
 #[tokio::test]
 async fn a_device_that_openvino_lacks_is_an_error_that_lists_the_others() {
-    needs_openvino!();
+    needs_driver!(has_openvino);
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     let error = with(&model, "cpu+npu=openvino:device=NPU.9").build().await;

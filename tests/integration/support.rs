@@ -22,17 +22,17 @@ macro_rules! needs {
 }
 pub(crate) use needs;
 
-/// Ends the test if no OpenCL driver is installed, and says so.
-#[cfg(feature = "opencl")]
-macro_rules! needs_opencl {
-    () => {
-        if !$crate::support::has_opencl() {
+/// Ends the test if a driver or library is not installed, which the named function of this module finds out and says.
+#[cfg(any(feature = "opencl", feature = "openvino", feature = "qnn"))]
+macro_rules! needs_driver {
+    ($is_there:ident) => {
+        if !$crate::support::$is_there() {
             return;
         }
     };
 }
-#[cfg(feature = "opencl")]
-pub(crate) use needs_opencl;
+#[cfg(any(feature = "opencl", feature = "openvino", feature = "qnn"))]
+pub(crate) use needs_driver;
 
 /// Whether there is an OpenCL device. If not, the same holds as for a missing model.
 #[cfg(feature = "opencl")]
@@ -40,35 +40,11 @@ pub(crate) fn has_opencl() -> bool {
     is_installed(lapwing_kernels::opencl::devices(), "apt install pocl-opencl-icd")
 }
 
-/// As [`needs_opencl`], for OpenVINO.
-#[cfg(feature = "openvino")]
-macro_rules! needs_openvino {
-    () => {
-        if !$crate::support::has_openvino() {
-            return;
-        }
-    };
-}
-#[cfg(feature = "openvino")]
-pub(crate) use needs_openvino;
-
 /// Whether OpenVINO is installed. If not, the same holds as for a missing model.
 #[cfg(feature = "openvino")]
 pub(crate) fn has_openvino() -> bool {
     is_installed(lapwing_kernels::npu::openvino_devices(), "sh tests/openvino/install.sh FOLDER")
 }
-
-/// As [`needs_openvino`], for QNN.
-#[cfg(feature = "qnn")]
-macro_rules! needs_qnn {
-    () => {
-        if !$crate::support::has_qnn() {
-            return;
-        }
-    };
-}
-#[cfg(feature = "qnn")]
-pub(crate) use needs_qnn;
 
 /// Whether QNN is installed. If not, a line on stderr says so. It is an error only where `LAPWING_TEST_QNN`
 /// states that Qualcomm's terms are accepted, since it is not installed otherwise.

@@ -16,6 +16,6 @@ mod lower;
 mod session;
 mod tensor;
 
-pub use backend::{Qnn, QnnSettings};
+pub use backend::Qnn;
 pub use error::QnnError;
 pub use session::{QnnInfo, qnn_device};

@@ -8,7 +8,7 @@ use lapwing_kernels::npu::{
     GraphSpec, NpuBackend, NpuDevice, Qnn, QnnError, QnnSettings, WeightForm, qnn_device,
 };
 
-use crate::npu::{MODELS, SHARES, Task, Tiny, check_near};
+use crate::npu::{Task, Tiny, check_models, check_near, check_shares};
 
 const ENOUGH: u64 = 1 << 30;
 
@@ -43,43 +43,14 @@ fn npu(tiny: &Tiny, budget: u64) -> NpuDevice {
 #[test]
 fn every_architecture_and_format_computes_the_values_of_the_cpu_with_qnn() {
     needs_qnn!();
-    for name in MODELS {
-        let tiny = Tiny::open(name);
-        let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), tiny.exact());
-        for (at, nodes) in tiny.runs(&npu).into_iter().enumerate() {
-            let cases: &[(usize, &[usize])] = match at {
-                0 => &[(1, &[1]), (31, &[32]), (32, &[32]), (33, &[32, 1])],
-                _ => &[(33, &[64])],
-            };
-            for (rows, graphs) in cases {
-                let task = Task::new(nodes.clone(), *rows, graphs);
-                let what = format!("{name}, nodes {nodes:?}, {rows} rows in {graphs:?}");
-                check_near(&tiny, (&mut npu, &mut cpu), &task, (TOLERANCE, &what));
-            }
-        }
-    }
+    let first: &[(usize, &[usize])] = &[(1, &[1]), (31, &[32]), (32, &[32]), (33, &[32, 1])];
+    check_models(|tiny| npu(tiny, ENOUGH), first, TOLERANCE);
 }
 
 #[test]
 fn shares_of_output_channels_are_those_of_the_cpu_with_qnn() {
     needs_qnn!();
-    for name in ["qwen2", "format-q4_0"] {
-        let tiny = Tiny::open(name);
-        let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), tiny.exact());
-        let nodes = tiny.gated();
-        // Query, key and value: of the last third, only the query has columns.
-        let products = tiny.runs(&npu)[0].clone();
-        let products = products.start + 1..products.end.min(products.start + 4);
-        assert!(tiny.graph.can_cut_features(products.clone()), "{products:?}");
-        for nodes in [nodes.clone(), nodes.end..nodes.end + 1, products] {
-            for share in SHARES {
-                let mut task = Task::new(nodes.clone(), 5, &[8]);
-                task.part.features = share;
-                let what = format!("{name}, {task:?}");
-                check_near(&tiny, (&mut npu, &mut cpu), &task, (TOLERANCE, &what));
-            }
-        }
-    }
+    check_shares(|tiny| npu(tiny, ENOUGH), true, TOLERANCE);
 }
 
 /// The check of each graph compares with weights rounded in the same way; here the loss is bounded.

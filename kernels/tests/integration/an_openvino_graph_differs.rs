@@ -7,7 +7,7 @@ use lapwing_kernels::npu::{
 };
 use lapwing_kernels::requant::Requant;
 
-use crate::npu::{MODELS, SHARES, Task, Tiny, check_near};
+use crate::npu::{Task, Tiny, check_models, check_near, check_shares};
 
 const ENOUGH: u64 = 1 << 30;
 /// Largest difference, relative to the largest value of a row: sums in f32 in another order.
@@ -40,39 +40,14 @@ fn npu(tiny: &Tiny, budget: u64) -> NpuDevice {
 #[test]
 fn every_architecture_and_format_computes_the_values_of_the_cpu() {
     needs_openvino!();
-    for name in MODELS {
-        let tiny = Tiny::open(name);
-        let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), tiny.exact());
-        for (at, nodes) in tiny.runs(&npu).into_iter().enumerate() {
-            let cases: &[(usize, &[usize])] = match at {
-                0 => &[(1, &[1]), (3, &[4]), (33, &[32, 1])],
-                _ => &[(33, &[64])],
-            };
-            for (rows, graphs) in cases {
-                let task = Task::new(nodes.clone(), *rows, graphs);
-                let what = format!("{name}, nodes {nodes:?}, {rows} rows in {graphs:?}");
-                check_near(&tiny, (&mut npu, &mut cpu), &task, (TOLERANCE, &what));
-            }
-        }
-    }
+    let first: &[(usize, &[usize])] = &[(1, &[1]), (3, &[4]), (33, &[32, 1])];
+    check_models(|tiny| npu(tiny, ENOUGH), first, TOLERANCE);
 }
 
 #[test]
 fn shares_of_output_channels_are_those_of_the_cpu() {
     needs_openvino!();
-    for name in ["qwen2", "format-q4_0"] {
-        let tiny = Tiny::open(name);
-        let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), tiny.exact());
-        let nodes = tiny.gated();
-        for nodes in [nodes.clone(), nodes.end..nodes.end + 1] {
-            for share in SHARES {
-                let mut task = Task::new(nodes.clone(), 5, &[8]);
-                task.part.features = share;
-                let what = format!("{name}, {task:?}");
-                check_near(&tiny, (&mut npu, &mut cpu), &task, (TOLERANCE, &what));
-            }
-        }
-    }
+    check_shares(|tiny| npu(tiny, ENOUGH), false, TOLERANCE);
 }
 
 #[test]

@@ -285,6 +285,50 @@ pub(crate) fn check_near(
     }
 }
 
+/// Compares all stages of all models with the CPU. The first stage has each of the numbers of rows in graphs of these sizes.
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+pub(crate) fn check_models(
+    npu: impl Fn(&Tiny) -> NpuDevice,
+    first: &[(usize, &[usize])],
+    tolerance: f32,
+) {
+    for name in MODELS {
+        let tiny = Tiny::open(name);
+        let (mut npu, mut cpu) = (npu(&tiny), tiny.exact());
+        for (at, nodes) in tiny.runs(&npu).into_iter().enumerate() {
+            let cases: &[(usize, &[usize])] = if at == 0 { first } else { &[(33, &[64])] };
+            for (rows, graphs) in cases {
+                let task = Task::new(nodes.clone(), *rows, graphs);
+                let what = format!("{name}, nodes {nodes:?}, {rows} rows in {graphs:?}");
+                check_near(&tiny, (&mut npu, &mut cpu), &task, (tolerance, &what));
+            }
+        }
+    }
+}
+
+/// Compares shares of the output channels with the CPU; `with_empty` also a stage of which some products have none.
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+pub(crate) fn check_shares(npu: impl Fn(&Tiny) -> NpuDevice, with_empty: bool, tolerance: f32) {
+    for name in ["qwen2", "format-q4_0"] {
+        let tiny = Tiny::open(name);
+        let (mut npu, mut cpu) = (npu(&tiny), tiny.exact());
+        let nodes = tiny.gated();
+        // Query, key and value: of the last third, only the query has columns.
+        let products = tiny.runs(&npu)[0].clone();
+        let products = products.start + 1..products.end.min(products.start + 4);
+        assert!(tiny.graph.can_cut_features(products.clone()), "{products:?}");
+        let products = with_empty.then_some(products);
+        for nodes in [nodes.clone(), nodes.end..nodes.end + 1].into_iter().chain(products) {
+            for share in SHARES {
+                let mut task = Task::new(nodes.clone(), 5, &[8]);
+                task.part.features = share;
+                let what = format!("{name}, {task:?}");
+                check_near(&tiny, (&mut npu, &mut cpu), &task, (tolerance, &what));
+            }
+        }
+    }
+}
+
 /// Each third of the output channels, and both halves.
 pub(crate) const SHARES: [Share; 5] = [
     Share { from: 0, to: 1, of: 3 },

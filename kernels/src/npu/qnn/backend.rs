@@ -1,7 +1,6 @@
 //! The back end.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error::QnnError;
@@ -13,29 +12,9 @@ use crate::graph::Graph;
 use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use crate::npu::model_weights::ModelWeights;
 use crate::npu::no_columns::NoColumns;
+use crate::npu::qnn_settings::QnnSettings;
 use crate::npu::spec::{GraphSpec, SpecNode};
-use crate::npu::weight_form::WeightForm;
 use crate::weights::WeightFile;
-
-/// What a QNN device runs on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QnnSettings {
-    /// The library or its folder; without one, it is searched.
-    pub library: Option<PathBuf>,
-    /// Qualcomm's number of the system on chip.
-    pub soc: u32,
-    /// Version of the Hexagon architecture.
-    pub arch: u32,
-    /// How matrices are represented; [`WeightForm::Stored`] is binary16, too.
-    pub weights: WeightForm,
-}
-
-impl Default for QnnSettings {
-    /// A Snapdragon 8 Gen 3, and weights in binary16.
-    fn default() -> QnnSettings {
-        QnnSettings { library: None, soc: 57, arch: 75, weights: WeightForm::F16 }
-    }
-}
 
 /// QNN with the weights of a model.
 pub struct Qnn {

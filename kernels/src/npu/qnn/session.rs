@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::abi::{DeviceOption, Handle, RawConfig};
-use super::backend::QnnSettings;
 use super::error::QnnError;
 use super::library::{Loaded, find, version};
+use crate::npu::qnn_settings::QnnSettings;
 
 /// Only errors are reported, to a callback that drops them: they are written on standard output otherwise.
 const LOG_LEVEL: u32 = 1;
