@@ -37,30 +37,28 @@ pub(crate) unsafe fn dequantize_tile<V: F32x16>(tile: &TileBytes<'_>, to: &mut [
         }
         return;
     }
+    let halves = |from: &[u8]| {
+        let mut values = [0.0; TILE];
+        // SAFETY: by the caller; both have 16 values, or it panics.
+        unsafe { V::load_f16(from[..2 * TILE].as_ptr().cast()).store(values.as_mut_ptr()) };
+        values
+    };
     let mut group = Group::new();
     let groups = to[..cols * LINE_BYTES].as_chunks_mut::<{ GROUP * LINE_BYTES }>().0;
     for (index, to) in groups.iter_mut().enumerate() {
-        group.read(tile, index);
+        group.read_values(tile, index);
+        group.read_scales(tile, index, halves);
         let quads = group.q.iter().zip(to.as_chunks_mut::<{ 4 * LINE_BYTES }>().0);
         for (j, (q, to)) in quads.enumerate() {
             let scale = &group.scale[if kind == Scales::Halves { j / 4 } else { 0 }];
-            // XOR 128 maps unsigned integers to signed bytes; the offset below maps them back.
-            let mut columns = [[0; TILE]; 4];
-            for (i, four) in q.as_chunks::<4>().0.iter().enumerate() {
-                for (column, q) in columns.iter_mut().zip(four) {
-                    column[i] = (q ^ 128).cast_signed();
-                }
-            }
-            // SAFETY: by the caller; each array has 16 values.
+            let groups = q.as_chunks::<4>().0.as_ptr();
+            // SAFETY: by the caller; `q` has 16 groups of four, and all others have 16 values.
             unsafe {
                 let (scale, min) = (V::load(scale.as_ptr()), V::load(group.min.as_ptr()));
-                let offset = V::splat((128 - zero_point(dtype)) as f32);
-                for (q, to) in columns.iter().zip(to.as_chunks_mut::<LINE_BYTES>().0) {
-                    let mut line = [0.0f32; TILE];
-                    V::load_i8(q.as_ptr()).add(offset).mul(scale).add(min).store(line.as_mut_ptr());
-                    for (to, value) in to.as_chunks_mut::<4>().0.iter_mut().zip(line) {
-                        *to = value.to_le_bytes();
-                    }
+                let zero = V::splat(zero_point(dtype) as f32);
+                for (column, to) in to.as_chunks_mut::<LINE_BYTES>().0.iter_mut().enumerate() {
+                    let x = V::load_u8_of_4(groups, column).sub(zero).mul(scale).add(min);
+                    x.store(to.as_mut_ptr().cast());
                 }
             }
         }

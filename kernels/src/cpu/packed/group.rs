@@ -26,7 +26,7 @@ impl Group {
     #[inline(always)]
     pub(crate) fn read(&mut self, tile: &TileBytes<'_>, index: usize) {
         self.read_values(tile, index);
-        self.read_scales(tile, index);
+        self.read_scales(tile, index, halves);
     }
 
     /// Unpacks the integers of group `index`.
@@ -67,8 +67,14 @@ impl Group {
         }
     }
 
+    /// Unpacks the scales of group `index`. `halves` converts the first 16 binary16 of its argument.
     #[inline(always)]
-    fn read_scales(&mut self, tile: &TileBytes<'_>, index: usize) {
+    pub(crate) fn read_scales(
+        &mut self,
+        tile: &TileBytes<'_>,
+        index: usize,
+        halves: impl Fn(&[u8]) -> [f32; TILE],
+    ) {
         let kind = tile.layout.kind;
         let (block, g) = (index / kind.groups(), index % kind.groups());
         let from = &tile.scales[block * kind.bytes()..][..kind.bytes()];

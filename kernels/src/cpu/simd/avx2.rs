@@ -93,6 +93,15 @@ impl F32x16 for Avx2F32x16 {
         })
     }
     #[inline(always)]
+    unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {
+        cpu!({
+            let (shift, mask) = (_mm_cvtsi32_si128(8 * byte as i32), _mm256_set1_epi32(255));
+            let groups = [_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(8).cast())];
+            let [low, high] = groups.map(|x| _mm256_and_si256(_mm256_srl_epi32(x, shift), mask));
+            Avx2F32x16(_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high))
+        })
+    }
+    #[inline(always)]
     unsafe fn store(self, at: *mut f32) {
         cpu!({
             _mm256_storeu_ps(at, self.0);

@@ -44,6 +44,13 @@ impl F32x16 for Avx512F32x16 {
         Avx512F32x16(cpu!(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at.cast())))))
     }
     #[inline(always)]
+    unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {
+        let shift = cpu!(_mm_cvtsi32_si128(8 * byte as i32));
+        let shifted = cpu!(_mm512_srl_epi32(_mm512_loadu_si512(at.cast()), shift));
+        let bytes = cpu!(_mm512_and_si512(shifted, _mm512_set1_epi32(255)));
+        Avx512F32x16(cpu!(_mm512_cvtepi32_ps(bytes)))
+    }
+    #[inline(always)]
     unsafe fn store(self, at: *mut f32) {
         cpu!(_mm512_storeu_ps(at, self.0));
     }

@@ -131,6 +131,16 @@ impl F32x16 for NeonF32x16 {
         })
     }
     #[inline(always)]
+    unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {
+        NeonF32x16(std::array::from_fn(|i| {
+            cpu!({
+                let groups = vld1q_u32(at.add(4 * i).cast());
+                let shifted = vshlq_u32(groups, vdupq_n_s32(-8 * byte as i32));
+                vcvtq_f32_u32(vandq_u32(shifted, vdupq_n_u32(255)))
+            })
+        }))
+    }
+    #[inline(always)]
     unsafe fn store(self, at: *mut f32) {
         for (i, x) in self.0.into_iter().enumerate() {
             cpu!(vst1q_f32(at.add(4 * i), x));

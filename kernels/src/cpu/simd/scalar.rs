@@ -86,6 +86,12 @@ impl<const FMA: bool> F32x16 for ScalarF32x16<FMA> {
         ScalarF32x16(unsafe { at.cast::<[i8; LANES]>().read_unaligned() }.map(f32::from))
     }
     #[inline(always)]
+    unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {
+        // SAFETY: valid for 16 groups, by the caller.
+        let groups = unsafe { at.cast::<[[u8; 4]; LANES]>().read_unaligned() };
+        ScalarF32x16(groups.map(|group| f32::from(group[byte])))
+    }
+    #[inline(always)]
     unsafe fn store(self, at: *mut f32) {
         // SAFETY: valid for 16 values, by the caller.
         unsafe { at.cast::<[f32; LANES]>().write_unaligned(self.0) }
