@@ -7,5 +7,6 @@ pub(crate) mod avx512;
 pub(crate) mod f32x16;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod neon;
+pub(crate) mod outline;
 pub(crate) mod prefetch;
 pub(crate) mod scalar;

@@ -3,7 +3,8 @@
 
 use crate::cpu::loops::kv::KvElement;
 use crate::cpu::simd::f32x16::{F32x16, LANES};
-use crate::cpu::simd::prefetch::{CACHE_LINE, PrefetchHint, prefetch_line};
+use crate::cpu::simd::outline::Outlined;
+use crate::cpu::simd::prefetch::{CACHE_LINE, PrefetchHint, prefetch_rows};
 use crate::kv::store::panel::Panel;
 use std::marker::PhantomData;
 
@@ -54,6 +55,12 @@ pub(crate) trait MicroKernel {
     /// Depth of one element of `a`, and of one element of `b`.
     const DEPTH: (usize, usize);
 
+    /// Runs code in a function of its own, compiled for the instructions of this type.
+    #[inline(always)]
+    unsafe fn outline<O: Outlined>(code: O) {
+        // SAFETY: by the caller.
+        unsafe { Self::Sums::outline(code) }
+    }
     /// Loads an element of `a`. With `TAIL`, only its first value is inside the depth.
     unsafe fn left<const TAIL: bool>(at: *const Self::A) -> Self::Left;
     /// Loads the elements of `b` for one element of `a`, from rows `stride` apart.
@@ -148,12 +155,7 @@ pub(crate) unsafe fn matmul_with<M: MicroKernel, B>(
     let next =
         p.dims.next.map(|next| next.addresses().start.addr().wrapping_sub(b.as_ptr().addr()));
     // SAFETY: `is_empty` has checked that all elements exist.
-    unsafe {
-        match next {
-            Some(next) => columns::<M, B, true>((p, next), b.as_ptr(), c.as_mut_ptr()),
-            None => columns::<M, B, false>((p, 0), b.as_ptr(), c.as_mut_ptr()),
-        }
-    }
+    unsafe { columns::<M, B>((p, next), b.as_ptr(), c.as_mut_ptr()) }
 }
 
 /// Vectors of `b` per cache line.
@@ -161,11 +163,14 @@ const fn per_line<M: MicroKernel>() -> usize {
     CACHE_LINE.div_ceil(LANES * size_of::<M::B>())
 }
 
+/// Rows of `b` that are prefetched at a time.
+const STRIP: usize = 8;
+
 /// # Safety
 /// `b` and `c` are those that [`AttnMatmul::is_empty`] has checked.
 #[inline(always)]
-unsafe fn columns<M: MicroKernel, B, const PREFETCH: bool>(
-    (p, next): (&AttnMatmul<'_, M::A, B>, usize),
+unsafe fn columns<M: MicroKernel, B>(
+    (p, next): (&AttnMatmul<'_, M::A, B>, Option<usize>),
     b: *const M::B,
     c: *mut f32,
 ) {
@@ -176,13 +181,14 @@ unsafe fn columns<M: MicroKernel, B, const PREFETCH: bool>(
             // Without depth, `b` may be empty.
             let (b, c) = (b.wrapping_add(at * LANES), c.add(at * LANES));
             at += match p.dims.chunks - at {
-                4.. if M::Sums::COLUMNS >= 4 => rows::<M, B, 4, PREFETCH>((p, next), b, c),
-                3 if M::Sums::COLUMNS >= 4 => rows::<M, B, 3, PREFETCH>((p, next), b, c),
-                2.. if M::Sums::COLUMNS >= 2 => rows::<M, B, 2, PREFETCH>((p, next), b, c),
-                _ if PREFETCH && !at.is_multiple_of(per_line::<M>()) => {
-                    rows::<M, B, 1, false>((p, next), b, c)
+                4.. if const { M::Sums::COLUMNS >= 4 } => rows::<M, B, 4>((p, next), b, c),
+                3 if const { M::Sums::COLUMNS >= 4 } => rows::<M, B, 3>((p, next), b, c),
+                2.. if const { M::Sums::COLUMNS >= 2 } => rows::<M, B, 2>((p, next), b, c),
+                _ => {
+                    // The vectors of a line are prefetched with its first.
+                    let next = next.filter(|_| at.is_multiple_of(per_line::<M>()));
+                    rows::<M, B, 1>((p, next), b, c)
                 }
-                _ => rows::<M, B, 1, PREFETCH>((p, next), b, c),
             };
         }
     }
@@ -191,8 +197,8 @@ unsafe fn columns<M: MicroKernel, B, const PREFETCH: bool>(
 /// # Safety
 /// `C` chunks from `b` and `c` on are inside the matrices.
 #[inline(always)]
-unsafe fn rows<M: MicroKernel, B, const C: usize, const PREFETCH: bool>(
-    (p, next): (&AttnMatmul<'_, M::A, B>, usize),
+unsafe fn rows<M: MicroKernel, B, const C: usize>(
+    (p, next): (&AttnMatmul<'_, M::A, B>, Option<usize>),
     b: *const M::B,
     c: *mut f32,
 ) -> usize {
@@ -201,67 +207,93 @@ unsafe fn rows<M: MicroKernel, B, const C: usize, const PREFETCH: bool>(
         // SAFETY: as many rows are left as the block has.
         unsafe {
             let (a, c) = (p.a.as_ptr().add(row * p.a_stride), c.add(row * p.dims.c_stride));
+            let (a, b) = ((a, p.a_stride), (b, p.b_stride));
+            let block = Block::<M, C> { a, b, c, dims: &p.dims, next };
             row += match p.dims.rows - row {
-                6.. if M::Sums::ROWS >= 6 => block::<M, B, 6, C, PREFETCH>((p, next), a, b, c),
-                5.. if M::Sums::ROWS == 5 => block::<M, B, 5, C, PREFETCH>((p, next), a, b, c),
-                4.. => block::<M, B, 4, C, PREFETCH>((p, next), a, b, c),
-                3 => block::<M, B, 3, C, PREFETCH>((p, next), a, b, c),
-                2 => block::<M, B, 2, C, PREFETCH>((p, next), a, b, c),
-                _ => block::<M, B, 1, C, PREFETCH>((p, next), a, b, c),
+                6.. if const { M::Sums::ROWS >= 6 } => block.run::<6>(),
+                5.. if const { M::Sums::ROWS == 5 } => block.run::<5>(),
+                4.. => block.run::<4>(),
+                3 => block.run::<3>(),
+                2 => block.run::<2>(),
+                _ => block.run::<1>(),
             };
         }
     }
     C
 }
 
-/// # Safety
-/// `R` rows and `C` chunks from the pointers on are inside the matrices.
-#[inline(always)]
-unsafe fn block<M: MicroKernel, B, const R: usize, const C: usize, const PREFETCH: bool>(
-    (p, next): (&AttnMatmul<'_, M::A, B>, usize),
-    mut a: *const M::A,
-    mut b: *const M::B,
+/// A register block: some rows × C vectors.
+struct Block<'a, M: MicroKernel, const C: usize> {
+    /// The left operand, and the distance of its rows; likewise the right operand.
+    a: (*const M::A, usize),
+    b: (*const M::B, usize),
     c: *mut f32,
-) -> usize {
-    let c_stride = p.dims.c_stride;
-    // SAFETY: by the caller; the depth is that of `a` and `b`.
-    unsafe {
-        let mut acc = [[M::Sums::splat(0.0); C]; R];
-        if p.dims.add {
-            for (r, acc) in acc.iter_mut().enumerate() {
-                for (j, acc) in acc.iter_mut().enumerate() {
-                    *acc = M::Sums::load(c.add(r * c_stride + j * LANES));
-                }
-            }
-        }
-        let (depth, b_depth) = M::DEPTH;
-        let b_rows = depth / b_depth;
-        for _ in 0..p.dims.depth / depth {
-            if PREFETCH {
-                for row in 0..b_rows {
-                    for j in (0..C).step_by(per_line::<M>()) {
-                        let at = b.wrapping_add(row * p.b_stride + j * LANES);
-                        prefetch_line(at.wrapping_byte_add(next).cast(), p.dims.prefetch_hint);
+    dims: &'a MatmulDims<'a>,
+    /// Distance from what is read to what is prefetched.
+    next: Option<usize>,
+}
+
+/// A [`Block`] of R rows.
+struct RowsOf<'a, M: MicroKernel, const R: usize, const C: usize>(Block<'a, M, C>);
+
+impl<M: MicroKernel, const C: usize> Block<'_, M, C> {
+    /// Computes R rows, and returns their number.
+    ///
+    /// # Safety
+    /// R rows and C chunks from the pointers on are inside the matrices.
+    #[inline(always)]
+    unsafe fn run<const R: usize>(self) -> usize {
+        // SAFETY: by the caller.
+        unsafe { M::outline(RowsOf::<M, R, C>(self)) };
+        R
+    }
+}
+
+impl<M: MicroKernel, const R: usize, const C: usize> Outlined for RowsOf<'_, M, R, C> {
+    #[inline(always)]
+    unsafe fn run(self) {
+        let Block { mut a, mut b, c, dims, next } = self.0;
+        // SAFETY: as [`Block::run`] demands; the depth is that of `a` and `b`.
+        unsafe {
+            let mut acc = [[M::Sums::splat(0.0); C]; R];
+            if dims.add {
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    for (j, acc) in acc.iter_mut().enumerate() {
+                        *acc = M::Sums::load(c.add(r * dims.c_stride + j * LANES));
                     }
                 }
             }
-            step::<M, R, C, false>((a, p.a_stride), (b, p.b_stride), &mut acc);
-            (a, b) = (a.wrapping_add(1), b.wrapping_add(b_rows * p.b_stride));
-        }
-        if !p.dims.depth.is_multiple_of(depth) {
-            step::<M, R, C, true>((a, p.a_stride), (b, p.b_stride), &mut acc);
-        }
-        for (r, acc) in acc.iter().enumerate() {
-            for (j, acc) in acc.iter().enumerate() {
-                acc.store(c.add(r * c_stride + j * LANES));
+            let (depth, b_depth) = M::DEPTH;
+            let b_rows = depth / b_depth;
+            let mut left = dims.depth / depth;
+            while left > 0 {
+                let steps = left.min(STRIP / b_rows);
+                if let Some(next) = next {
+                    let from = b.0.wrapping_byte_add(next).cast();
+                    let rows = (steps * b_rows, b.1 * size_of::<M::B>());
+                    prefetch_rows(from, rows, C * LANES * size_of::<M::B>(), dims.prefetch_hint);
+                }
+                for _ in 0..steps {
+                    step::<M, R, C, false>(a, b, &mut acc);
+                    a.0 = a.0.wrapping_add(1);
+                    b.0 = b.0.wrapping_add(b_rows * b.1);
+                }
+                left -= steps;
+            }
+            if !dims.depth.is_multiple_of(depth) {
+                step::<M, R, C, true>(a, b, &mut acc);
+            }
+            for (r, acc) in acc.iter().enumerate() {
+                for (j, acc) in acc.iter().enumerate() {
+                    acc.store(c.add(r * dims.c_stride + j * LANES));
+                }
             }
         }
     }
-    R
 }
 
 /// # Safety
-/// As [`block`], at a position inside the depth; with `TAIL`, the depth ends after the first value.
+/// As [`Block::run`] demands, at a position inside the depth; with `TAIL`, the depth ends after the first value.
 #[inline(always)]
 unsafe fn step<M: MicroKernel, const R: usize, const C: usize, const TAIL: bool>(
     (a, a_stride): (*const M::A, usize),

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::simd::f32x16::{EXP2, EXP2_RANGE, F32x16};
+use crate::cpu::simd::outline::outline;
 use std::arch::x86_64::*;
 
 /// Two 256-bit registers.
@@ -60,6 +61,7 @@ impl F32x16 for Avx2F32x16 {
     const ROWS: usize = 6;
     const COLUMNS: usize = 1;
 
+    outline!("avx2,fma,f16c");
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
         let x = cpu!(_mm256_set1_ps(x));

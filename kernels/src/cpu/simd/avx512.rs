@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::simd::f32x16::{EXP2, EXP2_RANGE, F32x16};
+use crate::cpu::simd::outline::outline;
 use std::arch::x86_64::*;
 
 /// A 512-bit register.
@@ -22,6 +23,7 @@ impl F32x16 for Avx512F32x16 {
     const ROWS: usize = 5;
     const COLUMNS: usize = 4;
 
+    outline!("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c");
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
         Avx512F32x16(cpu!(_mm512_set1_ps(x)))

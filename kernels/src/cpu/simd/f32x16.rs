@@ -1,6 +1,8 @@
 //! A vector of 16 `f32`: kernels are written over it once, for all instruction sets.
 #![expect(unsafe_code, reason = "loads and stores through pointers, as the intrinsics have it")]
 
+use crate::cpu::simd::outline::Outlined;
+
 /// `f32` per vector.
 pub(crate) const LANES: usize = 16;
 
@@ -15,6 +17,8 @@ pub(crate) trait F32x16: Copy {
     /// Vectors per row of such a block.
     const COLUMNS: usize;
 
+    /// Runs code in a function of its own, compiled for the instructions of this type.
+    unsafe fn outline<O: Outlined>(code: O);
     unsafe fn splat(x: f32) -> Self;
     unsafe fn load(at: *const f32) -> Self;
     unsafe fn load_f16(at: *const u16) -> Self;

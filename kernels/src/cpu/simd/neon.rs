@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::simd::f32x16::{EXP2, EXP2_RANGE, F32x16};
+use crate::cpu::simd::outline::outline;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -98,6 +99,7 @@ impl F32x16 for NeonF32x16 {
     const ROWS: usize = 6;
     const COLUMNS: usize = 1;
 
+    outline!("neon");
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
         NeonF32x16([cpu!(vdupq_n_f32(x)); 4])

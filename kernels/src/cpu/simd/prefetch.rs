@@ -72,6 +72,19 @@ pub(crate) fn prefetch_range(from: *const u8, bytes: Range<usize>, hint: Prefetc
     }
 }
 
+/// Prefetches `rows` rows of `bytes` bytes each, `stride` bytes apart.
+#[inline(always)]
+pub(crate) fn prefetch_rows(
+    from: *const u8,
+    (rows, stride): (usize, usize),
+    bytes: usize,
+    hint: PrefetchHint,
+) {
+    for row in 0..rows {
+        prefetch_range(from.wrapping_add(row * stride), 0..bytes, hint);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

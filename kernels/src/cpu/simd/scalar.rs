@@ -3,6 +3,7 @@
 
 use crate::binary16;
 use crate::cpu::simd::f32x16::{EXP2, EXP2_RANGE, F32x16, LANES};
+use crate::cpu::simd::outline::outline;
 
 /// `a · b + c`, fused if `FMA`.
 #[inline(always)]
@@ -60,6 +61,7 @@ impl<const FMA: bool> F32x16 for ScalarF32x16<FMA> {
     const ROWS: usize = 6;
     const COLUMNS: usize = 1;
 
+    outline!(());
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
         ScalarF32x16([x; LANES])

@@ -8,6 +8,7 @@ use crate::cpu::loops::gemm_q8::dot::{ActRows, Int8Dot};
 use crate::cpu::packed::group::Group;
 use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::avx2::Avx2F32x16;
+use crate::cpu::simd::outline::outline;
 use quads::{InTile, Kept, Quads};
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -80,7 +81,7 @@ impl Maddubs {
         // SAFETY: by the caller.
         unsafe {
             let mut sums = [[_mm256_setzero_si256(); 2]; R];
-            if F::LINES == 8 {
+            if const { F::LINES == 8 } {
                 each_quad!(FROM, TO, j => signed::<W, R, j>(w, x, &mut sums));
                 return sums;
             }
@@ -123,7 +124,7 @@ unsafe fn signed<W: Quads, const R: usize, const J: usize>(w: W, x: ActRows, sum
     unsafe {
         let ones = _mm256_set1_epi16(1);
         let w = w.signed(J);
-        let size = w.map(|w| _mm256_abs_epi8(w));
+        let size = [_mm256_abs_epi8(w[0]), _mm256_abs_epi8(w[1])];
         for (r, sums) in sums.iter_mut().enumerate() {
             let x = _mm256_set1_epi32(x.quad(r, J));
             for h in 0..2 {
@@ -134,13 +135,16 @@ unsafe fn signed<W: Quads, const R: usize, const J: usize>(w: W, x: ActRows, sum
     }
 }
 
-/// Implements [`Int8Dot`] for a type whose `sums` takes weights from a panel or a tile.
+/// Implements [`Int8Dot`] for a type whose `sums` takes weights from a panel or a tile, and needs
+/// `$features`.
 macro_rules! dots {
-    ($name:ident $(, $item:item)*) => {
+    ($name:ident, $features:literal $(, $item:item)*) => {
         impl Int8Dot for $name {
             type Floats = Avx2F32x16;
             type Sums = Sums;
             const ROWS: usize = 4;
+
+            outline!($features);
 
             $(#[inline(always)] $item)*
 
@@ -189,6 +193,7 @@ macro_rules! dots {
 
 dots!(
     Maddubs,
+    "avx2,fma,f16c",
     unsafe fn arrange<F: Format>(group: &mut Group) {
         if F::LINES == 8 {
             group.q.as_flattened_mut().iter_mut().for_each(|q| *q ^= 128);
@@ -198,7 +203,7 @@ dots!(
 
 /// Implements [`Int8Dot`] for a type with one intrinsic that adds four products to 32 bits.
 macro_rules! vnni {
-    ($name:ident, $dot:path) => {
+    ($name:ident, $features:literal, $dot:path) => {
         impl $name {
             /// # Safety
             /// As [`Int8Dot::dot`].
@@ -227,11 +232,11 @@ macro_rules! vnni {
             }
         }
 
-        dots!($name);
+        dots!($name, $features);
     };
 }
 
-vnni!(Vnni, _mm256_dpbusd_avx_epi32);
+vnni!(Vnni, "avxvnni,avx2,fma,f16c", _mm256_dpbusd_avx_epi32);
 
 #[cfg(test)]
 mod tests;

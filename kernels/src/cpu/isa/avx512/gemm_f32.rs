@@ -174,6 +174,7 @@ impl<const T: usize> Block<T> {
 
     /// # Safety
     /// As [`Block::run`] for R rows.
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
     unsafe fn run_rows<F: FloatFormat, const R: usize>(&self) {
         let mut acc = [[_mm512_setzero_ps(); T]; R];

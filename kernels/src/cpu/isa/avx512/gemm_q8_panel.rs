@@ -154,25 +154,30 @@ impl Block<'_> {
     unsafe fn run<F: Format, const T: usize>(&self, rows: usize) {
         // SAFETY: by the caller.
         unsafe {
-            match (F::GROUPS == 1, rows) {
-                (true, 1) => self.plain::<F, T, 1>(),
-                (true, 2) => self.plain::<F, T, 2>(),
-                (true, 3) => self.plain::<F, T, 3>(),
-                (true, 4) => self.plain::<F, T, 4>(),
-                (true, 5) => self.plain::<F, T, 5>(),
-                (true, _) => self.plain::<F, T, 6>(),
-                (false, 1) => self.super_blocks::<F, T, 1>(),
-                (false, 2) => self.super_blocks::<F, T, 2>(),
-                (false, 3) => self.super_blocks::<F, T, 3>(),
-                (false, 4) => self.super_blocks::<F, T, 4>(),
-                (false, 5) => self.super_blocks::<F, T, 5>(),
-                (false, _) => self.super_blocks::<F, T, 6>(),
+            if const { F::GROUPS == 1 } {
+                return match rows {
+                    1 => self.plain::<F, T, 1>(),
+                    2 => self.plain::<F, T, 2>(),
+                    3 => self.plain::<F, T, 3>(),
+                    4 => self.plain::<F, T, 4>(),
+                    5 => self.plain::<F, T, 5>(),
+                    _ => self.plain::<F, T, 6>(),
+                };
+            }
+            match rows {
+                1 => self.super_blocks::<F, T, 1>(),
+                2 => self.super_blocks::<F, T, 2>(),
+                3 => self.super_blocks::<F, T, 3>(),
+                4 => self.super_blocks::<F, T, 4>(),
+                5 => self.super_blocks::<F, T, 5>(),
+                _ => self.super_blocks::<F, T, 6>(),
             }
         }
     }
 
     /// # Safety
     /// As [`Block::run`] for R rows.
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     unsafe fn plain<F: Format, const T: usize, const R: usize>(&self) {
         let groups = self.groups;
@@ -216,6 +221,7 @@ impl Block<'_> {
     ///
     /// # Safety
     /// As [`Block::run`] for R rows, and there are whole super-blocks of 8 groups.
+    #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     unsafe fn super_blocks<F: Format, const T: usize, const R: usize>(&self) {
         let groups = self.groups;

@@ -50,6 +50,7 @@ struct Block {
 /// # Safety
 /// The tile has `groups` groups; `x` has R rows of `groups` blocks; `out` has 16 values at every
 /// one of R multiples of `stride`.
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c")]
 unsafe fn rows<F: Format, const R: usize>(
     tile: TileStart,

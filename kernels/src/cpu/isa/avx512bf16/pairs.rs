@@ -6,6 +6,7 @@ use crate::cpu::loops::attn_matmul::{AttnMatmul, MicroKernel, matmul_with};
 use crate::cpu::loops::kv::{KvConvert, KvElement};
 use crate::cpu::simd::avx512::Avx512F32x16;
 use crate::cpu::simd::f32x16::{F32x16 as _, LANES};
+use crate::cpu::simd::outline::outline;
 use crate::kv::store::panel::Panel;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -52,6 +53,8 @@ impl<S: Source> MicroKernel for PairKernel<S> {
     type Left = __m512i;
     type Right = __m512i;
     const DEPTH: (usize, usize) = (2, S::DEPTH);
+
+    outline!("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c");
 
     #[inline(always)]
     unsafe fn left<const TAIL: bool>(at: *const Bf16Pair) -> __m512i {

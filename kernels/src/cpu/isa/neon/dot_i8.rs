@@ -5,6 +5,7 @@ use crate::cpu::loops::formats::Format;
 use crate::cpu::loops::gemm_q8::dot::{ActRows, Int8Dot};
 use crate::cpu::packed::group::Group;
 use crate::cpu::simd::neon::NeonF32x16;
+use crate::cpu::simd::outline::outline;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -157,6 +158,8 @@ impl Int8Dot for Dotprod {
     type Sums = Sums;
     const ROWS: usize = 3;
 
+    outline!("neon,dotprod");
+
     #[inline(always)]
     unsafe fn dot<F: Format, const R: usize, const FROM: usize, const TO: usize>(
         group: &Group,
@@ -201,6 +204,8 @@ impl Int8Dot for I8mm {
     type Floats = NeonF32x16;
     type Sums = Sums;
     const ROWS: usize = 4;
+
+    outline!("neon,i8mm");
 
     /// Turns two lines of quads into two lines of 8 columns per channel: each 16 bytes of the first
     /// hold two channels, those of the second the next two.

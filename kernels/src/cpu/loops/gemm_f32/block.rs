@@ -3,7 +3,9 @@
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::packed::layout::{LINE, TILE};
 use crate::cpu::simd::f32x16::F32x16;
+use crate::cpu::simd::outline::Outlined;
 use crate::cpu::simd::prefetch::{PrefetchHint, prefetch_line};
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// A stored float format.
@@ -88,11 +90,21 @@ impl Block<1> {
 }
 
 impl<const T: usize> Block<T> {
+    /// Computes R rows, in a function of its own.
+    ///
     /// # Safety
     /// Each tile has the columns; R rows of values, `k` apart, are at `x`, and R of 16·T values,
     /// `stride` apart, at `out`; the machine has the instructions of `V`.
     #[inline(always)]
     pub(super) unsafe fn run<V: F32x16, F: FloatFormat, const R: usize>(&self) {
+        // SAFETY: by the caller.
+        unsafe { V::outline(RowsOf::<V, F, R, T>(self, PhantomData)) }
+    }
+
+    /// # Safety
+    /// As [`Block::run`].
+    #[inline(always)]
+    unsafe fn rows<V: F32x16, F: FloatFormat, const R: usize>(&self) {
         // SAFETY: by the caller.
         unsafe {
             let mut acc = [[V::splat(0.0); T]; R];
@@ -125,6 +137,19 @@ impl<const T: usize> Block<T> {
                 }
             }
         }
+    }
+}
+
+/// A [`Block`] of R rows.
+struct RowsOf<'a, V, F, const R: usize, const T: usize>(&'a Block<T>, PhantomData<(V, F)>);
+
+impl<V: F32x16, F: FloatFormat, const R: usize, const T: usize> Outlined
+    for RowsOf<'_, V, F, R, T>
+{
+    #[inline(always)]
+    unsafe fn run(self) {
+        // SAFETY: as [`Block::run`] demands.
+        unsafe { self.0.rows::<V, F, R>() }
     }
 }
 

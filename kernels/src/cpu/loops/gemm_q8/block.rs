@@ -7,6 +7,8 @@ use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::loops::quantize::Q8Block;
 use crate::cpu::packed::layout::TILE;
 use crate::cpu::simd::f32x16::F32x16;
+use crate::cpu::simd::outline::Outlined;
+use std::marker::PhantomData;
 
 /// The groups whose successors a block prefetches, a fixed distance ahead. The blocks of a panel take
 /// turns, so that memory is busy during all of them.
@@ -51,12 +53,31 @@ impl RowBlock {
         // SAFETY: by the caller, and there are 16 values for each row.
         unsafe {
             match self.rows {
-                1 => self.rows::<D, F, S, 1>(source, to),
-                2 => self.rows::<D, F, S, 2>(source, to),
-                3 => self.rows::<D, F, S, 3>(source, to),
-                4 => self.rows::<D, F, S, 4>(source, to),
+                1 => self.outlined::<D, F, S, 1>(source, to),
+                2 => self.outlined::<D, F, S, 2>(source, to),
+                3 => self.outlined::<D, F, S, 3>(source, to),
+                4 => self.outlined::<D, F, S, 4>(source, to),
                 rows => unreachable!("{rows} rows are several blocks"),
             }
+        }
+    }
+
+    /// As [`RowBlock::rows`], in a function of its own.
+    ///
+    /// # Safety
+    /// As [`RowBlock::rows`].
+    #[inline(always)]
+    unsafe fn outlined<D: Int8Dot, F: Format, S: GroupSource<D, F>, const R: usize>(
+        &self,
+        source: S,
+        out: *mut f32,
+    ) {
+        if const { R > D::ROWS || R < S::ROWS_MIN } {
+            unreachable!("a block of {R} rows");
+        }
+        // SAFETY: by the caller.
+        unsafe {
+            D::outline(RowsOf::<D, F, S, R> { block: self, source, out, kind: PhantomData });
         }
     }
 
@@ -68,9 +89,6 @@ impl RowBlock {
         mut source: S,
         out: *mut f32,
     ) {
-        if R > D::ROWS || R < S::rows_min() {
-            unreachable!("a block of {R} rows");
-        }
         // SAFETY: by the caller.
         unsafe {
             let mut partial = [D::Floats::splat(0.0); R];
@@ -108,6 +126,24 @@ impl RowBlock {
                 acc.store(out.add(r * self.stride));
             }
         }
+    }
+}
+
+/// A [`RowBlock`] of R rows.
+struct RowsOf<'a, D, F, S, const R: usize> {
+    block: &'a RowBlock,
+    source: S,
+    out: *mut f32,
+    kind: PhantomData<(D, F)>,
+}
+
+impl<D: Int8Dot, F: Format, S: GroupSource<D, F>, const R: usize> Outlined
+    for RowsOf<'_, D, F, S, R>
+{
+    #[inline(always)]
+    unsafe fn run(self) {
+        // SAFETY: as [`RowBlock::rows`] demands.
+        unsafe { self.block.rows::<D, F, S, R>(self.source, self.out) }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::cpu::loops::quantize::Q8Block;
 use crate::cpu::packed::group::Group;
 use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::f32x16::F32x16;
+use crate::cpu::simd::outline::Outlined;
 
 /// Most rows of a block, on any instruction set.
 pub(crate) const ROWS_MAX: usize = 4;
@@ -21,6 +22,16 @@ pub(crate) trait Int8Dot: Sized {
     type Sums: Copy;
     /// Rows of a register block, at most [`ROWS_MAX`].
     const ROWS: usize;
+
+    /// Runs code in a function of its own, compiled for the instructions of this type.
+    ///
+    /// # Safety
+    /// As the trait says, and as the code demands.
+    #[inline(always)]
+    unsafe fn outline<O: Outlined>(code: O) {
+        // SAFETY: by the caller.
+        unsafe { Self::Floats::outline(code) }
+    }
 
     /// Reorders the integers of a group for [`Int8Dot::dot`].
     ///

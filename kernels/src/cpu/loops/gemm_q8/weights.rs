@@ -38,10 +38,7 @@ pub(super) trait GroupWeights<D: Int8Dot, F: Format> {
 /// A source of the groups of a tile.
 pub(super) trait GroupSource<D: Int8Dot, F: Format> {
     /// Fewest rows of a block with this source.
-    #[inline(always)]
-    fn rows_min() -> usize {
-        1
-    }
+    const ROWS_MIN: usize = 1;
 
     /// Group `g`.
     ///
@@ -163,10 +160,7 @@ struct KeptGroup<'a, D: Int8Dot> {
 
 impl<D: Int8Dot, F: Format> GroupSource<D, F> for KeptGroups<'_, D, F> {
     /// The first of several blocks of about equal size.
-    #[inline(always)]
-    fn rows_min() -> usize {
-        D::ROWS.div_ceil(2)
-    }
+    const ROWS_MIN: usize = D::ROWS.div_ceil(2);
 
     #[inline(always)]
     unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F> {

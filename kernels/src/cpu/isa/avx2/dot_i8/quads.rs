@@ -94,7 +94,10 @@ impl<F: Format> Quads for InTile<F> {
     #[inline(always)]
     unsafe fn signed(self, j: usize) -> [__m256i; 2] {
         // SAFETY: by the caller.
-        unsafe { self.quad(j).map(|w| _mm256_xor_si256(w, _mm256_set1_epi8(-128))) }
+        unsafe {
+            let (quad, sign) = (self.quad(j), _mm256_set1_epi8(-128));
+            [_mm256_xor_si256(quad[0], sign), _mm256_xor_si256(quad[1], sign)]
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::quant::DType;
 use crate::reference;
 
 struct Evex;
-vnni!(Evex, _mm256_dpbusd_epi32);
+vnni!(Evex, "avx512vnni,avx512vl,avx2,fma,f16c", _mm256_dpbusd_epi32);
 
 /// # Safety
 /// The machine has the features, and lengths are as [`GemmQ8::check`] demands.
