@@ -40,6 +40,7 @@ floats! {
 }
 
 /// A block: some rows × some columns of T tiles.
+#[derive(Clone)]
 pub(super) struct Block<const T: usize> {
     pub(super) tiles: [*const u8; T],
     pub(super) columns: Range<usize>,
@@ -98,7 +99,7 @@ impl<const T: usize> Block<T> {
     #[inline(always)]
     pub(super) unsafe fn run<V: F32x16, F: FloatFormat, const R: usize>(&self) {
         // SAFETY: by the caller.
-        unsafe { V::outline(RowsOf::<V, F, R, T>(self, PhantomData)) }
+        unsafe { V::outline(RowsOf::<V, F, R, T>(self.clone(), PhantomData)) }
     }
 
     /// # Safety
@@ -141,11 +142,9 @@ impl<const T: usize> Block<T> {
 }
 
 /// A [`Block`] of R rows.
-struct RowsOf<'a, V, F, const R: usize, const T: usize>(&'a Block<T>, PhantomData<(V, F)>);
+struct RowsOf<V, F, const R: usize, const T: usize>(Block<T>, PhantomData<(V, F)>);
 
-impl<V: F32x16, F: FloatFormat, const R: usize, const T: usize> Outlined
-    for RowsOf<'_, V, F, R, T>
-{
+impl<V: F32x16, F: FloatFormat, const R: usize, const T: usize> Outlined for RowsOf<V, F, R, T> {
     #[inline(always)]
     unsafe fn run(self) {
         // SAFETY: as [`Block::run`] demands.

@@ -23,6 +23,7 @@ pub(super) struct PrefetchTurns {
 }
 
 /// A register block: some rows × one tile.
+#[derive(Clone, Copy)]
 pub(super) struct RowBlock {
     pub(super) x: *const Q8Block,
     /// Distance of rows in the activations, in groups.
@@ -77,7 +78,7 @@ impl RowBlock {
         }
         // SAFETY: by the caller.
         unsafe {
-            D::outline(RowsOf::<D, F, S, R> { block: self, source, out, kind: PhantomData });
+            D::outline(RowsOf::<D, F, S, R> { block: *self, source, out, kind: PhantomData });
         }
     }
 
@@ -130,16 +131,14 @@ impl RowBlock {
 }
 
 /// A [`RowBlock`] of R rows.
-struct RowsOf<'a, D, F, S, const R: usize> {
-    block: &'a RowBlock,
+struct RowsOf<D, F, S, const R: usize> {
+    block: RowBlock,
     source: S,
     out: *mut f32,
     kind: PhantomData<(D, F)>,
 }
 
-impl<D: Int8Dot, F: Format, S: GroupSource<D, F>, const R: usize> Outlined
-    for RowsOf<'_, D, F, S, R>
-{
+impl<D: Int8Dot, F: Format, S: GroupSource<D, F>, const R: usize> Outlined for RowsOf<D, F, S, R> {
     #[inline(always)]
     unsafe fn run(self) {
         // SAFETY: as [`RowBlock::rows`] demands.
