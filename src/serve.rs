@@ -42,6 +42,7 @@ mod openai;
 mod openapi;
 mod origin;
 mod page;
+mod parts;
 mod responses;
 mod routes;
 mod sampling;

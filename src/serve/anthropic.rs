@@ -16,9 +16,10 @@ use super::fields::Fields;
 use super::gate::{JsonBody, name_ignored, new_id};
 use super::models::ModelLease;
 use super::openai::messages::{read, text_of};
+use super::parts::{AnswerForm, AnswerReader, Divided};
 use super::sampling;
 use super::streaming::stream;
-use super::tools::{Style, ToolCall, Tools, separate};
+use super::tools::{CalledFunction, ToolCall, Tools};
 use crate::request::Request;
 use crate::stream::{EndReason, Summary};
 use writer::MessageWriter;
@@ -56,12 +57,13 @@ pub(crate) async fn messages(
     let ignored = fields.rest();
     let requests = vec![request];
     let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
-    let style = tools.map(|tools| tools.style);
+    let form = AnswerForm::new(tools.as_ref(), answers.lease().engine.chat_template());
+    let reader = AnswerReader::new(form, &answers);
     let mut response = if is_streamed {
         answers.begun().await?;
-        stream(answers, MessageWriter::new(name, style))
+        stream(answers, MessageWriter::new(name, reader))
     } else {
-        Json(whole(&name, style, &mut answers).await?).into_response()
+        Json(whole(&name, reader, &mut answers).await?).into_response()
     };
     name_ignored(&call, &mut response, &ignored);
     Ok(response)
@@ -147,14 +149,29 @@ fn in_openai_form(mut message: Map<String, Value>) -> Vec<Map<String, Value>> {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block {
-    Text { text: String },
-    ToolUse { id: String, name: String, input: Value },
+    /// Nothing here checks thoughts that come back, so they need no signature.
+    Thinking {
+        thinking: String,
+        signature: &'static str,
+    },
+    Text {
+        text: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: Value,
+    },
 }
 
 impl From<ToolCall> for Block {
     fn from(call: ToolCall) -> Block {
-        let input = serde_json::from_str(&call.function.arguments).unwrap_or_else(|_| json!({}));
-        Block::ToolUse { id: call.id, name: call.function.name, input }
+        let CalledFunction { name, arguments } = call.function;
+        match serde_json::from_str(&arguments) {
+            Ok(input) => Block::ToolUse { id: call.id, name, input },
+            // The answer was cut off inside of them.
+            Err(_) => Block::Text { text: format!("{name}({arguments}") },
+        }
     }
 }
 
@@ -170,18 +187,25 @@ fn usage(usage: Usage) -> Value {
 /// Why an answer ended, and the stop text that ended it.
 fn reason(summary: Option<&Summary>, has_calls: bool) -> (&'static str, Option<String>) {
     match summary.map(|summary| &summary.reason) {
-        _ if has_calls => ("tool_use", None),
         Some(EndReason::Length) => ("max_tokens", None),
+        _ if has_calls => ("tool_use", None),
         Some(EndReason::StopText(text)) => ("stop_sequence", Some(text.clone())),
         _ => ("end_turn", None),
     }
 }
 
-async fn whole(name: &str, style: Option<Style>, answers: &mut Answers) -> Result<Value, ApiError> {
+async fn whole(
+    name: &str,
+    mut reader: AnswerReader,
+    answers: &mut Answers,
+) -> Result<Value, ApiError> {
     let choice = answers.complete().await?.pop().unwrap_or_default();
-    let (text, calls) = separate(style, choice.text);
+    let Divided { thoughts, text, calls } = reader.divide(choice.text);
     let (stop_reason, stop_sequence) = reason(choice.summary.as_deref(), !calls.is_empty());
     let mut content = Vec::new();
+    if !thoughts.is_empty() {
+        content.push(Block::Thinking { thinking: thoughts, signature: "" });
+    }
     if !text.is_empty() || calls.is_empty() {
         content.push(Block::Text { text });
     }

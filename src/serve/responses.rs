@@ -15,6 +15,7 @@ use super::fields::Fields;
 use super::gate::{JsonBody, name_ignored};
 use super::models::ModelLease;
 use super::openai::messages::read;
+use super::parts::AnswerForm;
 use super::sampling;
 use super::streaming::stream;
 use super::tools::Tools;
@@ -57,15 +58,15 @@ pub(crate) async fn responses(
     ignored.extend(stores.then(|| "store".to_owned()));
     let requests = vec![request];
     let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
-    let style = tools.map(|tools| tools.style);
-    let writer = ResponseWriter::new(&answers, style);
+    let form = AnswerForm::new(tools.as_ref(), answers.lease().engine.chat_template());
+    let mut writer = ResponseWriter::new(&answers, form);
     let mut response = if is_streamed {
         answers.begun().await?;
         stream(answers, writer)
     } else {
         let choice = answers.complete().await?.pop().unwrap_or_default();
-        let output = writer.output(&choice.text);
-        Json(writer.response(choice.reason(), &output, &answers)).into_response()
+        let reason = choice.reason();
+        Json(writer.whole(choice.text, reason, &answers)).into_response()
     };
     name_ignored(&call, &mut response, &ignored);
     Ok(response)

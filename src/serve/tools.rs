@@ -1,7 +1,4 @@
-//! Calls of functions: how a model is told which functions there are, and how its calls are read from its
-//! text.
-
-mod calls;
+//! Functions that a model may call: how it is told of them, and how it writes calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,8 +6,6 @@ use serde_json::{Value, json};
 use super::error::ApiError;
 use crate::chat::{ChatTemplate, Message};
 use crate::request::Request;
-
-pub(crate) use calls::{CallReader, Part, parts_of, separate};
 
 /// How a model writes calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +52,12 @@ pub(crate) struct ToolCall {
     #[serde(rename = "type")]
     kind: &'static str,
     pub(crate) function: CalledFunction,
+}
+
+impl ToolCall {
+    pub(crate) fn new(id: String, function: CalledFunction) -> ToolCall {
+        ToolCall { id, kind: "function", function }
+    }
 }
 
 /// The function of a call.

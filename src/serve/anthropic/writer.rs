@@ -6,54 +6,57 @@ use super::{reason, usage};
 use crate::serve::answer::{Answers, Usage};
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::gate::new_id;
+use crate::serve::parts::{AnswerReader, Part};
 use crate::serve::streaming::{Writer, named_event};
-use crate::serve::tools::{CallReader, Part, Style, parts_of};
 use crate::stream::{Summary, Token};
 
 /// Writes a streamed answer.
 pub(super) struct MessageWriter {
     model: String,
-    reader: Option<CallReader>,
-    /// Number of the present block, and whether it is open.
+    reader: AnswerReader,
+    /// Number of the present block, and its type if it is open.
     block: usize,
-    is_open: bool,
+    open: Option<&'static str>,
     has_calls: bool,
 }
 
 impl MessageWriter {
-    pub(super) fn new(model: String, style: Option<Style>) -> MessageWriter {
-        let reader = style.map(CallReader::new);
-        MessageWriter { model, reader, block: 0, is_open: false, has_calls: false }
+    pub(super) fn new(model: String, reader: AnswerReader) -> MessageWriter {
+        MessageWriter { model, reader, block: 0, open: None, has_calls: false }
     }
 
     fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
         for part in parts {
             match part {
+                Part::Thought(text) => {
+                    let block = json!({ "type": "thinking", "thinking": "", "signature": "" });
+                    self.start("thinking", &block, out);
+                    self.delta(&json!({ "type": "thinking_delta", "thinking": text }), out);
+                }
                 Part::Text(text) => {
-                    if !self.is_open {
-                        self.start(&json!({ "type": "text", "text": "" }), out);
-                    }
+                    self.start("text", &json!({ "type": "text", "text": "" }), out);
                     self.delta(&json!({ "type": "text_delta", "text": text }), out);
                 }
-                Part::Call(call) => {
-                    self.close(out);
+                Part::Call { id, name } => {
                     self.has_calls = true;
-                    let function = &call.function;
-                    let block = json!({
-                        "type": "tool_use", "id": call.id, "name": function.name, "input": {},
-                    });
-                    self.start(&block, out);
-                    let json = &function.arguments;
-                    let delta = json!({ "type": "input_json_delta", "partial_json": json });
-                    self.delta(&delta, out);
-                    self.close(out);
+                    let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
+                    self.start("tool_use", &block, out);
                 }
+                Part::Arguments(text) => {
+                    self.delta(&json!({ "type": "input_json_delta", "partial_json": text }), out);
+                }
+                Part::CallEnd => self.close(out),
             }
         }
     }
 
-    fn start(&mut self, block: &Value, out: &mut String) {
-        self.is_open = true;
+    /// Begins a block, unless one of this type is open.
+    fn start(&mut self, kind: &'static str, block: &Value, out: &mut String) {
+        if self.open == Some(kind) {
+            return;
+        }
+        self.close(out);
+        self.open = Some(kind);
         let data = json!({
             "type": "content_block_start", "index": self.block, "content_block": block,
         });
@@ -66,11 +69,10 @@ impl MessageWriter {
     }
 
     fn close(&mut self, out: &mut String) {
-        if self.is_open {
+        if self.open.take().is_some() {
             let data = json!({ "type": "content_block_stop", "index": self.block });
             named_event("content_block_stop", &data, out);
             self.block += 1;
-            self.is_open = false;
         }
     }
 }
@@ -95,12 +97,12 @@ impl Writer for MessageWriter {
     }
 
     fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
-        let parts = parts_of(&mut self.reader, token.text);
+        let parts = self.reader.push(token.text);
         self.parts(parts, out);
     }
 
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        let parts = self.reader.take().map(CallReader::finish).unwrap_or_default();
+        let parts = self.reader.finish();
         self.parts(parts, out);
         self.close(out);
         let (stop_reason, stop_sequence) = reason(Some(summary), self.has_calls);

@@ -14,8 +14,9 @@ use crate::serve::constraint;
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::openai::messages;
+use crate::serve::parts::{AnswerForm, AnswerReader, Divided, Part};
 use crate::serve::streaming::{Writer, json as write_json, stream};
-use crate::serve::tools::{CallReader, Part, ToolCall, Tools, parts_of, separate};
+use crate::serve::tools::{CalledFunction, ToolCall, Tools};
 use crate::stream::{Summary, Token};
 
 /// Answers a conversation.
@@ -53,8 +54,9 @@ pub(crate) async fn chat(
     ignored.extend(fields.rest());
     let requests = vec![request];
     let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
-    let style = tools.map(|tools| tools.style);
-    let writer = ChatWriter { model: name, reader: style.map(CallReader::new) };
+    let form = AnswerForm::new(tools.as_ref(), answers.lease().engine.chat_template());
+    let reader = AnswerReader::new(form, &answers);
+    let mut writer = ChatWriter { model: name, reader, call: Divided::default() };
     let mut response = if is_streamed {
         answers.begun().await?;
         stream(answers, writer)
@@ -62,8 +64,8 @@ pub(crate) async fn chat(
         let mut complete = answers.complete().await?;
         let Some(choice) = complete.pop() else { return Err(ApiError::invalid("no answer")) };
         let reason = choice.reason();
-        let (content, calls) = separate(style, choice.text);
-        Json(writer.last(reason, MessageJson::new(content, &calls), &answers)).into_response()
+        let divided = writer.reader.divide(choice.text);
+        Json(writer.last(reason, MessageJson::new(divided), &answers)).into_response()
     };
     name_ignored(&call, &mut response, &ignored);
     Ok(response)
@@ -71,7 +73,9 @@ pub(crate) async fn chat(
 
 struct ChatWriter {
     model: String,
-    reader: Option<CallReader>,
+    reader: AnswerReader,
+    /// A call whose end is still to come.
+    call: Divided,
 }
 
 #[derive(Serialize)]
@@ -95,20 +99,28 @@ struct Last<'a> {
 struct MessageJson {
     role: &'static str,
     content: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    thinking: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Value>,
 }
 
 impl MessageJson {
-    fn new(content: String, calls: &[ToolCall]) -> MessageJson {
-        // Arguments are an object here, not text.
-        let call = |call: &ToolCall| {
-            let arguments: Value =
-                serde_json::from_str(&call.function.arguments).unwrap_or_else(|_| json!({}));
-            json!({ "function": { "name": call.function.name, "arguments": arguments } })
-        };
-        let tool_calls = calls.iter().map(call).collect();
-        MessageJson { role: "assistant", content, tool_calls }
+    fn new(divided: Divided) -> MessageJson {
+        let Divided { thoughts: thinking, text: mut content, calls } = divided;
+        let mut tool_calls = Vec::new();
+        for ToolCall { function: CalledFunction { name, arguments }, .. } in calls {
+            // Arguments are an object here, not text.
+            match serde_json::from_str::<Value>(&arguments) {
+                Ok(arguments) => {
+                    let function = json!({ "name": name, "arguments": arguments });
+                    tool_calls.push(json!({ "function": function }));
+                }
+                // The answer was cut off inside of them.
+                Err(_) => content.push_str(&format!("{name}({arguments}")),
+            }
+        }
+        MessageJson { role: "assistant", content, thinking, tool_calls }
     }
 }
 
@@ -123,12 +135,15 @@ impl ChatWriter {
         Last { line, done_reason, totals: Totals::of(answers) }
     }
 
-    fn parts(&self, parts: Vec<Part>, out: &mut String) {
+    /// Writes a line for each part; a call is written when it is complete.
+    fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
         for part in parts {
-            let message = match part {
-                Part::Text(text) => MessageJson::new(text, &[]),
-                Part::Call(call) => MessageJson::new(String::new(), &[call]),
-            };
+            let is_open = matches!(part, Part::Call { .. } | Part::Arguments(_));
+            self.call.add(part);
+            if is_open {
+                continue;
+            }
+            let message = MessageJson::new(std::mem::take(&mut self.call));
             write_json(&Line { model: &self.model, created_at: now(), message, done: false }, out);
             out.push('\n');
         }
@@ -143,14 +158,14 @@ impl Writer for ChatWriter {
     fn begin(&mut self, _: &Answers, _: &mut String) {}
 
     fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
-        let parts = parts_of(&mut self.reader, token.text);
+        let parts = self.reader.push(token.text);
         self.parts(parts, out);
     }
 
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        let parts = self.reader.take().map(CallReader::finish).unwrap_or_default();
+        let parts = self.reader.finish();
         self.parts(parts, out);
-        let message = MessageJson::new(String::new(), &[]);
+        let message = MessageJson::new(Divided::default());
         write_json(&self.last(summary.reason.name(), message, answers), out);
         out.push('\n');
     }

@@ -18,9 +18,10 @@ use crate::serve::error::ApiError;
 use crate::serve::fields::Fields;
 use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::models::ModelLease;
+use crate::serve::parts::{AnswerForm, AnswerReader};
 use crate::serve::sampling;
 use crate::serve::streaming::stream;
-use crate::serve::tools::{Style, ToolCall, Tools, separate};
+use crate::serve::tools::{ToolCall, Tools};
 use writer::ChatWriter;
 
 /// Fields that clients send and that need no action here.
@@ -40,8 +41,7 @@ const SILENT: [&str; 8] = [
 struct Wanted {
     stream: StreamOptions,
     logprobs: bool,
-    /// How the model writes calls of functions; `None` if there are none.
-    calls: Option<Style>,
+    form: AnswerForm,
 }
 
 /// Answers a conversation.
@@ -97,8 +97,8 @@ fn read(
     request.top_logprobs = if logprobs { top.unwrap_or(0) } else { 0 };
     let request = constraint::apply(fields, tools.as_ref(), request)?;
     let requests = sampling::choices(request, fields.take("n")?)?;
-    let calls = tools.map(|tools| tools.style);
-    let wanted = Wanted { stream: StreamOptions::take(fields)?, logprobs, calls };
+    let form = AnswerForm::new(tools.as_ref(), template);
+    let wanted = Wanted { stream: StreamOptions::take(fields)?, logprobs, form };
     Ok((requests, wanted, fields.take("user")?))
 }
 
@@ -124,6 +124,8 @@ struct WholeChoice {
 struct WholeMessage {
     role: &'static str,
     content: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reasoning_content: String,
     refusal: Option<()>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCall>,
@@ -135,13 +137,25 @@ impl Whole {
         let choice = |(index, choice): (usize, Complete)| {
             let finish = choice.reason();
             let logprobs = wanted.logprobs.then(|| LogprobsJson::of(&choice.tokens, tokenizer));
-            let (content, tool_calls) = separate(wanted.calls, choice.text);
-            let finish_reason = if tool_calls.is_empty() { finish } else { "tool_calls" };
+            let divided = AnswerReader::new(wanted.form, answers).divide(choice.text);
+            let (content, tool_calls) = (divided.text, divided.calls);
+            let finish_reason = finish_reason(finish, !tool_calls.is_empty());
             let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
-            let message = WholeMessage { role: "assistant", content, refusal: None, tool_calls };
+            let message = WholeMessage {
+                role: "assistant",
+                content,
+                reasoning_content: divided.thoughts,
+                refusal: None,
+                tool_calls,
+            };
             WholeChoice { index, message, logprobs, finish_reason }
         };
         let choices = complete.into_iter().enumerate().map(choice).collect();
         Whole { head, choices, usage: answers.usage().into(), timings: TimingsJson::of(answers) }
     }
+}
+
+/// Why an answer ended. One that was cut off is not known to have all its calls.
+fn finish_reason(reason: &'static str, has_calls: bool) -> &'static str {
+    if has_calls && reason != "length" { "tool_calls" } else { reason }
 }

@@ -8,60 +8,80 @@ use crate::serve::answer::Answers;
 use crate::serve::app::unix_seconds;
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::gate::new_id;
+use crate::serve::parts::{AnswerForm, AnswerReader, Part};
 use crate::serve::streaming::{Writer, named_event};
-use crate::serve::tools::{Style, ToolCall, separate};
 use crate::stream::{Summary, Token};
 
 /// Writes an answer.
 pub(super) struct ResponseWriter {
     id: String,
-    item: String,
     created: u64,
     model: String,
-    style: Option<Style>,
-    text: String,
+    reader: AnswerReader,
+    /// Complete items.
+    output: Vec<Value>,
+    open: Option<OpenItem>,
     /// Number of the next event.
     sequence: u64,
 }
 
+/// An item whose end is still to come.
+struct OpenItem {
+    kind: Kind,
+    /// As at its beginning.
+    item: Value,
+    text: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Message,
+    Reasoning,
+    Call,
+}
+
+impl Kind {
+    /// The events of its text.
+    fn events(self) -> &'static str {
+        match self {
+            Kind::Message => "response.output_text",
+            Kind::Reasoning => "response.reasoning_text",
+            Kind::Call => "response.function_call_arguments",
+        }
+    }
+
+    /// The part that holds its text, if it has parts.
+    fn part(self, text: &str) -> Option<Value> {
+        match self {
+            Kind::Message => {
+                Some(json!({ "type": "output_text", "text": text, "annotations": [] }))
+            }
+            Kind::Reasoning => Some(json!({ "type": "reasoning_text", "text": text })),
+            Kind::Call => None,
+        }
+    }
+}
+
 impl ResponseWriter {
-    pub(super) fn new(answers: &Answers, style: Option<Style>) -> ResponseWriter {
+    pub(super) fn new(answers: &Answers, form: AnswerForm) -> ResponseWriter {
         ResponseWriter {
             id: new_id("resp_"),
-            item: new_id("msg_"),
             created: unix_seconds(SystemTime::now()),
             model: answers.lease().name().to_owned(),
-            style,
-            text: String::new(),
+            reader: AnswerReader::new(form, answers),
+            output: Vec::new(),
+            open: None,
             sequence: 0,
         }
     }
 
-    /// The items of a complete answer.
-    pub(super) fn output(&self, text: &str) -> Vec<Value> {
-        let (text, calls) = separate(self.style, text.to_owned());
-        let mut output = Vec::new();
-        if !text.is_empty() || calls.is_empty() {
-            output.push(json!({
-                "type": "message",
-                "id": self.item,
-                "role": "assistant",
-                "status": "completed",
-                "content": [{ "type": "output_text", "text": text, "annotations": [] }],
-            }));
-        }
-        let call = |call: ToolCall| {
-            json!({
-                "type": "function_call",
-                "id": new_id("fc_"),
-                "call_id": call.id,
-                "name": call.function.name,
-                "arguments": call.function.arguments,
-                "status": "completed",
-            })
-        };
-        output.extend(calls.into_iter().map(call));
-        output
+    /// A complete answer.
+    pub(super) fn whole(&mut self, text: String, reason: &str, answers: &Answers) -> Value {
+        let mut events = String::new();
+        let parts = self.reader.push(text);
+        self.parts(parts, &mut events);
+        self.last(&mut events);
+        self.response(reason, &self.output, answers)
     }
 
     pub(super) fn response(&self, reason: &str, output: &[Value], answers: &Answers) -> Value {
@@ -106,42 +126,99 @@ impl ResponseWriter {
         named_event(kind, &data, out);
     }
 
-    /// Begins the message, unless its text may become calls.
-    fn open(&mut self, out: &mut String) {
-        let item = json!({
-            "type": "message", "id": self.item, "role": "assistant", "status": "in_progress", "content": [],
-        });
-        let data = json!({ "output_index": 0, "item": item });
-        self.send("response.output_item.added", data, out);
-        let part = json!({ "type": "output_text", "text": "", "annotations": [] });
-        let data =
-            json!({ "item_id": self.item, "output_index": 0, "content_index": 0, "part": part });
-        self.send("response.content_part.added", data, out);
+    fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
+        for part in parts {
+            match part {
+                Part::Thought(text) => {
+                    let item = json!({ "type": "reasoning", "id": new_id("rs_"), "summary": [] });
+                    self.begin_item(Kind::Reasoning, item, out);
+                    self.delta(&text, out);
+                }
+                Part::Text(text) => {
+                    self.begin_item(Kind::Message, message(), out);
+                    self.delta(&text, out);
+                }
+                Part::Call { id, name } => {
+                    let item = json!({
+                        "type": "function_call", "id": new_id("fc_"), "call_id": id, "name": name,
+                        "arguments": "",
+                    });
+                    self.begin_item(Kind::Call, item, out);
+                }
+                Part::Arguments(text) => self.delta(&text, out),
+                Part::CallEnd => self.close(out),
+            }
+        }
     }
 
-    /// Ends an item; a message ends its text before.
-    fn close(&mut self, at: usize, item: &Value, out: &mut String) {
-        let place = |field: &str, value: Value| {
-            let mut data = json!({ "item_id": item["id"], "output_index": at, "content_index": 0 });
-            data[field] = value;
-            data
-        };
-        if item["type"] == "message" {
-            let part = &item["content"][0];
-            self.send("response.output_text.done", place("text", part["text"].clone()), out);
-            self.send("response.content_part.done", place("part", part.clone()), out);
-        } else {
-            let data = json!({ "output_index": at, "item": item });
-            self.send("response.output_item.added", data, out);
-            let arguments = &item["arguments"];
-            let data = place("delta", arguments.clone());
-            self.send("response.function_call_arguments.delta", data, out);
-            let data = place("arguments", arguments.clone());
-            self.send("response.function_call_arguments.done", data, out);
+    /// The parts at the end of the answer; an empty answer is an empty message.
+    fn last(&mut self, out: &mut String) {
+        let parts = self.reader.finish();
+        self.parts(parts, out);
+        if self.output.is_empty() && self.open.is_none() {
+            self.begin_item(Kind::Message, message(), out);
         }
-        let data = json!({ "output_index": at, "item": item });
-        self.send("response.output_item.done", data, out);
+        self.close(out);
     }
+
+    /// Begins an item, unless one of this kind is open.
+    fn begin_item(&mut self, kind: Kind, mut item: Value, out: &mut String) {
+        if self.open.as_ref().is_some_and(|open| open.kind == kind) {
+            return;
+        }
+        self.close(out);
+        item["status"] = "in_progress".into();
+        let at = self.output.len();
+        self.send("response.output_item.added", json!({ "output_index": at, "item": item }), out);
+        if let Some(part) = kind.part("") {
+            let mut data = place(&item, at);
+            data["part"] = part;
+            self.send("response.content_part.added", data, out);
+        }
+        self.open = Some(OpenItem { kind, item, text: String::new() });
+    }
+
+    /// More text of the open item.
+    fn delta(&mut self, text: &str, out: &mut String) {
+        let at = self.output.len();
+        let Some(open) = &mut self.open else { return };
+        open.text.push_str(text);
+        let mut data = place(&open.item, at);
+        data["delta"] = text.into();
+        let kind = format!("{}.delta", open.kind.events());
+        self.send(&kind, data, out);
+    }
+
+    /// Ends the open item.
+    fn close(&mut self, out: &mut String) {
+        let Some(OpenItem { kind, mut item, text }) = self.open.take() else { return };
+        let at = self.output.len();
+        let mut data = place(&item, at);
+        let field = if kind == Kind::Call { "arguments" } else { "text" };
+        data[field] = text.as_str().into();
+        self.send(&format!("{}.done", kind.events()), data, out);
+        match kind.part(&text) {
+            Some(part) => {
+                let mut data = place(&item, at);
+                data["part"] = part.clone();
+                self.send("response.content_part.done", data, out);
+                item["content"] = json!([part]);
+            }
+            None => item["arguments"] = text.into(),
+        }
+        item["status"] = "completed".into();
+        self.send("response.output_item.done", json!({ "output_index": at, "item": item }), out);
+        self.output.push(item);
+    }
+}
+
+fn message() -> Value {
+    json!({ "type": "message", "id": new_id("msg_"), "role": "assistant", "content": [] })
+}
+
+/// Where the text of an item is.
+fn place(item: &Value, at: usize) -> Value {
+    json!({ "item_id": item["id"], "output_index": at, "content_index": 0 })
 }
 
 impl Writer for ResponseWriter {
@@ -153,37 +230,17 @@ impl Writer for ResponseWriter {
         let response = self.response("", &[], answers);
         self.send("response.created", json!({ "response": response }), out);
         self.send("response.in_progress", json!({ "response": response }), out);
-        if self.style.is_none() {
-            self.open(out);
-        }
     }
 
     fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
-        self.text.push_str(&token.text);
-        // Text that may hold calls is sent when it is complete.
-        if self.style.is_none() && !token.text.is_empty() {
-            let data = json!({
-                "item_id": self.item, "output_index": 0, "content_index": 0, "delta": token.text,
-            });
-            self.send("response.output_text.delta", data, out);
-        }
+        let parts = self.reader.push(token.text);
+        self.parts(parts, out);
     }
 
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        let output = self.output(&self.text);
-        for (at, item) in output.iter().enumerate() {
-            if self.style.is_some() && item["type"] == "message" {
-                self.open(out);
-                let data = json!({
-                    "item_id": self.item, "output_index": at, "content_index": 0,
-                    "delta": item["content"][0]["text"],
-                });
-                self.send("response.output_text.delta", data, out);
-            }
-            self.close(at, item, out);
-        }
+        self.last(out);
         let reason = summary.reason.name();
-        let response = self.response(reason, &output, answers);
+        let response = self.response(reason, &self.output, answers);
         let kind = if reason == "length" { "response.incomplete" } else { "response.completed" };
         self.send(kind, json!({ "response": response }), out);
     }

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::Wanted;
+use super::{Wanted, finish_reason};
 use crate::serve::answer::Answers;
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::openai::logprobs::LogprobsJson;
 use crate::serve::openai::{Head, TimingsJson, UsageJson};
+use crate::serve::parts::{AnswerReader, Part};
 use crate::serve::streaming::{Writer, event};
-use crate::serve::tools::{CallReader, Part, ToolCall};
 use crate::stream::{Summary, Token};
 
 /// Writes a streamed answer.
@@ -18,9 +18,9 @@ pub(super) struct ChatWriter {
     choices: Vec<ChoiceState>,
 }
 
-#[derive(Default)]
 struct ChoiceState {
-    reader: Option<CallReader>,
+    reader: AnswerReader,
+    /// Calls that have begun.
     calls: usize,
 }
 
@@ -49,15 +49,28 @@ struct Delta {
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<CallDelta>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<[CallDelta; 1]>,
 }
 
-#[derive(Serialize)]
+/// A part of a call; its beginning has an id, a type and a name.
+#[derive(Default, Serialize)]
 struct CallDelta {
     index: usize,
-    #[serde(flatten)]
-    call: ToolCall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    function: FunctionDelta,
+}
+
+#[derive(Default, Serialize)]
+struct FunctionDelta {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    arguments: String,
 }
 
 impl ChatWriter {
@@ -74,33 +87,56 @@ impl ChatWriter {
     fn state(&mut self, index: usize, answers: &Answers, out: &mut String) -> &mut ChoiceState {
         while self.choices.len() <= index {
             let index = self.choices.len();
-            let reader = self.wanted.calls.map(CallReader::new);
+            let reader = AnswerReader::new(self.wanted.form, answers);
             self.choices.push(ChoiceState { reader, calls: 0 });
-            let delta = Delta {
-                role: Some("assistant"),
-                content: Some(String::new()),
-                tool_calls: Vec::new(),
-            };
+            let content = Some(String::new());
+            let delta = Delta { role: Some("assistant"), content, ..Delta::default() };
             let choice = ChunkChoice { index, delta, logprobs: None, finish_reason: None };
             self.chunk(choice, answers, out);
         }
         &mut self.choices[index]
     }
 
-    fn parts(&mut self, index: usize, parts: Vec<Part>, answers: &Answers, out: &mut String) {
-        for part in parts {
-            let delta = match part {
-                Part::Text(text) => Delta { content: Some(text), ..Delta::default() },
-                Part::Call(call) => {
-                    let at = self.choices[index].calls;
-                    self.choices[index].calls += 1;
-                    let tool_calls = vec![CallDelta { index: at, call }];
-                    Delta { tool_calls, ..Delta::default() }
-                }
-            };
-            let choice = ChunkChoice { index, delta, logprobs: None, finish_reason: None };
-            self.chunk(choice, answers, out);
+    /// Writes parts of a choice. The first has the log-probabilities of the token that completed it.
+    fn parts(
+        &mut self,
+        (index, parts): (usize, Vec<Part>),
+        mut logprobs: Option<LogprobsJson>,
+        answers: &Answers,
+        out: &mut String,
+    ) {
+        let mut deltas: Vec<Delta> =
+            parts.into_iter().filter_map(|part| self.choices[index].delta(part)).collect();
+        if deltas.is_empty() && logprobs.is_some() {
+            deltas.push(Delta { content: Some(String::new()), ..Delta::default() });
         }
+        for delta in deltas {
+            let logprobs = logprobs.take();
+            self.chunk(ChunkChoice { index, delta, logprobs, finish_reason: None }, answers, out);
+        }
+    }
+}
+
+impl ChoiceState {
+    fn delta(&mut self, part: Part) -> Option<Delta> {
+        let call = match part {
+            Part::Text(text) => return Some(Delta { content: Some(text), ..Delta::default() }),
+            Part::Thought(text) => {
+                return Some(Delta { reasoning_content: Some(text), ..Delta::default() });
+            }
+            Part::Call { id, name } => {
+                self.calls += 1;
+                let function = FunctionDelta { name: Some(name), ..FunctionDelta::default() };
+                CallDelta { id: Some(id), kind: Some("function"), function, ..CallDelta::default() }
+            }
+            Part::Arguments(arguments) => {
+                let function = FunctionDelta { arguments, ..FunctionDelta::default() };
+                CallDelta { function, ..CallDelta::default() }
+            }
+            Part::CallEnd => return None,
+        };
+        let call = CallDelta { index: self.calls.saturating_sub(1), ..call };
+        Some(Delta { tool_calls: Some([call]), ..Delta::default() })
     }
 }
 
@@ -114,28 +150,17 @@ impl Writer for ChatWriter {
     }
 
     fn token(&mut self, index: usize, token: Token, answers: &Answers, out: &mut String) {
-        let state = self.state(index, answers, out);
-        if let Some(reader) = &mut state.reader {
-            let parts = reader.push(&token.text);
-            return self.parts(index, parts, answers, out);
-        }
-        let tokenizer = answers.lease().engine.tokenizer();
         let has_logprobs = self.wanted.logprobs && !token.is_end;
-        if token.text.is_empty() && !has_logprobs {
-            return;
-        }
+        let tokenizer = answers.lease().engine.tokenizer();
         let logprobs = has_logprobs.then(|| LogprobsJson::of([&token], tokenizer));
-        let delta = Delta { content: Some(token.text), ..Delta::default() };
-        let choice = ChunkChoice { index, delta, logprobs, finish_reason: None };
-        self.chunk(choice, answers, out);
+        let parts = self.state(index, answers, out).reader.push(token.text);
+        self.parts((index, parts), logprobs, answers, out);
     }
 
     fn end(&mut self, index: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        let state = self.state(index, answers, out);
-        let parts = state.reader.take().map(CallReader::finish).unwrap_or_default();
-        self.parts(index, parts, answers, out);
-        let has_calls = self.choices[index].calls > 0;
-        let reason = if has_calls { "tool_calls" } else { summary.reason.name() };
+        let parts = self.state(index, answers, out).reader.finish();
+        self.parts((index, parts), None, answers, out);
+        let reason = finish_reason(summary.reason.name(), self.choices[index].calls > 0);
         let choice = ChunkChoice {
             index,
             delta: Delta::default(),
