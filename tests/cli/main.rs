@@ -29,3 +29,5 @@ mod an_option_is_ignored;
 mod cases;
 mod requantised_weights_mislead;
 mod support;
+#[path = "../support/with_template.rs"]
+mod with_template;

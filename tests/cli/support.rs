@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::with_template::with_template;
+
 /// A tiny model of random weights without a chat template; its vocabulary has every byte.
 pub(crate) fn model(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny").join(name);
@@ -92,26 +94,7 @@ pub(crate) fn json(args: &[&str]) -> serde_json::Value {
 /// A copy of the tiny llama model with a chat template that writes each message as `role:content;`.
 pub(crate) fn chat_model(folder: &Path) -> String {
     let template = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}";
-    let whole = std::fs::read(model("llama.gguf")).expect("the tiny model");
-    let key = "tokenizer.chat_template";
-    let mut entry = Vec::new();
-    entry.extend((key.len() as u64).to_le_bytes());
-    entry.extend(key.as_bytes());
-    entry.extend(8u32.to_le_bytes());
-    // The data section is aligned to 32 bytes and must stay so.
-    let padding = (32 - (entry.len() + 8 + template.len()) % 32) % 32;
-    entry.extend(((template.len() + padding) as u64).to_le_bytes());
-    entry.extend(template.as_bytes());
-    entry.extend(std::iter::repeat_n(b' ', padding));
-    let (head, rest) = whole.split_at(24);
-    let pairs = u64::from_le_bytes(head[16..].try_into().expect("8 bytes"));
-    let mut bytes = head[..16].to_vec();
-    bytes.extend((pairs + 1).to_le_bytes());
-    bytes.extend(entry);
-    bytes.extend(rest);
-    let path = folder.join("chat.gguf");
-    std::fs::write(&path, bytes).expect("write");
-    path.display().to_string()
+    with_template(Path::new(&model("llama.gguf")), template, folder).display().to_string()
 }
 
 /// What a program did on a terminal.

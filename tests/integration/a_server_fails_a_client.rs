@@ -7,6 +7,8 @@ mod client;
 mod interfaces;
 mod limits;
 mod models;
+#[cfg(feature = "structured")]
+mod parts;
 mod shutdown;
 
 use std::path::{Path, PathBuf};

@@ -41,3 +41,6 @@ mod shared_keys_are_wrong;
 mod simulated;
 mod support;
 mod text_becomes_other_ids;
+#[cfg(all(feature = "serve", feature = "structured"))]
+#[path = "../support/with_template.rs"]
+mod with_template;
