@@ -9,6 +9,7 @@ pub mod cost;
 pub mod cpu;
 pub mod device;
 pub mod graph;
+mod kept_file;
 pub mod kv;
 mod leave;
 pub mod mask;

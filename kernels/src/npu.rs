@@ -11,6 +11,7 @@ mod backend;
 mod cache;
 mod check;
 mod device;
+mod kept;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
 mod lowering;
 mod maker;

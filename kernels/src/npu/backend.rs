@@ -126,6 +126,26 @@ pub trait NpuBackend: Send {
     /// # Errors
     /// [`DeviceError`] if this graph cannot be prepared; the back end remains usable for others.
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError>;
+
+    /// What its exported graphs depend on besides their specification and the model: the library and its version, the
+    /// processor, the settings. `None` if it exports none.
+    fn export_key(&self) -> Option<String> {
+        None
+    }
+
+    /// Prepares a graph from what [`PreparedGraph::export`] returned for the same specification, with the same
+    /// [`export_key`](NpuBackend::export_key) and the same model.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if it cannot be used; the graph is then prepared anew.
+    fn import(
+        &mut self,
+        spec: &GraphSpec,
+        _content: &[u8],
+    ) -> Result<Box<dyn PreparedGraph>, DeviceError> {
+        let what = format!("an exported graph of nodes {:?}", spec.key.nodes);
+        Err(DeviceError::Unsupported { device: self.info().name.clone(), what })
+    }
 }
 
 /// A graph that is ready to run. It owns its input and output buffers, so that their sizes are
@@ -154,4 +174,9 @@ pub trait PreparedGraph: Send {
 
     /// Bytes that the graph occupies.
     fn bytes(&self) -> u64;
+
+    /// The graph as bytes from which it can be prepared again in less time; `None` if that is impossible.
+    fn export(&mut self) -> Option<Vec<u8>> {
+        None
+    }
 }

@@ -41,6 +41,8 @@ struct Counts {
     uncached: u64,
     evicted: u64,
     runs: u64,
+    kept: u64,
+    refused: u64,
 }
 
 struct Entry<T> {
@@ -89,6 +91,10 @@ pub struct CacheStats {
     /// Graphs among these that were prepared on the spot and ran without being cached, because
     /// only the eviction of graphs prepared ahead would have made room. Only `peak_bytes` counts their bytes.
     pub uncached: u64,
+    /// Graphs among those prepared that came from the folder of an earlier start.
+    pub kept: u64,
+    /// Files of that folder that could not be used; their graphs were prepared anew.
+    pub refused: u64,
     /// Graphs evicted so far.
     pub evicted: u64,
     /// Runs of graphs for work; checks are not counted.
@@ -155,6 +161,8 @@ impl<T> GraphCache<T> {
             shared_bytes: ready.shared_bytes,
             prepared: ready.counts.prepared,
             uncached: ready.counts.uncached,
+            kept: ready.counts.kept,
+            refused: ready.counts.refused,
             evicted: ready.counts.evicted,
             runs: ready.counts.runs,
         }
@@ -183,6 +191,13 @@ impl<T> GraphCache<T> {
 
     pub(super) fn set_shared_bytes(&self, bytes: u64) {
         lock(&self.ready).shared_bytes = bytes;
+    }
+
+    /// Counts a file of the folder: a graph that came from there, or one that could not be used.
+    pub(super) fn count_kept(&self, is_used: bool) {
+        let mut ready = lock(&self.ready);
+        let Counts { kept, refused, .. } = &mut ready.counts;
+        *(if is_used { kept } else { refused }) += 1;
     }
 
     pub(super) fn count_run(&self) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cpu::{BindError, Cpu};
@@ -71,12 +72,22 @@ impl NpuDevice {
             graph: Arc::clone(&graph),
             checker: Checker::new(&name, &about, &graph, file),
             refused: HashMap::new(),
+            kept: None,
             backend,
         };
         let info = about.device_info(&name, budget);
         let cache = GraphCache::new(&info.name, budget);
         let graphs = Graphs::new(&info.name, cache, maker);
         NpuDevice { info, backend: about, graph, slots, graphs }
+    }
+
+    /// Keeps checked graphs in a folder, and takes those of an earlier start from there, if the back end can export
+    /// graphs. `file` is the model's. A file of another library, processor, model or version of Lapwing, or a damaged
+    /// one, is not used; the folder holds at most 2 GiB.
+    #[must_use]
+    pub fn keep_graphs(self, folder: PathBuf, file: &WeightFile) -> NpuDevice {
+        self.graphs.keep(folder, file);
+        self
     }
 
     /// A device in software ([`Systolic`]). `cpu` computes, one thread is enough.

@@ -10,6 +10,7 @@ use crate::sync::{Mutex, lock};
 use super::backend::{NpuBackend, PreparedGraph};
 use super::cache::{CachedGraph, Ensured, GraphCache, Requester};
 use super::check::Checker;
+use super::kept::{Found, GraphFolder};
 use super::spec::GraphSpec;
 
 /// A checked graph with its specification. One run at a time.
@@ -32,6 +33,8 @@ pub(super) struct Maker {
     pub(super) graph: Arc<Graph>,
     pub(super) backend: Box<dyn NpuBackend>,
     pub(super) checker: Checker,
+    /// Where checked graphs are kept.
+    pub(super) kept: Option<GraphFolder>,
     /// Graphs that cannot be prepared, with the error: another attempt would only take time.
     pub(super) refused: HashMap<GraphKey, DeviceError>,
 }
@@ -109,8 +112,14 @@ impl Graphs {
         self.check_budget(maker, (key, estimate), request)?;
         let room = self.cache.make_room((key, estimate), with, requester)?;
         let mut evicted = room.unwrap_or_default();
-        let mut graph = maker.backend.prepare(&spec)?;
-        let checked = maker.checker.check(&spec, graph.as_mut());
+        let (mut graph, is_kept) = self.take_or_prepare(maker, &spec)?;
+        let checked = match is_kept {
+            true => Ok(()),
+            false => maker.checker.check(&spec, graph.as_mut()),
+        };
+        if let (Ok(()), false, Some(folder)) = (&checked, is_kept, &maker.kept) {
+            folder.save(&spec, graph.as_mut());
+        }
         let bytes = graph.bytes();
         let graph = CheckedGraph { spec, graph: Mutex::new(graph) };
         let graph = self.cache.track(key, graph, bytes);
@@ -122,6 +131,33 @@ impl Graphs {
         };
         evicted.extend(more);
         Ok((self.cache.insert(graph, requester), evicted))
+    }
+
+    /// A graph that was kept, and has been checked; or one that is prepared.
+    fn take_or_prepare(
+        &self,
+        maker: &mut Maker,
+        spec: &GraphSpec,
+    ) -> Result<(Box<dyn PreparedGraph>, bool), DeviceError> {
+        let found = match &maker.kept {
+            Some(folder) => folder.load(spec, maker.backend.as_mut()),
+            None => Found::Absent,
+        };
+        match found {
+            Found::Graph(graph) => {
+                self.cache.count_kept(true);
+                return Ok((graph, true));
+            }
+            Found::Refused => self.cache.count_kept(false),
+            Found::Absent => {}
+        }
+        Ok((maker.backend.prepare(spec)?, false))
+    }
+
+    /// Keeps graphs in a folder from now on.
+    pub(super) fn keep(&self, folder: std::path::PathBuf, file: &crate::weights::WeightFile) {
+        let mut maker = lock(&self.maker);
+        maker.kept = GraphFolder::new(folder, maker.backend.as_ref(), file);
     }
 
     /// Fails if the graphs of a request together exceed the budget. The graph `key` takes `bytes`;

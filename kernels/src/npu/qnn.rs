@@ -11,6 +11,7 @@ mod constants;
 mod error;
 mod executable;
 mod graph;
+mod kept;
 mod library;
 mod lower;
 mod session;

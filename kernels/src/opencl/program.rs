@@ -6,13 +6,13 @@
 //! marker and compiles from source.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::OpenClError;
 use super::session::{Program, Session};
+use crate::kept_file::{self, Kept, Magic};
 
-const MAGIC: &[u8; 8] = b"LPWCL001";
+const MAGIC: &Magic = b"LPWCL001";
 
 /// Files that are larger are not read: no program compiles to that much.
 const FILE_MAX: u64 = 256 << 20;
@@ -82,18 +82,17 @@ impl ProgramCache {
         let Some(folder) = &self.folder else { return };
         let Some(binary) = session.binary(program) else { return };
         let key = key(session, source);
-        write(folder, &file_of(folder, source.name, &key), &key, &binary);
+        kept_file::write(&file_of(folder, source.name, &key), MAGIC, &key, &binary);
     }
 
     /// What was measured of a program, from the folder; `None` if there is none, or it is damaged.
     pub(super) fn measured(&self, session: &Session, source: &Source<'_>) -> Option<String> {
         let key = key(session, source);
         let path = measured_of(self.folder.as_ref()?, source.name, &key);
-        let bytes = fs::metadata(&path).ok().filter(|file| file.len() <= FILE_MAX)?;
-        let bytes = if bytes.is_file() { fs::read(path).ok()? } else { return None };
-        let (stored, text) = parse(&bytes)?;
-        let text = String::from_utf8(text.to_vec()).ok()?;
-        (stored == key.as_bytes()).then_some(text)
+        match kept_file::read(&path, MAGIC, &key, FILE_MAX) {
+            Kept::Content(text) => String::from_utf8(text).ok(),
+            Kept::Absent | Kept::Unusable(_) => None,
+        }
     }
 
     /// Writes what was measured of a program to the folder. A failure is no error: the next start
@@ -101,25 +100,8 @@ impl ProgramCache {
     pub(super) fn save_measured(&self, session: &Session, source: &Source<'_>, text: &str) {
         let Some(folder) = &self.folder else { return };
         let key = key(session, source);
-        write(folder, &measured_of(folder, source.name, &key), &key, text.as_bytes());
+        kept_file::write(&measured_of(folder, source.name, &key), MAGIC, &key, text.as_bytes());
     }
-}
-
-/// Writes a file with its key and checksum, whole or not at all.
-fn write(folder: &Path, path: &Path, key: &str, content: &[u8]) {
-    let write = || -> std::io::Result<()> {
-        fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(MAGIC)?;
-        file.write_all(&(key.len() as u64).to_le_bytes())?;
-        file.write_all(key.as_bytes())?;
-        file.write_all(&(content.len() as u64).to_le_bytes())?;
-        file.write_all(&crc32fast::hash(content).to_le_bytes())?;
-        file.write_all(content)?;
-        file.persist(path)?;
-        Ok(())
-    };
-    _ = write();
 }
 
 /// Everything on which a binary depends.
@@ -139,7 +121,7 @@ fn key(session: &Session, source: &Source<'_>) -> String {
 }
 
 fn file_of(folder: &Path, name: &str, key: &str) -> PathBuf {
-    folder.join(format!("{name}-{:08x}.clbin", crc32fast::hash(key.as_bytes())))
+    kept_file::path_of(folder, name, key, "clbin")
 }
 
 fn measured_of(folder: &Path, name: &str, key: &str) -> PathBuf {
@@ -158,22 +140,15 @@ fn load(session: &Session, path: &Path, key: &str, source: &Source<'_>) -> Loade
         _ = fs::remove_file(&marker);
         return Loaded::Unusable("the driver did not survive it");
     }
-    let bytes = match fs::metadata(path) {
-        Err(_) => return Loaded::Absent,
-        Ok(file) if file.len() > FILE_MAX => return Loaded::Unusable("it is too large"),
-        Ok(_) => fs::read(path),
-    };
-    let Ok(bytes) = bytes else { return Loaded::Unusable("it cannot be read") };
-    let binary = match parse(&bytes) {
-        Some((stored, binary)) if stored == key.as_bytes() => binary,
-        // Another program whose name and checksum are the same.
-        Some(_) => return Loaded::Absent,
-        None => return Loaded::Unusable("it is damaged"),
+    let binary = match kept_file::read(path, MAGIC, key, FILE_MAX) {
+        Kept::Content(binary) => binary,
+        Kept::Absent => return Loaded::Absent,
+        Kept::Unusable(why) => return Loaded::Unusable(why),
     };
     if fs::write(&marker, []).is_err() {
         return Loaded::Unusable("its folder cannot be written");
     }
-    let program = session.program_of_binary(binary).and_then(|program| {
+    let program = session.program_of_binary(&binary).and_then(|program| {
         session.build(&program, source.name, source.options)?;
         Ok(program)
     });
@@ -182,19 +157,4 @@ fn load(session: &Session, path: &Path, key: &str, source: &Source<'_>) -> Loade
         Ok(program) => Loaded::Program(program),
         Err(_) => Loaded::Unusable("the driver refuses it"),
     }
-}
-
-/// Key and binary of a file; `None` if it is damaged.
-fn parse(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
-        let (number, rest) = bytes.split_first_chunk::<8>()?;
-        Some((usize::try_from(u64::from_le_bytes(*number)).ok()?, rest))
-    }
-    let rest = bytes.strip_prefix(MAGIC)?;
-    let (len, rest) = number(rest)?;
-    let (key, rest) = rest.split_at_checked(len)?;
-    let (len, rest) = number(rest)?;
-    let (checksum, binary) = rest.split_first_chunk::<4>()?;
-    let is_whole = binary.len() == len && crc32fast::hash(binary) == u32::from_le_bytes(*checksum);
-    is_whole.then_some((key, binary))
 }

@@ -8,7 +8,7 @@ use lapwing_kernels::npu::{
     GraphSpec, NpuBackend, NpuDevice, Qnn, QnnError, QnnSettings, WeightForm, qnn_device,
 };
 
-use crate::npu::{Task, Tiny, check_models, check_near, check_shares};
+use crate::npu::{Task, Tiny, check_kept, check_models, check_near, check_shares};
 
 const ENOUGH: u64 = 1 << 30;
 
@@ -139,4 +139,10 @@ fn a_library_that_is_missing_or_broken_is_named() {
     let QnnError::Load { path, reason } = &error else { panic!("{error}") };
     let broken = broken.canonicalize().expect("a path");
     assert!(*path == broken && !reason.is_empty(), "{error}");
+}
+
+#[test]
+fn graphs_of_qnn_are_kept_and_none_is_used_that_differs() {
+    needs_qnn!();
+    check_kept(|tiny| Box::new(qnn(tiny, WeightForm::F16)));
 }

@@ -7,7 +7,7 @@ use lapwing_kernels::npu::{
 };
 use lapwing_kernels::requant::Requant;
 
-use crate::npu::{Task, Tiny, check_models, check_near, check_shares};
+use crate::npu::{Task, Tiny, check_kept, check_models, check_near, check_shares};
 
 const ENOUGH: u64 = 1 << 30;
 /// Largest difference, relative to the largest value of a row: sums in f32 in another order.
@@ -93,4 +93,10 @@ fn a_device_that_is_not_there_is_named_with_those_that_are() {
     assert!(wanted == "NPU.7" && found.contains("CPU"), "{error}");
     let listed = openvino_devices().expect("devices");
     assert!(listed.iter().any(|info| info.device == "CPU" && !info.processor.is_empty()));
+}
+
+#[test]
+fn graphs_of_openvino_are_kept_and_none_is_used_that_differs() {
+    needs_openvino!();
+    check_kept(|tiny| Box::new(openvino(tiny, "CPU").expect("OpenVINO")));
 }

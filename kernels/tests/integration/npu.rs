@@ -329,6 +329,50 @@ pub(crate) fn check_shares(npu: impl Fn(&Tiny) -> NpuDevice, with_empty: bool, t
     }
 }
 
+/// Checks that graphs are taken from a folder where they are the same, and only there. `make` opens the back end.
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+pub(crate) fn check_kept(make: impl Fn(&Tiny) -> Box<dyn NpuBackend>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("graphs");
+    // Bits of the values, and how many graphs came from the folder or could not.
+    let start = |tiny: &Tiny, rows: usize| {
+        let mut npu = tiny.npu_over(make(tiny), 1 << 30).keep_graphs(path.clone(), &tiny.file);
+        let task = Task::new(tiny.gated(), 5, &[rows]);
+        npu.preparer().expect("a preparer").prepare(&task.keys(), &[], &mut ()).expect("a graph");
+        let values = tiny.run(&mut npu, &task, &mut ()).expect("values");
+        let written = tiny.graph.writes(task.nodes.clone());
+        let bits = written.iter().flat_map(|id| {
+            let values = values.get(*id).expect("a value").host().expect("on the host");
+            values.iter().map(|value| value.to_bits()).collect::<Vec<_>>()
+        });
+        let stats = npu.cache().stats();
+        assert_eq!(stats.prepared, 1);
+        (bits.collect::<Vec<u32>>(), stats.kept, stats.refused)
+    };
+    let tiny = Tiny::open("llama");
+    let (bits, kept, refused) = start(&tiny, 8);
+    assert_eq!((kept, refused), (0, 0), "nothing is there at first");
+    assert_eq!(start(&tiny, 8), (bits.clone(), 1, 0), "the same graph again");
+    assert_eq!(start(&tiny, 16).1, 0, "another graph");
+    assert_eq!(start(&Tiny::open("qwen2"), 8).1, 0, "another model");
+    let files =
+        || std::fs::read_dir(&path).expect("a folder").map(|file| file.expect("a file").path());
+    assert_eq!(files().count(), 3);
+    for file in files() {
+        let mut content = std::fs::read(&file).expect("a file");
+        let at = content.len() / 2;
+        content[at] ^= 1;
+        std::fs::write(&file, content).expect("a file");
+    }
+    assert_eq!(start(&tiny, 8), (bits.clone(), 0, 1), "a flipped byte");
+    assert_eq!(start(&tiny, 8), (bits.clone(), 1, 0), "it was written anew");
+    for file in files() {
+        let content = std::fs::read(&file).expect("a file");
+        std::fs::write(&file, &content[..content.len() / 2]).expect("a file");
+    }
+    assert_eq!(start(&tiny, 8), (bits, 0, 1), "half of a file");
+}
+
 /// Each third of the output channels, and both halves.
 pub(crate) const SHARES: [Share; 5] = [
     Share { from: 0, to: 1, of: 3 },

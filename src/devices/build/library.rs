@@ -25,7 +25,10 @@ pub(super) fn device(
         slots: (*slots).clone(),
         budget: spec.graphs.budget,
     };
-    let device = NpuDevice::new(parts, backend, file);
+    let mut device = NpuDevice::new(parts, backend, file);
+    if let Some(programs) = &shared.programs {
+        device = device.keep_graphs(programs.with_file_name("graphs"), file);
+    }
     let mut device = Blocking::new(with_sizes(spec, device.info().clone()), device);
     let info = device.info().clone();
     let rates = clock.and_then(|clock| calibrate::rates(&mut device, graph, clock));

@@ -12,7 +12,7 @@ use crate::graph::Graph;
 use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use crate::npu::model_weights::ModelWeights;
 use crate::npu::no_columns::NoColumns;
-use crate::npu::spec::{GraphSpec, SpecNode};
+use crate::npu::spec::{GraphSpec, Port, SpecNode};
 use crate::part::Share;
 use crate::weights::WeightFile;
 
@@ -73,6 +73,25 @@ impl OpenVino {
     }
 }
 
+/// Rows and widths of the inputs and of the outputs.
+fn shapes(spec: &GraphSpec) -> (Vec<[usize; 2]>, Vec<[usize; 2]>) {
+    let shapes = |ports: &[Port]| ports.iter().map(|port| [spec.key.rows, port.width]).collect();
+    (shapes(&spec.inputs), shapes(&spec.outputs))
+}
+
+impl OpenVino {
+    fn graph(
+        &self,
+        spec: &GraphSpec,
+        request: Result<Request, OpenVinoError>,
+    ) -> Result<Box<dyn PreparedGraph>, DeviceError> {
+        let request = request.map_err(|error| self.weights.failed(error.to_string()))?;
+        let (device, nodes) = (self.name.clone(), spec.key.nodes.clone());
+        let bytes = self.estimate_bytes(spec);
+        Ok(Box::new(OpenVinoGraph { request, device, nodes, bytes }))
+    }
+}
+
 impl NpuBackend for OpenVino {
     fn info(&self) -> &BackendInfo {
         &self.info
@@ -95,22 +114,35 @@ impl NpuBackend for OpenVino {
     }
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
-        let GraphKey { nodes, features, rows, .. } = spec.key.clone();
+        let GraphKey { nodes, features, .. } = spec.key.clone();
         if let Some(graph) = NoColumns::of(spec) {
             return Ok(Box::new(graph));
         }
         self.constants.retain(|_, constants| constants.strong_count() > 0);
         let known = self.constants.get(&(nodes.clone(), features)).and_then(Weak::upgrade);
         let Lowered { text, constants } = lower(spec, &self.weights, known)?;
-        let shapes = |ports: &[crate::npu::Port]| -> Vec<[usize; 2]> {
-            ports.iter().map(|port| [rows, port.width]).collect()
-        };
-        let ports = (&*shapes(&spec.inputs), &*shapes(&spec.outputs));
-        let request = self.session.compile(&text, &constants, ports);
-        let request = request.map_err(|error| self.weights.failed(error.to_string()))?;
-        self.constants.insert((nodes.clone(), features), Arc::downgrade(&constants));
-        let bytes = self.estimate_bytes(spec);
-        Ok(Box::new(OpenVinoGraph { request, device: self.name.clone(), nodes, bytes }))
+        let (inputs, outputs) = shapes(spec);
+        let request = self.session.compile(&text, &constants, (&inputs, &outputs));
+        let graph = self.graph(spec, request)?;
+        self.constants.insert((nodes, features), Arc::downgrade(&constants));
+        Ok(graph)
+    }
+
+    /// The library, its version, the processor and the threads; also whether it is the CPU's, whose settings are ours.
+    fn export_key(&self) -> Option<String> {
+        let info = &self.session.info;
+        let threads = self.info.own_threads;
+        Some(format!("{} {} {} {threads}", info.version, info.device, info.processor))
+    }
+
+    fn import(
+        &mut self,
+        spec: &GraphSpec,
+        content: &[u8],
+    ) -> Result<Box<dyn PreparedGraph>, DeviceError> {
+        let (inputs, outputs) = shapes(spec);
+        let request = self.session.import(content, (&inputs, &outputs));
+        self.graph(spec, request)
     }
 }
 
@@ -143,5 +175,9 @@ impl PreparedGraph for OpenVinoGraph {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn export(&mut self) -> Option<Vec<u8>> {
+        self.request.export()
     }
 }

@@ -82,6 +82,10 @@ functions! {
     ov_output_const_port_free: unsafe extern "C" fn(Handle);
     ov_core_compile_model:
         unsafe extern "C" fn(Handle, Handle, *const c_char, usize, *mut Handle, ...) -> Status;
+    ov_core_set_property: unsafe extern "C" fn(Handle, *const c_char, ...) -> Status;
+    ov_core_import_model:
+        unsafe extern "C" fn(Handle, *const c_char, usize, *const c_char, *mut Handle) -> Status;
+    ov_compiled_model_export_model: unsafe extern "C" fn(Handle, *const c_char) -> Status;
     ov_compiled_model_free: unsafe extern "C" fn(Handle);
     ov_compiled_model_create_infer_request: unsafe extern "C" fn(Handle, *mut Handle) -> Status;
     ov_infer_request_free: unsafe extern "C" fn(Handle);

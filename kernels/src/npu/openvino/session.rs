@@ -62,12 +62,50 @@ impl Session {
             self.core.tensor(self.byte, &[constants.len()], constants.as_ptr().cast_mut())?
         };
         let model = self.core.read(text, (!constants.is_empty()).then_some(&weights))?;
+        let compiled = self.compile_model(&model)?;
+        self.request(compiled, Arc::clone(constants), (inputs, outputs))
+    }
+
+    /// A compiled graph of [`Request::export`], with ports as for [`compile`](Session::compile). It has its own copy of
+    /// the constants.
+    ///
+    /// # Errors
+    /// [`OpenVinoError::Call`] when OpenVINO refuses it.
+    pub(super) fn import(
+        self: &Arc<Session>,
+        content: &[u8],
+        ports: (&[[usize; 2]], &[[usize; 2]]),
+    ) -> Result<Request, OpenVinoError> {
+        self.set_properties()?;
+        let device = c_string(&self.info.device);
+        let mut compiled = ptr::null_mut();
+        // SAFETY: all pointers are valid for the call.
+        let status = unsafe {
+            (self.core.loaded.functions.ov_core_import_model)(
+                self.core.handle,
+                content.as_ptr().cast(),
+                content.len(),
+                device.as_ptr(),
+                &raw mut compiled,
+            )
+        };
+        self.core.check("ov_core_import_model", status)?;
+        self.request(compiled, Arc::default(), ports)
+    }
+
+    /// A request for a compiled graph, which it owns, with a buffer for each port.
+    fn request(
+        self: &Arc<Session>,
+        compiled: Handle,
+        constants: Arc<[u8]>,
+        (inputs, outputs): (&[[usize; 2]], &[[usize; 2]]),
+    ) -> Result<Request, OpenVinoError> {
         let mut request = Request {
-            compiled: self.compile_model(&model)?,
+            compiled,
             request: ptr::null_mut(),
             inputs: Vec::new(),
             outputs: Vec::new(),
-            _constants: Arc::clone(constants),
+            _constants: constants,
             session: Arc::clone(self),
         };
         let functions = &self.core.loaded.functions;
@@ -130,6 +168,31 @@ impl Session {
         };
         self.core.check("ov_core_compile_model", status)?;
         Ok(compiled)
+    }
+
+    /// Sets what [`compile_model`](Session::compile_model) states for each graph, since an import takes no settings: it
+    /// would otherwise compute in the precision that OpenVINO prefers.
+    fn set_properties(&self) -> Result<(), OpenVinoError> {
+        if !self.is_cpu() {
+            return Ok(());
+        }
+        let device = c_string(&self.info.device);
+        let threads = c_string(&self.threads.to_string());
+        let properties = [
+            (c"INFERENCE_PRECISION_HINT", c"f32"),
+            (c"DYNAMIC_QUANTIZATION_GROUP_SIZE", c"0"),
+            (c"NUM_STREAMS", c"1"),
+            (c"INFERENCE_NUM_THREADS", &*threads),
+            (c"ENABLE_CPU_PINNING", c"NO"),
+        ];
+        for (key, value) in properties {
+            let set = self.core.loaded.functions.ov_core_set_property;
+            // SAFETY: all pointers are valid for the call, whose variable arguments are a key and a value.
+            let status =
+                unsafe { set(self.core.handle, device.as_ptr(), key.as_ptr(), value.as_ptr()) };
+            self.core.check("ov_core_set_property", status)?;
+        }
+        Ok(())
     }
 
     /// Makes a buffer for each port of a request and hands it over with `set`.
@@ -226,6 +289,20 @@ impl Request {
     pub(super) fn output(&self, port: usize) -> &[f32] {
         // SAFETY: as above.
         unsafe { self.outputs[port].0.as_ref() }
+    }
+
+    /// The compiled graph as bytes for [`Session::import`]; `None` if the library cannot write it.
+    pub(super) fn export(&self) -> Option<Vec<u8>> {
+        // The library only writes files.
+        let file = tempfile::NamedTempFile::new().ok()?;
+        let path = c_string(file.path().to_str()?);
+        let export = self.session.core.loaded.functions.ov_compiled_model_export_model;
+        // SAFETY: the graph is valid, and the path is a text for the call.
+        let status = unsafe { export(self.compiled, path.as_ptr()) };
+        if status != 0 {
+            return None;
+        }
+        std::fs::read(file.path()).ok().filter(|content| !content.is_empty())
     }
 
     /// Computes the outputs.

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::QnnError;
+use super::graph::read;
+use super::kept::{self, KeptGraph};
 use super::lower::{Lowered, lower};
 use super::session::Session;
 use crate::binary16;
@@ -92,8 +94,35 @@ impl NpuBackend for Qnn {
             return Ok(Box::new(graph));
         }
         let graph = lower(spec, &self.session, (&self.weights, self.settings.weights))?;
+        Ok(self.graph(spec, graph))
+    }
+
+    /// The library's build, the processor, and the form of weights.
+    fn export_key(&self) -> Option<String> {
+        let (info, settings) = (&self.session.info, &self.settings);
+        let QnnSettings { soc, arch, weights, .. } = settings;
+        Some(format!("{} {} {soc} {arch} {}", info.build, info.processor, weights.name()))
+    }
+
+    fn import(
+        &mut self,
+        spec: &GraphSpec,
+        content: &[u8],
+    ) -> Result<Box<dyn PreparedGraph>, DeviceError> {
+        let other = || self.weights.failed("a kept graph of another specification".to_owned());
+        let kept = kept::read(content, spec).ok_or_else(other)?;
+        let KeptGraph { ports, inputs, output_ports, outputs, binary } = kept;
+        let executable = read(&self.session, binary, (inputs, outputs));
+        let executable = executable.map_err(|error| self.weights.failed(error.to_string()))?;
+        Ok(self.graph(spec, Lowered { executable, inputs: ports, outputs: output_ports }))
+    }
+}
+
+impl Qnn {
+    /// A graph that is ready, with its buffers in f32.
+    fn graph(&self, spec: &GraphSpec, graph: Lowered) -> Box<dyn PreparedGraph> {
         let buffer = |width: usize| vec![0.0; spec.key.rows * width];
-        Ok(Box::new(QnnGraph {
+        Box::new(QnnGraph {
             graph,
             widths: spec.inputs.iter().map(|port| port.width).collect(),
             inputs: spec.inputs.iter().map(|port| buffer(port.width)).collect(),
@@ -101,7 +130,7 @@ impl NpuBackend for Qnn {
             device: self.name.clone(),
             nodes: spec.key.nodes.clone(),
             bytes: self.estimate_bytes(spec),
-        }))
+        })
     }
 }
 
@@ -186,5 +215,9 @@ impl PreparedGraph for QnnGraph {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn export(&mut self) -> Option<Vec<u8>> {
+        kept::write(&mut self.graph)
     }
 }

@@ -74,6 +74,21 @@ impl Executable {
         &self.outputs[at].values
     }
 
+    /// Its inputs, in the order in which they were added.
+    pub(super) fn input_tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.inputs.iter().map(|bound| &bound.tensor)
+    }
+
+    /// Its outputs, in the order in which they were added.
+    pub(super) fn output_tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.outputs.iter().map(|bound| &bound.tensor)
+    }
+
+    /// The graph as the library writes it; `None` if it does not.
+    pub(super) fn binary(&self) -> Option<Vec<u8>> {
+        self.context.binary()
+    }
+
     /// Computes the outputs.
     ///
     /// # Errors

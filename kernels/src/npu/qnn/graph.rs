@@ -14,6 +14,12 @@ use super::tensor::{Parameter, Tensor};
 /// The library's package of ops.
 const PACKAGE: &CStr = c"qti.aisw";
 
+/// The name of each graph in its context.
+const NAME: &CStr = c"graph";
+
+/// A graph whose binary is larger is not kept.
+const BINARY_MAX: usize = 1 << 30;
+
 /// Memory of one graph.
 pub(super) struct Context {
     pub(super) session: Arc<Session>,
@@ -26,6 +32,48 @@ impl Drop for Context {
         // SAFETY: no run is in flight, since a run blocks, and the graph is not used after this.
         unsafe { (self.session.loaded.functions.context_free)(self.handle, ptr::null_mut()) };
     }
+}
+
+impl Context {
+    /// Its graph as the library writes it; `None` if it does not.
+    pub(super) fn binary(&self) -> Option<Vec<u8>> {
+        let functions = &self.session.loaded.functions;
+        let (mut bytes, mut written) = (0, 0);
+        let _guard = exclusive();
+        // SAFETY: the context is valid, and the pointer is for the call.
+        let code = unsafe { (functions.context_get_binary_size)(self.handle, &raw mut bytes) };
+        let len = usize::try_from(bytes).ok().filter(|len| code == 0 && *len <= BINARY_MAX)?;
+        let mut binary = vec![0; len];
+        // SAFETY: the context is valid, and the buffer has as many bytes as stated.
+        let code = unsafe {
+            let get = functions.context_get_binary;
+            get(self.handle, binary.as_mut_ptr().cast(), bytes, &raw mut written)
+        };
+        binary.truncate(usize::try_from(written).ok()?);
+        (code == 0 && !binary.is_empty()).then_some(binary)
+    }
+}
+
+/// Reads a graph that was prepared before, with its inputs and outputs.
+///
+/// # Errors
+/// [`QnnError::Call`] when the library refuses it.
+pub(super) fn read(
+    session: &Arc<Session>,
+    binary: &[u8],
+    (inputs, outputs): (Vec<Tensor>, Vec<Tensor>),
+) -> Result<Executable, QnnError> {
+    let guard = exclusive();
+    let context = Context { handle: session.context_of(binary)?, session: Arc::clone(session) };
+    let mut graph = ptr::null_mut();
+    let retrieve = session.loaded.functions.graph_retrieve;
+    // SAFETY: the context is valid, and the pointers are for the call.
+    let code = unsafe { retrieve(context.handle, NAME.as_ptr(), &raw mut graph) };
+    wait_at_exit();
+    // The context takes the lock when it is dropped.
+    drop(guard);
+    session.loaded.check("finding a graph", code)?;
+    Ok(Executable::new((context, graph), inputs, outputs))
 }
 
 /// A graph under construction.
@@ -49,7 +97,7 @@ impl Building {
         // SAFETY: the context is valid, and all pointers are for the call.
         let code = unsafe {
             let create = session.loaded.functions.graph_create;
-            create(context.handle, c"graph".as_ptr(), ptr::null(), &raw mut graph)
+            create(context.handle, NAME.as_ptr(), ptr::null(), &raw mut graph)
         };
         // The context takes the lock when it is dropped.
         drop(guard);

@@ -75,11 +75,17 @@ table! {
     backend_create: unsafe extern "C" fn(Handle, Configs, *mut Handle) -> Code, _gap_2: 2;
     backend_get_build_id: unsafe extern "C" fn(*mut *const c_char) -> Code, _gap_5: 3;
     backend_free: Free, _gap_9: 0;
-    context_create: unsafe extern "C" fn(Handle, Handle, Configs, *mut Handle) -> Code, _gap_10: 4;
+    context_create: unsafe extern "C" fn(Handle, Handle, Configs, *mut Handle) -> Code, _gap_10: 1;
+    context_get_binary_size: unsafe extern "C" fn(Handle, *mut u64) -> Code, _gap_12: 0;
+    context_get_binary: unsafe extern "C" fn(Handle, *mut c_void, u64, *mut u64) -> Code, _gap_13: 0;
+    context_create_from_binary: unsafe extern "C" fn(
+        Handle, Handle, Configs, *const c_void, u64, *mut Handle, Handle,
+    ) -> Code, _gap_14: 0;
     context_free: unsafe extern "C" fn(Handle, Handle) -> Code, _gap_15: 0;
     graph_create: unsafe extern "C" fn(Handle, *const c_char, Configs, *mut Handle) -> Code, _gap_16: 2;
     graph_add_node: unsafe extern "C" fn(Handle, RawOp) -> Code, _gap_19: 0;
-    graph_finalize: unsafe extern "C" fn(Handle, Handle, Handle) -> Code, _gap_20: 1;
+    graph_finalize: unsafe extern "C" fn(Handle, Handle, Handle) -> Code, _gap_20: 0;
+    graph_retrieve: unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> Code, _gap_21: 0;
     graph_execute: unsafe extern "C" fn(
         Handle, *const RawTensor, u32, *mut RawTensor, u32, Handle, Handle,
     ) -> Code, _gap_22: 2;
@@ -94,7 +100,9 @@ table! {
 const _: () = {
     assert!(offset_of!(Provider, table) == 40 && size_of::<Table>() == 51 * 8);
     assert!(offset_of!(Table, backend_get_build_id) == 4 * 8);
+    assert!(offset_of!(Table, context_create_from_binary) == 13 * 8);
     assert!(offset_of!(Table, context_free) == 14 * 8);
+    assert!(offset_of!(Table, graph_retrieve) == 20 * 8);
     assert!(offset_of!(Table, graph_execute) == 21 * 8);
     assert!(offset_of!(Table, tensor_create_graph_tensor) == 24 * 8);
     assert!(offset_of!(Table, device_create) == 40 * 8);

@@ -144,6 +144,26 @@ impl Session {
         self.loaded.check("opening a context", code)?;
         Ok(context)
     }
+
+    /// The context of a graph that was prepared before.
+    pub(super) fn context_of(&self, binary: &[u8]) -> Result<Handle, QnnError> {
+        let mut context = ptr::null_mut();
+        // SAFETY: both handles are valid, and the pointers are for the call. No profile is asked for.
+        let code = unsafe {
+            let create = self.loaded.functions.context_create_from_binary;
+            create(
+                self.backend,
+                self.device,
+                ptr::null(),
+                binary.as_ptr().cast(),
+                binary.len() as u64,
+                &raw mut context,
+                ptr::null_mut(),
+            )
+        };
+        self.loaded.check("reading a graph", code)?;
+        Ok(context)
+    }
 }
 
 impl Drop for Session {

@@ -1,0 +1,104 @@
+//! Prepared graphs, kept on disk: another start of the same program takes them from there.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::backend::{NpuBackend, PreparedGraph};
+use super::spec::GraphSpec;
+use crate::device::{GraphKey, ModelId};
+use crate::kept_file::{self, Kept, Magic};
+use crate::weights::WeightFile;
+
+const MAGIC: &Magic = b"LPWGRP01";
+const EXTENSION: &str = "graph";
+
+/// Most bytes of a folder. The files that were written first are removed when there are more.
+const FOLDER_MAX: u64 = 2 << 30;
+
+/// A folder of graphs that have been checked.
+#[derive(Clone, Debug)]
+pub(super) struct GraphFolder {
+    folder: PathBuf,
+    backend: String,
+    /// Everything on which graphs depend, apart from their nodes.
+    of: String,
+}
+
+/// Where a graph came from.
+pub(super) enum Found {
+    /// From the folder. It was checked before it was written.
+    Graph(Box<dyn PreparedGraph>),
+    Absent,
+    /// There is a file that cannot be used.
+    Refused,
+}
+
+impl GraphFolder {
+    /// The folder of a back end and a model; `None` if its graphs cannot be kept.
+    pub(super) fn new(
+        folder: PathBuf,
+        backend: &dyn NpuBackend,
+        file: &WeightFile,
+    ) -> Option<GraphFolder> {
+        let facts = [env!("CARGO_PKG_VERSION"), &backend.export_key()?, &file.identity()?];
+        Some(GraphFolder { folder, backend: backend.info().name.clone(), of: facts.join("\0") })
+    }
+
+    /// Takes a graph from the folder.
+    pub(super) fn load(&self, spec: &GraphSpec, backend: &mut dyn NpuBackend) -> Found {
+        let key = self.key(spec);
+        let path = kept_file::path_of(&self.folder, &self.backend, &key, EXTENSION);
+        let content = match kept_file::read(&path, MAGIC, &key, FOLDER_MAX) {
+            Kept::Content(content) => content,
+            Kept::Absent => return Found::Absent,
+            Kept::Unusable(_) => {
+                _ = fs::remove_file(path);
+                return Found::Refused;
+            }
+        };
+        match backend.import(spec, &content) {
+            Ok(graph) => Found::Graph(graph),
+            Err(_) => {
+                _ = fs::remove_file(path);
+                Found::Refused
+            }
+        }
+    }
+
+    /// Writes a graph that has been checked. A failure is no error: the next start prepares it.
+    pub(super) fn save(&self, spec: &GraphSpec, graph: &mut dyn PreparedGraph) {
+        let Some(content) = graph.export() else { return };
+        let key = self.key(spec);
+        self.make_room(content.len() as u64);
+        let path = kept_file::path_of(&self.folder, &self.backend, &key, EXTENSION);
+        kept_file::write(&path, MAGIC, &key, &content);
+    }
+
+    fn key(&self, spec: &GraphSpec) -> String {
+        // The number of a model in its engine says nothing about it.
+        let key = GraphKey { model: ModelId::default(), ..spec.key.clone() };
+        format!("{}\0{:?}", self.of, GraphSpec { key, ..spec.clone() })
+    }
+
+    /// Removes the files that were written first, until `bytes` fit.
+    fn make_room(&self, bytes: u64) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let file = |entry: fs::DirEntry| {
+            let path = entry.path();
+            let about = entry.metadata().ok()?;
+            let is_graph = path.extension().is_some_and(|extension| extension == EXTENSION);
+            is_graph.then_some((about.modified().ok()?, about.len(), path))
+        };
+        let mut files: Vec<_> = entries.filter_map(|entry| file(entry.ok()?)).collect();
+        files.sort_unstable();
+        let mut all = bytes + files.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
+        for (_, bytes, path) in files {
+            if all <= FOLDER_MAX {
+                break;
+            }
+            if fs::remove_file(path).is_ok() {
+                all -= bytes;
+            }
+        }
+    }
+}
