@@ -141,7 +141,7 @@ impl NpuBackend for OpenVino {
         content: &[u8],
     ) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         let (inputs, outputs) = shapes(spec);
-        let request = self.session.import(content, (&inputs, &outputs));
+        let request = self.session.import(content.into(), (&inputs, &outputs));
         self.graph(spec, request)
     }
 }

@@ -66,20 +66,20 @@ impl Session {
         self.request(compiled, Arc::clone(constants), (inputs, outputs))
     }
 
-    /// A compiled graph of [`Request::export`], with ports as for [`compile`](Session::compile). It has its own copy of
-    /// the constants.
+    /// A compiled graph of [`Request::export`], with ports as for [`compile`](Session::compile). Its constants stay in
+    /// `content`.
     ///
     /// # Errors
     /// [`OpenVinoError::Call`] when OpenVINO refuses it.
     pub(super) fn import(
         self: &Arc<Session>,
-        content: &[u8],
+        content: Arc<[u8]>,
         ports: (&[[usize; 2]], &[[usize; 2]]),
     ) -> Result<Request, OpenVinoError> {
         self.set_properties()?;
         let device = c_string(&self.info.device);
         let mut compiled = ptr::null_mut();
-        // SAFETY: all pointers are valid for the call.
+        // SAFETY: all pointers are valid for the call, and the request below keeps the content.
         let status = unsafe {
             (self.core.loaded.functions.ov_core_import_model)(
                 self.core.handle,
@@ -90,7 +90,7 @@ impl Session {
             )
         };
         self.core.check("ov_core_import_model", status)?;
-        self.request(compiled, Arc::default(), ports)
+        self.request(compiled, content, ports)
     }
 
     /// A request for a compiled graph, which it owns, with a buffer for each port.
