@@ -25,7 +25,7 @@ pub(super) trait Lowering {
     /// The next value is the output of the node at this index of the specification.
     fn begin(&mut self, _at: usize) {}
 
-    /// `x · Wᵀ` and a bias, for the output channels of the node.
+    /// `x · Wᵀ` and a bias, for the output channels of the node, of which there is at least one.
     fn product(
         &mut self,
         node: &SpecNode,
@@ -59,25 +59,34 @@ pub(super) trait Lowering {
     fn failed(&self, reason: String) -> DeviceError;
 }
 
-/// Adds the nodes of a specification to a graph, and returns the output of each.
+/// Adds the nodes of a specification to a graph, and returns the output of each. A node without output channels, as in the
+/// last share of a narrow product, has none and is left out, because no library accepts a value without columns.
 ///
 /// # Errors
 /// [`DeviceError`] of the graph, or when it has nothing for an op.
 pub(super) fn lower_nodes<L: Lowering>(
     graph: &mut L,
     spec: &GraphSpec,
-) -> Result<Vec<L::Value>, DeviceError> {
-    let mut values: Vec<L::Value> = Vec::with_capacity(spec.nodes.len());
+) -> Result<Vec<Option<L::Value>>, DeviceError> {
+    let mut values: Vec<Option<L::Value>> = Vec::with_capacity(spec.nodes.len());
     for (at, node) in spec.nodes.iter().enumerate() {
+        if node.features.is_empty() {
+            values.push(None);
+            continue;
+        }
         let mut operands = Vec::with_capacity(node.inputs.len());
         for Operand { source, columns } in &node.inputs {
             operands.push(match source {
                 Source::Input(port) => graph.input(*port, columns)?,
-                Source::Node(at) => graph.columns(&values[*at], columns)?,
+                Source::Node(at) => {
+                    let empty = || graph.failed(format!("'{}' reads no columns", node.name));
+                    let value = values[*at].as_ref().ok_or_else(empty)?;
+                    graph.columns(value, columns)?
+                }
             });
         }
         graph.begin(at);
-        values.push(lower(graph, node, &operands)?);
+        values.push(Some(lower(graph, node, &operands)?));
     }
     Ok(values)
 }

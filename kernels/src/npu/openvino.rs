@@ -13,6 +13,7 @@ mod error;
 mod ir;
 mod library;
 mod lower;
+mod request;
 mod search;
 mod session;
 

@@ -8,7 +8,8 @@ use lapwing_kernels::npu::{
     GraphSpec, NpuBackend, NpuDevice, Qnn, QnnError, QnnSettings, WeightForm, qnn_device,
 };
 
-use crate::npu::{Task, Tiny, check_kept, check_models, check_near, check_shares};
+use crate::npu::{Task, Tiny};
+use crate::npu_libraries::{check_kept, check_models, check_near, check_shares};
 
 const ENOUGH: u64 = 1 << 30;
 
@@ -50,7 +51,7 @@ fn every_architecture_and_format_computes_the_values_of_the_cpu_with_qnn() {
 #[test]
 fn shares_of_output_channels_are_those_of_the_cpu_with_qnn() {
     needs_qnn!();
-    check_shares(|tiny| npu(tiny, ENOUGH), true, TOLERANCE);
+    check_shares(|tiny| npu(tiny, ENOUGH), TOLERANCE);
 }
 
 /// The check of each graph compares with weights rounded in the same way; here the loss is bounded.

@@ -7,7 +7,8 @@ use lapwing_kernels::npu::{
 };
 use lapwing_kernels::requant::Requant;
 
-use crate::npu::{Task, Tiny, check_kept, check_models, check_near, check_shares};
+use crate::npu::{Task, Tiny};
+use crate::npu_libraries::{check_kept, check_models, check_near, check_shares};
 
 const ENOUGH: u64 = 1 << 30;
 /// Largest difference, relative to the largest value of a row: sums in f32 in another order.
@@ -47,7 +48,7 @@ fn every_architecture_and_format_computes_the_values_of_the_cpu() {
 #[test]
 fn shares_of_output_channels_are_those_of_the_cpu() {
     needs_openvino!();
-    check_shares(|tiny| npu(tiny, ENOUGH), false, TOLERANCE);
+    check_shares(|tiny| npu(tiny, ENOUGH), TOLERANCE);
 }
 
 #[test]

@@ -26,6 +26,8 @@ mod attention_sees_a_wrong_key;
 mod gguf_bytes;
 mod kept_weights_are_wrong;
 mod npu;
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+mod npu_libraries;
 mod parts_are_merged_wrongly;
 mod requantised_weights_are_mixed_up;
 mod support;

@@ -5,14 +5,15 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use super::error::OpenVinoError;
-use super::lower::{Lowered, lower};
-use super::session::{Request, Session};
+use super::lower::{Lowered, lower, ports};
+use super::request::Request;
+use super::session::Session;
 use crate::device::{DeviceError, GraphKey, Observer, OpSet};
 use crate::graph::Graph;
 use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use crate::npu::model_weights::ModelWeights;
 use crate::npu::no_columns::NoColumns;
-use crate::npu::spec::{GraphSpec, Port, SpecNode};
+use crate::npu::spec::{GraphSpec, SpecNode};
 use crate::part::Share;
 use crate::weights::WeightFile;
 
@@ -73,12 +74,6 @@ impl OpenVino {
     }
 }
 
-/// Rows and widths of the inputs and of the outputs.
-fn shapes(spec: &GraphSpec) -> (Vec<[usize; 2]>, Vec<[usize; 2]>) {
-    let shapes = |ports: &[Port]| ports.iter().map(|port| [spec.key.rows, port.width]).collect();
-    (shapes(&spec.inputs), shapes(&spec.outputs))
-}
-
 impl OpenVino {
     fn graph(
         &self,
@@ -121,7 +116,7 @@ impl NpuBackend for OpenVino {
         self.constants.retain(|_, constants| constants.strong_count() > 0);
         let known = self.constants.get(&(nodes.clone(), features)).and_then(Weak::upgrade);
         let Lowered { text, constants } = lower(spec, &self.weights, known)?;
-        let (inputs, outputs) = shapes(spec);
+        let (inputs, outputs) = ports(spec);
         let request = self.session.compile(&text, &constants, (&inputs, &outputs));
         let graph = self.graph(spec, request)?;
         self.constants.insert((nodes, features), Arc::downgrade(&constants));
@@ -140,7 +135,7 @@ impl NpuBackend for OpenVino {
         spec: &GraphSpec,
         content: &[u8],
     ) -> Result<Box<dyn PreparedGraph>, DeviceError> {
-        let (inputs, outputs) = shapes(spec);
+        let (inputs, outputs) = ports(spec);
         let request = self.session.import(content.into(), (&inputs, &outputs));
         self.graph(spec, request)
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::constants::{Form, Groups};
 use super::ir::{Element, Ir, Kind, Value};
+use super::session::PortShape;
 use crate::device::DeviceError;
 use crate::graph::WeightId;
 use crate::npu::lowering::{Lowering, lower_nodes};
 use crate::npu::model_weights::ModelWeights;
-use crate::npu::spec::{GraphSpec, Source, SpecNode};
+use crate::npu::spec::{GraphSpec, Port, Source, SpecNode};
 use crate::op::Activation;
 
 /// Rows of a matrix that are read at a time.
@@ -17,8 +18,8 @@ const ROWS: usize = 256;
 /// Alignment of constants in their buffer, in bytes.
 const ALIGNMENT: usize = 64;
 
-/// A graph as text, and its constants. The constants depend on nodes and output channels only, so that
-/// graphs of several row counts share them.
+/// A graph as text, and its constants. It has the ports of [`ports`] only. The constants depend on nodes and output channels
+/// only, so that graphs of several row counts share them.
 pub(super) struct Lowered {
     pub(super) text: String,
     pub(super) constants: Arc<[u8]>,
@@ -35,19 +36,36 @@ pub(super) fn lower(
 ) -> Result<Lowered, DeviceError> {
     let is_known = known.is_some();
     let mut ir = Ir::default();
-    let rows = spec.key.rows;
-    let inputs = spec.inputs.iter().map(|port| ir.parameter(vec![rows, port.width])).collect();
+    let (inputs, outputs) = ports(spec);
+    let parameter = |port: &PortShape| port.is_bound.then(|| ir.parameter(port.shape.to_vec()));
+    let inputs = inputs.iter().map(parameter).collect();
     let (constants, next) = (Vec::new(), 0);
     let mut lowering = Writer { weights, ir, constants, next, is_known, inputs };
     let values = lower_nodes(&mut lowering, spec)?;
-    for port in &spec.outputs {
-        match port.source {
-            Source::Input(at) => lowering.ir.result(&lowering.inputs[at]),
-            Source::Node(at) => lowering.ir.result(&values[at]),
-        }
+    for (port, _) in spec.outputs.iter().zip(outputs).filter(|(_, shape)| shape.is_bound) {
+        let value = match port.source {
+            Source::Input(at) => lowering.inputs[at].as_ref(),
+            Source::Node(at) => values[at].as_ref(),
+        };
+        let missing = || weights.failed(format!("nothing computes '{}'", port.name));
+        lowering.ir.result(value.ok_or_else(missing)?);
     }
     let constants = known.unwrap_or_else(|| lowering.constants.into());
     Ok(Lowered { text: lowering.ir.finish(), constants })
+}
+
+/// The inputs and the outputs of a specification. A compiled graph lacks inputs that no node reads and outputs without
+/// columns.
+pub(super) fn ports(spec: &GraphSpec) -> (Vec<PortShape>, Vec<PortShape>) {
+    let shape = |port: &Port, is_bound| PortShape { shape: [spec.key.rows, port.width], is_bound };
+    let nodes = || spec.nodes.iter().filter(|node| !node.features.is_empty());
+    let is_read = |at| {
+        let mut operands = nodes().flat_map(|node| &node.inputs);
+        operands.any(|operand| operand.source == Source::Input(at))
+    };
+    let inputs = spec.inputs.iter().enumerate().map(|(at, port)| shape(port, is_read(at)));
+    let outputs = spec.outputs.iter().map(|port| shape(port, port.width > 0));
+    (inputs.collect(), outputs.collect())
 }
 
 struct Writer<'a> {
@@ -58,15 +76,16 @@ struct Writer<'a> {
     next: usize,
     /// Whether the constants are there already, and only their offsets are needed.
     is_known: bool,
-    /// The input ports.
-    inputs: Vec<Value>,
+    /// The input ports that the graph has.
+    inputs: Vec<Option<Value>>,
 }
 
 impl Lowering for Writer<'_> {
     type Value = Value;
 
     fn input(&mut self, port: usize, columns: &Range<usize>) -> Result<Value, DeviceError> {
-        let value = self.inputs[port].clone();
+        let missing = || self.failed(format!("input {port} has no place in the graph"));
+        let value = self.inputs[port].clone().ok_or_else(missing)?;
         self.columns(&value, columns)
     }
 

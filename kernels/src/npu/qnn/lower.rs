@@ -89,9 +89,6 @@ impl Lowering for Writer<'_> {
     type Value = Tensor;
 
     fn input(&mut self, port: usize, columns: &Range<usize>) -> Result<Tensor, DeviceError> {
-        if columns.is_empty() {
-            return Ok(Tensor::without_columns());
-        }
         let same = |(at, of, _): &&(usize, Range<usize>, Tensor)| *at == port && of == columns;
         if let Some((_, _, tensor)) = self.inputs.iter().find(same) {
             return Ok(tensor.clone());
@@ -121,9 +118,6 @@ impl Lowering for Writer<'_> {
         x: &Tensor,
         (weight, bias): (WeightId, Option<WeightId>),
     ) -> Result<Tensor, DeviceError> {
-        if node.features.is_empty() {
-            return Ok(Tensor::without_columns());
-        }
         let matrix = match self.form {
             WeightForm::Stored | WeightForm::F16 => self.floats(node, weight)?,
             WeightForm::Int8 | WeightForm::Int4 => self.integers(node, weight)?,
@@ -229,9 +223,6 @@ impl Writer<'_> {
         inputs: &[&Tensor],
         width: usize,
     ) -> Result<Tensor, DeviceError> {
-        if width == 0 {
-            return Ok(Tensor::without_columns());
-        }
         let role = if self.port.is_some() { Role::Output } else { Role::Inner };
         let dims = self.dims(width);
         let output = self.op((kind, parameters), inputs, (role, &dims))?;
@@ -245,9 +236,6 @@ impl Writer<'_> {
         inputs: &[&Tensor],
         (role, dims): (Role, &[usize]),
     ) -> Result<Tensor, DeviceError> {
-        if dims.contains(&0) {
-            return Ok(Tensor::without_columns());
-        }
         let output = self.graph.tensor(role, dims).and_then(|output| {
             self.graph.node(kind, parameters, inputs, &output)?;
             Ok(output)

@@ -18,12 +18,6 @@ pub(super) struct Tensor {
 }
 
 impl Tensor {
-    /// A value without columns, which no graph holds.
-    pub(super) fn without_columns() -> Tensor {
-        let (role, element) = (Role::Inner, Element::F16);
-        Tensor { id: 0, name: CString::default(), role, element, dims: vec![1, 1, 1, 0] }
-    }
-
     /// The last dimension.
     pub(super) fn width(&self) -> usize {
         self.dims.last().map_or(0, |width| *width as usize)
