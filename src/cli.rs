@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod attention;
+mod background;
 mod device_args;
 pub(crate) mod draft;
 pub(crate) mod energy;
@@ -15,6 +16,7 @@ pub(crate) mod interrupts;
 pub(crate) mod limits;
 pub(crate) mod output;
 mod parse;
+pub(crate) mod plans;
 mod prefix_args;
 pub(crate) mod profiles;
 pub(crate) mod requant;

@@ -14,6 +14,7 @@ mod load;
 mod models;
 mod perplexity;
 mod plan;
+mod prepare;
 mod profile;
 mod pull;
 mod reproduce;
@@ -43,6 +44,7 @@ Examples:
   lapwing bench -m FILE.gguf --vs llama.cpp    compare with another engine, run by run
   lapwing timeline run.lwt                     show where the time of a recorded run went
   lapwing profile --device phone               measure the devices, to predict times
+  lapwing prepare --device cpu+npu=openvino    measure, plan and compile graphs ahead
   lapwing plan -p 525 --device phone           which device would run which part of a prompt
   lapwing devices                              show the processors of this machine
   lapwing reproduce                            compare published numbers with simulated ones
@@ -125,6 +127,8 @@ pub(crate) enum Command {
     Plan(plan::Args),
     /// Measure the devices, so that predicted times are based on measurements
     Profile(profile::Args),
+    /// Measure, plan and prepare graphs ahead, so that the first prompt starts warm
+    Prepare(prepare::Args),
     /// Measure the speed of prompt processing and generation in tokens per second
     Bench(bench::Args),
     /// Show where the time of a recorded run went
@@ -166,6 +170,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Perplexity(args) => perplexity::run(args, session).await,
         Command::Plan(args) => plan::run(args, session).await,
         Command::Profile(args) => profile::run(args, session).await,
+        Command::Prepare(args) => prepare::run(args, session).await,
         Command::Bench(args) => bench::run(args, session).await,
         Command::Timeline(args) => timeline::run(&args, session),
         Command::Simulate(args) => simulate::run(&args, session),

@@ -13,6 +13,7 @@ use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::plans::Plans;
 use lapwing_plan::profile::Profile;
 use lapwing_plan::strategy::{Strategies, Strategy, StrategyOptions};
 use lapwing_traces::Recorder;
@@ -80,6 +81,8 @@ pub(crate) struct Settings {
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
     pub(crate) profile: Option<Arc<Profile>>,
+    /// Routes that were solved ahead.
+    pub(crate) plans: Option<Arc<Plans>>,
     /// Whether native devices are timed although no strategy has to choose between devices.
     pub(crate) timed: bool,
     pub(crate) device_wait: Option<WaitMode>,

@@ -44,6 +44,7 @@ mod named;
 mod on_the_spot;
 mod predictions;
 mod prefix;
+mod prepare;
 mod recorded;
 mod score;
 mod share_kv;

@@ -18,6 +18,7 @@ pub use lapwing_kernels::opencl::OpenClError;
 pub use lapwing_kernels::requant::UnknownRequant;
 pub use lapwing_kernels::weights::{Fault, MetadataError, SplitFault, WeightError};
 pub use lapwing_plan::PlanError;
+pub use lapwing_plan::plans::PlansError;
 pub use lapwing_plan::profile::ProfileError;
 pub use lapwing_plan::strategy::StrategyNameError;
 
@@ -96,6 +97,10 @@ enum Cause {
     #[error(transparent)]
     Measure(#[from] MeasureError),
     #[error(transparent)]
+    Plans(#[from] PlansError),
+    #[error("the preparation was cancelled; graphs that were done are kept")]
+    PreparationCancelled,
+    #[error(transparent)]
     Sampling(#[from] SamplingError),
     #[cfg(feature = "opencl")]
     #[error(transparent)]
@@ -166,9 +171,9 @@ impl Error {
         is_of_run || matches!(self.source, Cause::PromptTooLong { .. })
     }
 
-    /// Whether a measurement was cancelled.
+    /// Whether a measurement or a preparation was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.source, Cause::Measure(MeasureError::Cancelled))
+        matches!(self.source, Cause::Measure(MeasureError::Cancelled) | Cause::PreparationCancelled)
     }
 
     pub(crate) fn config(what: &'static str, found: impl ToString, expected: &str) -> Error {
@@ -191,6 +196,10 @@ impl Error {
 
     pub(crate) fn pooling(number: u32) -> Error {
         Cause::Pooling { number }.of(ErrorKind::Request)
+    }
+
+    pub(crate) fn preparation_cancelled() -> Error {
+        Cause::PreparationCancelled.of(ErrorKind::Engine)
     }
 
     pub(crate) fn npu_alone() -> Error {
@@ -244,6 +253,7 @@ error_from! {
     VocabularyDifference => Config,
     KvTooLarge => Config,
     ProfileError => Config,
+    PlansError => Config,
     MeasureError => Engine,
     SamplingError => Request,
 }

@@ -24,6 +24,7 @@ mod placement;
 pub mod plan;
 pub mod policy;
 mod prefix_file;
+pub mod prepare;
 pub mod profile;
 mod request;
 #[cfg(feature = "serve")]

@@ -17,6 +17,7 @@ pub mod fit;
 mod phase;
 pub mod place;
 pub mod planner;
+pub mod plans;
 pub mod predict;
 pub mod profile;
 pub mod rate;

@@ -9,6 +9,7 @@ mod identity;
 pub use data::{DeviceProfile, Machine, PrepareSample, Profile, Sample, Spread, VERSION, nanos};
 pub use error::ProfileError;
 pub use identity::Identity;
+pub(crate) use identity::file_name;
 
 #[cfg(test)]
 mod tests;

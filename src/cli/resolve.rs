@@ -8,6 +8,7 @@ use lapwing::{Engine, EngineBuilder};
 use super::attention::AttentionChanges;
 use super::failure::Failure;
 use super::fetch_progress::FetchProgress;
+use super::plans::with_plans;
 use super::profiles::with_stored;
 use super::requant;
 use super::session::Session;
@@ -63,12 +64,12 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
     Ok(result?)
 }
 
-/// Opens the engine off the async runtime, with the stored profile of its devices.
+/// Opens the engine off the async runtime, with the stored profile and plans of its devices.
 pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
-    open_as_is(with_stored(builder, session), session).await
+    open_as_is(with_plans(with_stored(builder, session), session), session).await
 }
 
-/// As [`open`], with the builder's own profile.
+/// As [`open`], with the builder's own profile and plans.
 pub(crate) async fn open_as_is(
     builder: EngineBuilder,
     session: &Session,

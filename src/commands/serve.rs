@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use lapwing::serve::{ServeConfig, Server};
 
 use crate::cli::failure::Failure;
+use crate::cli::plans::with_plans;
 use crate::cli::profiles::with_stored;
 use crate::cli::resolve::{ModelChoice, model_file};
 use crate::cli::serve_log::{self, LogForm};
@@ -122,7 +123,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         if let Some(context) = args.ctx {
             engine = engine.context(context);
         }
-        let engine = with_stored(engine, session);
+        let engine = with_plans(with_stored(engine, session), session);
         builder = builder.model_at(&name, engine, choice.temperature());
         names.push(name);
     }

@@ -40,8 +40,11 @@ pub(crate) struct Shared<'a> {
     pub(crate) activations: Activations,
     /// Set if native devices have to be timed.
     pub(crate) clock: Option<&'a dyn Clock>,
-    /// Folder for compiled programs of OpenCL devices.
-    #[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "no device compiles"))]
+    /// Folder for compiled programs of OpenCL devices; that of the graphs of NPUs is beside it.
+    #[cfg_attr(
+        not(any(feature = "opencl", feature = "openvino", feature = "qnn")),
+        expect(dead_code, reason = "no device compiles")
+    )]
     pub(crate) programs: Option<PathBuf>,
 }
 

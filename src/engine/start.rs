@@ -21,6 +21,7 @@ use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 use super::draft_model::DraftModel;
 use super::measure::identity;
 use super::memory;
+use super::prepare::{unprepared, with_plans};
 use super::recorded::{set_choices, set_facts};
 use super::slots::slot_pool;
 use super::strategies::PlacedStrategies;
@@ -47,9 +48,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let strategies = PlacedStrategies::new(&settings, &chosen)?;
     let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(file));
-    let programs = settings.programs();
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let draft = draft.as_ref();
+    let (draft, programs) = (draft.as_ref(), settings.programs());
     let shared = SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, draft, clock, programs };
     let (tokenizer, template, devices) = load(&graph, file, &shared)?;
     draft.map(|draft| draft.check_vocabulary(&tokenizer)).transpose()?;
@@ -59,6 +59,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let mut notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
     explainer.draft = draft.map(|draft| draft.planned(&explainer.parts));
     let placement = explainer.full_chunk(chosen.context)?;
+    notes.extend(unprepared(&settings, &devices, &placement));
     let pool = KvPool::new(chosen.pages);
     let (prefixes, kept) = prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
     let scheduler = scheduler(&explainer, &chosen, pool, (policy, draft, prefixes))?;
@@ -115,7 +116,7 @@ fn slots_of(graph: &Graph, draft: Option<&DraftModel>, chosen: &Chosen) -> SlotP
 
 /// The clock with which the speeds of the devices are measured, if they are. A profile is more precise than a short
 /// timing.
-fn timing_clock<'a>(
+pub(super) fn timing_clock<'a>(
     settings: &Settings,
     chosen: &Chosen,
     recorder: &'a Recorder,
@@ -124,7 +125,7 @@ fn timing_clock<'a>(
     timed.then(|| &**recorder.clock())
 }
 
-fn new_recorder() -> Recorder {
+pub(super) fn new_recorder() -> Recorder {
     Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default())
 }
 
@@ -184,15 +185,15 @@ fn log(requantized: Option<&Requantized>) {
 }
 
 /// What the devices of an engine share.
-struct SharedSettings<'a> {
-    chosen: &'a Chosen,
-    slots: &'a SlotPool,
-    kv: &'a Arc<KvStore>,
-    draft: Option<&'a DraftModel>,
+pub(super) struct SharedSettings<'a> {
+    pub(super) chosen: &'a Chosen,
+    pub(super) slots: &'a SlotPool,
+    pub(super) kv: &'a Arc<KvStore>,
+    pub(super) draft: Option<&'a DraftModel>,
     /// Set if the devices' speeds are measured.
-    clock: Option<&'a dyn Clock>,
+    pub(super) clock: Option<&'a dyn Clock>,
     /// Folder for compiled programs.
-    programs: Option<PathBuf>,
+    pub(super) programs: Option<PathBuf>,
 }
 
 /// Builds tokenizer, chat template and devices; side by side, unless the devices' speeds are measured with
@@ -217,7 +218,7 @@ fn load(
 }
 
 /// Builds the devices, which share one KV cache and one buffer pool.
-fn devices(
+pub(super) fn devices(
     graph: &Arc<Graph>,
     file: &WeightFile,
     shared: &SharedSettings<'_>,
@@ -231,7 +232,7 @@ fn devices(
 }
 
 /// Builds the planner and the description of the devices that explains its routes.
-fn explainer(
+pub(super) fn explainer(
     graph: &Arc<Graph>,
     (settings, chosen, strategies): (&Settings, &Chosen, &PlacedStrategies),
     devices: &[Built],
@@ -252,7 +253,7 @@ fn explainer(
         graph: Arc::clone(graph),
         devices: devices.iter().map(|built| built.info.clone()).collect(),
         cost,
-        strategy: strategies.choose(&settings.strategy, chosen)?,
+        strategy: with_plans(strategies.choose(&settings.strategy, chosen)?, settings, chosen)?,
         chunk_rows: chosen.chunk_rows,
     };
     Ok(Explainer {

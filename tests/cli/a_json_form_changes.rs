@@ -328,6 +328,18 @@ fn profile_has_the_documented_fields() {
 }
 
 #[test]
+fn prepare_has_the_documented_fields() {
+    let cache = tempfile::tempdir().expect("folder");
+    let llama = model("llama.gguf");
+    let args = ["prepare", "-m", &llama, "--device", "cpu+npu", "--seconds", "1", "-p", "8"];
+    let mut command = lapwing(&[&args[..], &["--json"]].concat());
+    command.env("LAPWING_CACHE", cache.path());
+    let prepared = crate::support::ended(command).json();
+    assert_documented("prepare", &prepared, &[]);
+    assert!(std::path::Path::new(prepared["plans"]["file"].as_str().expect("a path")).exists());
+}
+
+#[test]
 fn the_other_commands_have_the_documented_fields() {
     let devices = json(&["devices", "--json"]);
     // A machine without a driver or library lists none of its devices.

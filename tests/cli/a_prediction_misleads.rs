@@ -6,16 +6,17 @@ use serde_json::Value;
 
 use crate::support::{Ended, ended, json, lapwing, model};
 
-const DEVICES: &str = "gpu=throttled:gflops=10,gbps=2+npu=systolic:gflops=20,gbps=2,sizes=1/32/64";
+pub(crate) const DEVICES: &str =
+    "gpu=throttled:gflops=10,gbps=2+npu=systolic:gflops=20,gbps=2,sizes=1/32/64";
 
-fn with_cache(cache: &Path, args: &[&str]) -> Ended {
+pub(crate) fn with_cache(cache: &Path, args: &[&str]) -> Ended {
     let mut command = lapwing(args);
     command.env("LAPWING_CACHE", cache);
     ended(command)
 }
 
 /// Measures a profile and changes what is stored.
-fn profile(cache: &Path, change: impl Fn(&mut Value)) -> String {
+pub(crate) fn profile(cache: &Path, change: impl Fn(&mut Value)) -> String {
     let llama = model("llama.gguf");
     let measure = ["profile", "-m", &llama, "--device", DEVICES, "--seconds", "2", "-r", "1"];
     let report = with_cache(cache, &[&measure[..], &["--json"]].concat()).json();
@@ -28,7 +29,7 @@ fn profile(cache: &Path, change: impl Fn(&mut Value)) -> String {
 }
 
 /// Times that follow a line, so that points left out of the fit are predicted well.
-fn straight(profile: &mut Value) {
+pub(crate) fn straight(profile: &mut Value) {
     for device in profile["devices"].as_array_mut().expect("devices") {
         let samples = device["samples"].as_array_mut().expect("samples");
         for sample in samples.iter_mut() {

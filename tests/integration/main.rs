@@ -12,6 +12,7 @@ mod a_draft_on_other_devices;
 mod a_grammar_is_hostile;
 mod a_policy_is_ignored;
 mod a_prefix_changes_a_token;
+mod a_prepared_engine_is_cold;
 #[cfg(feature = "qnn")]
 mod a_qnn_device_computes_otherwise;
 mod a_recording_is_wrong;

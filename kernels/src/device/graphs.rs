@@ -50,6 +50,16 @@ pub trait Preparer: Send {
         keep: &[GraphKey],
         observer: &mut dyn Observer,
     ) -> Result<Prepared, DeviceError>;
+
+    /// Whether graphs are kept on disk for the next start.
+    fn keeps_graphs(&self) -> bool {
+        false
+    }
+
+    /// Whether this graph is on disk, complete and for this device, so that it is read instead of being made.
+    fn is_kept(&self, _key: &GraphKey) -> bool {
+        false
+    }
 }
 
 /// Result of a [`Preparer`]'s work.

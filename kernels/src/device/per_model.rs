@@ -81,4 +81,13 @@ impl Preparer for PreparerPerModel {
         }
         Ok(all)
     }
+
+    fn keeps_graphs(&self) -> bool {
+        self.preparers.iter().flatten().any(|preparer| preparer.keeps_graphs())
+    }
+
+    fn is_kept(&self, key: &GraphKey) -> bool {
+        let preparer = self.preparers.get(key.model.0).and_then(Option::as_ref);
+        preparer.is_some_and(|preparer| preparer.is_kept(key))
+    }
 }

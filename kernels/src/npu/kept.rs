@@ -65,6 +65,14 @@ impl GraphFolder {
         }
     }
 
+    /// Whether a graph is in the folder, complete. One without output channels computes nothing and is not kept.
+    pub(super) fn has(&self, spec: &GraphSpec) -> bool {
+        let key = self.key(spec);
+        let path = kept_file::path_of(&self.folder, &self.backend, &key, EXTENSION);
+        spec.outputs.iter().all(|port| port.width == 0)
+            || matches!(kept_file::read(&path, MAGIC, &key, FOLDER_MAX), Kept::Content(_))
+    }
+
     /// Writes a graph that has been checked. A failure is no error: the next start prepares it.
     pub(super) fn save(&self, spec: &GraphSpec, graph: &mut dyn PreparedGraph) {
         let Some(content) = graph.export() else { return };

@@ -192,4 +192,14 @@ impl Preparer for Graphs {
     ) -> Result<Prepared, DeviceError> {
         self.ensure(keys, Requester::Preparer(keep), observer).map(|(prepared, _)| prepared)
     }
+
+    fn keeps_graphs(&self) -> bool {
+        lock(&self.maker).kept.is_some()
+    }
+
+    fn is_kept(&self, key: &GraphKey) -> bool {
+        let maker = lock(&self.maker);
+        let spec = GraphSpec::new(&maker.graph, key, &self.device);
+        maker.kept.as_ref().zip(spec.ok()).is_some_and(|(folder, spec)| folder.has(&spec))
+    }
 }

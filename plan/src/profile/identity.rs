@@ -24,13 +24,18 @@ impl Identity {
     /// profile is found, refused and measured again.
     pub fn file_name(&self) -> String {
         let text = format!("{:?}", (&self.machine, &self.model, self.chunk_rows, &self.devices));
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let model: String = self.model.chars().map(plain).take(80).collect();
-        format!("{model}-{hash:016x}.json")
+        file_name(&self.model, &text)
     }
+}
+
+/// A file name: the model's name, and an FNV-1a hash of what else the file depends on.
+pub(crate) fn file_name(model: &str, text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let model: String = model.chars().map(plain).take(80).collect();
+    format!("{model}-{hash:016x}.json")
 }
 
 impl Profile {

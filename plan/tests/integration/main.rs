@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 
 mod a_decode_step_is_cut_as_prefill;
+mod a_stored_plan_differs;
 mod an_array_has_no_steps;
 mod attention_flops;
 mod coverage;

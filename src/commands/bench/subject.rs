@@ -6,6 +6,7 @@ use lapwing::draft::DraftStats;
 use lapwing::{Engine, EngineBuilder, Prompt, Request, RequestTimes, Shutdown};
 
 use crate::cli::failure::Failure;
+use crate::cli::plans::with_plans;
 use crate::cli::profiles::with_stored;
 use crate::cli::resolve::open_as_is;
 use crate::cli::session::Session;
@@ -27,13 +28,13 @@ pub(super) struct Generation {
 }
 
 impl Subject {
-    /// Opens an engine with the stored profile of its devices.
+    /// Opens an engine with the stored profile and plans of its devices.
     pub(super) async fn open(
         builder: EngineBuilder,
         warm_up: bool,
         session: &Session,
     ) -> Result<Subject, Failure> {
-        let builder = with_stored(builder, session);
+        let builder = with_plans(with_stored(builder, session), session);
         let engine = Some(open_as_is(builder.clone(), session).await?);
         Ok(Subject { builder, engine, warm_up })
     }

@@ -1,0 +1,250 @@
+//! Solves an engine's plans and prepares its graphs without starting it.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use lapwing_actors::RunError;
+use lapwing_kernels::device::{DeviceError, GraphKey};
+use lapwing_kernels::kv::KvStore;
+use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::planner::PlannerParts;
+use lapwing_plan::plans::{Planned, Plans, PlansSubject};
+use lapwing_plan::strategy::{ChunkShape, Strategy};
+use lapwing_plan::{DeviceId, Phase, PlanError, Route};
+use lapwing_traces::{Clock, OsClock};
+
+use super::builder::EngineBuilder;
+use super::measure::identity;
+use super::memory;
+use super::slots::slot_pool;
+use super::start::{SharedSettings, devices, explainer, new_recorder, timing_clock};
+use super::strategies::PlacedStrategies;
+use crate::config::{Chosen, Settings, StrategyChoice};
+use crate::devices::build::Built;
+use crate::error::Error;
+use crate::packed::PackedFolder;
+use crate::placement::Placement;
+use crate::prepare::{Preparation, PrepareOptions, PrepareProgress, PreparedDevice};
+
+/// What the plans of an engine depend on.
+fn subject(settings: &Settings, chosen: &Chosen) -> PlansSubject {
+    let identity = identity(settings, chosen);
+    let strategy = match &settings.strategy {
+        StrategyChoice::Suitable => "the default for the devices",
+        StrategyChoice::Named(name) => name,
+        StrategyChoice::Own(own) => own.name(),
+    };
+    let solving = (strategy, &settings.options, &settings.places, chosen.permits);
+    let measured = (&identity.machine, identity.chunk_rows, &identity.devices);
+    let text = settings.profile.as_ref().and_then(|profile| profile.to_json().ok());
+    PlansSubject {
+        program: identity.program.clone(),
+        model: identity.model.clone(),
+        settings: format!("{measured:?} {solving:?}"),
+        profile: text.map(|text| crc32fast::hash(text.as_bytes())),
+    }
+}
+
+/// The strategy, which takes its routes from the settings' plans where these have them.
+///
+/// # Errors
+/// When the plans are for something else.
+pub(super) fn with_plans(
+    strategy: Arc<dyn Strategy>,
+    settings: &Settings,
+    chosen: &Chosen,
+) -> Result<Arc<dyn Strategy>, Error> {
+    let Some(plans) = &settings.plans else { return Ok(strategy) };
+    plans.check_subject(&subject(settings, chosen))?;
+    Ok(Arc::new(Planned { inner: strategy, plans: Arc::clone(plans) }))
+}
+
+/// A note on a device that could take prepared graphs from disk, if nothing was prepared for the engine.
+pub(super) fn unprepared(
+    settings: &Settings,
+    devices: &[Built],
+    placement: &Placement,
+) -> Option<String> {
+    if settings.plans.is_some() {
+        return None;
+    }
+    let mut used = placement.stages.iter().flat_map(|stage| &stage.parts);
+    let keeps = |built: &&Built| built.device.device.preparer().is_some_and(|it| it.keeps_graphs());
+    let built = devices.iter().filter(keeps);
+    let name =
+        built.map(|built| &built.info.name).find(|name| used.any(|part| part.device == **name))?;
+    let specs: Vec<String> = settings.devices.iter().map(ToString::to_string).collect();
+    let strategy = match &settings.strategy {
+        StrategyChoice::Named(name) => format!(" --strategy {name}"),
+        StrategyChoice::Suitable | StrategyChoice::Own(_) => String::new(),
+    };
+    let note = format!(
+        "nothing was prepared for '{name}', so that the first prompts wait for plans and graphs; prepare them with `lapwing \
+         prepare -m {} --device {}{strategy}` and the other options of this engine",
+        settings.model.display(),
+        specs.join("+")
+    );
+    tracing::info!(device = %name, "{note}");
+    Some(note)
+}
+
+impl EngineBuilder {
+    /// Takes routes from plans of [`prepare_blocking`](EngineBuilder::prepare_blocking), which takes no time. What they lack is
+    /// solved when it is first needed. The engine cannot be built if they are for something else
+    /// ([`plans_subject`](EngineBuilder::plans_subject)).
+    pub fn plans(mut self, plans: Plans) -> EngineBuilder {
+        self.settings.plans = Some(Arc::new(plans));
+        self
+    }
+
+    /// What the plans of this engine depend on.
+    ///
+    /// # Errors
+    /// When the model cannot be read, or a setting is invalid.
+    pub fn plans_subject(&self) -> Result<PlansSubject, Error> {
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        let (model, _) = settings.model(&file)?;
+        Ok(subject(&settings, &settings.choose(&model.config)?))
+    }
+
+    /// Solves the plans of prompts and decode steps, and prepares and checks every graph that they need, where its device keeps
+    /// graphs on disk ([`packed_cache`](EngineBuilder::packed_cache)). An engine that is built with these plans compiles and
+    /// solves nothing for such prompts. What is there already, in the builder's [`plans`](EngineBuilder::plans) or on disk, is
+    /// not made again. `progress` is called before each graph and may cancel; graphs that are done stay. Nothing is prepared
+    /// for a draft model.
+    ///
+    /// # Errors
+    /// When the model cannot be read, a setting is invalid, the strategy finds no route, a device refuses a graph, or
+    /// `progress` cancels.
+    pub fn prepare_blocking(
+        self,
+        options: &PrepareOptions,
+        progress: &mut dyn FnMut(&PrepareProgress<'_>) -> ControlFlow<()>,
+    ) -> Result<Preparation, Error> {
+        let settings = self.settled()?.into_owned();
+        let file = WeightFile::open(&settings.model)?;
+        let (model, _) = settings.model(&file)?;
+        let chosen = settings.choose(&model.config)?;
+        let graph = Arc::new(model.graph.with_kv(chosen.layout));
+        let (slots, recorder) = (slot_pool(&[&graph], &chosen), new_recorder());
+        let strategies = PlacedStrategies::new(&settings, &chosen)?;
+        let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(&file));
+        let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+        let (clock, programs) = (timing_clock(&settings, &chosen, &recorder), settings.programs());
+        let shared = SharedSettings {
+            chosen: &chosen,
+            slots: &slots,
+            kv: &kv,
+            draft: None,
+            clock,
+            programs,
+        };
+        let built = devices(&graph, &file, &shared)?;
+        _ = folder.map(|folder| folder.outcome(&file));
+        let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &built)?;
+        let may_split =
+            matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
+        memory::fit(&built, &mut explainer, &chosen, may_split)?;
+
+        let clock = OsClock::start();
+        let known = settings.plans.as_ref().map(|plans| (**plans).clone());
+        let mut plans = known.unwrap_or_else(|| Plans::new(subject(&settings, &chosen)));
+        let before = plans.routes();
+        let prompts: Vec<usize> = options
+            .prompts
+            .iter()
+            .copied()
+            .filter(|rows| (1..=chosen.context).contains(rows))
+            .collect();
+        let decode_rows = options.decode_rows.min(chosen.sequences_max);
+        let routes = solve(&mut plans, &explainer.parts, (&prompts, decode_rows), chosen.context)?;
+        let (solved, planning) = (plans.routes() - before, clock.now().since(Default::default()));
+        let devices = built.iter().enumerate().filter(|(_, built)| built.info.is_static());
+        let devices = devices.map(|(device, built)| {
+            prepared(built, &graphs(&routes, DeviceId(device)), &clock, progress)
+        });
+        let devices = devices.collect::<Result<_, Error>>()?;
+        Ok(Preparation { plans, prompts, decode_rows, solved, planning, devices })
+    }
+}
+
+/// Adds the routes of prompts, and of the decode steps that follow them.
+fn solve(
+    plans: &mut Plans,
+    parts: &PlannerParts,
+    (prompts, decode_rows): (&[usize], usize),
+    context_max: usize,
+) -> Result<Vec<Arc<Route>>, PlanError> {
+    let (strategy, input) = (&*parts.strategy, parts.input());
+    let mut routes = Vec::new();
+    let mut contexts = Vec::new();
+    for prompt in prompts {
+        routes.extend(plans.add_prompt(strategy, &input, *prompt)?);
+        contexts.extend([*prompt, prompt + 1].map(|context| context.min(context_max)));
+    }
+    for context in contexts {
+        for rows in 1..=decode_rows {
+            let (phase, selected) = (Phase::Decode, rows);
+            let shape = ChunkShape { phase, rows, selected, context, prompt: 0 };
+            routes.push(plans.add(strategy, &input, &shape)?);
+        }
+    }
+    Ok(routes)
+}
+
+/// The graphs of routes on a device, each once.
+fn graphs(routes: &[Arc<Route>], device: DeviceId) -> Vec<GraphKey> {
+    let (mut keys, mut known) = (Vec::new(), HashSet::new());
+    for route in routes {
+        for stage in route.compute_stages() {
+            for part in stage.parts.iter().filter(|part| part.device == device) {
+                let graphs = stage.graphs(route.model, &part.part);
+                keys.extend(graphs.filter(|key| known.insert(key.clone())));
+            }
+        }
+    }
+    keys
+}
+
+/// Prepares the graphs of a device that are not on disk.
+fn prepared(
+    built: &Built,
+    keys: &[GraphKey],
+    clock: &OsClock,
+    progress: &mut dyn FnMut(&PrepareProgress<'_>) -> ControlFlow<()>,
+) -> Result<PreparedDevice, Error> {
+    let (device, begin) = (built.info.name.clone(), clock.now());
+    let preparer = built.device.device.preparer().filter(|preparer| preparer.keeps_graphs());
+    let mut result = PreparedDevice {
+        device,
+        keeps: preparer.is_some(),
+        graphs: keys.len(),
+        prepared: 0,
+        kept: 0,
+        time: Default::default(),
+    };
+    let Some(mut preparer) = preparer else { return Ok(result) };
+    for (done, key) in keys.iter().enumerate() {
+        let step = PrepareProgress { device: &result.device, done, of: keys.len() };
+        if progress(&step).is_break() {
+            return Err(Error::preparation_cancelled());
+        }
+        if !preparer.is_kept(key) {
+            let failed = |error: DeviceError| RunError::Device {
+                device: result.device.clone(),
+                reason: error.to_string(),
+            };
+            preparer.prepare(std::slice::from_ref(key), &[], &mut ()).map_err(failed)?;
+            result.prepared += 1;
+        }
+    }
+    // A full folder drops the graphs that were written first.
+    result.kept = match result.prepared {
+        0 => keys.len(),
+        _ => keys.iter().filter(|key| preparer.is_kept(key)).count(),
+    };
+    result.time = clock.now().since(begin);
+    Ok(result)
+}
