@@ -35,6 +35,9 @@ impl Strategy for Unasked {
     }
 }
 
+/// Makes a subject another one.
+type Change = fn(&mut PlansSubject);
+
 fn stored(plans: &Plans) -> Plans {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(subject().file_name());
@@ -96,7 +99,7 @@ fn shapes_that_were_not_stored_and_routes_that_cannot_run_are_solved() {
 fn plans_of_something_else_are_refused_by_name() {
     let plans = Plans::new(subject());
     plans.check_subject(&subject()).expect("the same");
-    let changes: [(&str, fn(&mut PlansSubject)); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("program", |it| it.program.push('1')),
         ("model", |it| it.model.push('1')),
         ("devices", |it| it.settings.push('1')),
