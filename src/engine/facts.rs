@@ -103,7 +103,7 @@ impl Engine {
     }
 
     /// Decisions of the start that a user should know: that a model which is larger than a GPU's memory was
-    /// split by layers.
+    /// split by layers, or that nothing was prepared for an NPU ([`EngineBuilder::prepare_blocking`]).
     pub fn notes(&self) -> &[String] {
         &self.inner.notes
     }

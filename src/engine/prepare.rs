@@ -69,11 +69,13 @@ pub(super) fn unprepared(
     if settings.plans.is_some() {
         return None;
     }
-    let mut used = placement.stages.iter().flat_map(|stage| &stage.parts);
-    let keeps = |built: &&Built| built.device.device.preparer().is_some_and(|it| it.keeps_graphs());
-    let built = devices.iter().filter(keeps);
-    let name =
-        built.map(|built| &built.info.name).find(|name| used.any(|part| part.device == **name))?;
+    let is_used = |name: &str| {
+        let mut parts = placement.stages.iter().flat_map(|stage| &stage.parts);
+        parts.any(|part| part.device == name)
+    };
+    let keeps = |built: &Built| built.device.device.preparer().is_some_and(|it| it.keeps_graphs());
+    let device = devices.iter().find(|built| keeps(built) && is_used(&built.info.name))?;
+    let name = &device.info.name;
     let specs: Vec<String> = settings.devices.iter().map(ToString::to_string).collect();
     let strategy = match &settings.strategy {
         StrategyChoice::Named(name) => format!(" --strategy {name}"),

@@ -72,9 +72,7 @@ impl OpenVino {
         };
         format!("OpenVINO {} on {} ({}){stand_in}", info.version, info.device, info.processor)
     }
-}
 
-impl OpenVino {
     fn graph(
         &self,
         spec: &GraphSpec,
