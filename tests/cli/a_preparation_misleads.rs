@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use crate::a_prediction_misleads::{DEVICES, profile, straight, with_cache};
 use crate::support::{Ended, ended, lapwing, model};
 
-const OPENVINO: [&str; 4] = ["--device", "cpu:threads=1", "--device", "npu=openvino:device=CPU"];
+const OPENVINO: [&str; 4] =
+    ["--device", "cpu=cores:threads=1", "--device", "npu=openvino:device=CPU"];
 
 fn prepare(cache: &Path, devices: &[&str], more: &[&str]) -> Ended {
     let llama = model("llama.gguf");
@@ -108,10 +109,11 @@ fn graphs_of_an_npu_are_prepared_once_and_a_run_compiles_none() {
     if !has_openvino() {
         return;
     }
-    let cache = tempfile::tempdir().expect("a folder");
+    let (cache, other) = (tempfile::tempdir(), tempfile::tempdir());
+    let (cache, other) = (cache.expect("a folder"), other.expect("a folder"));
     let strategy = ["--strategy", "chunk-graph"];
     let devices = [&OPENVINO[..], &strategy].concat();
-    let cold = run(cache.path(), &devices);
+    let cold = run(other.path(), &devices);
     for part in ["nothing was prepared for 'npu'", "lapwing prepare -m ", "--strategy chunk-graph"]
     {
         assert!(cold.stderr.contains(part), "{part}: {cold:?}");
@@ -119,19 +121,22 @@ fn graphs_of_an_npu_are_prepared_once_and_a_run_compiles_none() {
     let first = prepare(cache.path(), &devices, &["--json"]).json();
     let npu = &first["devices"][0];
     assert_eq!((&npu["keeps"], &npu["kept"]), (&json!(true), &npu["graphs"]), "{first}");
-    assert!(npu["prepared"].as_u64() > Some(0), "{first}");
+    assert!(npu["graphs"].as_u64() > Some(0), "{first}");
     let made = graphs(cache.path());
     let second = prepare(cache.path(), &devices, &["--json"]).json();
     assert_eq!(
         (&second["was_there"], &second["devices"][0]["prepared"]),
         (&json!(true), &json!(0))
     );
+    // A short measurement may be too unreliable to plan with, which is noted.
     let warm = run(cache.path(), &devices);
-    assert_eq!((&*warm.stderr, &warm.json()["ids"]), ("", &cold.json()["ids"]));
+    assert!(!warm.stderr.contains("nothing was prepared"), "{warm:?}");
+    assert_eq!(warm.json()["ids"], cold.json()["ids"]);
     assert_eq!(graphs(cache.path()), made, "a graph was compiled again");
-    // A damaged graph is made again, and no other one.
-    let damaged = made.keys().next().expect("a graph");
-    std::fs::write(cache.path().join("packed/graphs").join(damaged), "no graph").expect("a file");
+    for name in made.keys() {
+        std::fs::write(cache.path().join("packed/graphs").join(name), "no graph").expect("a file");
+    }
     let third = prepare(cache.path(), &devices, &["--json"]).json();
-    assert!(third["devices"][0]["prepared"].as_u64() <= Some(1), "{third}");
+    let npu = &third["devices"][0];
+    assert_eq!((&npu["prepared"], &npu["kept"]), (&npu["graphs"], &npu["graphs"]), "{third}");
 }

@@ -83,7 +83,7 @@ impl NpuDevice {
 
     /// Keeps checked graphs in a folder, and takes those of an earlier start from there, if the back end can export
     /// graphs. `file` is the model's. A file of another library, processor, model or version of Lapwing, or a damaged
-    /// one, is not used; the folder holds at most 2 GiB.
+    /// one, is not used; the folder holds at most 16 GiB.
     #[must_use]
     pub fn keep_graphs(self, folder: PathBuf, file: &WeightFile) -> NpuDevice {
         self.graphs.keep(folder, file);

@@ -13,7 +13,10 @@ const MAGIC: &Magic = b"LPWGRP01";
 const EXTENSION: &str = "graph";
 
 /// Most bytes of a folder. The files that were written first are removed when there are more.
-const FOLDER_MAX: u64 = 2 << 30;
+const FOLDER_MAX: u64 = 16 << 30;
+
+/// Files that are larger are not read.
+const FILE_MAX: u64 = 2 << 30;
 
 /// A folder of graphs that have been checked.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ impl GraphFolder {
     pub(super) fn load(&self, spec: &GraphSpec, backend: &mut dyn NpuBackend) -> Found {
         let key = self.key(spec);
         let path = kept_file::path_of(&self.folder, &self.backend, &key, EXTENSION);
-        let content = match kept_file::read(&path, MAGIC, &key, FOLDER_MAX) {
+        let content = match kept_file::read(&path, MAGIC, &key, FILE_MAX) {
             Kept::Content(content) => content,
             Kept::Absent => return Found::Absent,
             Kept::Unusable(_) => {
@@ -70,7 +73,7 @@ impl GraphFolder {
         let key = self.key(spec);
         let path = kept_file::path_of(&self.folder, &self.backend, &key, EXTENSION);
         spec.outputs.iter().all(|port| port.width == 0)
-            || matches!(kept_file::read(&path, MAGIC, &key, FOLDER_MAX), Kept::Content(_))
+            || matches!(kept_file::read(&path, MAGIC, &key, FILE_MAX), Kept::Content(_))
     }
 
     /// Writes a graph that has been checked. A failure is no error: the next start prepares it.
