@@ -8,8 +8,8 @@ use std::sync::Arc;
 pub use crate::engine::DraftExplanation;
 use lapwing_actors::draft::Drafts;
 pub use lapwing_actors::draft::{
-    ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DraftStats, Drafter, GAIN_MIN, PromptLookup,
-    RecentText, Schedule, SuffixDrafter, UnknownSchedule,
+    ALTERNATIVE_MIN, ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DraftStats, DraftTree, Drafter,
+    DrafterUnion, GAIN_MIN, PromptLookup, RecentText, Schedule, SuffixDrafter, UnknownSchedule,
 };
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::requant::Requant;
@@ -36,6 +36,8 @@ pub(crate) struct DraftModelChoice {
     pub(crate) schedule: Schedule,
     /// Name of the device that runs it; `None` for the first that can.
     pub(crate) device: Option<String>,
+    /// Tokens that are verified at each position.
+    width: usize,
     name: String,
 }
 
@@ -52,7 +54,7 @@ pub(crate) enum DraftWeights {
 pub(crate) const DRAFT_MODEL: ModelId = ModelId(1);
 
 /// Names of the drafters that there are.
-const NAMES: [&str; 3] = ["none", "lookup", "suffix"];
+const NAMES: [&str; 4] = ["none", "lookup", "suffix", "lookup+suffix"];
 
 /// Prefix of the target's own weights with fewer bits.
 const OWN: &str = "self:";
@@ -88,6 +90,16 @@ impl DraftChoice {
         DraftChoice::made_by("suffix", move || SuffixDrafter::new(&recent))
     }
 
+    /// What [`lookup`](DraftChoice::lookup) and [`suffix`](DraftChoice::suffix) propose, verified together: where they
+    /// differ, as a tree ([`DrafterUnion`]).
+    pub fn lookup_and_suffix() -> DraftChoice {
+        let recent = RecentText::new();
+        DraftChoice::made_by("lookup+suffix", move || {
+            let suffix = SuffixDrafter::new(&recent);
+            DrafterUnion::new(vec![Box::new(PromptLookup::new()), Box::new(suffix)])
+        })
+    }
+
     /// A draft model (Leviathan et al., 2023; Chen et al., 2023): a smaller model with the same vocabulary
     /// drafts. `model` is a GGUF file, or the name of a model that is fetched when the engine is built.
     ///
@@ -107,8 +119,9 @@ impl DraftChoice {
     }
 
     fn of_weights(weights: DraftWeights, name: String) -> DraftChoice {
-        let (schedule, device) = (Schedule::default(), None);
-        DraftChoice(Some(Source::Model(DraftModelChoice { weights, schedule, device, name })))
+        let (schedule, device, width) = (Schedule::default(), None, 1);
+        let model = DraftModelChoice { weights, schedule, device, width, name };
+        DraftChoice(Some(Source::Model(model)))
     }
 
     /// A drafter of one's own; `make` is called once for each request.
@@ -155,6 +168,16 @@ impl DraftChoice {
         self
     }
 
+    /// How many tokens of a draft model are verified at each position, as a tree: the one that it chooses, and the
+    /// likeliest others. By default 1, which gives chains; asynchronous drafts are always chains.
+    #[must_use]
+    pub fn width(mut self, width: usize) -> DraftChoice {
+        if let Some(Source::Model(model)) = &mut self.0 {
+            model.width = width;
+        }
+        self
+    }
+
     /// Whether a model drafts, so that a schedule and a device can be chosen.
     pub fn is_model(&self) -> bool {
         self.draft_model().is_some()
@@ -186,7 +209,9 @@ impl DraftChoice {
     pub(crate) fn drafts(&self) -> Option<Box<Drafts>> {
         let drafts = match self.0.as_ref()? {
             Source::Drafter { make, .. } => Drafts::new(make()),
-            Source::Model(model) => Drafts::of_model(DRAFT_MODEL, model.schedule),
+            Source::Model(model) => {
+                Drafts::of_model(DRAFT_MODEL, model.schedule).width(model.width)
+            }
         };
         Some(Box::new(drafts))
     }
@@ -195,7 +220,7 @@ impl DraftChoice {
 impl FromStr for DraftChoice {
     type Err = UnknownDrafter;
 
-    /// `none`, `lookup`, `suffix`, `self:FORM`, the path of a .gguf file, or the name of a model that can be
+    /// `none`, `lookup`, `suffix`, `lookup+suffix`, `self:FORM`, the path of a .gguf file, or the name of a model that can be
     /// fetched.
     fn from_str(name: &str) -> Result<DraftChoice, UnknownDrafter> {
         let unknown = || UnknownDrafter { name: name.to_owned() };
@@ -203,6 +228,7 @@ impl FromStr for DraftChoice {
             "none" => Ok(DraftChoice::none()),
             "lookup" => Ok(DraftChoice::lookup()),
             "suffix" => Ok(DraftChoice::suffix()),
+            "lookup+suffix" => Ok(DraftChoice::lookup_and_suffix()),
             _ => match name.strip_prefix(OWN) {
                 Some(format) => format.parse().map(DraftChoice::own).map_err(|_| unknown()),
                 None if is_model(name) => Ok(DraftChoice::model(name)),

@@ -27,7 +27,7 @@ pub struct Chunk {
     pub cursor: usize,
     /// The batch, and the values that the stages so far handed to the present one.
     pub payload: Arc<Payload>,
-    /// The sequence of each of the batch's spans.
+    /// The sequence of each of the batch's [`sequences`](Batch::sequences).
     pub sequences: Vec<SequenceRows>,
     /// Permit for one chunk in flight.
     pub permit: Permit,
@@ -35,7 +35,7 @@ pub struct Chunk {
     pub trace: tracing::Span,
 }
 
-/// The sequence behind one of a chunk's row spans.
+/// A sequence with rows in a chunk.
 #[derive(Debug)]
 pub struct SequenceRows {
     /// The sequence.
@@ -45,6 +45,8 @@ pub struct SequenceRows {
     pub epoch: u64,
     /// Keeps the pages alive until the rows are computed.
     pub lease: KvLease,
+    /// The same for the branches of its draft.
+    pub branches: Vec<KvLease>,
     /// Rows computed so far, per node.
     pub progress: Arc<RowProgress>,
     /// Receives the tokens.

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use lapwing_kernels::device::{DeviceError, SlotPool, Tensor, TopLogit};
+use lapwing_kernels::device::{Batch, DeviceError, SlotPool, Tensor, TopLogit};
 use lapwing_plan::StageWork;
 
 use crate::chunk::{Chunk, OutputAction};
@@ -69,7 +69,7 @@ impl Logits<'_> {
     }
 }
 
-/// Samples or scores every sequence of a chunk, in the order of the batch's spans. Logits in a device's
+/// Samples or scores every sequence of a chunk, in the order of the batch. Logits in a device's
 /// memory are copied into a slot of `slots`, unless every sequence takes its most likely token.
 ///
 /// # Errors
@@ -84,25 +84,22 @@ pub fn decide(chunk: &mut Chunk, slots: &SlotPool) -> Result<Vec<Decision>, Deci
     let batch = &payload.batch;
     let mut selected = 0;
     let mut decisions = Vec::with_capacity(sequences.len());
-    for (rows, span) in sequences.iter_mut().zip(&batch.spans) {
+    for (rows, of_batch) in sequences.iter_mut().zip(batch.sequence_rows()) {
         let first = selected;
-        selected += batch.selected[first..].iter().take_while(|r| span.rows.contains(r)).count();
+        selected += batch.selected[first..].iter().take_while(|r| of_batch.contains(r)).count();
         decisions.push(match rows.is_void() {
             true => Decision::Void,
-            false => {
-                let drafted = &batch.ids[span.rows.clone()];
-                one(&mut rows.action, drafted, &logits, first..selected)?
-            }
+            false => one(&mut rows.action, batch, &logits, first..selected)?,
         });
     }
     Ok(decisions)
 }
 
-/// Samples or scores one sequence, whose rows have the token ids `ids`. `rows` are its rows of the
-/// logits, which belong to the last rows of the sequence.
+/// Samples or scores one sequence. `rows` are its rows of the logits, which belong to neighbouring rows of the
+/// batch.
 fn one(
     action: &mut OutputAction,
-    ids: &[u32],
+    batch: &Batch,
     logits: &Logits<'_>,
     rows: Range<usize>,
 ) -> Result<Decision, DeviceError> {
@@ -129,9 +126,8 @@ fn one(
                     return Ok(Decision::Void);
                 }
             };
-            let drafted = &ids[ids.len() - (rows.len() - 1)..];
             let whole = rows.len();
-            let tokens = match choose(&mut generate, drafted, logits, rows)? {
+            let tokens = match choose(&mut generate, batch, logits, rows)? {
                 Ok(tokens) => tokens,
                 Err(error) => return Ok(Decision::NoToken(error)),
             };
@@ -150,10 +146,10 @@ fn one(
     })
 }
 
-/// Chooses the tokens of one sequence row by row, as long as they are those of the draft.
+/// Chooses the tokens of one sequence row by row, as long as the draft has a row for the chosen token.
 fn choose(
     generate: &mut Generate,
-    drafted: &[u32],
+    batch: &Batch,
     logits: &Logits<'_>,
     rows: Range<usize>,
 ) -> Result<Result<StepTokens, SampleError>, DeviceError> {
@@ -174,12 +170,12 @@ fn choose(
         Err(error) => return Ok(Err(error)),
     };
     let mut tokens = StepTokens { first, more: Vec::new() };
-    for (row, proposed) in (rows.start + 1..rows.end).zip(drafted) {
-        let last = tokens.last();
-        if last.finish.is_some() || last.id != *proposed {
-            break;
-        }
-        match choose(row)? {
+    let Some(first) = batch.selected.get(rows.start) else { return Ok(Ok(tokens)) };
+    let mut at = *first;
+    while tokens.last().finish.is_none() {
+        let Some(next) = batch.child(at, tokens.last().id) else { break };
+        at = next;
+        match choose(rows.start + (at - first))? {
             Ok(next) => tokens.more.push(next),
             Err(error) => return Ok(Err(error)),
         }

@@ -5,6 +5,9 @@
 //! chosen ones, so the output has the same tokens as without a draft, greedy or sampled with the same
 //! seed. Rows of rejected tokens are rolled back.
 //!
+//! A draft may be a tree. Each row then sees the keys of the tokens before it on its own path, and a step follows the
+//! branch that has the tokens that the model chooses.
+//!
 //! How many of the proposed tokens a step verifies follows from the acceptance so far and from the measured
 //! times of steps: as many as give the most tokens per second, and none where a draft does not pay.
 
@@ -19,14 +22,21 @@ mod lookup;
 mod model;
 mod stats;
 mod suffix;
+mod tree;
+mod union;
 
 pub(crate) use length::DraftLength;
 pub use length::{ASSUMED_ACCEPTANCE, BestLength, DraftCost, GAIN_MIN, best_length};
+pub(crate) use length::{best_count, chain};
 pub use lookup::PromptLookup;
 pub(crate) use model::{ModelDrafts, Wait};
 pub use model::{Schedule, UnknownSchedule};
 pub use stats::DraftStats;
+pub(crate) use stats::VerifiedDraft;
 pub use suffix::{RecentText, SuffixDrafter};
+pub use tree::DraftTree;
+pub(crate) use tree::TreeRows;
+pub use union::DrafterUnion;
 
 /// Proposes the tokens after a sequence.
 pub trait Drafter: Send + Sync + fmt::Debug {
@@ -34,10 +44,19 @@ pub trait Drafter: Send + Sync + fmt::Debug {
     /// each decode step on the scheduler's thread, so it must be fast. An empty proposal means a step
     /// without a draft. A proposal ends before the first id outside the vocabulary.
     fn draft(&mut self, ids: &[u32], most: usize) -> Vec<u32>;
+
+    /// Proposes continuations of at most `most` tokens each. As [`draft`](Drafter::draft), which is the only one
+    /// unless a drafter has others.
+    fn draft_tree(&mut self, ids: &[u32], most: usize) -> DraftTree {
+        DraftTree::from(self.draft(ids, most))
+    }
 }
 
 /// Most drafted tokens of a step whose number is chosen by what pays.
 pub const DRAFT_MAX: usize = 15;
+
+/// Least probability with which a draft model's alternative is verified.
+pub const ALTERNATIVE_MIN: f32 = 0.1;
 
 /// The drafts of one request: their source, the control of their length, and the counts.
 #[derive(Debug)]
@@ -46,6 +65,8 @@ pub struct Drafts {
     pub(crate) length: DraftLength,
     /// Most tokens of a step if all that are proposed are verified, whether or not they pay.
     pub(crate) always: Option<usize>,
+    /// Tokens of a draft model that are proposed at each position; 1 for a chain.
+    pub(crate) width: usize,
     pub(crate) stats: DraftStats,
 }
 
@@ -84,9 +105,17 @@ impl Drafts {
         Drafts { always: Some(most), ..self }
     }
 
+    /// Also verifies other tokens than those that a draft model chooses: at each position, the likeliest ones after
+    /// it, `width` in all with the chosen one. Only those that the model gives a probability of at least
+    /// [`ALTERNATIVE_MIN`]. Asynchronous drafts are chains.
+    #[must_use]
+    pub fn width(self, width: usize) -> Drafts {
+        Drafts { width: width.max(1), ..self }
+    }
+
     fn of(source: Source) -> Drafts {
         let (length, stats) = (DraftLength::default(), DraftStats::default());
-        Drafts { source, length, always: None, stats }
+        Drafts { source, length, always: None, width: 1, stats }
     }
 
     /// The draft model's state, if there is one.
@@ -105,12 +134,18 @@ impl Drafts {
         }
     }
 
-    /// Counts a step that verified `drafted` tokens, of which the first `accepted` were accepted.
-    pub(crate) fn on_step(&mut self, drafted: usize, accepted: usize) {
-        self.stats.count(drafted, accepted);
-        if drafted > 0 {
-            self.length.learn(drafted, accepted);
+    /// Counts a step and learns from its draft, if it had one.
+    pub(crate) fn on_step(&mut self, step: &VerifiedDraft) {
+        self.stats.count(step);
+        if step.drafted > 0 {
+            self.length.learn(step.followed);
         }
+    }
+
+    /// The most likely tokens that a draft model reports at each position, beside the one that it chooses; 0 for
+    /// chains.
+    pub(crate) fn alternatives(&self) -> usize {
+        if self.width > 1 && !self.source.overlaps() { self.width } else { 0 }
     }
 }
 

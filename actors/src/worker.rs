@@ -289,7 +289,8 @@ impl Worker {
     }
 }
 
-/// The sequences of a chunk, each with its span of the batch.
+/// The sequences of a chunk, each with its span of the batch. Branches of drafts have no progress of their own: they run
+/// with their sequence, and what they add is known only when its tokens are chosen.
 fn with_spans(chunk: &Chunk) -> impl Iterator<Item = (&SequenceRows, &BatchSpan)> {
-    chunk.sequences.iter().zip(&chunk.batch().spans)
+    chunk.sequences.iter().zip(chunk.batch().sequences())
 }

@@ -16,6 +16,8 @@ use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
 
+#[path = "tiny_models/branches.rs"]
+mod branches;
 #[path = "tiny_models/fused.rs"]
 mod fused;
 #[path = "tiny_models/masks.rs"]

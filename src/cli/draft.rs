@@ -28,6 +28,8 @@ pub(crate) struct DraftReport {
     declined: usize,
     tokens_per_step: f64,
     positions: Vec<(usize, usize)>,
+    tree_steps: usize,
+    branch_steps: usize,
     wasted_rows: usize,
     draft_rows: usize,
     draft_rows_wasted: usize,
@@ -46,6 +48,8 @@ impl DraftReport {
             declined: stats.declined,
             tokens_per_step: stats.tokens_per_step(),
             positions: stats.positions.clone(),
+            tree_steps: stats.tree_steps,
+            branch_steps: stats.branch_steps,
             wasted_rows: stats.wasted,
             draft_rows: stats.draft_rows,
             draft_rows_wasted: stats.draft_rows_wasted,
@@ -57,11 +61,15 @@ impl DraftReport {
     pub(crate) fn line(&self) -> String {
         let DraftReport { drafter, steps, drafted, accepted, declined, tokens_per_step, .. } = self;
         let wasted_rows = self.wasted_rows;
+        let trees = match self.tree_steps {
+            0 => String::new(),
+            trees => format!(", {} of {trees} trees left their longest path", self.branch_steps),
+        };
         let stopped =
             self.stopped.as_ref().map(|reason| format!("; drafting ended early: {reason}"));
         format!(
             "[draft {drafter}: {accepted} of {drafted} drafted tokens accepted, {tokens_per_step:.2} tokens per \
-             step in {steps} steps, {wasted_rows} rows wasted; {declined} drafts were declined, because they would not have paid{}]",
+             step in {steps} steps, {wasted_rows} rows wasted{trees}; {declined} drafts were declined, because they would not have paid{}]",
             stopped.unwrap_or_default()
         )
     }

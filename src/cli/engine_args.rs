@@ -101,9 +101,9 @@ pub(crate) struct EngineArgs {
     pub(crate) policy: Option<String>,
 
     /// Drafter of speculative decoding: none; lookup, which proposes what followed the last tokens when they
-    /// occurred before; suffix, which also knows recent answers; a smaller model with the same vocabulary, as
-    /// .gguf file or name; or self:FORM, the model itself requantised as by --requant, such as self:q4_0.
-    /// It changes no token
+    /// occurred before; suffix, which also knows recent answers; lookup+suffix, both as a tree of tokens; a smaller
+    /// model with the same vocabulary, as .gguf file or name; or self:FORM, the model itself requantised as by
+    /// --requant, such as self:q4_0. It changes no token
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,
 
@@ -115,6 +115,11 @@ pub(crate) struct EngineArgs {
     /// Device that runs a draft model [default: the first that computes on CPU threads]
     #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub(crate) draft_device: Option<String>,
+
+    /// Tokens of a draft model that are verified at each position: the one that it chooses and the likeliest
+    /// others, as a tree; with --draft-schedule sync only [default: 1]
+    #[arg(long, value_name = "N", value_parser = at_least_one, hide_short_help = true)]
+    pub(crate) draft_width: Option<usize>,
 
     /// Lock the weights in memory, so that the system never swaps them out; fails where it refuses
     #[arg(long, hide_short_help = true)]
@@ -154,7 +159,7 @@ impl EngineArgs {
         if let Some(device) = &self.draft_device {
             draft = draft.on_device(device);
         }
-        builder = builder.draft(draft);
+        builder = builder.draft(draft.width(self.draft_width.unwrap_or(1)));
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }
@@ -208,6 +213,7 @@ impl EngineArgs {
         let of_model = [
             ("--draft-schedule", self.draft_schedule.is_some()),
             ("--draft-device", self.draft_device.is_some()),
+            ("--draft-width", self.draft_width.is_some()),
         ];
         let ignored = of_model.into_iter().find(|(_, given)| *given && !self.draft.0.is_model());
         if let Some((option, _)) = ignored {
@@ -215,6 +221,12 @@ impl EngineArgs {
                 "{option} is for a draft model, and --draft is {}: give a model, or leave {option} out",
                 self.draft.0
             )));
+        }
+        let is_async = self.draft_schedule == Some(Schedule::Asynchronous);
+        if is_async && self.draft_width.is_some() {
+            return Err(Failure::usage(
+                "--draft-width is for --draft-schedule sync: asynchronous drafts have no alternatives",
+            ));
         }
         let cores = self.cores.as_ref().map(CoreSet::check).transpose();
         cores.map_err(|error| Failure::usage(format!("--cores: {error}")))?;

@@ -1,5 +1,7 @@
 //! How many drafted tokens a step verifies.
 
+use super::tree::Followed;
+
 /// Chooses the length of a sequence's drafts from their acceptance and from the times of steps.
 ///
 /// With acceptance α, a draft of γ tokens yields (1 − α^(γ+1)) / (1 − α) tokens on average (Leviathan et al.,
@@ -12,6 +14,8 @@ pub(crate) struct DraftLength {
     accepted: f64,
     /// Tokens that could have been accepted: the accepted ones, and the first rejected one of each draft.
     tried: f64,
+    /// Of the alternatives of a tree, where likelier tokens were rejected: accepted ones, and all.
+    others: (f64, f64),
     /// Proposals to decline before the next one is tried.
     until_trial: usize,
     /// Proposals between two trials.
@@ -23,6 +27,9 @@ const PRIOR: (f64, f64) = (ASSUMED_ACCEPTANCE, 3.0);
 
 /// Acceptance that is assumed of a new request.
 pub const ASSUMED_ACCEPTANCE: f64 = 0.6;
+
+/// The same for the alternatives of a tree, where likelier tokens were rejected.
+const PRIOR_OTHERS: (f64, f64) = (0.3, 3.0);
 
 /// Factor of the weight of earlier drafts at each new one.
 const DECAY: f64 = 0.9;
@@ -54,12 +61,25 @@ pub fn best_length(
     others: usize,
     time: impl Fn(usize) -> Option<f64>,
 ) -> Option<BestLength> {
+    best_count(chain(alpha).take(most), others, time)
+}
+
+/// The probability that each token of a chain is accepted.
+pub(crate) fn chain(alpha: f64) -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(alpha), move |power| Some(power * alpha))
+}
+
+/// As [`best_length`], for the first ones of tokens that are accepted with these probabilities.
+pub(crate) fn best_count(
+    chances: impl IntoIterator<Item = f64>,
+    others: usize,
+    time: impl Fn(usize) -> Option<f64>,
+) -> Option<BestLength> {
     let base = (others + 1) as f64 / time(others + 1)?;
-    let (mut own, mut power) = (1.0, 1.0);
+    let mut own = 1.0;
     let mut best: Option<BestLength> = None;
-    for length in 1..=most {
-        power *= alpha;
-        own += power;
+    for (length, chance) in (1..).zip(chances) {
+        own += chance;
         let Some(time) = time(others + 1 + length) else { break };
         let gain = (others as f64 + own) / time / base;
         if best.is_none_or(|best| gain > best.gain) {
@@ -96,7 +116,8 @@ const GAPS: (usize, usize) = (8, 128);
 
 impl Default for DraftLength {
     fn default() -> DraftLength {
-        DraftLength { accepted: 0.0, tried: 0.0, until_trial: 0, gap: GAPS.0 }
+        let (accepted, tried, others) = (0.0, 0.0, (0.0, 0.0));
+        DraftLength { accepted, tried, others, until_trial: 0, gap: GAPS.0 }
     }
 }
 
@@ -106,23 +127,32 @@ impl DraftLength {
         (self.accepted + PRIOR.0 * PRIOR.1) / (self.tried + PRIOR.1)
     }
 
-    /// Learns from a draft of `drafted` tokens, of which the first `accepted` were accepted.
-    pub(crate) fn learn(&mut self, drafted: usize, accepted: usize) {
-        let tried = accepted + usize::from(accepted < drafted);
-        self.accepted = self.accepted * DECAY + accepted as f64;
-        self.tried = self.tried * DECAY + tried as f64;
+    /// The acceptance that is expected of an alternative where likelier tokens are rejected.
+    pub(crate) fn acceptance_of_others(&self) -> f64 {
+        (self.others.0 + PRIOR_OTHERS.0 * PRIOR_OTHERS.1) / (self.others.1 + PRIOR_OTHERS.1)
     }
 
-    /// How many of `proposed` tokens to verify in a step that also has `others` rows of other sequences.
-    /// `time` predicts the time of a step by its rows; `None` if nothing is known yet, and then nothing is
-    /// verified.
+    /// Learns from a verified draft.
+    pub(crate) fn learn(&mut self, followed: Followed) {
+        let Followed { first, other, .. } = followed;
+        self.accepted = self.accepted * DECAY + first.0 as f64;
+        self.tried = self.tried * DECAY + first.1 as f64;
+        if other.1 > 0 {
+            self.others.0 = self.others.0 * DECAY + other.0 as f64;
+            self.others.1 = self.others.1 * DECAY + other.1 as f64;
+        }
+    }
+
+    /// How many of the tokens that are accepted with probabilities `chances`, the likeliest first, to verify in a
+    /// step that also has `others` rows of other sequences. `time` predicts the time of a step by its rows; `None` if
+    /// nothing is known yet, and then nothing is verified.
     pub(crate) fn choose(
         &mut self,
-        proposed: usize,
+        chances: &[f64],
         others: usize,
         time: impl Fn(usize) -> Option<f64>,
     ) -> usize {
-        let Some(best) = best_length((self.acceptance(), proposed), others, time) else { return 0 };
+        let Some(best) = best_count(chances.iter().copied(), others, time) else { return 0 };
         if best.pays() {
             (self.until_trial, self.gap) = (GAPS.0, GAPS.0);
             return best.length;
@@ -133,7 +163,7 @@ impl DraftLength {
         }
         self.until_trial = self.gap;
         self.gap = (2 * self.gap).min(GAPS.1);
-        proposed.min(TRIAL_TOKENS)
+        chances.len().min(TRIAL_TOKENS)
     }
 }
 
@@ -143,8 +173,18 @@ mod tests {
 
     fn after(drafted: usize, accepted: usize) -> DraftLength {
         let mut length = DraftLength { until_trial: 1, ..DraftLength::default() };
-        (0..100).for_each(|_| length.learn(drafted, accepted));
+        (0..100).for_each(|_| length.learn(Followed::chain(drafted, accepted)));
         length
+    }
+
+    /// The choice for a chain of `proposed` tokens.
+    fn choose(
+        length: &mut DraftLength,
+        (proposed, others): (usize, usize),
+        time: impl Fn(usize) -> Option<f64>,
+    ) -> usize {
+        let chances: Vec<f64> = chain(length.acceptance()).take(proposed).collect();
+        length.choose(&chances, others, time)
     }
 
     /// Memory-bound up to 4 rows, then proportional to the rows.
@@ -172,9 +212,9 @@ mod tests {
             ("rows cost little, none is accepted", after(4, 0), (5, 0), rising, 0),
         ];
         for (name, mut length, (proposed, others), time, expected) in rows {
-            assert_eq!(length.choose(proposed, others, time), expected, "{name}");
+            assert_eq!(choose(&mut length, (proposed, others), time), expected, "{name}");
         }
-        assert_eq!(after(4, 4).choose(4, 0, |_| None), 0, "no time is known");
+        assert_eq!(choose(&mut after(4, 4), (4, 0), |_| None), 0, "no time is known");
     }
 
     #[test]
@@ -182,23 +222,34 @@ mod tests {
         let mut length = after(4, 0);
         let mut trials = Vec::new();
         for proposal in 0..400 {
-            if length.choose(8, 0, rising) > 0 {
+            if choose(&mut length, (8, 0), rising) > 0 {
                 trials.push(proposal);
-                length.learn(2, 0);
+                length.learn(Followed::chain(2, 0));
             }
         }
         assert_eq!(trials, [1, 10, 27, 60, 125, 254, 383]);
-        (0..20).for_each(|_| length.learn(2, 2));
-        assert_eq!(length.choose(3, 0, rising), 3);
+        (0..20).for_each(|_| length.learn(Followed::chain(2, 2)));
+        assert_eq!(choose(&mut length, (3, 0), rising), 3);
     }
 
     #[test]
     fn acceptance_begins_with_the_assumed_one_and_forgets() {
         let mut length = DraftLength::default();
         assert!((length.acceptance() - 0.6).abs() < 1e-12);
-        (0..50).for_each(|_| length.learn(4, 4));
+        (0..50).for_each(|_| length.learn(Followed::chain(4, 4)));
         assert!(length.acceptance() > 0.95);
-        (0..50).for_each(|_| length.learn(4, 0));
+        (0..50).for_each(|_| length.learn(Followed::chain(4, 0)));
         assert!(length.acceptance() < 0.2);
+    }
+
+    #[test]
+    fn alternatives_are_expected_as_often_as_they_were_accepted() {
+        let mut length = DraftLength::default();
+        assert!((length.acceptance_of_others() - 0.3).abs() < 1e-12);
+        (0..50).for_each(|_| length.learn(Followed::chain(4, 2)));
+        assert!((length.acceptance_of_others() - 0.3).abs() < 1e-12, "a chain shows nothing");
+        let followed = Followed { accepted: 1, first: (0, 1), other: (1, 1) };
+        (0..50).for_each(|_| length.learn(followed));
+        assert!(length.acceptance_of_others() > 0.8 && length.acceptance() < 0.2);
     }
 }

@@ -1,5 +1,27 @@
 //! What drafts did for a request.
 
+use super::tree::Followed;
+
+/// The result of a step's verification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct VerifiedDraft {
+    /// Drafted tokens that were verified.
+    pub(crate) drafted: usize,
+    /// Those of a longest path.
+    pub(crate) depth: usize,
+    pub(crate) followed: Followed,
+    /// Whether a token of a branch was accepted.
+    pub(crate) branch: bool,
+}
+
+impl VerifiedDraft {
+    /// Of a draft of `drafted` tokens without alternatives, the first `accepted` of which were accepted.
+    pub(crate) fn chain(drafted: usize, accepted: usize) -> VerifiedDraft {
+        let followed = Followed::chain(drafted, accepted);
+        VerifiedDraft { drafted, depth: drafted, followed, branch: false }
+    }
+}
+
 /// Counts of the drafts of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DraftStats {
@@ -13,7 +35,11 @@ pub struct DraftStats {
     pub accepted: usize,
     /// Drafts that were proposed and not verified, because they would not have paid.
     pub declined: usize,
-    /// By position in the draft: how many tokens were verified there, and how many of them were accepted.
+    /// Steps that verified a draft with alternatives, a tree.
+    pub tree_steps: usize,
+    /// Steps that accepted a token of a branch: one that a longest path of the tree does not have.
+    pub branch_steps: usize,
+    /// By position in the draft: how many drafts had tokens there, and of how many one of them was accepted.
     pub positions: Vec<(usize, usize)>,
     /// Rows of verification passes whose results were discarded: of rejected tokens, and of passes that were sent on the
     /// assumption that an earlier draft is accepted.
@@ -27,14 +53,18 @@ pub struct DraftStats {
 }
 
 impl DraftStats {
-    /// Counts a step that verified `drafted` tokens, of which the first `accepted` were accepted.
-    pub(crate) fn count(&mut self, drafted: usize, accepted: usize) {
+    /// Counts a step.
+    pub(crate) fn count(&mut self, step: &VerifiedDraft) {
+        let VerifiedDraft { drafted, depth, followed, branch } = *step;
+        let accepted = followed.accepted;
         self.steps += 1;
         self.verified_steps += usize::from(drafted > 0);
+        self.tree_steps += usize::from(drafted > depth);
+        self.branch_steps += usize::from(branch);
         self.drafted += drafted;
         self.accepted += accepted;
-        self.positions.resize(self.positions.len().max(drafted), (0, 0));
-        for (position, (verified, right)) in self.positions.iter_mut().take(drafted).enumerate() {
+        self.positions.resize(self.positions.len().max(depth), (0, 0));
+        for (position, (verified, right)) in self.positions.iter_mut().take(depth).enumerate() {
             *verified += 1;
             *right += usize::from(position < accepted);
         }
@@ -47,6 +77,8 @@ impl DraftStats {
         self.drafted += other.drafted;
         self.accepted += other.accepted;
         self.declined += other.declined;
+        self.tree_steps += other.tree_steps;
+        self.branch_steps += other.branch_steps;
         self.wasted += other.wasted;
         self.draft_rows += other.draft_rows;
         self.draft_rows_wasted += other.draft_rows_wasted;
@@ -82,7 +114,7 @@ mod tests {
         let mut stats = DraftStats::default();
         assert_eq!((stats.acceptance(), stats.tokens_per_step()), (None, 0.0));
         for (drafted, accepted) in [(3, 2), (1, 0), (0, 0)] {
-            stats.count(drafted, accepted);
+            stats.count(&VerifiedDraft::chain(drafted, accepted));
         }
         assert_eq!(stats.positions, [(2, 1), (1, 1), (1, 0)]);
         assert_eq!((stats.steps, stats.verified_steps), (3, 2));
@@ -90,9 +122,18 @@ mod tests {
         assert_eq!(stats.acceptance(), Some(0.5));
         assert!((stats.tokens_per_step() - 5.0 / 3.0).abs() < 1e-12);
         let mut both = DraftStats { wasted: 1, ..DraftStats::default() };
-        both.count(1, 1);
+        both.count(&VerifiedDraft::chain(1, 1));
         both.add(&stats);
         assert_eq!(both.positions, [(3, 2), (1, 1), (1, 0)]);
         assert_eq!((both.steps, both.drafted, both.accepted, both.wasted), (4, 5, 3, 1));
+    }
+
+    #[test]
+    fn a_tree_has_fewer_positions_than_tokens() {
+        let mut stats = DraftStats::default();
+        let followed = Followed { accepted: 1, first: (0, 1), other: (1, 1) };
+        stats.count(&VerifiedDraft { drafted: 3, depth: 2, followed, branch: true });
+        assert_eq!((stats.drafted, stats.tree_steps, stats.branch_steps), (3, 1, 1));
+        assert_eq!(stats.positions, [(1, 1), (1, 0)]);
     }
 }

@@ -65,6 +65,10 @@ impl Scheduler {
                 at += 1;
             }
         }
+        // Only pages that no draft without branches needs.
+        for sequence in &mut self.running {
+            sequence.reserve_branches(&mut self.models[sequence.model.0]);
+        }
     }
 
     /// The next chunk: a decode row of every sequence that has one, and prompt rows up to the
@@ -188,7 +192,7 @@ impl Scheduler {
         let decoding = |at: &usize| can_decode && self.running[*at].is_decoding() && can_send(at);
         let decode_rows = (0..self.running.len())
             .filter(decoding)
-            .map(|at| self.running[at].due())
+            .map(|at| self.running[at].due() + self.running[at].branch_rows())
             .sum::<usize>();
         let prompt = |at: &usize| prompts && !self.running[*at].is_decoding() && can_send(at);
         let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
@@ -199,11 +203,12 @@ impl Scheduler {
             0 => 0,
             _ => planner.chunk_rows(rows_of).saturating_sub(decode_rows).max(1),
         };
-        let (mut selected, mut context) = (0, 0);
+        let (mut selected, mut context, mut branch_rows) = (0, 0, 0);
         let (mut any_decode, mut any_prompt) = (false, false);
         for (at, sequence) in self.running.iter().enumerate() {
             let count = if decoding(&at) {
                 any_decode = true;
+                branch_rows += sequence.branch_rows();
                 sequence.due()
             } else if prompt(&at) {
                 sequence.due().min(left)
@@ -227,11 +232,11 @@ impl Scheduler {
             (false, true) => Phase::Prefill,
             (false, false) => return None,
         };
-        let total = rows.iter().map(|(_, count)| count).sum();
-        Some(Selection {
-            rows,
-            shape: ChunkShape { phase, rows: total, selected, context, prompt: all },
-        })
+        let total = rows.iter().map(|(_, count)| count).sum::<usize>() + branch_rows;
+        // Every row of a branch is needed.
+        let selected = selected + branch_rows;
+        let shape = ChunkShape { phase, rows: total, selected, context, prompt: all };
+        Some(Selection { rows, shape })
     }
 
     /// Cuts a chunk from the selected rows.
@@ -255,11 +260,13 @@ impl Scheduler {
             self.queue.on_rows(sequence, start..start + rows);
             let ids = sequence.row_ids(start..start + rows);
             batch.push(&ids, start, Arc::clone(sequence.lease.page_ids()), selected);
+            let branches = sequence.push_branches(&mut batch);
             sequence.on_pass(self.next_chunk, start..start + rows, &route);
             sequences.push(SequenceRows {
                 sequence: sequence.id,
                 epoch: sequence.progress.epoch(),
                 lease: sequence.lease.clone(),
+                branches,
                 progress: Arc::clone(&sequence.progress),
                 sink: Arc::clone(&sequence.sink),
                 action,

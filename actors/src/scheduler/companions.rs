@@ -18,15 +18,21 @@ impl Scheduler {
     pub(super) fn propose(&mut self, at: usize) {
         let sequence = &self.running[at];
         let (model, draft) = (sequence.model, sequence.model_drafts().map(|drafts| drafts.model));
-        let others = self.running.iter().enumerate();
-        let others = others.filter(|(other, sequence)| *other != at && sequence.model == model);
-        let others = others.filter(|(_, sequence)| sequence.is_decoding()).count();
+        let others = self.others(at);
         let Model { vocab, steps, .. } = &self.models[model.0];
         // A token that was never drafted costs nothing, so that the first draft shows what it costs.
         let per_token = draft.and_then(|draft| self.models[draft.0].steps.estimate(1));
         let per_token = per_token.unwrap_or(0.0);
         let times = (per_token, |rows: usize| steps.estimate(rows));
         self.running[at].propose(*vocab, others, times);
+    }
+
+    /// Number of other sequences of the same model that decode.
+    fn others(&self, at: usize) -> usize {
+        let model = self.running[at].model;
+        let others = self.running.iter().enumerate();
+        let others = others.filter(|(other, sequence)| *other != at && sequence.model == model);
+        others.filter(|(_, sequence)| sequence.is_decoding()).count()
     }
 
     /// Lets the companions of requests follow them, and hands drafted tokens over. Starts companions that are
@@ -44,9 +50,11 @@ impl Scheduler {
             if self.running[at].model_drafts().is_none() {
                 continue;
             }
-            let vocab = self.models[self.running[at].model.0].vocab;
+            let others = self.others(at);
+            let Model { vocab, steps, .. } = &self.models[self.running[at].model.0];
+            let (vocab, times) = (*vocab, (others, |rows: usize| steps.estimate(rows)));
             let Some(&other) = companions.get(&self.running[at].id) else {
-                self.running[at].take_draft(None, vocab);
+                self.running[at].take_draft(None, vocab, times);
                 continue;
             };
             let alone = self.is_alone(at);
@@ -55,7 +63,7 @@ impl Scheduler {
             };
             let context = self.models[companion.model.0].context;
             companion.follow(target, context, effects);
-            target.take_draft(Some(companion), vocab);
+            target.take_draft(Some(companion), vocab, times);
             if alone {
                 target.draft_ahead(companion, vocab);
             }

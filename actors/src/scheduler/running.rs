@@ -17,14 +17,17 @@ use crate::draft::{DraftStats, Drafts};
 use crate::handover::Handover;
 use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit, Task};
 use crate::prefix::{Known, PrefixUse};
+use crate::sample::TokenLogprob;
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
+mod branches;
 mod companion;
 mod output;
 mod pages;
 mod passes;
 
+use branches::Branches;
 use passes::{Pass, PassRows};
 
 /// A growing list of tokens, and the progress of its rows.
@@ -52,6 +55,11 @@ pub(super) struct Sequence {
     pub(super) lacks_graphs: bool,
     /// Proposed tokens after `ids`, which the next decode step verifies.
     draft: Vec<u32>,
+    /// The branches of the draft, if it is a tree; `draft` is then its longest path.
+    branches: Option<Box<Branches>>,
+    /// What a draft model's sequence reports beside the tokens that it chose: the position of each, and the most
+    /// likely tokens there.
+    alternatives: Vec<(usize, Vec<TokenLogprob>)>,
     /// The sequence of a draft model drafts until it has this many tokens; `None` for a request.
     drafts_to: Option<usize>,
     /// First tokens of a draft model's sequence that are known to be those of its target.
@@ -126,6 +134,8 @@ impl Sequence {
             stall: None,
             lacks_graphs: false,
             draft: Vec::new(),
+            branches: None,
+            alternatives: Vec::new(),
             drafts_to: None,
             agreed: 0,
             stale_sampler: false,
@@ -277,7 +287,7 @@ impl Sequence {
         let (row, nudges) = self.progress.roll_back(row);
         effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
         self.entry.lose_rows(self.sent);
-        self.draft.clear();
+        self.clear_draft();
         self.waste_from(row, effects);
         (self.sent, self.stale) = (row, self.in_flight);
     }
@@ -289,7 +299,7 @@ impl Sequence {
         // A copy that is not made yet would keep its pages from the sequence that this one is preempted for.
         effects
             .retain(|effect| !matches!(effect, SchedulerEffect::Copy(copy) if copy.is_of(self.id)));
-        self.draft.clear();
+        self.clear_draft();
         self.await_nothing();
         (self.sent, self.shared) = (0, 0);
     }

@@ -25,10 +25,10 @@ impl Worker {
         let Chunk { id, payload, sequences, permit, trace, .. } = *chunk;
         let _entered = trace.enter();
         let mut done = Vec::with_capacity(sequences.len());
-        for ((rows, span), decision) in
-            sequences.into_iter().zip(&payload.batch.spans).zip(decisions)
+        for ((rows, of_batch), decision) in
+            sequences.into_iter().zip(payload.batch.sequence_rows()).zip(decisions)
         {
-            let (sequence, epoch, count) = (rows.sequence, rows.epoch, span.rows.len());
+            let (sequence, epoch, count) = (rows.sequence, rows.epoch, of_batch.len());
             let outcome = self.outcome(rows, decision, effects);
             done.push(SequenceProgress { sequence, epoch, rows: count, outcome });
         }
@@ -121,8 +121,8 @@ impl Worker {
         let Traced { message: chunk, context } = chunk;
         let Chunk { id, payload, sequences, permit, .. } = *chunk;
         let mut done = Vec::with_capacity(sequences.len());
-        for (rows, span) in sequences.into_iter().zip(&payload.batch.spans) {
-            let (sequence, epoch, count) = (rows.sequence, rows.epoch, span.rows.len());
+        for (rows, of_batch) in sequences.into_iter().zip(payload.batch.sequence_rows()) {
+            let (sequence, epoch, count) = (rows.sequence, rows.epoch, of_batch.len());
             let outcome = match error {
                 Some(error) if !rows.is_stale() => {
                     self.nudge(rows.progress.lose(), effects);

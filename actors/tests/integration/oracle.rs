@@ -201,8 +201,14 @@ impl Oracle {
         let mut data = Vec::new();
         for at in work.part.rows_of(spec, work.batch) {
             if value == self.graph.output() {
-                let next = self.next(work.batch, work.batch.selected[at]) as usize;
-                data.extend(features.clone().map(|f| if f == next { 10.0 } else { 0.0 }));
+                let (next, right) = self.next(work.batch, work.batch.selected[at]);
+                // Where the token is a wrong one, the right one is nearly as likely.
+                let logit = |f: usize| match f as u32 {
+                    f if f == next => 10.0,
+                    f if f == right => 9.9,
+                    _ => 0.0,
+                };
+                data.extend(features.clone().map(logit));
             } else {
                 let (id, position) = row_of(work.batch, spec.rows, at);
                 let first = expected(value, id, position);
@@ -212,13 +218,14 @@ impl Oracle {
         Tensor::new(features.len(), data)
     }
 
-    /// The token that follows a row, computed from the KV pages.
-    fn next(&self, batch: &Batch, row: usize) -> u32 {
+    /// The token that follows a row, computed from the KV pages, and the right one.
+    fn next(&self, batch: &Batch, row: usize) -> (u32, u32) {
         let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
         let memory = self.memory.hashes.lock().expect("no panic");
         let hash = hash_at(&memory, &span.pages, batch.positions[row] as usize);
         let is_wrong = self.wrong.is_some_and(|of| (hash >> 20).is_multiple_of(of));
-        ((hash + u64::from(is_wrong)) % VOCAB as u64) as u32
+        let token = |hash: u64| (hash % VOCAB as u64) as u32;
+        (token(hash + u64::from(is_wrong)), token(hash))
     }
 
     /// Checks that an NPU runs prepared graphs only.
@@ -293,6 +300,12 @@ impl BlockingDevice for Oracle {
         if work.nodes.clone().any(is_attention) {
             let mut memory = self.memory.hashes.lock().expect("no panic");
             for span in &work.batch.spans {
+                if let Some((from, to)) = span.fork.as_ref().and_then(|fork| fork.copy) {
+                    for slot in 0..PAGE_ROWS {
+                        let copied = memory.get(&(from, slot)).copied();
+                        copied.map(|hash| memory.insert((to, slot), hash));
+                    }
+                }
                 for row in span.rows.clone() {
                     let at = work.batch.positions[row] as usize;
                     let before = match at {

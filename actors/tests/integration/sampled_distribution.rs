@@ -2,7 +2,8 @@
 //! chi-square test compares the sampled transitions with its probabilities.
 
 use lapwing_actors::draft::{
-    DraftStats, Drafter, Drafts, PromptLookup, RecentText, Schedule, SuffixDrafter,
+    DraftStats, DraftTree, Drafter, DrafterUnion, Drafts, PromptLookup, RecentText, Schedule,
+    SuffixDrafter,
 };
 use lapwing_actors::message::{Generate, StreamEvent, Task};
 use lapwing_actors::sample::{Sampler, SamplingParams};
@@ -62,6 +63,26 @@ struct Fixed;
 impl Drafter for Fixed {
     fn draft(&mut self, ids: &[u32], most: usize) -> Vec<u32> {
         (0..most.min(3)).map(|at| ((ids.len() + at) % STATES) as u32).collect()
+    }
+}
+
+/// Proposes every token that may follow, and two after each.
+#[derive(Debug)]
+struct Every;
+
+impl Drafter for Every {
+    fn draft(&mut self, _: &[u32], _: usize) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn draft_tree(&mut self, ids: &[u32], most: usize) -> DraftTree {
+        let mut tree = DraftTree::default();
+        for token in 0..STATES as u32 {
+            let path = [token, (token + ids.len() as u32) % STATES as u32];
+            tree.add(&path[..most.min(2)]);
+            tree.add(&[&path[..1], &[5]].concat()[..most.min(2)]);
+        }
+        tree
     }
 }
 
@@ -133,7 +154,11 @@ fn sampled_text_has_the_distribution_of_the_target_whoever_drafts() {
     type Make = Box<dyn Fn() -> Option<Drafts>>;
     let recent = RecentText::new();
     let by = |schedule| Drafts::of_model(ModelId(1), schedule).always(4);
-    let rows: [(&str, Make); 6] = [
+    let (of_union, union) = (RecentText::new(), |recent: &RecentText| {
+        let suffix = SuffixDrafter::new(recent);
+        DrafterUnion::new(vec![Box::new(PromptLookup::new()), Box::new(suffix)])
+    });
+    let rows: [(&str, Make); 9] = [
         ("no drafts", Box::new(|| None)),
         ("always the same tokens", Box::new(|| Some(Drafts::new(Box::new(Fixed)).always(3)))),
         ("lookup", Box::new(|| Some(Drafts::new(Box::new(PromptLookup::new())).always(4)))),
@@ -142,6 +167,15 @@ fn sampled_text_has_the_distribution_of_the_target_whoever_drafts() {
             Box::new(move || Some(Drafts::new(Box::new(SuffixDrafter::new(&recent))).always(4))),
         ),
         ("a model, sync", Box::new(move || Some(by(Schedule::Synchronous)))),
+        ("every token", Box::new(|| Some(Drafts::new(Box::new(Every)).always(20)))),
+        (
+            "lookup and suffix",
+            Box::new(move || Some(Drafts::new(Box::new(union(&of_union))).always(6))),
+        ),
+        (
+            "a model's alternatives",
+            Box::new(move || Some(by(Schedule::Synchronous).always(8).width(3))),
+        ),
         ("a model, async", Box::new(move || Some(by(Schedule::Asynchronous)))),
     ];
     for (name, drafts) in rows {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lapwing_actors::RunError;
-use lapwing_actors::draft::{Drafter, Drafts};
+use lapwing_actors::draft::{DraftTree, Drafter, Drafts};
 use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
@@ -338,6 +338,19 @@ impl Drafter for Guess {
             ids.push(if below(4) > 0 { right } else { below(VOCAB as u64 + 3) as u32 });
         }
         ids.split_off(known)
+    }
+
+    /// Sometimes up to three drafts, each after some tokens of the one before.
+    fn draft_tree(&mut self, ids: &[u32], most: usize) -> DraftTree {
+        let mut path = self.draft(ids, most);
+        let mut tree = DraftTree::from(path.clone());
+        for _ in 0..self.0 % 3 {
+            path.truncate((self.0 >> 40) as usize % (path.len() + 1));
+            let longer = [ids, &path].concat();
+            path.extend(self.draft(&longer, most - path.len()));
+            tree.add(&path);
+        }
+        tree
     }
 }
 

@@ -19,13 +19,14 @@ pub struct Batch {
     pub ids: Vec<u32>,
     /// Position of each row in its sequence.
     pub positions: Vec<u32>,
-    /// Sequences that the rows belong to, in row order, without gaps.
+    /// Sequences that the rows belong to, in row order, without gaps. The branches of a token tree follow the
+    /// span of their sequence.
     pub spans: Vec<BatchSpan>,
     /// Rows whose logits are wanted, ascending.
     pub selected: Vec<usize>,
 }
 
-/// Consecutive rows of one sequence.
+/// Consecutive rows of one sequence, at consecutive positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchSpan {
     /// Rows of the batch.
@@ -34,6 +35,41 @@ pub struct BatchSpan {
     pub start: usize,
     /// KV pages of the sequence, from position 0 to at least the last row.
     pub pages: Arc<[PageId]>,
+    /// Where it leaves an earlier span of its sequence, if it is a branch of a token tree.
+    pub fork: Option<Fork>,
+}
+
+/// Where a branch of a token tree leaves an earlier span of its sequence.
+///
+/// A branch has a list of pages of its own: it shares the full pages before its first row, and begins with a copy
+/// of a partly filled one, as sequences do that share a prompt in vLLM (Kwon et al., 2023, section 4.4). Each of its
+/// rows thus finds the keys and values of the rows before it at the positions that they have in a sequence without
+/// branches, so that attention adds them in the same order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// Row of the batch that comes before the first row of the branch.
+    pub after: usize,
+    /// A page with rows before the branch, and the page of the branch that begins as its copy; `None` if the branch
+    /// begins a page. Each layer is copied after the rows of earlier spans are written, and before those of the
+    /// branch are.
+    pub copy: Option<(PageId, PageId)>,
+}
+
+impl BatchSpan {
+    /// One past the position of the last row.
+    pub fn end(&self) -> usize {
+        self.start + self.rows.len()
+    }
+
+    /// Positions whose keys and values are written, those of a copied page included; `page_rows` are the positions
+    /// of a page.
+    pub fn written(&self, page_rows: usize) -> Range<usize> {
+        let start = match self.fork {
+            Some(_) => self.start / page_rows * page_rows,
+            None => self.start,
+        };
+        start..self.end()
+    }
 }
 
 impl Batch {
@@ -55,7 +91,67 @@ impl Batch {
         let pages = pages.into();
         self.ids.extend_from_slice(ids);
         self.positions.extend((start..start + ids.len()).map(|p| p as u32));
-        self.spans.push(BatchSpan { rows: first..first + ids.len(), start, pages });
+        self.spans.push(BatchSpan { rows: first..first + ids.len(), start, pages, fork: None });
         self.selected.extend(selected.map(|row| first + row));
+    }
+
+    /// Appends a branch of the latest sequence, all of whose logits are wanted.
+    pub fn push_branch(&mut self, ids: &[u32], start: usize, pages: Arc<[PageId]>, fork: Fork) {
+        self.push(ids, start, pages, 0..ids.len());
+        if let Some(span) = self.spans.last_mut() {
+            span.fork = Some(fork);
+        }
+    }
+
+    /// The span of each sequence, without branches.
+    pub fn sequences(&self) -> impl Iterator<Item = &BatchSpan> {
+        self.spans.iter().filter(|span| span.fork.is_none())
+    }
+
+    /// The rows of each sequence, its branches included.
+    pub fn sequence_rows(&self) -> impl Iterator<Item = Range<usize>> {
+        let starts = self.sequences().map(|span| span.rows.start);
+        let ends = self.sequences().skip(1).map(|span| span.rows.start).chain([self.rows()]);
+        starts.zip(ends).map(|(start, end)| start..end)
+    }
+
+    /// The row that follows `row` in its sequence with the token `id`: the next one, or the first of a branch.
+    pub fn child(&self, row: usize, id: u32) -> Option<usize> {
+        let next = |span: &BatchSpan| match &span.fork {
+            _ if span.rows.contains(&row) => Some(row + 1).filter(|next| span.rows.contains(next)),
+            Some(fork) if fork.after == row => Some(span.rows.start),
+            _ => None,
+        };
+        self.spans.iter().filter_map(next).find(|next| self.ids[*next] == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn branches_are_rows_of_their_sequence() {
+        let mut batch = Batch::default();
+        batch.push(&[4, 5, 6], 30, [0, 1], 1..3);
+        batch.push_branch(&[7], 32, [0, 2].into(), Fork { after: 1, copy: None });
+        batch.push_branch(&[8, 9], 33, [0, 3].into(), Fork { after: 3, copy: Some((2, 3)) });
+        batch.push(&[5], 8, [4], 0..1);
+        let sequences: Vec<_> = batch.sequences().map(|span| span.rows.clone()).collect();
+        assert_eq!(sequences, [0..3, 6..7]);
+        assert_eq!(batch.sequence_rows().collect::<Vec<_>>(), [0..6, 6..7]);
+        assert_eq!(
+            (&batch.positions[..], &batch.selected[..]),
+            (&[30, 31, 32, 32, 33, 34, 8][..], &[1, 2, 3, 4, 5, 6][..])
+        );
+        let children =
+            [(0, 5, Some(1)), (1, 6, Some(2)), (1, 7, Some(3)), (1, 8, None), (2, 7, None)];
+        for (row, id, child) in
+            children.into_iter().chain([(3, 8, Some(4)), (4, 9, Some(5)), (5, 5, None)])
+        {
+            assert_eq!(batch.child(row, id), child, "{id} after row {row}");
+        }
+        let written: Vec<_> = batch.spans.iter().map(|span| span.written(32)).collect();
+        assert_eq!(written, [30..33, 32..33, 32..35, 8..9]);
     }
 }

@@ -20,6 +20,8 @@ use crate::model::Model as WeightModel;
 use crate::part::Part;
 use crate::weights::WeightFile;
 
+mod branches;
+
 const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
 
 /// The small model, its keys and values, and its graph.

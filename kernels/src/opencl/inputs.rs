@@ -5,7 +5,9 @@ use super::error::OpenClError;
 use super::ops::Ints;
 use super::pool::{BufferPool, Pooled};
 use crate::cpu::RopeFreqs;
-use crate::device::Batch;
+use crate::device::{Batch, BatchSpan};
+use crate::kv::PageId;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The numbers of a batch in the device's memory, as i32.
@@ -69,6 +71,17 @@ impl BatchInts {
     pub(super) fn pages(&self) -> Ints<'_> {
         self.at(3 * self.rows + self.selected)
     }
+}
+
+/// Consecutive rows whose keys and values may be written at once, each with the page to copy before.
+pub(super) fn kv_writes(
+    batch: &Batch,
+) -> impl Iterator<Item = (Option<(PageId, PageId)>, Range<usize>)> {
+    let copy = |span: &BatchSpan| span.fork.as_ref().and_then(|fork| fork.copy);
+    let begins = move |span: &&BatchSpan| span.rows.start == 0 || copy(span).is_some();
+    let ends = batch.spans.iter().filter(begins).skip(1).map(|span| span.rows.start);
+    let parts = batch.spans.iter().filter(begins).zip(ends.chain([batch.rows()]));
+    parts.map(move |(span, end)| (copy(span), span.rows.start..end))
 }
 
 /// Copies the cosines and sines of rows to the device: for each row all cosines, then all sines. They

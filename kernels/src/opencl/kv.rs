@@ -82,12 +82,26 @@ impl DeviceKv {
         let Some(copy) = self.copy else { return Ok(()) };
         let Pages { device, page_bytes, .. } = &*self.pages;
         let buffer = self.layer(layer).map_err(|error| error.of_run(device))?;
-        let end = span.start + span.rows.len();
-        let written = if writes { span.start..end } else { end..end };
+        let end = span.end();
+        let written = match writes {
+            true => span.written(self.store.layout().page_rows),
+            false => end..end,
+        };
         let access = KvAccess { pages: &span.pages, written };
         self.store.bring_to_device(layer, (copy, &access), |page, bytes| {
             let at = page as usize * page_bytes;
             commands.upload(buffer, at, bytes.into()).map_err(|error| error.of_run(device))
         })
+    }
+
+    /// Adds a copy of all rows of a page in a layer to the queue.
+    pub(super) fn copy_page(
+        &self,
+        layer: usize,
+        (from, to): (PageId, PageId),
+    ) -> Result<(), OpenClError> {
+        let Pages { session, page_bytes, .. } = &*self.pages;
+        let at = |page: PageId| page as usize * page_bytes;
+        session.copy_within(self.layer(layer)?, at(from)..at(from) + page_bytes, at(to))
     }
 }

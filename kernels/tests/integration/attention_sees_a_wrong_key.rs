@@ -41,7 +41,7 @@ struct Sequence {
 }
 
 /// Values of heads of `head_dim` values after storage in `dtype`.
-fn after_storage(dtype: KvDtype, head_dim: usize, x: &[f32]) -> Vec<f32> {
+pub(crate) fn after_storage(dtype: KvDtype, head_dim: usize, x: &[f32]) -> Vec<f32> {
     match dtype {
         KvDtype::F32 => x.to_vec(),
         KvDtype::F16 => x.iter().map(|x| f16::from_f32(*x).to_f32()).collect(),
@@ -98,7 +98,7 @@ fn job<'a>(
 }
 
 /// Keys that the row at `pos` sees, by the definition of the mask.
-fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
+pub(crate) fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
     let sees = |key: &usize| match mask {
         AttentionMask::Causal => true,
         AttentionMask::Window(window) => key + window > pos,
@@ -155,7 +155,7 @@ fn check_on(cpu: &Cpu, case: Case) {
 }
 
 /// Whether attention rounds its operands to bfloat16.
-fn multiplies_pairs(cpu: &Cpu, dtype: KvDtype) -> bool {
+pub(crate) fn multiplies_pairs(cpu: &Cpu, dtype: KvDtype) -> bool {
     cpu.isa().name() == "avx512-bf16"
         && cpu.activations() == Activations::Int8
         && dtype != KvDtype::F32
@@ -214,7 +214,7 @@ const LISTED: [(u32, u32); 12] = [
     (10, 11),
 ];
 
-fn sparse_masks() -> Vec<AttentionMask<'static>> {
+pub(crate) fn sparse_masks() -> Vec<AttentionMask<'static>> {
     let dilated = [(1, 1), (5, 3), (100, 2), (4, 60), (3, 200)];
     let dilated = dilated.map(|(count, stride)| AttentionMask::Dilated { count, stride });
     let blocks = [(1, None), (7, None), (24, None), (32, None), (7, Some(20)), (24, Some(33))];

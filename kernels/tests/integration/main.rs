@@ -2,6 +2,7 @@
 //! the defect that its tests rule out.
 #![cfg(not(loom))]
 
+mod a_branch_sees_a_wrong_key;
 mod a_correction_is_inexact;
 mod a_graph_is_evicted_too_early;
 mod a_graph_runs_twice;

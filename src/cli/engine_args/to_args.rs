@@ -11,7 +11,7 @@ impl EngineArgs {
     pub(crate) fn to_args(&self) -> Vec<String> {
         let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, activations, .. } =
             self;
-        let EngineArgs { draft, draft_schedule, draft_device, .. } = self;
+        let EngineArgs { draft, draft_schedule, draft_device, draft_width, .. } = self;
         let EngineArgs { attention, policy, mlock, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
@@ -34,6 +34,7 @@ impl EngineArgs {
             ("--draft", Some(draft.0.to_string())),
             ("--draft-schedule", draft_schedule.map(|schedule| schedule.name().to_owned())),
             ("--draft-device", draft_device.clone()),
+            ("--draft-width", number(draft_width)),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),
             ("--ratio", ratio.as_ref().map(ToString::to_string)),

@@ -21,6 +21,11 @@ pub(super) struct Drafted {
     accepted: usize,
     /// By position in a draft: tokens verified, and accepted.
     positions: Vec<(usize, usize)>,
+    /// Steps that verified a tree, and those of them that accepted a token of a branch.
+    #[serde(default)]
+    tree_steps: usize,
+    #[serde(default)]
+    branch_steps: usize,
     /// Rows of the model whose results were discarded.
     wasted_rows: usize,
     draft_rows: usize,
@@ -74,6 +79,8 @@ impl Pairs {
             drafted: stats.drafted,
             accepted: stats.accepted,
             positions: stats.positions,
+            tree_steps: stats.tree_steps,
+            branch_steps: stats.branch_steps,
             wasted_rows: stats.wasted,
             draft_rows: stats.draft_rows,
             draft_rows_wasted: stats.draft_rows_wasted,
@@ -98,6 +105,10 @@ impl Drafted {
             text += &format!(
                 "; {draft_rows} rows of the draft model, {draft_rows_wasted} of them wasted"
             );
+        }
+        if self.tree_steps > 0 {
+            let Drafted { tree_steps, branch_steps, .. } = self;
+            text += &format!("; {branch_steps} of {tree_steps} trees left their longest path");
         }
         let share = |(verified, right): &(usize, usize)| {
             format!("{:.0} %", 100.0 * *right as f64 / (*verified).max(1) as f64)

@@ -21,7 +21,9 @@ impl Sequence {
     /// nothing is sampled yet.
     pub(in super::super) fn companion(&mut self) -> Option<Sequence> {
         let Wanted::Tokens(Some(generate)) = &self.work else { return None };
-        let model = self.drafts.as_mut()?.model_mut().filter(|model| model.stopped.is_none())?;
+        let drafts = self.drafts.as_mut()?;
+        let alternatives = drafts.alternatives();
+        let model = drafts.model_mut().filter(|model| model.stopped.is_none())?;
         model.sequences += 1;
         let prompt_tokens = self.ids.len();
         Some(Sequence {
@@ -40,6 +42,8 @@ impl Sequence {
             stall: None,
             lacks_graphs: false,
             draft: Vec::new(),
+            branches: None,
+            alternatives: Vec::new(),
             drafts_to: Some(prompt_tokens),
             agreed: prompt_tokens,
             stale_sampler: false,
@@ -52,7 +56,7 @@ impl Sequence {
             matched: Cell::default(),
             shared: 0,
             entry: self.entry.of_companion(),
-            work: Wanted::Tokens(Some(Box::new(drafting(generate)))),
+            work: Wanted::Tokens(Some(Box::new(drafting(generate, alternatives)))),
             _admission: None,
         })
     }
@@ -115,7 +119,8 @@ impl Sequence {
         if let (true, Wanted::Tokens(Some(own)), Wanted::Tokens(Some(generate))) =
             (self.stale_sampler, &mut self.work, &target.work)
         {
-            **own = drafting(generate);
+            let alternatives = target.drafts.as_ref().map_or(0, |drafts| drafts.alternatives());
+            **own = drafting(generate, alternatives);
             self.stale_sampler = false;
         }
         let end = match (drafts.wanted(), drafts.schedule) {
@@ -126,6 +131,8 @@ impl Sequence {
             (_, Schedule::Asynchronous) => target.rows() + 1 + DRAFT_MAX,
         };
         self.drafts_to = Some(end.min(context).min(target.drafts_end()));
+        let drafted = target.ids.len()..self.ids.len();
+        self.alternatives.retain(|(position, _)| drafted.contains(position));
     }
 
     /// Compares a companion's tokens with those of its target; returns how many are the same.
@@ -169,8 +176,14 @@ impl Sequence {
     }
 
     /// Takes the drafted tokens of its companion, if as many are there as it waits for, or if no more will
-    /// come. A draft ends before the first id outside the vocabulary.
-    pub(in super::super) fn take_draft(&mut self, companion: Option<&Sequence>, vocab: usize) {
+    /// come. A draft ends before the first id outside the vocabulary. `times` has the rows of other sequences in a
+    /// step, and predicts its time by all rows.
+    pub(in super::super) fn take_draft(
+        &mut self,
+        companion: Option<&Sequence>,
+        vocab: usize,
+        times: (usize, impl Fn(usize) -> Option<f64>),
+    ) {
         let length = self.ids.len();
         let Some(drafts) = &mut self.drafts else { return };
         let most = drafts.always.unwrap_or(DRAFT_MAX);
@@ -195,8 +208,9 @@ impl Sequence {
                 Schedule::Asynchronous => most.min(DRAFT_MAX),
             };
             let known = there.iter().copied().take_while(|id| (*id as usize) < vocab);
-            self.draft = known.take(most).collect();
             model.wait = Wait::Nothing;
+            let drafted: Vec<u32> = known.take(most).collect();
+            self.take_alternatives(companion, (&drafted, vocab), times);
         } else if there.is_empty() && length.saturating_sub(companion.sent) > STEP_ROWS {
             model.wait = Wait::Missed(wanted);
         }
@@ -210,10 +224,11 @@ impl Sequence {
 }
 
 /// The state that a companion samples with: the target's own random numbers and penalties, so that equal
-/// distributions give equal tokens. Nothing but its target ends it.
-fn drafting(generate: &Generate) -> Generate {
+/// distributions give equal tokens. Nothing but its target ends it. It also reports the `alternatives` most likely
+/// tokens at each position.
+fn drafting(generate: &Generate, alternatives: usize) -> Generate {
     Generate {
-        sampler: generate.sampler.fork(),
+        sampler: generate.sampler.fork().with_top_logprobs(alternatives),
         stop_ids: Arc::default(),
         tokens_max: usize::MAX,
         drafts: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lapwing_traces::Nanos;
 
 use super::{Sequence, Wanted};
-use crate::draft::{DRAFT_MAX, DraftCost, Drafts, Source, StepTokens, Wait};
+use crate::draft::{DRAFT_MAX, DraftCost, Drafts, Source, StepTokens, Wait, chain};
 use crate::handover::Sampling;
 use crate::message::{FinishReason, Generate, OutputAction};
 use crate::scheduler::effect::SchedulerEffect;
@@ -75,10 +75,12 @@ impl Sequence {
         let is_step = self.has_generated();
         self.times.generated_tokens += tokens.iter().count();
         let drafted = self.on_pass_decided(chunk, tokens, effects);
+        let verified = self.follow_draft(drafted, tokens);
         if let (Some(drafts), true) = (&mut self.drafts, is_step) {
-            drafts.on_step(drafted, tokens.more.len());
+            drafts.on_step(&verified);
         }
         let before = self.ids.len();
+        self.keep_alternatives(tokens);
         self.ids.extend(tokens.iter().map(|token| token.id));
         if let Some(generate) = generate {
             self.work = Wanted::Tokens(Some(generate));
@@ -88,7 +90,7 @@ impl Sequence {
             // The next pass goes on with the rest of the draft.
             self.draft.drain(..new.len());
         } else {
-            self.draft.clear();
+            self.clear_draft();
             let accepted = self.ids.len() - 1;
             if self.sent > accepted {
                 let (row, nudges) = self.progress.roll_back(accepted);
@@ -112,32 +114,38 @@ impl Sequence {
         let Wanted::Tokens(Some(generate)) = &self.work else { return };
         let most = generate.tokens_max.saturating_sub(1);
         let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
-        let Drafts { source, length, always, stats } = &mut **drafts;
+        let Drafts { source, length, always, stats, .. } = &mut **drafts;
         let most = most.min(always.unwrap_or(DRAFT_MAX));
         let (overlaps, acceptance) = (source.overlaps(), length.acceptance());
+        let others_accepted = length.acceptance_of_others();
         let cost = DraftCost { per_token, overlaps, acceptance };
         let time = |rows: usize| Some(cost.step(rows - 1 - others, verify(rows)?));
-        let mut choose = |proposed: usize| {
+        let mut choose = |chances: &[f64]| {
             let verified = match always {
-                Some(_) => proposed,
-                None => length.choose(proposed, others, time),
+                Some(_) => chances.len(),
+                None => length.choose(chances, others, time),
             };
-            stats.declined += usize::from(verified == 0 && proposed > 0);
+            stats.declined += usize::from(verified == 0 && !chances.is_empty());
             verified
         };
         match source {
             Source::Drafter(drafter) => {
-                let proposed = drafter.draft(&self.ids, most).into_iter().take(most);
-                self.draft = proposed.take_while(|id| (*id as usize) < vocab).collect();
-                let verified = choose(self.draft.len());
-                self.draft.truncate(verified);
+                let tree = drafter.draft_tree(&self.ids, most).within(most, vocab);
+                let mut nodes = tree.by_chance((acceptance, others_accepted));
+                nodes.truncate(always.unwrap_or(DRAFT_MAX));
+                let chances: Vec<f64> = nodes.iter().map(|(_, chance)| *chance).collect();
+                let verified = choose(&chances);
+                self.set_draft(tree.first(&nodes, verified));
             }
             Source::Model(model) if model.stopped.is_some() => model.wait = Wait::Nothing,
             Source::Model(model) => {
                 // A draft that was missed is still wanted, so that a trial does not end before it began.
                 let wanted = match model.wait {
                     Wait::Missed(count) => count.min(most),
-                    _ => choose(most.min(DRAFT_MAX)),
+                    _ => {
+                        let chances = chain(acceptance).take(most.min(DRAFT_MAX));
+                        choose(&chances.collect::<Vec<_>>())
+                    }
                 };
                 model.length = wanted;
                 model.wait = if wanted > 0 { Wait::Tokens(wanted) } else { Wait::Nothing };

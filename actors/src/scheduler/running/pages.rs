@@ -63,6 +63,7 @@ impl Sequence {
             return all;
         }
         self.draft.truncate(sent);
+        self.branches = None;
         let rows = self.rows();
         model.grow(&mut self.lease, rows)
     }

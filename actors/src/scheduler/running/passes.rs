@@ -19,6 +19,9 @@ pub(super) struct Pass {
     rows: Range<usize>,
     /// Drafted tokens that it verifies.
     drafted: usize,
+    /// Those of them on branches. Of each position of a tree one row at most is kept, so as many rows as branches have
+    /// are wasted, beside rejected ones of the longest path.
+    branch_rows: usize,
     in_flight: bool,
     /// Devices of its route, and the one that chooses tokens.
     devices: usize,
@@ -71,10 +74,21 @@ impl Sequence {
             return;
         }
         let prompt = if self.is_companion() { self.times.prompt_tokens } else { 0 };
-        self.pass_rows.sent += rows.end.saturating_sub(rows.start.max(prompt));
-        let drafted = if self.is_companion() { 0 } else { rows.len() - 1 };
+        let branch_rows = self.branch_rows();
+        self.pass_rows.sent += rows.end.saturating_sub(rows.start.max(prompt)) + branch_rows;
+        let drafted = if self.is_companion() { 0 } else { rows.len() - 1 + branch_rows };
         let (devices, decides_on) = (devices(route), decides_on(route));
-        self.passes.push(Pass { chunk, rows, drafted, in_flight: true, devices, decides_on, next });
+        let in_flight = true;
+        self.passes.push(Pass {
+            chunk,
+            rows,
+            drafted,
+            branch_rows,
+            in_flight,
+            devices,
+            decides_on,
+            next,
+        });
     }
 
     /// Records that a pass chose tokens. Returns how many drafted tokens it verified.
@@ -111,6 +125,9 @@ impl Sequence {
         let keep = self.is_companion();
         if let Some(pass) = self.passes.iter_mut().find(|pass| pass.chunk == chunk) {
             pass.in_flight = false;
+            let wasted = std::mem::take(&mut pass.branch_rows);
+            self.pass_rows.wasted += wasted;
+            self.note_wasted(chunk, wasted, effects);
         }
         self.passes.retain(|pass| pass.in_flight || (keep && !pass.rows.is_empty()));
     }
@@ -127,15 +144,19 @@ impl Sequence {
             let start = pass.rows.start.max(from(pass)).min(pass.rows.end);
             let wasted = start..pass.rows.end;
             pass.rows.end = start;
-            if !wasted.is_empty() {
-                let rows = u32::try_from(wasted.len()).unwrap_or(u32::MAX);
-                let outcome = RowOutcome { wasted: rows, ..RowOutcome::default() };
-                let chunk = pass.chunk;
-                self.pass_rows.wasted += wasted.end.saturating_sub(wasted.start.max(prompt));
-                self.note(Noted::Rows(chunk, outcome), effects);
-            }
+            let chunk = pass.chunk;
+            self.pass_rows.wasted += wasted.end.saturating_sub(wasted.start.max(prompt));
+            self.note_wasted(chunk, wasted.len(), effects);
         }
         self.passes.retain(|pass| pass.in_flight || !pass.rows.is_empty());
+    }
+
+    fn note_wasted(&self, chunk: u64, rows: usize, effects: &mut Vec<SchedulerEffect>) {
+        if rows > 0 {
+            let wasted = u32::try_from(rows).unwrap_or(u32::MAX);
+            let outcome = RowOutcome { wasted, ..RowOutcome::default() };
+            self.note(Noted::Rows(chunk, outcome), effects);
+        }
     }
 
     /// Records that the tokens of a draft model's first `agreed` rows are right.

@@ -110,10 +110,13 @@ impl OpRun<'_> {
         let layout = *kv.layout();
         let width = layout.kv_heads * layout.head_dim;
         for span in &batch.spans {
-            let end = span.start + span.rows.len();
-            let written = if new.is_some() { span.start..end } else { end..end };
+            let end = span.end();
+            let written = if new.is_some() { span.written(layout.page_rows) } else { end..end };
             kv.bring_to_host(&KvAccess { pages: &span.pages, written })?;
             let Some((k, v)) = new else { continue };
+            if let Some((from, to)) = span.fork.as_ref().and_then(|fork| fork.copy) {
+                kv.copy_page(from, to);
+            }
             let values = span.rows.start * width..span.rows.end * width;
             let (at, kv_rows) = ((&span.pages[..], span.start), (&k[values.clone()], &v[values]));
             kv.write_rotated(&model.cpu, at, kv_rows, turn(span.rows.start));

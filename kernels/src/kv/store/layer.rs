@@ -141,6 +141,18 @@ impl KvLayer<'_> {
         }
     }
 
+    /// Copies all rows of the page `from` to the page `to`, in this layer. The host must hold the current rows.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    pub fn copy_page(&mut self, from: PageId, to: PageId) {
+        for page in [from, to] {
+            assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
+        }
+        let start = from as usize * self.page_len;
+        self.data.copy_within(start..start + self.page_len, to as usize * self.page_len);
+    }
+
     /// Keys of a page and head: `[head_dim][page_rows]`.
     ///
     /// # Panics

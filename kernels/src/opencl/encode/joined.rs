@@ -6,6 +6,7 @@ use super::{Encoder, Stored};
 use crate::device::DeviceError;
 use crate::graph::{Node, WeightId};
 use crate::op::{AttentionOp, Op};
+use crate::opencl::inputs::kv_writes;
 use crate::opencl::model::Model;
 use crate::opencl::ops::{KvWrite, MatMul, Rope, RopeKv};
 use crate::opencl::weights::Placed;
@@ -104,7 +105,12 @@ impl Encoder<'_> {
         let rows = rows.len();
         let queries = Rope { x: q.view(), rows, shape, angles, out: out.view() };
         let cache = KvWrite { k: k.view(), v: v.view(), rows, to };
-        let added = kernels.rope_kv(&RopeKv { queries, cache });
-        self.added(added, out)
+        let job = RopeKv { queries, cache };
+        for (copy, rows) in kv_writes(&self.work.payload.batch) {
+            let copied = copy.map_or(Ok(()), |pages| kv.copy_page(op.layer, pages));
+            let added = copied.and_then(|()| kernels.rope_kv(&job.part(rows)));
+            added.map_err(|error| error.of_run(name))?;
+        }
+        Ok(out)
     }
 }

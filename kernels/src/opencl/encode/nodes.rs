@@ -9,7 +9,7 @@ use crate::graph::{Node, WeightId};
 use crate::mask::Mask;
 use crate::op::{AttentionOp, Op, RopePairs};
 use crate::opencl::error::OpenClError;
-use crate::opencl::inputs::{BatchInts, angles_of};
+use crate::opencl::inputs::{BatchInts, angles_of, kv_writes};
 use crate::opencl::kv::DeviceKv;
 use crate::opencl::model::Model;
 use crate::opencl::ops::{
@@ -179,7 +179,11 @@ impl Encoder<'_> {
             let Model { kernels, kv, name, .. } = &mut *self.model;
             let to = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
             let job = KvWrite { k: k.view(), v: v.view(), rows, to };
-            kernels.kv_write(&job).map_err(|error| error.of_run(name))?;
+            for (copy, rows) in kv_writes(&self.work.payload.batch) {
+                let copied = copy.map_or(Ok(()), |pages| kv.copy_page(op.layer, pages));
+                let added = copied.and_then(|()| kernels.kv_write(&job.part(rows)));
+                added.map_err(|error| error.of_run(name))?;
+            }
         }
         self.attend(node, op, &q)
     }

@@ -8,6 +8,7 @@ use crate::kv::KvDtype;
 use crate::op::RopePairs;
 use crate::opencl::error::OpenClError;
 use crate::opencl::session::{Arg, Buffer, Range};
+use std::ops::Range as Rows;
 
 /// The KV cache of a layer, and where rows are in it.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,28 @@ pub(in crate::opencl) struct RopeKv<'a> {
     pub(in crate::opencl) queries: Rope<'a>,
     /// As many rows; the keys are not rotated yet.
     pub(in crate::opencl) cache: KvWrite<'a>,
+}
+
+impl<'a> KvWrite<'a> {
+    /// Some of its rows.
+    pub(in crate::opencl) fn part(&self, rows: Rows<usize>) -> KvWrite<'a> {
+        let KvWrite { k, v, to, .. } = self;
+        let (positions, row_pages) =
+            (to.positions.after(rows.start), to.row_pages.after(rows.start));
+        let to = KvRows { positions, row_pages, ..*to };
+        KvWrite { k: k.after(rows.start), v: v.after(rows.start), rows: rows.len(), to }
+    }
+}
+
+impl<'a> RopeKv<'a> {
+    /// Some of its rows.
+    pub(in crate::opencl) fn part(&self, rows: Rows<usize>) -> RopeKv<'a> {
+        let queries = self.queries;
+        let after = |view: View<'a>| view.after(rows.start);
+        let (x, angles, out) = (after(queries.x), after(queries.angles), after(queries.out));
+        let queries = Rope { x, angles, out, rows: rows.len(), ..queries };
+        RopeKv { queries, cache: self.cache.part(rows) }
+    }
 }
 
 /// Causal attention of rows, whose own keys are in the cache.

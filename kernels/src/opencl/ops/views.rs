@@ -52,7 +52,12 @@ pub(in crate::opencl) struct Ints<'a> {
     pub(in crate::opencl) at: usize,
 }
 
-impl Ints<'_> {
+impl<'a> Ints<'a> {
+    /// The same numbers without the first `count`.
+    pub(super) fn after(self, count: usize) -> Ints<'a> {
+        Ints { at: self.at + count, ..self }
+    }
+
     /// Values in the buffer from `at` on.
     pub(super) fn len(&self) -> usize {
         (self.buffer.bytes() / size_of::<i32>()).saturating_sub(self.at)

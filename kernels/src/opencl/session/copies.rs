@@ -1,5 +1,6 @@
 //! Copies between host and device.
 
+use std::ops::Range;
 use std::ptr::{null, null_mut};
 
 use cl3::command_queue;
@@ -127,5 +128,34 @@ impl Session {
             null_mut(),
         );
         self.checked("clEnqueueReadBuffer", code)
+    }
+
+    /// Adds a copy of bytes of a buffer to another place in it to the compute queue.
+    ///
+    /// # Panics
+    /// If the buffer is too short.
+    pub(in crate::opencl) fn copy_within(
+        &self,
+        buffer: &Buffer,
+        from: Range<usize>,
+        to: usize,
+    ) -> Result<(), OpenClError> {
+        let (len, end) = (from.len(), buffer.bytes);
+        assert!(from.end <= end && len <= end && to <= end - len, "a copy beyond a buffer");
+        if len == 0 || from.start == to {
+            return Ok(());
+        }
+        let code = self.library.clEnqueueCopyBuffer(
+            self.queue(Lane::Compute),
+            buffer.memory.object,
+            buffer.memory.object,
+            from.start,
+            to,
+            len,
+            0,
+            null(),
+            null_mut(),
+        );
+        self.checked("clEnqueueCopyBuffer", code)
     }
 }
