@@ -3,7 +3,8 @@
 
 usage: speculation.py LAPWING TARGET DRAFTER... [--pairs N] [--tokens N] [--kinds KIND,...]
 
-LAPWING is the program, TARGET a model, and each DRAFTER a value of --draft. The runs of a pair follow each
+LAPWING is the program, TARGET a model, and each DRAFTER a value of --draft, with
+further options after a space, such as "self:q4_0 --draft-width 2". The runs of a pair follow each
 other, in alternating order, so that a change of the machine's speed meets both. Prints a table of medians:
 tokens per second without and with drafts, their ratio, tokens per pass, and the accepted share. The ids of both
 runs are compared.
@@ -36,7 +37,7 @@ TEXTS = {
 
 
 def run(program, model, draft, text, tokens):
-    command = [program, "run", "-m", model, "--json", "--temp", "0", "-n", str(tokens), "--draft", draft, text]
+    command = [program, "run", "-m", model, "--json", "--temp", "0", "-n", str(tokens), "--draft", *draft.split(), text]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 

@@ -268,12 +268,35 @@ fn a_drafter_changes_no_token_and_is_reported() {
 fn an_option_of_a_draft_model_needs_one() {
     let llama = model("llama.gguf");
     for draft in ["none", "lookup", "suffix"] {
-        for option in [["--draft-device", "cpu"], ["--draft-schedule", "async"]] {
+        for option in
+            [["--draft-device", "cpu"], ["--draft-schedule", "async"], ["--draft-width", "2"]]
+        {
             let args = [&["run", "-m", &llama, "--draft", draft], &option[..], &["ab"]].concat();
             let refused = ended(lapwing(&args));
             assert_eq!(refused.code, Some(2), "{refused:?}");
             let named = [option[0], draft].iter().all(|name| refused.stderr.contains(name));
             assert!(named, "{refused:?}");
+        }
+    }
+    let chains = ["--draft", "self:q8_0", "--draft-schedule", "async", "--draft-width", "2"];
+    let refused = ended(lapwing(&[&["run", "-m", &llama, "ab"][..], &chains].concat()));
+    assert!(refused.code == Some(2) && refused.stderr.contains("no alternatives"), "{refused:?}");
+}
+
+#[test]
+fn trees_of_tokens_change_no_token_and_are_counted() {
+    let prompt = "one two three one two four one two three one two";
+    for sampling in [&["--temp", "0"][..], &["--temp", "1", "--seed", "3"]] {
+        let rest = [sampling, &["-n", "40", "--ignore-eos", prompt]].concat();
+        let ids = run(&rest)["ids"].clone();
+        let width = ["--draft", "self:q8_0", "--draft-width", "3"];
+        for draft in [&["--draft", "lookup+suffix"][..], &width] {
+            let drafted = run(&[draft, &rest].concat());
+            assert_eq!(drafted["ids"], ids, "{draft:?}");
+            let count = |field: &str| drafted["draft"][field].as_u64().expect(field);
+            assert!(count("branch_steps") <= count("tree_steps"), "{drafted}");
+            assert!(count("tree_steps") <= count("verified_steps"), "{drafted}");
+            assert_eq!(count("wasted_rows"), count("drafted") - count("accepted"), "{drafted}");
         }
     }
 }
@@ -310,6 +333,8 @@ fn bench_compares_a_drafter_with_none() {
         "drafted",
         "accepted",
         "positions",
+        "tree_steps",
+        "branch_steps",
         "wasted_rows",
         "draft_rows",
         "draft_rows_wasted",

@@ -1,7 +1,7 @@
 //! Drafts change no token, greedy or sampled, whatever they propose and on whatever devices.
 
 use lapwing::devices::DeviceSpec;
-use lapwing::draft::{DraftChoice, Drafter, Schedule};
+use lapwing::draft::{DraftChoice, DraftTree, Drafter, Schedule};
 use lapwing::{Engine, Prompt, Requant, Request};
 
 use crate::a_strategy_changes_a_token::GPU;
@@ -24,6 +24,12 @@ impl Drafter for Scrambled {
             (self.0 >> 33) as usize % limit
         };
         (0..below(most.min(8) + 1)).map(|_| ids[ids.len() - 1 - below(ids.len().min(4))]).collect()
+    }
+
+    fn draft_tree(&mut self, ids: &[u32], most: usize) -> DraftTree {
+        let mut tree = DraftTree::default();
+        (0..3).for_each(|_| tree.add(&self.draft(ids, most)));
+        tree
     }
 }
 
@@ -66,8 +72,10 @@ async fn answers_with_any_drafter_are_those_without() {
         let drafts = [
             DraftChoice::lookup(),
             DraftChoice::suffix(),
+            DraftChoice::lookup_and_suffix(),
             DraftChoice::made_by("scrambled", || Scrambled(7)),
             own.clone(),
+            own.clone().width(3),
             own.schedule(Schedule::Asynchronous),
         ];
         for draft in drafts {
@@ -91,6 +99,7 @@ async fn repeating_text_is_drafted_and_counted() {
     }
     let drafts = stream.summary().and_then(|s| s.drafts.clone()).expect("counts of drafts");
     assert!(drafts.drafted > 0, "the first draft is verified: {drafts:?}");
+    assert_eq!((drafts.tree_steps, drafts.branch_steps), (0, 0), "{drafts:?}");
     assert_eq!(1 + drafts.steps + drafts.accepted, tokens, "{drafts:?}");
     let sums = drafts.positions.iter().fold((0, 0), |(v, a), (more, right)| (v + more, a + right));
     assert_eq!(sums, (drafts.drafted, drafts.accepted), "{drafts:?}");

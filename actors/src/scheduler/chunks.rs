@@ -233,8 +233,6 @@ impl Scheduler {
             (false, false) => return None,
         };
         let total = rows.iter().map(|(_, count)| count).sum::<usize>() + branch_rows;
-        // Every row of a branch is needed.
-        let selected = selected + branch_rows;
         let shape = ChunkShape { phase, rows: total, selected, context, prompt: all };
         Some(Selection { rows, shape })
     }

@@ -15,7 +15,7 @@ use super::models::{ChunkKind, Output};
 use super::queue::QueueEntry;
 use crate::draft::{DraftStats, Drafts};
 use crate::handover::Handover;
-use crate::message::{Emission, FinishReason, Generate, Sink, StreamEvent, Submit, Task};
+use crate::message::{Emission, Generate, Sink, StreamEvent, Submit, Task};
 use crate::prefix::{Known, PrefixUse};
 use crate::sample::TokenLogprob;
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
@@ -150,18 +150,6 @@ impl Sequence {
             entry: QueueEntry::new(submit.client, submit.urgency, tokens_max),
             work,
             _admission: Some(submit.admission),
-        }
-    }
-
-    /// The finish reason of a request that needs no computation.
-    pub(super) fn finished_before_start(&self) -> Option<FinishReason> {
-        match &self.work {
-            Wanted::Tokens(Some(generate)) if generate.tokens_max == 0 => {
-                Some(FinishReason::Length)
-            }
-            Wanted::Scores { next, .. } if *next >= self.ids.len() => Some(FinishReason::Scored),
-            Wanted::Hidden { next, end } if next >= end => Some(FinishReason::Embedded),
-            _ => None,
         }
     }
 

@@ -31,6 +31,12 @@ struct BranchPages {
     copy: Option<(PageId, PageId)>,
 }
 
+impl Branches {
+    fn are_leased(&self) -> bool {
+        self.pages.len() + 1 == self.rows.pieces.len()
+    }
+}
+
 impl Sequence {
     /// Takes a draft over.
     pub(super) fn set_draft(&mut self, tree: DraftTree) {
@@ -90,14 +96,16 @@ impl Sequence {
         self.set_draft(tree);
     }
 
-    /// Number of drafted tokens on branches.
+    /// Number of drafted tokens on branches that have pages.
     pub(in super::super) fn branch_rows(&self) -> usize {
-        self.branches.as_ref().map_or(0, |branches| branches.tree.len() - self.draft.len())
+        let leased = self.branches.as_ref().filter(|branches| branches.are_leased());
+        leased.map_or(0, |branches| branches.tree.len() - self.draft.len())
     }
 
-    /// Leases pages for the branches of a draft that is not sent yet. Drops the branches if too few are free.
+    /// Leases pages for the branches of a draft whose longest path has pages and is not sent yet. Drops the branches if
+    /// too few are free.
     pub(in super::super) fn reserve_branches(&mut self, model: &mut Model) {
-        if self.due() == 0 {
+        if self.due() == 0 || !self.has_pages(&model.kv) {
             return;
         }
         let Some(mut branches) = self.branches.take() else { return };
@@ -106,7 +114,7 @@ impl Sequence {
             branches.shared = root / model.kv.layout.page_rows;
             branches.pages = self.branch_pages(&branches.rows, root, model);
         }
-        if branches.pages.len() + 1 == branches.rows.pieces.len() {
+        if branches.are_leased() {
             self.branches = Some(branches);
         }
     }
@@ -150,7 +158,7 @@ impl Sequence {
     /// branch, the sequence goes on with its pages.
     pub(super) fn follow_draft(&mut self, drafted: usize, tokens: &StepTokens) -> VerifiedDraft {
         let accepted = tokens.more.len();
-        let Some(branches) = self.branches.take() else {
+        let Some(branches) = self.branches.take().filter(|branches| branches.are_leased()) else {
             return VerifiedDraft::chain(drafted, accepted);
         };
         let Branches { tree, rows, pages, shared } = *branches;

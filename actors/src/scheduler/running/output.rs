@@ -12,12 +12,24 @@ use crate::message::{FinishReason, Generate, OutputAction};
 use crate::scheduler::effect::SchedulerEffect;
 
 impl Sequence {
-    /// How many of the next `rows` rows need their output.
+    /// The finish reason of a request that needs no computation.
+    pub(in super::super) fn finished_before_start(&self) -> Option<FinishReason> {
+        match &self.work {
+            Wanted::Tokens(Some(generate)) if generate.tokens_max == 0 => {
+                Some(FinishReason::Length)
+            }
+            Wanted::Scores { next, .. } if *next >= self.ids.len() => Some(FinishReason::Scored),
+            Wanted::Hidden { next, end } if next >= end => Some(FinishReason::Embedded),
+            _ => None,
+        }
+    }
+
+    /// How many of the next `rows` rows, and of the branches beside them, need their output.
     pub(in super::super) fn selected_in(&self, rows: usize) -> usize {
         let end = self.sent + rows;
         match &self.work {
             Wanted::Tokens(state) if end == self.goal() && state.is_some() => {
-                self.sampled_rows(rows)
+                self.sampled_rows(rows) + self.branch_rows()
             }
             Wanted::Tokens(_) => 0,
             Wanted::Scores { next, .. } => end - (*next - 1).clamp(self.sent, end),
