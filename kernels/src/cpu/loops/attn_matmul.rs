@@ -1,12 +1,16 @@
 //! The matmuls of attention: Q·Kᵀ (scores) and P·V (weighted values).
 #![expect(unsafe_code, reason = "pointer arithmetic over lengths that are checked once")]
 
+mod block;
+
 use crate::cpu::loops::kv::KvElement;
 use crate::cpu::simd::f32x16::{F32x16, LANES};
 use crate::cpu::simd::outline::Outlined;
-use crate::cpu::simd::prefetch::{CACHE_LINE, PrefetchHint, prefetch_rows};
+use crate::cpu::simd::prefetch::PrefetchHint;
 use crate::kv::store::panel::Panel;
+use block::Block;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// `c = a · b` or `c += a · b`, with `a` `[rows][depth]`, `b` `[depth][16 · chunks]` and `c`
 /// `[rows][16 · chunks]`. Rows are `a_stride`, `b_stride` and `c_stride` elements apart.
@@ -158,14 +162,6 @@ pub(crate) unsafe fn matmul_with<M: MicroKernel, B>(
     unsafe { columns::<M, B>((p, next), b.as_ptr(), c.as_mut_ptr()) }
 }
 
-/// Vectors of `b` per cache line.
-const fn per_line<M: MicroKernel>() -> usize {
-    CACHE_LINE.div_ceil(LANES * size_of::<M::B>())
-}
-
-/// Rows of `b` that are prefetched at a time.
-const STRIP: usize = 8;
-
 /// # Safety
 /// `b` and `c` are those that [`AttnMatmul::is_empty`] has checked.
 #[inline(always)]
@@ -174,41 +170,51 @@ unsafe fn columns<M: MicroKernel, B>(
     b: *const M::B,
     c: *mut f32,
 ) {
+    // Several blocks of rows read a column one after another while it is in the first level.
+    let together = if p.dims.rows <= M::Sums::ROWS { usize::MAX } else { 1 };
     let mut at = 0;
     while at < p.dims.chunks {
+        let left = p.dims.chunks - at;
         // SAFETY: the blocks start inside the matrices and end before `chunks`.
         unsafe {
             // Without depth, `b` may be empty.
             let (b, c) = (b.wrapping_add(at * LANES), c.add(at * LANES));
-            at += match p.dims.chunks - at {
-                4.. if const { M::Sums::COLUMNS >= 4 } => rows::<M, B, 4>((p, next), b, c),
-                3 if const { M::Sums::COLUMNS >= 4 } => rows::<M, B, 3>((p, next), b, c),
-                2.. if const { M::Sums::COLUMNS >= 2 } => rows::<M, B, 2>((p, next), b, c),
-                _ => {
-                    // The vectors of a line are prefetched with its first.
-                    let next = next.filter(|_| at.is_multiple_of(per_line::<M>()));
-                    rows::<M, B, 1>((p, next), b, c)
+            let columns = |width: usize| at..at + width * (left / width).min(together);
+            at = match left {
+                4.. if const { M::Sums::COLUMNS >= 4 } => {
+                    rows::<M, B, 4>((p, next), b, c, columns(4))
                 }
+                3 if const { M::Sums::COLUMNS >= 4 } => {
+                    rows::<M, B, 3>((p, next), b, c, columns(3))
+                }
+                2.. if const { M::Sums::COLUMNS >= 2 } => {
+                    rows::<M, B, 2>((p, next), b, c, columns(2))
+                }
+                _ => rows::<M, B, 1>((p, next), b, c, columns(1)),
             };
         }
     }
 }
 
+/// Computes the chunks `columns`, C at a time, and returns their end.
+///
 /// # Safety
-/// `C` chunks from `b` and `c` on are inside the matrices.
+/// These chunks, from `b` and `c` on, are inside the matrices.
 #[inline(always)]
 unsafe fn rows<M: MicroKernel, B, const C: usize>(
     (p, next): (&AttnMatmul<'_, M::A, B>, Option<usize>),
     b: *const M::B,
     c: *mut f32,
+    columns: Range<usize>,
 ) -> usize {
+    let end = columns.end;
     let mut row = 0;
     while row < p.dims.rows {
         // SAFETY: as many rows are left as the block has.
         unsafe {
             let (a, c) = (p.a.as_ptr().add(row * p.a_stride), c.add(row * p.dims.c_stride));
-            let (a, b) = ((a, p.a_stride), (b, p.b_stride));
-            let block = Block::<M, C> { a, b, c, dims: &p.dims, next };
+            let (a, b, columns) = ((a, p.a_stride), (b, p.b_stride), columns.clone());
+            let block = Block::<M, C> { a, b, c, columns, dims: &p.dims, next };
             row += match p.dims.rows - row {
                 6.. if const { M::Sums::ROWS >= 6 } => block.run::<6>(),
                 5.. if const { M::Sums::ROWS == 5 } => block.run::<5>(),
@@ -219,98 +225,5 @@ unsafe fn rows<M: MicroKernel, B, const C: usize>(
             };
         }
     }
-    C
-}
-
-/// A register block: some rows × C vectors.
-struct Block<'a, M: MicroKernel, const C: usize> {
-    /// The left operand, and the distance of its rows; likewise the right operand.
-    a: (*const M::A, usize),
-    b: (*const M::B, usize),
-    c: *mut f32,
-    dims: &'a MatmulDims<'a>,
-    /// Distance from what is read to what is prefetched.
-    next: Option<usize>,
-}
-
-/// A [`Block`] of R rows.
-struct RowsOf<'a, M: MicroKernel, const R: usize, const C: usize>(Block<'a, M, C>);
-
-impl<M: MicroKernel, const C: usize> Block<'_, M, C> {
-    /// Computes R rows, and returns their number.
-    ///
-    /// # Safety
-    /// R rows and C chunks from the pointers on are inside the matrices.
-    #[inline(always)]
-    unsafe fn run<const R: usize>(self) -> usize {
-        // SAFETY: by the caller.
-        unsafe { M::outline(RowsOf::<M, R, C>(self)) };
-        R
-    }
-}
-
-impl<M: MicroKernel, const R: usize, const C: usize> Outlined for RowsOf<'_, M, R, C> {
-    #[inline(always)]
-    unsafe fn run(self) {
-        let Block { mut a, mut b, c, dims, next } = self.0;
-        // SAFETY: as [`Block::run`] demands; the depth is that of `a` and `b`.
-        unsafe {
-            let mut acc = [[M::Sums::splat(0.0); C]; R];
-            if dims.add {
-                for (r, acc) in acc.iter_mut().enumerate() {
-                    for (j, acc) in acc.iter_mut().enumerate() {
-                        *acc = M::Sums::load(c.add(r * dims.c_stride + j * LANES));
-                    }
-                }
-            }
-            let (depth, b_depth) = M::DEPTH;
-            let b_rows = depth / b_depth;
-            let mut left = dims.depth / depth;
-            while left > 0 {
-                let steps = left.min(STRIP / b_rows);
-                if let Some(next) = next {
-                    let from = b.0.wrapping_byte_add(next).cast();
-                    let rows = (steps * b_rows, b.1 * size_of::<M::B>());
-                    prefetch_rows(from, rows, C * LANES * size_of::<M::B>(), dims.prefetch_hint);
-                }
-                for _ in 0..steps {
-                    step::<M, R, C, false>(a, b, &mut acc);
-                    a.0 = a.0.wrapping_add(1);
-                    b.0 = b.0.wrapping_add(b_rows * b.1);
-                }
-                left -= steps;
-            }
-            if !dims.depth.is_multiple_of(depth) {
-                step::<M, R, C, true>(a, b, &mut acc);
-            }
-            for (r, acc) in acc.iter().enumerate() {
-                for (j, acc) in acc.iter().enumerate() {
-                    acc.store(c.add(r * dims.c_stride + j * LANES));
-                }
-            }
-        }
-    }
-}
-
-/// # Safety
-/// As [`Block::run`] demands, at a position inside the depth; with `TAIL`, the depth ends after the first value.
-#[inline(always)]
-unsafe fn step<M: MicroKernel, const R: usize, const C: usize, const TAIL: bool>(
-    (a, a_stride): (*const M::A, usize),
-    (b, b_stride): (*const M::B, usize),
-    acc: &mut [[M::Sums; C]; R],
-) {
-    // SAFETY: by the caller.
-    unsafe {
-        let mut right = [M::right::<TAIL>(b, b_stride); C];
-        for (j, right) in right.iter_mut().enumerate().skip(1) {
-            *right = M::right::<TAIL>(b.add(j * LANES), b_stride);
-        }
-        for (r, acc) in acc.iter_mut().enumerate() {
-            let left = M::left::<TAIL>(a.add(r * a_stride));
-            for (right, acc) in right.iter().zip(acc) {
-                *acc = M::add(left, *right, *acc);
-            }
-        }
-    }
+    end
 }
