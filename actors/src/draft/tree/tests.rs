@@ -47,8 +47,9 @@ fn the_likeliest_tokens_are_kept_with_the_path_to_them() {
 #[test]
 fn a_step_shows_which_tokens_were_right() {
     let tree = of(&[&[1, 2, 3], &[1, 4], &[6]]);
-    // Tokens, accepted, likeliest ones and alternatives.
-    let rows: [(&[u32], usize, (usize, usize), (usize, usize)); 6] = [
+    /// Tokens, accepted, likeliest ones and alternatives.
+    type Row = (&'static [u32], usize, (usize, usize), (usize, usize));
+    let rows: [Row; 6] = [
         (&[1, 2, 3, 9], 3, (3, 3), (0, 0)),
         (&[1, 2, 9], 2, (2, 3), (0, 0)),
         (&[1, 4, 9], 2, (1, 2), (1, 1)),
