@@ -62,19 +62,24 @@ impl CallReader {
     /// One step; `false` if it needs more text.
     fn tagged(&mut self, parts: &mut Vec<Part>) -> bool {
         let tag = if self.is_in_call { CLOSE } else { OPEN };
-        let Until { text, is_found } = until(&mut self.held, tag);
+        let Until { mut text, is_found } = until(&mut self.held, tag);
         if self.is_in_call {
             self.call(&text, parts);
             if is_found {
                 self.end_call(CLOSE, parts);
             }
         } else {
-            // White space around calls is not for the reader.
-            let trimmed = if is_found { text.trim_end() } else { &text };
-            let trimmed = if self.is_blank { trimmed.trim_start() } else { trimmed };
-            if !trimmed.is_empty() {
+            // White space around calls is not for the reader; whether it is around one is seen later.
+            let space = text.split_off(text.trim_end().len());
+            if !is_found {
+                self.held.insert_str(0, &space);
+            }
+            if self.is_blank {
+                text = text.trim_start().to_owned();
+            }
+            if !text.is_empty() {
                 self.is_blank = false;
-                parts.push(Part::Text(trimmed.to_owned()));
+                parts.push(Part::Text(text));
             }
             self.is_in_call = is_found;
         }
