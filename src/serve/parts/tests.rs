@@ -71,7 +71,7 @@ const CASES: [Case; 24] = [
         "members after the arguments",
         TAGGED,
         "<tool_call>{\"name\": \"f\", \"arguments\": {}, \"id\": {\"n\": \"}\"}}</tool_call> Done.",
-        ["", " Done."],
+        ["", "Done."],
         &[["f", "{}"]],
     ),
     (
@@ -106,7 +106,7 @@ const CASES: [Case; 24] = [
         "a tag that closes inside the arguments",
         TAGGED,
         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool_call> b",
-        ["", " b"],
+        ["", "b"],
         &[["f", "{\"a\": 1"]],
     ),
     ("a tag that does not end", TAGGED, "x <tool_cal", ["", "x <tool_cal"], &[]),
