@@ -21,10 +21,11 @@ Examples:
   lapwing prepare -m FILE.gguf --device cpu+npu=qnn -p 64,128
   lapwing run --device cpu --device npu=openvino --strategy chunk-graph \"Why is the sky blue?\"
 
-Measures a profile of the devices if there is none (`lapwing profile`), solves the plans of prompts of the given lengths and of decode steps, and prepares and checks the graphs that
-they need. All of it is stored in the cache folder, and used by every command with the same model,
-devices, strategy and other options. What is stored already is not made again. Prompts of other
-lengths are planned when they come; they use the same graphs where these fit.
+Measures a profile of the devices if there is none (as `lapwing profile` does), plans prompts of
+these lengths and decode steps, and prepares and checks the graphs that the plans need. Everything
+is stored in the cache folder, for every command with the same model, devices, strategy and other
+options, and is made only once. Prompts of other lengths are planned when they come, and use the
+same graphs where these fit.
 
 Graphs of OpenVINO and QNN are kept. Without such a device, the profile and the plans are prepared.
 

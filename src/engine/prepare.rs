@@ -84,11 +84,20 @@ pub(super) fn unprepared(
     let note = format!(
         "nothing was prepared for '{name}', so that the first prompts wait for plans and graphs; prepare them with `lapwing \
          prepare -m {} --device {}{strategy}` and the other options of this engine",
-        settings.model.display(),
-        specs.join("+")
+        in_shell(&settings.model.display().to_string()),
+        in_shell(&specs.join("+"))
     );
     tracing::info!(device = %name, "{note}");
     Some(note)
+}
+
+/// A word of a shell's command.
+fn in_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-+=,.:/@%".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 impl EngineBuilder {
@@ -249,4 +258,21 @@ fn prepared(
     };
     result.time = clock.now().since(begin);
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_one_word() {
+        let cases = [
+            ("/a/b.gguf", "/a/b.gguf"),
+            ("/my models/b.gguf", "'/my models/b.gguf'"),
+            ("it's", r"'it'\''s'"),
+        ];
+        for (word, want) in cases {
+            assert_eq!(in_shell(word), want);
+        }
+    }
 }

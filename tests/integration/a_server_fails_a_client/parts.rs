@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use super::{Answer, Running, local, start, tiny};
 use crate::with_template::with_template;
 
-/// A server of the tiny model with a template that knows of thoughts.
+/// A server of the tiny model with a template that knows of thoughts and calls.
 async fn thinking() -> (Running, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let template = "{% for m in messages %}{{ m.content }}{% endfor %}{# </think> #}";
+    let template =
+        "{% for m in messages %}{{ m.content }}{% endfor %}{# </think> tools <tool_call> #}";
     let model = with_template(&tiny("llama.gguf"), template, folder.path());
     let engine = Engine::builder().model(model).threads(1);
     (start(Server::builder().model("tiny", engine).config(local())).await, folder)
