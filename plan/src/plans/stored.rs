@@ -14,7 +14,7 @@ use crate::route::Route;
 use crate::stage::{Stage, StagePart, StageWork};
 use crate::strategy::PlanInput;
 
-/// A route without what follows from its stages.
+/// A route as it is stored. Reading it computes the rest of a [`Route`] from its stages again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredRoute {
     phase: String,

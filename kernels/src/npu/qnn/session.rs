@@ -148,7 +148,7 @@ impl Session {
     /// The context of a graph that was prepared before.
     pub(super) fn context_of(&self, binary: &[u8]) -> Result<Handle, QnnError> {
         let mut context = ptr::null_mut();
-        // SAFETY: both handles are valid, and the pointers are for the call. No profile is asked for.
+        // SAFETY: both handles are valid, and the pointers are valid for the call. The last one, a profile, may be null.
         let code = unsafe {
             let create = self.loaded.functions.context_create_from_binary;
             create(
