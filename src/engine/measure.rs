@@ -83,10 +83,18 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or a setting is invalid.
     pub fn identity(&self) -> Result<Identity, Error> {
+        self.of_model(identity)
+    }
+
+    /// What follows from the settings and from what they choose for the model.
+    ///
+    /// # Errors
+    /// When the model cannot be read, or a setting is invalid.
+    pub(super) fn of_model<T>(&self, what: fn(&Settings, &Chosen) -> T) -> Result<T, Error> {
         let settings = self.settled()?;
         let file = WeightFile::open(&settings.model)?;
         let (model, _) = settings.model(&file)?;
-        Ok(identity(&settings, &settings.choose(&model.config)?))
+        Ok(what(&settings, &settings.choose(&model.config)?))
     }
 
     /// Measures every op of the model on every device, one device after another, for at most

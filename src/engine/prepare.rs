@@ -114,10 +114,7 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or a setting is invalid.
     pub fn plans_subject(&self) -> Result<PlansSubject, Error> {
-        let settings = self.settled()?;
-        let file = WeightFile::open(&settings.model)?;
-        let (model, _) = settings.model(&file)?;
-        Ok(subject(&settings, &settings.choose(&model.config)?))
+        self.of_model(subject)
     }
 
     /// Solves the plans of prompts and decode steps, and prepares and checks every graph that they need, where its device keeps
