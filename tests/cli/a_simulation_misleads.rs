@@ -317,10 +317,10 @@ fn a_soc_with_a_base_has_only_the_numbers_that_differ() {
 }
 
 #[test]
-fn published_numbers_and_fits_are_written_to_files() {
+fn published_numbers_are_written_to_files() {
     let folder = tempfile::tempdir().expect("folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let (page, csv, toml) = (path("page.html"), path("numbers.csv"), path("fitted.toml"));
+    let (page, csv) = (path("page.html"), path("numbers.csv"));
     let run = ended(lapwing(&["reproduce", "prefill", "--html", &page, "--csv", &csv]));
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("the form of the models was chosen"), "{run:?}");
@@ -328,6 +328,13 @@ fn published_numbers_and_fits_are_written_to_files() {
     assert!(page.contains("<svg") && page.contains("the form of the models was chosen"));
     let csv = std::fs::read_to_string(csv).expect("a table");
     assert!(csv.contains("prefill-gpu-256,prefill,"), "{csv}");
+}
+
+#[test]
+#[ignore = "long: sh tests/all.sh runs it"]
+fn a_fit_is_written_to_a_file() {
+    let folder = tempfile::tempdir().expect("folder");
+    let toml = folder.path().join("fitted.toml").display().to_string();
     let fit = json(&["fit", "-o", &toml, "--json"]);
     let text = ended(lapwing(&["simulate", "--soc", &toml, "--show-soc"])).stdout;
     let parameters = fit["parameters"].as_array().expect("parameters");

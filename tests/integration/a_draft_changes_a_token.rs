@@ -70,15 +70,16 @@ async fn answers_with_any_drafter_are_those_without() {
         let wanted = answers(&plain, &prompts).await;
         let own = DraftChoice::own(Requant::Q4_0);
         let drafts = [
-            DraftChoice::lookup(),
-            DraftChoice::suffix(),
             DraftChoice::lookup_and_suffix(),
             DraftChoice::made_by("scrambled", || Scrambled(7)),
-            own.clone(),
             own.clone().width(3),
-            own.schedule(Schedule::Asynchronous),
+            own.clone().schedule(Schedule::Asynchronous),
+            own,
+            DraftChoice::lookup(),
+            DraftChoice::suffix(),
         ];
-        for draft in drafts {
+        // The others are parts of the first ones.
+        for draft in drafts.into_iter().take(cases(4, 7)) {
             let name = draft.name().to_owned();
             let found = answers(&engine(draft).await.expect("an engine"), &prompts).await;
             assert_eq!(found, wanted, "{name} on {devices}");

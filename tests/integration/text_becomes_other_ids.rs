@@ -1,6 +1,7 @@
 //! Tokenizers compared with llama.cpp's ids of awkward strings, for every vocabulary.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use lapwing::tokenizer::{Special, Tokenizer};
 use lapwing_kernels::weights::WeightFile;
@@ -31,13 +32,14 @@ fn tokenizer(path: PathBuf) -> Tokenizer {
     Tokenizer::from_metadata(file.metadata()).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn all() -> Vec<(String, Tokenizer)> {
+/// The vocabularies of two models and [`VOCABULARIES`]. Reading one takes longer than a test of it.
+static ALL: LazyLock<Vec<(String, Tokenizer)>> = LazyLock::new(|| {
     let models = [("smollm2", SMOLLM2), ("gemma3", GEMMA3)];
     let models = models.map(|(name, id)| (name.to_owned(), tokenizer(model(id))));
     let others = vocabularies(&VOCABULARIES);
     let others = others.into_iter().map(|(name, path)| (name.to_owned(), tokenizer(path)));
     models.into_iter().chain(others).collect()
-}
+});
 
 #[test]
 fn every_string_gives_llama_cpps_ids() {
@@ -47,7 +49,7 @@ fn every_string_gives_llama_cpps_ids() {
         strings.as_array().expect("strings").iter().map(|s| s.as_str().expect("text")).collect();
     assert!(strings.len() >= 200);
     let mut failures = Vec::new();
-    for (name, tokenizer) in all() {
+    for (name, tokenizer) in ALL.iter() {
         let wanted = reference(&format!("tokenizer/{name}.json"));
         let rows = wanted["ids"].as_array().expect("rows");
         assert_eq!(rows.len(), strings.len(), "{name}");
@@ -73,7 +75,7 @@ fn every_string_gives_llama_cpps_ids() {
 fn text_survives_decoding_and_is_never_split_inside_a_character() {
     needs!(SMOLLM2, GEMMA3);
     let strings = reference("tokenizer/strings.json");
-    for (name, tokenizer) in all() {
+    for (name, tokenizer) in ALL.iter() {
         for string in strings.as_array().expect("strings").iter().filter_map(Value::as_str) {
             let ids = tokenizer.encode(string, Special::Plain, false);
             let mut detokenizer = tokenizer.detokenizer(&[]);
@@ -93,7 +95,7 @@ fn text_survives_decoding_and_is_never_split_inside_a_character() {
 fn pieces_are_llama_cpps_bytes() {
     needs!(SMOLLM2, GEMMA3);
     // Command-R has a token without bytes; llama.cpp prints an error text for it.
-    for (name, tokenizer) in all().into_iter().filter(|(name, _)| name != "command-r") {
+    for (name, tokenizer) in ALL.iter().filter(|(name, _)| name != "command-r") {
         let wanted = reference(&format!("tokenizer/pieces/{name}.json"));
         for pair in wanted["pieces"].as_array().expect("pieces") {
             let id = pair[0].as_u64().expect("an id") as u32;

@@ -8,6 +8,7 @@ use super::device::{Fault, OpenClDevice};
 use super::model::OpenClDeviceParts;
 use super::program::{Origin, ProgramCache, Source};
 use super::session::Session;
+use super::tests::cases;
 use super::*;
 use crate::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use crate::device::{
@@ -134,7 +135,8 @@ fn a_model_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
 fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
     needs_driver!();
     ops::AS_ON_GPU.set(true);
-    MODELS.into_iter().chain(["format-q4_k", "format-q6_k", "format-q8_0"]).for_each(check_runs);
+    let models = ["llama", "gemma3", "format-q4_k", "qwen2", "qwen3", "format-q6_k", "format-q8_0"];
+    models.into_iter().take(cases(3, 7)).for_each(check_runs);
 }
 
 fn check_runs(model: &str) {
@@ -167,7 +169,7 @@ fn stages_that_end_between_joined_nodes_give_the_same_logits() {
     let new_device = || case.queue(Some(folder.path().to_owned()));
     let mut joined = new_device();
     let whole = case.run_stages(&mut joined, rows, &[0, nodes]);
-    for cut in 1..nodes {
+    for cut in (1..nodes).step_by(cases(5, 1)) {
         // A device that has joined the matrices of whole layers, and one that has joined none.
         for device in [&mut joined, &mut new_device()] {
             let found = case.run_stages(device, rows, &[0, cut, nodes]);

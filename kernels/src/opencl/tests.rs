@@ -22,7 +22,7 @@ struct Bench {
 }
 
 /// These cases of a quick run, or all.
-fn cases<T>(quick: T, full: T) -> T {
+pub(super) fn cases<T>(quick: T, full: T) -> T {
     match std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full") {
         true => full,
         false => quick,
