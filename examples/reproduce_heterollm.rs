@@ -107,6 +107,7 @@ fn lengths(base: &Scenario, runs: &mut Runs) -> Result<Section> {
                 title: "Time to first token, Llama-3-8B".to_owned(),
                 x: "prompt tokens".to_owned(),
                 y: "time to first token, s".to_owned(),
+                caption: String::new(),
                 series,
             }
             .svg(),
@@ -147,6 +148,7 @@ fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sec
                 title: "Prefill, Llama-3-8B".to_owned(),
                 x: "prompt tokens".to_owned(),
                 y: "tokens per second".to_owned(),
+                caption: String::new(),
                 series,
             }
             .svg(),

@@ -60,5 +60,5 @@ pub use runs::Runs;
 pub use scenario::{ParameterValue, Scenario};
 pub use sensitivity::{Sensitivity, Skipped, Slope};
 pub use simulated::Simulated;
-pub use sweep::{Axis, FIGURES, Figure, Point, Sweep, figure};
+pub use sweep::{Axis, Difference, FIGURES, Figure, Point, Sweep, figure};
 pub use what_if::WhatIf;

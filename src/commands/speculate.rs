@@ -209,6 +209,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             title: "Speed-up by drafts, by schedule and time of a draft pass".to_owned(),
             x: "probability that a drafted token is right".to_owned(),
             y: "speed as a multiple of that without drafts".to_owned(),
+            caption: "Simulated; the time of a draft pass is a share of that of a target pass."
+                .to_owned(),
             series: lines,
         };
         files::write(path, lines.svg_file().as_bytes(), session)?;

@@ -1,8 +1,11 @@
 //! `lapwing sweep`: a simulated run for each combination of values.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lapwing::simulate::{Axis, Figure, Interference, Runs, Scenario, Simulated, Sweep, figure};
+use lapwing::simulate::{
+    Axis, Change, Difference, Figure, Interference, Runs, Scenario, Simulated, Sweep, figure,
+};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
@@ -19,14 +22,19 @@ Examples:
   lapwing sweep --over gpu.bandwidth=20:80 --figure decode_tokens_per_second --plot bandwidth.svg
   lapwing sweep --over prompt=64:512:64 --set noise.spread=0.05 --repeat 10 --plot noise.svg
   lapwing sweep --over chunk=64,128,256 --strategy chunked -p 1024
+  lapwing sweep --over strategy=pipe,tensor-level --set noise.spread=0.05 --repeat 10 \\
+      --figure prefill_ms --against strategy=pipe
 
 --over: a setting (soc, model, prompt, decode, strategy, fast-sync, order-swap, chunk, interference,
 verify, stepped-preparation, seed) or a number of the processors, with its values: KEY=A,B,C or
-KEY=FROM:TO[:STEP]. Several options run all combinations.
+KEY=FROM:TO[:STEP]. Several options run all combinations. A number of the processors may be a
+multiple of its value: gpu.rate=0.5x,1x,2x.
 
 With --json:
-  {\"axes\":[{\"key\":\"…\",\"values\":[\"…\"]}],
-   \"points\":[{\"values\":[\"…\"],\"run\":{as in simulate}|null,\"error\":\"…\"|null}]}";
+  {\"axes\":[{\"key\":\"…\",\"values\":[\"…\"]}],\"settings\":{\"KEY\":\"…\"},
+   \"points\":[{\"values\":[\"…\"],\"run\":{as in simulate}|null,\"error\":\"…\"|null}],
+   \"differences\":[{\"others\":[\"…\"],\"value\":\"…\",\"pairs\":N,\"mean\":N,\"relative\":N,
+                   \"interval\":[N,N]|null}] with --against}";
 
 /// Options of `sweep`.
 #[derive(Debug, clap::Args)]
@@ -53,15 +61,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
-    /// The result to plot
+    /// The result to plot or to compare
     #[arg(long, value_name = "NUMBER", default_value = "prefill_tokens_per_second")]
     figure: String,
+
+    /// Print how the result differs from the runs with this value of an --over, in pairs of runs that
+    /// are equal otherwise (same seed), with 95 % intervals if --repeat is given
+    #[arg(long, value_name = "KEY=VALUE")]
+    against: Option<Change>,
 }
 
 #[derive(Serialize)]
 struct Report<'a> {
     axes: Vec<AxisReport<'a>>,
+    settings: BTreeMap<&'a str, &'a str>,
     points: Vec<PointReport<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differences: Option<Vec<Difference>>,
 }
 
 #[derive(Serialize)]
@@ -83,11 +99,14 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         figure(&args.figure).map_err(|error| Failure::usage(format!("--figure: {error}")))?;
     let mut axes: Vec<Axis> =
         args.over.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
-    if args.plot.is_some() && !axes.iter().any(Axis::has_numbers) {
+    if args.plot.is_some() && !axes.iter().any(|axis| axis.numbers().is_some()) {
         return Err(Failure::usage("--plot needs an axis whose values are numbers"));
     }
     let base = args.scenario.scenario(session)?;
     check_figure(figure, &base, &axes)?;
+    if let Some(change) = &args.against {
+        Axis::with_value(&axes, &change.key, &change.value)?;
+    }
     if let Some(count) = args.repeat {
         axes.push(Axis::seeds(base.seed, count)?);
     }
@@ -108,10 +127,16 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if let Some(path) = &args.csv {
         files::write(path, sweep.csv().as_bytes(), session)?;
     }
-    match (session.json, &args.csv) {
-        (true, _) => print_json(&report(&sweep)),
-        (false, None) => print(&sweep.csv()),
-        (false, Some(_)) => Ok(()),
+    let differences = |change: &Change| sweep.differences(figure, &change.key, &change.value);
+    match (session.json, &args.against, &args.csv) {
+        (true, against, _) => {
+            print_json(&report(&sweep, against.as_ref().map(differences).transpose()?))
+        }
+        (false, Some(change), _) => {
+            print(&sweep.differences_csv(figure, &change.key, &change.value)?)
+        }
+        (false, None, None) => print(&sweep.csv()),
+        (false, None, Some(_)) => Ok(()),
     }
 }
 
@@ -133,8 +158,10 @@ fn check_figure(figure: Figure, base: &Scenario, axes: &[Axis]) -> Result<(), Fa
     Ok(())
 }
 
-fn report(sweep: &Sweep) -> Report<'_> {
+fn report(sweep: &Sweep, differences: Option<Vec<Difference>>) -> Report<'_> {
     Report {
+        settings: sweep.settings.iter().map(|(key, value)| (&**key, &**value)).collect(),
+        differences,
         axes: sweep.axes.iter().map(|a| AxisReport { key: &a.key, values: &a.values }).collect(),
         points: sweep
             .points

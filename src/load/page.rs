@@ -139,6 +139,7 @@ fn differences(reports: &[LoadReport]) -> Option<Section> {
         title: "Difference of service between clients".to_owned(),
         x: "time, s".to_owned(),
         y: "service".to_owned(),
+        caption: String::new(),
         series: reports.iter().map(series).collect(),
     };
     reports.iter().any(|report| report.clients.len() > 1).then(|| Section {
@@ -160,6 +161,7 @@ fn services(report: &LoadReport) -> Option<Section> {
         title: format!("Service of each client under {}", report.policy),
         x: "time, s".to_owned(),
         y: "service in a window".to_owned(),
+        caption: String::new(),
         series: clients.iter().map(|c| line(&c.client, report, &c.service_in_window)).collect(),
     };
     let text = match left {

@@ -34,17 +34,19 @@ impl FromStr for Change {
     }
 }
 
+/// The factor of a multiple (`2x`) or of a change in percent (`+10%`); `None` for another text.
+pub(super) fn multiple(text: &str) -> Option<f64> {
+    let factor = |text: &str| text.trim().parse::<f64>().ok();
+    if let Some(times) = text.strip_suffix('x') {
+        return factor(times);
+    }
+    let percent = text.strip_suffix('%').filter(|percent| percent.starts_with(['+', '-']))?;
+    factor(percent).map(|percent| 1.0 + percent / 100.0)
+}
+
 /// The new value of a number: the value itself, a multiple (`2x`) or a change in percent (`+10%`).
 pub(super) fn number(key: &str, text: &str, present: f64) -> Result<f64, SimulateError> {
-    let factor = |text: &str| text.trim().parse::<f64>().ok();
-    let new = if let Some(times) = text.strip_suffix('x') {
-        factor(times).map(|times| present * times)
-    } else if let Some(percent) = text.strip_suffix('%') {
-        let signed = percent.starts_with(['+', '-']);
-        factor(percent).filter(|_| signed).map(|percent| present * (1.0 + percent / 100.0))
-    } else {
-        factor(text)
-    };
+    let new = multiple(text).map(|times| present * times).or_else(|| text.trim().parse().ok());
     match new.filter(|new| new.is_finite() && *new >= 0.0) {
         Some(new) => Ok(new),
         None => Err(SimulateError::BadValue {

@@ -43,6 +43,11 @@ pub(super) fn setting_label(key: &str, base: &Scenario) -> String {
     }
 }
 
+/// A number of which multiples are compared.
+pub(super) fn multiple_label(key: &str) -> String {
+    format!("{} (multiple of its value)", key.replace(['.', '_'], " "))
+}
+
 /// A result of a run.
 pub(super) fn figure_label(name: &str) -> &str {
     FIGURES.iter().find(|(known, _)| *known == name).map_or(name, |(_, label)| label)

@@ -388,7 +388,9 @@ fn simulations_have_the_documented_fields() {
     let short = ["-p", "64", "-n", "1", "--json"];
     let print = |args: &[&str]| json(&[args, &short[..]].concat());
     assert_documented("simulate", &print(&["simulate"]), &[]);
-    assert_documented("sweep", &print(&["sweep", "--over", "prompt=64"]), &[]);
+    let sweep = ["sweep", "--over", "strategy=pipe,auto", "--against", "strategy=pipe"];
+    let sweep = [&sweep[..], &["--repeat", "2"]].concat();
+    assert_documented("sweep", &print(&sweep), &["settings"]);
     assert_documented("what-if", &print(&["what-if", "npu.rate=2x"]), &[]);
     assert_documented("sensitivity", &print(&["sensitivity"]), &[]);
     let load = json(&["load", "--experiment", "vtc-proportional", "--until", "30", "--json"]);

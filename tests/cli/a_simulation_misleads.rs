@@ -168,6 +168,9 @@ fn invalid_scenarios_are_rejected() {
         (&["sweep", "--over", "prompt=9:1"], "ascend"),
         (&["sweep", "--over", "prompt=64", "--figure", "beauty"], "prefill_ms"),
         (&["sweep", "--over", "strategy=pipe", "--plot", "x.svg"], "numbers"),
+        (&["sweep", "--over", "gpu.rate=1,2x", "--plot", "x.svg"], "numbers"),
+        (&["sweep", "--over", "strategy=pipe", "--against", "prompt=64"], "strategy"),
+        (&["sweep", "--over", "strategy=pipe", "--against", "strategy=auto"], "pipe"),
         (&["what-if", "faster"], "KEY=VALUE"),
         (&["sensitivity", "--step", "2"], "0.5"),
     ];
@@ -295,6 +298,32 @@ fn a_repeated_sweep_plots_means_with_intervals() {
     assert!(still.stderr.contains("noise.spread") && !noisy.stderr.contains("note"), "{still:?}");
     let once = ended(lapwing(&["sweep", "--over", "prompt=64", "--repeat", "1"]));
     assert!(once.code == Some(2) && once.stderr.contains("repeat"), "{once:?}");
+}
+
+#[test]
+fn differences_are_those_of_pairs_and_plots_have_multiples() {
+    let folder = tempfile::tempdir().expect("folder");
+    let svg = folder.path().join("s.svg").display().to_string();
+    let sweep = ["sweep", "--over", "strategy=pipe,gpu-only", "--over", "gpu.rate=0.5x,1x,2x"];
+    let more = ["-n", "0", "--repeat", "4", "--set", "noise.spread=0.1", "--figure", "prefill_ms"];
+    let sweep = [&sweep[..], &more, &["--against", "strategy=pipe", "--plot", &svg]].concat();
+    let table = ended(lapwing(&sweep)).stdout;
+    let rows: Vec<&str> = table.lines().collect();
+    let heads = "gpu.rate,strategy,against,pairs,prefill_ms_difference,low,high,relative";
+    assert_eq!((rows[0], rows.len()), (heads, 4), "{table}");
+    let found = json(&[&sweep[..], &["--json"]].concat());
+    for (row, found) in rows[1..].iter().zip(found["differences"].as_array().expect("rows")) {
+        let ends = found["interval"].as_array().expect("an interval");
+        let ends: Vec<f64> = ends.iter().filter_map(Value::as_f64).collect();
+        let mean = number(found, "mean");
+        assert!(ends[0] < mean && mean < ends[1] && found["pairs"] == 4, "{found}");
+        assert!(row.contains(&format!(",gpu-only,pipe,4,{mean},")), "{row} {found}");
+    }
+    assert_eq!(found["settings"]["noise.spread"], "0.1");
+    let plot = std::fs::read_to_string(&svg).expect("a plot");
+    assert!(plot.contains(">gpu rate (multiple of its value)<"), "{plot}");
+    assert!(plot.contains(">time to first token (ms) over gpu rate"), "{plot}");
+    assert!(plot.contains("Means of 4 runs with 95 % intervals"), "{plot}");
 }
 
 #[test]

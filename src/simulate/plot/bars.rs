@@ -62,7 +62,7 @@ impl Bars {
 
     /// The plot as a file of its own.
     pub fn svg_file(&self) -> String {
-        alone(&self.svg())
+        alone(&self.svg(), &self.title, "")
     }
 
     fn legend(&self, svg: &mut String) {

@@ -62,12 +62,41 @@ pub(super) fn open(title: &str) -> String {
     )
 }
 
-/// A self-contained plot that includes its style.
-pub(super) fn alone(svg: &str) -> String {
-    match svg.split_once('\n') {
-        Some((head, rest)) => format!("{head}\n<style>\n{STYLE}</style>\n{rest}"),
-        None => svg.to_owned(),
+/// Characters on a line of a caption.
+const CAPTION_CHARS: usize = 118;
+/// Heights of a title and of a caption's line.
+const TITLE_HEIGHT: f64 = 26.0;
+const LINE_HEIGHT: f64 = 16.0;
+
+/// A self-contained plot that includes its style, with the title above and a caption below.
+pub(super) fn alone(svg: &str, title: &str, caption: &str) -> String {
+    let Some((head, rest)) = svg.split_once('\n') else { return svg.to_owned() };
+    let lines = wrapped(caption, CAPTION_CHARS);
+    let height = HEIGHT + TITLE_HEIGHT + LINE_HEIGHT * lines.len() as f64 + 4.0;
+    let own = format!("viewBox=\"0 0 {WIDTH} {HEIGHT}\"");
+    let head = head.replace(&own, &format!("viewBox=\"0 {} {WIDTH} {height}\"", -TITLE_HEIGHT));
+    let mut words = String::new();
+    text(&mut words, (8.0, 10.0 - TITLE_HEIGHT), "title", title);
+    for (at, line) in lines.iter().enumerate() {
+        let y = HEIGHT + LINE_HEIGHT * (at + 1) as f64 - 4.0;
+        text(&mut words, (8.0, y), "name", line);
     }
+    format!("{head}\n<style>\n{STYLE}</style>\n{words}{rest}")
+}
+
+/// The words of a text on lines of at most `most` characters; a longer word has a line of its own.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 pub(super) fn text(svg: &mut String, at: (f64, f64), class: &str, words: &str) {

@@ -12,6 +12,8 @@ use super::drawing::{
 pub struct Lines {
     /// Title.
     pub title: String,
+    /// What readers of a file of its own have to know, below the plot: settings, the meaning of intervals.
+    pub caption: String,
     /// Name of the horizontal axis, with its unit.
     pub x: String,
     /// Name of the vertical axis, with its unit.
@@ -63,9 +65,9 @@ impl Lines {
         svg
     }
 
-    /// The plot as a file of its own.
+    /// The plot as a file of its own, with title and caption.
     pub fn svg_file(&self) -> String {
-        alone(&self.svg())
+        alone(&self.svg(), &self.title, &self.caption)
     }
 
     /// Each line's name, at its end.
@@ -150,7 +152,15 @@ mod tests {
         assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
         assert_eq!(svg.matches("class=\"ring").count(), 1);
         assert!(svg.contains("a&lt;b") && !svg.contains("NaN"), "{svg}");
-        assert!(lines.svg_file().contains("<style>"));
+        let lines = Lines {
+            title: "speed <1>".to_owned(),
+            caption: "sd8gen3, ".repeat(20) + "end",
+            ..lines
+        };
+        let file = lines.svg_file();
+        assert!(file.contains("<style>") && file.contains(">speed &lt;1&gt;</text>"), "{file}");
+        assert_eq!(file.matches("sd8gen3").count(), 20);
+        assert_eq!(file.matches("<text class=\"name\" x=\"8.0\" y=\"4").count(), 2, "{file}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use lapwing_plan::strategy::registry;
 
 use super::{Choice, Interference, Scenario};
 use crate::simulate::error::SimulateError;
+use crate::simulate::names::SETTINGS;
 
 fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
@@ -48,31 +49,51 @@ impl Scenario {
         self.prompt.saturating_add((self.decode + 1).saturating_mul(self.verify))
     }
 
+    /// All settings and the changed numbers of the processors, as keys and values of
+    /// [`set`](Scenario::set). A chunk size that the strategy chooses is empty.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let value = |key: &str| match key {
+            "soc" => self.soc_name(),
+            "model" => self.model.clone(),
+            "prompt" => self.prompt.to_string(),
+            "decode" => self.decode.to_string(),
+            "strategy" => self.strategy_name().to_owned(),
+            "fast-sync" => on(self.fast_sync).to_owned(),
+            "order-swap" => on(self.order_swap).to_owned(),
+            "chunk" => self.chunk.map_or(String::new(), |rows| rows.to_string()),
+            "interference" => self.interference.to_string(),
+            "verify" => self.verify.to_string(),
+            "stepped-preparation" => on(self.stepped_preparation).to_owned(),
+            "seed" => self.seed.to_string(),
+            number => self.processors.value(number).map_or(String::new(), |n| n.to_string()),
+        };
+        let mut keys = SETTINGS.to_vec();
+        for change in &self.changes {
+            if !keys.contains(&&*change.key) {
+                keys.push(&change.key);
+            }
+        }
+        keys.into_iter().map(|key| (key.to_owned(), value(key))).collect()
+    }
+
     /// All settings of a run, stored as metadata of its timeline.
     pub(in crate::simulate) fn facts(&self) -> Vec<(String, String)> {
         let mut facts = vec![
-            ("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")).to_owned()),
-            ("clock", "virtual".to_owned()),
-            ("model", self.model.clone()),
-            ("soc", self.soc_name()),
-            ("strategy", self.strategy_name().to_owned()),
-            ("policy", self.policy_name().to_owned()),
-            ("prompt", self.prompt.to_string()),
-            ("decode", self.decode.to_string()),
-            ("verify", self.verify.to_string()),
-            ("fast sync", on(self.fast_sync).to_owned()),
-            ("order swap", on(self.order_swap).to_owned()),
-            ("chunk", self.chunk.map_or("by the strategy".to_owned(), |rows| rows.to_string())),
-            ("interference", self.interference.to_string()),
-            ("stepped preparation", on(self.stepped_preparation).to_owned()),
-            ("seed", self.seed.to_string()),
+            ("program".to_owned(), concat!("lapwing ", env!("CARGO_PKG_VERSION")).to_owned()),
+            ("clock".to_owned(), "virtual".to_owned()),
+            ("policy".to_owned(), self.policy_name().to_owned()),
         ];
+        let settings = self.settings().into_iter().take(SETTINGS.len());
+        facts.extend(settings.map(|(key, value)| match value.is_empty() {
+            true => (key, "by the strategy".to_owned()),
+            false => (key.replace('-', " "), value),
+        }));
         if !self.changes.is_empty() {
             let changes =
                 self.changes.iter().map(|change| format!("{}={}", change.key, change.value));
-            facts.push(("set", changes.collect::<Vec<_>>().join(",")));
+            facts.push(("set".to_owned(), changes.collect::<Vec<_>>().join(",")));
         }
-        facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        facts
     }
 }
 

@@ -13,9 +13,11 @@ impl Sweep {
     /// of the others. Runs that differ in their seeds only are one point: their mean, with its 95 %
     /// confidence interval (Student's t). `None` if no axis consists of numbers.
     pub fn plot(&self, figure: Figure) -> Option<Lines> {
+        let numbers = |axis: &Axis| axis.numbers().is_some();
         let find = |with: &dyn Fn(&Axis) -> bool| self.axes.iter().position(with);
-        let across = find(&|axis| axis.has_numbers() && axis.key != SEED)
-            .or_else(|| find(&Axis::has_numbers))?;
+        let across = find(&|axis| numbers(axis) && axis.key != SEED).or_else(|| find(&numbers))?;
+        let xs = self.axes[across].numbers()?;
+        let x_of = |value: &String| self.axes[across].values.iter().position(|v| v == value);
         let names_a_line = |at: usize| at != across && self.axes[at].key != SEED;
         let mut lines: Vec<(String, Results)> = Vec::new();
         for point in &self.points {
@@ -23,7 +25,7 @@ impl Sweep {
             let names: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
             let name =
                 if names.is_empty() { figure_label(figure.0).to_owned() } else { names.join(", ") };
-            let x: f64 = point.values[across].parse().unwrap_or(f64::NAN);
+            let x = x_of(&point.values[across]).map_or(f64::NAN, |at| xs[at]);
             let y = point.outcome.as_ref().ok().and_then(figure.1).unwrap_or(f64::NAN);
             let at = lines.iter().position(|line| line.0 == name).unwrap_or_else(|| {
                 lines.push((name, Vec::new()));
@@ -37,7 +39,33 @@ impl Sweep {
         }
         let series = lines.into_iter().map(|(name, results)| series(name, &results)).collect();
         let (x, y) = (self.labels[across].clone(), figure_label(figure.0).to_owned());
-        Some(Lines { title: format!("{y} over {x}"), x, y, series })
+        let caption = self.caption(across);
+        Some(Lines { title: format!("{y} over {x}"), x, y, caption, series })
+    }
+}
+
+impl Sweep {
+    /// The lines' names, the settings that are the same everywhere, and what a point is.
+    fn caption(&self, across: usize) -> String {
+        let lines = self.axes.iter().enumerate();
+        let lines = lines.filter(|(at, axis)| *at != across && axis.key != SEED);
+        let lines: Vec<&str> = lines.map(|(_, axis)| &*axis.key).collect();
+        let seeds = self.axes.iter().find(|axis| axis.key == SEED && self.axes[across].key != SEED);
+        let settings = self
+            .settings
+            .iter()
+            .filter(|(key, value)| !value.is_empty() && (seeds.is_none() || key != SEED));
+        let settings: Vec<String> = settings.map(|(key, value)| format!("{key} {value}")).collect();
+        let mut caption = match lines[..] {
+            [] => String::new(),
+            _ => format!("Lines: {}. ", lines.join(", ")),
+        };
+        caption += &format!("Simulated; {}.", settings.join(", "));
+        if let Some(seeds) = seeds {
+            let count = seeds.values.len();
+            caption += &format!(" Means of {count} runs with 95 % intervals (Student's t).");
+        }
+        caption
     }
 }
 
@@ -83,5 +111,12 @@ mod tests {
         assert_eq!(lines.series[1].intervals[0], (64.0, mean.low, mean.high));
         assert!(mean.low < mean.high && lines.series[1].intervals.len() == 2);
         assert!(Axis::seeds(0, 1).is_err());
+        for says in ["Lines: strategy.", "soc sd8gen3", "noise.spread 0.1", "Means of 5 runs"] {
+            assert!(lines.caption.contains(says), "{says}: {}", lines.caption);
+        }
+        let csv = sweep.csv();
+        let rows: Vec<&str> = csv.lines().collect();
+        assert!(rows[0].ends_with(",stepped-preparation,noise.spread"), "{}", rows[0]);
+        assert!(rows[1..].iter().all(|row| row.ends_with(",off,0.1")), "{csv}");
     }
 }
