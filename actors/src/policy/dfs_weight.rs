@@ -1,6 +1,7 @@
 //! The order of a depth-first search through the tree of cached prefixes.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use lapwing_traces::Nanos;
 
@@ -18,39 +19,84 @@ use crate::sequence::SequenceId;
 #[derive(Clone, Debug, Default)]
 pub struct DfsWeight {
     places: foldhash::HashMap<SequenceId, usize>,
+    /// The requests of the latest survey, sorted by their cached tokens and then by their numbers.
+    sorted: Vec<Entry>,
 }
 
-/// A waiting request and the cached beginning of its tokens.
-type Cached<'a> = (&'a [u32], SequenceId);
+/// A waiting request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    sequence: SequenceId,
+    /// Its cached tokens.
+    matched: usize,
+    /// How many of them the entry before it has, too.
+    common: usize,
+}
 
 impl DfsWeight {
-    /// Adds requests that have the first `depth` tokens in common, sorted, to the order.
-    fn visit(&mut self, requests: &[Cached<'_>], depth: usize) {
-        let [first, .., last] = requests else {
-            requests.iter().for_each(|(_, sequence)| self.put(*sequence));
-            return;
-        };
-        let depth = depth + common(&first.0[depth..], &last.0[depth..]);
-        // Those that end here are the smallest.
-        let ending = requests.partition_point(|(tokens, _)| tokens.len() == depth);
-        let (here, mut rest) = requests.split_at(ending);
-        let mut branches = Vec::new();
-        while let [(tokens, _), ..] = rest {
-            let next = tokens[depth];
-            let (branch, others) = rest.split_at(rest.partition_point(|(t, _)| t[depth] == next));
-            branches.push(branch);
-            rest = others;
+    /// Brings `sorted` up to date. Tokens are compared only for requests that are new, or of which more or less is
+    /// cached than before: most are the same from one survey to the next.
+    fn sort(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView) {
+        let mut now: Vec<(SequenceId, usize)> = waiting
+            .iter()
+            .map(|request| (request.sequence, prefixes.matched(request.sequence)))
+            .collect();
+        now.sort_unstable();
+        let mut is_new = vec![true; now.len()];
+        // What an entry has in common with the last one that stays.
+        let mut common_with_kept = usize::MAX;
+        self.sorted.retain_mut(|entry| {
+            common_with_kept = common_with_kept.min(entry.common);
+            let known = (entry.sequence, entry.matched);
+            let Ok(at) = now.binary_search(&known) else { return false };
+            is_new[at] = false;
+            entry.common = std::mem::replace(&mut common_with_kept, usize::MAX);
+            true
+        });
+        for (request, _) in now.into_iter().zip(is_new).filter(|(_, is_new)| *is_new) {
+            self.insert(request, prefixes);
         }
-        branches
-            .sort_by_key(|branch| (Reverse(branch.len()), branch.iter().map(|(_, s)| *s).min()));
-        branches.into_iter().for_each(|branch| self.visit(branch, depth));
-        let mut here: Vec<SequenceId> = here.iter().map(|(_, sequence)| *sequence).collect();
-        here.sort_unstable();
-        here.into_iter().for_each(|sequence| self.put(sequence));
     }
 
-    fn put(&mut self, sequence: SequenceId) {
-        self.places.insert(sequence, self.places.len());
+    fn insert(&mut self, (sequence, matched): (SequenceId, usize), prefixes: &dyn PrefixView) {
+        let cached = |sequence: SequenceId, matched: usize| {
+            let tokens = prefixes.tokens(sequence);
+            &tokens[..matched.min(tokens.len())]
+        };
+        let own = cached(sequence, matched);
+        let same = |other: &Entry| common(cached(other.sequence, other.matched), own);
+        let at = self.sorted.partition_point(|other| {
+            let (same, tokens) = (same(other), cached(other.sequence, other.matched));
+            (&tokens[same..], other.sequence) < (&own[same..], sequence)
+        });
+        let before = at.checked_sub(1).map_or(0, |before| same(&self.sorted[before]));
+        if let Some(after) = self.sorted.get(at) {
+            self.sorted[at].common = same(after);
+        }
+        self.sorted.insert(at, Entry { sequence, matched: own.len(), common: before });
+    }
+
+    /// Adds entries of `sorted`, which have their first tokens in common, to the order.
+    fn visit(&mut self, entries: Range<usize>) {
+        let of = &self.sorted[entries.clone()];
+        let [first, rest @ ..] = of else { return };
+        let depth = rest.iter().map(|entry| entry.common).min().unwrap_or(first.matched);
+        // Those that end here are the smallest, in order of their numbers.
+        let ending = of.partition_point(|entry| entry.matched == depth);
+        let start = entries.start + ending;
+        let borders =
+            (start..entries.end).filter(|at| *at == start || self.sorted[*at].common == depth);
+        let borders: Vec<usize> = borders.chain([entries.end]).collect();
+        let mut branches: Vec<Range<usize>> =
+            borders.windows(2).map(|ends| ends[0]..ends[1]).collect();
+        branches.sort_by_cached_key(|branch| {
+            let sequences = self.sorted[branch.clone()].iter().map(|entry| entry.sequence);
+            (Reverse(branch.len()), sequences.min())
+        });
+        branches.into_iter().for_each(|branch| self.visit(branch));
+        for at in entries.start..start {
+            self.places.insert(self.sorted[at].sequence, self.places.len());
+        }
     }
 }
 
@@ -60,21 +106,9 @@ impl QueuePolicy for DfsWeight {
     }
 
     fn survey(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView, _now: Nanos) {
-        let mut cached: Vec<Cached<'_>> = waiting
-            .iter()
-            .map(|request| {
-                let tokens = prefixes.tokens(request.sequence);
-                let matched = prefixes.matched(request.sequence).min(tokens.len());
-                (&tokens[..matched], request.sequence)
-            })
-            .collect();
-        cached.sort_unstable_by(|(one, at), (other, then)| {
-            // Prompts often have a long beginning in common.
-            let same = common(one, other);
-            one[same..].cmp(&other[same..]).then(at.cmp(then))
-        });
+        self.sort(waiting, prefixes);
         self.places.clear();
-        self.visit(&cached, 0);
+        self.visit(0..self.sorted.len());
     }
 
     fn rank(&self, request: &Candidate<'_>, _prefixes: &dyn PrefixView, _now: Nanos) -> Rank {

@@ -66,17 +66,16 @@ impl QueuePolicy for Lpm {
         let mut by_arrival: Vec<SequenceId> =
             waiting.iter().map(|request| request.sequence).collect();
         by_arrival.sort_unstable();
-        // Beginnings of the prompts that compute them, sorted. A prompt has a beginning of this length in common with one
-        // of them if it begins with it.
-        let mut first: Vec<&[u32]> = Vec::new();
+        // Beginnings of the prompts that compute them. A prompt has a beginning of this length in common with one of
+        // them if it begins with it.
+        let mut first: foldhash::HashSet<&[u32]> = foldhash::HashSet::default();
         for sequence in by_arrival {
             if prefixes.matched(sequence) > self.shared {
                 continue;
             }
             let Some(beginning) = prefixes.tokens(sequence).get(..self.shared) else { continue };
-            match first.binary_search(&beginning) {
-                Ok(_) => self.order.after.push(sequence),
-                Err(at) => first.insert(at, beginning),
+            if !first.insert(beginning) {
+                self.order.after.push(sequence);
             }
         }
     }

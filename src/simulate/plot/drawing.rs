@@ -76,7 +76,7 @@ pub(super) fn alone(svg: &str, title: &str, caption: &str) -> String {
     let own = format!("viewBox=\"0 0 {WIDTH} {HEIGHT}\"");
     let head = head.replace(&own, &format!("viewBox=\"0 {} {WIDTH} {height}\"", -TITLE_HEIGHT));
     let mut words = String::new();
-    text(&mut words, (8.0, 10.0 - TITLE_HEIGHT), "title", title);
+    text(&mut words, (8.0, 14.0 - TITLE_HEIGHT), "title", title);
     for (at, line) in lines.iter().enumerate() {
         let y = HEIGHT + LINE_HEIGHT * (at + 1) as f64 - 4.0;
         text(&mut words, (8.0, y), "name", line);

@@ -54,6 +54,60 @@ fn a_depth_first_search_takes_the_fullest_branch_first() {
     assert_eq!(found, [3, 2, 1, 0, 5, 4, 6]);
 }
 
+/// The order of a depth-first search through requests whose first `depth` cached tokens are equal, by its definition.
+fn searched(requests: &[Asked], mut among: Vec<usize>, depth: usize) -> Vec<usize> {
+    let next = |at: &usize| requests[*at].prompt[..requests[*at].matched].get(depth).copied();
+    among.sort_unstable();
+    let mut branches: Vec<Vec<usize>> = Vec::new();
+    let mut here = Vec::new();
+    for at in among {
+        let branch = branches.iter_mut().find(|branch| next(&branch[0]) == next(&at));
+        match (next(&at), branch) {
+            (None, _) => here.push(at),
+            (Some(_), Some(branch)) => branch.push(at),
+            (Some(_), None) => branches.push(vec![at]),
+        }
+    }
+    branches.sort_by_key(|branch| (std::cmp::Reverse(branch.len()), branch[0]));
+    let below = branches.into_iter().flat_map(|branch| searched(requests, branch, depth + 1));
+    below.chain(here).collect()
+}
+
+#[test]
+fn a_queue_that_changes_is_ordered_as_a_new_one() {
+    let mut random = 1_u64;
+    let mut below = |limit: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+        (random >> 33) as usize % limit
+    };
+    let mut requests = Vec::new();
+    for _ in 0..60 {
+        let mut request = asked("", 0, 1);
+        request.prompt = (0..below(9)).map(|_| below(2) as u32).collect();
+        request.matched = below(request.prompt.len() + 1);
+        requests.push(request);
+    }
+    let mut dfs = DfsWeight::default();
+    let mut waiting: Vec<usize> = (0..20).collect();
+    for step in 0..400 {
+        let left = waiting.len().saturating_sub(1 + below(4));
+        waiting.truncate(if step % 50 == 49 { 0 } else { left });
+        for _ in 0..1 + below(5) {
+            let at = below(requests.len());
+            if !waiting.contains(&at) {
+                waiting.insert(below(waiting.len() + 1), at);
+            }
+        }
+        let changed = below(requests.len());
+        requests[changed].matched = below(requests[changed].prompt.len() + 1);
+        let candidates: Vec<_> = waiting.iter().map(|at| candidate(&requests, *at)).collect();
+        dfs.survey(&candidates, &requests, Nanos(0));
+        let mut found: Vec<usize> = waiting.clone();
+        found.sort_by_key(|at| dfs.rank(&candidate(&requests, *at), &requests, Nanos(0)));
+        assert_eq!(found, searched(&requests, waiting.clone(), 0), "step {step}");
+    }
+}
+
 #[test]
 fn every_group_has_its_turn() {
     // 3 requests with 95 % hits, 4 without: quotas of 2 · (group + 1) of 2 groups.
