@@ -26,6 +26,7 @@ mod request;
 mod server;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use cost::{CostError, PassTime};
 pub use experiments::{Experiment, ExperimentError};
@@ -35,3 +36,4 @@ pub use page::page;
 pub use report::{ClientReport, Difference, Latencies, LoadReport, Measure};
 pub use request::{LoadRequest, WorkloadError};
 pub use server::Server;
+pub use trace::{Trace, TraceForm};

@@ -29,10 +29,11 @@ Examples:
   lapwing load trace.jsonl -m FILE.gguf --policies fcfs+vtc --csv service.csv
   lapwing load trace.csv --server costs.json --kv-tokens 20000
 
-A trace has one request on each line, in JSON:
+A trace has one request on each line. In our own form:
   {\"at\":0.5,\"client\":\"a\",\"prompt_tokens\":420,\"output_tokens\":64,\"prefix\":[[\"system\",400]]}
-or, in a .csv file, the columns at,prompt_tokens,output_tokens. Prompts that name the same prefix
-begin with the same tokens; all other tokens are made up, and differ.
+Prompts that name the same prefix begin with the same tokens; all other tokens are made up, and
+differ. A table of comma-separated values has the columns at,prompt_tokens,output_tokens[,client].
+Published traces are read as they are: those of Azure, BurstGPT and Mooncake.
 
 --experiment and --server run in virtual time, with the engine's own scheduler, policies and prefix
 cache. The other workloads run on the live engine, in real time. Experiments:
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// A trace of requests; without one, they are generated
     #[arg(value_name = "TRACE", conflicts_with = "experiment")]
     trace: Option<PathBuf>,
+
+    /// Only the first N requests of the trace
+    #[arg(long, value_name = "N", value_parser = at_least_one, requires = "trace")]
+    first: Option<usize>,
 
     /// A published experiment in virtual time
     #[arg(long, value_name = "NAME")]
@@ -116,7 +121,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
     }
     let policies = args.policies()?;
-    let (workload, requests, place, measure) = args.subject()?;
+    let (workload, requests, place, measure) = args.subject(session)?;
     let mut reports = Vec::new();
     for choice in policies {
         let (outcomes, stats) = match &place {
@@ -167,7 +172,10 @@ impl Args {
     }
 
     /// Name and requests of the workload, and where they are served.
-    fn subject(&self) -> Result<(String, Vec<LoadRequest>, Place, Measure), Failure> {
+    fn subject(
+        &self,
+        session: &Session,
+    ) -> Result<(String, Vec<LoadRequest>, Place, Measure), Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
         if let Some(name) = &self.experiment {
             let experiment = Experiment::named(name, self.workload.seed);
@@ -181,7 +189,7 @@ impl Args {
             return Ok((name.clone(), experiment.requests, place, experiment.measure));
         }
         let (name, requests) = match &self.trace {
-            Some(path) => (path.display().to_string(), workload::read(path)?),
+            Some(path) => workload::read(path, self.first, session)?,
             None => self.workload.generated()?,
         };
         let place = match &self.server {

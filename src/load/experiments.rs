@@ -6,6 +6,7 @@ use super::generate::{LoadClient, Rate, SharedPrefixes, generate};
 use super::report::Measure;
 use super::request::{LoadRequest, WorkloadError};
 use super::server::Server;
+use super::trace::Trace;
 
 /// Requests of 27 clients of Chatbot Arena, and measured costs, from the artifact of VTC.
 const ARENA: &str = include_str!("traces/arena-27-clients.jsonl");
@@ -90,7 +91,7 @@ impl Experiment {
         };
         let server = if name.starts_with("preble") { a6000() } else { a10g(name)? };
         let requests = match name {
-            "vtc-arena" => LoadRequest::from_jsonl(ARENA.as_bytes())?,
+            "vtc-arena" => Trace::read(ARENA.as_bytes())?.requests,
             "dlpm" => branches(seed),
             _ if name.starts_with("preble") => preble(name, seed),
             "vtc-shift" => generate(&vtc(name), 900.0, seed),

@@ -1,6 +1,5 @@
 //! Requests of a workload, and the files that hold them.
 
-use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -51,9 +50,6 @@ pub enum WorkloadError {
     },
 }
 
-/// A reader of one line: the request, or what is wrong.
-type ReadLine<'a> = &'a dyn Fn(&str) -> Result<LoadRequest, String>;
-
 fn is_zero(priority: &i32) -> bool {
     *priority == 0
 }
@@ -72,41 +68,8 @@ impl LoadRequest {
         Urgency { priority: self.priority, deadline }
     }
 
-    /// Reads a workload in JSON lines:
-    /// `{"at":0.5,"client":"a","prompt_tokens":420,"output_tokens":64,"prefix":[["system",400]]}`. `client` and
-    /// `prefix` may be left out; `priority` and `deadline` (seconds) may be added.
-    ///
-    /// # Errors
-    /// [`WorkloadError`], with the number of the line.
-    pub fn from_jsonl(from: impl Read) -> Result<Vec<LoadRequest>, WorkloadError> {
-        lines(from, 0, &|line| {
-            let request: LoadRequest =
-                serde_json::from_str(line).map_err(|error| error.to_string())?;
-            request.check().map(|()| request)
-        })
-    }
-
-    /// Reads a workload in comma-separated values with the columns `at` (seconds), `prompt_tokens` and
-    /// `output_tokens`, in this order and below a line with their names.
-    ///
-    /// # Errors
-    /// [`WorkloadError`], with the number of the line.
-    pub fn from_csv(from: impl Read) -> Result<Vec<LoadRequest>, WorkloadError> {
-        lines(from, 1, &|line| {
-            let mut columns = line.split(',').map(str::trim);
-            let mut column =
-                |name: &str| columns.next().ok_or_else(|| format!("the column {name} is missing"));
-            let at = column("at")?.parse().map_err(|_| "at is not a number".to_owned())?;
-            let mut count = |name: &str| {
-                column(name)?.parse().map_err(|_| format!("{name} is not a number of tokens"))
-            };
-            let (prompt_tokens, output_tokens) = (count("prompt_tokens")?, count("output_tokens")?);
-            let request = LoadRequest::new(at, "", prompt_tokens, output_tokens);
-            request.check().map(|()| request)
-        })
-    }
-
-    fn check(&self) -> Result<(), String> {
+    /// What is wrong with it, if anything.
+    pub(super) fn check(&self) -> Result<(), String> {
         let prefix: usize = self.prefix.iter().map(|(_, tokens)| tokens).sum();
         match self {
             _ if !(0.0..=1e9).contains(&self.at) => {
@@ -143,22 +106,4 @@ impl LoadRequest {
         ids.extend((0..own).map(|at| id(seed, at)));
         ids
     }
-}
-
-fn lines(
-    from: impl Read,
-    skip: usize,
-    read: ReadLine<'_>,
-) -> Result<Vec<LoadRequest>, WorkloadError> {
-    let mut requests = Vec::new();
-    for (at, line) in BufReader::new(from).lines().enumerate().skip(skip) {
-        let line = line?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let read = read(&line);
-        requests.push(read.map_err(|reason| WorkloadError::Line { line: at + 1, reason })?);
-    }
-    requests.sort_by(|one, other| one.at.total_cmp(&other.at));
-    Ok(requests)
 }

@@ -24,17 +24,7 @@ fn a_line_that_is_no_request_is_named() {
     ];
     for (bad, message) in rows {
         let text = format!("{good}\n{bad}\n");
-        let error = LoadRequest::from_jsonl(text.as_bytes()).expect_err(bad).to_string();
-        assert!(error.contains(message), "{bad}: {error}");
-    }
-    let header = "at,prompt_tokens,output_tokens\n";
-    for (bad, message) in [
-        ("x,1,1", "line 3"),
-        ("0,1", "output_tokens is missing"),
-        ("0,a,1", "prompt_tokens is not"),
-    ] {
-        let text = format!("{header}0.5,3,4\n{bad}\n");
-        let error = LoadRequest::from_csv(text.as_bytes()).expect_err(bad).to_string();
+        let error = Trace::read(text.as_bytes()).expect_err(bad).to_string();
         assert!(error.contains(message), "{bad}: {error}");
     }
 }
@@ -51,7 +41,7 @@ fn requests_are_sorted_and_come_back_as_they_were_written() {
     assert!(requests.len() > 30 && requests.is_sorted_by(|one, other| one.at <= other.at));
     let lines: Vec<String> =
         requests.iter().rev().map(|r| serde_json::to_string(r).expect("JSON")).collect();
-    let mut read = LoadRequest::from_jsonl(lines.join("\n").as_bytes()).expect("requests");
+    let mut read = Trace::read(lines.join("\n").as_bytes()).expect("requests").requests;
     for (read, request) in read.iter_mut().zip(&requests) {
         assert!(approx(read.at, request.at), "numbers are read with an error of one unit at most");
         read.at = request.at;

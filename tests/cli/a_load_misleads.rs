@@ -64,6 +64,36 @@ fn a_trace_is_served_under_each_policy_and_written_by_window() {
 }
 
 #[test]
+fn published_traces_are_served_as_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let costs = format!("{}/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
+    let served = |text: &str, more: &[&str]| {
+        let trace = folder.path().join("trace");
+        fs::write(&trace, text).expect("a file");
+        let trace = trace.to_str().expect("UTF-8");
+        let args = ["load", trace, "--server", &costs, "--policies", "fcfs", "--json"];
+        let ended = ended(lapwing(&[&args[..], more].concat()));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        (ended.json()["reports"][0].clone(), ended.stderr)
+    };
+    let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.68,512,8\n\
+                 2023-11-16 18:15:50.99,300,0\n2023-11-16 18:15:59.10,800,4\n";
+    let (report, notes) = served(azure, &[]);
+    assert_eq!(report["finished"], 2, "{report}");
+    assert!(notes.contains("1 of 3 recorded requests (Azure's form)"), "{notes}");
+    assert_eq!(served(azure, &["--first", "1"]).0["finished"], 1);
+    let mooncake = |at: u64, ids: &str| {
+        format!(
+            "{{\"timestamp\":{at},\"input_length\":1500,\"output_length\":3,\"hash_ids\":[{ids}]}}\n"
+        )
+    };
+    let (report, _) = served(&(mooncake(0, "0,1,2") + &mooncake(9000, "0,1,3")), &[]);
+    // 1024 of 3000 tokens, in whole pages.
+    let hits = report["hit_rate"].as_f64().expect("a rate");
+    assert!((0.33..0.35).contains(&hits), "{report}");
+}
+
+#[test]
 fn what_cannot_be_served_is_named_before_anything_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let bad = folder.path().join("bad.jsonl");

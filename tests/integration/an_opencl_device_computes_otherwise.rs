@@ -154,21 +154,23 @@ async fn shared_keys_and_values_are_seen_wherever_they_were_written() {
     }
 }
 
-/// The same tokens from real models, which are split by layers at four points.
+/// The same tokens from real models, one split by layers near its ends and in the middle, the other in the middle.
 #[tokio::test]
 #[ignore = "long: sh tests/all.sh runs it"]
 async fn a_real_model_gives_the_same_tokens_wherever_it_is_split() {
     needs_driver!(has_opencl);
     needs!(SMOLLM2, GEMMA3);
-    for (name, layers) in [(SMOLLM2, 30), (GEMMA3, 18)] {
+    let models =
+        [(SMOLLM2, 30, &[1, 15, 29, 30][..], &LENGTHS[..]), (GEMMA3, 18, &[9], &LENGTHS[..2])];
+    for (name, layers, splits, lengths) in models {
         let model = model(name);
         let on_cpu = with(&model, "cpu").build().await.expect("an engine");
-        let wanted = ids_of_lengths(&on_cpu, &LENGTHS).await;
+        let wanted = ids_of_lengths(&on_cpu, lengths).await;
         let engine = check(with(&model, "gpu=opencl"), &wanted, name).await;
         let mut parts = engine.placement().stages.iter().flat_map(|stage| &stage.parts);
         assert!(parts.all(|part| part.device == "gpu"), "something runs elsewhere");
         engine.shutdown(Shutdown::Drain).await.expect("an end");
-        for on_gpu in [1, layers / 2, layers - 1, layers] {
+        for &on_gpu in splits {
             let builder = with(&model, "cpu+gpu=opencl").gpu_layers(on_gpu);
             let engine = check(builder, &wanted, &format!("{name}, {on_gpu} layers")).await;
             let on_cpu = usize::from(on_gpu < layers);

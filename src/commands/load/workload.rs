@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::path::Path;
 
-use lapwing::load::{LoadClient, LoadRequest, Rate, SharedPrefixes, generate};
+use lapwing::load::{LoadClient, LoadRequest, Rate, SharedPrefixes, Trace, generate};
 
 use crate::cli::at_least_one;
 use crate::cli::failure::Failure;
+use crate::cli::session::Session;
 
 /// A generated workload.
 #[derive(Debug, clap::Args)]
@@ -144,13 +145,24 @@ impl WorkloadArgs {
     }
 }
 
-/// Reads a trace: comma-separated values if its name ends so, otherwise JSON lines.
-pub(super) fn read(path: &Path) -> Result<Vec<LoadRequest>, Failure> {
+/// Reads the first requests of a trace.
+pub(super) fn read(
+    path: &Path,
+    first: Option<usize>,
+    session: &Session,
+) -> Result<(String, Vec<LoadRequest>), Failure> {
     let file = File::open(path).map_err(|error| Failure::file("read", path, &error))?;
-    let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-    let read = match is_csv {
-        true => LoadRequest::from_csv(file),
-        false => LoadRequest::from_jsonl(file),
-    };
-    read.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    let trace = Trace::read(file)
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    let mut requests = trace.requests;
+    if trace.failed > 0 {
+        let form = trace.form;
+        session.note(&format!(
+            "note: {} of {} recorded requests ({form}) had no prompt or no answer and are left out",
+            trace.failed,
+            trace.failed + requests.len()
+        ));
+    }
+    requests.truncate(first.unwrap_or(usize::MAX));
+    Ok((path.display().to_string(), requests))
 }
