@@ -121,8 +121,8 @@ impl RangeSource {
             return Ok(Arc::clone(given));
         }
         let Some(folder) = &self.folder else {
-            let needs = "without int8 activations, or with measured ranges: set a cache folder (no --no-packed-cache) or EngineBuilder::ranges";
-            return Err(Error::config("a device of an engine without ranges", "int8", needs));
+            let needs = "the engine's where no ranges are stored: set a cache folder (no --no-packed-cache), or EngineBuilder::ranges";
+            return Err(Error::config("the activations' precision of an NPU", "int8", needs));
         };
         let ranges = ActivationRanges::load(folder, file, &self.variant);
         Ok(Arc::new(ranges.map_err(RangesError::File)?))
