@@ -2,7 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod attention;
-mod background;
+pub(crate) mod background;
 mod device_args;
 pub(crate) mod draft;
 pub(crate) mod energy;
@@ -14,6 +14,7 @@ mod grammar_args;
 pub(crate) mod input;
 pub(crate) mod interrupts;
 pub(crate) mod limits;
+pub(crate) mod outlier_report;
 pub(crate) mod output;
 mod parse;
 pub(crate) mod plans;

@@ -17,6 +17,7 @@ mod plan;
 mod prepare;
 mod profile;
 mod pull;
+mod ranges;
 mod reproduce;
 mod run;
 mod sensitivity;
@@ -129,6 +130,8 @@ pub(crate) enum Command {
     Profile(profile::Args),
     /// Measure, plan and prepare graphs ahead, so that the first prompt starts warm
     Prepare(prepare::Args),
+    /// Measure the ranges of activations, for NPUs that compute with int8
+    Ranges(ranges::Args),
     /// Measure the speed of prompt processing and generation in tokens per second
     Bench(bench::Args),
     /// Show where the time of a recorded run went
@@ -171,6 +174,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Plan(args) => plan::run(args, session).await,
         Command::Profile(args) => profile::run(args, session).await,
         Command::Prepare(args) => prepare::run(args, session).await,
+        Command::Ranges(args) => ranges::run(args, session).await,
         Command::Bench(args) => bench::run(args, session).await,
         Command::Timeline(args) => timeline::run(&args, session),
         Command::Simulate(args) => simulate::run(&args, session),

@@ -11,6 +11,7 @@ use lapwing_kernels::cpu::{Activations, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvSharing};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::{Model, ModelConfig};
+use lapwing_kernels::npu::ActivationRanges;
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::plans::Plans;
@@ -85,6 +86,8 @@ pub(crate) struct Settings {
     pub(crate) plans: Option<Arc<Plans>>,
     /// Whether native devices are timed although no strategy has to choose between devices.
     pub(crate) timed: bool,
+    /// Ranges of activations, in place of stored ones.
+    pub(crate) ranges: Option<Arc<ActivationRanges>>,
     pub(crate) device_wait: Option<WaitMode>,
     pub(crate) scheduler_wait: Option<WaitMode>,
     pub(crate) packed_cache: Option<PathBuf>,

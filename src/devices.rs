@@ -26,7 +26,7 @@ mod properties;
 mod text;
 
 pub use error::DeviceSpecError;
-pub use lapwing_kernels::npu::{QnnSettings, WeightForm};
+pub use lapwing_kernels::npu::{QnnSettings, StaticInt8, WeightForm};
 pub use lapwing_plan::rate::Rates;
 
 /// A device of an engine: its name and its properties.
@@ -93,6 +93,10 @@ pub struct ArraySettings {
     pub prepare: Duration,
     /// Additional time to prepare a graph, per 10⁹ row-weights (rows × weights).
     pub prepare_gweight: Duration,
+    /// Int8 activations with one fixed scale for each product's input, which needs measured
+    /// [`ranges`](crate::ranges). By default products take the precision of the engine's
+    /// [`activations`](crate::EngineBuilder::activations).
+    pub int8: Option<StaticInt8>,
 }
 
 /// Graphs of a device that runs only prepared graphs.
@@ -130,6 +134,7 @@ impl Default for ArraySettings {
             floor: 1.0 / 6.0,
             prepare: micros(2000),
             prepare_gweight: micros(90_000),
+            int8: None,
         }
     }
 }

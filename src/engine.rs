@@ -15,6 +15,7 @@ use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::kv::{KvSharing, KvStore};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
+use lapwing_kernels::npu::OutlierCounter;
 use lapwing_kernels::requant::Requantized;
 use lapwing_traces::Recorder;
 
@@ -45,6 +46,7 @@ mod on_the_spot;
 mod predictions;
 mod prefix;
 mod prepare;
+mod ranges;
 mod recorded;
 mod score;
 mod share_kv;
@@ -92,6 +94,8 @@ struct Inner {
     policy: String,
     isa: &'static str,
     draft: DraftChoice,
+    /// Counters of devices with int8 activations of fixed scales.
+    outliers: Vec<(String, OutlierCounter)>,
     recorder: Recorder,
     #[cfg(feature = "structured")]
     structured: grammar::Structured,
@@ -287,13 +291,4 @@ impl Engine {
 pub(crate) fn unexpected(request: &str) -> Error {
     let reason = format!("{request} got the answer of another kind of request");
     RunError::ActorDied { actor: "scheduler".to_owned(), reason }.into()
-}
-
-impl std::fmt::Debug for Engine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine")
-            .field("model", &self.inner.path)
-            .field("placement", &self.inner.placement)
-            .finish_non_exhaustive()
-    }
 }

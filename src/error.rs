@@ -27,6 +27,7 @@ pub use crate::devices::DeviceSpecError;
 #[cfg(feature = "fetch")]
 pub use crate::models::FetchError;
 use crate::prefix_file::PrefixFileError;
+pub use crate::ranges::RangesError;
 #[cfg(feature = "structured")]
 pub use crate::structured::GrammarError;
 pub use crate::tokenizer::{TokenizerError, VocabularyDifference};
@@ -101,6 +102,8 @@ enum Cause {
     #[error("the preparation was cancelled; graphs that were done are kept")]
     PreparationCancelled,
     #[error(transparent)]
+    Ranges(#[from] RangesError),
+    #[error(transparent)]
     Sampling(#[from] SamplingError),
     #[cfg(feature = "opencl")]
     #[error(transparent)]
@@ -173,7 +176,12 @@ impl Error {
 
     /// Whether a measurement or a preparation was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.source, Cause::Measure(MeasureError::Cancelled) | Cause::PreparationCancelled)
+        matches!(
+            self.source,
+            Cause::Measure(MeasureError::Cancelled)
+                | Cause::PreparationCancelled
+                | Cause::Ranges(RangesError::Cancelled)
+        )
     }
 
     pub(crate) fn config(what: &'static str, found: impl ToString, expected: &str) -> Error {
@@ -255,6 +263,7 @@ error_from! {
     ProfileError => Config,
     PlansError => Config,
     MeasureError => Engine,
+    RangesError => Config,
     SamplingError => Request,
 }
 

@@ -26,6 +26,7 @@ pub mod policy;
 mod prefix_file;
 pub mod prepare;
 pub mod profile;
+pub mod ranges;
 mod request;
 #[cfg(feature = "serve")]
 pub mod serve;

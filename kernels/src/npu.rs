@@ -11,6 +11,7 @@ mod backend;
 mod cache;
 mod check;
 mod device;
+mod int8;
 mod kept;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
 mod lowering;
@@ -33,6 +34,10 @@ pub use backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
 pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Requester};
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
+pub use int8::{
+    ActivationRange, ActivationRanges, MeasureRangesError, NotFinite, OutlierCounter,
+    OutlierCounts, ProductScale, RangeRecorder, RangesFileError, Scales, ScalesError, StaticInt8,
+};
 pub use maker::CheckedGraph;
 #[cfg(feature = "openvino")]
 pub use openvino::{OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_devices};

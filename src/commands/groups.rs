@@ -6,7 +6,7 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Use", &["run", "chat", "serve", "pull", "models", "embed", "convert", "completions"]),
     ("Inspect", &["inspect", "tokenize", "devices", "plan", "timeline"]),
-    ("Measure", &["bench", "load", "profile", "prepare", "perplexity"]),
+    ("Measure", &["bench", "load", "profile", "prepare", "ranges", "perplexity"]),
     (
         "Simulate",
         &[

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::input::Source;
+use crate::cli::outlier_report::OutlierReport;
 use crate::cli::output::{print, print_json};
 use crate::cli::requant::RequantReport;
 use crate::cli::resolve::{model_file, open};
@@ -29,7 +30,7 @@ one. The tokens of its second half are scored, given all tokens before them in t
 With --json:
   {\"perplexity\":X,\"standard_error\":X,\"tokens\":N,\"window\":N,\"windows\":N,\"scored\":N,
    \"window_mean_nll\":[…],\"model\":\"PATH\",\"activations\":\"…\",\"requant\":{…}|null,
-   \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"share_kv\":\"…\"|null}
+   \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"share_kv\":\"…\"|null,\"outliers\":[{…},…]}
   tokens: of the whole text; scored: number of scored tokens; nll: negative natural log-likelihood.";
 
 /// Windows in the engine at the same time.
@@ -73,6 +74,7 @@ struct Report {
     requant: Option<RequantReport>,
     #[serde(flatten)]
     attention: AttentionChanges,
+    outliers: Vec<OutlierReport>,
 }
 
 /// Prints the perplexity of a text.
@@ -103,14 +105,15 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         return print_json(&report);
     }
     print(&format!(
-        "perplexity {:.4} ± {:.4}\n{} of {} tokens scored, in {} windows of {}\n{}",
+        "perplexity {:.4} ± {:.4}\n{} of {} tokens scored, in {} windows of {}\n{}{}",
         report.perplexity,
         report.standard_error,
         report.scored,
         report.tokens,
         report.windows,
         report.window,
-        report.attention.lines()
+        report.attention.lines(),
+        report.outliers.iter().map(OutlierReport::line).collect::<String>()
     ))
 }
 
@@ -177,5 +180,6 @@ fn report(
         activations: activations.name(),
         requant: engine.requantized().map(RequantReport::of),
         attention: AttentionChanges::of(engine),
+        outliers: OutlierReport::of(engine),
     }
 }

@@ -10,7 +10,9 @@ use lapwing_kernels::device::{Blocking, Device, DeviceInfo, PerModel, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::npu::array::Array;
-use lapwing_kernels::npu::{BackendInfo, NpuDevice, NpuDeviceParts, Systolic};
+use lapwing_kernels::npu::{
+    BackendInfo, NpuDevice, NpuDeviceParts, OutlierCounter, Scales, Systolic,
+};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
@@ -27,6 +29,7 @@ use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
 use crate::config::Threads;
 use crate::engine::draft_model::DraftModel;
 use crate::error::Error;
+use crate::ranges::{RangeSource, RangesError};
 
 /// Data that all devices of an engine share.
 pub(crate) struct Shared<'a> {
@@ -46,6 +49,8 @@ pub(crate) struct Shared<'a> {
         expect(dead_code, reason = "no device compiles")
     )]
     pub(crate) programs: Option<PathBuf>,
+    /// Ranges of activations, for devices with int8 activations of fixed scales.
+    pub(crate) ranges: RangeSource,
 }
 
 /// A device, with the description that planners and reports need.
@@ -62,6 +67,8 @@ pub(crate) struct Built {
     pub(crate) kernels: String,
     /// What was not used, and why.
     pub(crate) notes: Vec<String>,
+    /// Counts the outliers of a device with int8 activations of fixed scales.
+    pub(crate) outliers: Option<OutlierCounter>,
 }
 
 /// Builds a device with these threads. `number` is its number in the engine.
@@ -93,12 +100,12 @@ pub(crate) fn build(
     let name = spec.name.clone();
     let (graph, slots) = (Arc::clone(graph), (*slots).clone());
     let ops = Arc::clone(&graph);
+    let mut outliers = None;
     let mut device: Box<dyn Device> = if spec.is_static() {
-        let budget = spec.graphs.budget;
-        let parts = NpuDeviceParts { name, graph, slots, budget };
-        let array = Array { size: array(spec).size };
-        let device = NpuDevice::systolic(parts, (cpu, array), file)?;
-        Box::new(Blocking::new(with_sizes(spec, device.info().clone()), device))
+        let parts = NpuDeviceParts { name, graph, slots, budget: spec.graphs.budget };
+        let npu = npu(spec, cpu, parts, shared)?;
+        outliers = npu.1;
+        npu.0
     } else {
         let draft_parts = draft.map(|draft| CpuDeviceParts {
             name: name.clone(),
@@ -139,7 +146,37 @@ pub(crate) fn build(
         capacity: None,
         kernels,
         notes: Vec::new(),
+        outliers,
     })
+}
+
+/// A device of prepared graphs on a systolic array, and the counter of its outliers, if it has any.
+fn npu(
+    spec: &DeviceSpec,
+    cpu: Cpu,
+    parts: NpuDeviceParts,
+    shared: &Shared<'_>,
+) -> Result<(Box<dyn Device>, Option<OutlierCounter>), Error> {
+    let backend = systolic(spec, cpu, &parts, shared)?;
+    let outliers = backend.outliers();
+    let device = NpuDevice::new(parts, Box::new(backend), shared.file);
+    let info = with_sizes(spec, device.info().clone());
+    Ok((Box::new(Blocking::new(info, device)), outliers))
+}
+
+/// The systolic array of a device, with fixed scales if the specification has int8 activations.
+fn systolic(
+    spec: &DeviceSpec,
+    cpu: Cpu,
+    parts: &NpuDeviceParts,
+    shared: &Shared<'_>,
+) -> Result<Systolic, Error> {
+    let array = Array { size: array(spec).size };
+    let backend = Systolic::new(&parts.name, (cpu, array), &parts.graph, shared.file)?;
+    let Some(int8) = spec.array().and_then(|array| array.int8) else { return Ok(backend) };
+    let ranges = shared.ranges.get(shared.file)?;
+    let scales = Scales::new(&parts.graph, &ranges, int8).map_err(RangesError::Scales)?;
+    Ok(backend.with_scales(&parts.graph, Arc::new(scales)))
 }
 
 fn array(spec: &DeviceSpec) -> SystolicArray {

@@ -8,6 +8,7 @@ use lapwing_kernels::device::DeviceKind;
 use super::text::{self, BYTES, CELLS, RATE, SIZES, TIME};
 use super::{Backend, DeviceSpec, DeviceSpecError, Pace, QnnSettings};
 
+mod int8;
 mod qnn;
 
 /// A key: how its value is read and written, and which devices have it.
@@ -104,6 +105,10 @@ const KEYS: &[Key] = &[
     array_key!("floor", floor, text::share, number, "a share above 0, at most 1"),
     array_key!("prepare", prepare, text::time, text::write_time, TIME),
     array_key!("prepare-gweight", prepare_gweight, text::time, text::write_time, TIME),
+    int8::ACTIVATIONS,
+    int8::CLIP,
+    int8::OUTLIERS,
+    int8::PRUNE,
     Key {
         name: "sizes",
         expected: SIZES,

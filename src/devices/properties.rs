@@ -19,6 +19,13 @@ impl DeviceSpec {
             (Backend::Systolic(_), Pace::Native, DeviceKind::Npu) => {
                 wrong("a systolic array must be throttled to stated rates")
             }
+            (Backend::Systolic(array), _, _)
+                if array.int8.is_some_and(|int8| !int8.outliers && int8.prune > 0.0) =>
+            {
+                wrong(
+                    "prune leaves out outliers that outliers=none does not compute; give one of them",
+                )
+            }
             (Backend::OpenCl(_), _, DeviceKind::Cpu | DeviceKind::Npu) => {
                 wrong("an OpenCL device has the role of a GPU")
             }
@@ -53,7 +60,7 @@ impl DeviceSpec {
     /// Whether all its results have the same bits as those of the CPU kernels.
     #[cfg(feature = "compare")]
     pub(crate) fn rounds_as_cpu(&self) -> bool {
-        self.has_threads()
+        self.has_threads() && self.array().is_none_or(|array| array.int8.is_none())
     }
 
     /// OpenVINO's name of the device, if OpenVINO computes.

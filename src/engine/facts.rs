@@ -142,3 +142,12 @@ impl Engine {
         self.inner.live.requests()
     }
 }
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("model", &self.inner.path)
+            .field("placement", &self.inner.placement)
+            .finish_non_exhaustive()
+    }
+}

@@ -20,6 +20,7 @@ use crate::config::{Chosen, Settings, Threads};
 use crate::devices::build::{Shared, build};
 use crate::error::Error;
 use crate::profile::machine;
+use crate::ranges::RangeSource;
 
 /// The subject of this engine's profile: machine, model and devices.
 pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
@@ -127,6 +128,7 @@ impl EngineBuilder {
             activations,
             clock: None,
             programs: settings.programs(),
+            ranges: RangeSource::of(&settings),
         };
         let Identity { program, machine, model, chunk_rows, devices: names } =
             identity(&settings, &chosen);

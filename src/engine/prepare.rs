@@ -140,14 +140,14 @@ impl EngineBuilder {
         let strategies = PlacedStrategies::new(&settings, &chosen)?;
         let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(&file));
         let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-        let (clock, programs) = (timing_clock(&settings, &chosen, &recorder), settings.programs());
+        let clock = timing_clock(&settings, &chosen, &recorder);
         let shared = SharedSettings {
             chosen: &chosen,
             slots: &slots,
             kv: &kv,
             draft: None,
             clock,
-            programs,
+            from: &settings,
         };
         let built = devices(&graph, &file, &shared)?;
         _ = folder.map(|folder| folder.outcome(&file));

@@ -1,6 +1,5 @@
 //! Builds the running actors from the settings.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
@@ -11,6 +10,8 @@ use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerPa
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvPool, KvStore};
+use lapwing_kernels::model::Model;
+use lapwing_kernels::npu::OutlierCounter;
 use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::cost::{CostModel, Modelled};
@@ -32,12 +33,12 @@ use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
 use crate::placement::Explainer;
+use crate::ranges::RangeSource;
 use crate::tokenizer::Tokenizer;
 
 /// Starts an engine with these settings on an open file.
 pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {
-    let (model, requantized) = settings.model(file)?;
-    log(requantized.as_ref());
+    let (model, requantized) = logged(settings.model(file)?);
     let attention = (!settings.attention.is_empty()).then(|| model.graph.attention());
     let chosen = settings.choose(&model.config)?;
     let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
@@ -49,8 +50,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(file));
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let (draft, programs) = (draft.as_ref(), settings.programs());
-    let shared = SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, draft, clock, programs };
+    let (draft, from) = (draft.as_ref(), &settings);
+    let shared = SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, draft, clock, from };
     let (tokenizer, template, devices) = load(&graph, file, &shared)?;
     draft.map(|draft| draft.check_vocabulary(&tokenizer)).transpose()?;
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
@@ -60,7 +61,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     explainer.draft = draft.map(|draft| draft.planned(&explainer.parts));
     let placement = explainer.full_chunk(chosen.context)?;
     notes.extend(unprepared(&settings, &devices, &placement));
-    let pool = KvPool::new(chosen.pages);
+    let (outliers, pool) = (outliers(&devices), KvPool::new(chosen.pages));
     let (prefixes, kept) = prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
     let scheduler = scheduler(&explainer, &chosen, pool, (policy, draft, prefixes))?;
     let live = Live::start(LiveParts {
@@ -101,6 +102,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         policy: settings.policy.name().to_owned(),
         isa: chosen.isa.name(),
         draft: settings.draft,
+        outliers,
         recorder,
         prompts: BlockingPool::new("prompt", PROMPT_THREADS),
         live,
@@ -176,12 +178,13 @@ fn scheduler(
 }
 
 /// Logs what is requantised; as a warning if nothing is.
-fn log(requantized: Option<&Requantized>) {
-    match requantized {
+fn logged((model, requantized): (Model, Option<Requantized>)) -> (Model, Option<Requantized>) {
+    match &requantized {
         Some(nothing) if nothing.changed == 0 => tracing::warn!("{nothing}"),
         Some(requantized) => tracing::info!("{requantized}"),
         None => {}
     }
+    (model, requantized)
 }
 
 /// What the devices of an engine share.
@@ -192,8 +195,14 @@ pub(super) struct SharedSettings<'a> {
     pub(super) draft: Option<&'a DraftModel>,
     /// Set if the devices' speeds are measured.
     pub(super) clock: Option<&'a dyn Clock>,
-    /// Folder for compiled programs.
-    pub(super) programs: Option<PathBuf>,
+    /// Where programs and ranges of activations are stored follows from them.
+    pub(super) from: &'a Settings,
+}
+
+/// The counters of devices with int8 activations of fixed scales.
+fn outliers(devices: &[Built]) -> Vec<(String, OutlierCounter)> {
+    let counter = |built: &Built| Some((built.info.name.clone(), built.outliers.clone()?));
+    devices.iter().filter_map(counter).collect()
 }
 
 /// Builds tokenizer, chat template and devices; side by side, unless the devices' speeds are measured with
@@ -223,10 +232,11 @@ pub(super) fn devices(
     file: &WeightFile,
     shared: &SharedSettings<'_>,
 ) -> Result<Vec<Built>, Error> {
-    let SharedSettings { chosen, slots, kv, draft, clock, ref programs } = *shared;
+    let SharedSettings { chosen, slots, kv, draft, clock, from } = *shared;
     let Chosen { isa, activations, .. } = *chosen;
-    let programs = programs.clone();
-    let shared = Shared { graph, file, kv, slots, draft, isa, activations, clock, programs };
+    let (programs, ranges) = (from.programs(), RangeSource::of(from));
+    let shared =
+        Shared { graph, file, kv, slots, draft, isa, activations, clock, programs, ranges };
     let each = chosen.devices.iter().enumerate();
     each.map(|(number, (spec, threads))| build((number, spec), threads, &shared)).collect()
 }

@@ -328,6 +328,19 @@ fn profile_has_the_documented_fields() {
 }
 
 #[test]
+fn ranges_have_the_documented_fields() {
+    let cache = tempfile::tempdir().expect("folder");
+    let text = cache.path().join("text");
+    std::fs::write(&text, "The quick brown fox jumps over the lazy dog.").expect("write");
+    let (llama, text) = (model("llama.gguf"), text.display().to_string());
+    let mut command = lapwing(&["ranges", "-m", &llama, "-c", "16", "--json", &text]);
+    command.env("LAPWING_CACHE", cache.path());
+    let ranges = crate::support::ended(command).json();
+    assert_documented("ranges", &ranges, &[]);
+    assert!(std::path::Path::new(ranges["file"].as_str().expect("a path")).exists());
+}
+
+#[test]
 fn prepare_has_the_documented_fields() {
     let cache = tempfile::tempdir().expect("folder");
     let llama = model("llama.gguf");

@@ -22,6 +22,7 @@ mod a_simulation_misleads;
 #[cfg(unix)]
 mod a_terminal_is_left_in_disorder;
 mod a_timeline_misleads;
+mod an_activation_is_out_of_range;
 mod an_answer_breaks_its_grammar;
 mod an_error_is_unclear;
 mod an_opencl_driver_is_missing;

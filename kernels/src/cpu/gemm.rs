@@ -14,5 +14,5 @@ mod tests;
 pub(crate) use dispatch::{Dispatch, GemvPlan, NextDispatch};
 pub(crate) use inputs::QuantizedInputs;
 pub use matmul::matmul;
-pub(crate) use op::{Epilogue, MATMULS_MAX, Matmul};
+pub(crate) use op::{Epilogue, GemmInput, MATMULS_MAX, Matmul};
 pub(crate) use run::matmuls;

@@ -102,7 +102,12 @@ pub(crate) struct Q8Rows<'a> {
     shifts: &'a [AtomicU32],
 }
 
-impl Q8Rows<'_> {
+impl<'a> Q8Rows<'a> {
+    /// Rows of `groups` blocks each, in which integer 0 has the value 0.
+    pub(crate) fn new(blocks: &'a [Q8Block], groups: usize) -> Q8Rows<'a> {
+        Q8Rows { blocks, groups, shifts: &[] }
+    }
+
     /// The value of integer 0 in a row.
     pub(crate) fn shift(&self, row: usize) -> f32 {
         self.shifts.get(row).map_or(0.0, |bits| f32::from_bits(bits.load(Ordering::Relaxed)))

@@ -1,10 +1,13 @@
 //! The interface of a library or device that runs static graphs.
 
+use std::sync::Arc;
+
 use crate::device::{DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Observer};
 use crate::quant::Activations;
 
 use super::BUCKETS;
 use super::array::graph_bytes;
+use super::int8::Scales;
 use super::spec::{GraphSpec, SpecNode};
 use super::weight_form::WeightForm;
 use crate::graph::Graph;
@@ -126,6 +129,12 @@ pub trait NpuBackend: Send {
     /// # Errors
     /// [`DeviceError`] if this graph cannot be prepared; the back end remains usable for others.
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError>;
+
+    /// The fixed scales of its activations, if these are int8 with one scale for each product; the reference that
+    /// results are checked against then rounds with them, too.
+    fn scales(&self) -> Option<Arc<Scales>> {
+        None
+    }
 
     /// What its exported graphs depend on besides their specification and the model: the library and its version, the
     /// processor, the settings. `None` if it exports none.

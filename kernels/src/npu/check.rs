@@ -13,6 +13,7 @@ use crate::reference;
 use crate::weights::WeightFile;
 
 use super::backend::{BackendInfo, PreparedGraph};
+use super::int8::{ProductScale, Scales};
 use super::model_weights::ModelWeights;
 use super::spec::{GraphSpec, Port};
 
@@ -42,6 +43,8 @@ pub(super) struct Checker {
     graph: Arc<Graph>,
     weights: ModelWeights,
     samples: HashMap<Range<usize>, Arc<Samples>>,
+    /// The fixed scales of products, if the back end rounds with such.
+    scales: Option<Arc<Scales>>,
 }
 
 /// Input rows and the results of the reference for them. Each value is `[SAMPLES, width]`.
@@ -69,7 +72,12 @@ impl Checker {
         let activations = backend.activations;
         let weights = ModelWeights::new(device, graph, file).in_form(backend.weights);
         let (device, graph) = (device.to_owned(), Arc::clone(graph));
-        Checker { device, activations, graph, weights, samples: HashMap::new() }
+        Checker { device, activations, graph, weights, samples: HashMap::new(), scales: None }
+    }
+
+    /// The same, of a back end that rounds the inputs of products with fixed scales.
+    pub(super) fn with_scales(self, scales: Option<Arc<Scales>>) -> Checker {
+        Checker { scales, ..self }
     }
 
     /// Runs a graph once on known rows and compares all values of its outputs. The error of a
@@ -126,7 +134,7 @@ impl Checker {
         }
         let mut values: HashMap<ValueId, Vec<f32>> = HashMap::new();
         for value in self.graph.live_in(nodes.clone()) {
-            values.insert(value, noise(value, SAMPLES * self.graph.value(value).width));
+            values.insert(value, self.sample(nodes, value));
         }
         let mut tolerance = TOLERANCE_FLOAT;
         for node in &self.graph.nodes()[nodes.clone()] {
@@ -191,6 +199,27 @@ impl Checker {
         })
     }
 
+    /// Values of an input. Those of a product with a fixed scale cover the scale; one in each hot channel is an
+    /// outlier.
+    fn sample(&self, nodes: &Range<usize>, value: ValueId) -> Vec<f32> {
+        let width = self.graph.value(value).width;
+        let mut values = noise(value, SAMPLES * width);
+        let scale = self.graph.nodes()[nodes.clone()].iter().find_map(|node| match node.op {
+            Op::MatMul { weight, .. } if node.inputs[0] == value => self.scale(weight),
+            _ => None,
+        });
+        let Some(scale) = scale else { return values };
+        values.iter_mut().for_each(|x| *x *= scale.bound());
+        for (at, channel) in scale.hot.iter().enumerate() {
+            values[at % SAMPLES * width + *channel as usize] *= 5.0;
+        }
+        values
+    }
+
+    fn scale(&self, weight: WeightId) -> Option<&Arc<ProductScale>> {
+        self.scales.as_ref()?.product(weight)
+    }
+
     fn rounds(&self, weight: WeightId) -> bool {
         let is_quantized = self.graph.weights()[weight.0].dtype.block_len() > 1;
         self.activations == Activations::Int8 && is_quantized
@@ -201,10 +230,16 @@ impl Checker {
         let spec = &self.graph.weights()[weight.0];
         let (n, k) = (spec.rows, spec.cols);
         let mut out = vec![0.0; SAMPLES * n];
+        let scale = self.scale(weight);
+        let scaled: Vec<f32> = scale
+            .map_or_else(Vec::new, |scale| x.iter().map(|x| scale.rounded(*x) as f32).collect());
         for (at, first) in (0..n).step_by(WEIGHT_ROWS).enumerate() {
             let width = WEIGHT_ROWS.min(n - first);
             let rows = first..first + width;
             let values = match self.rounds(weight) {
+                _ if scale.is_some() => {
+                    reference::matmul_exact(&self.weights.values(weight, rows)?, k, &scaled)
+                }
                 true => reference::matmul(spec.dtype, &self.weights.rows(weight, rows)?, k, x),
                 false => reference::matmul_exact(&self.weights.values(weight, rows)?, k, x),
             };

@@ -70,7 +70,7 @@ impl NpuDevice {
         let about = backend.info().clone();
         let maker = Maker {
             graph: Arc::clone(&graph),
-            checker: Checker::new(&name, &about, &graph, file),
+            checker: Checker::new(&name, &about, &graph, file).with_scales(backend.scales()),
             refused: HashMap::new(),
             kept: None,
             backend,

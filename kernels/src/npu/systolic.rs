@@ -16,6 +16,7 @@ use crate::weights::WeightFile;
 use super::BUCKETS;
 use super::array::Array;
 use super::backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
+use super::int8::{Int8Graph, Int8Parts, OutlierCounter, Scales};
 use super::spec::{GraphSpec, SpecNode};
 use super::weight_form::WeightForm;
 
@@ -28,6 +29,8 @@ pub struct Systolic {
     engine: Arc<CpuDevice>,
     /// Buffers of intermediate values.
     scratch: SlotPool,
+    /// Set if products take int8 activations of fixed scales.
+    int8: Option<Arc<Int8Parts>>,
 }
 
 impl Systolic {
@@ -52,7 +55,23 @@ impl Systolic {
         };
         let info = Systolic::backend_info(array, parts.cpu.pool().threads());
         let engine = Arc::new(CpuDevice::new(parts, file)?);
-        Ok(Systolic { info, engine, scratch })
+        Ok(Systolic { info, engine, scratch, int8: None })
+    }
+
+    /// The same back end, which rounds the inputs of products to int8 with these fixed scales, and where they say
+    /// so computes outliers on another thread beside the array. `graph` is that of
+    /// [`new`](Systolic::new).
+    #[must_use]
+    pub fn with_scales(self, graph: &Graph, scales: Arc<Scales>) -> Systolic {
+        let parts = Int8Parts::new(self.engine.name(), &self.engine, graph, scales);
+        let beside = usize::from(parts.scales().settings().outliers);
+        let info = BackendInfo { own_threads: self.info.own_threads + beside, ..self.info };
+        Systolic { info, int8: Some(Arc::new(parts)), ..self }
+    }
+
+    /// Counts its outliers, if it has fixed scales.
+    pub fn outliers(&self) -> Option<OutlierCounter> {
+        self.int8.as_ref().map(|parts| parts.counter().clone())
     }
 
     /// Properties of the back end with `threads` compute threads (at least 1), known before it is
@@ -97,7 +116,12 @@ impl NpuBackend for Systolic {
     }
 
     fn shared_bytes(&self) -> u64 {
-        self.scratch.stats().bytes as u64
+        let columns = self.int8.as_ref().map_or(0, |parts| parts.bytes());
+        self.scratch.stats().bytes as u64 + columns
+    }
+
+    fn scales(&self) -> Option<Arc<Scales>> {
+        self.int8.as_ref().map(|parts| Arc::clone(parts.scales()))
     }
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
@@ -108,6 +132,9 @@ impl NpuBackend for Systolic {
                 self.info.row_multiple
             );
             return Err(DeviceError::Unsupported { device: self.engine.name().to_owned(), what });
+        }
+        if let Some(parts) = &self.int8 {
+            return Ok(Box::new(Int8Graph::new(parts, spec)?));
         }
         let mut inputs = TensorSet::default();
         for port in &spec.inputs {

@@ -23,6 +23,7 @@ mod a_wrong_value_fails_late;
 mod an_npu_computes_something_else;
 #[cfg(feature = "openvino")]
 mod an_openvino_graph_differs;
+mod an_outlier_is_lost;
 mod attention_sees_a_wrong_key;
 mod gguf_bytes;
 mod kept_weights_are_wrong;

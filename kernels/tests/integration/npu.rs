@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(any(feature = "openvino", feature = "qnn"))]
-use lapwing_kernels::cpu::Activations;
-use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa, PackCache, PackReport};
+use lapwing_kernels::cpu::{
+    Activations, Cpu, CpuDevice, CpuDeviceParts, Isa, PackCache, PackReport,
+};
 use lapwing_kernels::device::{
     Batch, BlockingDevice, DeviceError, GraphKey, Observer, Prepare, SlotPool, StageRun, Step,
     Tensor, TensorSet,
@@ -127,9 +127,13 @@ impl Tiny {
     /// The CPU, with activations in f32.
     #[cfg(any(feature = "openvino", feature = "qnn"))]
     pub(crate) fn exact(&self) -> CpuDevice {
+        self.cpu_with(Activations::F32)
+    }
+
+    pub(crate) fn cpu_with(&self, activations: Activations) -> CpuDevice {
         let parts = CpuDeviceParts {
             name: "cpu".to_owned(),
-            cpu: Cpu::new(1, Isa::best()).with_activations(Activations::F32),
+            cpu: Cpu::new(1, Isa::best()).with_activations(activations),
             graph: Arc::clone(&self.graph),
             kv: Arc::new(KvStore::none()),
             slots: SlotPool::default(),

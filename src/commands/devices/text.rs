@@ -24,7 +24,8 @@ const FORMS: &str = "\
                soc, arch, weights=f16|int8|int4, sizes, budget
     systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
                a systolic array. Keys: those of throttled, array, floor, sizes (1-1024 or 1/32/96),
-               budget (4GiB), prepare, prepare-gweight
+               budget (4GiB), prepare, prepare-gweight, activations=int8 (one fixed scale for each
+               product, after `lapwing ranges`), clip (0.999), outliers=cpu|none, prune (0)
 ";
 
 /// Prints the report.

@@ -35,5 +35,14 @@ pub(super) fn device(
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(threads) });
     let time = time_model(spec, graph, timed.unwrap_or_else(|| estimated(threads)))?;
     let device = LiveDevice { device: Box::new(device), time: None, cores: None };
-    Ok(Built { device, info, time, timed, capacity: None, kernels, notes: Vec::new() })
+    Ok(Built {
+        device,
+        info,
+        time,
+        timed,
+        capacity: None,
+        kernels,
+        notes: Vec::new(),
+        outliers: None,
+    })
 }

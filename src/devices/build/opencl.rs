@@ -44,7 +44,7 @@ pub(super) fn build(
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(1) });
     let time = time_model(spec, shared.graph, timed.unwrap_or_else(|| estimated(1)))?;
     let device = LiveDevice { device: Box::new(device), time: None, cores: None };
-    Ok(Built { device, info, time, timed, capacity, kernels, notes })
+    Ok(Built { device, info, time, timed, capacity, kernels, notes, outliers: None })
 }
 
 /// This build has no OpenCL.

@@ -31,6 +31,7 @@ fn plan_and_device_agree_on_every_preset() {
         activations: Activations::Int8,
         clock: None,
         programs: None,
+        ranges: RangeSource::default(),
     };
     let one = Threads { count: 1, cores: None };
     let phone = DeviceSpec::list("phone").expect("presets");

@@ -22,6 +22,9 @@ fn written_devices_parse_to_equal_devices() {
         "npu-4=systolic:sizes=1/4/8/64,array=8",
         "npu-5=systolic:sizes=1-1024",
         "y=systolic:prepare-gweight=1500ns,submit=1.5ms",
+        "npu=systolic:activations=int8",
+        "npu=systolic:outliers=none,clip=0.9999",
+        "npu=systolic:prune=0.85,activations=int8",
     ] {
         let spec = parsed(text);
         assert_eq!(parsed(&spec.to_string()), spec, "{text} became {spec}");
@@ -83,6 +86,11 @@ fn errors_say_what_is_accepted() {
         ("npu=systolic:budget=0", "64MiB"),
         ("npu=systolic:floor=2", "at most 1"),
         ("npu=systolic:kind=gpu", "npu for the form systolic"),
+        ("npu=systolic:activations=fp8", "must be int8"),
+        ("npu=systolic:clip=0", "above 0, at most 1"),
+        ("npu=systolic:prune=1.5", "0 to 1"),
+        ("npu=systolic:outliers=gpu", "or none, which limits them"),
+        ("npu=openvino:activations=int8", "unknown key 'activations'"),
         ("npu=openvino:threads=0", "at least 1"),
         ("npu=openvino:array=8", "(form openvino has threads, device, sizes, budget, kind)"),
         ("npu=qnn:threads=2", "(form qnn has library, soc, arch, weights, sizes, budget, kind)"),

@@ -30,7 +30,20 @@ pub(crate) fn row(x: &[f32], scheme: RowScheme, out: &mut [Q8Block]) -> f32 {
     // So small a span that its scale has no inverse rounds to zero.
     let (d, inverse) = if inverse.is_finite() { (span / steps, inverse) } else { (0.0, 0.0) };
     let zero = if scheme.with_min { within(nearest(-127.0 - low * inverse)) } else { 0 };
-    let (offset, is_super) = match scheme.blocks {
+    fill(x, (d, inverse, zero), scheme.blocks, out);
+    -(zero as f32) * d
+}
+
+/// Quantises a row into blocks of the scale `d`: q = x · inverse + zero, rounded to the nearest integer within
+/// ±127. |x · inverse| must be below 2^22.
+#[inline(always)]
+pub(crate) fn fill(
+    x: &[f32],
+    (d, inverse, zero): (f32, f32, i32),
+    blocks: QuantScheme,
+    out: &mut [Q8Block],
+) {
+    let (offset, is_super) = match blocks {
         QuantScheme::Q8_0(offset) => (offset, false),
         QuantScheme::Q8_1 => (0, false),
         QuantScheme::Q8K => (zero_point(DType::Q6K), true),
@@ -46,7 +59,6 @@ pub(crate) fn row(x: &[f32], scheme: RowScheme, out: &mut [Q8Block]) -> f32 {
         out.s = if is_super { sum as f32 } else { d * sum as f32 };
         out.start = if is_super { sums.map(|sum| -offset * sum) } else { [-offset * sum, 0] };
     }
-    -(zero as f32) * d
 }
 
 /// min(x, 0) and max(x, 0) of a row.
