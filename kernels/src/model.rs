@@ -3,6 +3,7 @@
 
 mod build;
 mod config;
+mod encoder;
 pub mod shape;
 mod spec;
 mod tensors;

@@ -30,7 +30,7 @@ pub struct ModelConfig {
     pub ffn_width: usize,
     /// Context length of the training, in tokens.
     pub context: usize,
-    /// Epsilon of the RMS norms.
+    /// Epsilon of the norms.
     pub norm_eps: f32,
     /// Values per head that rotary embedding rotates.
     pub rope_dims: usize,
@@ -71,6 +71,7 @@ impl ModelConfig {
             .ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
         let keys = Keys { meta, arch: arch.name };
         keys.refuse_experts()?;
+        keys.check_direction(arch.encoder)?;
         let layers = keys.count("block_count", 4096)?;
         let width = keys.count("embedding_length", 1 << 20)?;
         let heads = keys.per_layer_count("attention.head_count", None)?;
@@ -99,7 +100,10 @@ impl ModelConfig {
             head_dim,
             ffn_width: keys.per_layer_count("feed_forward_length", None)?,
             context,
-            norm_eps: keys.epsilon("attention.layer_norm_rms_epsilon")?,
+            norm_eps: keys.epsilon(match arch.encoder {
+                true => "attention.layer_norm_epsilon",
+                false => "attention.layer_norm_rms_epsilon",
+            })?,
             rope_dims,
             rope_base,
             rope_base_window: keys
@@ -258,6 +262,17 @@ impl Keys<'_> {
         let experts = self.opt_count("expert_count")?.unwrap_or(0);
         self.check("expert_count", experts, experts == 0, || {
             "mixtures of experts are not supported".to_owned()
+        })
+    }
+
+    /// Checks that rows see what the architecture says. Some embedding models are decoders whose rows see
+    /// later ones.
+    fn check_direction(&self, encoder: bool) -> Result<(), ModelError> {
+        let causal = self.meta.opt_bool(&self.key("attention.causal"))?;
+        let good = causal.is_none_or(|causal| causal != encoder);
+        self.check("attention.causal", causal.unwrap_or_default(), good, || match encoder {
+            true => "the rows of this architecture see later ones".to_owned(),
+            false => "only architectures such as bert may have rows that see later ones".to_owned(),
         })
     }
 
