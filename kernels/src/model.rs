@@ -4,6 +4,7 @@
 mod build;
 mod config;
 mod encoder;
+mod keys;
 pub mod shape;
 mod spec;
 mod tensors;

@@ -119,7 +119,8 @@ pub fn layer_norm(x: &[f32], (weight, bias): (&[f32], &[f32]), eps: f32) -> Vec<
         let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
         let variance = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
         let root = (variance + f64::from(eps)).sqrt();
-        let scaled = x.iter().zip(weight).map(|(x, w)| (f64::from(*x) - mean) / root * f64::from(*w));
+        let scaled =
+            x.iter().zip(weight).map(|(x, w)| (f64::from(*x) - mean) / root * f64::from(*w));
         out.extend(scaled.zip(bias).map(|(x, b)| x + f64::from(*b)));
     }
     out
@@ -141,9 +142,8 @@ pub fn gelu(x: f64) -> f64 {
     let end = x.abs().min(40.0);
     let step = end / STEPS as f64;
     let density = |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    let inner: f64 = (1..STEPS)
-        .map(|i| density(i as f64 * step) * if i % 2 == 1 { 4.0 } else { 2.0 })
-        .sum();
+    let inner: f64 =
+        (1..STEPS).map(|i| density(i as f64 * step) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
     let half = (density(0.0) + inner + density(end)) * step / 3.0;
     x * if x < 0.0 { 0.5 - half } else { 0.5 + half }
 }

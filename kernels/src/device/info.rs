@@ -63,8 +63,7 @@ impl OpSet {
 
     /// Ops of decoders: all but those that only encoders have.
     pub const DECODER: OpSet = OpSet(
-        OpSet::ALL.0
-            & !(OpSet::LAYER_NORM | OpSet::ADD_ROW | OpSet::GELU | OpSet::FULL_ATTENTION),
+        OpSet::ALL.0 & !(OpSet::LAYER_NORM | OpSet::ADD_ROW | OpSet::GELU | OpSet::FULL_ATTENTION),
     );
 
     /// Ops that a static graph can hold: the result of a row depends on that row only, and not on

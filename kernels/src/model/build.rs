@@ -243,7 +243,12 @@ impl Builder<'_> {
         self.matrix(name, 1, len)
     }
 
-    pub(super) fn matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<WeightId, ModelError> {
+    pub(super) fn matrix(
+        &mut self,
+        name: &str,
+        rows: usize,
+        cols: usize,
+    ) -> Result<WeightId, ModelError> {
         let found = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
         if (found.rows, found.cols) != (rows, cols) {
             return Err(ModelError::TensorShape {
