@@ -11,7 +11,7 @@ mod tensors;
 mod vocabulary;
 
 pub use config::{LayerAttention, ModelConfig};
-pub use spec::{ArchSpec, SoftCaps, supported};
+pub use spec::{ArchSpec, SoftCaps, is_encoder, supported};
 
 use crate::graph::Graph;
 use crate::kv::{KvSharing, KvSharingError};

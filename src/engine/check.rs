@@ -20,11 +20,12 @@ impl Engine {
         }
     }
 
-    /// Checks that the model generates.
+    /// Checks that the model generates text: every model does but encoders, which make embeddings only
+    /// ([`embed`](Engine::embed)). Requests check it, too.
     ///
     /// # Errors
-    /// [`RunError::Encoder`] if it is an encoder.
-    pub(crate) fn check_generates(&self) -> Result<(), Error> {
+    /// [`RunError::Encoder`] if the model is an encoder.
+    pub fn check_generates(&self) -> Result<(), Error> {
         if self.inner.config.arch.encoder {
             return Err(RunError::Encoder.into());
         }

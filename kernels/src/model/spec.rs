@@ -106,6 +106,11 @@ pub fn supported() -> Vec<&'static str> {
     TABLE.iter().map(|a| a.name).collect()
 }
 
+/// Whether the architecture with that name is an encoder, which makes embeddings only.
+pub fn is_encoder(name: &str) -> bool {
+    find(name).is_some_and(|arch| arch.encoder)
+}
+
 /// The row of the architecture with that name.
 pub(super) fn find(name: &str) -> Option<ArchSpec> {
     TABLE.into_iter().find(|a| a.name == name)
