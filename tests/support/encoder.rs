@@ -87,7 +87,7 @@ impl Encoder {
             .meta("tokenizer.ggml.tokens", tokens)
             .meta("tokenizer.ggml.token_type", kinds);
         for (name, (rows, cols, values)) in &self.tensors {
-            let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             let shape = if *rows == 1 { vec![*cols] } else { vec![*cols, *rows] };
             writer.tensor(name, &shape, DType::F32, bytes);
         }
