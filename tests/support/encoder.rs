@@ -55,7 +55,9 @@ impl Encoder {
 
     /// Random values within ±`scale`, which depend on the name only.
     fn add(&mut self, name: &str, rows: usize, cols: usize, scale: f32) {
-        let mut state = name.bytes().fold(1u64, |state, byte| state * 31 + u64::from(byte));
+        let mut state = name
+            .bytes()
+            .fold(1u64, |state: u64, byte| state.wrapping_mul(31).wrapping_add(u64::from(byte)));
         let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             ((state >> 40) as f32 / (1 << 23) as f32 - 1.0) * scale
