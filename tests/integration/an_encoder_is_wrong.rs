@@ -73,19 +73,29 @@ async fn chunks_batches_and_repetitions_change_no_bit() {
 }
 
 #[tokio::test]
-async fn every_strategy_gives_the_same_embedding_on_all_devices() {
+async fn every_strategy_gives_the_same_embedding_or_names_the_op_that_a_device_lacks() {
     let folder = tempfile::tempdir().expect("a folder");
     let texts = || [ids(1, 40), ids(2, 3)];
     let engine = builder(folder.path()).build().await.expect("an engine");
     let wanted = engine.embed_batch(texts()).await.expect("it embeds");
+    let mut computed = 0;
     for known in strategies() {
         let devices = DeviceSpec::list(&format!("cpu+{GPU}+{NPU}")).expect("devices");
         let engine = builder(folder.path()).devices(devices).strategy(known.name);
-        let engine = engine.build().await.expect(known.name);
+        let engine = match engine.build().await {
+            Ok(engine) => engine,
+            Err(error) => {
+                let lacks = error.to_string().contains("it has no kernel for");
+                assert!(error.plan_error().is_some() && lacks, "{}: {error}", known.name);
+                continue;
+            }
+        };
+        computed += 1;
         let found = engine.embed_batch(texts()).await.expect(known.name);
         let same = found.iter().zip(&wanted).all(|(found, wanted)| found.values == wanted.values);
         assert!(same, "{}", known.name);
     }
+    assert!(computed > 0, "no strategy has a route");
 }
 
 #[tokio::test]
