@@ -156,6 +156,8 @@ pub(crate) struct Chosen {
     pub(crate) requests_max: usize,
     pub(crate) permits: usize,
     pub(crate) waits: Waits,
+    /// Whether the model's rows see later ones, so that requests share no prefixes.
+    pub(crate) is_encoder: bool,
 }
 
 /// The instruction set of that name, or the fastest available.
@@ -240,6 +242,7 @@ impl Settings {
             requests_max,
             permits: within("permits", self.permits.unwrap_or(permits_default), 1..=256)?,
             waits,
+            is_encoder: model.arch.encoder,
         })
     }
 }

@@ -12,8 +12,8 @@ pub enum Pooling {
     None,
     /// The mean over all tokens.
     Mean,
-    /// The vector of the first token. With the causal attention of every architecture here it depends
-    /// on that token alone, so only a model that was trained for it gives a useful result.
+    /// The vector of the first token. With the causal attention of a decoder it depends on that token alone,
+    /// so only an encoder gives a useful result.
     Cls,
     /// The vector of the last token, which has seen all others.
     Last,

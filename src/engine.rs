@@ -29,6 +29,7 @@ use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::{Special, Tokenizer};
 
 mod builder;
+mod check;
 mod choose_strategy;
 pub(crate) mod draft_model;
 mod drafts;
@@ -118,8 +119,7 @@ impl Engine {
     /// many requests. Errors that appear later, such as a prompt that is a little too long, are items of
     /// the stream.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
-        request.sampling.check()?;
-        self.check_bias(&request)?;
+        self.check(&request)?;
         let admission = self.inner.live.admit()?;
         let engine = self.clone();
         let submitted = self.inner.prompts.spawn(move || engine.submit(request, admission)).await;
@@ -144,18 +144,8 @@ impl Engine {
     /// # Errors
     /// As [`generate`](Engine::generate).
     pub fn generate_blocking(&self, request: Request) -> Result<TokenStream, Error> {
-        request.sampling.check()?;
+        self.check(&request)?;
         self.submit(request, self.inner.live.admit()?)
-    }
-
-    /// Checks that the request biases only logits that the model computes.
-    fn check_bias(&self, request: &Request) -> Result<(), Error> {
-        let graph = &self.inner.explainer.parts.graph;
-        let vocab = graph.value(graph.output()).width;
-        match request.sampling.logit_bias.iter().find(|(id, _)| *id as usize >= vocab) {
-            Some((id, _)) => Err(Error::bias(*id, vocab)),
-            None => Ok(()),
-        }
     }
 
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {

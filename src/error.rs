@@ -288,6 +288,7 @@ impl From<RunError> for Error {
             RunError::EmptyPrompt
             | RunError::PromptTooLong { .. }
             | RunError::TokenId { .. }
+            | RunError::Encoder
             | RunError::Constraint { .. }
             | RunError::OutOfKvPages { .. } => ErrorKind::Request,
             RunError::QueueFull { .. } | RunError::RateLimited { .. } => ErrorKind::Busy,

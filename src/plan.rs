@@ -12,7 +12,7 @@ pub use lapwing_kernels::device::{
 pub use lapwing_kernels::graph::{Graph, NewNode, Node, RowSet, ValueId, ValueSpec, WeightSpec};
 pub use lapwing_kernels::kv::{KvLayout, PageId};
 pub use lapwing_kernels::op::{
-    Activation, AttentionOp, Op, RopePairs, RopeScaling, RopeSpec, WeightId,
+    Activation, AttentionOp, Op, RopePairs, RopeScaling, RopeSpec, TableRow, WeightId,
 };
 pub use lapwing_kernels::part::{OperandOrder, Part, Share};
 pub use lapwing_plan::Phase;

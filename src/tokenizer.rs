@@ -1,6 +1,7 @@
 //! Converts text to token ids and back, with the vocabulary of a weight file.
 //!
-//! Supports byte-level BPE (`gpt2`) and SentencePiece BPE (`llama`); ids equal llama.cpp's. Encoding
+//! Supports byte-level BPE (`gpt2`) and SentencePiece BPE (`llama`), whose ids equal llama.cpp's, and
+//! WordPiece (`bert`), whose ids equal those of the `tokenizers` crate. Encoding
 //! takes three steps: special tokens are cut out of the text, the text between them is split into
 //! words (byte-level BPE only), and each word is merged into tokens.
 
@@ -16,6 +17,7 @@ mod sentence_pieces;
 mod special_tokens;
 mod token_table;
 mod vocabulary;
+mod word_pieces;
 mod words;
 
 #[cfg(test)]
@@ -33,6 +35,7 @@ use roles::Roles;
 use special_tokens::{Control, Fragment, SpecialTokens};
 use token_table::TokenTable;
 pub use vocabulary::{RoleIds, TokenKind, Vocabulary};
+use word_pieces::WordPieces;
 
 /// Whether control tokens written in a text are read as control tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +68,7 @@ struct Inner {
 enum Method {
     BytePairs(Box<BytePairs>),
     SentencePieces,
+    WordPieces(Box<WordPieces>),
 }
 
 impl Tokenizer {
@@ -96,10 +100,16 @@ impl Tokenizer {
     /// cannot express, and white space that a token may absorb, do not count.
     pub(crate) fn tokens_at_least(&self, text: &str) -> usize {
         let inner = &*self.inner;
+        if let Method::WordPieces(_) = inner.method {
+            // A token that the model's author added may stand for several words.
+            let words = word_pieces::words_at_least(text);
+            let joins = inner.specials.any_plain();
+            return if joins { words.div_ceil(inner.table.text_len_max().max(1)) } else { words };
+        }
         let is_expressed = |byte: u8| match &inner.method {
             Method::BytePairs(pairs) => pairs.has_byte(byte),
             // A byte without a token becomes the unknown token.
-            Method::SentencePieces => inner.table.byte_id(byte).is_some(),
+            Method::SentencePieces | Method::WordPieces(_) => inner.table.byte_id(byte).is_some(),
         };
         let is_absorbed = |byte: u8| inner.specials.any_strips() && byte.is_ascii_whitespace();
         let counts: [bool; 256] = std::array::from_fn(|byte| {
@@ -142,7 +152,7 @@ impl Tokenizer {
         } else {
             match self.inner.method {
                 Method::BytePairs(_) => Cow::Owned(table.byte_level_bytes(id)),
-                Method::SentencePieces => {
+                Method::SentencePieces | Method::WordPieces(_) => {
                     Cow::Owned(text.replace(sentence_pieces::SPACE, " ").into_bytes())
                 }
             }
@@ -202,7 +212,7 @@ impl Tokenizer {
 
     /// Whether encoding adds a space before text at the start or after a special token.
     fn adds_space_prefix(&self) -> bool {
-        self.inner.add_space_prefix && matches!(self.inner.method, Method::SentencePieces)
+        self.inner.add_space_prefix && !matches!(self.inner.method, Method::BytePairs(_))
     }
 }
 
@@ -239,6 +249,7 @@ impl Inner {
     fn encode_text(&self, text: &str, after_token: bool, ids: &mut Vec<u32>) {
         match &self.method {
             Method::BytePairs(pairs) => pairs.encode(text, ids),
+            Method::WordPieces(pieces) => pieces.encode(text, ids),
             Method::SentencePieces => {
                 let prefix = if self.add_space_prefix && after_token { " " } else { "" };
                 let text = format!("{prefix}{text}").replace(' ', sentence_pieces::SPACE);

@@ -23,6 +23,12 @@ pub enum RunError {
         /// Tokens that fit.
         context: usize,
     },
+    /// The model is an encoder, and the request is for tokens or for scores.
+    #[error(
+        "the model is an encoder: it makes embeddings only, no text and no scores; send the text to an \
+         embedding interface (on the command line: lapwing embed), or use a model that generates"
+    )]
+    Encoder,
     /// A token id is outside the vocabulary.
     #[error(
         "token id {id} is outside the model's vocabulary of {vocab}; use this model's own tokenizer"

@@ -104,8 +104,8 @@ impl Scheduler {
             return;
         }
         let id = sequence;
-        let context = self.models[submit.model.0].context;
-        let mut sequence = Sequence::new(id, submit, context, now);
+        let model = &self.models[submit.model.0];
+        let mut sequence = Sequence::new(id, submit, (model.context, model.is_encoder), now);
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
         if let Some(error) = self.queue.refusal(&sequence) {
             return refuse(sequence, &error, effects);
@@ -128,6 +128,9 @@ impl Scheduler {
             let (model, models) = (submit.model.0, self.models.len());
             return Err(RunError::UnknownModel { model, models });
         };
+        if model.is_encoder && !matches!(submit.task, Task::Embed { .. }) {
+            return Err(RunError::Encoder);
+        }
         let (tokens, context) = (submit.ids.len(), model.context);
         let room = match submit.task {
             Task::Generate(_) => tokens < context,

@@ -8,7 +8,7 @@ use std::ops::AddAssign;
 
 use crate::device::Batch;
 use crate::graph::{Graph, Node, ValueId, WeightId};
-use crate::op::{Activation, AttentionOp, Op};
+use crate::op::{Activation, AttentionOp, Op, TableRow};
 use crate::part::Part;
 
 /// Bytes of an activation value (f32).
@@ -76,6 +76,12 @@ impl Graph {
             Op::SelectRows => return Cost { flops: 0, bytes: 2 * VALUE * out },
             // Square and add; multiply by the factor and by the gain.
             Op::RmsNorm { weight, .. } => (4 * out, self.weight_bytes(*weight)),
+            // Sum; subtract, square and add; subtract, multiply by the factor and the gain, and add.
+            Op::LayerNorm { weight, bias, .. } => {
+                (8 * out, self.weight_bytes(*weight) + self.weight_bytes(*bias))
+            }
+            Op::AddRow { table, row: TableRow::Position } => (out, rows * self.row_bytes(*table)),
+            Op::AddRow { table, row: TableRow::First } => (out, self.row_bytes(*table)),
             Op::MatMul { weight, bias } => {
                 let inner = self.weights()[weight.0].cols as u64;
                 let added = if bias.is_some() { out } else { 0 };
@@ -88,6 +94,11 @@ impl Graph {
             Op::Gated(activation) => {
                 read = 2 * out;
                 (if *activation == Activation::Silu { 5 * out } else { 10 * out }, 0)
+            }
+            // A polynomial of degree 5, an exponential and a division.
+            Op::Gelu => {
+                read = out;
+                (18 * out, 0)
             }
             Op::Add => {
                 read = 2 * out;

@@ -126,7 +126,17 @@ impl Graph {
         self.ropes.len() - 1
     }
 
-    /// The value written by the last node: logits `[selected rows, vocab]`.
+    /// Number of token ids: the rows of the embedding table.
+    pub fn vocab(&self) -> usize {
+        let table = self.nodes.iter().find_map(|node| match node.op {
+            Op::Embed { table, .. } => Some(&self.weights[table.0]),
+            _ => None,
+        });
+        table.map_or(0, |table| table.rows)
+    }
+
+    /// The value written by the last node: logits `[selected rows, vocab]`, or of an encoder hidden states
+    /// `[selected rows, width]`.
     ///
     /// # Panics
     /// If the graph is empty, which no model's graph is.
@@ -207,7 +217,7 @@ impl Graph {
     pub fn can_cut_features(&self, range: Range<usize>) -> bool {
         self.nodes[range.clone()].iter().all(|node| match node.op {
             Op::MatMul { .. } => self.writer(node.inputs[0]) < range.start,
-            Op::Gated(_) | Op::Add | Op::SoftCap { .. } => true,
+            Op::Gated(_) | Op::Gelu | Op::Add | Op::SoftCap { .. } => true,
             _ => false,
         })
     }

@@ -9,13 +9,16 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// The keys that the row at position p of a sequence sees: never one after p. The text form, as
-/// written by `Display` and read by `FromStr`, is given with each mask.
+/// The keys that the row at position p of a sequence sees: never one after p, except under
+/// [`Mask::Full`]. The text form, as written by `Display` and read by `FromStr`, is given with each mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mask {
     /// All keys up to p. Text: `causal`.
     #[default]
     Causal,
+    /// All keys of the sequence, also those after p: the attention of encoders. All rows of a sequence
+    /// must then be computed in one batch. Only an architecture sets it. Text: `full`.
+    Full,
     /// Sliding window (Beltagy et al., Longformer, 2020, section 3.1): this many keys, ending with p.
     /// Text: `window=N`.
     Window(usize),
@@ -78,6 +81,15 @@ pub enum MaskError {
     /// The list of blocks is empty.
     #[error("a block-sparse attention mask lists no blocks")]
     NoBlocks,
+    /// The rows of the model see later ones, or would with the rule.
+    #[error(
+        "'{rule}' cannot be chosen: masks can be chosen for causal models only, and 'full' is the mask of \
+         encoders; leave it out"
+    )]
+    Direction {
+        /// The rule's text.
+        rule: String,
+    },
     /// A rule is for layers that the model lacks.
     #[error("'{rule}' is for layers that the model lacks: it has the layers 0 to {last}")]
     Layers {
@@ -153,11 +165,14 @@ impl Mask {
         Mask::Blocks { blocks: Arc::new(blocks), window: None }
     }
 
-    /// Whether the row at `pos` sees the key at `key`: the definition of the mask.
+    /// Whether the row at `pos` sees the key at `key` of its sequence: the definition of the mask.
     pub fn sees(&self, pos: usize, key: usize) -> bool {
+        if *self == Mask::Full {
+            return true;
+        }
         let Some(distance) = pos.checked_sub(key) else { return false };
         match self {
-            Mask::Causal => true,
+            Mask::Causal | Mask::Full => true,
             Mask::Window(window) => distance < *window,
             Mask::Dilated { count, stride } => {
                 distance.is_multiple_of(*stride) && distance / stride < *count
@@ -170,12 +185,13 @@ impl Mask {
         }
     }
 
-    /// The mask that sees a key if this one and a sliding window see it.
+    /// The mask that sees a key if this one and a sliding window see it. A window ends with the row, so
+    /// within one also the full mask sees no later key.
     #[must_use]
     pub fn within(&self, window: Option<usize>) -> Mask {
         let Some(window) = window else { return self.clone() };
         match self {
-            Mask::Causal => Mask::Window(window),
+            Mask::Causal | Mask::Full => Mask::Window(window),
             Mask::Window(own) => Mask::Window(window.min(*own)),
             Mask::Dilated { count, stride } => {
                 let reached = window.div_ceil((*stride).max(1));

@@ -3,13 +3,15 @@
 
 mod build;
 mod config;
+mod encoder;
+mod keys;
 pub mod shape;
 mod spec;
 mod tensors;
 mod vocabulary;
 
 pub use config::{LayerAttention, ModelConfig};
-pub use spec::{ArchSpec, SoftCaps, supported};
+pub use spec::{ArchSpec, SoftCaps, is_encoder, supported};
 
 use crate::graph::Graph;
 use crate::kv::{KvSharing, KvSharingError};

@@ -32,6 +32,22 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
+    /// Layer norm of a whole row: (x − mean) / √(variance + eps) · weight + bias.
+    LayerNorm {
+        /// Gain, one value per position in the row.
+        weight: WeightId,
+        /// Offset, one value per position in the row.
+        bias: WeightId,
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// Adds a row of `table` `[rows, width]` to each row.
+    AddRow {
+        /// The table.
+        table: WeightId,
+        /// Which of its rows.
+        row: TableRow,
+    },
     /// x·Wᵀ (+ bias).
     MatMul {
         /// Matrix `[out, in]`.
@@ -51,6 +67,9 @@ pub enum Op {
     Attention(AttentionOp),
     /// Inputs gate, up: activation(gate)·up.
     Gated(Activation),
+    /// x·Φ(x) with the distribution function Φ of the standard normal distribution: the exact GELU, not its tanh
+    /// approximation.
+    Gelu,
     /// Sum of two values.
     Add,
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
@@ -60,6 +79,15 @@ pub enum Op {
         /// Largest magnitude of the result.
         cap: f32,
     },
+}
+
+/// The row of a table that [`Op::AddRow`] adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableRow {
+    /// That of the row's position in its sequence: a learned position embedding.
+    Position,
+    /// The first, for every row: the token type of a text without a second part.
+    First,
 }
 
 /// Which values of a head are rotated together.
@@ -140,8 +168,9 @@ impl Op {
     pub(crate) fn weights(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, second) = match self {
             Op::RmsNorm { weight, .. } => (Some(*weight), None),
+            Op::LayerNorm { weight, bias, .. } => (Some(*weight), Some(*bias)),
             Op::MatMul { weight, bias } => (Some(*weight), *bias),
-            Op::Embed { table, .. } => (Some(*table), None),
+            Op::Embed { table, .. } | Op::AddRow { table, .. } => (Some(*table), None),
             _ => (None, None),
         };
         [first, second].into_iter().flatten().map(|id| id.0)
@@ -151,10 +180,11 @@ impl Op {
     pub(crate) fn renumber_weights(&mut self, new: impl Fn(WeightId) -> WeightId) {
         match self {
             Op::RmsNorm { weight, .. } => *weight = new(*weight),
+            Op::LayerNorm { weight, bias, .. } => (*weight, *bias) = (new(*weight), new(*bias)),
             Op::MatMul { weight, bias } => {
                 (*weight, *bias) = (new(*weight), bias.map(new));
             }
-            Op::Embed { table, .. } => *table = new(*table),
+            Op::Embed { table, .. } | Op::AddRow { table, .. } => *table = new(*table),
             _ => {}
         }
     }
@@ -164,10 +194,13 @@ impl Op {
         match self {
             Op::Embed { .. } => "embed",
             Op::RmsNorm { .. } => "rms_norm",
+            Op::LayerNorm { .. } => "layer_norm",
+            Op::AddRow { .. } => "add_row",
             Op::MatMul { .. } => "matmul",
             Op::Rope { .. } => "rope",
             Op::Attention(_) => "attention",
             Op::Gated(_) => "gated",
+            Op::Gelu => "gelu",
             Op::Add => "add",
             Op::SelectRows => "select_rows",
             Op::SoftCap { .. } => "soft_cap",

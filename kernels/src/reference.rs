@@ -111,6 +111,43 @@ pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32) -> Vec<f64> {
     out
 }
 
+/// Layer norm of each row of `weight.len()` values: `(x − mean) / √(variance + eps) · weight + bias`.
+pub fn layer_norm(x: &[f32], (weight, bias): (&[f32], &[f32]), eps: f32) -> Vec<f64> {
+    let mut out = Vec::new();
+    for x in x.chunks(weight.len()) {
+        let count = x.len() as f64;
+        let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
+        let variance = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
+        let root = (variance + f64::from(eps)).sqrt();
+        let scaled =
+            x.iter().zip(weight).map(|(x, w)| (f64::from(*x) - mean) / root * f64::from(*w));
+        out.extend(scaled.zip(bias).map(|(x, b)| x + f64::from(*b)));
+    }
+    out
+}
+
+/// `x[i] + table[rows[i]]` for each row of `width` values.
+pub fn add_rows(x: &[f32], (table, width): (&[f32], usize), rows: &[usize]) -> Vec<f64> {
+    let mut out = Vec::new();
+    for (x, row) in x.chunks(width).zip(rows) {
+        let added = &table[row * width..(row + 1) * width];
+        out.extend(x.iter().zip(added).map(|(x, y)| f64::from(*x) + f64::from(*y)));
+    }
+    out
+}
+
+/// `x · Φ(x)`, the exact GELU. Φ is integrated numerically from 0, by Simpson's rule.
+pub fn gelu(x: f64) -> f64 {
+    const STEPS: usize = 2000;
+    let end = x.abs().min(40.0);
+    let step = end / STEPS as f64;
+    let density = |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    let inner: f64 =
+        (1..STEPS).map(|i| density(i as f64 * step) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
+    let half = (density(0.0) + inner + density(end)) * step / 3.0;
+    x * if x < 0.0 { 0.5 - half } else { 0.5 + half }
+}
+
 /// `x · σ(x)`.
 pub fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())

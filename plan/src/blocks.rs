@@ -26,7 +26,13 @@ impl BlockKind {
             Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
                 BlockKind::Dynamic
             }
-            Op::RmsNorm { .. } | Op::Gated(_) | Op::Add | Op::SoftCap { .. } => BlockKind::Rowwise,
+            Op::RmsNorm { .. }
+            | Op::LayerNorm { .. }
+            | Op::AddRow { .. }
+            | Op::Gated(_)
+            | Op::Gelu
+            | Op::Add
+            | Op::SoftCap { .. } => BlockKind::Rowwise,
         }
     }
 }

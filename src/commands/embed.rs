@@ -18,10 +18,12 @@ Examples:
   lapwing embed --normalize \"a small boat\" \"a large ship\"
   lapwing embed -m FILE.gguf --pooling last --json \"a small boat\"
   lapwing embed --lines - < sentences.txt
+  lapwing embed -m all-minilm-l6-v2.gguf --normalize \"a small boat\"
 
 The embedding of a text is made of the model's hidden states after the final norm. Any model has
-them; how useful they are depends on what the model was trained for. Control tokens in a text are
-plain text, and the line feed at the end of a file is left out.
+them; how useful they are depends on what the model was trained for. Encoders such as BERT make
+nothing else. Control tokens in a text are plain text, and the line feed at the end of a file is left
+out.
 
 Prints one line for each text: its values, with spaces between them (--pooling none: one line for
 each token).

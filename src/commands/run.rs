@@ -242,6 +242,7 @@ fn prompt(
     engine: &Engine,
     session: &Session,
 ) -> Result<Prompt, Failure> {
+    engine.check_generates()?;
     if args.raw {
         return Ok(Prompt::Text(text));
     }

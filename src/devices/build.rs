@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
 use lapwing_kernels::cpu::{Activations, CoreSet, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Blocking, Device, DeviceInfo, PerModel, SlotPool};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, OpSet, PerModel, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::npu::array::Array;
@@ -194,6 +194,9 @@ fn array(spec: &DeviceSpec) -> SystolicArray {
 /// simulated device works in host memory.
 pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     let info = DeviceInfo::new(&*spec.name, spec.kind);
+    if let Backend::OpenCl(_) = &spec.backend {
+        return DeviceInfo { ops: OpSet::DECODER, ..info };
+    }
     if !info.is_static() {
         return info;
     }

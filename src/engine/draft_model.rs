@@ -40,6 +40,9 @@ impl DraftModel {
     /// When no device can run it, or its file is missing, damaged or not supported.
     pub(super) fn open(settings: &Settings, chosen: &Chosen) -> Result<Option<DraftModel>, Error> {
         let Some(choice) = settings.draft.draft_model() else { return Ok(None) };
+        if chosen.is_encoder {
+            return Err(Error::config("draft", settings.draft.name(), "none with an encoder"));
+        }
         let device = device(choice, chosen)?;
         let (model, requant) = match &choice.weights {
             DraftWeights::Other(model) => (path(model, settings)?, None),
@@ -57,6 +60,10 @@ impl DraftModel {
                 "a format of fewer bits than the model's weights ({nothing}); choose one, or a draft model"
             );
             return Err(Error::config("draft", settings.draft.name(), &expected));
+        }
+        if model.config.arch.encoder {
+            let path = own.model.display();
+            return Err(Error::config("the draft model", path, "a model that generates"));
         }
         PackedFolder::of(&own).iter().for_each(|folder| folder.offer(&file));
         let dtype: KvDtype = settings.kv;
@@ -95,7 +102,7 @@ impl DraftModel {
     /// Its part of the scheduler.
     pub(super) fn scheduled(&self, target: &PlannerParts) -> SchedulerModel {
         let planner = Planner::new(self.planned(target));
-        let vocab = self.graph.value(self.graph.output()).width;
+        let vocab = self.graph.vocab();
         let kv = KvPages { pool: KvPool::new(self.pages), layout: self.layout };
         SchedulerModel { planner, kv, context: self.context, vocab }
     }

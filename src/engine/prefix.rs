@@ -65,6 +65,13 @@ pub(super) fn open(
     if settings.no_prefix_cache {
         return (None, None);
     }
+    if chosen.is_encoder {
+        if settings.kept_prefixes.is_some() {
+            let reason = "the model is an encoder, whose rows depend on all tokens of their text";
+            notes.push(format!("prefixes are not kept: {reason}"));
+        }
+        return (None, None);
+    }
     let copies = Arc::clone(store) as Arc<dyn DuplicatePage>;
     let cache = PrefixCache::new(chosen.layout.page_rows, Some(copies));
     let Some(folder) = &settings.kept_prefixes else { return (Some(cache), None) };

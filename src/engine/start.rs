@@ -162,7 +162,7 @@ fn scheduler(
             context: chosen.context,
             sequences_max: chosen.sequences_max,
             permits: chosen.permits,
-            vocab: explainer.parts.graph.value(explainer.parts.graph.output()).width,
+            vocab: explainer.parts.graph.vocab(),
         },
         planner: Planner::new(explainer.parts.clone()),
         kv: KvPages { pool, layout: chosen.layout },

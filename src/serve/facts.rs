@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use lapwing_kernels::model::is_encoder;
 use lapwing_kernels::weights::WeightFile;
 
 use crate::error::Error;
@@ -60,6 +61,11 @@ impl ModelFacts {
             true => format!("{value:.1}{unit}"),
             false => format!("{value:.0}{unit}"),
         }
+    }
+
+    /// Whether it makes embeddings only.
+    pub(crate) fn is_encoder(&self) -> bool {
+        is_encoder(&self.architecture)
     }
 
     /// Whether its template writes descriptions of functions into the prompt.

@@ -8,6 +8,7 @@ use super::roles::Roles;
 use super::special_tokens::SpecialTokens;
 use super::token_table::TokenTable;
 use super::vocabulary::{RoleIds, Vocabulary};
+use super::word_pieces::{self, WordPieces};
 use super::words::WordRules;
 use super::{Inner, Method, Tokenizer};
 
@@ -17,8 +18,12 @@ impl Tokenizer {
     /// # Errors
     /// If the tokenizer model or its word rules are unknown, or the lists do not match each other.
     pub fn new(vocabulary: Vocabulary) -> Result<Self, TokenizerError> {
-        let vocabulary = vocabulary.checked()?;
+        let mut vocabulary = vocabulary.checked()?;
         let mut table = TokenTable::new(&vocabulary)?;
+        let is_bert = vocabulary.model == "bert";
+        if is_bert {
+            vocabulary.roles = bert_roles(&vocabulary, &table)?;
+        }
         let defaults = Defaults::of(&vocabulary)?;
         let roles = Roles::find(&vocabulary, &mut table, defaults.roles);
         strip_around_specials(&vocabulary, &mut table);
@@ -28,8 +33,8 @@ impl Tokenizer {
             specials,
             method: defaults.method,
             roles,
-            add_bos: vocabulary.add_bos.unwrap_or(defaults.add_bos),
-            add_eos: vocabulary.add_eos.unwrap_or(false),
+            add_bos: is_bert || vocabulary.add_bos.unwrap_or(defaults.add_bos),
+            add_eos: is_bert || vocabulary.add_eos.unwrap_or(false),
             add_space_prefix: vocabulary.add_space_prefix.unwrap_or(defaults.add_space_prefix),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -67,9 +72,38 @@ impl Defaults {
                 add_bos: true,
                 add_space_prefix: true,
             }),
+            "bert" => {
+                let unknown = vocabulary.roles.unk.unwrap_or_default();
+                let pieces = WordPieces::new(vocabulary, unknown)?;
+                Ok(Self {
+                    method: Method::WordPieces(Box::new(pieces)),
+                    roles: vocabulary.roles,
+                    add_bos: true,
+                    add_space_prefix: true,
+                })
+            }
             model => Err(TokenizerError::UnknownModel { model: model.to_owned() }),
         }
     }
+}
+
+/// The begin, end and unknown tokens of WordPiece: those that the file states, or those with the usual
+/// texts.
+///
+/// # Errors
+/// If one is missing: every text begins and ends with these.
+fn bert_roles(vocabulary: &Vocabulary, table: &TokenTable) -> Result<RoleIds, TokenizerError> {
+    let stated = vocabulary.roles;
+    let find = |stated: Option<u32>, role: &'static str| {
+        let id = stated.filter(|id| *id < table.len()).or_else(|| table.id(role));
+        id.map(Some).ok_or(TokenizerError::NoRole { role })
+    };
+    Ok(RoleIds {
+        bos: find(stated.bos.or(stated.class), word_pieces::BEGIN)?,
+        eos: find(stated.separator, word_pieces::END)?,
+        unk: find(stated.unk, word_pieces::UNKNOWN)?,
+        ..stated
+    })
 }
 
 /// Marks special tokens that absorb the white space next to them. Files do not state this; it

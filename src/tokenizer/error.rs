@@ -8,7 +8,7 @@ pub enum TokenizerError {
     #[error("cannot read the tokenizer from the weight file: {0}")]
     Metadata(#[from] lapwing_kernels::weights::MetadataError),
     /// The file's tokenizer model is not supported.
-    #[error("tokenizer model `{model}` is not supported (supported are gpt2 and llama)")]
+    #[error("tokenizer model `{model}` is not supported (supported are gpt2, llama and bert)")]
     UnknownModel {
         /// Value of `tokenizer.ggml.model`.
         model: String,
@@ -59,6 +59,18 @@ pub enum TokenizerError {
     #[error("cannot build the merge table: {source}")]
     Merges {
         /// The BPE model's error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// WordPiece lacks a token with a role.
+    #[error("the vocabulary has no {role} token, which WordPiece needs; convert the model again")]
+    NoRole {
+        /// The token's usual text.
+        role: &'static str,
+    },
+    /// The tokens cannot be indexed.
+    #[error("cannot build the index of word pieces: {source}")]
+    WordPieces {
+        /// The model's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A special token is longer than in any real vocabulary.

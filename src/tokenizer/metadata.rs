@@ -36,6 +36,8 @@ impl Vocabulary {
             add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
             add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
             add_space_prefix: metadata.opt_bool("tokenizer.ggml.add_space_prefix")?,
+            lowercase: metadata.opt_bool("tokenizer.ggml.normalizer.lowercase")?,
+            strip_accents: metadata.opt_bool("tokenizer.ggml.normalizer.strip_accents")?,
         })
     }
 }
@@ -50,6 +52,9 @@ impl RoleIds {
             eot: id("eot")?,
             eom: id("eom")?,
             unk: id("unknown")?,
+            class: id("cls")?,
+            // The key is spelled like this.
+            separator: either("seperator", "separator")?,
             fim_prefix: either("prefix", "fim_pre")?,
             fim_suffix: either("suffix", "fim_suf")?,
             fim_middle: either("middle", "fim_mid")?,

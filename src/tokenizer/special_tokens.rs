@@ -92,6 +92,11 @@ impl SpecialTokens {
         self.control_starts.as_ref().map_or_else(Vec::new, |starts| starts.of(text))
     }
 
+    /// Whether any token is matched in every text.
+    pub(super) fn any_plain(&self) -> bool {
+        self.specials.iter().any(|special| !special.on_request)
+    }
+
     /// Whether any token absorbs the white space next to it.
     pub(super) fn any_strips(&self) -> bool {
         self.specials.iter().any(|special| special.strip_left || special.strip_right)

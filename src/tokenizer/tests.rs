@@ -3,6 +3,7 @@
 
 mod hostile;
 mod least;
+mod word_pieces;
 
 use super::words::WordRules;
 use super::*;

@@ -44,7 +44,7 @@ impl TokenKind {
 /// the defaults of its model and pre-tokenizer.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
-    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE) or `llama` (SentencePiece BPE).
+    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece BPE) or `bert` (WordPiece).
     pub model: String,
     /// `tokenizer.ggml.pre`: name of the rules that split text into words before BPE.
     pub pre: Option<String>,
@@ -66,6 +66,10 @@ pub struct Vocabulary {
     pub add_eos: Option<bool>,
     /// `tokenizer.ggml.add_space_prefix`.
     pub add_space_prefix: Option<bool>,
+    /// `tokenizer.ggml.normalizer.lowercase`; read by `bert` only, whose default is `true`.
+    pub lowercase: Option<bool>,
+    /// `tokenizer.ggml.normalizer.strip_accents`; read by `bert` only, whose default is as `lowercase`.
+    pub strip_accents: Option<bool>,
 }
 
 /// Ids that the weight file states by key (`tokenizer.ggml.bos_token_id` and so on).
@@ -81,6 +85,10 @@ pub struct RoleIds {
     pub eom: Option<u32>,
     /// Unknown text.
     pub unk: Option<u32>,
+    /// Begin of text in vocabularies of BERT; `bos` takes precedence.
+    pub class: Option<u32>,
+    /// End of text in vocabularies of BERT.
+    pub separator: Option<u32>,
     /// Start of the text before a gap to be filled.
     pub fim_prefix: Option<u32>,
     /// Start of the text after a gap to be filled.

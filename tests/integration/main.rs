@@ -27,6 +27,7 @@ mod a_wrong_call_breaks_the_engine;
 mod an_answer_breaks_its_grammar;
 mod an_embedding_is_wrong;
 mod an_embedding_program_stumbles;
+mod an_encoder_is_wrong;
 #[cfg(feature = "opencl")]
 mod an_opencl_device_computes_otherwise;
 #[cfg(feature = "openvino")]
@@ -36,6 +37,8 @@ mod an_own_strategy_has_no_name;
 mod batching_changes_a_token;
 #[path = "../support/cases.rs"]
 mod cases;
+#[path = "../support/encoder.rs"]
+mod encoder;
 mod perplexity_differs_from_llama_cpp;
 mod sampling_is_not_repeatable;
 mod shared_keys_are_wrong;

@@ -211,7 +211,7 @@ impl Scheduler {
                 branch_rows += sequence.branch_rows();
                 sequence.due()
             } else if prompt(&at) {
-                sequence.due().min(left)
+                sequence.prompt_rows(left, any_prompt)
             } else {
                 0
             };
@@ -220,7 +220,7 @@ impl Scheduler {
             }
             if !sequence.is_decoding() {
                 any_prompt = true;
-                left -= count;
+                left = left.saturating_sub(count);
             }
             selected += sequence.selected_in(count);
             context = context.max(sequence.sent);

@@ -51,6 +51,9 @@ pub(super) struct Model {
     pub(super) prefixes: Option<PrefixCache>,
     pub(super) context: usize,
     pub(super) vocab: usize,
+    /// Whether rows see later ones: the model makes embeddings only, each text is computed in one chunk, and no
+    /// rows are shared.
+    pub(super) is_encoder: bool,
     /// The chunks in flight that hold decode rows. There is at most one per model, so that all sequences that decode
     /// stay in one batch; more only if they are passes ahead of the only sequence that decodes.
     pub(super) decoding: Vec<DecodeChunk>,
@@ -70,7 +73,8 @@ impl Model {
         planner.route(step)?;
         let (hidden, steps) = (OnceCell::new(), StepTimes::default());
         let (prefixes, decoding) = (None, Vec::new());
-        Ok(Model { planner, hidden, kv, prefixes, context, vocab, decoding, steps })
+        let is_encoder = planner.graph().is_encoder();
+        Ok(Model { planner, hidden, kv, prefixes, context, vocab, is_encoder, decoding, steps })
     }
 
     /// Records the end of a chunk of any model. Its decode step, if it was one, is timed.

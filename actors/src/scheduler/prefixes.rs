@@ -90,9 +90,9 @@ impl Sequence {
 impl Scheduler {
     /// Shares the KV pages of a model's requests: a request does not compute rows that an earlier one with
     /// the same first tokens has computed. Rows are the same function of their tokens with and without it, so
-    /// no token changes.
+    /// no token changes. An encoder's rows depend on later tokens, so its requests share none.
     pub fn cache_prefixes(&mut self, model: ModelId, cache: PrefixCache) {
-        if let Some(model) = self.models.get_mut(model.0) {
+        if let Some(model) = self.models.get_mut(model.0).filter(|model| !model.is_encoder) {
             model.prefixes = Some(cache);
         }
     }

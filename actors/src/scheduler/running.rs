@@ -92,15 +92,16 @@ enum Wanted {
     Tokens(Option<Box<Generate>>),
     /// Next position to score, and how many of the most likely tokens to report there.
     Scores { next: usize, top: usize },
-    /// Next position whose hidden states are to be sent, and the end of those positions.
-    Hidden { next: usize, end: usize },
+    /// Next position whose hidden states are to be sent, and the end of those positions. `whole` if rows see later
+    /// ones, so that all are computed in one chunk.
+    Hidden { next: usize, end: usize, whole: bool },
 }
 
 impl Sequence {
     pub(super) fn new(
         id: SequenceId,
         submit: Traced<Submit>,
-        context: usize,
+        (context, whole): (usize, bool),
         now: Nanos,
     ) -> Sequence {
         let Traced { message: submit, context: request } = submit;
@@ -115,7 +116,7 @@ impl Sequence {
             }
             Task::Score { from, top } => Wanted::Scores { next: from.max(1), top },
             Task::Embed { rows } => {
-                Wanted::Hidden { next: rows.start, end: rows.end.min(prompt_tokens) }
+                Wanted::Hidden { next: rows.start, end: rows.end.min(prompt_tokens), whole }
             }
         };
         Sequence {
@@ -182,6 +183,7 @@ impl Sequence {
         match self.work {
             Wanted::Tokens(_) => self.rows(),
             Wanted::Scores { .. } => self.ids.len() - 1,
+            Wanted::Hidden { whole: true, .. } => self.ids.len(),
             Wanted::Hidden { end, .. } => end,
         }
     }

@@ -17,6 +17,19 @@ pub fn gated(ctx: &Cpu, kind: Activation, gate: &[f32], up: &[f32], out: &mut [f
     });
 }
 
+/// `out = x · Φ(x)`, the exact GELU, both of one length; within 2e-7 · max(1, |x|).
+///
+/// # Panics
+/// When the lengths differ.
+pub fn gelu(ctx: &Cpu, x: &[f32], out: &mut [f32]) {
+    assert_eq!(x.len(), out.len(), "x and out differ in length");
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(out.len(), 1);
+    ctx.pool().chunks_mut(out, chunk, |i, out| {
+        (kernels.gelu)(&x[i * chunk..][..out.len()], out);
+    });
+}
+
 /// `out = a + b`, all of one length.
 ///
 /// # Panics

@@ -101,6 +101,29 @@ pub fn embed_rows(
     failed.map_or(Ok(()), |error| Err(EmbedError::Read(error)))
 }
 
+/// `out = x + table[rows(i)]` for row i of `x`; `table` is rows of `width` values.
+///
+/// # Panics
+/// When `x` and `out` differ in length or are not whole rows, or a row is not in the table.
+pub fn add_rows(
+    ctx: &Cpu,
+    x: &[f32],
+    (table, width): (&[f32], usize),
+    rows: impl Fn(usize) -> usize + Sync,
+    out: &mut [f32],
+) {
+    assert!(width > 0 && x.len() == out.len() && x.len().is_multiple_of(width), "not whole rows");
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(x.len() / width, width);
+    ctx.pool().chunks_mut(out, chunk * width, |i, out| {
+        let x = x[i * chunk * width..].chunks_exact(width);
+        for (row, (x, out)) in (i * chunk..).zip(x.zip(out.chunks_exact_mut(width))) {
+            let row = rows(row);
+            (kernels.add)(x, &table[row * width..(row + 1) * width], out);
+        }
+    });
+}
+
 fn row_of_file(
     matrix: &FileMatrix<'_>,
     row: usize,

@@ -8,6 +8,7 @@ pub(crate) mod elementwise;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) mod formats;
 pub(crate) mod gated;
+pub(crate) mod gelu;
 pub(crate) mod gemm_args;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) mod gemm_f32;
@@ -15,6 +16,7 @@ pub(crate) mod gemm_f32;
 pub(crate) mod gemm_q8;
 pub(crate) mod gemm_scalar;
 pub(crate) mod kv;
+pub(crate) mod layer_norm;
 pub(crate) mod logits;
 pub(crate) mod prefetch_stream;
 pub(crate) mod quantize;

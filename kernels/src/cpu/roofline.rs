@@ -65,8 +65,20 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](crate::op::Op::name).
-pub const OP_NAMES: [&str; 9] =
-    ["embed", "rms_norm", "matmul", "rope", "attention", "gated", "add", "select_rows", "soft_cap"];
+pub const OP_NAMES: [&str; 12] = [
+    "embed",
+    "rms_norm",
+    "layer_norm",
+    "add_row",
+    "matmul",
+    "rope",
+    "attention",
+    "gated",
+    "gelu",
+    "add",
+    "select_rows",
+    "soft_cap",
+];
 
 /// The arithmetic of most of an op's operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +120,8 @@ impl Kernel {
             "matmul" => return weight.map(|weight| Kernel::of_matmul(cpu, weight)),
             "embed" => float("table lookup, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
-            "rms_norm" | "rope" | "gated" | "add" | "soft_cap" => float("f32, row by row"),
+            "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "gelu" | "add"
+            | "soft_cap" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
             _ => return None,
         })

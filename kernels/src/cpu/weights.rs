@@ -168,7 +168,8 @@ impl Weights {
         Ok((Weights { specs, forms: forms(graph), slices, weights, uses }, report))
     }
 
-    /// A weight that the graph reads as a vector: a norm, a bias or rotary factors.
+    /// A weight that the graph reads in f32: a norm, a bias, rotary factors, or all rows of a table that is
+    /// added.
     pub(crate) fn vector(&self, id: WeightId) -> &[f32] {
         assert!(self.uses[id.0].vector, "weight {} is read as a vector", id.0);
         &self.weights[id.0].vector
@@ -216,6 +217,12 @@ fn uses(graph: &Graph) -> Vec<Uses> {
     for node in graph.nodes() {
         match &node.op {
             Op::RmsNorm { weight, .. } => uses[weight.0].vector = true,
+            Op::LayerNorm { weight, bias, .. } => {
+                uses[weight.0].vector = true;
+                uses[bias.0].vector = true;
+            }
+            // Its rows are read in order and often, so all of them are kept in f32.
+            Op::AddRow { table, .. } => uses[table.0].vector = true,
             Op::MatMul { weight, bias } => {
                 uses[weight.0].matmul = true;
                 if let Some(bias) = bias {

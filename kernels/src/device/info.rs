@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::graphs::GraphKey;
 use crate::graph::Graph;
+use crate::mask::Mask;
 use crate::op::Op;
 use crate::quant::DType;
 
@@ -60,6 +61,11 @@ impl OpSet {
     /// Every op.
     pub const ALL: OpSet = OpSet(u16::MAX);
 
+    /// Ops of decoders: all but those that only encoders have.
+    pub const DECODER: OpSet = OpSet(
+        OpSet::ALL.0 & !(OpSet::LAYER_NORM | OpSet::ADD_ROW | OpSet::GELU | OpSet::FULL_ATTENTION),
+    );
+
     /// Ops that a static graph can hold: the result of a row depends on that row only, and not on
     /// its position.
     pub const STATIC: OpSet =
@@ -74,6 +80,11 @@ impl OpSet {
     const ADD: u16 = 1 << 6;
     const SELECT_ROWS: u16 = 1 << 7;
     const SOFT_CAP: u16 = 1 << 8;
+    const LAYER_NORM: u16 = 1 << 9;
+    const ADD_ROW: u16 = 1 << 10;
+    const GELU: u16 = 1 << 11;
+    /// Attention whose rows see later ones.
+    const FULL_ATTENTION: u16 = 1 << 12;
 
     fn bit(op: &Op) -> u16 {
         match op {
@@ -81,6 +92,10 @@ impl OpSet {
             Op::RmsNorm { .. } => OpSet::RMS_NORM,
             Op::MatMul { .. } => OpSet::MATMUL,
             Op::Rope { .. } => OpSet::ROPE,
+            Op::LayerNorm { .. } => OpSet::LAYER_NORM,
+            Op::AddRow { .. } => OpSet::ADD_ROW,
+            Op::Gelu => OpSet::GELU,
+            Op::Attention(op) if op.mask == Mask::Full => OpSet::FULL_ATTENTION,
             Op::Attention(_) => OpSet::ATTENTION,
             Op::Gated(_) => OpSet::GATED,
             Op::Add => OpSet::ADD,
@@ -89,7 +104,7 @@ impl OpSet {
         }
     }
 
-    /// Whether the set holds the op's kind.
+    /// Whether the set holds the op's kind. Attention whose rows see later ones is a kind of its own.
     pub fn contains(self, op: &Op) -> bool {
         self.0 & OpSet::bit(op) != 0
     }

@@ -1,7 +1,7 @@
 //! Attention masks of a graph's layers.
 
 use super::{Graph, Node};
-use crate::mask::{AttentionRule, MaskError};
+use crate::mask::{AttentionRule, Mask, MaskError};
 use crate::op::{AttentionOp, Op};
 
 impl Graph {
@@ -10,7 +10,8 @@ impl Graph {
     /// if both the mask and the window see it. Replaces the effect of earlier calls.
     ///
     /// # Errors
-    /// If a rule is for layers that the graph lacks, or a size is 0. The graph is then unchanged.
+    /// If a rule is for layers that the graph lacks, a size is 0, or rows see later ones in this graph or
+    /// by a rule. The graph is then unchanged.
     pub fn set_attention(&mut self, rules: &[AttentionRule]) -> Result<(), MaskError> {
         let layers = self.nodes.iter().filter_map(|node| match &node.op {
             Op::Attention(op) => Some(layer_of(node, op)),
@@ -19,9 +20,15 @@ impl Graph {
         let last = layers.max().unwrap_or(0);
         for rule in rules {
             rule.mask.check()?;
+            if rule.mask == Mask::Full || self.is_encoder() {
+                return Err(MaskError::Direction { rule: rule.to_string() });
+            }
             if rule.layers.as_ref().is_some_and(|layers| *layers.end() > last) {
                 return Err(MaskError::Layers { rule: rule.to_string(), last });
             }
+        }
+        if self.is_encoder() {
+            return Ok(());
         }
         for node in &mut self.nodes {
             let layer = node.layer;
@@ -32,6 +39,14 @@ impl Graph {
             }
         }
         Ok(())
+    }
+
+    /// Whether the rows of a sequence see later ones ([`Mask::Full`]): the graph of an encoder, whose
+    /// output is hidden states. All rows of a sequence must be computed in one batch, and keys and values
+    /// of common first tokens cannot be shared.
+    pub fn is_encoder(&self) -> bool {
+        let is_full = |node: &Node| matches!(&node.op, Op::Attention(op) if op.mask == Mask::Full);
+        self.nodes.iter().any(is_full)
     }
 
     /// The masks in force, own windows included; consecutive layers of one mask are one rule.

@@ -3,11 +3,13 @@
 use super::{BlockList, Mask};
 
 impl Mask {
-    /// Sum over the rows at positions `start … start + rows − 1` of the keys that each sees.
+    /// Sum over the rows at positions `start … start + rows − 1` of the keys that each sees, if these are
+    /// the last rows of their sequence.
     pub fn seen_positions(&self, start: u64, rows: u64) -> u64 {
         let (start, end) = (u128::from(start), u128::from(start) + u128::from(rows));
         let total = match self {
             Mask::Causal => ramps(start..end, u128::MAX),
+            Mask::Full => (end - start) * end,
             Mask::Window(window) => ramps(start..end, *window as u128),
             Mask::Dilated { count, stride } => {
                 let (count, stride) = (*count as u128, *stride as u128);
@@ -28,7 +30,7 @@ impl Mask {
         let (first, rows) = (u128::from(start), u128::from(rows));
         let end = first + rows;
         let total = match self {
-            Mask::Causal => end,
+            Mask::Causal | Mask::Full => end,
             Mask::Window(window) => end - (first + 1).saturating_sub(*window as u128),
             Mask::Dilated { count, stride } => {
                 let (count, stride) = (*count as u128, *stride as u128);
@@ -148,6 +150,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn all_rows_of_a_sequence_see_all_keys_under_the_full_mask() {
+        assert_eq!((Mask::Full.seen_positions(0, 7), Mask::Full.read_positions(0, 7)), (49, 7));
+        assert!((0..7).all(|pos| (0..7).all(|key| Mask::Full.sees(pos, key))));
     }
 
     #[test]

@@ -10,6 +10,7 @@ impl fmt::Display for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mask::Causal => f.write_str("causal"),
+            Mask::Full => f.write_str("full"),
             Mask::Window(window) => write!(f, "window={window}"),
             Mask::Dilated { count, stride } => write!(f, "dilated={count}x{stride}"),
             Mask::Blocks { blocks, window } => {
@@ -29,6 +30,7 @@ impl FromStr for Mask {
     fn from_str(text: &str) -> Result<Mask, MaskError> {
         let mask = match text.split_once('=') {
             None if text == "causal" => Some(Mask::Causal),
+            None if text == "full" => Some(Mask::Full),
             Some(("window", window)) => window.parse().ok().map(Mask::Window),
             Some(("dilated", sizes)) => {
                 pair(sizes, 'x').map(|(count, stride)| Mask::Dilated { count, stride })

@@ -18,8 +18,12 @@ pub(super) fn build(config: &ModelConfig, tensors: &dyn Tensors) -> Result<Graph
         used: HashSet::new(),
         ropes: Ropes::default(),
     };
-    builder.add_ropes()?;
-    builder.model()?;
+    if config.arch.encoder {
+        builder.encoder()?;
+    } else {
+        builder.add_ropes()?;
+        builder.model()?;
+    }
     builder.check_unused()?;
     Ok(builder.graph)
 }
@@ -30,11 +34,11 @@ struct Ropes {
     window: usize,
 }
 
-struct Builder<'a> {
-    config: &'a ModelConfig,
-    tensors: &'a dyn Tensors,
+pub(super) struct Builder<'a> {
+    pub(super) config: &'a ModelConfig,
+    pub(super) tensors: &'a dyn Tensors,
     graph: Graph,
-    layer: Option<usize>,
+    pub(super) layer: Option<usize>,
     used: HashSet<String>,
     ropes: Ropes,
 }
@@ -84,7 +88,7 @@ impl Builder<'_> {
 
     /// Adds the attention output to its input. After the last attention, only selected rows, whose
     /// logits are needed, continue.
-    fn residual(&mut self, attended: ValueId, x: ValueId, last: bool) -> ValueId {
+    pub(super) fn residual(&mut self, attended: ValueId, x: ValueId, last: bool) -> ValueId {
         let width = self.config.width;
         let (attended, x) = if last {
             (
@@ -168,7 +172,7 @@ impl Builder<'_> {
     }
 
     /// A matmul of the current layer, with a bias if the file has one.
-    fn linear(
+    pub(super) fn linear(
         &mut self,
         role: &'static str,
         x: ValueId,
@@ -186,7 +190,7 @@ impl Builder<'_> {
         Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role))
     }
 
-    fn embedding(&mut self) -> Result<WeightId, ModelError> {
+    pub(super) fn embedding(&mut self) -> Result<WeightId, ModelError> {
         let name = "token_embd.weight";
         let table = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
         self.matrix(name, table.rows, self.config.width)
@@ -207,11 +211,17 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn push(&mut self, op: Op, inputs: &[ValueId], width: usize, role: &'static str) -> ValueId {
+    pub(super) fn push(
+        &mut self,
+        op: Op,
+        inputs: &[ValueId],
+        width: usize,
+        role: &'static str,
+    ) -> ValueId {
         self.graph.push(NewNode { op, inputs, width, layer: self.layer, role })
     }
 
-    fn name(&self, tensor: &str) -> String {
+    pub(super) fn name(&self, tensor: &str) -> String {
         match self.layer {
             Some(layer) => format!("blk.{layer}.{tensor}"),
             None => tensor.to_owned(),
@@ -229,11 +239,16 @@ impl Builder<'_> {
         self.vector(name, len).map(Some)
     }
 
-    fn vector(&mut self, name: &str, len: usize) -> Result<WeightId, ModelError> {
+    pub(super) fn vector(&mut self, name: &str, len: usize) -> Result<WeightId, ModelError> {
         self.matrix(name, 1, len)
     }
 
-    fn matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<WeightId, ModelError> {
+    pub(super) fn matrix(
+        &mut self,
+        name: &str,
+        rows: usize,
+        cols: usize,
+    ) -> Result<WeightId, ModelError> {
         let found = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
         if (found.rows, found.cols) != (rows, cols) {
             return Err(ModelError::TensorShape {

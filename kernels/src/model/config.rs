@@ -1,6 +1,7 @@
 //! Hyper-parameters from a weight file's metadata.
 
 use super::ModelError;
+use super::keys::Keys;
 use super::spec::{self, ArchSpec};
 use crate::kv::{KvDtype, KvLayout};
 use crate::op::RopeScaling;
@@ -30,7 +31,7 @@ pub struct ModelConfig {
     pub ffn_width: usize,
     /// Context length of the training, in tokens.
     pub context: usize,
-    /// Epsilon of the RMS norms.
+    /// Epsilon of the norms.
     pub norm_eps: f32,
     /// Values per head that rotary embedding rotates.
     pub rope_dims: usize,
@@ -71,6 +72,7 @@ impl ModelConfig {
             .ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
         let keys = Keys { meta, arch: arch.name };
         keys.refuse_experts()?;
+        keys.check_direction(arch.encoder)?;
         let layers = keys.count("block_count", 4096)?;
         let width = keys.count("embedding_length", 1 << 20)?;
         let heads = keys.per_layer_count("attention.head_count", None)?;
@@ -99,7 +101,10 @@ impl ModelConfig {
             head_dim,
             ffn_width: keys.per_layer_count("feed_forward_length", None)?,
             context,
-            norm_eps: keys.epsilon("attention.layer_norm_rms_epsilon")?,
+            norm_eps: keys.epsilon(match arch.encoder {
+                true => "attention.layer_norm_epsilon",
+                false => "attention.layer_norm_rms_epsilon",
+            })?,
             rope_dims,
             rope_base,
             rope_base_window: keys
@@ -148,144 +153,5 @@ impl ModelConfig {
     /// Values of K, or of V, per token and layer.
     pub fn kv_width(&self) -> usize {
         self.kv_heads * self.head_dim
-    }
-}
-
-struct Keys<'a> {
-    meta: &'a Metadata,
-    arch: &'static str,
-}
-
-impl Keys<'_> {
-    fn key(&self, name: &str) -> String {
-        format!("{}.{name}", self.arch)
-    }
-
-    fn check(
-        &self,
-        name: &str,
-        found: impl ToString,
-        good: bool,
-        expected: impl FnOnce() -> String,
-    ) -> Result<(), ModelError> {
-        if good {
-            return Ok(());
-        }
-        Err(ModelError::BadValue {
-            key: self.key(name),
-            found: found.to_string(),
-            expected: expected(),
-        })
-    }
-
-    fn count(&self, name: &str, limit: usize) -> Result<usize, ModelError> {
-        let value = self.meta.u32(&self.key(name))? as usize;
-        self.check(name, value, (1..=limit).contains(&value), || {
-            format!("it must be between 1 and {limit}")
-        })?;
-        Ok(value)
-    }
-
-    fn opt_count(&self, name: &str) -> Result<Option<usize>, ModelError> {
-        Ok(self.meta.opt_u32(&self.key(name))?.filter(|v| *v > 0).map(|v| v as usize))
-    }
-
-    fn epsilon(&self, name: &str) -> Result<f32, ModelError> {
-        let value = self.meta.f32(&self.key(name))?;
-        let good = value.is_finite() && value >= 0.0;
-        self.check(name, value, good, || "it must be finite and not negative".to_owned())?;
-        Ok(value)
-    }
-
-    fn rope_base(&self, name: &str) -> Result<Option<f32>, ModelError> {
-        let value = self.opt_f32(name)?;
-        self.check(name, value.unwrap_or_default(), value != Some(0.0), || {
-            "it must be above 0".to_owned()
-        })?;
-        Ok(value)
-    }
-
-    fn opt_f32(&self, name: &str) -> Result<Option<f32>, ModelError> {
-        let value = self.meta.opt_f32(&self.key(name))?;
-        let good = value.is_none_or(|v| v.is_finite() && v >= 0.0);
-        self.check(name, value.unwrap_or_default(), good, || {
-            "it must be finite and not negative".to_owned()
-        })?;
-        Ok(value)
-    }
-
-    /// A count that some files store once and others per layer. All layers must have the same value.
-    fn per_layer_count(&self, name: &str, default: Option<usize>) -> Result<usize, ModelError> {
-        let key = self.key(name);
-        let value = match self.meta.get(&key) {
-            None if default.is_some() => return Ok(default.unwrap_or_default()),
-            Some(value) if value.is_array() => {
-                let all = self.meta.u32s(&key)?;
-                let first = all.first().copied().unwrap_or(0);
-                let same = all.iter().all(|v| *v == first);
-                self.check(name, format!("{all:?}"), same, || {
-                    "only the same value for all layers is supported".to_owned()
-                })?;
-                first
-            }
-            _ => self.meta.u32(&key)?,
-        } as usize;
-        self.check(name, value, (1..=1 << 20).contains(&value), || {
-            "it must be between 1 and 1048576".to_owned()
-        })?;
-        Ok(value)
-    }
-
-    fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {
-        let key_length = self.opt_count("attention.key_length")?;
-        let value_length = self.opt_count("attention.value_length")?;
-        let head_dim = key_length.or(value_length).unwrap_or(width / heads);
-        let same = value_length.is_none_or(|v| v == head_dim);
-        self.check("attention.value_length", value_length.unwrap_or_default(), same, || {
-            format!("it must equal the key length, {head_dim}")
-        })?;
-        self.check("attention.key_length", head_dim, (1..=65_536).contains(&head_dim), || {
-            "a head must have between 1 and 65536 values".to_owned()
-        })?;
-        Ok(head_dim)
-    }
-
-    fn cap(&self, name: &str, default: Option<f32>) -> Result<Option<f32>, ModelError> {
-        Ok(self.opt_f32(name)?.or(default).filter(|cap| *cap > 0.0))
-    }
-
-    fn refuse_experts(&self) -> Result<(), ModelError> {
-        let experts = self.opt_count("expert_count")?.unwrap_or(0);
-        self.check("expert_count", experts, experts == 0, || {
-            "mixtures of experts are not supported".to_owned()
-        })
-    }
-
-    fn rope_scaling(&self, context: usize) -> Result<RopeScaling, ModelError> {
-        let kind = self.meta.opt_str(&self.key("rope.scaling.type"))?.unwrap_or("linear");
-        let factor = match self.opt_f32("rope.scaling.factor")? {
-            Some(factor) => factor,
-            None => self.opt_f32("rope.scale_linear")?.unwrap_or(0.0),
-        };
-        let unscaled = factor == 0.0 || factor == 1.0;
-        match kind {
-            "none" => Ok(RopeScaling::None),
-            "linear" if unscaled => Ok(RopeScaling::None),
-            "linear" => Ok(RopeScaling::Linear { factor }),
-            "yarn" => Ok(RopeScaling::Yarn {
-                factor: if factor == 0.0 { 1.0 } else { factor },
-                original_context: self
-                    .opt_count("rope.scaling.original_context_length")?
-                    .unwrap_or(context),
-                attn_factor: self.opt_f32("rope.scaling.attn_factor")?.unwrap_or(1.0),
-                beta_fast: self.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-                beta_slow: self.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
-            }),
-            other => Err(ModelError::BadValue {
-                key: self.key("rope.scaling.type"),
-                found: format!("'{other}'"),
-                expected: "only none, linear and yarn are supported".to_owned(),
-            }),
-        }
     }
 }

@@ -28,6 +28,10 @@ pub struct ArchSpec {
     pub window_rope_base: Option<f32>,
     /// Default soft caps on scores and logits, used if the file has none.
     pub soft_caps: SoftCaps,
+    /// An encoder as BERT: rows see all rows of their sequence, positions come from a table, norms are layer
+    /// norms after the residual additions, the feed-forward blocks have no gate, and there is no output
+    /// matrix. The other fields do not apply.
+    pub encoder: bool,
     /// Layer count of the model size whose score scale is 1/√(width/heads).
     pub wide_scale_layers: Option<usize>,
 }
@@ -53,6 +57,7 @@ const PLAIN: ArchSpec = ArchSpec {
     window_default: None,
     window_rope_base: None,
     soft_caps: SoftCaps { attention: None, logits: None },
+    encoder: false,
     wide_scale_layers: None,
 };
 
@@ -91,11 +96,19 @@ const GEMMA3: ArchSpec = ArchSpec {
     ..GEMMA2
 };
 
-const TABLE: [ArchSpec; 6] = [LLAMA, INTERNLM2, QWEN2, QWEN3, GEMMA2, GEMMA3];
+/// BERT, MiniLM, BGE, GTE and all other models whose files say `bert`.
+const BERT: ArchSpec = ArchSpec { name: "bert", encoder: true, ..PLAIN };
+
+const TABLE: [ArchSpec; 7] = [LLAMA, INTERNLM2, QWEN2, QWEN3, GEMMA2, GEMMA3, BERT];
 
 /// Names of the supported architectures, as in `general.architecture`.
 pub fn supported() -> Vec<&'static str> {
     TABLE.iter().map(|a| a.name).collect()
+}
+
+/// Whether the architecture with that name is an encoder, which makes embeddings only.
+pub fn is_encoder(name: &str) -> bool {
+    find(name).is_some_and(|arch| arch.encoder)
 }
 
 /// The row of the architecture with that name.

@@ -191,7 +191,13 @@ impl Checker {
                 let cap = f64::from(*cap);
                 input(0)?.iter().map(|x| reference::soft_cap(wide(x), cap)).collect()
             }
-            Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
+            Op::Embed { .. }
+            | Op::LayerNorm { .. }
+            | Op::AddRow { .. }
+            | Op::Gelu
+            | Op::Rope { .. }
+            | Op::Attention(_)
+            | Op::SelectRows => {
                 return Err(self
                     .weights
                     .failed(format!("the check has no reference for {}", node.op.name())));

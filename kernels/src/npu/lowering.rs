@@ -105,9 +105,16 @@ fn lower<L: Lowering>(
         (Op::Gated(activation), [gate, up, ..]) => graph.gated(gate, up, *activation),
         (Op::Add, [a, b, ..]) => graph.add(a, b),
         (Op::SoftCap { cap }, [x, ..]) => graph.soft_cap(x, *cap),
-        (Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows, _) => {
-            Err(graph.failed(format!("no layer computes {}", node.op.name())))
-        }
+        (
+            Op::Embed { .. }
+            | Op::LayerNorm { .. }
+            | Op::AddRow { .. }
+            | Op::Gelu
+            | Op::Rope { .. }
+            | Op::Attention(_)
+            | Op::SelectRows,
+            _,
+        ) => Err(graph.failed(format!("no layer computes {}", node.op.name()))),
         _ => Err(graph.failed(format!("'{}' has too few operands", node.name))),
     }
 }

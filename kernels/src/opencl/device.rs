@@ -15,8 +15,8 @@ use super::top;
 use super::values::Value;
 use super::watch::Watch;
 use crate::device::{
-    Completed, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Notify, Observer, RunId,
-    Task, Tensor, TensorSet, Work,
+    Completed, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Notify, Observer, OpSet,
+    RunId, Task, Tensor, TensorSet, Work,
 };
 use crate::graph::ValueId;
 use crate::weights::WeightFile;
@@ -77,7 +77,8 @@ impl fmt::Debug for OpenClDevice {
 
 /// What an OpenCL device says of itself.
 pub fn device_info(name: &str, domain: MemoryDomain) -> DeviceInfo {
-    DeviceInfo::new(name, DeviceKind::Gpu).with_queue(domain, QUEUE_DEPTH)
+    let info = DeviceInfo::new(name, DeviceKind::Gpu).with_queue(domain, QUEUE_DEPTH);
+    DeviceInfo { ops: OpSet::DECODER, ..info }
 }
 
 impl OpenClDevice {

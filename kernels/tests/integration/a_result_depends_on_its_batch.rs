@@ -68,6 +68,16 @@ fn an_element_wise_row_has_the_same_bits_in_any_batch() {
         }
         cpu::rms_norm(&many, &x, &w, 1e-6, &mut together);
         assert_eq!(bits(&alone), bits(&together), "{} rms_norm", isa.name());
+        for (x, out) in x.chunks(width).zip(alone.chunks_mut(width)) {
+            cpu::layer_norm(&one, x, (&w, &w), 1e-6, out);
+        }
+        cpu::layer_norm(&many, &x, (&w, &w), 1e-6, &mut together);
+        assert_eq!(bits(&alone), bits(&together), "{} layer_norm", isa.name());
+        for (x, out) in x.chunks(width).zip(alone.chunks_mut(width)) {
+            cpu::gelu(&one, x, out);
+        }
+        cpu::gelu(&many, &x, &mut together);
+        assert_eq!(bits(&alone), bits(&together), "{} gelu", isa.name());
         for gate in
             [lapwing_kernels::op::Activation::Silu, lapwing_kernels::op::Activation::GeluTanh]
         {

@@ -97,10 +97,10 @@ fn job<'a>(
     }
 }
 
-/// Keys that the row at `pos` sees, by the definition of the mask.
+/// Keys up to its own that the row at `pos` sees, by the definition of the mask.
 pub(crate) fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
     let sees = |key: &usize| match mask {
-        AttentionMask::Causal => true,
+        AttentionMask::Causal | AttentionMask::Full => true,
         AttentionMask::Window(window) => key + window > pos,
         AttentionMask::Dilated { count, stride } => (0..*count).any(|i| key + i * stride == pos),
         AttentionMask::Blocks { len, listed, window } => {
@@ -136,7 +136,10 @@ fn check_on(cpu: &Cpu, case: Case) {
         scale: 0.5,
         soft_cap: case.soft_cap.map(f64::from),
     };
-    let want = reference::attention(&dense, |pos| seen(&case.mask, pos));
+    let want = reference::attention(&dense, |pos| match case.mask {
+        AttentionMask::Full => (0..case.positions).collect(),
+        mask => seen(&mask, pos),
+    });
     let sequences = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![f32::NAN; s.q.len()];
     cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &sequences), &mut out);
@@ -172,6 +175,18 @@ fn a_causal_mask_is_exact_at_page_boundaries() {
 fn a_window_is_exact_at_page_boundaries() {
     for window in [1, 2, 16, 31, 32, 33, 64, 200] {
         check(Case { mask: AttentionMask::Window(window), positions: 100, ..PLAIN });
+    }
+}
+
+#[test]
+fn under_the_full_mask_each_row_sees_all_keys_of_its_sequence() {
+    for positions in [1, 2, 15, 16, 17, 31, 33, 64, 65, 97, 127, 129, 255, 257, 300, 520] {
+        for (page_rows, dtype) in
+            [(32, KvDtype::F16), (7, KvDtype::F32), (16, KvDtype::F32), (32, KvDtype::I8)]
+        {
+            let mask = AttentionMask::Full;
+            check(Case { mask, positions, page_rows, dtype, ..PLAIN });
+        }
     }
 }
 

@@ -96,7 +96,9 @@ impl Shared {
         let read = match &node.op {
             // Both inputs have the width of the output.
             Op::Gated(_) | Op::Add => 2.0 * out,
-            Op::Embed { .. } | Op::SelectRows | Op::SoftCap { .. } => out,
+            Op::Embed { .. } | Op::Gelu | Op::SelectRows | Op::SoftCap { .. } => out,
+            // The value and a row of the table.
+            Op::AddRow { .. } => 2.0 * out,
             _ => node.inputs.iter().map(|value| width(*value)).sum(),
         };
         self.element_bytes * rows as f64 * (read + out)
@@ -113,7 +115,7 @@ impl Shared {
         for span in spans {
             let (rows, end) = (span.rows.len(), span.start + span.rows.len());
             let keys_read = match mask {
-                Mask::Causal => end as f64,
+                Mask::Causal | Mask::Full => end as f64,
                 Mask::Window(window) => end.min(window.saturating_add(rows)) as f64,
                 sparse => {
                     let (start, rows) = (span.start as u64, rows as u64);

@@ -78,6 +78,7 @@ impl Options {
         }
         let engine = open(builder, session).await?;
         self.sampling.check_ids(engine.tokenizer().vocab_size())?;
+        engine.check_generates()?;
         if engine.chat_template().is_none() {
             return Err(Failure::failed(format!(
                 "{} has no chat template: it can continue text, but not chat",

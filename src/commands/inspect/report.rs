@@ -78,6 +78,9 @@ pub(super) struct HyperParameters {
     pub(super) context: usize,
     pub(super) vocabulary: usize,
     pub(super) norm_eps: f32,
+    /// Whether the model makes embeddings only, and takes positions from a table.
+    #[serde(skip)]
+    pub(super) encoder: bool,
     pub(super) rope_dims: usize,
     pub(super) rope_base: f32,
     pub(super) rope_scaling: String,
@@ -221,6 +224,7 @@ impl HyperParameters {
             context: config.context,
             vocabulary: engine.tokenizer().vocab_size(),
             norm_eps: config.norm_eps,
+            encoder: config.arch.encoder,
             rope_dims: config.rope_dims,
             rope_base: config.rope_base,
             rope_scaling: format!("{:?}", config.rope_scaling).to_lowercase(),

@@ -122,20 +122,17 @@ fn formats(report: &Report) -> String {
 }
 
 fn hyper_parameters(p: &HyperParameters) -> String {
+    let positions = match p.encoder {
+        true => "each row sees all rows; positions from a table".to_owned(),
+        false => format!(
+            "rotary: {} values, base {}, scaling {}",
+            p.rope_dims, p.rope_base, p.rope_scaling
+        ),
+    };
     let mut text = format!(
         "layers {}, width {}, feed-forward width {}, vocabulary {}, trained context {}\n\
-         attention: {} heads on {} KV heads, {} values each; rotary: {} values, base {}, scaling {}\n",
-        p.layers,
-        p.width,
-        p.ffn_width,
-        p.vocabulary,
-        p.context,
-        p.heads,
-        p.kv_heads,
-        p.head_dim,
-        p.rope_dims,
-        p.rope_base,
-        p.rope_scaling,
+         attention: {} heads on {} KV heads, {} values each; {positions}\n",
+        p.layers, p.width, p.ffn_width, p.vocabulary, p.context, p.heads, p.kv_heads, p.head_dim,
     );
     if let Some(window) = p.window {
         text.push_str(&format!("sliding window of {window} tokens in some layers\n"));
@@ -144,6 +141,10 @@ fn hyper_parameters(p: &HyperParameters) -> String {
         if let Some(cap) = cap {
             text.push_str(&format!("{what} are soft-capped at {cap}\n"));
         }
+    }
+    if p.encoder {
+        text.push_str("an encoder: it makes embeddings only (lapwing embed)\n");
+        return text;
     }
     let template = if p.chat_template { "yes" } else { "none, the model continues text" };
     text.push_str(&format!("chat template: {template}\n"));

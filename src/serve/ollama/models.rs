@@ -66,7 +66,10 @@ pub(crate) async fn show(
     let spec = &call.app.models.specs()[call.app.models.find(Some(&name))?];
     let facts = &spec.facts;
     let architecture = &facts.architecture;
-    let mut capabilities = vec!["completion", "embedding"];
+    let mut capabilities = match facts.is_encoder() {
+        true => vec!["embedding"],
+        false => vec!["completion", "embedding"],
+    };
     if facts.knows_tools() {
         capabilities.push("tools");
     }

@@ -19,8 +19,18 @@ impl Sequence {
                 Some(FinishReason::Length)
             }
             Wanted::Scores { next, .. } if *next >= self.ids.len() => Some(FinishReason::Scored),
-            Wanted::Hidden { next, end } if next >= end => Some(FinishReason::Embedded),
+            Wanted::Hidden { next, end, .. } if next >= end => Some(FinishReason::Embedded),
             _ => None,
+        }
+    }
+
+    /// Prompt rows for a chunk with room for `left`. Rows that see later ones are all in one chunk; a text that is
+    /// longer than the room has a chunk of its own, in which it comes first.
+    pub(in super::super) fn prompt_rows(&self, left: usize, others: bool) -> usize {
+        match self.work {
+            Wanted::Hidden { whole: true, .. } if others && self.due() > left => 0,
+            Wanted::Hidden { whole: true, .. } => self.due(),
+            _ => self.due().min(left),
         }
     }
 
@@ -33,7 +43,10 @@ impl Sequence {
             }
             Wanted::Tokens(_) => 0,
             Wanted::Scores { next, .. } => end - (*next - 1).clamp(self.sent, end),
-            Wanted::Hidden { next, .. } => end - (*next).clamp(self.sent, end),
+            Wanted::Hidden { next, end: last, .. } => {
+                let last = (*last).min(end);
+                last - (*next).clamp(self.sent, last)
+            }
         }
     }
 
@@ -65,10 +78,13 @@ impl Sequence {
                 let (ids, top) = (self.ids[first + 1..end + 1].to_vec(), *top);
                 (first - start..rows, OutputAction::Score { ids, top })
             }
-            Wanted::Hidden { next, .. } => match (*next).clamp(start, end) {
-                first if first == end => (0..0, OutputAction::None),
-                first => (first - start..rows, OutputAction::Embed),
-            },
+            Wanted::Hidden { next, end: last, .. } => {
+                let last = (*last).min(end);
+                match (*next).clamp(start, last) {
+                    first if first == last => (0..0, OutputAction::None),
+                    first => (first - start..last - start, OutputAction::Embed),
+                }
+            }
         }
     }
 
@@ -181,7 +197,7 @@ impl Sequence {
         count: usize,
         now: Nanos,
     ) -> Option<FinishReason> {
-        let Wanted::Hidden { next, end } = &mut self.work else { return None };
+        let Wanted::Hidden { next, end, .. } = &mut self.work else { return None };
         *next += count;
         let done = next >= end;
         if done {

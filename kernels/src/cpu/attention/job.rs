@@ -12,7 +12,7 @@ pub struct AttentionSequence<'a> {
     /// Position of the first row.
     pub start_pos: usize,
     /// KV pages of the sequence; the first holds position 0. Keys and values of all positions up to
-    /// the last row's must have been written.
+    /// the last row's must have been written. Under the full mask these are all keys of the sequence.
     pub pages: &'a [PageId],
 }
 

@@ -3,12 +3,15 @@
 use crate::mask::Mask;
 use std::ops::Range;
 
-/// Which keys a row sees, by its position; a row never sees keys after its own.
+/// Which keys a row sees, by its position; a row never sees keys after its own, except under
+/// [`AttentionMask::Full`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttentionMask<'a> {
     /// All keys up to the row's own.
     #[default]
     Causal,
+    /// All keys up to the last row's of the sequence.
+    Full,
     /// Sliding window: this many keys, ending with the row's own.
     Window(usize),
     /// The row's own key and every `stride`-th before it, `count` in all.
@@ -33,6 +36,7 @@ impl<'a> From<&'a Mask> for AttentionMask<'a> {
     fn from(mask: &'a Mask) -> AttentionMask<'a> {
         match mask {
             Mask::Causal => AttentionMask::Causal,
+            Mask::Full => AttentionMask::Full,
             Mask::Window(window) => AttentionMask::Window(*window),
             Mask::Dilated { count, stride } => {
                 AttentionMask::Dilated { count: *count, stride: *stride }
@@ -50,7 +54,7 @@ impl AttentionMask<'_> {
     /// Whether no size is zero and lists are sorted.
     pub(super) fn is_valid(&self) -> bool {
         match self {
-            AttentionMask::Causal => true,
+            AttentionMask::Causal | AttentionMask::Full => true,
             AttentionMask::Window(window) => *window > 0,
             AttentionMask::Dilated { count, stride } => *count > 0 && *stride > 0,
             AttentionMask::Blocks { len, listed, window } => {
@@ -62,7 +66,7 @@ impl AttentionMask<'_> {
     /// The row at `pos` and all later rows see no key before this one.
     pub(super) fn first_key(&self, pos: usize) -> usize {
         match self {
-            AttentionMask::Causal => 0,
+            AttentionMask::Causal | AttentionMask::Full => 0,
             AttentionMask::Window(window) => (pos + 1).saturating_sub(*window),
             AttentionMask::Dilated { count, stride } => {
                 pos.saturating_sub((*count - 1).saturating_mul(*stride))
@@ -74,20 +78,38 @@ impl AttentionMask<'_> {
         }
     }
 
-    /// Whether every row sees every key. May return `false` for masks that are not bands.
-    pub(super) fn sees_all(&self, rows: &Range<usize>, keys: &Range<usize>) -> bool {
+    /// End of the keys that any of the rows before position `end` sees, in a sequence of `sequence` keys.
+    pub(super) fn keys_end(&self, end: usize, sequence: usize) -> usize {
+        if *self == AttentionMask::Full { sequence } else { end }
+    }
+
+    /// Whether every row sees every key, of which all before `keys_end` may be seen. May return `false` for
+    /// masks that are not bands.
+    pub(super) fn sees_all(
+        &self,
+        rows: &Range<usize>,
+        keys: &Range<usize>,
+        keys_end: usize,
+    ) -> bool {
+        if *self == AttentionMask::Full {
+            return keys.end <= keys_end;
+        }
         let band = matches!(self, AttentionMask::Causal | AttentionMask::Window(_));
         band && keys.end <= rows.start + 1 && self.first_key(rows.end - 1) <= keys.start
     }
 
-    /// Which of the 16 keys from `key` on the row at `pos` sees.
-    pub(super) fn bits(&self, pos: usize, key: usize) -> u16 {
+    /// Which of the 16 keys from `key` on the row at `pos` sees. Under the full mask these are all before
+    /// `keys_end`.
+    pub(super) fn bits(&self, pos: usize, key: usize, keys_end: usize) -> u16 {
+        if *self == AttentionMask::Full {
+            return key_bits(key, 0..keys_end);
+        }
         let causal = key_bits(key, 0..pos + 1);
         if causal == 0 {
             return 0;
         }
         match self {
-            AttentionMask::Causal => causal,
+            AttentionMask::Causal | AttentionMask::Full => causal,
             AttentionMask::Window(_) => causal & key_bits(key, self.first_key(pos)..pos + 1),
             AttentionMask::Dilated { count, stride } => {
                 let sees = |key: usize| {

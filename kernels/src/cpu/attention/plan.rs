@@ -73,6 +73,8 @@ impl AttentionShape {
 pub(super) struct Block {
     pub(super) rows: Range<usize>,
     pub(super) start_pos: usize,
+    /// End of the keys that the rows see.
+    pub(super) keys_end: usize,
     /// Index of the sequence in the job.
     pub(super) sequence: usize,
     /// Splits with keys that the rows see.
@@ -115,10 +117,13 @@ impl Plan {
                 let rows = start..(start + shape.rows()).min(of.rows.end);
                 let start_pos = of.start_pos + (start - of.rows.start);
                 let split_keys = shape.split_pages() * shape.page_rows;
-                let last = (start_pos + rows.len() - 1) / split_keys;
+                let keys_end = job.mask.keys_end(start_pos + rows.len(), end_pos);
+                let last = (keys_end - 1) / split_keys;
                 let splits = job.mask.first_key(start_pos) / split_keys..last + 1;
                 self.rows.push(rows.clone());
-                self.blocks.push(Block { rows, start_pos, sequence, splits, split_tasks: None });
+                let split_tasks = None;
+                let block = Block { rows, start_pos, keys_end, sequence, splits, split_tasks };
+                self.blocks.push(block);
             }
         }
         self.divide(job.kv.layout().kv_heads, shape, threads);

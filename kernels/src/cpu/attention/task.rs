@@ -225,9 +225,8 @@ impl Task<'_> {
     /// The pages of each step of a split, without steps that are masked for all rows.
     fn steps(&self, split: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let AttentionShape { page_rows, step_pages, .. } = self.shape;
-        let positions = self.positions();
-        let first = self.job.mask.first_key(positions.start) / page_rows;
-        let end = (positions.end - 1) / page_rows + 1;
+        let first = self.job.mask.first_key(self.block.start_pos) / page_rows;
+        let end = (self.block.keys_end - 1) / page_rows + 1;
         let pages = split * self.shape.split_pages()..(split + 1) * self.shape.split_pages();
         let steps =
             pages.step_by(step_pages).map(move |start| start..(start + step_pages).min(end));

@@ -3,16 +3,17 @@
 use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
 use crate::cpu::attention::{AttentionJob, AttentionMask, AttentionSequence, attention};
-use crate::cpu::elementwise::{add, gated, soft_cap};
-use crate::cpu::embed::{EmbedError, embed_rows};
+use crate::cpu::elementwise::{add, gated, gelu, soft_cap};
+use crate::cpu::embed::{EmbedError, add_rows, embed_rows};
 use crate::cpu::gemm::matmul;
+use crate::cpu::layer_norm::layer_norm;
 use crate::cpu::loops::rope::RopeShape;
 use crate::cpu::rms_norm::rms_norm;
 use crate::cpu::rope::{Rotation, rope};
 use crate::device::{DeviceError, Slot};
-use crate::graph::Node;
+use crate::graph::{Node, WeightId};
 use crate::kv::KvAccess;
-use crate::op::{AttentionOp, Op};
+use crate::op::{AttentionOp, Op, TableRow};
 
 /// Arguments of one op.
 pub(super) struct OpRun<'a> {
@@ -38,6 +39,7 @@ impl OpRun<'_> {
                 matmul(cpu, &weight, whole(0)?, bias, &mut out);
             }
             Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, &mut out),
+            Op::Gelu => gelu(cpu, &columns(0)?, &mut out),
             Op::Add => add(cpu, &columns(0)?, &columns(1)?, &mut out),
             Op::SoftCap { cap } => {
                 out.copy_from_slice(&columns(0)?);
@@ -57,6 +59,20 @@ impl OpRun<'_> {
             Op::RmsNorm { weight, eps } => {
                 rms_norm(cpu, whole(0)?, model.weights.vector(*weight), *eps, &mut out);
             }
+            Op::LayerNorm { weight, bias, eps } => {
+                let vector = |id| model.weights.vector(id);
+                layer_norm(cpu, whole(0)?, (vector(*weight), vector(*bias)), *eps, &mut out);
+            }
+            Op::AddRow { table, row } => {
+                let first = part.rows_of(spec, batch).start;
+                let row_of = |at: usize| match row {
+                    TableRow::First => 0,
+                    TableRow::Position => batch.positions[first + at] as usize,
+                };
+                self.check_positions(*table, *row)?;
+                let table = (model.weights.vector(*table), spec.width);
+                add_rows(cpu, whole(0)?, table, row_of, &mut out);
+            }
             Op::Rope { heads, rope: index } => {
                 let shape = self.shape(self.node, *heads, *index);
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
@@ -70,6 +86,21 @@ impl OpRun<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// Checks that a table has a row for each position of the part.
+    fn check_positions(&self, table: WeightId, row: TableRow) -> Result<(), DeviceError> {
+        let Stage { model, part, batch, .. } = self.stage;
+        let rows = model.graph.weights()[table.0].rows;
+        let all = part.rows_of(model.graph.value(self.node.output), batch);
+        let last = batch.positions[all].iter().max().filter(|_| row == TableRow::Position);
+        match last {
+            Some(last) if *last as usize >= rows => {
+                let what = format!("position {last} with a table of {rows} positions");
+                Err(self.stage.unsupported(self.node, &what))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn shape(&self, node: &Node, heads: usize, rope: usize) -> RopeShape {

@@ -4,6 +4,7 @@ use crate::cpu::loops::attn_bf16::{Bf16Pair, PairPanel};
 use crate::cpu::loops::attn_matmul::AttnMatmul;
 use crate::cpu::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
 use crate::cpu::loops::kv::KvConvert;
+use crate::cpu::loops::layer_norm::LayerNormWeights;
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use crate::cpu::loops::quantize_row::RowScheme;
 use crate::cpu::loops::rms_norm::RmsNormWeight;
@@ -35,10 +36,14 @@ pub(crate) struct Kernels {
     pub(crate) quantize_row: fn(&[f32], RowScheme, &mut [Q8Block]) -> f32,
     /// RMS norm of one row.
     pub(crate) rms_norm: fn(&[f32], &RmsNormWeight<'_>, &mut [f32]),
+    /// Layer norm of one row.
+    pub(crate) layer_norm: fn(&[f32], &LayerNormWeights<'_>, &mut [f32]),
     /// Rotates the heads of one row.
     pub(crate) rotate: fn(&[f32], &RowAngles<'_>, &mut [f32]),
     /// `act(gate) · up`.
     pub(crate) gated: fn(Activation, &[f32], &[f32], &mut [f32]),
+    /// `x · Φ(x)`.
+    pub(crate) gelu: fn(&[f32], &mut [f32]),
     /// `x = cap · tanh(x / cap)`.
     pub(crate) soft_cap: fn(&mut [f32], f32),
     /// `c = a · b` or `c += a · b`, `b` being keys or values as stored.
@@ -91,6 +96,7 @@ macro_rules! kernels {
     ($features:tt, fma = $fma:literal, lanes = $lanes:ty, $($field:ident = $own:expr),+ $(,)?) => {
         crate::cpu::isa::kernels::simd_fns!($features,
             rms_norm(x: &[f32], w: &crate::cpu::loops::rms_norm::RmsNormWeight<'_>, out: &mut [f32]) = crate::cpu::loops::rms_norm::rms_norm::<$fma>;
+            layer_norm(x: &[f32], w: &crate::cpu::loops::layer_norm::LayerNormWeights<'_>, out: &mut [f32]) = crate::cpu::loops::layer_norm::layer_norm::<$fma>;
             rotate(x: &[f32], angles: &crate::cpu::loops::rope::RowAngles<'_>, out: &mut [f32]) = crate::cpu::loops::rope::rotate::<$fma>;
             soft_cap(x: &mut [f32], cap: f32) = crate::cpu::loops::elementwise::soft_cap::<$fma>;
             axpby(x: &mut [f32], y: &[f32], factors: (f32, f32)) = crate::cpu::loops::elementwise::axpby::<$fma>;
@@ -112,6 +118,7 @@ macro_rules! kernels {
             stream_read(bytes: &[u8], prefetch: Option<crate::cpu::simd::prefetch::PrefetchOffset>) -> f32 = crate::cpu::loops::stream::stream_read::<$lanes>;
             kv_to_f32(w: &crate::cpu::loops::kv::KvConvert<'_>, out: &mut [f32]) = crate::cpu::loops::kv::kv_to_f32::<$lanes>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::loops::gated::gated::<$lanes>;
+            gelu(x: &[f32], out: &mut [f32]) = crate::cpu::loops::gelu::gelu::<$lanes>;
             f32_to_f16(x: &[f32], out: &mut [u16]) = crate::cpu::loops::kv::f32_to_f16::<$lanes>;
             online_softmax_step(
                 s: &mut [f32],
@@ -121,7 +128,7 @@ macro_rules! kernels {
             ) = crate::cpu::loops::softmax::online_softmax_step::<$lanes>;
         );
         pub(super) static KERNELS: crate::cpu::isa::kernels::Kernels = crate::cpu::isa::kernels::Kernels {
-            rms_norm, rotate, gated, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
+            rms_norm, layer_norm, rotate, gated, gelu, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
             stream_read, kv_to_f32, f32_to_f16, online_softmax_step, scale, scale_into, add, max_finite,
             max, sum_exp, quantize_row, $($field: $own),+
         };

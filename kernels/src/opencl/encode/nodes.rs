@@ -53,6 +53,9 @@ impl Encoder<'_> {
         match &node.op {
             Op::MatMul { .. } => self.matmul(node, None),
             Op::Gated(_) | Op::Add | Op::SoftCap { .. } => self.element_wise(node),
+            Op::LayerNorm { .. } | Op::AddRow { .. } | Op::Gelu => {
+                Err(self.unsupported(node, "an OpenCL device"))
+            }
             _ if !self.work.part.features.is_whole() => {
                 Err(self.unsupported(node, "some features"))
             }

@@ -49,9 +49,13 @@ impl Task<'_> {
         let aligned = shape.is_aligned();
         let plain = self.job.kv.layout().dtype == KvDtype::F32;
         let few = self.queries() <= self.kernels.direct_queries;
-        let ordered = matches!(self.job.mask, AttentionMask::Causal | AttentionMask::Window(_));
+        let ordered = matches!(
+            self.job.mask,
+            AttentionMask::Causal | AttentionMask::Full | AttentionMask::Window(_)
+        );
+        let keys_end = self.block.keys_end;
         let step = Step {
-            full: aligned && self.job.mask.sees_all(&self.positions(), &keys),
+            full: aligned && self.job.mask.sees_all(&self.positions(), &keys, keys_end),
             direct: aligned && (plain || few),
             prefetches: aligned && few && ordered,
             next,
@@ -100,7 +104,8 @@ impl Task<'_> {
             for page in step.pages.clone() {
                 for at in (0..page_width).step_by(16) {
                     let inside = mask::key_bits(at, 0..page_rows);
-                    s.bits.push(inside & self.job.mask.bits(pos, page * page_rows + at));
+                    let keys_end = self.block.keys_end;
+                    s.bits.push(inside & self.job.mask.bits(pos, page * page_rows + at, keys_end));
                 }
             }
         }

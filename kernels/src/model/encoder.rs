@@ -1,0 +1,72 @@
+//! Builds the op graph of an encoder: BERT (Devlin et al., 2018), with the tensor names of GGUF files.
+
+use super::ModelError;
+use super::build::Builder;
+use crate::graph::ValueId;
+use crate::mask::Mask;
+use crate::op::{AttentionOp, Op, TableRow};
+
+impl Builder<'_> {
+    /// The nodes of the whole model. The output is the hidden states `[selected rows, width]`.
+    pub(super) fn encoder(&mut self) -> Result<(), ModelError> {
+        let (layers, width) = (self.config.layers, self.config.width);
+        let table = self.embedding()?;
+        let x = self.push(Op::Embed { table, scale: 1.0 }, &[], width, "embed");
+        let x = self.token_type(x)?;
+        let table = self.matrix("position_embd.weight", self.config.context, width)?;
+        let op = Op::AddRow { table, row: TableRow::Position };
+        let x = self.push(op, &[x], width, "position_embed");
+        let mut x = self.layer_norm("token_embd_norm", x)?;
+        for layer in 0..layers {
+            self.layer = Some(layer);
+            let attended = self.full_attention(x, layer)?;
+            let sum = self.residual(attended, x, layer + 1 == layers);
+            x = self.layer_norm("attn_output_norm", sum)?;
+            let fed = self.feed_forward_without_gate(x)?;
+            let sum = self.push(Op::Add, &[fed, x], width, "ffn_residual");
+            x = self.layer_norm("layer_output_norm", sum)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the embedding of the first token type, if the file has token types.
+    fn token_type(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        const NAME: &str = "token_types.weight";
+        let Some(types) = self.tensors.find(NAME) else { return Ok(x) };
+        let width = self.config.width;
+        let table = self.matrix(NAME, types.rows, width)?;
+        let op = Op::AddRow { table, row: TableRow::First };
+        Ok(self.push(op, &[x], width, "token_type_embed"))
+    }
+
+    fn full_attention(&mut self, x: ValueId, layer: usize) -> Result<ValueId, ModelError> {
+        let c = self.config;
+        let (q_width, kv_width) = (c.heads * c.head_dim, c.kv_width());
+        let q = self.linear("attn_q", x, q_width, true)?;
+        let k = self.linear("attn_k", x, kv_width, true)?;
+        let v = self.linear("attn_v", x, kv_width, true)?;
+        let op = AttentionOp {
+            layer,
+            scale: c.score_scale(),
+            window: None,
+            mask: Mask::Full,
+            soft_cap: None,
+        };
+        let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
+        self.linear("attn_output", mixed, c.width, true)
+    }
+
+    fn feed_forward_without_gate(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        let (width, inner) = (self.config.width, self.config.ffn_width);
+        let up = self.linear("ffn_up", x, inner, true)?;
+        let active = self.push(Op::Gelu, &[up], inner, "ffn_gelu");
+        self.linear("ffn_down", active, width, true)
+    }
+
+    fn layer_norm(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {
+        let (width, eps) = (self.config.width, self.config.norm_eps);
+        let weight = self.vector(&self.name(&format!("{role}.weight")), width)?;
+        let bias = self.vector(&self.name(&format!("{role}.bias")), width)?;
+        Ok(self.push(Op::LayerNorm { weight, bias, eps }, &[x], width, role))
+    }
+}

@@ -1,0 +1,160 @@
+//! Checked values of metadata keys.
+
+use super::ModelError;
+use crate::op::RopeScaling;
+use crate::weights::Metadata;
+
+/// The keys of an architecture, with checks of their values.
+pub(super) struct Keys<'a> {
+    pub(super) meta: &'a Metadata,
+    pub(super) arch: &'static str,
+}
+
+impl Keys<'_> {
+    pub(super) fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.arch)
+    }
+
+    pub(super) fn check(
+        &self,
+        name: &str,
+        found: impl ToString,
+        good: bool,
+        expected: impl FnOnce() -> String,
+    ) -> Result<(), ModelError> {
+        if good {
+            return Ok(());
+        }
+        Err(ModelError::BadValue {
+            key: self.key(name),
+            found: found.to_string(),
+            expected: expected(),
+        })
+    }
+
+    pub(super) fn count(&self, name: &str, limit: usize) -> Result<usize, ModelError> {
+        let value = self.meta.u32(&self.key(name))? as usize;
+        self.check(name, value, (1..=limit).contains(&value), || {
+            format!("it must be between 1 and {limit}")
+        })?;
+        Ok(value)
+    }
+
+    pub(super) fn opt_count(&self, name: &str) -> Result<Option<usize>, ModelError> {
+        Ok(self.meta.opt_u32(&self.key(name))?.filter(|v| *v > 0).map(|v| v as usize))
+    }
+
+    pub(super) fn epsilon(&self, name: &str) -> Result<f32, ModelError> {
+        let value = self.meta.f32(&self.key(name))?;
+        let good = value.is_finite() && value >= 0.0;
+        self.check(name, value, good, || "it must be finite and not negative".to_owned())?;
+        Ok(value)
+    }
+
+    pub(super) fn rope_base(&self, name: &str) -> Result<Option<f32>, ModelError> {
+        let value = self.opt_f32(name)?;
+        self.check(name, value.unwrap_or_default(), value != Some(0.0), || {
+            "it must be above 0".to_owned()
+        })?;
+        Ok(value)
+    }
+
+    pub(super) fn opt_f32(&self, name: &str) -> Result<Option<f32>, ModelError> {
+        let value = self.meta.opt_f32(&self.key(name))?;
+        let good = value.is_none_or(|v| v.is_finite() && v >= 0.0);
+        self.check(name, value.unwrap_or_default(), good, || {
+            "it must be finite and not negative".to_owned()
+        })?;
+        Ok(value)
+    }
+
+    /// A count that some files store once and others per layer. All layers must have the same value.
+    pub(super) fn per_layer_count(
+        &self,
+        name: &str,
+        default: Option<usize>,
+    ) -> Result<usize, ModelError> {
+        let key = self.key(name);
+        let value = match self.meta.get(&key) {
+            None if default.is_some() => return Ok(default.unwrap_or_default()),
+            Some(value) if value.is_array() => {
+                let all = self.meta.u32s(&key)?;
+                let first = all.first().copied().unwrap_or(0);
+                let same = all.iter().all(|v| *v == first);
+                self.check(name, format!("{all:?}"), same, || {
+                    "only the same value for all layers is supported".to_owned()
+                })?;
+                first
+            }
+            _ => self.meta.u32(&key)?,
+        } as usize;
+        self.check(name, value, (1..=1 << 20).contains(&value), || {
+            "it must be between 1 and 1048576".to_owned()
+        })?;
+        Ok(value)
+    }
+
+    pub(super) fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {
+        let key_length = self.opt_count("attention.key_length")?;
+        let value_length = self.opt_count("attention.value_length")?;
+        let head_dim = key_length.or(value_length).unwrap_or(width / heads);
+        let same = value_length.is_none_or(|v| v == head_dim);
+        self.check("attention.value_length", value_length.unwrap_or_default(), same, || {
+            format!("it must equal the key length, {head_dim}")
+        })?;
+        self.check("attention.key_length", head_dim, (1..=65_536).contains(&head_dim), || {
+            "a head must have between 1 and 65536 values".to_owned()
+        })?;
+        Ok(head_dim)
+    }
+
+    pub(super) fn cap(&self, name: &str, default: Option<f32>) -> Result<Option<f32>, ModelError> {
+        Ok(self.opt_f32(name)?.or(default).filter(|cap| *cap > 0.0))
+    }
+
+    pub(super) fn refuse_experts(&self) -> Result<(), ModelError> {
+        let experts = self.opt_count("expert_count")?.unwrap_or(0);
+        self.check("expert_count", experts, experts == 0, || {
+            "mixtures of experts are not supported".to_owned()
+        })
+    }
+
+    /// Checks that rows see what the architecture says. Some embedding models are decoders whose rows see
+    /// later ones.
+    pub(super) fn check_direction(&self, encoder: bool) -> Result<(), ModelError> {
+        let causal = self.meta.opt_bool(&self.key("attention.causal"))?;
+        let good = causal.is_none_or(|causal| causal != encoder);
+        self.check("attention.causal", causal.unwrap_or_default(), good, || match encoder {
+            true => "the rows of this architecture see later ones".to_owned(),
+            false => "only architectures such as bert may have rows that see later ones".to_owned(),
+        })
+    }
+
+    pub(super) fn rope_scaling(&self, context: usize) -> Result<RopeScaling, ModelError> {
+        let kind = self.meta.opt_str(&self.key("rope.scaling.type"))?.unwrap_or("linear");
+        let factor = match self.opt_f32("rope.scaling.factor")? {
+            Some(factor) => factor,
+            None => self.opt_f32("rope.scale_linear")?.unwrap_or(0.0),
+        };
+        let unscaled = factor == 0.0 || factor == 1.0;
+        match kind {
+            "none" => Ok(RopeScaling::None),
+            "linear" if unscaled => Ok(RopeScaling::None),
+            "linear" => Ok(RopeScaling::Linear { factor }),
+            "yarn" => Ok(RopeScaling::Yarn {
+                factor: if factor == 0.0 { 1.0 } else { factor },
+                original_context: self
+                    .opt_count("rope.scaling.original_context_length")?
+                    .unwrap_or(context),
+                attn_factor: self.opt_f32("rope.scaling.attn_factor")?.unwrap_or(1.0),
+                beta_fast: self.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                beta_slow: self.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+            }),
+            other => Err(ModelError::BadValue {
+                key: self.key("rope.scaling.type"),
+                found: format!("'{other}'"),
+                expected: "only none, linear and yarn are supported".to_owned(),
+            }),
+        }
+    }
+}
