@@ -13,7 +13,7 @@ pub enum BlockKind {
     Matmul,
     /// Other ops whose rows are independent of each other: rows can be divided.
     Rowwise,
-    /// Embedding, rotary embedding, attention and row selection: they depend on the position of a
+    /// Embedding, tables of positions, rotary embedding, attention and row selection: they depend on the position of a
     /// row or select rows, and cannot be divided (the dynamic ops of mllm-NPU, arXiv 2407.05858).
     Dynamic,
 }
@@ -23,12 +23,13 @@ impl BlockKind {
     pub fn of(op: &Op) -> BlockKind {
         match op {
             Op::MatMul { .. } => BlockKind::Matmul,
-            Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
-                BlockKind::Dynamic
-            }
+            Op::Embed { .. }
+            | Op::AddRow { .. }
+            | Op::Rope { .. }
+            | Op::Attention(_)
+            | Op::SelectRows => BlockKind::Dynamic,
             Op::RmsNorm { .. }
             | Op::LayerNorm { .. }
-            | Op::AddRow { .. }
             | Op::Gated(_)
             | Op::Gelu
             | Op::Add

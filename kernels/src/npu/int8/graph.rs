@@ -116,7 +116,13 @@ impl Int8Graph {
                 out.copy_from_slice(&operand(0));
                 soft_cap(&parts.cpu, out, *cap);
             }
-            Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
+            Op::Embed { .. }
+            | Op::LayerNorm { .. }
+            | Op::AddRow { .. }
+            | Op::Gelu
+            | Op::Rope { .. }
+            | Op::Attention(_)
+            | Op::SelectRows => {
                 return Err(DeviceError::Unsupported {
                     device: parts.device.clone(),
                     what: format!("{} '{}' in a static graph", node.op.name(), node.name),
