@@ -22,8 +22,8 @@ Examples:
 
 The embedding of a text is made of the model's hidden states after the final norm. Any model has
 them; how useful they are depends on what the model was trained for. Encoders such as BERT make
-nothing else. Control tokens in a text are plain text, and the line feed at the end of a file is left
-out.
+nothing else. Control tokens in a text are plain text, and the line feed at the end of a file is
+left out.
 
 Prints one line for each text: its values, with spaces between them (--pooling none: one line for
 each token).

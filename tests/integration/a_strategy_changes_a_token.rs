@@ -14,6 +14,7 @@ use lapwing::{
     StagePlacement,
 };
 
+use crate::cases::cases;
 use crate::support::{SMOLLM2, collect_ids, model, needs};
 
 const LENGTHS: [usize; 8] = [1, 31, 64, 135, 300, 525, 600, 1000];
@@ -82,7 +83,9 @@ async fn assert_rows(engine: &Engine, (length, wanted): (usize, &[f32]), what: &
 async fn every_strategy_gives_the_same_tokens_on_all_devices_at_all_lengths() {
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
-    let wanted = wanted(&model, &LENGTHS).await;
+    // Quickly, those that are aligned to no graph.
+    let lengths = cases(&[1, 135, 525, 1000][..], &LENGTHS);
+    let wanted = wanted(&model, lengths).await;
     let mut ran: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let sets = ["cpu".to_owned(), format!("cpu+{NPU}"), format!("cpu+{GPU}+{NPU}")];
     for (set, devices) in sets.iter().enumerate() {
