@@ -93,6 +93,8 @@ def measure(args, kind, drafter, servers):
     for pair in range(args.pairs):
         order = ["none", drafter] if pair % 2 == 0 else [drafter, "none"]
         runs = {one: run(args.program, args.target, one, TEXTS[kind], args.tokens) for one in order}
+        if len(runs["none"]["ids"]) < 2:
+            sys.exit(f"{kind}: the model's answer has no second token, so that decoding has no speed; leave it out with --kinds")
         if runs["none"]["ids"] != runs[drafter]["ids"]:
             sys.exit(f"{kind}, {drafter}: the ids differ; this is a bug")
         speeds.append([runs[one]["timings"]["decode_tokens_per_second"] for one in ("none", drafter)])

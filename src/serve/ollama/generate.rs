@@ -14,6 +14,7 @@ use crate::serve::app::Call;
 use crate::serve::constraint;
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::gate::{JsonBody, name_ignored};
+use crate::serve::parts::{AnswerForm, AnswerReader, Part};
 use crate::serve::streaming::{Writer, json as write_json, stream};
 use crate::stream::{Summary, Token};
 
@@ -41,7 +42,11 @@ pub(crate) async fn generate(
             Prompt::Chat(system.into_iter().chain([Message::user(prompt)]).collect())
         }
     };
-    let (mut request, mut ignored) = with_options(&mut fields, &lease, Request::new(prompt))?;
+    let mut request = Request::new(prompt);
+    if let Some(think) = fields.take::<bool>("think")? {
+        request = request.template_variable("enable_thinking", think);
+    }
+    let (mut request, mut ignored) = with_options(&mut fields, &lease, request)?;
     if let Some(grammar) = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten()
     {
         request = request.grammar(grammar);
@@ -50,7 +55,10 @@ pub(crate) async fn generate(
     ignored.extend(fields.rest());
     let requests = vec![request];
     let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
-    let mut writer = GenerateWriter { model: name, ids: Vec::new() };
+    // A raw prompt is answered as the model writes it.
+    let template = answers.lease().engine.chat_template().filter(|_| !raw);
+    let reader = AnswerReader::new(AnswerForm::new(None, template), &answers);
+    let mut writer = GenerateWriter { model: name, ids: Vec::new(), reader };
     let mut response = if is_streamed {
         answers.begun().await?;
         stream(answers, writer)
@@ -58,8 +66,9 @@ pub(crate) async fn generate(
         let mut complete = answers.complete().await?;
         let Some(choice) = complete.pop() else { return Err(ApiError::invalid("no answer")) };
         writer.ids = choice.tokens.iter().map(|token| token.id).collect();
-        let last = writer.last(choice.reason(), &choice.text, &answers);
-        Json(last).into_response()
+        let reason = choice.reason();
+        let divided = writer.reader.divide(choice.text);
+        Json(writer.last(reason, (&divided.thoughts, &divided.text), &answers)).into_response()
     };
     name_ignored(&call, &mut response, &ignored);
     Ok(response)
@@ -81,6 +90,7 @@ struct GenerateWriter {
     model: String,
     /// Ids of the answer.
     ids: Vec<u32>,
+    reader: AnswerReader,
 }
 
 #[derive(Serialize)]
@@ -88,6 +98,8 @@ struct Line<'a> {
     model: &'a str,
     created_at: String,
     response: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    thinking: &'a str,
     done: bool,
 }
 
@@ -103,10 +115,30 @@ struct Last<'a> {
 }
 
 impl GenerateWriter {
-    fn last<'a>(&'a self, done_reason: &'static str, text: &'a str, answers: &Answers) -> Last<'a> {
-        let line = Line { model: &self.model, created_at: now(), response: text, done: true };
+    /// The last line, with thoughts and text that were not written before.
+    fn last<'a>(
+        &'a self,
+        done_reason: &'static str,
+        (thinking, response): (&'a str, &'a str),
+        answers: &Answers,
+    ) -> Last<'a> {
+        let line = Line { model: &self.model, created_at: now(), response, thinking, done: true };
         let context = [answers.prompt_ids(), &self.ids].concat();
         Last { line, done_reason, context, totals: Totals::of(answers) }
+    }
+
+    /// Writes a line for each part. There are no functions, so that no part is a call.
+    fn parts(&self, parts: Vec<Part>, out: &mut String) {
+        for part in parts {
+            let (thinking, response) = match &part {
+                Part::Thought(text) => (&**text, ""),
+                Part::Text(text) => ("", &**text),
+                Part::Call { .. } | Part::Arguments(_) | Part::CallEnd => continue,
+            };
+            let (model, created_at) = (&*self.model, now());
+            write_json(&Line { model, created_at, response, thinking, done: false }, out);
+            out.push('\n');
+        }
     }
 }
 
@@ -121,15 +153,14 @@ impl Writer for GenerateWriter {
         if !token.is_end {
             self.ids.push(token.id);
         }
-        if !token.text.is_empty() {
-            let (model, created_at) = (&*self.model, now());
-            write_json(&Line { model, created_at, response: &token.text, done: false }, out);
-            out.push('\n');
-        }
+        let parts = self.reader.push(token.text);
+        self.parts(parts, out);
     }
 
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        write_json(&self.last(summary.reason.name(), "", answers), out);
+        let parts = self.reader.finish();
+        self.parts(parts, out);
+        write_json(&self.last(summary.reason.name(), ("", ""), answers), out);
         out.push('\n');
     }
 

@@ -43,7 +43,7 @@ impl Axis {
 
     /// An axis of `count` seeds of the noise, from `first` on: from 2 to [`Repeated::MAX`].
     ///
-    /// [`Repeated::MAX`]: super::repeated::Repeated::MAX
+    /// [`Repeated::MAX`]: crate::simulate::Repeated::MAX
     ///
     /// # Errors
     /// [`SimulateError::BadValue`] for another count.

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::{Answer, Running, local, start, tiny};
 use crate::with_template::with_template;
 
-/// A server of the tiny model with a template that knows of thoughts and calls.
-async fn thinking() -> (Running, tempfile::TempDir) {
+/// A server of the tiny model with a template that knows of thoughts and calls, and ends with `end`.
+async fn thinking(end: &str) -> (Running, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let template =
-        "{% for m in messages %}{{ m.content }}{% endfor %}{# </think> tools <tool_call> #}";
-    let model = with_template(&tiny("llama.gguf"), template, folder.path());
+    let template = format!(
+        "{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{{# </think> tools <tool_call> #}}{end}"
+    );
+    let model = with_template(&tiny("llama.gguf"), &template, folder.path());
     let engine = Engine::builder().model(model).threads(1);
     (start(Server::builder().model("tiny", engine).config(local())).await, folder)
 }
@@ -37,7 +38,7 @@ fn asked(more: Value, stream: bool) -> Value {
 
 #[tokio::test]
 async fn thoughts_are_separated_from_the_answer() {
-    let (running, _folder) = thinking().await;
+    let (running, _folder) = thinking("").await;
     let client = &running.client;
     let regex = json!({ "regex": "<think>\n[a-c]{6}\n</think>\n\n[d-f]{5}" });
     let (body, streamed) = (asked(regex.clone(), false), asked(regex, true));
@@ -80,8 +81,32 @@ async fn thoughts_are_separated_from_the_answer() {
 }
 
 #[tokio::test]
+async fn thoughts_that_the_prompt_begins_are_no_text_of_ollamas_answers() {
+    let (running, _folder) = thinking("<think>\n").await;
+    let client = &running.client;
+    let asked = |raw: bool, stream: bool| {
+        json!({
+            "model": "tiny", "prompt": "ab", "raw": raw, "stream": stream,
+            "options": { "num_predict": 20, "temperature": 0 },
+        })
+    };
+    let path = "/api/generate";
+    let answer = client.post(path, &asked(false, false)).await.json();
+    let thoughts = answer["thinking"].as_str().expect("thoughts").to_owned();
+    assert!(!thoughts.is_empty() && answer["response"] == "", "{answer}");
+    let lines = client.post(path, &asked(false, true)).await.events();
+    let joined =
+        |field: &str| -> String { lines.iter().filter_map(|line| line[field].as_str()).collect() };
+    assert!(lines.len() > 2, "line by line: {lines:?}");
+    assert_eq!((joined("thinking"), joined("response")), (thoughts, String::new()));
+    let raw = client.post(path, &asked(true, false)).await.json();
+    assert!(raw["thinking"].is_null() && raw["response"] != "", "{raw}");
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn arguments_of_a_call_are_streamed() {
-    let (running, _folder) = thinking().await;
+    let (running, _folder) = thinking("").await;
     let client = &running.client;
     let schema = json!({
         "type": "object", "properties": { "colour": { "enum": ["red", "green"] } },
