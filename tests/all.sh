@@ -31,11 +31,11 @@ step "format"
 cargo fmt --all -- --check
 
 # The build has everything with the same features, so that nothing is compiled twice. Kernels are optimised in tests, too.
-# It goes first. Its last program is compiled on one core, and installing takes as long as the network, so that the others
-# cost little time.
+# Lints compile one crate after another at their end, and the build its last programs, so each has about one core all the
+# time.
 step "build; beside it lints, documentation and features, and clients of the server are installed"
 mkdir -p target
-sh tests/side_by_side.sh "nice -n 15 sh tests/lints.sh" "sh tests/serve/install.sh target/clients" \
+sh tests/side_by_side.sh "sh tests/lints.sh" "sh tests/serve/install.sh target/clients" \
     "cargo test --workspace --features lapwing-traces/layer --no-run --quiet"
 
 step "models and vocabularies"
