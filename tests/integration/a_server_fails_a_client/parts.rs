@@ -11,7 +11,7 @@ use crate::with_template::with_template;
 async fn thinking(end: &str) -> (Running, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let template = format!(
-        "{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{{# </think> tools <tool_call> #}}{end}"
+        "{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{end}{{# </think> tools <tool_call> -#}}"
     );
     let model = with_template(&tiny("llama.gguf"), &template, folder.path());
     let engine = Engine::builder().model(model).threads(1);
