@@ -1,6 +1,6 @@
 //! The queue with a small model, and what can go wrong with it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +24,11 @@ use crate::weights::WeightFile;
 mod branches;
 
 const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
+
+thread_local! {
+    /// The programs of all devices of a test, which is a thread: each is compiled once.
+    static PROGRAMS: tempfile::TempDir = tempfile::tempdir().expect("a folder");
+}
 
 /// The small model, its keys and values, and its graph.
 struct Case {
@@ -51,7 +56,7 @@ fn case_of(model: &str) -> Case {
 }
 
 impl Case {
-    fn queue(&self, programs: Option<PathBuf>) -> OpenClDevice {
+    fn queue(&self) -> OpenClDevice {
         let parts = OpenClDeviceParts {
             name: "gpu".to_owned(),
             device: find("").expect("an OpenCL device"),
@@ -59,7 +64,7 @@ impl Case {
             graph: Arc::clone(&self.graph),
             kv: Arc::new(KvStore::new(self.layout, 4).expect("memory")),
             slots: self.slots.clone(),
-            programs,
+            programs: Some(PROGRAMS.with(|folder| folder.path().to_owned())),
         };
         OpenClDevice::new(parts, &self.file).expect("a device")
     }
@@ -140,15 +145,14 @@ fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
 }
 
 fn check_runs(model: &str) {
-    let (case, folder) = (case_of(model), tempfile::tempdir().expect("a folder"));
-    let queue = || case.queue(Some(folder.path().to_owned()));
+    let case = case_of(model);
     let wanted = case.wanted(40);
     let vocab = wanted.len() / 40;
-    let whole = case.run(&mut queue(), case.work(0..40, MemoryDomain::Host)).expect("a run");
+    let whole = case.run(&mut case.queue(), case.work(0..40, MemoryDomain::Host)).expect("a run");
     assert_close(&whole, &wanted);
     // Other divisions give the same bits, in host memory and in the device's.
     for (cuts, to) in [(&[0, 1, 33, 40][..], MemoryDomain::Host), (&[0, 17, 18, 40], DOMAIN)] {
-        let mut device = queue();
+        let mut device = case.queue();
         for cut in cuts.windows(2) {
             let logits = case.run(&mut device, case.work(cut[0]..cut[1], to)).expect("a run");
             assert_eq!(
@@ -165,13 +169,11 @@ fn stages_that_end_between_joined_nodes_give_the_same_logits() {
     needs_driver!();
     let case = case();
     let (rows, nodes) = (5, case.graph.nodes().len());
-    let folder = tempfile::tempdir().expect("a folder");
-    let new_device = || case.queue(Some(folder.path().to_owned()));
-    let mut joined = new_device();
+    let mut joined = case.queue();
     let whole = case.run_stages(&mut joined, rows, &[0, nodes]);
     for cut in (1..nodes).step_by(cases(5, 1)) {
         // A device that has joined the matrices of whole layers, and one that has joined none.
-        for device in [&mut joined, &mut new_device()] {
+        for device in [&mut joined, &mut case.queue()] {
             let found = case.run_stages(device, rows, &[0, cut, nodes]);
             assert_eq!(found, whole, "a cut before node {cut}");
         }
@@ -183,7 +185,7 @@ fn logits_that_stay_on_the_device_come_with_their_largest_value() {
     needs_driver!();
     let case = case();
     let wanted = case.wanted(5);
-    let mut device = case.queue(None);
+    let mut device = case.queue();
     let work = case.work(0..5, DOMAIN);
     let outputs = Runs::start(&mut device).run(&mut device, work, &mut ()).expect("a run");
     let logits = outputs.get(case.graph.output()).expect("logits");
@@ -203,7 +205,7 @@ fn runs_complete_in_order_with_two_in_the_queue() {
     let case = case();
     let wanted = case.wanted(24);
     let vocab = wanted.len() / 24;
-    let mut device = case.queue(None);
+    let mut device = case.queue();
     let flag = Arc::new(crate::completion::Flag::default());
     let wake = Arc::clone(&flag);
     device.start(Arc::new(move || _ = wake.set()));
@@ -234,7 +236,7 @@ fn runs_complete_in_order_with_two_in_the_queue() {
 fn a_driver_that_never_calls_back_delays_a_run_and_does_not_lose_it() {
     needs_driver!();
     let case = case();
-    let mut device = case.queue(None);
+    let mut device = case.queue();
     device.inject(Fault::NoCallback);
     let logits = case.run(&mut device, case.work(0..6, MemoryDomain::Host)).expect("a run");
     assert_close(&logits, &case.wanted(6));
@@ -247,7 +249,7 @@ fn a_run_that_fails_ends_with_an_error_and_so_does_every_later_one() {
     for (fault, reason) in
         [(Fault::Failed(-5), "CL_OUT_OF_RESOURCES (-5)"), (Fault::Silent, "no progress for 180 s")]
     {
-        let mut device = case.queue(None);
+        let mut device = case.queue();
         device.inject(fault);
         let result = case.run(&mut device, case.work(0..6, MemoryDomain::Host));
         let error = result.expect_err("a lost device");
@@ -262,7 +264,7 @@ fn a_run_that_fails_ends_with_an_error_and_so_does_every_later_one() {
 fn an_id_beyond_the_vocabulary_fails_that_run_only() {
     needs_driver!();
     let case = case();
-    let mut device = case.queue(None);
+    let mut device = case.queue();
     let mut work = case.work(0..6, MemoryDomain::Host);
     let mut payload = Payload::default();
     payload.batch = work.payload.batch.clone();

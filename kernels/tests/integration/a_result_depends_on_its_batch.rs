@@ -1,6 +1,6 @@
 //! A row has the same bits alone, in a batch, and on any number of threads.
 
-use crate::support::{bits, noise, packed};
+use crate::support::{bits, multiplying, noise, packed};
 use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
@@ -8,7 +8,7 @@ use lapwing_kernels::reference;
 #[test]
 fn a_matmul_row_has_the_same_bits_in_any_batch() {
     let (m, n, k) = (23, 50, 512);
-    for isa in Isa::available() {
+    for isa in multiplying() {
         let one = Cpu::new(1, isa);
         for dtype in DType::ALL {
             let bytes = reference::quantize(dtype, &noise(1, n * k));
@@ -37,7 +37,7 @@ fn a_matmul_row_has_the_same_bits_in_any_batch() {
 fn a_matmul_row_has_the_same_bits_in_a_pass_of_1_to_33_rows() {
     // Columns for several panels of quantised weights, and several runs of columns of float weights.
     let (m, n, k) = (33, 40, 2304);
-    for cpu in Isa::available().into_iter().map(|isa| Cpu::new(2, isa)) {
+    for cpu in multiplying().into_iter().map(|isa| Cpu::new(2, isa)) {
         for dtype in DType::ALL {
             let bytes = reference::quantize(dtype, &noise(1, n * k));
             let weight = packed(&cpu, &Matrix::new(dtype, n, k, &bytes).unwrap());

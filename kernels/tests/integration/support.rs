@@ -19,11 +19,21 @@ pub(crate) fn cpus(threads: usize) -> Vec<Cpu> {
     Isa::available().into_iter().map(|isa| Cpu::new(threads, isa)).collect()
 }
 
+/// Whether an emulated machine runs the tests. What does not depend on the instruction set is tried there with fewer
+/// cases: the host tries all of them much faster.
+pub(crate) fn is_emulated() -> bool {
+    std::env::var_os("LAPWING_EMULATED").is_some()
+}
+
+/// Every instruction set of this machine; on an emulated one without portable Rust.
+pub(crate) fn multiplying() -> Vec<Isa> {
+    Isa::available().into_iter().filter(|isa| !is_emulated() || isa.name() != "generic").collect()
+}
+
 /// As [`cpus`], but only instruction sets with attention kernels of their own; the others only differ in
-/// int8 matmuls. On an emulated machine (`LAPWING_EMULATED`), also without portable Rust, which the host
-/// tests much faster.
+/// int8 matmuls. On an emulated machine also without portable Rust.
 pub(crate) fn attending(threads: usize) -> Vec<Cpu> {
-    let plain = std::env::var_os("LAPWING_EMULATED").map(|_| "generic");
+    let plain = is_emulated().then_some("generic");
     let others = ["avxvnni", "neon-dotprod", "neon-i8mm"].into_iter().chain(plain);
     let is_own = |isa: &Isa| others.clone().all(|other| other != isa.name());
     Isa::available().into_iter().filter(is_own).map(|isa| Cpu::new(threads, isa)).collect()

@@ -1,8 +1,8 @@
 //! The rows of a token tree through the whole graph: with the bits of a sequence without branches.
 
 use super::masks::{MODELS, open};
-use super::{device, run};
-use lapwing_kernels::cpu::{Cpu, Isa};
+use super::{device, isas, run};
+use lapwing_kernels::cpu::Cpu;
 use lapwing_kernels::device::{Batch, Fork, TensorSet};
 use lapwing_kernels::kv::{KvLease, KvSharing};
 use lapwing_kernels::model::Model;
@@ -68,7 +68,7 @@ fn the_rows_of_a_tree_have_the_logits_of_their_paths() {
                 let sharing: KvSharing = sharing.parse().expect("a sharing");
                 model.share_kv(&sharing).expect("it fits");
             }
-            for isa in Isa::available() {
+            for isa in isas() {
                 for (path, logits) in tree(&model, &file, &ids, Cpu::new(2, isa)) {
                     let alone = linear(&model, &file, &path, Cpu::new(1, isa));
                     assert!(logits == alone, "{name} {} {path:?}", isa.name());

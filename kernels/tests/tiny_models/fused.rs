@@ -1,6 +1,6 @@
 //! Fused ops: the same results as single ops, in few dispatches.
 
-use super::{device, folder, ids, logits, names, reference, run, run_part, staged_logits};
+use super::{device, folder, ids, isas, logits, names, reference, run, run_part, staged_logits};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn fused_ops_give_the_same_bits_as_single_ops() {
         let file = folder().join(reference["file"].as_str().expect("a file"));
         let file = WeightFile::open(&file).expect("a weight file");
         let ids = ids(&reference);
-        for isa in Isa::available() {
+        for isa in isas() {
             // In stages of one node, nothing can be fused.
             let single = staged_logits(&file, &ids, (512, 1), Cpu::new(2, isa));
             for (chunk, stage) in [(512, usize::MAX), (1, usize::MAX), (512, 2), (39, 3), (7, 5)] {

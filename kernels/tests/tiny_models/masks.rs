@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{device, folder, ids, logits, reference, run};
+use super::{attending, device, folder, ids, logits, reference, run};
 use half::f16;
 use lapwing_kernels::cpu::{Activations, Cpu, Isa};
 use lapwing_kernels::device::{Batch, TensorSet};
@@ -106,7 +106,7 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
         let config = Model::from_weights(&model.0).expect("a model").config;
         assert!(config.kv_heads < config.heads, "{name}: grouped queries");
         for rules in masks() {
-            for isa in Isa::available() {
+            for isa in attending() {
                 let cpu = Cpu::new(2, isa).with_activations(Activations::F32);
                 let mut checked = 0;
                 let mut check = |graph: &Graph,

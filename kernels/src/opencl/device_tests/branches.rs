@@ -24,7 +24,7 @@ fn work(case: &Case, batch: Batch) -> Work {
 fn linear(case: &Case, ids: &[u32]) -> Vec<f32> {
     let mut batch = Batch::default();
     batch.push(ids, 0, [2, 0], ids.len() - 1..ids.len());
-    case.run(&mut case.queue(None), work(case, batch)).expect("a run")
+    case.run(&mut case.queue(), work(case, batch)).expect("a run")
 }
 
 /// The rows from `start` on, and two branches.
@@ -49,7 +49,7 @@ fn the_rows_of_a_tree_have_the_logits_of_their_paths() {
         let paths = [&text[..], &[trunk, &FIRST].concat(), &[trunk, &FIRST[..1], &SECOND].concat()];
         let expected = paths.map(|path| linear(&case, path));
         for start in [0, 34] {
-            let mut device = case.queue(None);
+            let mut device = case.queue();
             if start > 0 {
                 let mut batch = Batch::default();
                 batch.push(&text[..start], 0, [2, 0], 0..1);
@@ -71,7 +71,7 @@ fn the_rows_of_a_tree_have_the_logits_of_their_paths() {
 fn a_sequence_goes_on_with_the_pages_of_a_branch() {
     needs_driver!();
     let case = case();
-    let mut device = case.queue(None);
+    let mut device = case.queue();
     case.run(&mut device, work(&case, branched(0))).expect("a run");
     let mut batch = Batch::default();
     batch.push(&[77], AFTER + 4, [2, 1], 0..1);
