@@ -44,23 +44,34 @@ fn own_gaps(prompt: &Value, bf16: bool) -> impl Iterator<Item = f64> {
 
 async fn compare(name: &str, file: &str, activations: Activations) {
     let best = Isa::best().name();
-    let rounds = best == "avx512-bf16" && activations == Activations::Int8;
-    compare_on(best, (name, file), activations, rounds).await;
+    let is_exact = activations != Activations::Int8;
+    let rounds = best == "avx512-bf16" && !is_exact;
+    // Without rounding no prompt is harder than another.
+    let step = if is_exact { 2 } else { 1 };
+    compare_on(best, (name, file), activations, (rounds, step)).await;
     if rounds {
-        compare_on("avx512", (name, file), activations, false).await;
+        // Its matmuls are those of above, and its attention is that of exact activations.
+        compare_on("avx512", (name, file), activations, (false, 2)).await;
     }
 }
 
-/// With rounded activations two stable prompts may differ, with exact ones one.
-async fn compare_on(isa: &str, (name, file): (&str, &str), activations: Activations, bf16: bool) {
+/// Compares every `step`-th prompt. With rounded activations two stable ones of all prompts may differ, and one of every
+/// second prompt; with exact activations none.
+async fn compare_on(
+    isa: &str,
+    (name, file): (&str, &str),
+    activations: Activations,
+    (bf16, step): (bool, usize),
+) {
     let reference = reference(file);
     let prompts = reference["prompts"].as_array().expect("prompts");
-    let prompts = &prompts[..cases(PROMPTS_QUICK, prompts.len())];
+    let prompts = prompts[..cases(PROMPTS_QUICK, prompts.len())].iter().step_by(step);
+    let prompts: Vec<&Value> = prompts.collect();
     let close = number(&reference["close"]);
     let own_gap = prompts.iter().flat_map(|p| own_gaps(p, bf16)).fold(0.0, f64::max);
     let engine = builder(name).isa(isa).activations(activations).build().await.expect("an engine");
     let mut streams = Vec::new();
-    for prompt in prompts {
+    for prompt in &prompts {
         let request = Request::new(Prompt::Ids(ids(&prompt["prompt_ids"])));
         let request = request.greedy().max_tokens(64);
         streams.push(engine.generate(request).await.expect("a stream"));
@@ -90,8 +101,8 @@ async fn compare_on(isa: &str, (name, file): (&str, &str), activations: Activati
         "{name} on {isa}, {activations:?}: {equal} of {} equal; {held} of {steady} steady ones held",
         prompts.len()
     );
-    let lost_max = if activations == Activations::Int8 { 2 } else { 1 };
-    assert!(!all() || steady > 6 * lost_max, "{steady} steady prompts say little");
+    let lost_max = if activations == Activations::Int8 { 2 / step } else { 0 };
+    assert!(!all() || steady > 6 * lost_max.max(1), "{steady} steady prompts say little");
     assert!(
         steady - held <= lost_max,
         "{held} of {steady} steady prompts held to a gap of {close}"

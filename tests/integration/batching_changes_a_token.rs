@@ -67,16 +67,16 @@ async fn chunks_threads_and_neighbours_never_change_a_token() {
     let wanted = one_by_one(&whole, &prompts).await;
     assert_eq!(together(&whole, &prompts).await, wanted, "all at once");
     let chunks = cases(&[7][..], &[1, 7, 32, 64, 512]);
-    for threads in cases(2..=2, 1..=2) {
-        for &chunk in chunks {
-            let engine = builder(SMOLLM2).threads(threads).chunk_rows(chunk);
-            let engine = engine.build().await.expect("an engine");
-            let found = together(&engine, &prompts).await;
-            assert_eq!(found, wanted, "{threads} threads, chunks of {chunk}, all at once");
-            // The longest prompt alone; the others differ only in length.
-            let alone = one_by_one(&engine, &prompts[prompts.len() - 1..]).await;
-            assert_eq!(alone.first(), wanted.last(), "{threads} threads, chunks of {chunk}, alone");
-        }
+    for (at, &chunk) in chunks.iter().enumerate() {
+        // One and two threads by turns; the kernels' tests of tiny models have every number of threads with every chunk.
+        let threads = cases(2, 1 + at % 2);
+        let engine = builder(SMOLLM2).threads(threads).chunk_rows(chunk);
+        let engine = engine.build().await.expect("an engine");
+        let found = together(&engine, &prompts).await;
+        assert_eq!(found, wanted, "{threads} threads, chunks of {chunk}, all at once");
+        // The longest prompt alone; the others differ only in length.
+        let alone = one_by_one(&engine, &prompts[prompts.len() - 1..]).await;
+        assert_eq!(alone.first(), wanted.last(), "{threads} threads, chunks of {chunk}, alone");
     }
     assert_eq!(simulated(&prompts, 64), wanted, "in virtual time");
 }
