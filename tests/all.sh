@@ -32,10 +32,22 @@ cargo fmt --all -- --check
 
 # The build has everything with the same features, so that nothing is compiled twice. Kernels are optimised in tests, too.
 # Lints compile one crate after another at their end, and the build its last programs, so each has about one core all the
-# time.
-step "build; beside it lints, documentation and features, and clients of the server are installed"
+# time. Installing waits for the network and the disk most of the time.
+step "build; beside it lints, documentation and features, and clients of the server, OpenCL drivers, OpenVINO, QNN and the" \
+    "AArch64 emulator are installed"
 mkdir -p target
-sh tests/side_by_side.sh "sh tests/lints.sh" "sh tests/serve/install.sh target/clients" \
+installs="sh tests/serve/install.sh target/clients && sh tests/opencl/install.sh target/opencl"
+installs="$installs && sh tests/openvino/install.sh target/openvino && sh .ci/neon.sh install"
+# Only where Qualcomm's terms are accepted: without QNN its tests say that they are skipped.
+if [ "${LAPWING_TEST_QNN:-}" = 1 ]; then
+    installs="$installs && sh tests/qnn/install.sh target/qnn"
+    LAPWING_QNN=$PWD/target/qnn/onnxruntime_qnn
+    export LAPWING_QNN
+else
+    unset LAPWING_TEST_QNN
+    echo "QNN is not tested: LAPWING_TEST_QNN=1 accepts Qualcomm's terms and installs it (docs/qnn.md)"
+fi
+sh tests/side_by_side.sh "sh tests/lints.sh" "$installs" \
     "cargo test --workspace --features lapwing-traces/layer --no-run --quiet"
 
 step "models and vocabularies"
@@ -45,26 +57,13 @@ LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
 export LAPWING_TEST_WORK
 sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 
-step "OpenCL drivers, OpenVINO and QNN"
-sh tests/opencl/install.sh target/opencl
+# In full: `cargo test` alone runs a part of the random cases, and leaves out the tests marked as long.
+step "kernels, traces, actors, facade, command line, whole models; OpenCL devices with PoCL"
 POCL_CACHE_DIR=$PWD/target/opencl/pocl
 export POCL_CACHE_DIR
 mkdir -p "$POCL_CACHE_DIR"
-sh tests/openvino/install.sh target/openvino
 LAPWING_OPENVINO=$PWD/target/openvino/libs
 export LAPWING_OPENVINO
-# Only where Qualcomm's terms are accepted: without QNN its tests say that they are skipped.
-if [ "${LAPWING_TEST_QNN:-}" = 1 ]; then
-    sh tests/qnn/install.sh target/qnn
-    LAPWING_QNN=$PWD/target/qnn/onnxruntime_qnn
-    export LAPWING_QNN
-else
-    unset LAPWING_TEST_QNN
-    echo "QNN is not tested: LAPWING_TEST_QNN=1 accepts Qualcomm's terms and installs it (docs/qnn.md)"
-fi
-
-# In full: `cargo test` alone runs a part of the random cases, and leaves out the tests marked as long.
-step "kernels, traces, actors, facade, command line, whole models; OpenCL devices with PoCL"
 LAPWING_TEST=full cargo test --workspace --features lapwing-traces/layer --quiet -- --include-ignored
 
 # Oclgrind checks accesses of the kernels whatever the driver.
@@ -77,19 +76,17 @@ OPENCL_DYLIB_PATH=$PWD/target/opencl/intel/lib/libintelocl.so LAPWING_TEST=full 
 EXAMPLES=$PWD/target/debug/examples
 export EXAMPLES
 
-# AArch64 compiles and emulates on one core, and each of the others has one core at a time. None of these is
-# timed.
-step "AArch64 kernels under emulation; beside them half a minute of fuzzing for each reader, examples, exports in" \
-    "Perfetto's trace processor, the pages in headless Chromium, clients of the server, and every interleaving of" \
-    "lock-free code"
-others="sh fuzz/run.sh 30"
+# AArch64 and the fuzzers compile and run on about one core each; the examples and the clients of the server mostly wait.
+# None of these is timed.
+step "AArch64 kernels under emulation; beside them 20 seconds of fuzzing for each reader, every interleaving of lock-free" \
+    "code, examples, exports in Perfetto's trace processor, the pages in headless Chromium, and clients of the server"
+interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
+    -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"
+others="sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
+others="$others && sh tests/serve/run.sh target/debug/lapwing target/clients"
 for example in hello_prompt embeddings timeline trace_any_tokio_app custom_strategy custom_policy custom_drafter compare_strategies reproduce_heterollm; do
     others="$others && $EXAMPLES/$example"
 done
-others="$others && sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
-others="$others && sh tests/serve/run.sh target/debug/lapwing target/clients"
-interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
-    -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"
 LAPWING_TEST=full
 export LAPWING_TEST
-sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "$others && $interleavings"
+sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "sh fuzz/run.sh 20 && $interleavings" "$others"
