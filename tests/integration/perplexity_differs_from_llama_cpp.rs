@@ -14,11 +14,17 @@ const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference");
 
 /// The JSON report of a text.
 fn perplexity(name: &str, text: &Path, more: &[&str]) -> Value {
+    report(name, text, &[&["perplexity", "-t", "2"], more].concat())
+}
+
+/// The JSON report of a command that reads a text with `-f`.
+fn report(name: &str, text: &Path, command: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_lapwing"))
-        .args(["perplexity", "-t", "2", "--json"])
-        .args(more)
+        .args(command)
+        .arg("--json")
         .arg("-m")
         .arg(model(name))
+        .arg("-f")
         .arg(text)
         .output()
         .expect("the command runs");
@@ -45,7 +51,7 @@ fn assert_within_a_third_of_a_percent(name: &str, key: &str) {
 }
 
 /// Without rounding, compared with llama.cpp with the same weights widened to f32. There is no noise that more windows
-/// would average out, so that half of the text is enough.
+/// would average out, so that half of the windows are enough.
 fn assert_exact_matches_f32_weights(name: &str, key: &str) {
     const WINDOWS: usize = 4;
     const BYTES: usize = 8_400;
@@ -53,6 +59,10 @@ fn assert_exact_matches_f32_weights(name: &str, key: &str) {
     let found = perplexity(name, text.path(), &["--exact"]);
     let wanted = &reference("perplexity.json")["models"][key]["f32_weights"];
     assert_eq!(number(&found["windows"]), WINDOWS as f64, "{name}");
+    let whole = Path::new(REFERENCE).join("text16k.txt");
+    let ids = &report(name, &whole, &["tokenize", "--no-special"])["ids"];
+    let tokens = ids.as_array().expect("ids").len();
+    assert_eq!(tokens as f64, number(&wanted["tokens"]), "{name}: tokens of the whole text");
     let scored_in_one = number(&wanted["scored"]) / number(&wanted["windows"]);
     assert_eq!(number(&found["scored"]), scored_in_one * WINDOWS as f64, "{name}");
     let nll = wanted["window_mean_nll"].as_array().expect("a number for each window");
