@@ -154,7 +154,7 @@ fn choose(
     rows: Range<usize>,
 ) -> Result<Result<StepTokens, SampleError>, DeviceError> {
     let mut choose = |row: usize| -> Result<Result<Sampled, SampleError>, DeviceError> {
-        let top = logits.top(row).filter(|_| generate.sampler.takes_most_likely());
+        let top = logits.top(row).filter(|top| generate.sampler.takes(top.column));
         let sampled = match top {
             Some(TopLogit { column, logprob }) => Ok(generate.sampler.take(column, logprob)),
             None => generate.sampler.sample(logits.row(row)?),

@@ -103,6 +103,7 @@ impl Live {
         for (at, (mut device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
             device.device.start(workers.notify(DeviceId(at)));
             let name = device.name().to_owned();
+            let can_be_asked = device.device.asker().is_some();
             let actor = LiveWorker {
                 id: DeviceId(at),
                 worker: Worker::new(DeviceId(at), name.clone(), device.device.info().depth),
@@ -110,7 +111,7 @@ impl Live {
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
-                link: link(parts.waits.of_device(at)),
+                link: link(parts.waits.of_device(at).of_driver(can_be_asked)),
                 wait: WaitKey::default(),
                 queued: false,
                 scheduler: scheduler.clone(),

@@ -16,6 +16,9 @@
 //! waits ([`Overshoot`], [`Plan`]). While all cores of the machine are busy, or for a while after a
 //! preempted poll, every mode parks instead of polling ([`Cores`]).
 //!
+//! While a worker polls, it also asks the driver of its device for the end of a run, because some drivers
+//! tell it late ([`Device::asker`](lapwing_kernels::device::Device::asker)).
+//!
 //! By default the workers of several devices choose between `SleepThenSpin` and `Callback` for each
 //! wait ([`LinkMode::Chosen`]). Polling saves the time that the system takes to wake a parked thread.
 //! It pays where that is a noticeable share of the predicted wait ([`Plan::pays`]) and where a core
@@ -65,8 +68,22 @@ impl WaitKey {
 pub enum LinkMode {
     /// `SleepThenSpin` for each wait in which it pays, otherwise `Callback`.
     Chosen,
+    /// That of the worker of a single device: `Chosen` if the device's driver can be asked whether a run
+    /// has ended ([`Device::asker`](lapwing_kernels::device::Device::asker)), otherwise `Callback`.
+    Single,
     /// The same mode for all waits.
     Fixed(WaitMode),
+}
+
+impl LinkMode {
+    /// The mode of the worker of a device, whose driver can be asked or not.
+    pub fn of_driver(self, can_be_asked: bool) -> LinkMode {
+        match (self, can_be_asked) {
+            (LinkMode::Single, true) => LinkMode::Chosen,
+            (LinkMode::Single, false) => LinkMode::Fixed(WaitMode::Callback),
+            (mode, _) => mode,
+        }
+    }
 }
 
 impl From<WaitMode> for LinkMode {
@@ -89,11 +106,12 @@ pub struct Waits {
 impl Waits {
     /// Default modes for an engine of `devices` devices. Several devices wait for each other for
     /// predictable times, and a late wake-up delays the next op of the chunk, so their workers poll
-    /// where that pays. A single device waits for new requests, and the scheduler for callers; polling
-    /// would only burn a core there.
+    /// where that pays. So does the worker of a single device whose driver can be asked for the end of a
+    /// run. Any other single device waits for new requests, and the scheduler for callers; polling would
+    /// only burn a core there.
     pub fn for_devices(devices: usize) -> Waits {
         let park = LinkMode::Fixed(WaitMode::Callback);
-        let device_links = if devices > 1 { LinkMode::Chosen } else { park };
+        let device_links = if devices > 1 { LinkMode::Chosen } else { LinkMode::Single };
         Waits { device_links, exceptions: Vec::new(), scheduler_link: park }
     }
 

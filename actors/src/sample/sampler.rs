@@ -118,10 +118,17 @@ impl Sampler {
         self.seed
     }
 
-    /// Whether it takes the most likely token of the unchanged logits and reports no others, so that
-    /// [`take`](Sampler::take) does for it.
-    pub fn takes_most_likely(&self) -> bool {
-        self.is_greedy() && !self.changes_logits() && self.top_logprobs == 0
+    /// Whether it takes `id` if that is the most likely token of the unchanged logits, and reports no
+    /// others, so that [`take`](Sampler::take) does for it. A bias that lowers other tokens changes nothing.
+    pub fn takes(&self, id: u32) -> bool {
+        let is_kept = |bias: &(u32, f32)| bias.0 != id && bias.1 <= 0.0;
+        let ends = self.late_ends.forbids() && self.late_ends.ids.contains(&id);
+        self.is_greedy()
+            && self.params.logit_bias.iter().all(is_kept)
+            && !self.params.penalises()
+            && !ends
+            && self.constrained.is_none()
+            && self.top_logprobs == 0
     }
 
     /// The tokens that may be chosen, if not all. A constraint of drafts that cannot go on is dropped.

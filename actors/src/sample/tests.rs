@@ -137,7 +137,10 @@ fn senseless_parameters_are_named() {
 fn end_tokens_are_forbidden_until_enough_tokens_are_chosen() {
     let ends = Sampler::new(SamplingParams::greedy(), &[]).with_min_tokens(2, [1, 4, 99].into());
     let mut sampler = ends.fork();
-    assert!(!sampler.takes_most_likely());
+    assert!(!sampler.takes(1) && sampler.takes(2), "the most likely one, if it is no end");
+    let mut taking = sampler.fork();
+    assert_eq!([2, 2].map(|id| taking.take(id, -1.0).id), [2, 2]);
+    assert!(taking.takes(1), "two tokens are chosen");
     let first = sampler.sample(&LOGITS).expect("finite");
     assert_eq!(first.id, 2);
     assert!((first.logprob - logprob(&LOGITS, 2)).abs() < 1e-6, "the model's own");
@@ -145,10 +148,28 @@ fn end_tokens_are_forbidden_until_enough_tokens_are_chosen() {
     for sampler in [&mut sampler, &mut fork] {
         let ids = [(); 2].map(|()| sampler.sample(&LOGITS).expect("finite").id);
         assert_eq!(ids, [2, 1]);
-        assert!(sampler.takes_most_likely());
+        assert!(sampler.takes(1));
     }
     let none = Sampler::new(SamplingParams::greedy(), &[]).with_min_tokens(9, [].into());
-    assert!(none.takes_most_likely(), "a model without end tokens");
+    assert!(none.takes(1), "a model without end tokens");
+}
+
+#[test]
+fn a_bias_that_lowers_other_tokens_leaves_the_most_likely_one() {
+    let low = f32::NEG_INFINITY;
+    let rows = [
+        (vec![(2, low), (4, -1.0)], true),
+        (vec![(1, low)], false),
+        (vec![(2, 0.5)], false),
+        (vec![], true),
+    ];
+    for (logit_bias, takes) in rows {
+        let params = SamplingParams { logit_bias: logit_bias.clone(), ..SamplingParams::greedy() };
+        let mut sampler = Sampler::new(params, &[]);
+        assert_eq!(sampler.takes(1), takes, "{logit_bias:?}");
+        let found = sampler.sample(&LOGITS).expect("finite");
+        assert!(!takes || found.id == 1, "{logit_bias:?}");
+    }
 }
 
 #[test]
@@ -207,7 +228,7 @@ fn a_mask_forbids_exactly_the_other_tokens() {
 fn a_constraint_comes_before_every_other_step_and_ends_the_text() {
     let greedy = SamplingParams::greedy();
     let mut sampler = listed(greedy.clone(), &[&[0, 3], &[2, 4]]).with_top_logprobs(1);
-    assert!(!sampler.takes_most_likely());
+    assert!(!sampler.takes(0));
     let first = sampler.sample(&LOGITS).expect("a token");
     assert_eq!((first.id, first.finish, first.top[0].id), (0, None, 1));
     assert!((first.logprob - logprob(&LOGITS, 0)).abs() < 1e-6, "the model's own");

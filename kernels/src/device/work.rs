@@ -122,6 +122,12 @@ pub trait Device: Send {
     /// can; a device that computes on the caller's thread does so here.
     fn poll(&mut self, observer: &mut dyn Observer) -> Option<Completed>;
 
+    /// For a processor whose driver tells late that a run has ended: asks the driver, and calls the
+    /// [`Notify`] if so. Threads that poll call it every few µs.
+    fn asker(&self) -> Option<Notify> {
+        None
+    }
+
     /// For a device with prepared graphs: what prepares them, on another thread.
     fn preparer(&self) -> Option<Box<dyn Preparer>> {
         None

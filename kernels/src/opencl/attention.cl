@@ -69,7 +69,7 @@ typedef CAT(float, DIM_LANES) Dims;
      + (head) * HEAD_LEN)
 
 // An item writes every get_global_size(0)-th key and value of one head and row.
-kernel void kv_write(global const float *k, int k_at, int k_stride, global const float *v, int v_at,
+kernel void kv_write(PLACE global const float *k, int k_at, int k_stride, global const float *v, int v_at,
                      int v_stride, global Kv *kv, PAGE_PARAMETERS, int rows)
 {
     const int head = get_global_id(1);
@@ -90,7 +90,7 @@ kernel void kv_write(global const float *k, int k_at, int k_stride, global const
 
 // Rotates the query heads of a row, and writes its rotated keys and its values: an item does every
 // get_global_size(0)-th dimension of one head, of the queries', then the keys', then the values'.
-kernel void rope_kv(global const float *q, int q_at, int q_stride, global const float *angles,
+kernel void rope_kv(PLACE global const float *q, int q_at, int q_stride, global const float *angles,
                     int angles_at, int angles_stride, global float *out, int out_at, int out_stride,
                     int heads, int pairs, int is_adjacent, global const float *k, int k_at, int k_stride,
                     global const float *v, int v_at, int v_stride, global Kv *kv, PAGE_PARAMETERS,
@@ -143,7 +143,7 @@ kernel void rope_kv(global const float *q, int q_at, int q_stride, global const 
 }
 
 // An item computes one query head of a row: page by page with the softmax of the keys so far.
-kernel void attention(global const float *q, int q_at, int q_stride, global const Kv *kv,
+kernel void attention(PLACE global const float *q, int q_at, int q_stride, global const Kv *kv,
                       global float *out, int out_at, int out_stride, PAGE_PARAMETERS, int rows,
                       int heads, int window, float scale, float cap)
 {

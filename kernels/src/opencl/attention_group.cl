@@ -16,15 +16,15 @@
 #define SUM(to, from) shared[to] += shared[from];
 #define LARGER(to, from) shared[to] = fmax(shared[to], shared[from]);
 
-kernel GROUP_OF(ITEMS, 1) void attention_group(global const float *restrict q, int q_at, int q_stride,
+kernel GROUP_OF(ITEMS, 1) void attention_group(PLACE global const float *restrict q, int q_at, int q_stride,
                                                global const Kv *restrict kv,
                                                global float *restrict out, int out_at, int out_stride,
                                                PAGE_PARAMETERS, int rows, int heads, int window,
                                                float scale, float cap)
 {
-    local float query[HEAD_DIM];
-    local float weights[ITEMS];
-    local float shared[ITEMS];
+    LOCAL(float, query, HEAD_DIM)
+    LOCAL(float, weights, ITEMS)
+    LOCAL(float, shared, ITEMS)
     const int item = get_local_id(0);
     const int head = get_group_id(0);
     const int row = get_group_id(1);
@@ -42,7 +42,10 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(global const float *restrict q, i
         acc[i] = 0.0f;
     float largest = -INFINITY;
     float sum = 0.0f;
-    for (int base = first; base <= position; base += ITEMS) {
+    // A round beyond the last key changes nothing.
+    const int rounds = ROUNDS((position - first) / ITEMS + 1);
+    for (int turn = 0; turn < rounds; turn++) {
+        const int base = first + turn * ITEMS;
         const int key = base + item;
         const int count = min(ITEMS, position - base + 1);
         float score = -INFINITY;
@@ -87,7 +90,7 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(global const float *restrict q, i
         shared[item] = acc[i];
         barrier(CLK_LOCAL_MEM_FENCE);
         const int d = item + i * ITEMS;
-        if (item < HEAD_DIM && d < HEAD_DIM) {
+        if (item < HEAD_DIM && d < HEAD_DIM && !IDLE) {
             float value = 0.0f;
             for (int p = 0; p < PARTS; p++)
                 value += shared[p * HEAD_DIM + item];

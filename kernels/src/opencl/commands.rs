@@ -14,6 +14,8 @@ struct Held {
     bytes: Vec<Box<[u8]>>,
     payload: Option<Arc<Payload>>,
     reads: Vec<Read>,
+    /// Not 0 if a group of a persistent kernel waited in vain; `None` if none was launched.
+    late: Option<Box<[u8; 4]>>,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,7 @@ pub(super) struct Commands {
 pub(super) struct Pending {
     session: Arc<Session>,
     begin: Option<Event>,
-    end: Option<Event>,
+    end: Option<Arc<Event>>,
     held: Held,
     passed: bool,
 }
@@ -123,12 +125,24 @@ impl Commands {
         unsafe { self.session.read_later(Lane::Compute, from, 0, bytes) }
     }
 
+    /// Copies to the host whether a group of a persistent kernel waited in vain.
+    fn read_late(&mut self) -> Result<(), OpenClError> {
+        let late = self.held.late.insert(Box::default());
+        // SAFETY: `held` keeps the box, unread, until the queue has passed the command.
+        let is_used = unsafe { self.session.read_late(late) };
+        if !matches!(is_used, Ok(true)) {
+            self.held.late = None;
+        }
+        is_used.map(|_| ())
+    }
+
     /// Ends the run: the device begins with its commands, and `notify` is called when they have
     /// ended, on any thread, possibly at once; with some drivers, never.
     pub(super) fn end(mut self, notify: Option<Notify>) -> (Pending, Result<(), OpenClError>) {
+        let late = self.read_late();
         let marker = self.session.marker();
         let (end, mut result) = match marker {
-            Ok(end) => (Some(end), Ok(())),
+            Ok(end) => (Some(Arc::new(end)), late),
             Err(error) => (None, Err(error)),
         };
         if let (Some(end), Some(notify)) = (&end, notify) {
@@ -150,7 +164,7 @@ impl Commands {
 impl Drop for Commands {
     /// Waits for commands that were added and not ended.
     fn drop(&mut self) {
-        let Held { bytes, payload, reads } = &self.held;
+        let Held { bytes, payload, reads, late: _ } = &self.held;
         if !bytes.is_empty() || payload.is_some() || !reads.is_empty() {
             _ = self.session.finish();
         }
@@ -158,6 +172,11 @@ impl Drop for Commands {
 }
 
 impl Pending {
+    /// The end of the commands, if an event marks it.
+    pub(super) fn end(&self) -> Option<Arc<Event>> {
+        self.end.clone()
+    }
+
     /// The state of the commands.
     pub(super) fn state(&mut self) -> EventState {
         let state = match &self.end {
@@ -170,6 +189,12 @@ impl Pending {
         };
         self.passed = state == EventState::Complete;
         state
+    }
+
+    /// Whether a group of a persistent kernel waited in vain, once the state is complete. The run's results
+    /// are worth nothing then.
+    pub(super) fn is_late(&self) -> bool {
+        self.passed && self.held.late.as_ref().is_some_and(|late| **late != [0; 4])
     }
 
     /// When the device began and ended, by its clock, since the run was submitted.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use super::commands::{Commands, Pending, Results};
 use super::encode::Encoder;
 use super::error::OpenClError;
+use super::find::OpenClKind;
 use super::model::{Model, OpenClBindError, OpenClDeviceParts};
+use super::ops::PERSISTENT_ROWS;
 use super::pool::Pooled;
 use super::session::EventState;
 use super::top;
@@ -118,6 +120,17 @@ impl OpenClDevice {
         self.fault = Some(fault);
     }
 
+    #[cfg(test)]
+    pub(super) fn session(&self) -> &super::session::Session {
+        &self.model.session
+    }
+
+    /// Whether runs of few rows are computed by a persistent kernel.
+    #[cfg(test)]
+    pub(super) fn has_persistent(&self) -> bool {
+        self.model.kernels.has_persistent()
+    }
+
     /// The function that the driver calls at the end of a run.
     fn callback(&self) -> Option<Notify> {
         #[cfg(test)]
@@ -140,6 +153,12 @@ impl OpenClDevice {
         Some(state)
     }
 
+    /// Whether the oldest run, which has ended, has no results because its groups did not meet.
+    fn is_late(&self) -> bool {
+        let run = self.runs.front();
+        run.and_then(|run| run.pending.as_ref()).is_some_and(Pending::is_late)
+    }
+
     /// Files of compiled programs that were not used, and why; they were compiled anew.
     pub fn notes(&self) -> Vec<String> {
         self.model.kernels.refused()
@@ -152,6 +171,13 @@ impl OpenClDevice {
 
     /// Adds the commands of a run to the queue.
     fn add(&mut self, commands: &mut Commands, work: &Work) -> Result<Outputs, DeviceError> {
+        self.model.kernels.record(work.payload.batch.rows() <= PERSISTENT_ROWS);
+        let added = self.add_task(commands, work);
+        self.model.kernels.record(false);
+        added
+    }
+
+    fn add_task(&mut self, commands: &mut Commands, work: &Work) -> Result<Outputs, DeviceError> {
         match &work.task {
             Task::Nodes { nodes, writes, to, .. } => {
                 let stage = (nodes.clone(), &writes[..]);
@@ -254,6 +280,12 @@ impl OpenClDevice {
         tensors
     }
 
+    /// Has the oldest run watched.
+    fn watch_oldest(&self) {
+        let pending = self.runs.front().and_then(|run| run.pending.as_ref());
+        self.watch.set_running(self.runs.len(), pending.and_then(Pending::end));
+    }
+
     fn lose(&mut self, reason: &str) -> DeviceError {
         let device = self.info.name.clone();
         let reason = format!("{reason}; the device is not used any further in this process");
@@ -287,11 +319,20 @@ impl Device for OpenClDevice {
         let ended = ended.map_err(|error| error.of_run(&self.info.name));
         let outputs = outputs.and_then(|outputs| ended.map(|()| outputs));
         self.runs.push_back(Run { id, work, outputs, pending: Some(pending) });
-        self.watch.set_running(self.runs.len());
+        self.watch_oldest();
+    }
+
+    /// On a CPU, a thread that polls would take a core from the driver.
+    fn asker(&self) -> Option<Notify> {
+        let is_gpu = self.model.session.info().kind == OpenClKind::Gpu;
+        is_gpu.then(|| self.watch.asker())
     }
 
     fn poll(&mut self, observer: &mut dyn Observer) -> Option<Completed> {
         let failed = match self.state()? {
+            EventState::Complete if self.is_late() => {
+                Some(self.lose("the groups of its persistent kernel waited for each other in vain"))
+            }
             EventState::Complete => None,
             EventState::Pending if self.lost.is_some() => self.lost.clone(),
             EventState::Pending if self.watch.quiet() < LOST_AFTER => return None,
@@ -305,7 +346,7 @@ impl Device for OpenClDevice {
             }
         };
         let Run { id, work, outputs, pending } = self.runs.pop_front()?;
-        self.watch.set_running(self.runs.len());
+        self.watch_oldest();
         let stamps = pending.as_ref().and_then(Pending::stamps);
         let result = match (failed, outputs) {
             (Some(error), _) => {

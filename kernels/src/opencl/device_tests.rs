@@ -22,6 +22,7 @@ use crate::part::Part;
 use crate::weights::WeightFile;
 
 mod branches;
+mod persistent;
 
 const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
 

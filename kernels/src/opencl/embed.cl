@@ -2,7 +2,7 @@
 
 #define PUT(j, w) to[j] = (w) * scale;
 
-kernel void embed(global const uint *table, global const int *ids, global float *out, int vocab,
+kernel void embed(PLACE global const uint *table, global const int *ids, global float *out, int vocab,
                   int cols, int rows, int ids_at, int out_at, int out_stride, float scale)
 {
     const int run = get_global_id(0);

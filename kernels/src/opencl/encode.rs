@@ -100,7 +100,7 @@ impl<'a> Encoder<'a> {
                 }
             }
             // The device begins while the rest is being added.
-            if next / FLUSH_EACH < done.end / FLUSH_EACH {
+            if !self.model.kernels.is_recording() && next / FLUSH_EACH < done.end / FLUSH_EACH {
                 let flushed = self.model.session.flush();
                 flushed.map_err(|error| self.failed(&error))?;
             }

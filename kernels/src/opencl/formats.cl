@@ -21,6 +21,7 @@ typedef uint16 VU;
 #define SIGNED(x) as_int16(x)
 #define TO_INT(x) convert_int16(x)
 #define AS_FLOAT(x) as_float16(x)
+#define SMALL(x) NUMBER(SIGNED(x))
 #else
 typedef float VF;
 typedef uint VU;
@@ -31,12 +32,14 @@ typedef uint VU;
 #define SIGNED(x) as_int(x)
 #define TO_INT(x) ((int)(x))
 #define AS_FLOAT(x) as_float(x)
+// GPUs convert integers at a part of the rate of additions. 2^23 + x is x in the lowest bits.
+#define SMALL(x) (as_float((x) | 0x4b000000u) - 8388608.0f)
 #endif
 
 #define WORDS(p, lane) LOAD(uint, p, lane)
 
 // Eight values of 4 bits: d·q + m.
-#define NIBBLE(q, j) NUMBER(SIGNED(((q) >> (4 * (j))) & 15u))
+#define NIBBLE(q, j) SMALL(((q) >> (4 * (j))) & 15u)
 #define NIBBLES(q, at, d, m, EMIT)                                                                  \
     EMIT((at) + 0, fma(d, NIBBLE(q, 0), m))                                                         \
     EMIT((at) + 1, fma(d, NIBBLE(q, 1), m))                                                         \
@@ -61,7 +64,7 @@ typedef uint VU;
 
 // Eight values of 5 bits; the fifth ones are the lowest bits of h.
 #define FIVE(q, h, j)                                                                               \
-    NUMBER(SIGNED((((q) >> (4 * (j))) & 15u) | (((h) >> (j)) & 1u) << 4))
+    SMALL((((q) >> (4 * (j))) & 15u) | (((h) >> (j)) & 1u) << 4)
 #define FIVES(q, h, at, d, m, EMIT)                                                                 \
     EMIT((at) + 0, fma(d, FIVE(q, h, 0), m))                                                        \
     EMIT((at) + 1, fma(d, FIVE(q, h, 1), m))                                                        \
@@ -74,7 +77,7 @@ typedef uint VU;
 
 // Eight values of 6 bits; the upper two are the lowest bits of h.
 #define SIX(q, h, j)                                                                                \
-    NUMBER(SIGNED((((q) >> (4 * (j))) & 15u) | (((h) >> (2 * (j))) & 3u) << 4))
+    SMALL((((q) >> (4 * (j))) & 15u) | (((h) >> (2 * (j))) & 3u) << 4)
 #define SIXES(q, h, at, d, m, EMIT)                                                                 \
     EMIT((at) + 0, fma(d, SIX(q, h, 0), m))                                                         \
     EMIT((at) + 1, fma(d, SIX(q, h, 1), m))                                                         \

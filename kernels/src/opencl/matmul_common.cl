@@ -61,3 +61,16 @@ inline void put(const Sizes *a, int row, int channel, float16 sum, global const 
         to[i] = value;
     }
 }
+
+// Writes one output.
+inline void put_one(const Sizes *a, int row, int channel, float sum, global const float *bias,
+                    global const float *residual, global float *out)
+{
+    if (row >= a->rows || channel >= a->channels)
+        return;
+    if (a->has_bias)
+        sum += bias[channel];
+    if (a->has_residual)
+        sum += residual[(size_t)row * a->residual_stride + channel];
+    out[(size_t)row * a->out_stride + channel] = sum;
+}

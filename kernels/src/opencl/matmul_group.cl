@@ -10,19 +10,6 @@
 #define GROUP_ITEMS (PANEL * GROUP_ROWS / ITEM_ROWS)
 #define OUTPUTS (ITEM_CHANNELS * ITEM_ROWS)
 
-// Writes one output.
-inline void put_one(const Sizes *a, int row, int channel, float sum, global const float *bias,
-                    global const float *residual, global float *out)
-{
-    if (row >= a->rows || channel >= a->channels)
-        return;
-    if (a->has_bias)
-        sum += bias[channel];
-    if (a->has_residual)
-        sum += residual[(size_t)row * a->residual_stride + channel];
-    out[(size_t)row * a->out_stride + channel] = sum;
-}
-
 #define STORE(j, w) weights[(j) * TILE_CHANNELS + column] = w;
 #define MULTIPLY(r, value)                                                                          \
     acc[4 * (r)] = fma(w.x, value, acc[4 * (r)]);                                                   \

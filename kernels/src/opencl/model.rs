@@ -91,6 +91,7 @@ impl Model {
         let mut kernels = Kernels::new(&session, &cache, &spec)?;
         // The first launch of a kernel may compile it, so it happens before the first request.
         kernels.warm_up()?;
+        kernels.start_persistent();
         kernels.save(&cache);
         let weights = DeviceWeights::new(&name, &session, (&graph, file))?;
         let ropes = graph.ropes().iter().map(|spec| {

@@ -6,6 +6,7 @@
 mod attention;
 mod gather;
 mod matmul;
+mod persistent;
 mod probe;
 mod programs;
 mod rows;
@@ -26,6 +27,8 @@ use crate::quant::DType;
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use gather::{Embed, SelectRows};
 pub(super) use matmul::MatMul;
+pub(super) use persistent::PERSISTENT_ROWS;
+use persistent::{Parameter, Recorder};
 use programs::Built;
 pub(super) use programs::Family;
 pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
@@ -117,6 +120,12 @@ pub(super) struct Kernels {
     tuned: BTreeMap<u32, Tuned>,
     /// Shapes that replace the tuned ones.
     forced: Option<Shapes>,
+    /// The parameters of the kernels that were launched, until there is a persistent kernel.
+    parameters: BTreeMap<(Family, &'static str), Vec<Parameter>>,
+    /// The persistent kernel, whose ops launches may become.
+    recorder: Option<Recorder>,
+    /// Why there is none, if that is worth a note.
+    unrecorded: Option<String>,
 }
 
 impl Kernels {
@@ -143,6 +152,9 @@ impl Kernels {
             built: BTreeMap::new(),
             tuned: BTreeMap::new(),
             forced: forced(),
+            parameters: BTreeMap::new(),
+            recorder: None,
+            unrecorded: None,
         })
     }
 
@@ -164,14 +176,18 @@ impl Kernels {
         self.forced = Some(shapes);
     }
 
-    /// Files of compiled programs that were not used, and why.
+    /// Files of compiled programs that were not used, or a kernel that is not, and why.
     pub(super) fn refused(&self) -> Vec<String> {
-        self.built.values().filter_map(Built::refused).collect()
+        let persistent = self.recorder.iter().map(Recorder::program);
+        let refused = self.built.values().chain(persistent).filter_map(Built::refused);
+        refused.chain(self.unrecorded.clone()).collect()
     }
 
     /// Writes the programs that were compiled, and not loaded, to the folder.
     pub(super) fn save(&self, cache: &ProgramCache) {
-        self.built.values().for_each(|built| built.save(&self.session, cache));
+        let persistent = self.recorder.iter().map(Recorder::program);
+        let all = self.built.values().chain(persistent);
+        all.for_each(|built| built.save(&self.session, cache));
     }
 
     /// Most segments that a work-group of a GPU sums; none on a CPU. The order of sums depends on it.
@@ -202,6 +218,10 @@ impl Kernels {
         args: &[Arg<'_>],
         items: [usize; 3],
     ) -> Result<(), OpenClError> {
+        // SAFETY: the caller's promise.
+        if unsafe { self.recorded((family, name), args, items) }? {
+            return Ok(());
+        }
         let (session, is_cpu) = (Arc::clone(&self.session), self.is_cpu);
         let kernel = self.built(family)?.kernel(&session, name)?;
         // A CPU driver spreads groups over cores, and its items are vectors already.
@@ -237,6 +257,10 @@ impl Kernels {
         args: &[Arg<'_>],
         range: Range,
     ) -> Result<(), OpenClError> {
+        // SAFETY: the caller's promise.
+        if unsafe { self.recorded((family, name), args, range.groups) }? {
+            return Ok(());
+        }
         let session = Arc::clone(&self.session);
         let kernel = self.built(family)?.kernel(&session, name)?;
         // SAFETY: the caller's promise.

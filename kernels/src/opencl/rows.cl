@@ -20,13 +20,13 @@
     for (; i < end; i++)                                                                            \
         SCALAR
 
-kernel void add(PARAMETERS(a), PARAMETERS(b), OUT_PARAMETERS, int rows, int width)
+kernel void add(PLACE PARAMETERS(a), PARAMETERS(b), OUT_PARAMETERS, int rows, int width)
 {
     EACH_VALUE(vstore16(vload16(0, ROW(a) + i) + vload16(0, ROW(b) + i), 0, ROW(out) + i);,
                ROW(out)[i] = ROW(a)[i] + ROW(b)[i];)
 }
 
-kernel void soft_cap(PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float cap)
+kernel void soft_cap(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float cap)
 {
     EACH_VALUE(vstore16(cap * tanh(vload16(0, ROW(x) + i) / cap), 0, ROW(out) + i);,
                ROW(out)[i] = cap * tanh(ROW(x)[i] / cap);)
@@ -36,7 +36,7 @@ kernel void soft_cap(PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float c
 // x·(1 + tanh(y))/2 as x·sigmoid(2y): a driver's tanh need not reach −1.
 #define GELU(x) ((x) / (1.0f + exp(-1.59576912160573071f * ((x) + 0.044715f * (x) * (x) * (x)))))
 
-kernel void gated_silu(PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
+kernel void gated_silu(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
 {
     EACH_VALUE(
         {
@@ -49,7 +49,7 @@ kernel void gated_silu(PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int row
         })
 }
 
-kernel void gated_gelu(PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
+kernel void gated_gelu(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
 {
     EACH_VALUE(
         {
@@ -71,7 +71,7 @@ inline float sum_of(float16 x)
 }
 
 // An item norms one group of `len` values.
-kernel void rms_norm(PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int groups,
+kernel void rms_norm(PLACE PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int groups,
                      int len, float eps)
 {
     const int group = get_global_id(0);
@@ -97,7 +97,7 @@ kernel void rms_norm(PARAMETERS(x), global const float *weight, OUT_PARAMETERS, 
 }
 
 // An item rotates one pair, or copies one value that is not rotated, of every get_global_size(2)-th head.
-kernel void rope(PARAMETERS(x), PARAMETERS(angles), OUT_PARAMETERS, int rows, int heads,
+kernel void rope(PLACE PARAMETERS(x), PARAMETERS(angles), OUT_PARAMETERS, int rows, int heads,
                  int head_dim, int pairs, int is_adjacent)
 {
     const int at = get_global_id(0);
@@ -126,7 +126,7 @@ kernel void rope(PARAMETERS(x), PARAMETERS(angles), OUT_PARAMETERS, int rows, in
 }
 
 // Copies the rows `selected`, which are below `limit`.
-kernel void select_rows(PARAMETERS(x), global const int *selected, OUT_PARAMETERS, int selected_at,
+kernel void select_rows(PLACE PARAMETERS(x), global const int *selected, OUT_PARAMETERS, int selected_at,
                         int limit, int rows, int width)
 {
     const int index = get_global_id(1);
@@ -145,7 +145,7 @@ kernel void select_rows(PARAMETERS(x), global const int *selected, OUT_PARAMETER
 
 // The largest finite value of PIECE values of a row, its place in the row (the first of equals, or -1),
 // and the sum of exponentials of the values less that one.
-kernel void top(PARAMETERS(x), global float *out, int rows, int width, int pieces)
+kernel void top(PLACE PARAMETERS(x), global float *out, int rows, int width, int pieces)
 {
     const int piece = get_global_id(0);
     const int row = get_global_id(1);

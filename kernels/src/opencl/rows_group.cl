@@ -11,10 +11,10 @@
 #define AHEAD 8
 
 // A group norms one group of `len` values.
-kernel GROUP_OF(ITEMS, 1) void rms_norm(PARAMETERS(x), global const float *restrict weight,
+kernel GROUP_OF(ITEMS, 1) void rms_norm(PLACE PARAMETERS(x), global const float *restrict weight,
                                         OUT_PARAMETERS, int rows, int groups, int len, float eps)
 {
-    local float sums[ITEMS];
+    LOCAL(float, sums, ITEMS)
     const int item = get_local_id(0);
     const int group = get_group_id(0);
     const int row = get_group_id(1);
@@ -37,7 +37,7 @@ kernel GROUP_OF(ITEMS, 1) void rms_norm(PARAMETERS(x), global const float *restr
             values[k] = i + k * ITEMS < len ? from[i + k * ITEMS] * scale * weight[i + k * ITEMS] : 0.0f;
         UNROLL for (int k = 0; k < AHEAD; k++)
         {
-            if (i + k * ITEMS < len)
+            if (i + k * ITEMS < len && !IDLE)
                 to[i + k * ITEMS] = values[k];
         }
     }
@@ -52,11 +52,11 @@ kernel GROUP_OF(ITEMS, 1) void rms_norm(PARAMETERS(x), global const float *restr
 
 // A group computes the largest finite value of PIECE values of a row, its place in the row (the first of
 // equals, or -1), and the sum of exponentials of the values less that one.
-kernel GROUP_OF(ITEMS, 1) void top(PARAMETERS(x), global float *out, int rows, int width, int pieces)
+kernel GROUP_OF(ITEMS, 1) void top(PLACE PARAMETERS(x), global float *out, int rows, int width, int pieces)
 {
-    local float best[ITEMS];
-    local int places[ITEMS];
-    local float sums[ITEMS];
+    LOCAL(float, best, ITEMS)
+    LOCAL(int, places, ITEMS)
+    LOCAL(float, sums, ITEMS)
     const int item = get_local_id(0);
     const int piece = get_group_id(0);
     const int row = get_group_id(1);
@@ -78,7 +78,7 @@ kernel GROUP_OF(ITEMS, 1) void top(PARAMETERS(x), global float *out, int rows, i
         sum += isnan(from[i]) ? 0.0f : exp(from[i] - largest);
     sums[item] = sum;
     REDUCE(SUM)
-    if (item == 0) {
+    if (item == 0 && !IDLE) {
         global float *to = out + 3 * ((size_t)row * pieces + piece);
         to[0] = largest;
         to[1] = as_float(is_found ? places[0] : -1);

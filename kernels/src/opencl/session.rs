@@ -6,12 +6,13 @@
 
 mod copies;
 mod event;
+mod persistent;
 mod programs;
 
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::{null, null_mut};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use cl3::types::cl_int;
 use cl3::{OpenClRuntime, command_queue, context, kernel, memory};
@@ -19,6 +20,7 @@ use cl3::{OpenClRuntime, command_queue, context, kernel, memory};
 use super::error::OpenClError;
 use super::find::OpenClInfo;
 pub(super) use event::{Event, EventState};
+pub(super) use persistent::{HEAD_WORDS, OP_WORDS, Persistent, PersistentOp};
 
 /// An object of the library and the function that releases it.
 struct Handle {
@@ -61,6 +63,7 @@ pub(super) struct Session {
     context: Handle,
     compute: Handle,
     transfer: Handle,
+    persistent: Mutex<Option<Persistent>>,
 }
 
 impl fmt::Debug for Session {
@@ -74,12 +77,20 @@ impl fmt::Debug for Session {
 pub(super) struct Buffer {
     memory: Handle,
     bytes: usize,
+    /// Where it is in the device's memory, once that was asked for.
+    address: OnceLock<u64>,
 }
 
 impl Buffer {
     /// Its size.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// A number that no other buffer has at the same time.
+    #[cfg(test)]
+    pub(super) fn id(&self) -> usize {
+        self.memory.object.addr()
     }
 }
 
@@ -138,7 +149,14 @@ impl Session {
             Ok(Handle { object: queue, release: command_queue::release_command_queue })
         };
         let (compute, transfer) = (queue()?, queue()?);
-        Ok(Arc::new(Session { info: info.clone(), library, context, compute, transfer }))
+        Ok(Arc::new(Session {
+            info: info.clone(),
+            library,
+            context,
+            compute,
+            transfer,
+            persistent: Mutex::default(),
+        }))
     }
 
     /// The device.
@@ -171,19 +189,21 @@ impl Session {
         if bytes as u64 > self.info.buffer_max {
             return Err(none());
         }
-        let flags = memory::CL_MEM_READ_WRITE;
-        let create = || {
-            // SAFETY: no host memory is passed.
-            unsafe { memory::create_buffer(self.context.object, flags, bytes.max(4), null_mut()) }
-        };
         // Memory that finished commands still hold may be free after a wait.
-        let buffer = create().or_else(|_| {
+        let buffer = self.allocate(bytes).or_else(|| {
             _ = self.finish();
-            create()
+            self.allocate(bytes)
         });
-        let buffer = buffer.map_err(|_| none())?;
-        let memory = Handle { object: buffer, release: memory::release_mem_object };
-        Ok(Buffer { memory, bytes })
+        buffer.ok_or_else(none)
+    }
+
+    /// Allocates device memory, if there is some.
+    fn allocate(&self, bytes: usize) -> Option<Buffer> {
+        let (flags, size) = (memory::CL_MEM_READ_WRITE, bytes.max(4));
+        // SAFETY: no host memory is passed.
+        let buffer = unsafe { memory::create_buffer(self.context.object, flags, size, null_mut()) };
+        let memory = Handle { object: buffer.ok()?, release: memory::release_mem_object };
+        Some(Buffer { memory, bytes, address: OnceLock::new() })
     }
 
     /// Allocates memory with a content, and waits for the copy.
@@ -204,6 +224,18 @@ impl Session {
         args: &[Arg<'_>],
         range: Range,
     ) -> Result<(), OpenClError> {
+        self.settle()?;
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_now(Lane::Compute, kernel, (args, range)) }
+    }
+
+    /// As [`launch`](Session::launch), before the ops that wait for the persistent kernel.
+    unsafe fn launch_now(
+        &self,
+        lane: Lane,
+        kernel: &mut Kernel,
+        (args, range): (&[Arg<'_>], Range),
+    ) -> Result<(), OpenClError> {
         if range.groups.contains(&0) {
             return Ok(());
         }
@@ -222,7 +254,7 @@ impl Session {
         }
         let global = [0, 1, 2].map(|at| range.groups[at] * range.local[at]);
         let code = self.library.clEnqueueNDRangeKernel(
-            self.queue(Lane::Compute),
+            self.queue(lane),
             object,
             3,
             null(),
@@ -237,6 +269,7 @@ impl Session {
 
     /// Adds an event to the compute queue, which is complete when all commands before it are.
     pub(super) fn marker(&self) -> Result<Event, OpenClError> {
+        self.settle()?;
         // SAFETY: no events are passed.
         let marker = unsafe {
             command_queue::enqueue_marker_with_wait_list(self.queue(Lane::Compute), 0, null())
@@ -247,11 +280,17 @@ impl Session {
 
     /// Makes the device begin with the commands of the compute queue.
     pub(super) fn flush(&self) -> Result<(), OpenClError> {
+        self.settle()?;
+        self.flush_queue()
+    }
+
+    fn flush_queue(&self) -> Result<(), OpenClError> {
         command_queue::flush(self.queue(Lane::Compute)).map_err(|code| self.error("clFlush", code))
     }
 
     /// Waits until both queues are empty.
     pub(super) fn finish(&self) -> Result<(), OpenClError> {
+        self.settle()?;
         for lane in [Lane::Compute, Lane::Transfer] {
             command_queue::finish(self.queue(lane)).map_err(|code| self.error("clFinish", code))?;
         }

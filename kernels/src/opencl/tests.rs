@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::find::find;
 use super::ops::{FewRows, Ints, KernelSpec, Kernels, ManyRows, Shapes, View};
+use super::pool::BufferPool;
 use super::program::ProgramCache;
 use super::session::{Buffer, Lane, Session};
 use crate::kv::KvDtype;
@@ -192,6 +193,25 @@ fn what_one_queue_wrote_the_other_reads() {
             assert!(bits(&x) == bits(&y), "{len} values from {to:?} to {from:?}");
         }
     }
+}
+
+#[test]
+fn values_of_equal_runs_have_the_same_buffers() {
+    let Some(bench) = plain() else { return };
+    let pool = BufferPool::new(&bench.session);
+    let run = || {
+        let [first, second, large] = [100, 5000, 9000].map(|bytes| pool.take(bytes).unwrap());
+        let found = [&first, &second, &large].map(|pooled| pooled.buffer().id());
+        drop(first);
+        let third = pool.take(3000).unwrap();
+        // Not the order in which they were taken.
+        let found = [found[0], found[1], found[2], third.buffer().id()];
+        drop((large, third, second));
+        found
+    };
+    let first = run();
+    assert_eq!([run(), run()], [first, first]);
+    assert_eq!(first[0], first[3], "a buffer that was given back");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::session::{Event, EventState};
 use crate::device::Notify;
 
 /// Intervals without a run after which the thread waits for one: waking it costs more than a short run.
@@ -17,6 +18,8 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Default)]
 struct State {
     notify: Option<Notify>,
+    /// The end of the oldest run under way, until someone has been told of it.
+    oldest: Option<Arc<Event>>,
     /// Runs under way.
     running: usize,
     /// Whole intervals since a run was submitted or completed.
@@ -67,10 +70,26 @@ impl Watch {
         self.change(|state| state.notify = Some(notify));
     }
 
-    /// Records the number of runs under way.
-    pub(super) fn set_running(&self, running: usize) {
+    /// What tells the device's thread of the end of the oldest run if it has ended.
+    pub(super) fn asker(&self) -> Notify {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move || {
+            let mut state = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let has_ended = |event: &Arc<Event>| event.state() != EventState::Pending;
+            if state.oldest.as_ref().is_some_and(has_ended) {
+                state.oldest = None;
+                let notify = state.notify.clone();
+                drop(state);
+                notify.iter().for_each(|notify| notify());
+            }
+        })
+    }
+
+    /// Records the number of runs under way, and the end of the oldest.
+    pub(super) fn set_running(&self, running: usize, oldest: Option<Arc<Event>>) {
         let mut state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.running = running;
+        state.oldest = oldest;
         state.quiet = 0;
         let is_asleep = state.is_asleep;
         drop(state);

@@ -96,7 +96,7 @@ pub(super) struct LiveWorker {
 impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
         let _pinned = self.device.pin_thread();
-        let mut waiter = self.link.waiter();
+        let mut waiter = self.link.waiter().asking(self.device.device.asker());
         if self.device.time.is_some() {
             waiter.measure();
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::completion::Flag;
+use lapwing_kernels::device::Notify;
 use lapwing_traces::event::WaitMode;
 use lapwing_traces::{Clock, Nanos};
 
@@ -16,6 +17,9 @@ const LOOKS: usize = 16;
 const PREEMPTED_NS: u64 = 300_000;
 /// Readings of a clock that does not advance before a poll ends.
 const STILL_MAX: u32 = 10_000;
+/// Shortest and longest time between two questions to a driver of a thread that does not poll, in ns.
+const ASK_MIN_NS: u64 = 50_000;
+const ASK_MAX_NS: u64 = 5_000_000;
 /// Cores that stay free beside a thread that chooses to poll.
 const SPARE: usize = 1;
 
@@ -28,6 +32,8 @@ pub struct Waiter {
     cores: Cores,
     predictor: Predictor,
     overshoot: Option<Overshoot>,
+    /// Called while it polls: sets the flag if what it waits for has come.
+    ask: Option<Notify>,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -61,11 +67,27 @@ impl Waiter {
     pub fn new(mode: impl Into<LinkMode>, clock: Arc<dyn Clock>, cores: Cores) -> Waiter {
         let (mode, chooses) = match mode.into() {
             LinkMode::Chosen => (WaitMode::SleepThenSpin, true),
+            LinkMode::Single => (WaitMode::Callback, true),
             LinkMode::Fixed(mode) => (mode, false),
         };
         let sleeps = mode == WaitMode::SleepThenSpin;
         let overshoot = sleeps.then(|| Overshoot::measure(&*clock));
-        Waiter { mode, chooses, clock, cores, predictor: Predictor::default(), overshoot }
+        Waiter {
+            mode,
+            chooses,
+            clock,
+            cores,
+            predictor: Predictor::default(),
+            overshoot,
+            ask: None,
+        }
+    }
+
+    /// Has `ask` called while the thread polls; it is to set the flag if what the thread waits for has
+    /// come.
+    #[must_use]
+    pub fn asking(self, ask: Option<Notify>) -> Waiter {
+        Waiter { ask, ..self }
     }
 
     /// Wait mode of this thread; `SleepThenSpin` if it chooses.
@@ -225,8 +247,24 @@ impl Waiter {
         } else if self.mode == WaitMode::SleepThenSpin {
             record.mode = WaitMode::Callback;
         }
-        flag.park();
+        self.park(flag, record.since);
         record.parked += self.clock.now().0.saturating_sub(now.0);
+    }
+
+    /// Parks until the flag is set. A thread that may poll asks now and then, so that it waits only a little
+    /// longer than it must where nobody tells it: a sixteenth of the wait.
+    fn park(&self, flag: &Flag, since: Nanos) {
+        let Some(ask) = self.ask.as_ref().filter(|_| self.mode == WaitMode::SleepThenSpin) else {
+            return flag.park();
+        };
+        loop {
+            let waited = self.clock.now().0.saturating_sub(since.0);
+            let slice = (waited / 16).clamp(ASK_MIN_NS, ASK_MAX_NS);
+            if flag.park_timeout(Duration::from_nanos(slice)) {
+                return;
+            }
+            ask();
+        }
     }
 
     fn plan(&self, predicted: Option<Predicted>) -> Option<Plan> {
@@ -275,6 +313,9 @@ impl Waiter {
                     return Polled::Set;
                 }
                 spin_loop();
+            }
+            if let Some(ask) = &self.ask {
+                ask();
             }
             let now = self.clock.now().0;
             if now.saturating_sub(last) > PREEMPTED_NS {

@@ -104,6 +104,12 @@ impl Kernels {
         if !(job.x.at.is_multiple_of(4) && job.x.stride.is_multiple_of(4)) {
             shapes.few = FewRows::Wide;
         }
+        if shapes.few == FewRows::Group
+            && let Some(gemv) = self.persistent_gemv(job)
+        {
+            let shape = Shape::Groups([PANEL, self.slices().unwrap_or(1)]);
+            return self.matmul_rows(job, (gemv, shape), (0, job.rows));
+        }
         let mut done = 0;
         while done < job.rows && !job.channels.is_empty() {
             let (variant, shape, rows) =

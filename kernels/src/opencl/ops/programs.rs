@@ -11,18 +11,20 @@ use crate::opencl::session::{Kernel, Program, Session};
 use crate::opencl::top;
 use crate::quant::DType;
 
-const COMMON: &str = include_str!("../common.cl");
-const FORMATS: &str = include_str!("../formats.cl");
-const MATMUL_COMMON: &str = include_str!("../matmul_common.cl");
+pub(super) const COMMON: &str = include_str!("../common.cl");
+pub(super) const FORMATS: &str = include_str!("../formats.cl");
+pub(super) const MATMUL_COMMON: &str = include_str!("../matmul_common.cl");
 const MATMUL: &str = include_str!("../matmul.cl");
 const MATMUL_TILE: &str = include_str!("../matmul_tile.cl");
 const MATMUL_GROUP: &str = include_str!("../matmul_group.cl");
-const GEMV_GROUP: &str = include_str!("../gemv_group.cl");
+pub(super) const GEMV_GROUP: &str = include_str!("../gemv_group.cl");
 const EMBED: &str = include_str!("../embed.cl");
 const ROWS: &str = include_str!("../rows.cl");
 const ROWS_GROUP: &str = include_str!("../rows_group.cl");
 const ATTENTION: &str = include_str!("../attention.cl");
 const ATTENTION_GROUP: &str = include_str!("../attention_group.cl");
+pub(super) const PERSISTENT_PLACE: &str = include_str!("../persistent_place.cl");
+pub(super) const PERSISTENT: &str = include_str!("../persistent.cl");
 const PROBE: &str = include_str!("../probe.cl");
 
 /// Kernels that are compiled together.
@@ -137,6 +139,10 @@ pub(in crate::opencl) struct Text {
 }
 
 impl Text {
+    pub(super) fn new(name: &str, text: String, options: &str) -> Text {
+        Text { name: name.to_owned(), text, options: options.to_owned() }
+    }
+
     pub(in crate::opencl) fn source(&self) -> Source<'_> {
         Source { name: &self.name, text: &self.text, options: &self.options }
     }
@@ -218,11 +224,15 @@ impl Family {
 }
 
 /// A text that is compiled under a name, for a number of rows.
-fn part(Variant { name, slices, .. }: Variant, rows: usize, text: &str) -> String {
+pub(super) fn part(
+    Variant { name, slices, panels, .. }: Variant,
+    rows: usize,
+    text: &str,
+) -> String {
     format!(
         "#define NAME {name}\n#define ROWS {rows}\n#define EACH EACH_{rows}\n\
-         #define SLICES {slices}\n{text}\
-         #undef NAME\n#undef ROWS\n#undef EACH\n#undef SLICES\n"
+         #define SLICES {slices}\n#define PANELS {panels}\n#define EACH_PANEL EACH_{panels}\n{text}\
+         #undef NAME\n#undef ROWS\n#undef EACH\n#undef SLICES\n#undef PANELS\n#undef EACH_PANEL\n"
     )
 }
 
@@ -277,6 +287,15 @@ impl Built {
             self.kernels.insert(name, kernel);
         }
         Ok(self.kernels.get_mut(name).expect("it was inserted"))
+    }
+
+    /// A kernel of the program, for another owner.
+    pub(super) fn take(
+        &self,
+        session: &Session,
+        name: &'static str,
+    ) -> Result<Kernel, OpenClError> {
+        session.kernel(&self.program, name)
     }
 
     /// Why its file in the folder was not used, if there was one.

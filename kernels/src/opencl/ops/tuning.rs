@@ -272,7 +272,7 @@ impl Kernels {
 }
 
 /// Nanoseconds of the device's clock between two events that have ended.
-fn between(begin: &Event, end: &Event) -> Option<u64> {
+pub(super) fn between(begin: &Event, end: &Event) -> Option<u64> {
     let is_ended = [begin, end].map(Event::state) == [EventState::Complete; 2];
     let (begin, end) = (begin.end_ns()?, end.end_ns()?);
     end.checked_sub(begin).filter(|ns| is_ended && *ns > 0)

@@ -3,7 +3,7 @@
 use super::programs::FEW;
 use super::{
     Add, Attention, Embed, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, RmsNorm, Rope,
-    RopeHeads, SelectRows, SoftCap, View,
+    RopeHeads, RopeKv, SelectRows, SoftCap, View,
 };
 use crate::op::{Activation, RopePairs};
 use crate::opencl::error::OpenClError;
@@ -65,6 +65,10 @@ impl Kernels {
         let (positions, row_pages, pages) = (numbers, numbers, numbers);
         let at = KvRows { kv, kv_heads: 1, head_dim, positions, row_pages, pages };
         self.kv_write(&KvWrite { k: view(x), v: view(x), rows: 1, to: at })?;
+        let shape = RopeHeads { heads: 1, head_dim, dims: 0, pairs: RopePairs::Halves };
+        let queries = Rope { x: view(x), rows: 1, shape, angles: view(x), out: view(y) };
+        let cache = KvWrite { k: view(x), v: view(x), rows: 1, to: at };
+        self.rope_kv(&RopeKv { queries, cache })?;
         self.attention(&Attention {
             q: view(x),
             rows: 1,

@@ -20,6 +20,7 @@ impl Session {
         at: usize,
         data: &[u8],
     ) -> Result<(), OpenClError> {
+        self.settle_before(lane)?;
         // SAFETY: `data` lives until the copy has ended.
         unsafe { self.enqueue_write(lane, (to, at), data, true) }?;
         // A blocking write may return when `data` may be reused: before the other queue sees it.
@@ -40,8 +41,13 @@ impl Session {
         at: usize,
         data: &[u8],
     ) -> Result<(), OpenClError> {
+        self.settle_before(lane)?;
         // SAFETY: the caller's promise.
         unsafe { self.enqueue_write(lane, (to, at), data, false) }
+    }
+
+    fn settle_before(&self, lane: Lane) -> Result<(), OpenClError> {
+        if lane == Lane::Compute { self.settle() } else { Ok(()) }
     }
 
     unsafe fn enqueue_write(
@@ -80,6 +86,7 @@ impl Session {
         at: usize,
         data: &mut [u8],
     ) -> Result<(), OpenClError> {
+        self.settle_before(lane)?;
         // SAFETY: `data` is borrowed until the copy has ended.
         unsafe { self.enqueue_read(lane, (from, at), data, true) }
     }
@@ -98,11 +105,12 @@ impl Session {
         at: usize,
         data: &mut [u8],
     ) -> Result<(), OpenClError> {
+        self.settle_before(lane)?;
         // SAFETY: the caller's promise.
         unsafe { self.enqueue_read(lane, (from, at), data, false) }
     }
 
-    unsafe fn enqueue_read(
+    pub(super) unsafe fn enqueue_read(
         &self,
         lane: Lane,
         (from, at): (&Buffer, usize),
@@ -145,6 +153,7 @@ impl Session {
         if len == 0 || from.start == to {
             return Ok(());
         }
+        self.settle()?;
         let code = self.library.clEnqueueCopyBuffer(
             self.queue(Lane::Compute),
             buffer.memory.object,

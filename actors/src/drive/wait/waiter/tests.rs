@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -156,9 +156,15 @@ fn a_thread_that_chooses_polls_only_where_that_pays() {
 }
 
 #[test]
-fn only_workers_of_several_devices_choose_and_all_others_park() {
+fn workers_choose_where_several_devices_or_a_driver_that_can_be_asked_are_waited_for() {
     let park = LinkMode::Fixed(WaitMode::Callback);
-    for (devices, link) in [(1, park), (2, LinkMode::Chosen), (3, LinkMode::Chosen)] {
+    assert_eq!(
+        [false, true].map(|asked| LinkMode::Single.of_driver(asked)),
+        [park, LinkMode::Chosen]
+    );
+    assert_eq!([false, true].map(|asked| LinkMode::Chosen.of_driver(asked)), [LinkMode::Chosen; 2]);
+    assert_eq!([false, true].map(|asked| park.of_driver(asked)), [park; 2]);
+    for (devices, link) in [(1, LinkMode::Single), (2, LinkMode::Chosen), (3, LinkMode::Chosen)] {
         let waits = Waits::for_devices(devices);
         assert_eq!((waits.device_links, waits.scheduler_link), (link, park), "{devices} devices");
         assert_eq!(waits.of_device(devices - 1), link);
@@ -250,5 +256,59 @@ fn a_wait_until_a_time_never_ends_early() {
             waiter.until(at);
             assert!(waiter.now() >= at);
         }
+    }
+}
+
+#[test]
+fn a_polling_thread_asks_for_what_nobody_tells() {
+    let flag = Arc::new(Flag::new());
+    let (asked, to_set) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&flag));
+    let count = Arc::clone(&asked);
+    let ask = move || {
+        if count.fetch_add(1, Ordering::Relaxed) == 2 {
+            to_set.set();
+        }
+    };
+    let mut waiter = waiter(WaitMode::Spin).asking(Some(Arc::new(ask)));
+    waiter.cores = Cores::new(64);
+    let mut looks = 0;
+    let ready = || {
+        looks += 1;
+        (looks > 1).then_some(())
+    };
+    let (_, record) = waiter.wait(WaitFor { flag: &flag, key: WaitKey::default() }, ready);
+    assert_eq!(record.map(|record| record.mode), Some(WaitMode::Spin));
+    assert_eq!((asked.load(Ordering::Relaxed), looks), (3, 2));
+}
+
+#[test]
+fn a_thread_without_a_prediction_asks_now_and_then_unless_it_is_to_be_told() {
+    for (mode, asks) in [(WaitMode::SleepThenSpin, true), (WaitMode::Callback, false)] {
+        let flag = Arc::new(Flag::new());
+        let (asked, to_set) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&flag));
+        let count = Arc::clone(&asked);
+        let ask = move || {
+            if count.fetch_add(1, Ordering::Relaxed) == 2 {
+                to_set.set();
+            }
+        };
+        let mut waiter = waiter(mode).asking(Some(Arc::new(ask)));
+        let mut looks = 0;
+        let ready = || {
+            looks += 1;
+            (looks > 1).then_some(())
+        };
+        thread::scope(|scope| {
+            if !asks {
+                let flag = &flag;
+                scope.spawn(move || {
+                    thread::sleep(Duration::from_millis(20));
+                    flag.set()
+                });
+            }
+            waiter.wait(WaitFor { flag: &flag, key: WaitKey::default() }, ready);
+        });
+        let wanted = if asks { 3 } else { 0 };
+        assert_eq!(asked.load(Ordering::Relaxed), wanted, "{mode:?}");
     }
 }

@@ -1,0 +1,167 @@
+//! The persistent kernel of a model: one launch computes many ops of a run of few rows, where each would
+//! take a launch of its own.
+
+mod check;
+mod text;
+
+use super::programs::{Built, Family, ROW_ITEMS, Variant};
+use super::tuning::FewRows;
+use super::{Arg, Kernels, MatMul};
+use crate::opencl::error::OpenClError;
+use crate::opencl::pack::PANEL;
+use crate::opencl::session::{Persistent, PersistentOp};
+pub(super) use text::Parameter;
+use text::{Numbers, program};
+
+/// Most rows of a run whose ops a persistent kernel computes.
+pub(in crate::opencl) const PERSISTENT_ROWS: usize = 4;
+
+/// Words of local memory for the groups that are computed side by side; as in persistent.cl.
+const MEMORY: usize = 4096;
+
+/// Local memory that its groups need, in bytes.
+const LOCAL_MEMORY: u64 = 36 << 10;
+
+/// Kernels for few rows whose groups compute several panels, so that they read the rows less often.
+const GEMVS: [Variant; 6] = {
+    const fn gemv(name: &'static str, rows: usize, panels: usize) -> Variant {
+        Variant { name, rows, panels, slices: 0 }
+    }
+    [
+        gemv("gemv_1_1", 1, 1),
+        gemv("gemv_1_2", 1, 2),
+        gemv("gemv_1_4", 1, 4),
+        gemv("gemv_2_1", 2, 1),
+        gemv("gemv_2_2", 2, 2),
+        gemv("gemv_4_1", 4, 1),
+    ]
+};
+
+/// The kernel for so many rows of so many panels, with so many groups on the device: of those whose groups all
+/// have work, the one with the most panels.
+fn gemv_for(rows: usize, panels: usize, groups: usize) -> Option<Variant> {
+    let takes = |gemv: &Variant| gemv.rows >= rows && panels > (gemv.panels - 1) * groups;
+    let fitting = GEMVS.into_iter().filter(takes);
+    fitting.min_by_key(|gemv| (gemv.rows, std::cmp::Reverse(gemv.panels)))
+}
+
+/// The numbers of the kernels that a persistent kernel has.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    numbers: Numbers,
+    groups: usize,
+    /// Whether launches become its ops.
+    is_on: bool,
+    program: Built,
+}
+
+impl Recorder {
+    pub(super) fn program(&self) -> &Built {
+        &self.program
+    }
+}
+
+impl Kernels {
+    /// Whether the device's features suit a persistent kernel, and how many groups it may have.
+    fn persistent_groups(&mut self) -> Option<usize> {
+        let slices = self.slices()?;
+        let info = self.session.info();
+        let items = PANEL * slices;
+        // Only this driver's compiler is known to have a fence for all groups.
+        let groups = match info.vendor.contains("NVIDIA") {
+            true => info.units as usize,
+            false if super::is_as_on_gpu() => 1,
+            false => return None,
+        };
+        let slots = items / ROW_ITEMS;
+        let of_head = |head_dim: &usize| slots * (head_dim + 2 * ROW_ITEMS) <= MEMORY;
+        let is_enough = info.local_memory >= LOCAL_MEMORY
+            && info.group_max >= items
+            && slots > 0
+            && items.is_multiple_of(ROW_ITEMS)
+            && self.spec.head_dims.iter().all(of_head)
+            && !self.spec.dtypes.is_empty();
+        let dtypes = self.spec.dtypes.clone();
+        let in_groups = |dtype| self.shapes(dtype).few == FewRows::Group;
+        (is_enough && dtypes.into_iter().all(in_groups)).then_some(groups)
+    }
+
+    /// Builds the persistent kernel of the model, for a GPU. Every kernel must have been launched once.
+    ///
+    /// # Errors
+    /// If the driver does not compile it, or there is no memory.
+    pub(in crate::opencl) fn build_persistent(&mut self) -> Result<bool, OpenClError> {
+        let (Some(groups), Some(slices)) = (self.persistent_groups(), self.slices()) else {
+            return Ok(false);
+        };
+        let (text, numbers) = program(&self.spec, &self.parameters, slices);
+        let program = Built::new(&self.session, &self.cache, text)?;
+        let kernel = |name| program.take(&self.session, name);
+        let kernels = [kernel("persistent")?, kernel("address_of")?];
+        let size = [groups, PANEL * slices];
+        let persistent = Persistent::new(&self.session, kernels, size)?;
+        self.session.set_persistent(Some(persistent))?;
+        self.recorder = Some(Recorder { numbers, groups, is_on: false, program });
+        Ok(true)
+    }
+
+    /// Makes launches for few rows ops of the persistent kernel, where there is one, or ends that.
+    pub(in crate::opencl) fn record(&mut self, is_on: bool) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.is_on = is_on;
+        }
+    }
+
+    /// Whether there is a persistent kernel.
+    #[cfg(test)]
+    pub(in crate::opencl) fn has_persistent(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// Whether launches become ops of the persistent kernel.
+    pub(in crate::opencl) fn is_recording(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.is_on)
+    }
+
+    /// Does without the persistent kernel.
+    pub(in crate::opencl) fn drop_persistent(&mut self) -> Result<(), OpenClError> {
+        self.recorder = None;
+        self.session.set_persistent(None)
+    }
+
+    /// The number of a kernel, if its launch is to be an op of the persistent kernel.
+    fn number(&self, kernel: (Family, &'static str)) -> Option<u32> {
+        let recorder = self.recorder.as_ref().filter(|recorder| recorder.is_on)?;
+        recorder.numbers.get(&kernel).copied()
+    }
+
+    /// Makes a launch an op of the persistent kernel; returns whether it is one.
+    ///
+    /// # Safety
+    /// As [`launch`](Kernels::launch).
+    #[expect(unsafe_code, reason = "launches kernels")]
+    pub(super) unsafe fn recorded(
+        &mut self,
+        kernel: (Family, &'static str),
+        args: &[Arg<'_>],
+        size: [usize; 3],
+    ) -> Result<bool, OpenClError> {
+        if self.recorder.is_none() {
+            self.parameters.entry(kernel).or_insert_with(|| Parameter::of(args));
+        }
+        let Some(number) = self.number(kernel) else { return Ok(false) };
+        // SAFETY: the caller's promise.
+        unsafe { self.session.record(&PersistentOp { number, size, args }) }?;
+        Ok(true)
+    }
+
+    /// The persistent kernel's function for a matmul, if that is to be an op of it.
+    pub(super) fn persistent_gemv(&self, job: &MatMul<'_>) -> Option<Variant> {
+        let recorder = self.recorder.as_ref()?;
+        let panels = job.channels.len().div_ceil(PANEL);
+        let gemv = gemv_for(job.rows, panels, recorder.groups)?;
+        let family = Family::matmul_group(job.weight.dtype);
+        self.number((family, gemv.name))?;
+        Some(gemv)
+    }
+}

@@ -1,0 +1,130 @@
+//! The check of a persistent kernel at a model's start: it must give the bits that launches give, and be
+//! faster.
+
+use super::Kernels;
+use crate::opencl::error::OpenClError;
+use crate::opencl::ops::tuning::between;
+use crate::opencl::ops::{F32, MatMul, Matrix, RmsNorm, View};
+use crate::opencl::pack::Stored;
+use crate::opencl::session::{Buffer, Lane};
+
+/// Inputs and outputs of the matmuls, as in a small model: whole blocks of every format.
+const WIDTH: usize = 1024;
+
+/// Matmuls, each of which all groups compute from a norm that one of them has computed, and the reverse.
+const TURNS: usize = 16;
+
+/// Runs of both kinds, of which the fastest counts.
+const RUNS: usize = 5;
+
+const WHAT: &str = "the check of a persistent kernel";
+
+/// Operands of the check.
+struct Operands {
+    weights: Vec<Matrix>,
+    /// Values that are added to the products, other ones in each turn.
+    residual: Buffer,
+    gain: Buffer,
+    x: Buffer,
+    y: Buffer,
+}
+
+impl Kernels {
+    /// Builds the persistent kernel, and uses it if it passes the check.
+    pub(in crate::opencl) fn start_persistent(&mut self) {
+        let reason = match self.build_persistent() {
+            Ok(false) => return,
+            Ok(true) => match self.against_persistent() {
+                Ok(None) => return,
+                Ok(Some(reason)) => reason,
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        _ = self.drop_persistent();
+        let note = format!("runs of few rows are launched op by op, not as one kernel: {reason}");
+        self.unrecorded = Some(note);
+    }
+
+    /// What speaks against the persistent kernel: other bits than those of launches, or more time.
+    fn against_persistent(&mut self) -> Result<Option<String>, OpenClError> {
+        let operands = self.operands()?;
+        let mut fastest = [u64::MAX; 2];
+        let mut first = None;
+        // The first of both kinds may compile, and is not timed.
+        for run in 0..=RUNS {
+            for (is_persistent, fastest) in [false, true].into_iter().zip(&mut fastest) {
+                self.record(is_persistent);
+                let found = self.turns(&operands);
+                self.record(false);
+                let (values, ns) = found?;
+                if self.session.is_late()? {
+                    return Ok(Some("its groups do not all run at the same time".to_owned()));
+                }
+                if *first.get_or_insert_with(|| values.clone()) != values {
+                    return Ok(Some("it does not give the results of launches".to_owned()));
+                }
+                if run > 0 {
+                    *fastest = ns.unwrap_or(u64::MAX).min(*fastest);
+                }
+            }
+        }
+        let [launches, persistent] = fastest;
+        // A CPU driver runs it in tests only.
+        let is_better = persistent <= launches || super::super::is_as_on_gpu();
+        Ok((!is_better)
+            .then(|| format!("it takes {persistent} ns where launches take {launches} ns")))
+    }
+
+    fn operands(&self) -> Result<Operands, OpenClError> {
+        let session = &self.session;
+        let matrix = |dtype: &crate::quant::DType| {
+            // Any bytes are weights; these make every scale a normal number.
+            let len = WIDTH * dtype.row_bytes(WIDTH).unwrap_or(0);
+            let bytes = [0x66, 0x2c].repeat(len.div_ceil(2));
+            let stored = Stored { dtype: *dtype, bytes: &bytes[..len], rows: WIDTH, cols: WIDTH };
+            Matrix::upload(session, stored, WHAT)
+        };
+        let weights = self.spec.dtypes.iter().map(matrix).collect::<Result<_, _>>()?;
+        let values: Vec<f32> =
+            (0..WIDTH + 4 * TURNS).map(|i| (i * 7919 % 1009) as f32 / 504.0 - 1.0).collect();
+        let floats = |values: &[f32]| session.filled(bytemuck::cast_slice(values), WHAT);
+        Ok(Operands {
+            weights,
+            residual: floats(&values)?,
+            gain: floats(&values[..WIDTH])?,
+            x: session.buffer(WIDTH * F32, WHAT)?,
+            y: session.buffer(WIDTH * F32, WHAT)?,
+        })
+    }
+
+    /// Computes norms and matmuls in turns; returns the bytes of the last ones, and the device's time.
+    fn turns(&mut self, operands: &Operands) -> Result<(Vec<u8>, Option<u64>), OpenClError> {
+        let Operands { weights, residual, gain, x, y } = operands;
+        let view = |buffer, at| View { buffer, at, stride: WIDTH };
+        let norm =
+            |x, out| RmsNorm { x, rows: 1, groups: 1, weight: gain, len: WIDTH, eps: 1e-5, out };
+        let begin = self.session.marker()?;
+        self.rms_norm(&norm(view(residual, 0), view(x, 0)))?;
+        for turn in 0..TURNS {
+            let weight = &weights[turn % weights.len()];
+            self.matmul(&MatMul {
+                x: view(x, 0),
+                rows: 1,
+                weight,
+                channels: 0..WIDTH,
+                bias: None,
+                residual: Some(view(residual, 4 * turn)),
+                out: view(y, 0),
+            })?;
+            self.rms_norm(&norm(view(y, 0), view(x, 0)))?;
+        }
+        let end = self.session.marker()?;
+        self.session.finish()?;
+        let mut bytes = vec![0; 2 * WIDTH * F32];
+        let (of_x, of_y) = bytes.split_at_mut(WIDTH * F32);
+        self.session.read(Lane::Compute, x, 0, of_x)?;
+        self.session.read(Lane::Compute, y, 0, of_y)?;
+        Ok((bytes, between(&begin, &end)))
+    }
+}

@@ -1,0 +1,127 @@
+// A persistent kernel: computes ops one after another, each of which would be a launch of its own. Each
+// compute unit runs one group of GROUP_ITEMS items; between two ops, the groups wait for each other.
+//
+// The text before this defines the ops' kernels as functions, and CASES: for each number of a kernel, how it
+// is called. An op has OP_WORDS words: the kernel's number; how many items or groups it has in each
+// dimension; its arguments, of which a buffer has two words: its address.
+
+#undef kernel
+#undef get_local_id
+#undef get_group_id
+#undef get_global_id
+#undef get_global_size
+
+// Words of an op before its arguments.
+#define HEAD 4
+// Words of local memory that the groups which are computed side by side share.
+#define MEMORY 4096
+
+#define INT(i) as_int(op[HEAD + (i)])
+#define FLOAT(i) as_float(op[HEAD + (i)])
+#define BUFFER(i) (global void *)(size_t)upsample(op[HEAD + (i) + 1], op[HEAD + (i)])
+
+// Memory that this group wrote is visible to all, and what others wrote to this group. The standard has such
+// a fence for one work-group only; without a driver's own, there may be one group.
+#ifdef __NV_CL_C_VERSION
+#define DEVICE_FENCE asm volatile("fence.acq_rel.gpu;" ::: "memory")
+#else
+#define DEVICE_FENCE mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+
+// The items of a kernel without groups, shared by all items of the device.
+#define EACH_ITEM(CALL)                                                                             \
+    {                                                                                               \
+        const uint total = op[1] * op[2] * op[3];                                                   \
+        place.size[0] = op[1];                                                                      \
+        place.size[1] = op[2];                                                                      \
+        place.size[2] = op[3];                                                                      \
+        for (uint i = group * GROUP_ITEMS + item; i < total; i += groups * GROUP_ITEMS) {           \
+            place.at[0] = i % op[1];                                                                \
+            place.at[1] = i / op[1] % op[2];                                                        \
+            place.at[2] = i / op[1] / op[2];                                                        \
+            CALL;                                                                                   \
+        }                                                                                           \
+    }
+
+// The groups of a kernel, of `width` × `height` items: as many side by side as there are items for. Groups
+// that follow each other alternate between two parts of the memory, so that items may begin with the next one
+// while others end the last.
+#define EACH_GROUP(width, height, CALL)                                                             \
+    {                                                                                               \
+        const int size = (width) * (height);                                                        \
+        const uint total = op[1] * op[2];                                                           \
+        place.slots = GROUP_ITEMS / size;                                                           \
+        place.slot = item / size;                                                                   \
+        place.item[0] = item % size % (width);                                                      \
+        place.item[1] = item % size / (width);                                                      \
+        int odd = 0;                                                                                \
+        for (uint first = group; first < total; first += groups * place.slots) {                    \
+            const uint index = first + place.slot * groups;                                         \
+            place.is_idle = index >= total;                                                         \
+            place.group[0] = (place.is_idle ? first : index) % op[1];                               \
+            place.group[1] = (place.is_idle ? first : index) / op[1];                               \
+            memory = all_memory + odd * MEMORY + place.slot * (MEMORY / place.slots);               \
+            odd = 1 - odd;                                                                          \
+            CALL;                                                                                   \
+        }                                                                                           \
+    }
+
+// Waits until `goal` groups have come here since the first launch. Returns false if they do not come.
+inline bool meet(global uint *sync, uint goal, uint patience, local int *is_late)
+{
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        DEVICE_FENCE;
+        atomic_add(sync, 1u);
+        uint tries = 0;
+        while ((int)(*(volatile global uint *)sync - goal) < 0 && tries < patience)
+            tries++;
+        if (tries == patience) {
+            sync[1] = 1;
+            *is_late = 1;
+        }
+        DEVICE_FENCE;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    return *is_late == 0;
+}
+
+// `sync`: how many groups have come to a meeting since the first launch, and whether one waited in vain.
+// `met`: the former, before this launch.
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))
+void persistent(global const uint *ops, int count, global uint *sync, uint met, uint patience)
+{
+    local uint all_ops[2][OP_WORDS];
+    local uint all_memory[2 * MEMORY];
+    local int rounds[GROUP_ITEMS / ROW_ITEMS];
+    local int is_late;
+    const uint item = own_item();
+    const uint group = get_group_id(0);
+    const uint groups = get_num_groups(0);
+    if (item == 0)
+        is_late = 0;
+    if (item < OP_WORDS)
+        all_ops[0][item] = ops[item];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int at = 0; at < count; at++) {
+        local const uint *op = all_ops[at % 2];
+        local uint *memory = all_memory;
+        Place place;
+        place.rounds = rounds;
+        place.is_idle = false;
+        if (at + 1 < count && item < OP_WORDS)
+            all_ops[(at + 1) % 2][item] = ops[(at + 1) * OP_WORDS + item];
+        switch (op[0]) {
+            CASES
+        }
+        met += groups;
+        if (at + 1 < count && !meet(sync, met, patience, &is_late))
+            return;
+    }
+}
+
+// Writes the address of a buffer.
+kernel void address_of(global uchar *buffer, global ulong *to)
+{
+    *to = (ulong)(size_t)buffer;
+}
