@@ -102,8 +102,8 @@ impl Live {
         let scheduler = SharedScheduler::new(mailbox.clone(), scheduler);
         for (at, (mut device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
             device.device.start(workers.notify(DeviceId(at)));
+            let mode = parts.waits.of_device(at).of_driver(device.device.asker().is_some());
             let name = device.name().to_owned();
-            let can_be_asked = device.device.asker().is_some();
             let actor = LiveWorker {
                 id: DeviceId(at),
                 worker: Worker::new(DeviceId(at), name.clone(), device.device.info().depth),
@@ -111,7 +111,7 @@ impl Live {
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
-                link: link(parts.waits.of_device(at).of_driver(can_be_asked)),
+                link: link(mode),
                 wait: WaitKey::default(),
                 queued: false,
                 scheduler: scheduler.clone(),
@@ -126,9 +126,8 @@ impl Live {
             let thread = live.start_actor(&name, move || actor.run());
             thread.inspect_err(|_| stop(&workers, &lanes))?;
         }
-        let scheduler_link = link(parts.waits.scheduler_link);
         let started = live.start_scheduler(
-            (scheduler, inbox, scheduler_link),
+            (scheduler, inbox, link(parts.waits.scheduler_link)),
             recorder.clone(),
             (workers.clone(), lanes.clone()),
         );

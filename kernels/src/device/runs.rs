@@ -1,12 +1,16 @@
 //! Runs that the caller waits for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::error::DeviceError;
 use super::observer::Observer;
-use super::work::{Device, RunId, Work};
+use super::work::{Completed, Device, RunId, Work};
 use crate::completion::Flag;
 use crate::tensor::set::TensorSet;
+
+/// Time between two questions to a driver that can be asked for the end of a run.
+const ASK: Duration = Duration::from_micros(50);
 
 /// Submits one run at a time to a device and waits for it, for measurements and tests.
 #[derive(Debug, Default)]
@@ -34,15 +38,30 @@ impl Runs {
         work: Work,
         observer: &mut dyn Observer,
     ) -> Result<TensorSet, DeviceError> {
+        self.complete(device, work, observer).result
+    }
+
+    /// As [`run`](Runs::run), with the times of the device's clock.
+    pub fn complete(
+        &mut self,
+        device: &mut dyn Device,
+        work: Work,
+        observer: &mut dyn Observer,
+    ) -> Completed {
         let run = self.next;
         self.next = RunId(run.0 + 1);
         device.submit(run, work);
+        let asker = device.asker();
         loop {
             self.completed.take();
             if let Some(completed) = device.poll(observer) {
-                return completed.result;
+                return completed;
             }
-            self.completed.park();
+            match &asker {
+                Some(ask) if !self.completed.park_timeout(ASK) => ask(),
+                Some(_) => {}
+                None => self.completed.park(),
+            }
         }
     }
 }

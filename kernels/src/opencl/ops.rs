@@ -289,12 +289,22 @@ fn forced() -> Option<Shapes> {
 thread_local! {
     /// Whether kernels that this thread makes are launched as on a GPU.
     pub(super) static AS_ON_GPU: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    /// Whether they may have a persistent kernel, of one group.
+    pub(super) static PERSISTENT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Whether a test wants the launches of a GPU on any device.
 fn is_as_on_gpu() -> bool {
     #[cfg(test)]
     return AS_ON_GPU.get();
+    #[cfg(not(test))]
+    false
+}
+
+/// Whether a test wants a persistent kernel on any device.
+fn is_persistent_on_any() -> bool {
+    #[cfg(test)]
+    return PERSISTENT.get();
     #[cfg(not(test))]
     false
 }

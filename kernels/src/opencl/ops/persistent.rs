@@ -70,7 +70,7 @@ impl Kernels {
         // Only this driver's compiler is known to have a fence for all groups.
         let groups = match info.vendor.contains("NVIDIA") {
             true => info.units as usize,
-            false if super::is_as_on_gpu() => 1,
+            false if super::is_persistent_on_any() => 1,
             false => return None,
         };
         let slots = items / ROW_ITEMS;

@@ -302,7 +302,7 @@ fn a_thread_without_a_prediction_asks_now_and_then_unless_it_is_to_be_told() {
             if !asks {
                 let flag = &flag;
                 scope.spawn(move || {
-                    thread::sleep(Duration::from_millis(20));
+                    thread::park_timeout(Duration::from_millis(20));
                     flag.set()
                 });
             }

@@ -71,7 +71,7 @@ impl Kernels {
         }
         let [launches, persistent] = fastest;
         // A CPU driver runs it in tests only.
-        let is_better = persistent <= launches || super::super::is_as_on_gpu();
+        let is_better = persistent <= launches || crate::opencl::ops::is_persistent_on_any();
         Ok((!is_better)
             .then(|| format!("it takes {persistent} ns where launches take {launches} ns")))
     }
