@@ -35,6 +35,7 @@ pub(crate) mod terminal;
 pub(crate) mod trace;
 pub(crate) mod visible;
 pub(crate) mod watch;
+pub(crate) mod windowed_text;
 
 pub(crate) use device_args::DeviceArgs;
 pub(crate) use engine_args::{EngineArgs, ModelArg, PositionalModel};

@@ -1,7 +1,5 @@
 //! `lapwing perplexity`: how well a model predicts a text.
 
-use std::path::PathBuf;
-
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::ProgressBar;
 use lapwing::tokenizer::{Special, Tokenizer};
@@ -10,13 +8,13 @@ use serde::Serialize;
 
 use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
-use crate::cli::input::Source;
 use crate::cli::outlier_report::OutlierReport;
 use crate::cli::output::{print, print_json};
 use crate::cli::requant::RequantReport;
 use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
-use crate::cli::{EngineArgs, ModelArg, at_least_one};
+use crate::cli::windowed_text::WindowedTextArgs;
+use crate::cli::{EngineArgs, ModelArg};
 
 const EXAMPLES: &str = "\
 Example:
@@ -42,17 +40,8 @@ const BAR: &str = "{msg:.bold} {bar:40.cyan/dim} {pos}/{len} windows  eta {eta:>
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// File of the text, in UTF-8; `-` is stdin
-    #[arg(value_name = "TEXTFILE", required_unless_present = "file")]
-    text: Option<PathBuf>,
-
-    /// The same as an option
-    #[arg(short, long, value_name = "FILE", conflicts_with = "text")]
-    file: Option<PathBuf>,
-
-    /// Tokens of a window
-    #[arg(short, long, value_name = "TOKENS", default_value_t = 512, value_parser = at_least_one)]
-    ctx: usize,
+    #[command(flatten)]
+    text: WindowedTextArgs,
 
     #[command(flatten)]
     model: ModelArg,
@@ -80,27 +69,28 @@ struct Report {
 /// Prints the perplexity of a text.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
-    if args.ctx < 4 {
+    let ctx = args.text.ctx;
+    if ctx < 4 {
         return Err(Failure::usage("--ctx is too small: a window needs at least 4 tokens"));
     }
-    let text = Source::choose("text", None, args.text.or(args.file))?.read().await?;
+    let text = args.text.read().await?;
     let path = model_file(&args.model.model, session).await?;
-    let builder = args.engine.builder(path)?.context(args.ctx);
-    let cache_tokens = args.ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);
+    let builder = args.engine.builder(path)?.context(ctx);
+    let cache_tokens = ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);
     let engine = open(builder.cache_tokens(cache_tokens), session).await?;
     let ids = engine.tokenizer().encode(&text, Special::Plain, true);
-    let windows = windows(&ids, args.ctx, engine.tokenizer());
+    let windows = windows(&ids, ctx, engine.tokenizer());
     if windows.is_empty() {
         return Err(Failure::failed(format!(
             "the text has {} tokens, less than one window of {}",
             ids.len(),
-            args.ctx
+            ctx
         ))
         .hint("use a longer text, or a smaller --ctx"));
     }
     let scores = score(&engine, windows, session).await?;
     let activations = args.engine.activations();
-    let report = report(&scores, (ids.len(), args.ctx), &engine, activations);
+    let report = report(&scores, (ids.len(), ctx), &engine, activations);
     if session.json {
         return print_json(&report);
     }

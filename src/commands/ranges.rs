@@ -1,19 +1,17 @@
 //! `lapwing ranges`: measures the magnitudes of a model's activations.
 
-use std::path::PathBuf;
-
 use indicatif::ProgressBar;
 use lapwing::ranges::{ActivationRange, MeasuredRanges, RangeOptions};
 use serde::Serialize;
 
 use crate::cli::background::until_signal;
 use crate::cli::failure::Failure;
-use crate::cli::input::Source;
 use crate::cli::output::{print, print_json};
 use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
 use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
+use crate::cli::windowed_text::WindowedTextArgs;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
 const EXAMPLES: &str = "\
@@ -43,17 +41,8 @@ const BAR: &str = "{msg:.bold} {bar:40.cyan/dim} {pos}/{len} windows  eta {eta:>
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// File of the text, in UTF-8; `-` is stdin
-    #[arg(value_name = "TEXTFILE", required_unless_present = "file")]
-    text: Option<PathBuf>,
-
-    /// The same as an option
-    #[arg(short, long, value_name = "FILE", conflicts_with = "text")]
-    file: Option<PathBuf>,
-
-    /// Tokens of a window
-    #[arg(short, long, value_name = "TOKENS", default_value_t = 512, value_parser = at_least_one)]
-    ctx: usize,
+    #[command(flatten)]
+    text: WindowedTextArgs,
 
     /// Maximum number of windows; the rest of the text is not used
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = at_least_one)]
@@ -87,14 +76,15 @@ struct ProductReport {
 /// Measures, stores and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
-    let text = Source::choose("text", None, args.text.or(args.file))?.read().await?;
+    let ctx = args.text.ctx;
+    let text = args.text.read().await?;
     let path = model_file(&args.model.model, session).await?;
     if args.engine.no_packed_cache {
         return Err(Failure::usage("ranges are stored in the cache: leave out --no-packed-cache"));
     }
-    let builder = args.engine.builder(path.clone())?.context(args.ctx);
+    let builder = args.engine.builder(path.clone())?.context(ctx);
     let options =
-        RangeOptions { window: args.ctx, windows_max: args.windows, ..RangeOptions::of_text(text) };
+        RangeOptions { window: ctx, windows_max: args.windows, ..RangeOptions::of_text(text) };
     let bar: Option<ProgressBar> = session.bar(BAR);
     let shown = bar.clone();
     let measured = until_signal("measurement", session, move |go_on| {

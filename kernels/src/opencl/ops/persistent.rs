@@ -165,3 +165,29 @@ impl Kernels {
         Some(gemv)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_take_several_panels_only_where_all_of_them_have_work() {
+        let name = |rows, panels| gemv_for(rows, panels, 132).map(|gemv| gemv.name);
+        let rows = [
+            ((1, 128), "gemv_1_1"),
+            ((1, 132), "gemv_1_1"),
+            ((1, 133), "gemv_1_2"),
+            ((1, 396), "gemv_1_2"),
+            ((1, 397), "gemv_1_4"),
+            ((2, 20), "gemv_2_1"),
+            ((2, 1024), "gemv_2_2"),
+            ((3, 1024), "gemv_4_1"),
+            ((4, 1), "gemv_4_1"),
+        ];
+        for ((rows, panels), wanted) in rows {
+            assert_eq!(name(rows, panels), Some(wanted), "{rows} rows, {panels} panels");
+        }
+        assert_eq!(name(5, 1024), None);
+        assert!(name(PERSISTENT_ROWS, 1).is_some());
+    }
+}
