@@ -138,6 +138,7 @@ impl LiveWorker {
             let received = self.inbox.recv_until(waiter, *end)?;
             return Ok(received.map(|message| (message, None)));
         }
+        waiter.set_asking(!self.running.is_empty());
         let received = self.inbox.recv(waiter, self.wait)?;
         self.queued &= received.1.is_none();
         Ok(Some(received))

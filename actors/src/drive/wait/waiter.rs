@@ -34,6 +34,8 @@ pub struct Waiter {
     overshoot: Option<Overshoot>,
     /// Called while it polls: sets the flag if what it waits for has come.
     ask: Option<Notify>,
+    /// Whether there is something to ask for.
+    is_asking: bool,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -80,6 +82,7 @@ impl Waiter {
             predictor: Predictor::default(),
             overshoot,
             ask: None,
+            is_asking: true,
         }
     }
 
@@ -88,6 +91,15 @@ impl Waiter {
     #[must_use]
     pub fn asking(self, ask: Option<Notify>) -> Waiter {
         Waiter { ask, ..self }
+    }
+
+    /// Whether there is something to ask for in the next waits. Without it, a parked thread stays parked.
+    pub fn set_asking(&mut self, is_asking: bool) {
+        self.is_asking = is_asking;
+    }
+
+    fn ask(&self) -> Option<&Notify> {
+        self.ask.as_ref().filter(|_| self.is_asking)
     }
 
     /// Wait mode of this thread; `SleepThenSpin` if it chooses.
@@ -254,7 +266,7 @@ impl Waiter {
     /// Parks until the flag is set. A thread that may poll asks now and then, so that it waits only a little
     /// longer than it must where nobody tells it: a sixteenth of the wait.
     fn park(&self, flag: &Flag, since: Nanos) {
-        let Some(ask) = self.ask.as_ref().filter(|_| self.mode == WaitMode::SleepThenSpin) else {
+        let Some(ask) = self.ask().filter(|_| self.mode == WaitMode::SleepThenSpin) else {
             return flag.park();
         };
         loop {
@@ -314,7 +326,7 @@ impl Waiter {
                 }
                 spin_loop();
             }
-            if let Some(ask) = &self.ask {
+            if let Some(ask) = self.ask() {
                 ask();
             }
             let now = self.clock.now().0;

@@ -283,7 +283,12 @@ fn a_polling_thread_asks_for_what_nobody_tells() {
 
 #[test]
 fn a_thread_without_a_prediction_asks_now_and_then_unless_it_is_to_be_told() {
-    for (mode, asks) in [(WaitMode::SleepThenSpin, true), (WaitMode::Callback, false)] {
+    let rows = [
+        (WaitMode::SleepThenSpin, true, true),
+        (WaitMode::SleepThenSpin, false, false),
+        (WaitMode::Callback, true, false),
+    ];
+    for (mode, is_asking, asks) in rows {
         let flag = Arc::new(Flag::new());
         let (asked, to_set) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&flag));
         let count = Arc::clone(&asked);
@@ -293,6 +298,7 @@ fn a_thread_without_a_prediction_asks_now_and_then_unless_it_is_to_be_told() {
             }
         };
         let mut waiter = waiter(mode).asking(Some(Arc::new(ask)));
+        waiter.set_asking(is_asking);
         let mut looks = 0;
         let ready = || {
             looks += 1;
@@ -309,6 +315,6 @@ fn a_thread_without_a_prediction_asks_now_and_then_unless_it_is_to_be_told() {
             waiter.wait(WaitFor { flag: &flag, key: WaitKey::default() }, ready);
         });
         let wanted = if asks { 3 } else { 0 };
-        assert_eq!(asked.load(Ordering::Relaxed), wanted, "{mode:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), wanted, "{mode:?}, {is_asking}");
     }
 }
