@@ -259,17 +259,23 @@ fn a_wait_until_a_time_never_ends_early() {
     }
 }
 
-#[test]
-fn a_polling_thread_asks_for_what_nobody_tells() {
-    let flag = Arc::new(Flag::new());
-    let (asked, to_set) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&flag));
+/// A question that sets the flag when it is asked for the third time, and how often it was asked.
+fn third_question(flag: &Arc<Flag>) -> (Notify, Arc<AtomicUsize>) {
+    let (asked, flag) = (Arc::new(AtomicUsize::new(0)), Arc::clone(flag));
     let count = Arc::clone(&asked);
     let ask = move || {
         if count.fetch_add(1, Ordering::Relaxed) == 2 {
-            to_set.set();
+            flag.set();
         }
     };
-    let mut waiter = waiter(WaitMode::Spin).asking(Some(Arc::new(ask)));
+    (Arc::new(ask), asked)
+}
+
+#[test]
+fn a_polling_thread_asks_for_what_nobody_tells() {
+    let flag = Arc::new(Flag::new());
+    let (ask, asked) = third_question(&flag);
+    let mut waiter = waiter(WaitMode::Spin).asking(Some(ask));
     waiter.cores = Cores::new(64);
     let mut looks = 0;
     let ready = || {
@@ -290,14 +296,8 @@ fn a_thread_without_a_prediction_asks_now_and_then_unless_it_is_to_be_told() {
     ];
     for (mode, is_asking, asks) in rows {
         let flag = Arc::new(Flag::new());
-        let (asked, to_set) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&flag));
-        let count = Arc::clone(&asked);
-        let ask = move || {
-            if count.fetch_add(1, Ordering::Relaxed) == 2 {
-                to_set.set();
-            }
-        };
-        let mut waiter = waiter(mode).asking(Some(Arc::new(ask)));
+        let (ask, asked) = third_question(&flag);
+        let mut waiter = waiter(mode).asking(Some(ask));
         waiter.set_asking(is_asking);
         let mut looks = 0;
         let ready = || {
