@@ -22,6 +22,12 @@ use crate::request::Request;
 /// Version of the interface that this follows; clients ask for a minimum.
 pub(super) const VERSION: &str = "0.12.0";
 
+/// Type of a streamed answer: a JSON object in each line.
+const LINES: &str = "application/x-ndjson";
+
+/// Keeps a connection open: white space between the lines is allowed, and clients skip empty ones.
+const EMPTY_LINE: &str = "\n";
+
 /// The present time, as the interface writes it.
 pub(super) fn now() -> String {
     Timestamp::now().to_string()

@@ -1,6 +1,7 @@
 //! OpenAI's interface.
 
 pub(super) mod chat;
+mod chunks;
 pub(super) mod completions;
 pub(super) mod embeddings;
 pub(super) mod logprobs;

@@ -16,10 +16,12 @@ use crate::stream::{Summary, Token};
 /// Writes an answer as an interface does. Each method appends to `out`.
 pub(crate) trait Writer: Send + 'static {
     /// Type of the response.
-    fn content_type(&self) -> &'static str;
+    fn content_type(&self) -> &'static str {
+        "text/event-stream"
+    }
 
     /// Before the first token.
-    fn begin(&mut self, answers: &Answers, out: &mut String);
+    fn begin(&mut self, _answers: &Answers, _out: &mut String) {}
 
     /// A token of a choice.
     fn token(&mut self, choice: usize, token: Token, answers: &Answers, out: &mut String);
@@ -28,13 +30,15 @@ pub(crate) trait Writer: Send + 'static {
     fn end(&mut self, choice: usize, summary: &Summary, answers: &Answers, out: &mut String);
 
     /// After the end of all choices.
-    fn finish(&mut self, answers: &Answers, out: &mut String);
+    fn finish(&mut self, _answers: &Answers, _out: &mut String) {}
 
     /// A failure, in place of what would follow.
     fn failed(&mut self, error: &ApiError, out: &mut String);
 
-    /// What keeps a connection open while nothing happens; empty if the form has no such thing.
-    fn keep_alive(&self) -> &'static str;
+    /// What keeps a connection open while nothing happens: an event stream's comment.
+    fn keep_alive(&self) -> &'static str {
+        ":\n\n"
+    }
 }
 
 /// Time without tokens after which a sign of life is sent.
@@ -123,6 +127,12 @@ pub(crate) fn event(data: &impl serde::Serialize, out: &mut String) {
     out.push_str("data: ");
     json(data, out);
     out.push_str("\n\n");
+}
+
+/// Appends JSON as a line.
+pub(crate) fn line(data: &impl serde::Serialize, out: &mut String) {
+    json(data, out);
+    out.push('\n');
 }
 
 /// Appends an event that has a name.

@@ -78,10 +78,6 @@ impl MessageWriter {
 }
 
 impl Writer for MessageWriter {
-    fn content_type(&self) -> &'static str {
-        "text/event-stream"
-    }
-
     fn begin(&mut self, answers: &Answers, out: &mut String) {
         let message = json!({
             "id": new_id("msg_"),
@@ -114,8 +110,6 @@ impl Writer for MessageWriter {
         named_event("message_delta", &data, out);
         named_event("message_stop", &json!({ "type": "message_stop" }), out);
     }
-
-    fn finish(&mut self, _: &Answers, _: &mut String) {}
 
     fn failed(&mut self, error: &ApiError, out: &mut String) {
         named_event("error", &error.json(Dialect::Anthropic), out);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::generate::loaded;
-use super::{Totals, keep_alive, now, with_options};
+use super::{EMPTY_LINE, LINES, Totals, keep_alive, now, with_options};
 use crate::serve::answer::Answers;
 use crate::serve::app::Call;
 use crate::serve::constraint;
@@ -15,7 +15,7 @@ use crate::serve::error::{ApiError, Dialect};
 use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::openai::messages;
 use crate::serve::parts::{AnswerForm, AnswerReader, Divided, Part};
-use crate::serve::streaming::{Writer, json as write_json, stream};
+use crate::serve::streaming::{Writer, line, stream};
 use crate::serve::tools::{CalledFunction, ToolCall, Tools};
 use crate::stream::{Summary, Token};
 
@@ -144,18 +144,15 @@ impl ChatWriter {
                 continue;
             }
             let message = MessageJson::new(std::mem::take(&mut self.call));
-            write_json(&Line { model: &self.model, created_at: now(), message, done: false }, out);
-            out.push('\n');
+            line(&Line { model: &self.model, created_at: now(), message, done: false }, out);
         }
     }
 }
 
 impl Writer for ChatWriter {
     fn content_type(&self) -> &'static str {
-        "application/x-ndjson"
+        LINES
     }
-
-    fn begin(&mut self, _: &Answers, _: &mut String) {}
 
     fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
         let parts = self.reader.push(token.text);
@@ -166,18 +163,14 @@ impl Writer for ChatWriter {
         let parts = self.reader.finish();
         self.parts(parts, out);
         let message = MessageJson::new(Divided::default());
-        write_json(&self.last(summary.reason.name(), message, answers), out);
-        out.push('\n');
+        line(&self.last(summary.reason.name(), message, answers), out);
     }
 
-    fn finish(&mut self, _: &Answers, _: &mut String) {}
-
     fn failed(&mut self, error: &ApiError, out: &mut String) {
-        write_json(&error.json(Dialect::Ollama), out);
-        out.push('\n');
+        line(&error.json(Dialect::Ollama), out);
     }
 
     fn keep_alive(&self) -> &'static str {
-        "\n"
+        EMPTY_LINE
     }
 }

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Totals, keep_alive, now, with_options};
+use super::{EMPTY_LINE, LINES, Totals, keep_alive, now, with_options};
 use crate::chat::Message;
 use crate::request::{Prompt, Request};
 use crate::serve::answer::Answers;
@@ -15,7 +15,7 @@ use crate::serve::constraint;
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::parts::{AnswerForm, AnswerReader, Part};
-use crate::serve::streaming::{Writer, json as write_json, stream};
+use crate::serve::streaming::{Writer, line, stream};
 use crate::stream::{Summary, Token};
 
 /// Continues a prompt.
@@ -136,18 +136,15 @@ impl GenerateWriter {
                 Part::Call { .. } | Part::Arguments(_) | Part::CallEnd => continue,
             };
             let (model, created_at) = (&*self.model, now());
-            write_json(&Line { model, created_at, response, thinking, done: false }, out);
-            out.push('\n');
+            line(&Line { model, created_at, response, thinking, done: false }, out);
         }
     }
 }
 
 impl Writer for GenerateWriter {
     fn content_type(&self) -> &'static str {
-        "application/x-ndjson"
+        LINES
     }
-
-    fn begin(&mut self, _: &Answers, _: &mut String) {}
 
     fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
         if !token.is_end {
@@ -160,19 +157,14 @@ impl Writer for GenerateWriter {
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
         let parts = self.reader.finish();
         self.parts(parts, out);
-        write_json(&self.last(summary.reason.name(), ("", ""), answers), out);
-        out.push('\n');
+        line(&self.last(summary.reason.name(), ("", ""), answers), out);
     }
 
-    fn finish(&mut self, _: &Answers, _: &mut String) {}
-
     fn failed(&mut self, error: &ApiError, out: &mut String) {
-        write_json(&error.json(Dialect::Ollama), out);
-        out.push('\n');
+        line(&error.json(Dialect::Ollama), out);
     }
 
     fn keep_alive(&self) -> &'static str {
-        // White space between the lines is allowed, and clients skip empty ones.
-        "\n"
+        EMPTY_LINE
     }
 }

@@ -5,6 +5,7 @@ use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::chunks::{Chunks, failed};
 use super::logprobs::TOP_MAX;
 use super::prompt_scores::{Pieces, prompt_pieces};
 use super::{Head, Inputs, StreamOptions, TimingsJson, UsageJson};
@@ -12,12 +13,12 @@ use crate::request::{Prompt, Request};
 use crate::serve::answer::{Answers, Complete, Usage};
 use crate::serve::app::Call;
 use crate::serve::constraint;
-use crate::serve::error::{ApiError, Dialect};
+use crate::serve::error::ApiError;
 use crate::serve::fields::Fields;
 use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::models::ModelLease;
 use crate::serve::sampling;
-use crate::serve::streaming::{Writer, event, stream};
+use crate::serve::streaming::{Writer, stream};
 use crate::stream::{Summary, Token};
 
 /// Most prompts of a request.
@@ -59,7 +60,8 @@ pub(crate) async fn completions(
     let mut response = if wanted.stream.stream {
         answers.begun().await?;
         let head = Head::new("cmpl-", "text_completion", &answers);
-        stream(answers, CompletionWriter { head, wanted, echoed, offsets: Vec::new() })
+        let chunks = Chunks::new(head, wanted.stream);
+        stream(answers, CompletionWriter { chunks, wanted, echoed, offsets: Vec::new() })
     } else {
         let head = Head::new("cmpl-", "text_completion", &answers);
         let complete = answers.complete().await?;
@@ -177,30 +179,14 @@ impl Whole {
 }
 
 struct CompletionWriter {
-    head: Head,
+    chunks: Chunks,
     wanted: Wanted,
     echoed: Vec<Pieces>,
     /// Characters of each choice so far.
     offsets: Vec<usize>,
 }
 
-#[derive(Serialize)]
-struct Chunk<'a> {
-    #[serde(flatten)]
-    head: &'a Head,
-    choices: &'a [ChoiceJson],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timings: Option<TimingsJson>,
-}
-
 impl CompletionWriter {
-    fn chunk(&self, choice: ChoiceJson, answers: &Answers, out: &mut String) {
-        let usage = self.wanted.stream.continuous_usage.then(|| answers.usage().into());
-        event(&Chunk { head: &self.head, choices: &[choice], usage, timings: None }, out);
-    }
-
     /// Sends the echoed prompts of all choices up to `index` that have not begun.
     fn begun(&mut self, index: usize, answers: &Answers, out: &mut String) {
         while self.offsets.len() <= index {
@@ -210,7 +196,11 @@ impl CompletionWriter {
                 let text = prompt.text();
                 let logprobs = self.wanted.logprobs.map(|_| LogprobsJson::of(prompt, &mut offset));
                 offset = text.chars().count();
-                self.chunk(ChoiceJson { index, text, logprobs, finish_reason: None }, answers, out);
+                self.chunks.choice(
+                    ChoiceJson { index, text, logprobs, finish_reason: None },
+                    answers,
+                    out,
+                );
             }
             self.offsets.push(offset);
         }
@@ -218,10 +208,6 @@ impl CompletionWriter {
 }
 
 impl Writer for CompletionWriter {
-    fn content_type(&self) -> &'static str {
-        "text/event-stream"
-    }
-
     fn begin(&mut self, answers: &Answers, out: &mut String) {
         if self.wanted.echo {
             self.begun(0, answers, out);
@@ -240,30 +226,21 @@ impl Writer for CompletionWriter {
             LogprobsJson::of(pieces, &mut self.offsets[index])
         });
         let choice = ChoiceJson { index, text: token.text, logprobs, finish_reason: None };
-        self.chunk(choice, answers, out);
+        self.chunks.choice(choice, answers, out);
     }
 
     fn end(&mut self, index: usize, summary: &Summary, answers: &Answers, out: &mut String) {
         self.begun(index, answers, out);
         let reason = if self.wanted.only_prompt { "length" } else { summary.reason.name() };
         let (text, finish_reason) = (String::new(), Some(reason));
-        self.chunk(ChoiceJson { index, text, logprobs: None, finish_reason }, answers, out);
+        self.chunks.choice(ChoiceJson { index, text, logprobs: None, finish_reason }, answers, out);
     }
 
     fn finish(&mut self, answers: &Answers, out: &mut String) {
-        if self.wanted.stream.include_usage {
-            let usage = Some(answers.usage().into());
-            let timings = Some(TimingsJson::of(answers));
-            event(&Chunk { head: &self.head, choices: &[], usage, timings }, out);
-        }
-        out.push_str("data: [DONE]\n\n");
+        self.chunks.finish(answers, out);
     }
 
     fn failed(&mut self, error: &ApiError, out: &mut String) {
-        event(&error.json(Dialect::OpenAi), out);
-    }
-
-    fn keep_alive(&self) -> &'static str {
-        ":\n\n"
+        failed(error, out);
     }
 }

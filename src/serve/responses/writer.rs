@@ -222,10 +222,6 @@ fn place(item: &Value, at: usize) -> Value {
 }
 
 impl Writer for ResponseWriter {
-    fn content_type(&self) -> &'static str {
-        "text/event-stream"
-    }
-
     fn begin(&mut self, answers: &Answers, out: &mut String) {
         let response = self.response("", &[], answers);
         self.send("response.created", json!({ "response": response }), out);
@@ -245,16 +241,10 @@ impl Writer for ResponseWriter {
         self.send(kind, json!({ "response": response }), out);
     }
 
-    fn finish(&mut self, _: &Answers, _: &mut String) {}
-
     fn failed(&mut self, error: &ApiError, out: &mut String) {
         let error = &error.json(Dialect::OpenAi)["error"];
         let data =
             json!({ "code": error["code"], "message": error["message"], "param": error["param"] });
         self.send("error", data, out);
-    }
-
-    fn keep_alive(&self) -> &'static str {
-        ":\n\n"
     }
 }

@@ -4,16 +4,17 @@ use serde::Serialize;
 
 use super::{Wanted, finish_reason};
 use crate::serve::answer::Answers;
-use crate::serve::error::{ApiError, Dialect};
+use crate::serve::error::ApiError;
+use crate::serve::openai::Head;
+use crate::serve::openai::chunks::{Chunks, failed};
 use crate::serve::openai::logprobs::LogprobsJson;
-use crate::serve::openai::{Head, TimingsJson, UsageJson};
 use crate::serve::parts::{AnswerReader, Part};
-use crate::serve::streaming::{Writer, event};
+use crate::serve::streaming::Writer;
 use crate::stream::{Summary, Token};
 
 /// Writes a streamed answer.
 pub(super) struct ChatWriter {
-    head: Head,
+    chunks: Chunks,
     wanted: Wanted,
     choices: Vec<ChoiceState>,
 }
@@ -22,17 +23,6 @@ struct ChoiceState {
     reader: AnswerReader,
     /// Calls that have begun.
     calls: usize,
-}
-
-#[derive(Serialize)]
-struct Chunk<'a> {
-    #[serde(flatten)]
-    head: &'a Head,
-    choices: &'a [ChunkChoice],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timings: Option<TimingsJson>,
 }
 
 #[derive(Serialize)]
@@ -75,12 +65,7 @@ struct FunctionDelta {
 
 impl ChatWriter {
     pub(super) fn new(head: Head, wanted: Wanted) -> ChatWriter {
-        ChatWriter { head, wanted, choices: Vec::new() }
-    }
-
-    fn chunk(&self, choice: ChunkChoice, answers: &Answers, out: &mut String) {
-        let usage = self.wanted.stream.continuous_usage.then(|| answers.usage().into());
-        event(&Chunk { head: &self.head, choices: &[choice], usage, timings: None }, out);
+        ChatWriter { chunks: Chunks::new(head, wanted.stream), wanted, choices: Vec::new() }
     }
 
     /// The choice's state; a chunk with the role precedes its first part.
@@ -92,7 +77,7 @@ impl ChatWriter {
             let content = Some(String::new());
             let delta = Delta { role: Some("assistant"), content, ..Delta::default() };
             let choice = ChunkChoice { index, delta, logprobs: None, finish_reason: None };
-            self.chunk(choice, answers, out);
+            self.chunks.choice(choice, answers, out);
         }
         &mut self.choices[index]
     }
@@ -112,7 +97,11 @@ impl ChatWriter {
         }
         for delta in deltas {
             let logprobs = logprobs.take();
-            self.chunk(ChunkChoice { index, delta, logprobs, finish_reason: None }, answers, out);
+            self.chunks.choice(
+                ChunkChoice { index, delta, logprobs, finish_reason: None },
+                answers,
+                out,
+            );
         }
     }
 }
@@ -141,10 +130,6 @@ impl ChoiceState {
 }
 
 impl Writer for ChatWriter {
-    fn content_type(&self) -> &'static str {
-        "text/event-stream"
-    }
-
     fn begin(&mut self, answers: &Answers, out: &mut String) {
         self.state(0, answers, out);
     }
@@ -167,23 +152,14 @@ impl Writer for ChatWriter {
             logprobs: None,
             finish_reason: Some(reason),
         };
-        self.chunk(choice, answers, out);
+        self.chunks.choice(choice, answers, out);
     }
 
     fn finish(&mut self, answers: &Answers, out: &mut String) {
-        if self.wanted.stream.include_usage {
-            let usage = Some(answers.usage().into());
-            let timings = Some(TimingsJson::of(answers));
-            event(&Chunk { head: &self.head, choices: &[], usage, timings }, out);
-        }
-        out.push_str("data: [DONE]\n\n");
+        self.chunks.finish(answers, out);
     }
 
     fn failed(&mut self, error: &ApiError, out: &mut String) {
-        event(&error.json(Dialect::OpenAi), out);
-    }
-
-    fn keep_alive(&self) -> &'static str {
-        ":\n\n"
+        failed(error, out);
     }
 }

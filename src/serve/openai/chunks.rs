@@ -1,0 +1,53 @@
+//! The chunks of a streamed answer.
+
+use serde::Serialize;
+
+use super::{Head, StreamOptions, TimingsJson, UsageJson};
+use crate::serve::answer::Answers;
+use crate::serve::error::{ApiError, Dialect};
+use crate::serve::streaming::event;
+
+#[derive(Serialize)]
+struct Chunk<'a, C> {
+    #[serde(flatten)]
+    head: &'a Head,
+    choices: &'a [C],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timings: Option<TimingsJson>,
+}
+
+/// Writes the chunks of a streamed answer.
+pub(super) struct Chunks {
+    head: Head,
+    options: StreamOptions,
+}
+
+impl Chunks {
+    /// Chunks that begin with `head`.
+    pub(super) fn new(head: Head, options: StreamOptions) -> Chunks {
+        Chunks { head, options }
+    }
+
+    /// Writes a chunk with a part of a choice.
+    pub(super) fn choice<C: Serialize>(&self, choice: C, answers: &Answers, out: &mut String) {
+        let usage = self.options.continuous_usage.then(|| answers.usage().into());
+        event(&Chunk { head: &self.head, choices: &[choice], usage, timings: None }, out);
+    }
+
+    /// Writes what follows the last choice: the numbers of tokens if they are wanted, and the end.
+    pub(super) fn finish(&self, answers: &Answers, out: &mut String) {
+        if self.options.include_usage {
+            let usage = Some(answers.usage().into());
+            let timings = Some(TimingsJson::of(answers));
+            event(&Chunk::<()> { head: &self.head, choices: &[], usage, timings }, out);
+        }
+        out.push_str("data: [DONE]\n\n");
+    }
+}
+
+/// Writes a failure, which ends the answer.
+pub(super) fn failed(error: &ApiError, out: &mut String) {
+    event(&error.json(Dialect::OpenAi), out);
+}
