@@ -3,18 +3,14 @@
 //
 // The text before this defines the ops' kernels as functions, and CASES: for each number of a kernel, how it
 // is called. An op has OP_WORDS words: the kernel's number; how many items or groups it has in each
-// dimension; its arguments, of which a buffer has two words: its address.
+// dimension; its arguments, from word HEAD on, of which a buffer has two words: its address. The groups that
+// are computed side by side share MEMORY words of local memory.
 
 #undef kernel
 #undef get_local_id
 #undef get_group_id
 #undef get_global_id
 #undef get_global_size
-
-// Words of an op before its arguments.
-#define HEAD 4
-// Words of local memory that the groups which are computed side by side share.
-#define MEMORY 4096
 
 #define INT(i) as_int(op[HEAD + (i)])
 #define FLOAT(i) as_float(op[HEAD + (i)])
