@@ -2,30 +2,49 @@
 
 use super::*;
 
-#[test]
-fn a_persistent_kernel_gives_the_bits_of_launches() {
+/// Runs of 1 to 4 rows have the bits of a run that is too long for the persistent kernel. A driver compiles for half
+/// a minute, so that the models are divided among tests.
+fn check(model: &str) {
     needs_driver!();
     ops::AS_ON_GPU.set(true);
     ops::PERSISTENT.set(true);
-    // A driver compiles for half a minute for each.
-    let models = ["llama", "gemma3", "format-q4_k", "format-q6_k"];
-    for model in models.into_iter().take(cases(1, 4)) {
-        let case = case_of(model);
+    let case = case_of(model);
+    let mut device = case.queue();
+    assert_eq!(device.notes(), Vec::<String>::new(), "{model}");
+    assert!(device.has_persistent(), "{model}");
+    let whole = case.run(&mut device, case.work(0..40, MemoryDomain::Host)).expect("a run");
+    let vocab = whole.len() / 40;
+    for (rows, to) in [(1, DOMAIN), (3, MemoryDomain::Host), (4, DOMAIN), (2, DOMAIN)] {
         let mut device = case.queue();
-        assert_eq!(device.notes(), Vec::<String>::new(), "{model}");
-        assert!(device.has_persistent(), "{model}");
-        // Too many rows for it.
-        let whole = case.run(&mut device, case.work(0..40, MemoryDomain::Host)).expect("a run");
-        let vocab = whole.len() / 40;
-        for (rows, to) in [(1, DOMAIN), (3, MemoryDomain::Host), (4, DOMAIN), (2, DOMAIN)] {
-            let mut device = case.queue();
-            for first in (0..40).step_by(rows) {
-                let rows = first..40.min(first + rows);
-                let logits = case.run(&mut device, case.work(rows.clone(), to)).expect("a run");
-                assert!(logits == whole[rows.start * vocab..rows.end * vocab], "{model}: {rows:?}");
-            }
+        for first in (0..40).step_by(rows) {
+            let rows = first..40.min(first + rows);
+            let logits = case.run(&mut device, case.work(rows.clone(), to)).expect("a run");
+            assert!(logits == whole[rows.start * vocab..rows.end * vocab], "{model}: {rows:?}");
         }
     }
+}
+
+#[test]
+fn a_persistent_kernel_gives_the_bits_of_launches() {
+    check("llama");
+}
+
+#[test]
+#[ignore = "long: sh tests/all.sh runs it"]
+fn a_persistent_kernel_with_windows_and_caps_gives_the_bits_of_launches() {
+    check("gemma3");
+}
+
+#[test]
+#[ignore = "long: sh tests/all.sh runs it"]
+fn a_persistent_kernel_with_4_bit_weights_gives_the_bits_of_launches() {
+    check("format-q4_k");
+}
+
+#[test]
+#[ignore = "long: sh tests/all.sh runs it"]
+fn a_persistent_kernel_with_6_bit_weights_gives_the_bits_of_launches() {
+    check("format-q6_k");
 }
 
 #[test]
