@@ -25,6 +25,7 @@ fn check(model: &str) {
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn a_persistent_kernel_gives_the_bits_of_launches() {
     check("llama");
 }
@@ -48,6 +49,7 @@ fn a_persistent_kernel_with_6_bit_weights_gives_the_bits_of_launches() {
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn groups_that_wait_in_vain_end_the_run_with_an_error() {
     needs_driver!();
     ops::AS_ON_GPU.set(true);
