@@ -102,7 +102,7 @@ impl Live {
         let scheduler = SharedScheduler::new(mailbox.clone(), scheduler);
         for (at, (mut device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
             device.device.start(workers.notify(DeviceId(at)));
-            let mode = parts.waits.of_device(at).of_driver(device.device.asker().is_some());
+            let has_probe = device.device.completion_probe().is_some();
             let name = device.name().to_owned();
             let actor = LiveWorker {
                 id: DeviceId(at),
@@ -111,7 +111,7 @@ impl Live {
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
-                link: link(mode),
+                link: link(parts.waits.of_device(at).of_driver(has_probe)),
                 wait: WaitKey::default(),
                 queued: false,
                 scheduler: scheduler.clone(),

@@ -17,7 +17,7 @@
 //! preempted poll, every mode parks instead of polling ([`Cores`]).
 //!
 //! While a worker polls, it also asks the driver of its device for the end of a run, because some drivers
-//! tell it late ([`Device::asker`](lapwing_kernels::device::Device::asker)).
+//! tell it late ([`Device::completion_probe`](lapwing_kernels::device::Device::completion_probe)).
 //!
 //! By default the workers of several devices choose between `SleepThenSpin` and `Callback` for each
 //! wait ([`LinkMode::Chosen`]). Polling saves the time that the system takes to wake a parked thread.
@@ -69,7 +69,8 @@ pub enum LinkMode {
     /// `SleepThenSpin` for each wait in which it pays, otherwise `Callback`.
     Chosen,
     /// That of the worker of a single device: `Chosen` if the device's driver can be asked whether a run
-    /// has ended ([`Device::asker`](lapwing_kernels::device::Device::asker)), otherwise `Callback`.
+    /// has ended ([`Device::completion_probe`](lapwing_kernels::device::Device::completion_probe)),
+    /// otherwise `Callback`.
     Single,
     /// The same mode for all waits.
     Fixed(WaitMode),
@@ -77,8 +78,8 @@ pub enum LinkMode {
 
 impl LinkMode {
     /// The mode of the worker of a device, whose driver can be asked or not.
-    pub fn of_driver(self, can_be_asked: bool) -> LinkMode {
-        match (self, can_be_asked) {
+    pub fn of_driver(self, has_probe: bool) -> LinkMode {
+        match (self, has_probe) {
             (LinkMode::Single, true) => LinkMode::Chosen,
             (LinkMode::Single, false) => LinkMode::Fixed(WaitMode::Callback),
             (mode, _) => mode,

@@ -9,10 +9,11 @@ use super::work::{Completed, Device, RunId, Work};
 use crate::completion::Flag;
 use crate::tensor::set::TensorSet;
 
-/// Questions to a driver that can be asked for the end of a run, one after another; a question takes about
-/// 1 µs. Later ones are this far apart.
-const QUESTIONS: usize = 300;
-const ASK: Duration = Duration::from_micros(50);
+/// Calls of a device's completion probe in a row, each of about 1 µs.
+const PROBES: usize = 300;
+
+/// Interval of the calls after those.
+const PROBE_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Submits one run at a time to a device and waits for it, for measurements and tests.
 #[derive(Debug, Default)]
@@ -53,21 +54,21 @@ impl Runs {
         let run = self.next;
         self.next = RunId(run.0 + 1);
         device.submit(run, work);
-        let asker = device.asker();
-        let mut questions = 0;
+        let probe = device.completion_probe();
+        let mut probes = 0;
         loop {
             self.completed.take();
             if let Some(completed) = device.poll(observer) {
                 return completed;
             }
-            let Some(ask) = &asker else {
+            let Some(probe) = &probe else {
                 self.completed.park();
                 continue;
             };
-            questions += 1;
-            let is_told = questions > QUESTIONS && self.completed.park_timeout(ASK);
-            if !is_told {
-                ask();
+            probes += 1;
+            let is_set = probes > PROBES && self.completed.park_timeout(PROBE_INTERVAL);
+            if !is_set {
+                probe();
             }
         }
     }

@@ -122,9 +122,9 @@ pub trait Device: Send {
     /// can; a device that computes on the caller's thread does so here.
     fn poll(&mut self, observer: &mut dyn Observer) -> Option<Completed>;
 
-    /// For a processor whose driver tells late that a run has ended: asks the driver, and calls the
-    /// [`Notify`] if so. Threads that poll call it every few µs.
-    fn asker(&self) -> Option<Notify> {
+    /// For a processor whose driver reports the end of a run late: a function that reads the run's status
+    /// and calls the [`Notify`] if it has ended. A thread that polls calls it every few µs.
+    fn completion_probe(&self) -> Option<Notify> {
         None
     }
 

@@ -14,8 +14,8 @@ struct Held {
     bytes: Vec<Box<[u8]>>,
     payload: Option<Arc<Payload>>,
     reads: Vec<Read>,
-    /// Not 0 if a group of a persistent kernel waited in vain; `None` if none was launched.
-    late: Option<Box<[u8; 4]>>,
+    /// Not 0 if a barrier of a persistent kernel timed out; `None` if none was launched.
+    timed_out: Option<Box<[u8; 4]>>,
 }
 
 #[derive(Debug)]
@@ -125,13 +125,13 @@ impl Commands {
         unsafe { self.session.read_later(Lane::Compute, from, 0, bytes) }
     }
 
-    /// Copies to the host whether a group of a persistent kernel waited in vain.
-    fn read_late(&mut self) -> Result<(), OpenClError> {
-        let late = self.held.late.insert(Box::default());
+    /// Copies to the host whether a barrier of a persistent kernel timed out.
+    fn read_timed_out(&mut self) -> Result<(), OpenClError> {
+        let timed_out = self.held.timed_out.insert(Box::default());
         // SAFETY: `held` keeps the box, unread, until the queue has passed the command.
-        let is_used = unsafe { self.session.read_late(late) };
+        let is_used = unsafe { self.session.read_timed_out(timed_out) };
         if !matches!(is_used, Ok(true)) {
-            self.held.late = None;
+            self.held.timed_out = None;
         }
         is_used.map(|_| ())
     }
@@ -139,10 +139,10 @@ impl Commands {
     /// Ends the run: the device begins with its commands, and `notify` is called when they have
     /// ended, on any thread, possibly at once; with some drivers, never.
     pub(super) fn end(mut self, notify: Option<Notify>) -> (Pending, Result<(), OpenClError>) {
-        let late = self.read_late();
+        let timed_out = self.read_timed_out();
         let marker = self.session.marker();
         let (end, mut result) = match marker {
-            Ok(end) => (Some(Arc::new(end)), late),
+            Ok(end) => (Some(Arc::new(end)), timed_out),
             Err(error) => (None, Err(error)),
         };
         if let (Some(end), Some(notify)) = (&end, notify) {
@@ -164,7 +164,7 @@ impl Commands {
 impl Drop for Commands {
     /// Waits for commands that were added and not ended.
     fn drop(&mut self) {
-        let Held { bytes, payload, reads, late: _ } = &self.held;
+        let Held { bytes, payload, reads, timed_out: _ } = &self.held;
         if !bytes.is_empty() || payload.is_some() || !reads.is_empty() {
             _ = self.session.finish();
         }
@@ -191,10 +191,10 @@ impl Pending {
         state
     }
 
-    /// Whether a group of a persistent kernel waited in vain, once the state is complete. The run's results
-    /// are worth nothing then.
-    pub(super) fn is_late(&self) -> bool {
-        self.passed && self.held.late.as_ref().is_some_and(|late| **late != [0; 4])
+    /// Whether a barrier of a persistent kernel timed out, once the state is complete. The results of the
+    /// run are invalid then.
+    pub(super) fn is_timed_out(&self) -> bool {
+        self.passed && self.held.timed_out.as_ref().is_some_and(|timed_out| **timed_out != [0; 4])
     }
 
     /// When the device began and ended, by its clock, since the run was submitted.

@@ -153,10 +153,10 @@ impl OpenClDevice {
         Some(state)
     }
 
-    /// Whether the oldest run, which has ended, has no results because its groups did not meet.
-    fn is_late(&self) -> bool {
+    /// Whether a barrier of the oldest run, which has ended, timed out.
+    fn is_timed_out(&self) -> bool {
         let run = self.runs.front();
-        run.and_then(|run| run.pending.as_ref()).is_some_and(Pending::is_late)
+        run.and_then(|run| run.pending.as_ref()).is_some_and(Pending::is_timed_out)
     }
 
     /// Files of compiled programs that were not used, and why; they were compiled anew.
@@ -323,15 +323,15 @@ impl Device for OpenClDevice {
     }
 
     /// On a CPU, a thread that polls would take a core from the driver.
-    fn asker(&self) -> Option<Notify> {
+    fn completion_probe(&self) -> Option<Notify> {
         let is_gpu = self.model.session.info().kind == OpenClKind::Gpu;
-        is_gpu.then(|| self.watch.asker())
+        is_gpu.then(|| self.watch.completion_probe())
     }
 
     fn poll(&mut self, observer: &mut dyn Observer) -> Option<Completed> {
         let failed = match self.state()? {
-            EventState::Complete if self.is_late() => {
-                Some(self.lose("the groups of its persistent kernel waited for each other in vain"))
+            EventState::Complete if self.is_timed_out() => {
+                Some(self.lose("a barrier of its persistent kernel timed out"))
             }
             EventState::Complete => None,
             EventState::Pending if self.lost.is_some() => self.lost.clone(),

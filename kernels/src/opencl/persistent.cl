@@ -1,5 +1,5 @@
 // A persistent kernel: computes ops one after another, each of which would be a launch of its own. Each
-// compute unit runs one group of GROUP_ITEMS items; between two ops, the groups wait for each other.
+// compute unit runs one group of GROUP_ITEMS items; there is a device-wide barrier between two ops.
 //
 // The text before this defines the ops' kernels as functions, and CASES: for each number of a kernel, how it
 // is called. An op has OP_WORDS words: the kernel's number; how many items or groups it has in each
@@ -62,40 +62,41 @@
         }                                                                                           \
     }
 
-// Waits until `goal` groups have come here since the first launch. Returns false if they do not come.
-inline bool meet(global uint *sync, uint goal, uint patience, local int *is_late)
+// A barrier of all groups: waits until `goal` arrivals since the first launch. Returns false if it reads the
+// counter `polls_max` times before that.
+inline bool device_barrier(global uint *sync, uint goal, uint polls_max, local int *is_timed_out)
 {
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
         DEVICE_FENCE;
         atomic_add(sync, 1u);
-        uint tries = 0;
-        while ((int)(*(volatile global uint *)sync - goal) < 0 && tries < patience)
-            tries++;
-        if (tries == patience) {
+        uint polls = 0;
+        while ((int)(*(volatile global uint *)sync - goal) < 0 && polls < polls_max)
+            polls++;
+        if (polls == polls_max) {
             sync[1] = 1;
-            *is_late = 1;
+            *is_timed_out = 1;
         }
         DEVICE_FENCE;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    return *is_late == 0;
+    return *is_timed_out == 0;
 }
 
-// `sync`: how many groups have come to a meeting since the first launch, and whether one waited in vain.
-// `met`: the former, before this launch.
+// `sync`: arrivals at barriers since the first launch, and whether a barrier timed out.
+// `arrived`: the former, before this launch.
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))
-void persistent(global const uint *ops, int count, global uint *sync, uint met, uint patience)
+void persistent(global const uint *ops, int count, global uint *sync, uint arrived, uint polls_max)
 {
     local uint all_ops[2][OP_WORDS];
     local uint all_memory[2 * MEMORY];
     local int rounds[GROUP_ITEMS / ROW_ITEMS];
-    local int is_late;
+    local int is_timed_out;
     const uint item = own_item();
     const uint group = get_group_id(0);
     const uint groups = get_num_groups(0);
     if (item == 0)
-        is_late = 0;
+        is_timed_out = 0;
     if (item < OP_WORDS)
         all_ops[0][item] = ops[item];
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -110,8 +111,8 @@ void persistent(global const uint *ops, int count, global uint *sync, uint met, 
         switch (op[0]) {
             CASES
         }
-        met += groups;
-        if (at + 1 < count && !meet(sync, met, patience, &is_late))
+        arrived += groups;
+        if (at + 1 < count && !device_barrier(sync, arrived, polls_max, &is_timed_out))
             return;
     }
 }

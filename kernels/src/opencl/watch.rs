@@ -71,7 +71,7 @@ impl Watch {
     }
 
     /// What tells the device's thread of the end of the oldest run if it has ended.
-    pub(super) fn asker(&self) -> Notify {
+    pub(super) fn completion_probe(&self) -> Notify {
         let shared = Arc::clone(&self.shared);
         Arc::new(move || {
             let mut state = shared.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -36,7 +36,7 @@ impl Chunks {
         event(&Chunk { head: &self.head, choices: &[choice], usage, timings: None }, out);
     }
 
-    /// Writes what follows the last choice: the numbers of tokens if they are wanted, and the end.
+    /// Ends the stream: writes the usage chunk if it was requested, then `[DONE]`.
     pub(super) fn finish(&self, answers: &Answers, out: &mut String) {
         if self.options.include_usage {
             let usage = Some(answers.usage().into());

@@ -96,7 +96,7 @@ pub(super) struct LiveWorker {
 impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
         let _pinned = self.device.pin_thread();
-        let mut waiter = self.link.waiter().asking(self.device.device.asker());
+        let mut waiter = self.link.waiter().with_probe(self.device.device.completion_probe());
         if self.device.time.is_some() {
             waiter.measure();
         }
@@ -138,7 +138,7 @@ impl LiveWorker {
             let received = self.inbox.recv_until(waiter, *end)?;
             return Ok(received.map(|message| (message, None)));
         }
-        waiter.set_asking(!self.running.is_empty());
+        waiter.set_probing(!self.running.is_empty());
         let received = self.inbox.recv(waiter, self.wait)?;
         self.queued &= received.1.is_none();
         Ok(Some(received))

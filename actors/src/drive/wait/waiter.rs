@@ -17,9 +17,9 @@ const LOOKS: usize = 16;
 const PREEMPTED_NS: u64 = 300_000;
 /// Readings of a clock that does not advance before a poll ends.
 const STILL_MAX: u32 = 10_000;
-/// Shortest and longest time between two questions to a driver of a thread that does not poll, in ns.
-const ASK_MIN_NS: u64 = 50_000;
-const ASK_MAX_NS: u64 = 5_000_000;
+/// Shortest and longest interval between two probes of a parked thread, in ns.
+const PROBE_MIN_NS: u64 = 50_000;
+const PROBE_MAX_NS: u64 = 5_000_000;
 /// Cores that stay free beside a thread that chooses to poll.
 const SPARE: usize = 1;
 
@@ -32,10 +32,10 @@ pub struct Waiter {
     cores: Cores,
     predictor: Predictor,
     overshoot: Option<Overshoot>,
-    /// Called while it polls: sets the flag if what it waits for has come.
-    ask: Option<Notify>,
-    /// Whether there is something to ask for.
-    is_asking: bool,
+    /// Called while it polls; sets the flag if the awaited run has ended.
+    probe: Option<Notify>,
+    /// Whether a run is under way.
+    is_probing: bool,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -69,7 +69,7 @@ impl Waiter {
     pub fn new(mode: impl Into<LinkMode>, clock: Arc<dyn Clock>, cores: Cores) -> Waiter {
         let (mode, chooses) = match mode.into() {
             LinkMode::Chosen => (WaitMode::SleepThenSpin, true),
-            LinkMode::Single => (WaitMode::Callback, true),
+            LinkMode::Single => (WaitMode::Callback, false),
             LinkMode::Fixed(mode) => (mode, false),
         };
         let sleeps = mode == WaitMode::SleepThenSpin;
@@ -81,25 +81,24 @@ impl Waiter {
             cores,
             predictor: Predictor::default(),
             overshoot,
-            ask: None,
-            is_asking: true,
+            probe: None,
+            is_probing: true,
         }
     }
 
-    /// Has `ask` called while the thread polls; it is to set the flag if what the thread waits for has
-    /// come.
+    /// Calls `probe` while the thread polls. The probe sets the flag if the awaited run has ended.
     #[must_use]
-    pub fn asking(self, ask: Option<Notify>) -> Waiter {
-        Waiter { ask, ..self }
+    pub fn with_probe(self, probe: Option<Notify>) -> Waiter {
+        Waiter { probe, ..self }
     }
 
-    /// Whether there is something to ask for in the next waits. Without it, a parked thread stays parked.
-    pub fn set_asking(&mut self, is_asking: bool) {
-        self.is_asking = is_asking;
+    /// Sets whether the next waits call the probe: only while a run is under way.
+    pub fn set_probing(&mut self, is_probing: bool) {
+        self.is_probing = is_probing;
     }
 
-    fn ask(&self) -> Option<&Notify> {
-        self.ask.as_ref().filter(|_| self.is_asking)
+    fn probe(&self) -> Option<&Notify> {
+        self.probe.as_ref().filter(|_| self.is_probing)
     }
 
     /// Wait mode of this thread; `SleepThenSpin` if it chooses.
@@ -263,19 +262,19 @@ impl Waiter {
         record.parked += self.clock.now().0.saturating_sub(now.0);
     }
 
-    /// Parks until the flag is set. A thread that may poll asks now and then, so that it waits only a little
-    /// longer than it must where nobody tells it: a sixteenth of the wait.
+    /// Parks until the flag is set. A thread that may poll also calls the probe, at intervals of 1/16 of the
+    /// time that it has waited, so a notification that comes late delays it by at most 1/16.
     fn park(&self, flag: &Flag, since: Nanos) {
-        let Some(ask) = self.ask().filter(|_| self.mode == WaitMode::SleepThenSpin) else {
+        let Some(probe) = self.probe().filter(|_| self.mode == WaitMode::SleepThenSpin) else {
             return flag.park();
         };
         loop {
             let waited = self.clock.now().0.saturating_sub(since.0);
-            let slice = (waited / 16).clamp(ASK_MIN_NS, ASK_MAX_NS);
+            let slice = (waited / 16).clamp(PROBE_MIN_NS, PROBE_MAX_NS);
             if flag.park_timeout(Duration::from_nanos(slice)) {
                 return;
             }
-            ask();
+            probe();
         }
     }
 
@@ -326,8 +325,8 @@ impl Waiter {
                 }
                 spin_loop();
             }
-            if let Some(ask) = self.ask() {
-                ask();
+            if let Some(probe) = self.probe() {
+                probe();
             }
             let now = self.clock.now().0;
             if now.saturating_sub(last) > PREEMPTED_NS {

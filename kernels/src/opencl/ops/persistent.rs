@@ -100,7 +100,7 @@ impl Kernels {
         let kernels = [kernel("persistent")?, kernel("address_of")?];
         let size = [groups, PANEL * slices];
         let persistent = Persistent::new(&self.session, kernels, size)?;
-        self.session.set_persistent(Some(persistent))?;
+        self.session.set_persistent(Some(persistent));
         self.recorder = Some(Recorder { numbers, groups, is_on: false, program });
         Ok(true)
     }
@@ -123,10 +123,11 @@ impl Kernels {
         self.recorder.as_ref().is_some_and(|recorder| recorder.is_on)
     }
 
-    /// Does without the persistent kernel.
+    /// Removes the persistent kernel, and waits for its launches.
     pub(in crate::opencl) fn drop_persistent(&mut self) -> Result<(), OpenClError> {
         self.recorder = None;
-        self.session.set_persistent(None)
+        self.session.set_persistent(None);
+        self.session.finish()
     }
 
     /// The number of a kernel, if its launch is to be an op of the persistent kernel.

@@ -25,8 +25,8 @@ const OPS_MAX: usize = 256;
 /// Lists of ops that are kept in the device's memory: runs of the same shape have the same.
 const LISTS: usize = 32;
 
-/// How often a group looks for the others before it gives up: some seconds.
-const PATIENCE: u32 = 1 << 23;
+/// How often a group reads the counter of a barrier before the barrier times out: some seconds.
+const POLLS_MAX: u32 = 1 << 23;
 
 /// A persistent kernel and the ops that wait for its next launch.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ pub(in crate::opencl) struct Persistent {
     address: Kernel,
     /// Groups, which all run at the same time, and their items.
     groups: [usize; 2],
-    /// How many groups have met since the first launch, and whether one waited in vain.
+    /// Arrivals of groups at barriers since the first launch, and whether a barrier timed out.
     sync: Buffer,
-    met: u32,
+    arrived: u32,
     /// Whether it was launched since the last look at `sync`.
     is_used: bool,
     limit: usize,
@@ -73,7 +73,7 @@ impl Persistent {
             address,
             groups,
             sync,
-            met: 0,
+            arrived: 0,
             is_used: false,
             limit: FIRST_OPS,
             ops: Vec::new(),
@@ -102,14 +102,10 @@ impl Persistent {
 }
 
 impl Session {
-    /// Makes `persistent` compute the ops that are recorded from now on; `None` ends that.
-    pub(in crate::opencl) fn set_persistent(
-        &self,
-        persistent: Option<Persistent>,
-    ) -> Result<(), OpenClError> {
-        self.settle()?;
+    /// Makes `persistent` compute the ops that are recorded from now on; `None` ends that. Ops that were
+    /// not launched yet are dropped.
+    pub(in crate::opencl) fn set_persistent(&self, persistent: Option<Persistent>) {
         *self.persistent.lock().unwrap_or_else(PoisonError::into_inner) = persistent;
-        Ok(())
     }
 
     /// Adds an op to the compute queue.
@@ -167,7 +163,7 @@ impl Session {
     pub(in crate::opencl) fn expect_group(&self) {
         let mut guard = self.persistent.lock().unwrap_or_else(PoisonError::into_inner);
         let persistent = guard.as_mut().expect("a persistent kernel");
-        persistent.met = persistent.met.wrapping_add(1);
+        persistent.arrived = persistent.arrived.wrapping_add(1);
     }
 
     /// Launches the ops that wait.
@@ -194,16 +190,18 @@ impl Session {
             }
         };
         let [groups, items] = persistent.groups;
-        let Persistent { kernel, sync, met, .. } = &mut *persistent;
-        let [count_arg, met_arg, patience] =
-            [count as u32, *met, PATIENCE].map(|word| Arg::Int(word.cast_signed()));
-        let args = [Arg::Buffer(&list.1), count_arg, Arg::Buffer(sync), met_arg, patience];
+        let Persistent { kernel, sync, arrived, .. } = &mut *persistent;
+        let [count_arg, arrived_arg, polls_max] =
+            [count as u32, *arrived, POLLS_MAX].map(|word| Arg::Int(word.cast_signed()));
+        let args = [Arg::Buffer(&list.1), count_arg, Arg::Buffer(sync), arrived_arg, polls_max];
         let range = Range { groups: [groups, 1, 1], local: [items, 1, 1] };
         // SAFETY: the kernel's parameters; `record` promised that the ops stay within their buffers.
         let launched = unsafe { self.launch_now(Lane::Compute, kernel, (&args, range)) };
-        // The groups meet after each op but the last.
-        persistent.met = met.wrapping_add((groups * (count - 1)) as u32);
-        persistent.is_used = true;
+        if launched.is_ok() {
+            // There is a barrier after each op but the last.
+            persistent.arrived = arrived.wrapping_add((groups * (count - 1)) as u32);
+            persistent.is_used = true;
+        }
         persistent.lists.push_back(list);
         if persistent.lists.len() > LISTS {
             persistent.lists.pop_front();
@@ -211,14 +209,14 @@ impl Session {
         launched
     }
 
-    /// Adds a copy to `late` to the compute queue, if a persistent kernel was launched since the last call:
-    /// whether a group waited in vain, as a number that is not 0. Returns whether it was.
+    /// Adds a copy to `timed_out` to the compute queue, if a persistent kernel was launched since the last call:
+    /// a number that is not 0 if a barrier timed out. Returns whether it was launched.
     ///
     /// # Safety
-    /// `late` must stay in place, and be neither read nor written, until the queue has passed the copy.
-    pub(in crate::opencl) unsafe fn read_late(
+    /// `timed_out` must stay in place, and be neither read nor written, until the queue has passed the copy.
+    pub(in crate::opencl) unsafe fn read_timed_out(
         &self,
-        late: &mut [u8; 4],
+        timed_out: &mut [u8; 4],
     ) -> Result<bool, OpenClError> {
         let mut guard = self.persistent.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(persistent) = guard.as_mut() else { return Ok(false) };
@@ -228,18 +226,18 @@ impl Session {
             return Ok(false);
         }
         // SAFETY: the caller's promise.
-        unsafe { self.enqueue_read(Lane::Compute, (&persistent.sync, 4), late, false) }?;
+        unsafe { self.enqueue_read(Lane::Compute, (&persistent.sync, 4), timed_out, false) }?;
         Ok(true)
     }
 
-    /// Whether a group of the persistent kernel waited in vain. Waits for the compute queue.
-    pub(in crate::opencl) fn is_late(&self) -> Result<bool, OpenClError> {
+    /// Whether a barrier of the persistent kernel timed out. Waits for the compute queue.
+    pub(in crate::opencl) fn is_timed_out(&self) -> Result<bool, OpenClError> {
         let mut guard = self.persistent.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(persistent) = guard.as_mut() else { return Ok(false) };
         self.launch_ops(persistent)?;
-        let mut late = [0; 4];
-        // SAFETY: `late` is borrowed until the copy has ended.
-        unsafe { self.enqueue_read(Lane::Compute, (&persistent.sync, 4), &mut late, true) }?;
-        Ok(late != [0; 4])
+        let mut timed_out = [0; 4];
+        // SAFETY: `timed_out` is borrowed until the copy has ended.
+        unsafe { self.enqueue_read(Lane::Compute, (&persistent.sync, 4), &mut timed_out, true) }?;
+        Ok(timed_out != [0; 4])
     }
 }

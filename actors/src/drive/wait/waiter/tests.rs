@@ -156,7 +156,7 @@ fn a_thread_that_chooses_polls_only_where_that_pays() {
 }
 
 #[test]
-fn workers_choose_where_several_devices_or_a_driver_that_can_be_asked_are_waited_for() {
+fn workers_choose_where_several_devices_or_a_driver_that_has_probe_are_waited_for() {
     let park = LinkMode::Fixed(WaitMode::Callback);
     assert_eq!(
         [false, true].map(|asked| LinkMode::Single.of_driver(asked)),
@@ -259,8 +259,8 @@ fn a_wait_until_a_time_never_ends_early() {
     }
 }
 
-/// A question that sets the flag when it is asked for the third time, and how often it was asked.
-fn third_question(flag: &Arc<Flag>) -> (Notify, Arc<AtomicUsize>) {
+/// A probe that sets the flag at its third call, and the number of its calls.
+fn sets_at_third_call(flag: &Arc<Flag>) -> (Notify, Arc<AtomicUsize>) {
     let (asked, flag) = (Arc::new(AtomicUsize::new(0)), Arc::clone(flag));
     let count = Arc::clone(&asked);
     let ask = move || {
@@ -272,10 +272,10 @@ fn third_question(flag: &Arc<Flag>) -> (Notify, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn a_polling_thread_asks_for_what_nobody_tells() {
+fn a_polling_thread_calls_the_probe() {
     let flag = Arc::new(Flag::new());
-    let (ask, asked) = third_question(&flag);
-    let mut waiter = waiter(WaitMode::Spin).asking(Some(ask));
+    let (ask, asked) = sets_at_third_call(&flag);
+    let mut waiter = waiter(WaitMode::Spin).with_probe(Some(ask));
     waiter.cores = Cores::new(64);
     let mut looks = 0;
     let ready = || {
@@ -288,17 +288,17 @@ fn a_polling_thread_asks_for_what_nobody_tells() {
 }
 
 #[test]
-fn a_thread_without_a_prediction_asks_now_and_then_unless_it_is_to_be_told() {
+fn a_parked_thread_calls_the_probe_only_while_a_run_is_under_way() {
     let rows = [
         (WaitMode::SleepThenSpin, true, true),
         (WaitMode::SleepThenSpin, false, false),
         (WaitMode::Callback, true, false),
     ];
-    for (mode, is_asking, asks) in rows {
+    for (mode, is_probing, asks) in rows {
         let flag = Arc::new(Flag::new());
-        let (ask, asked) = third_question(&flag);
-        let mut waiter = waiter(mode).asking(Some(ask));
-        waiter.set_asking(is_asking);
+        let (ask, asked) = sets_at_third_call(&flag);
+        let mut waiter = waiter(mode).with_probe(Some(ask));
+        waiter.set_probing(is_probing);
         let mut looks = 0;
         let ready = || {
             looks += 1;
@@ -315,6 +315,6 @@ fn a_thread_without_a_prediction_asks_now_and_then_unless_it_is_to_be_told() {
             waiter.wait(WaitFor { flag: &flag, key: WaitKey::default() }, ready);
         });
         let wanted = if asks { 3 } else { 0 };
-        assert_eq!(asked.load(Ordering::Relaxed), wanted, "{mode:?}, {is_asking}");
+        assert_eq!(asked.load(Ordering::Relaxed), wanted, "{mode:?}, {is_probing}");
     }
 }

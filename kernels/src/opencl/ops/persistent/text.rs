@@ -119,7 +119,7 @@ fn names(text: &str) -> Vec<&str> {
     names
 }
 
-/// The text of a piece, whose names and macros do not meet those of others: names end with its number.
+/// The text of a piece, with names and macros of its own: its number is appended to names.
 fn apart(piece: &Piece, number: usize) -> String {
     let options = piece.options.split(' ').filter_map(|option| option.strip_prefix("-D"));
     let options: Vec<_> = options.filter_map(|option| option.split_once('=')).collect();
