@@ -71,6 +71,10 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "ROWS", value_parser = at_least_one)]
     chunk: Option<usize>,
 
+    /// Maximum chunks in flight, 1 to 64 [default: 2; of a live engine's devices as there]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    permits: Option<usize>,
+
     /// Other load on the GPU: none, or game (60 frames per second)
     #[arg(long, value_name = "WHAT", default_value = "none")]
     interference: String,
@@ -119,6 +123,9 @@ impl ScenarioArgs {
         scenario.order_swap = self.order_swap;
         if let Some(rows) = self.chunk {
             scenario.set("chunk", &rows.to_string())?;
+        }
+        if let Some(permits) = self.permits {
+            scenario.set("permits", &permits.to_string())?;
         }
         scenario.set("interference", &self.interference)?;
         scenario.set("verify", &self.verify.to_string())?;

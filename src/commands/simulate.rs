@@ -31,7 +31,7 @@ rejected.
 
 With --json:
   {\"soc\":\"…\",\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,\"fast_sync\":true|false,
-   \"order_swap\":true|false,\"chunk\":N|null,\"interference\":\"none|game\",\"verify\":N,
+   \"order_swap\":true|false,\"chunk\":N|null,\"permits\":N|null,\"interference\":\"none|game\",\"verify\":N,
    \"stepped_preparation\":true|false,\"seed\":N,
    \"prefill_ms\":F,\"prefill_tokens_per_second\":F,\"decode_ms\":F|null,
    \"decode_tokens_per_second\":F|null,\"makespan_ms\":F,\"lower_bound_ms\":F,\"preparation_ms\":F,
@@ -71,6 +71,7 @@ struct Report {
     fast_sync: bool,
     order_swap: bool,
     chunk: Option<usize>,
+    permits: Option<usize>,
     interference: String,
     verify: usize,
     stepped_preparation: bool,
@@ -121,6 +122,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         fast_sync: scenario.fast_sync,
         order_swap: scenario.order_swap,
         chunk: scenario.chunk,
+        permits: scenario.permits,
         interference: scenario.interference.to_string(),
         verify: scenario.verify,
         stepped_preparation: scenario.stepped_preparation,

@@ -2,10 +2,11 @@
 
 use super::scenario::Scenario;
 
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("prompt", "prompt length (tokens)"),
     ("decode", "decode steps"),
     ("chunk", "chunk size (tokens)"),
+    ("permits", "chunks in flight"),
     ("verify", "rows per decode step"),
     ("seed", "seed of the noise"),
 ];

@@ -2,7 +2,7 @@
 
 /// Settings that [`Scenario::set`](super::Scenario::set) can change, besides the numbers of the
 /// processors.
-pub const SETTINGS: [&str; 12] = [
+pub const SETTINGS: [&str; 13] = [
     "soc",
     "model",
     "prompt",
@@ -11,6 +11,7 @@ pub const SETTINGS: [&str; 12] = [
     "fast-sync",
     "order-swap",
     "chunk",
+    "permits",
     "interference",
     "verify",
     "stepped-preparation",
@@ -18,5 +19,5 @@ pub const SETTINGS: [&str; 12] = [
 ];
 
 /// Settings and numbers that must be integers.
-pub(super) const WHOLE_NUMBERS: [&str; 6] =
-    ["prompt", "decode", "chunk", "verify", "seed", "npu.tile"];
+pub(super) const WHOLE_NUMBERS: [&str; 7] =
+    ["prompt", "decode", "chunk", "permits", "verify", "seed", "npu.tile"];

@@ -66,6 +66,9 @@ pub struct Scenario {
     /// Maximum prompt tokens in a chunk, also for strategies that cut prompts themselves. `None` means
     /// the whole prompt, or the strategy's own chunk size.
     pub chunk: Option<usize>,
+    /// Maximum chunks in flight, as [`EngineBuilder::permits`](crate::EngineBuilder::permits). `None` means 2
+    /// on a SoC, and the live engine's default on the devices of a machine.
+    pub permits: Option<usize>,
     /// Other load on the GPU.
     pub interference: Interference,
     /// Rows of each decode step, 1 to 64, as when a draft is verified and all of its tokens are
@@ -102,6 +105,7 @@ impl Scenario {
             fast_sync: true,
             order_swap: true,
             chunk: None,
+            permits: None,
             interference: Interference::None,
             verify: 1,
             stepped_preparation: false,

@@ -22,6 +22,7 @@ pub(super) fn run(
     let fail = |reason: String| SimulateError::Run { reason };
     let (model, bits) = scenario.load_model()?;
     let model = SocModel::of_model(&scenario.model, &model, bits);
+    let default = SocOptions::default();
     let options = SocOptions {
         prompt: scenario.prompt,
         decode: scenario.decode,
@@ -29,11 +30,12 @@ pub(super) fn run(
         sync: if scenario.fast_sync { SyncMode::Fast } else { SyncMode::Slow },
         stepped_preparation: scenario.stepped_preparation,
         chunk_rows: scenario.chunk,
+        in_flight: scenario.permits.unwrap_or(default.in_flight),
         policy: scenario.policy.clone(),
         renderer: scenario.interference == Interference::Game,
         seed: scenario.seed,
         record,
-        ..SocOptions::default()
+        ..default
     };
     let strategy = strategy(scenario, options.in_flight)?;
     let simulation = SocSimulation::new(&model, soc, &strategy, &options);

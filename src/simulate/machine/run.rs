@@ -85,7 +85,7 @@ fn start(
     let infos: Vec<DeviceInfo> = specs.iter().map(build::info).collect();
     let copy_rate = machine.copy.value * 1e9;
     let hand_over = Duration::from_nanos((machine.hand_over.value * 1e3).round() as u64);
-    let permits = permits_default(specs.len());
+    let permits = scenario.permits.unwrap_or_else(|| permits_default(specs.len()));
     let planner = Planner::new(PlannerParts {
         model: ModelId::default(),
         graph: Arc::clone(&graph),

@@ -12,6 +12,8 @@ use crate::simulate::processors::Processors;
 
 /// Maximum number of tokens.
 const COUNT_MAX: usize = 1 << 20;
+/// Maximum number of chunks in flight.
+const PERMITS_MAX: usize = 64;
 /// Maximum rows of a decode step.
 const VERIFY_MAX: usize = 64;
 
@@ -67,6 +69,7 @@ impl Scenario {
             "fast-sync" => self.fast_sync = given.switch()?,
             "order-swap" => self.order_swap = given.switch()?,
             "chunk" => self.chunk = Some(given.count(1, COUNT_MAX)?),
+            "permits" => self.permits = Some(given.count(1, PERMITS_MAX)?),
             "interference" => {
                 self.interference = match value {
                     "none" => Interference::None,
@@ -168,6 +171,7 @@ mod tests {
             ("prompt", "0"),
             ("decode", "-1"),
             ("verify", "65"),
+            ("permits", "0"),
             ("strategy", "fastest"),
             ("fast-sync", "yes"),
             ("interference", "film"),

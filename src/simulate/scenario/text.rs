@@ -50,7 +50,8 @@ impl Scenario {
     }
 
     /// All settings and the changed numbers of the processors, as keys and values of
-    /// [`set`](Scenario::set). A chunk size that the strategy chooses is empty.
+    /// [`set`](Scenario::set). A chunk size that the strategy chooses and a default number of chunks in flight
+    /// are empty.
     pub fn settings(&self) -> Vec<(String, String)> {
         let value = |key: &str| match key {
             "soc" => self.soc_name(),
@@ -61,6 +62,7 @@ impl Scenario {
             "fast-sync" => on(self.fast_sync).to_owned(),
             "order-swap" => on(self.order_swap).to_owned(),
             "chunk" => self.chunk.map_or(String::new(), |rows| rows.to_string()),
+            "permits" => self.permits.map_or(String::new(), |permits| permits.to_string()),
             "interference" => self.interference.to_string(),
             "verify" => self.verify.to_string(),
             "stepped-preparation" => on(self.stepped_preparation).to_owned(),
@@ -85,7 +87,8 @@ impl Scenario {
         ];
         let settings = self.settings().into_iter().take(SETTINGS.len());
         facts.extend(settings.map(|(key, value)| match value.is_empty() {
-            true => (key, "by the strategy".to_owned()),
+            true if key == "chunk" => (key, "by the strategy".to_owned()),
+            true => (key, "default".to_owned()),
             false => (key.replace('-', " "), value),
         }));
         if !self.changes.is_empty() {
@@ -113,6 +116,9 @@ impl fmt::Display for Scenario {
         )?;
         if let Some(chunk) = self.chunk {
             write!(f, ", chunks of {chunk}")?;
+        }
+        if let Some(permits) = self.permits {
+            write!(f, ", at most {permits} in flight")?;
         }
         if self.interference != Interference::None {
             write!(f, ", with a {}", self.interference)?;
@@ -153,6 +159,7 @@ mod tests {
             ("fast-sync", "off"),
             ("order-swap", "off"),
             ("chunk", "64"),
+            ("permits", "3"),
             ("interference", "game"),
             ("verify", "4"),
             ("stepped-preparation", "on"),

@@ -7,7 +7,9 @@ use lapwing_actors::simulate::SocRunError;
 use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::{PRESETS, Soc, SyncMode};
-use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, registry};
+use lapwing_plan::strategy::{
+    ChunkShape, PlanInput, PromptRows, Strategy, StrategyOptions, by_name, registry,
+};
 use lapwing_plan::{PlanError, Route};
 use lapwing_traces::Timeline;
 use lapwing_traces::event::Activity;
@@ -198,6 +200,30 @@ proptest! {
         let runs = [(&soc, &fast), (&soc, &slow)];
         if let Some([fast, slow]) = both(&model, &named(strategy(at)), runs)? {
             prop_assert_eq!(fast, slow);
+        }
+    }
+}
+
+#[test]
+fn chunks_in_flight_keep_the_busiest_processor_busy() {
+    let (llama, mut soc) = (model("llama-3-8b"), sd8gen3());
+    for rate in [0.1, 0.05, 0.04, 0.03] {
+        soc.set("gpu.attention_rate", rate).expect("a number");
+        for rows in [64, 128] {
+            let options = StrategyOptions { chunk: Some(rows), ..StrategyOptions::default() };
+            let strategy = by_name("chunk-graph", &options).expect("is known");
+            let outcome = |in_flight| {
+                let chunk_rows = Some(rows);
+                let options = SocOptions { decode: 0, in_flight, chunk_rows, ..of(1024) };
+                let simulation = SocSimulation::new(&llama, &soc, &strategy, &options);
+                simulation.and_then(|simulation| simulation.run()).expect("an outcome")
+            };
+            let (one, all) = (outcome(1), outcome(16));
+            // Up to submissions, which take less time on a busy queue.
+            near("the same work", all.lower_bound_ms, one.lower_bound_ms, 1e-3);
+            let ratio = all.makespan_ms / all.lower_bound_ms;
+            assert!((1.0 - 1e-9..1.01).contains(&ratio), "{rate} TFLOP/s, {rows} rows: {ratio}");
+            assert!(one.makespan_ms > 1.3 * all.makespan_ms, "{rate} TFLOP/s, {rows} rows");
         }
     }
 }
