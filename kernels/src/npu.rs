@@ -21,16 +21,18 @@ mod model_weights;
 mod no_columns;
 #[cfg(feature = "openvino")]
 mod openvino;
+mod pieces;
 #[cfg(feature = "qnn")]
 mod qnn;
 mod qnn_settings;
+mod queue;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
 mod search;
 mod spec;
 mod systolic;
 mod weight_form;
 
-pub use backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
+pub use backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph, Started};
 pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Requester};
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
@@ -44,6 +46,7 @@ pub use openvino::{OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, open
 #[cfg(feature = "qnn")]
 pub use qnn::{Qnn, QnnError, QnnInfo, qnn_device};
 pub use qnn_settings::QnnSettings;
+pub use queue::NpuQueue;
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;
 pub use weight_form::WeightForm;

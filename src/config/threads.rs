@@ -11,7 +11,7 @@ use crate::error::Error;
 /// The compute threads of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
-    /// Number of threads, the one that owns the device included.
+    /// Number of threads, the one that owns the device included; of an NPU's library, those of the library.
     pub(crate) count: usize,
     /// The cores they are pinned to; `None` for any.
     pub(crate) cores: Option<CoreSet>,
@@ -53,7 +53,7 @@ impl Settings {
         let cpus = specs.iter().filter(|spec| native(spec)).count().max(1);
         let left = (all.saturating_sub(fixed) / cpus).max(1);
         let of_native = within("threads", self.threads.unwrap_or(left), 1..=THREADS_MAX)?;
-        let threads = |spec: &DeviceSpec| match spec.has_threads() {
+        let threads = |spec: &DeviceSpec| match spec.has_threads() || spec.has_library() {
             true => spec.threads.unwrap_or(if native(spec) { of_native } else { 1 }),
             false => 0,
         };

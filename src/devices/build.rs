@@ -74,19 +74,19 @@ pub(crate) struct Built {
 /// Builds a device with these threads. `number` is its number in the engine.
 pub(crate) fn build(
     (number, spec): (usize, &DeviceSpec),
-    Threads { count: threads, cores }: &Threads,
+    assigned: &Threads,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
     if let Backend::OpenCl(which) = &spec.backend {
         return opencl::build((number, spec), which, shared);
     }
     if let Backend::OpenVino(device) = &spec.backend {
-        return openvino::build(spec, device, shared);
+        return openvino::build(spec, device, (assigned, shared));
     }
     if let Backend::Qnn(processor) = &spec.backend {
         return qnn::build(spec, processor, shared);
     }
-    let (threads, cores) = (*threads, cores.as_ref());
+    let (threads, cores) = (assigned.count, assigned.cores.as_ref());
     let Shared { graph, file, kv, slots, isa, activations, clock, .. } = shared;
     let cpu = Cpu::on_cores(threads, cores, *isa)?.with_activations(*activations);
     // Weights are packed, and rates are measured, on the cores that later compute.

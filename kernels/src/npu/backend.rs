@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::device::{DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Observer};
+use crate::device::{DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Notify, Observer};
 use crate::quant::Activations;
 
 use super::BUCKETS;
@@ -157,6 +157,15 @@ pub trait NpuBackend: Send {
     }
 }
 
+/// State of a run that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// It has ended on the calling thread.
+    Ended,
+    /// It is under way elsewhere.
+    Running,
+}
+
 /// A graph that is ready to run. It owns its input and output buffers, so that their sizes are
 /// always right and a device can place them in its own memory.
 pub trait PreparedGraph: Send {
@@ -173,6 +182,28 @@ pub trait PreparedGraph: Send {
     /// # Errors
     /// [`DeviceError::Failed`]; the outputs are then undefined.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError>;
+
+    /// Begins a run. One that is under way calls `notify` at its end, from any thread, and
+    /// [`finish`](PreparedGraph::finish) returns its result from then on; until it has, the buffers belong to the
+    /// back end. By default the run ends here, on the calling thread.
+    ///
+    /// # Errors
+    /// As [`run`](PreparedGraph::run).
+    fn start(
+        &mut self,
+        _notify: &Notify,
+        observer: &mut dyn Observer,
+    ) -> Result<Started, DeviceError> {
+        self.run(observer).map(|()| Started::Ended)
+    }
+
+    /// The result of a run that was under way; `None` while it is. Reports the nodes.
+    ///
+    /// # Errors
+    /// As [`run`](PreparedGraph::run).
+    fn finish(&mut self, _observer: &mut dyn Observer) -> Option<Result<(), DeviceError>> {
+        Some(Ok(()))
+    }
 
     /// The row-major buffer `[rows, width]` of an output after a run. `port` is its index in
     /// [`GraphSpec::outputs`].

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use crate::cpu::{BindError, Cpu};
 use crate::device::{
     BlockingDevice, DeviceError, DeviceInfo, GraphKey, Prepare, Preparer, Slot, SlotPool, StageRun,
-    Step, Tensor, TensorSet,
+    TensorSet,
 };
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, ValueId};
 use crate::part::Part;
-use crate::sync::lock;
 use crate::weights::WeightFile;
 
 use super::array::Array;
@@ -21,6 +20,7 @@ use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use super::cache::{GraphCache, Requester};
 use super::check::Checker;
 use super::maker::{CheckedGraph, Graphs, Maker, NpuGraph};
+use super::pieces::{Piece, StagePieces};
 use super::spec::GraphSpec;
 use super::systolic::Systolic;
 
@@ -51,12 +51,6 @@ impl fmt::Debug for NpuDevice {
         let mut debug = f.debug_struct("NpuDevice");
         debug.field("info", &self.info).field("cache", &self.graphs.cache).finish_non_exhaustive()
     }
-}
-
-/// Rows of a value that one graph computes.
-struct Piece {
-    graph: Arc<NpuGraph>,
-    rows: Range<usize>,
 }
 
 impl NpuDevice {
@@ -119,7 +113,7 @@ impl NpuDevice {
     }
 
     /// The graphs that a part needs for `rows`, each ready, and which rows each of them computes.
-    fn pieces(
+    pub(super) fn pieces(
         &self,
         work: &mut StageRun<'_>,
         rows: Range<usize>,
@@ -149,6 +143,20 @@ impl NpuDevice {
         Ok(graphs.into_iter().zip(rows).map(|(graph, rows)| Piece { graph, rows }).collect())
     }
 
+    /// Output channels of a part's share of a value.
+    pub(super) fn width(&self, id: ValueId, part: &Part) -> usize {
+        part.features.of_width(self.graph.value(id).width).len()
+    }
+
+    /// Room for a result of that many values.
+    pub(super) fn slot(&self, values: usize) -> Slot {
+        self.slots.take(values)
+    }
+
+    pub(super) fn count_run(&self) {
+        self.graphs.cache.count_run();
+    }
+
     fn ready(&self, key: &GraphKey) -> Result<Arc<NpuGraph>, DeviceError> {
         self.graphs.cache.get(key, Requester::Device).ok_or_else(|| DeviceError::NotPrepared {
             device: self.info.name.clone(),
@@ -158,7 +166,7 @@ impl NpuDevice {
     }
 
     /// The rows of the stage's values. All of them have the same.
-    fn rows(&self, work: &StageRun<'_>) -> Result<Range<usize>, DeviceError> {
+    pub(super) fn rows(&self, work: &StageRun<'_>) -> Result<Range<usize>, DeviceError> {
         let StageRun { nodes, part, batch, .. } = work;
         let first = self.graph.nodes().get(nodes.start).filter(|_| !nodes.is_empty());
         let Some(first) = first.filter(|_| nodes.end <= self.graph.nodes().len()) else {
@@ -173,7 +181,7 @@ impl NpuDevice {
 
     /// Copies rows into a graph's buffers, and zeros below them. Returns the bytes read and
     /// written.
-    fn load(
+    pub(super) fn load(
         &self,
         inputs: &TensorSet,
         (spec, graph): (&GraphSpec, &mut dyn PreparedGraph),
@@ -200,7 +208,7 @@ impl NpuDevice {
         Ok(bytes as u64)
     }
 
-    fn unsupported(&self, what: String) -> DeviceError {
+    pub(super) fn unsupported(&self, what: String) -> DeviceError {
         DeviceError::Unsupported { device: self.info.name.clone(), what }
     }
 }
@@ -213,47 +221,12 @@ impl BlockingDevice for NpuDevice {
     /// Runs the part's graphs one after another. The nodes are reported once, while the last graph
     /// runs; what the graphs before it take is part of the first step reported after them.
     fn run(&mut self, mut work: StageRun<'_>) -> Result<(), DeviceError> {
-        let rows = self.rows(&work)?;
-        let pieces = self.pieces(&mut work, rows.clone())?;
-        let StageRun { nodes, part, inputs, writes, outputs, observer, .. } = work;
-        let mut results: Vec<(usize, Slot)> = Vec::with_capacity(writes.len());
-        for &id in writes {
-            let width = part.features.of_width(self.graph.value(id).width).len();
-            results.push((width, self.slots.take(rows.len() * width)));
+        let mut run = StagePieces::new(self, &mut work)?;
+        while run.load(self, work.inputs, work.observer)? {
+            run.compute(work.observer)?;
+            run.unload(self)?;
         }
-        let mut converted = 0;
-        for (at, piece) in pieces.iter().enumerate() {
-            let is_last = at + 1 == pieces.len();
-            let spec = &piece.graph.spec;
-            let mut graph = lock(&piece.graph.graph);
-            converted += self.load(inputs, (spec, graph.as_mut()), &piece.rows)?;
-            if at == 0 {
-                observer.step_done(Step::Converted { bytes: converted });
-                converted = 0;
-            }
-            match is_last {
-                true => graph.run(observer)?,
-                false => graph.run(&mut ())?,
-            }
-            self.graphs.cache.count_run();
-            for ((width, result), id) in results.iter_mut().zip(writes) {
-                let Some(port) = spec.outputs.iter().position(|port| port.value == *id) else {
-                    return Err(self.unsupported(format!("value {} of nodes {nodes:?}", id.0)));
-                };
-                let from = piece.rows.start - rows.start;
-                let to = &mut result[from * *width..][..piece.rows.len() * *width];
-                to.copy_from_slice(&graph.output(port)[..to.len()]);
-                converted += 2 * size_of_val(to) as u64;
-            }
-        }
-        match pieces.is_empty() {
-            // Nothing to compute, which is soon done.
-            true => nodes.for_each(|node| observer.nodes_done(node..node + 1)),
-            false => observer.step_done(Step::Converted { bytes: converted }),
-        }
-        for ((width, slot), id) in results.into_iter().zip(writes) {
-            outputs.put(*id, Tensor::new(width, slot));
-        }
+        run.end(work.observer, work.outputs);
         Ok(())
     }
 

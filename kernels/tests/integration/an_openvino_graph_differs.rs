@@ -1,13 +1,15 @@
 //! Graphs that OpenVINO compiles compute what the CPU computes with activations in f32, for every weight
 //! format, op and share of the output channels, and what goes wrong is an error.
 
+use lapwing_kernels::cpu::CoreSet;
 use lapwing_kernels::device::{BlockingDevice, DeviceError};
 use lapwing_kernels::npu::{
     NpuBackend, NpuDevice, OpenVino, OpenVinoError, OpenVinoSettings, openvino_devices,
 };
 use lapwing_kernels::requant::Requant;
 
-use crate::npu::{Task, Tiny};
+use crate::an_npu_run_is_lost::{begin, queue, run};
+use crate::npu::{Report, Task, Tiny};
 use crate::npu_libraries::{check_kept, check_models, check_near, check_shares};
 
 const ENOUGH: u64 = 1 << 30;
@@ -30,7 +32,7 @@ macro_rules! needs_openvino {
 }
 
 fn openvino(tiny: &Tiny, device: &str) -> Result<OpenVino, OpenVinoError> {
-    let settings = OpenVinoSettings { device: Some(device.to_owned()), threads: 1 };
+    let settings = OpenVinoSettings { device: Some(device.to_owned()), threads: 1, cores: None };
     OpenVino::open("npu", &settings, &tiny.graph, &tiny.file)
 }
 
@@ -100,4 +102,68 @@ fn a_device_that_is_not_there_is_named_with_those_that_are() {
 fn graphs_of_openvino_are_kept_and_none_is_used_that_differs() {
     needs_openvino!();
     check_kept(|tiny| Box::new(openvino(tiny, "CPU").expect("OpenVINO")));
+}
+
+#[test]
+fn a_graph_that_runs_on_openvinos_threads_computes_the_same_bits() {
+    needs_openvino!();
+    let tiny = Tiny::open("llama");
+    for graphs in [&[64][..], &[32, 1]] {
+        let task = Task::new(tiny.gated(), 33, graphs);
+        let mut blocking = npu(&tiny, ENOUGH);
+        let mut preparer = blocking.preparer().expect("a preparer");
+        preparer.prepare(&task.keys(), &[], &mut ()).expect("graphs");
+        let mut wanted = Report::default();
+        let want = tiny.run(&mut blocking, &task, &mut wanted).expect("values");
+        let mut queue = queue(npu(&tiny, ENOUGH), &[&task]);
+        for _ in 0..100 {
+            let mut report = Report::default();
+            let got = run(&tiny, &mut queue, &task, &mut report).expect("values");
+            tiny.assert_same(&task, &got, &want, "on its threads");
+            assert_eq!(report, wanted);
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_is_dropped_during_a_run_waits_for_it() {
+    needs_openvino!();
+    let tiny = Tiny::open("llama");
+    let task = Task::new(tiny.gated(), 1024, &[1024]);
+    for _ in 0..5 {
+        let mut queue = queue(npu(&tiny, ENOUGH), &[&task]);
+        begin(&tiny, &mut queue, &task);
+        drop(queue);
+    }
+}
+
+/// The library's threads that compute a graph inherit the cores of the thread that compiles it.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_of_openvino_are_pinned_to_the_chosen_cores() {
+    needs_openvino!();
+    let cores = CoreSet::available().expect("cores");
+    let last = *cores.cores().last().expect("a core");
+    let pinned = || {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("threads").flatten();
+        let status =
+            tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
+        let own = format!("Cpus_allowed_list:\t{last}\n");
+        status.filter(|status| status.contains(&own)).count()
+    };
+    let tiny = Tiny::open("llama");
+    let task = Task::new(tiny.gated(), 33, &[64]);
+    let settings = OpenVinoSettings {
+        device: Some("CPU".to_owned()),
+        threads: 1,
+        cores: Some(CoreSet::new([last]).expect("a core")),
+    };
+    let backend = OpenVino::open("npu", &settings, &tiny.graph, &tiny.file).expect("OpenVINO");
+    assert!(backend.describe().ends_with(&format!("on cores {last}")), "{}", backend.describe());
+    let mut queue = queue(tiny.npu_over(Box::new(backend), ENOUGH), &[&task]);
+    run(&tiny, &mut queue, &task, &mut Report::default()).expect("values");
+    let threads = pinned();
+    assert!(threads > 0, "no thread has core {last} alone");
+    assert!(CoreSet::available().expect("cores") == cores, "the calling thread is still pinned");
+    drop(queue);
 }

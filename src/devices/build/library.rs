@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lapwing_actors::drive::live::LiveDevice;
-use lapwing_kernels::device::{Blocking, Device};
-use lapwing_kernels::npu::{NpuBackend, NpuDevice, NpuDeviceParts};
+use lapwing_kernels::device::Device;
+use lapwing_kernels::npu::{NpuBackend, NpuDevice, NpuDeviceParts, NpuQueue};
 
 use super::{Built, Rates, Shared, calibrate, estimated, time_model, with_sizes};
 use crate::devices::DeviceSpec;
@@ -29,7 +29,7 @@ pub(super) fn device(
     if let Some(programs) = &shared.programs {
         device = device.keep_graphs(programs.with_file_name("graphs"), file);
     }
-    let mut device = Blocking::new(with_sizes(spec, device.info().clone()), device);
+    let mut device = NpuQueue::new(with_sizes(spec, device.info().clone()), device);
     let info = device.info().clone();
     let rates = clock.and_then(|clock| calibrate::rates(&mut device, graph, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(threads) });

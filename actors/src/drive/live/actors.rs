@@ -16,7 +16,7 @@ use crate::decide::decide;
 use crate::drive::mailbox::{Closed, Inbox};
 use crate::drive::modelled::{Segment, StepLog, merge_parts, segments_of, total};
 use crate::drive::record::{Outgoing, WorkerTrace};
-use crate::drive::wait::{Cores, LinkMode, WaitKey, WaitRecord, Waiter};
+use crate::drive::wait::{Busy, Cores, LinkMode, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, SchedulerMessage, Traced};
 use crate::worker::{Worker, WorkerEffect};
@@ -51,8 +51,8 @@ pub(super) struct Running {
     run: RunId,
     delivery: Traced<Delivery>,
     submitted: Nanos,
-    /// Whether the device has begun it.
-    begun: bool,
+    /// Once the device has begun it: counts the threads that compute it, also between polls.
+    begun: Option<Busy>,
     /// Whether it was submitted while the device was busy.
     queued: bool,
 }
@@ -201,7 +201,7 @@ impl LiveWorker {
         self.next_run = RunId(run.0 + 1);
         let submitted = self.link.clock.now();
         self.device.device.submit(run, work);
-        self.running.push_back(Running { run, delivery, submitted, queued, begun: false });
+        self.running.push_back(Running { run, delivery, submitted, queued, begun: None });
     }
 
     /// Handles the next completed run, if there is one, and returns the worker's effects.
@@ -231,7 +231,8 @@ impl LiveWorker {
     fn poll_device(&mut self) -> Option<Ended> {
         let front = self.running.front_mut()?;
         let LiveDevice { device, time, .. } = &mut self.device;
-        if !std::mem::replace(&mut front.begun, true) {
+        if front.begun.is_none() {
+            front.begun = Some(self.link.cores.busy(device.threads()));
             if time.is_some() {
                 self.throttle.begin(front.queued);
             }
@@ -241,13 +242,12 @@ impl LiveWorker {
         }
         let (queued, span) = (front.queued, front.delivery.chunk().trace.clone());
         let entered = span.enter();
-        let busy = self.link.cores.busy(device.threads());
         let mut steps = StepLog::default();
         let completed = match time {
             None => device.poll(&mut self.trace),
             Some(_) => device.poll(&mut steps),
         };
-        drop((busy, entered));
+        drop(entered);
         let Completed { run, result, stamps } = completed?;
         let Running { run: expected, delivery, submitted, .. } = self.running.pop_front()?;
         debug_assert_eq!(run, expected, "runs complete in order of submission");

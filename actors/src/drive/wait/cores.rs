@@ -56,14 +56,14 @@ impl Cores {
     }
 
     /// Counts `threads` threads as runnable until the guard is dropped.
-    pub fn busy(&self, threads: usize) -> Busy<'_> {
+    pub fn busy(&self, threads: usize) -> Busy {
         self.shared.busy.fetch_add(threads, Ordering::Relaxed);
-        Busy { cores: self, threads }
+        Busy { shared: Arc::clone(&self.shared), threads }
     }
 
     /// Allows the calling thread to poll if a core is free, and `spare` more beside it. The thread counts
     /// as runnable until the guard is dropped. `None` if too few cores are free, or during a pause.
-    pub fn try_poll(&self, spare: usize) -> Option<Busy<'_>> {
+    pub fn try_poll(&self, spare: usize) -> Option<Busy> {
         let left = self.shared.paused.load(Ordering::Relaxed);
         if left > 0 {
             // A race between two waiters may shorten the pause by one wait, which is harmless.
@@ -103,14 +103,14 @@ impl Cores {
 
 /// Guard of threads that are counted as runnable.
 #[derive(Debug)]
-pub struct Busy<'a> {
-    cores: &'a Cores,
+pub struct Busy {
+    shared: Arc<Shared>,
     threads: usize,
 }
 
-impl Drop for Busy<'_> {
+impl Drop for Busy {
     fn drop(&mut self) {
-        self.cores.shared.busy.fetch_sub(self.threads, Ordering::Relaxed);
+        self.shared.busy.fetch_sub(self.threads, Ordering::Relaxed);
     }
 }
 

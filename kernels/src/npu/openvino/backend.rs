@@ -8,9 +8,10 @@ use super::error::OpenVinoError;
 use super::lower::{Lowered, lower, ports};
 use super::request::Request;
 use super::session::Session;
-use crate::device::{DeviceError, GraphKey, Observer, OpSet};
+use crate::cpu::{CoreSet, CoresError, PinnedThread};
+use crate::device::{DeviceError, GraphKey, Notify, Observer, OpSet};
 use crate::graph::Graph;
-use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph};
+use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph, Started};
 use crate::npu::model_weights::ModelWeights;
 use crate::npu::no_columns::NoColumns;
 use crate::npu::spec::{GraphSpec, SpecNode};
@@ -24,6 +25,8 @@ pub struct OpenVinoSettings {
     pub device: Option<String>,
     /// Threads of the CPU plug-in, at least 1. Processors other than the CPU have none.
     pub threads: usize,
+    /// The cores that the threads of the CPU plug-in are pinned to; `None` for any.
+    pub cores: Option<CoreSet>,
 }
 
 /// OpenVINO with the weights of a model.
@@ -32,6 +35,7 @@ pub struct OpenVino {
     name: String,
     session: Arc<Session>,
     weights: ModelWeights,
+    cores: Option<CoreSet>,
     /// Constants of graphs in use, by nodes and output channels.
     constants: HashMap<(Range<usize>, Share), Weak<[u8]>>,
 }
@@ -56,6 +60,7 @@ impl OpenVino {
             info,
             name: name.to_owned(),
             weights: ModelWeights::new(name, graph, file),
+            cores: settings.cores.clone().filter(|_| session.is_cpu()),
             session,
             constants: HashMap::new(),
         })
@@ -66,11 +71,20 @@ impl OpenVino {
         let info = &self.session.info;
         let stand_in = match self.session.is_cpu() {
             true => {
-                format!(", a stand-in for an NPU with {} threads of its own", self.info.own_threads)
+                let cores = self.cores.as_ref().map(|cores| format!(" on cores {cores}"));
+                let (threads, cores) = (self.info.own_threads, cores.unwrap_or_default());
+                format!(", a stand-in for an NPU with {threads} threads of its own{cores}")
             }
             false => String::new(),
         };
         format!("OpenVINO {} on {} ({}){stand_in}", info.version, info.device, info.processor)
+    }
+
+    /// Pins the calling thread to the device's cores until the guard is dropped, and thereby the threads that the
+    /// library starts meanwhile: it starts those of a graph while it compiles or imports it.
+    fn pin(&self) -> Result<Option<PinnedThread>, DeviceError> {
+        let pinned = self.cores.as_ref().map(CoreSet::pin_this_thread).transpose();
+        pinned.map_err(|error: CoresError| self.weights.failed(error.to_string()))
     }
 
     fn graph(
@@ -115,6 +129,7 @@ impl NpuBackend for OpenVino {
         let known = self.constants.get(&(nodes.clone(), features)).and_then(Weak::upgrade);
         let Lowered { text, constants } = lower(spec, &self.weights, known)?;
         let (inputs, outputs) = ports(spec);
+        let _pinned = self.pin()?;
         let request = self.session.compile(&text, &constants, (&inputs, &outputs));
         let graph = self.graph(spec, request)?;
         self.constants.insert((nodes, features), Arc::downgrade(&constants));
@@ -134,6 +149,7 @@ impl NpuBackend for OpenVino {
         content: &[u8],
     ) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         let (inputs, outputs) = ports(spec);
+        let _pinned = self.pin()?;
         let request = self.session.import(content.into(), (&inputs, &outputs));
         self.graph(spec, request)
     }
@@ -147,19 +163,38 @@ struct OpenVinoGraph {
     bytes: u64,
 }
 
+impl OpenVinoGraph {
+    fn failed(&self, error: &OpenVinoError) -> DeviceError {
+        DeviceError::Failed { device: self.device.clone(), reason: error.to_string() }
+    }
+}
+
 impl PreparedGraph for OpenVinoGraph {
     fn input(&mut self, port: usize) -> &mut [f32] {
         self.request.input(port)
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError> {
-        let failed = |error: OpenVinoError| DeviceError::Failed {
-            device: self.device.clone(),
-            reason: error.to_string(),
-        };
-        self.request.run().map_err(failed)?;
+        self.request.run().map_err(|error| self.failed(&error))?;
         observer.nodes_done(self.nodes.clone());
         Ok(())
+    }
+
+    fn start(
+        &mut self,
+        notify: &Notify,
+        _observer: &mut dyn Observer,
+    ) -> Result<Started, DeviceError> {
+        self.request.start(notify).map_err(|error| self.failed(&error))?;
+        Ok(Started::Running)
+    }
+
+    fn finish(&mut self, observer: &mut dyn Observer) -> Option<Result<(), DeviceError>> {
+        let result = self.request.finish()?.map_err(|error| self.failed(&error));
+        if result.is_ok() {
+            observer.nodes_done(self.nodes.clone());
+        }
+        Some(result)
     }
 
     fn output(&self, port: usize) -> &[f32] {

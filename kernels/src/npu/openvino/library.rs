@@ -41,6 +41,13 @@ pub(super) struct RawDevices {
     pub(super) count: usize,
 }
 
+/// `ov_callback_t`.
+#[repr(C)]
+pub(super) struct RawCallback {
+    pub(super) function: unsafe extern "C" fn(*mut c_void),
+    pub(super) argument: *mut c_void,
+}
+
 macro_rules! functions {
     ($($name:ident: $signature:ty;)*) => {
         /// The functions, named as in the library.
@@ -92,6 +99,9 @@ functions! {
     ov_infer_request_set_input_tensor_by_index: unsafe extern "C" fn(Handle, usize, Handle) -> Status;
     ov_infer_request_set_output_tensor_by_index: unsafe extern "C" fn(Handle, usize, Handle) -> Status;
     ov_infer_request_infer: unsafe extern "C" fn(Handle) -> Status;
+    ov_infer_request_set_callback: unsafe extern "C" fn(Handle, *const RawCallback) -> Status;
+    ov_infer_request_start_async: unsafe extern "C" fn(Handle) -> Status;
+    ov_infer_request_wait: unsafe extern "C" fn(Handle) -> Status;
     ov_tensor_create_from_host_ptr:
         unsafe extern "C" fn(ElementCode, RawShape, *mut c_void, *mut Handle) -> Status;
     ov_tensor_get_byte_size: unsafe extern "C" fn(Handle, *mut usize) -> Status;

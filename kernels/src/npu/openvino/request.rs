@@ -1,13 +1,16 @@
 //! Compiled graphs with their buffers.
 #![expect(unsafe_code, reason = "calls a C library")]
 
+use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::core::c_string;
 use super::error::OpenVinoError;
-use super::library::{Handle, Status};
+use super::library::{Handle, RawCallback, Status};
 use super::session::{PortShape, Session};
+use crate::device::Notify;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// Values that the library reads or writes during a run, and the owner between runs.
 pub(super) struct Buffer(NonNull<[f32]>);
@@ -31,12 +34,37 @@ impl Drop for Buffer {
     }
 }
 
+/// Shared with the library's thread that ends a run.
+#[derive(Default)]
+struct RunEnd {
+    has_ended: AtomicBool,
+    notify: Mutex<Option<Notify>>,
+}
+
+/// Called by the library at the end of a run.
+///
+/// # Safety
+/// `argument` points to the [`RunEnd`] of a request that is not freed yet.
+unsafe extern "C" fn on_end(argument: *mut c_void) {
+    // SAFETY: by the caller.
+    let end = unsafe { &*argument.cast::<RunEnd>() };
+    end.has_ended.store(true, Ordering::Release);
+    let notify = lock(&end.notify).clone();
+    notify.iter().for_each(|notify| notify());
+}
+
 /// A compiled graph with its buffers. One run at a time.
 pub(super) struct Request {
     compiled: Handle,
     request: Handle,
     inputs: Vec<Buffer>,
     outputs: Vec<Buffer>,
+    /// In memory of its own, which the library's thread uses.
+    end: Box<RunEnd>,
+    /// The library reads it at the end of each run.
+    callback: Box<RawCallback>,
+    /// A started run has not been waited for.
+    is_running: bool,
     _constants: Arc<[u8]>,
     session: Arc<Session>,
 }
@@ -46,8 +74,12 @@ unsafe impl Send for Request {}
 
 impl Drop for Request {
     fn drop(&mut self) {
+        if self.is_running {
+            // Its result is lost, but not its end: the library writes to the buffers until then.
+            let _ = self.wait();
+        }
         let functions = &self.session.core.loaded.functions;
-        // SAFETY: no run is in flight, since a run blocks. Buffers and constants are freed after this.
+        // SAFETY: no run is in flight. Buffers and constants are freed after this.
         unsafe {
             (functions.ov_infer_request_free)(self.request);
             (functions.ov_compiled_model_free)(self.compiled);
@@ -68,11 +100,18 @@ impl Request {
     ) -> Result<Request, OpenVinoError> {
         let buffers =
             |ports: &[PortShape]| ports.iter().map(|port| Buffer::new(port.shape)).collect();
+        let end: Box<RunEnd> = Box::default();
         let mut request = Request {
             compiled,
             request: ptr::null_mut(),
             inputs: buffers(inputs),
             outputs: buffers(outputs),
+            callback: Box::new(RawCallback {
+                function: on_end,
+                argument: ptr::from_ref(&*end).cast_mut().cast(),
+            }),
+            end,
+            is_running: false,
             _constants: constants,
             session: Arc::clone(session),
         };
@@ -85,6 +124,11 @@ impl Request {
             )
         };
         session.core.check("ov_compiled_model_create_infer_request", status)?;
+        // SAFETY: callback and argument are in boxes, which are freed after the library's request.
+        let status = unsafe {
+            (functions.ov_infer_request_set_callback)(request.request, &raw const *request.callback)
+        };
+        session.core.check("ov_infer_request_set_callback", status)?;
         request.bind(
             (inputs, &request.inputs),
             functions.ov_infer_request_set_input_tensor_by_index,
@@ -115,17 +159,19 @@ impl Request {
     /// The buffer of an input.
     ///
     /// # Panics
-    /// If there is no such input.
+    /// If there is no such input, or during a run.
     pub(super) fn input(&mut self, port: usize) -> &mut [f32] {
-        // SAFETY: the library uses the buffer only during a run, which takes `&mut self`.
+        assert!(!self.is_running, "the library reads it");
+        // SAFETY: the library uses the buffer only during a run.
         unsafe { self.inputs[port].0.as_mut() }
     }
 
     /// The buffer of an output after a run.
     ///
     /// # Panics
-    /// If there is no such output.
+    /// If there is no such output, or during a run.
     pub(super) fn output(&self, port: usize) -> &[f32] {
+        assert!(!self.is_running, "the library writes it");
         // SAFETY: as above.
         unsafe { self.outputs[port].0.as_ref() }
     }
@@ -144,14 +190,56 @@ impl Request {
         std::fs::read(file.path()).ok().filter(|content| !content.is_empty())
     }
 
-    /// Computes the outputs.
+    /// Computes the outputs on the calling thread and those of the library.
     ///
     /// # Errors
     /// [`OpenVinoError::Call`]; the outputs are then undefined.
+    ///
+    /// # Panics
+    /// During a run.
     pub(super) fn run(&mut self) -> Result<(), OpenVinoError> {
+        assert!(!self.is_running, "one run at a time");
         let core = &self.session.core;
         // SAFETY: every input and output tensor points to a buffer of its own size, which `self` owns.
         let status = unsafe { (core.loaded.functions.ov_infer_request_infer)(self.request) };
         core.check("ov_infer_request_infer", status)
+    }
+
+    /// Begins to compute the outputs on threads of the library, and calls `notify` on one of these at the end.
+    ///
+    /// # Errors
+    /// [`OpenVinoError::Call`]; nothing runs then.
+    ///
+    /// # Panics
+    /// During a run.
+    pub(super) fn start(&mut self, notify: &Notify) -> Result<(), OpenVinoError> {
+        assert!(!self.is_running, "one run at a time");
+        *lock(&self.end.notify) = Some(Arc::clone(notify));
+        self.end.has_ended.store(false, Ordering::Relaxed);
+        let core = &self.session.core;
+        // SAFETY: as in `run`; the buffers are neither used nor freed before the run has been waited for.
+        let status = unsafe { (core.loaded.functions.ov_infer_request_start_async)(self.request) };
+        core.check("ov_infer_request_start_async", status)?;
+        self.is_running = true;
+        Ok(())
+    }
+
+    /// The result of the started run, if it has ended.
+    ///
+    /// # Errors
+    /// [`OpenVinoError::Call`]; the outputs are then undefined.
+    pub(super) fn finish(&mut self) -> Option<Result<(), OpenVinoError>> {
+        let is_over = self.is_running && self.end.has_ended.load(Ordering::Acquire);
+        is_over.then(|| self.wait())
+    }
+
+    /// Waits for the started run, and for the return of its callback.
+    fn wait(&mut self) -> Result<(), OpenVinoError> {
+        let core = &self.session.core;
+        // SAFETY: the request is valid.
+        let status = unsafe { (core.loaded.functions.ov_infer_request_wait)(self.request) };
+        self.is_running = false;
+        *lock(&self.end.notify) = None;
+        core.check("ov_infer_request_wait", status)
     }
 }
