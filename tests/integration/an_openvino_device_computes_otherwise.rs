@@ -66,6 +66,20 @@ async fn every_strategy_gives_the_same_tokens_with_graphs_of_openvino() {
 }
 
 #[tokio::test]
+async fn the_cpu_an_opencl_device_and_openvino_together_give_the_same_tokens() {
+    needs_driver!(has_openvino);
+    needs_driver!(has_opencl);
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    let wanted = wanted(&model, &[33, 300]).await;
+    let devices = format!("cpu+gpu=opencl:0+{NPU}");
+    for strategy in ["auto", "tensor-level", "chunk-graph"] {
+        let engine = check(with(&model, &devices).strategy(strategy), &wanted, strategy).await;
+        engine.shutdown(Shutdown::Drain).await.expect("an end");
+    }
+}
+
+#[tokio::test]
 async fn a_real_model_gives_the_same_tokens_with_its_products_on_openvino() {
     needs_driver!(has_openvino);
     needs!(SMOLLM2);
