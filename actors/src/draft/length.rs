@@ -101,12 +101,18 @@ pub struct DraftCost {
 }
 
 impl DraftCost {
-    /// Time of drafting `drafted` tokens and of a pass that takes `verify`. Tokens that were drafted during the pass
-    /// before are there only if all of the draft before was right.
+    /// Time of drafting `drafted` tokens and of a pass that takes `verify`. Tokens that are drafted during a pass follow
+    /// the token that it adds to its draft, which is drafted first, and count only if all of these are right.
+    /// Otherwise the next draft begins when the stale pass of the draft model has ended that runs at the end of the pass.
     pub fn step(&self, drafted: usize, verify: f64) -> f64 {
-        let alone = self.per_token * drafted as f64;
-        let ahead = if self.overlaps { self.acceptance.powi(drafted as i32) } else { 0.0 };
-        verify + alone - ahead * alone.min(verify)
+        let alone = verify + self.per_token * drafted as f64;
+        if !self.overlaps || drafted == 0 || self.per_token <= 0.0 {
+            return alone;
+        }
+        let right = self.acceptance.powi(drafted as i32 + 1);
+        let ahead = verify.max(self.per_token * (drafted + 1) as f64);
+        let stale = (verify / self.per_token).ceil() * self.per_token - verify;
+        right * ahead + (1.0 - right) * (alone + stale)
     }
 }
 
@@ -125,6 +131,16 @@ impl DraftLength {
     /// The acceptance that is expected of the next token.
     pub(crate) fn acceptance(&self) -> f64 {
         (self.accepted + PRIOR.0 * PRIOR.1) / (self.tried + PRIOR.1)
+    }
+
+    /// The acceptance by which a length is chosen: the expected one and, once something was tried, half its standard
+    /// error. Too long a draft corrects the estimate; where nothing is drafted, nothing corrects it.
+    pub(crate) fn hopeful_acceptance(&self) -> f64 {
+        let expected = self.acceptance();
+        if self.tried == 0.0 {
+            return expected;
+        }
+        expected + 0.5 * (expected * (1.0 - expected) / (self.tried + PRIOR.1)).sqrt()
     }
 
     /// The acceptance that is expected of an alternative where likelier tokens are rejected.
@@ -236,10 +252,39 @@ mod tests {
     fn acceptance_begins_with_the_assumed_one_and_forgets() {
         let mut length = DraftLength::default();
         assert!((length.acceptance() - 0.6).abs() < 1e-12);
+        assert_eq!(length.hopeful_acceptance(), length.acceptance(), "nothing was tried");
         (0..50).for_each(|_| length.learn(Followed::chain(4, 4)));
         assert!(length.acceptance() > 0.95);
         (0..50).for_each(|_| length.learn(Followed::chain(4, 0)));
         assert!(length.acceptance() < 0.2);
+    }
+
+    #[test]
+    fn drafts_during_a_pass_cost_nothing_only_if_they_are_right() {
+        // Time of a token, acceptance, tokens; time of a step with synchronous and with asynchronous drafts.
+        let rows = [
+            ("no draft", 0.5, 0.5, 0, 1.0, 1.0),
+            ("all right: hidden behind the pass", 0.5, 1.0, 1, 1.5, 1.0),
+            ("all right: the draft takes longer", 0.5, 1.0, 3, 2.5, 2.0),
+            ("all wrong: no stale pass is left", 0.5, 0.0, 1, 1.5, 1.5),
+            ("all wrong: half a stale pass is left", 0.75, 0.0, 1, 1.75, 2.25),
+            ("one token and the next one are right in a quarter", 0.5, 0.5, 1, 1.5, 1.375),
+            ("a drafter that answers at once", 0.0, 0.5, 4, 1.0, 1.0),
+        ];
+        for (name, per_token, acceptance, drafted, sync, own) in rows {
+            let cost = |overlaps| DraftCost { per_token, overlaps, acceptance };
+            let found = [false, true].map(|overlaps| cost(overlaps).step(drafted, 1.0));
+            assert_eq!(found, [sync, own], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_length_is_chosen_by_a_hopeful_acceptance() {
+        for accepted in [4, 2, 0] {
+            let length = after(4, accepted);
+            let gap = length.hopeful_acceptance() - length.acceptance();
+            assert!(gap > 0.0 && gap < 0.07, "{accepted} of 4: {gap}");
+        }
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct DraftStats {
     pub branch_steps: usize,
     /// By position in the draft: how many drafts had tokens there, and of how many one of them was accepted.
     pub positions: Vec<(usize, usize)>,
+    /// Of the likeliest tokens after accepted ones, or at the begin of a draft: how many were accepted, and how many
+    /// were there.
+    pub next: (usize, usize),
     /// Rows of verification passes whose results were discarded: of rejected tokens, and of passes that were sent on the
     /// assumption that an earlier draft is accepted.
     pub wasted: usize,
@@ -63,6 +66,7 @@ impl DraftStats {
         self.branch_steps += usize::from(branch);
         self.drafted += drafted;
         self.accepted += accepted;
+        self.next = (self.next.0 + followed.first.0, self.next.1 + followed.first.1);
         self.positions.resize(self.positions.len().max(depth), (0, 0));
         for (position, (verified, right)) in self.positions.iter_mut().take(depth).enumerate() {
             *verified += 1;
@@ -77,6 +81,7 @@ impl DraftStats {
         self.drafted += other.drafted;
         self.accepted += other.accepted;
         self.declined += other.declined;
+        self.next = (self.next.0 + other.next.0, self.next.1 + other.next.1);
         self.tree_steps += other.tree_steps;
         self.branch_steps += other.branch_steps;
         self.wasted += other.wasted;
@@ -103,6 +108,13 @@ impl DraftStats {
     pub fn acceptance(&self) -> Option<f64> {
         (self.drafted > 0).then(|| self.accepted as f64 / self.drafted as f64)
     }
+
+    /// The probability that the likeliest next token is accepted if those before it are: α of Leviathan et al. (2023).
+    /// `None` if none was verified.
+    pub fn next_acceptance(&self) -> Option<f64> {
+        let (accepted, tried) = self.next;
+        (tried > 0).then(|| accepted as f64 / tried as f64)
+    }
 }
 
 #[cfg(test)]
@@ -117,6 +129,8 @@ mod tests {
             stats.count(&VerifiedDraft::chain(drafted, accepted));
         }
         assert_eq!(stats.positions, [(2, 1), (1, 1), (1, 0)]);
+        // Two accepted tokens, the rejected one after them, and the rejected one of the second draft.
+        assert_eq!(stats.next_acceptance(), Some(0.5));
         assert_eq!((stats.steps, stats.verified_steps), (3, 2));
         assert_eq!((stats.drafted, stats.accepted), (4, 2));
         assert_eq!(stats.acceptance(), Some(0.5));

@@ -144,7 +144,7 @@ impl Sequence {
         let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
         let Drafts { source, length, always, stats, .. } = &mut **drafts;
         let most = most.min(always.unwrap_or(DRAFT_MAX));
-        let (overlaps, acceptance) = (source.overlaps(), length.acceptance());
+        let (overlaps, acceptance) = (source.overlaps(), length.hopeful_acceptance());
         let others_accepted = length.acceptance_of_others();
         let cost = DraftCost { per_token, overlaps, acceptance };
         let time = |rows: usize| Some(cost.step(rows - 1 - others, verify(rows)?));
