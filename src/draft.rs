@@ -103,7 +103,8 @@ impl DraftChoice {
     /// A draft model (Leviathan et al., 2023; Chen et al., 2023): a smaller model with the same vocabulary
     /// drafts. `model` is a GGUF file, or the name of a model that is fetched when the engine is built.
     ///
-    /// By default it runs on the first device that computes on CPU threads, and drafts while the target waits
+    /// By default it runs on the first device that computes on CPU threads, otherwise on the first OpenCL device, and
+    /// drafts while the target waits
     /// ([`on_device`](DraftChoice::on_device), [`schedule`](DraftChoice::schedule)).
     pub fn model(model: impl Into<String>) -> DraftChoice {
         let model = model.into();
@@ -158,8 +159,8 @@ impl DraftChoice {
         self
     }
 
-    /// The device that runs a draft model, by its name in the engine. It computes on CPU threads: the CPU, or
-    /// a throttled processor.
+    /// The device that runs a draft model, by its name in the engine: a CPU, a throttled processor or an OpenCL
+    /// device. NPUs compute no attention, so they run none.
     #[must_use]
     pub fn on_device(mut self, device: impl Into<String>) -> DraftChoice {
         if let Some(Source::Model(model)) = &mut self.0 {

@@ -112,7 +112,8 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "sync|async", hide_short_help = true)]
     pub(crate) draft_schedule: Option<Schedule>,
 
-    /// Device that runs a draft model [default: the first that computes on CPU threads]
+    /// Device that runs a draft model: a CPU, a throttled processor or an OpenCL device [default: the first that
+    /// computes on CPU threads, otherwise the first OpenCL device]
     #[arg(long, value_name = "DEVICE", hide_short_help = true)]
     pub(crate) draft_device: Option<String>,
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lapwing::draft::Schedule;
-use lapwing::simulate::plot::{Lines, Series};
 use lapwing::simulate::speculation::{Acceptance, Pass, Speculation, SpeculationOutcome};
 use lapwing_traces::whole_file;
 use serde::Serialize;
@@ -17,9 +16,12 @@ use crate::cli::table::{Align, table};
 
 mod help;
 mod length;
+mod mark;
+mod plots;
 
 use help::EXAMPLES;
 use length::{Length, length};
+use mark::{Mark, mark};
 
 /// Options of `speculate`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +36,7 @@ pub(crate) struct Args {
         long,
         value_name = "A,…",
         value_delimiter = ',',
-        conflicts_with_all = ["acceptance", "plot"]
+        conflicts_with_all = ["acceptance", "plot", "region"]
     )]
     acceptance_at: Vec<f64>,
 
@@ -42,7 +44,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "RUN.json",
-        conflicts_with_all = ["acceptance", "acceptance_at", "plot"]
+        conflicts_with_all = ["acceptance", "acceptance_at", "plot", "region"]
     )]
     acceptance_of: Option<PathBuf>,
 
@@ -74,6 +76,10 @@ pub(crate) struct Args {
     #[arg(long)]
     one_device: bool,
 
+    /// Tokens of the prompt, which the draft model reads before its first draft
+    #[arg(short, long, value_name = "N", default_value = "4")]
+    prompt_tokens: usize,
+
     /// Tokens to generate
     #[arg(short = 'n', long, value_name = "N", default_value = "2000")]
     max_tokens: usize,
@@ -85,6 +91,15 @@ pub(crate) struct Args {
     /// Plot the speed-up over the acceptance as an SVG file: a line for each draft time, length and schedule
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+
+    /// Plot the gain of asynchronous drafts over synchronous ones as an SVG file: a cell for each acceptance and draft
+    /// time, and the line where both schedules are equally fast
+    #[arg(long, value_name = "FILE.svg")]
+    region: Option<PathBuf>,
+
+    /// A point to mark in the region
+    #[arg(long, value_name = "NAME=A,T", value_parser = mark, requires = "region")]
+    mark: Vec<Mark>,
 }
 
 #[derive(Serialize)]
@@ -185,13 +200,15 @@ impl Args {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    if let Some(path) = &args.plot {
+    for path in args.plot.iter().chain(&args.region) {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
     }
+    if args.region.is_some() {
+        plots::check(args)?;
+    }
     let by_position = args.by_position()?;
-    let (mut runs, mut lines) = (Vec::new(), Vec::new());
+    let mut runs = Vec::new();
     for line in args.lines() {
-        let mut points = Vec::new();
         let rates: Vec<Option<f64>> = match by_position {
             Some(_) => vec![None],
             None => args.acceptance.iter().copied().map(Some).collect(),
@@ -199,34 +216,16 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         for acceptance in rates {
             let point = Point { acceptance, ..line };
             let outcome = simulate(args, &point, by_position.as_ref())?;
-            points.extend(acceptance.map(|acceptance| (acceptance, outcome.speed_up())));
             runs.push(Run::new(&point, outcome));
         }
-        lines.push(Series::new(line.name(args), points));
     }
     if let Some(path) = &args.plot {
-        let lines = Lines {
-            title: "Speed-up by drafts, by schedule and time of a draft pass".to_owned(),
-            x: "probability that a drafted token is right".to_owned(),
-            y: "speed as a multiple of that without drafts".to_owned(),
-            caption: "Simulated; the time of a draft pass is a share of that of a target pass."
-                .to_owned(),
-            series: lines,
-        };
-        files::write(path, lines.svg_file().as_bytes(), session)?;
+        files::write(path, plots::lines(args, &runs).svg_file().as_bytes(), session)?;
+    }
+    if let Some(path) = &args.region {
+        files::write(path, plots::region(args, &runs).svg_file().as_bytes(), session)?;
     }
     if session.json { print_json(&Report { runs }) } else { print(&text(&runs)) }
-}
-
-impl Point {
-    fn name(&self, args: &Args) -> String {
-        let drafted = self.length.0.map(|n| format!(", {n} tokens")).unwrap_or_default();
-        let devices = match args.target_devices.len() {
-            1 => String::new(),
-            _ => format!(", target on {}", self.target_devices),
-        };
-        format!("{} {}{drafted}{devices}", self.schedule.name(), self.draft_time)
-    }
 }
 
 fn simulate(
@@ -250,6 +249,7 @@ fn simulate(
         target_devices: point.target_devices,
         own_device: !args.one_device,
         length: point.length.0,
+        prompt: args.prompt_tokens,
         tokens: args.max_tokens,
     };
     speculation.run().map_err(|error| Failure::usage(error.to_string()))

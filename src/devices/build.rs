@@ -115,12 +115,12 @@ pub(crate) fn build(
             slots: slots.clone(),
         });
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
-        let device = CpuDevice::new(parts, file)?;
+        let device = Blocking::new(info(spec), CpuDevice::new(parts, file)?);
         match draft.zip(draft_parts) {
-            None => Box::new(Blocking::new(info(spec), device)),
+            None => Box::new(device),
             Some((draft, parts)) => {
-                let both = PerModel::new(device, [CpuDevice::new(parts, &draft.file)?]);
-                Box::new(Blocking::new(info(spec), both))
+                let draft = CpuDevice::new(parts, &draft.file)?;
+                Box::new(PerModel::new(device, [Blocking::new(info(spec), draft)]))
             }
         }
     };
@@ -128,14 +128,9 @@ pub(crate) fn build(
     let clock = clock.filter(|_| spec.pace == Pace::Native);
     let rates = clock.and_then(|clock| calibrate::rates(&mut *device, &ops, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(threads) });
-    let time = time_model(spec, &ops, timed.unwrap_or_else(|| estimated(threads)))?;
-    let held = match draft.filter(|_| spec.is_throttled()) {
-        None => spec.is_throttled().then(|| Arc::clone(&time)),
-        Some(draft) => {
-            let of_draft = time_model(spec, &draft.graph, estimated(threads))?;
-            Some(Arc::new(TimePerModel::new(Arc::clone(&time), [of_draft])) as Arc<dyn TimeModel>)
-        }
-    };
+    let rates = timed.unwrap_or_else(|| estimated(threads));
+    let time = time_per_model(spec, (&ops, draft), rates)?;
+    let held = spec.is_throttled().then(|| Arc::clone(&time));
     let kernels = kernels(spec, (threads, cores), (*isa, *activations));
     let cores = cores.map(|cores| cores.of_thread(0, threads));
     Ok(Built {
@@ -246,6 +241,18 @@ pub(crate) fn time_model(
         }
         (_, Pace::Throttled(rates)) => Arc::new(RateModel::new(graph, rates).map_err(wrong)?),
     })
+}
+
+/// As [`time_model`], for the model of `graph` and for the draft model, if the device holds one.
+fn time_per_model(
+    spec: &DeviceSpec,
+    (graph, draft): (&Arc<Graph>, Option<&DraftModel>),
+    real: Rates,
+) -> Result<Arc<dyn TimeModel>, Error> {
+    let target = time_model(spec, graph, real)?;
+    let Some(draft) = draft else { return Ok(target) };
+    let draft = time_model(spec, &draft.graph, real)?;
+    Ok(Arc::new(TimePerModel::new(target, [draft])))
 }
 
 fn kernels(

@@ -89,6 +89,13 @@ impl DraftModel {
         Ok(())
     }
 
+    /// Bytes of its weights, keys and values.
+    pub(super) fn bytes(&self) -> u64 {
+        let weights = self.graph.weights().iter();
+        let bytes = weights.map(|spec| spec.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0));
+        (bytes.sum::<usize>() + self.pages as usize * self.layout.page_bytes()) as u64
+    }
+
     /// The parts of its planner, beside those of the target.
     pub(super) fn planned(&self, target: &PlannerParts) -> PlannerParts {
         PlannerParts {
@@ -108,21 +115,23 @@ impl DraftModel {
     }
 }
 
-/// The number of the device that runs the draft model: the named one, or the first that can.
+/// The number of the device that runs the draft model: the named one, or the first that can. Devices that compute on
+/// CPU threads come before OpenCL devices. NPUs compute no attention.
 fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize, Error> {
-    let can = |spec: &DeviceSpec| spec.backend == Backend::Cpu && spec.kind != DeviceKind::Npu;
-    let mut devices = chosen.devices.iter().map(|(spec, _)| spec);
+    let on_threads =
+        |spec: &DeviceSpec| spec.backend == Backend::Cpu && spec.kind != DeviceKind::Npu;
+    let can = |spec: &DeviceSpec| on_threads(spec) || matches!(spec.backend, Backend::OpenCl(_));
+    let devices = || chosen.devices.iter().map(|(spec, _)| spec);
     let found = match &choice.device {
-        None => devices.position(can),
-        Some(name) => devices.position(|spec| spec.name == *name && can(spec)),
+        None => devices().position(on_threads).or_else(|| devices().position(can)),
+        Some(name) => devices().position(|spec| spec.name == *name && can(spec)),
     };
     found.ok_or_else(|| {
-        let able = chosen.devices.iter().map(|(spec, _)| spec).filter(|spec| can(spec));
-        let able: Vec<&str> = able.map(|spec| &*spec.name).collect();
+        let able: Vec<&str> = devices().filter(|spec| can(spec)).map(|spec| &*spec.name).collect();
         let expected = match able[..] {
-            [] => "one that computes on CPU threads; add one (on the command line: --device cpu)"
+            [] => "a CPU or a GPU, as NPUs compute no attention; add one (on the command line: --device cpu)"
                 .to_owned(),
-            _ => format!("one that computes on CPU threads: {}", able.join(", ")),
+            _ => format!("a CPU or a GPU, as NPUs compute no attention: {}", able.join(", ")),
         };
         let named = choice.device.as_deref().unwrap_or("missing");
         Error::config("the device of the draft model", named, &expected)

@@ -10,6 +10,7 @@ use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::strategy::{ChunkShape, GpuLayers, PromptRows};
 use lapwing_plan::{DeviceId, Phase, PlanError, Route, device_of};
 
+use super::draft_model::DraftModel;
 use crate::config::Chosen;
 use crate::devices::build::Built;
 use crate::error::Error;
@@ -34,6 +35,8 @@ struct Memory<'a> {
     device: &'a str,
     /// Bytes of its own memory, if it has any.
     capacity: Option<u64>,
+    /// Bytes of it that the draft model takes.
+    draft: u64,
 }
 
 /// A device whose memory is too small, and by how much.
@@ -42,16 +45,25 @@ struct TooSmall {
     device: String,
     capacity: u64,
     need: Need,
+    /// Bytes of the draft model on it.
+    draft: u64,
     /// Layers that fit, if all need the same.
     fit: u64,
 }
 
 impl From<TooSmall> for Error {
     fn from(small: TooSmall) -> Error {
-        let TooSmall { device, capacity, need, fit } = small;
+        let TooSmall { device, capacity, need, draft, fit } = small;
+        let (beside, or) = match draft {
+            0 => (String::new(), ""),
+            _ => (
+                format!(", beside {draft} bytes of the draft model,"),
+                ", run the draft model on another device (--draft-device)",
+            ),
+        };
         let expected = format!(
-            "{} bytes of weights and {} bytes of keys and values within the {capacity} bytes of its \
-             memory; run fewer layers on it (about {fit}: --gpu-layers {fit}, with a CPU beside it), \
+            "{} bytes of weights and {} bytes of keys and values{beside} within the {capacity} bytes of its \
+             memory; run fewer layers on it (about {fit}: --gpu-layers {fit}, with a CPU beside it){or}, \
              or make the context smaller",
             need.weights, need.kv
         );
@@ -78,15 +90,17 @@ struct Sizes {
 pub(super) fn fit(
     devices: &[Built],
     explainer: &mut Explainer,
-    chosen: &Chosen,
+    (chosen, draft): (&Chosen, Option<&DraftModel>),
     may_split: bool,
 ) -> Result<Option<String>, Error> {
     let layer_kv = chosen.layout.page_bytes() / chosen.layout.layers.max(1);
     let layer_kv = (layer_kv * chosen.pages as usize) as u64;
-    let memories: Vec<Memory<'_>> = devices
-        .iter()
-        .map(|built| Memory { device: &built.info.name, capacity: built.capacity })
-        .collect();
+    let memory = |(number, built)| {
+        let Built { info, capacity, .. }: &Built = built;
+        let draft = draft.filter(|draft| draft.device == number).map_or(0, DraftModel::bytes);
+        Memory { device: &info.name, capacity: *capacity, draft }
+    };
+    let memories: Vec<Memory<'_>> = devices.iter().enumerate().map(memory).collect();
     let sizes = Sizes { context: chosen.context, layer_kv };
     fit_parts(&memories, &mut explainer.parts, sizes, may_split)
 }
@@ -107,12 +121,16 @@ fn fit_parts(
         parts.strategy = Arc::new(GpuLayers { layers: on_gpu });
         if too_small(memories, parts, sizes)?.is_none() {
             return Ok(Some(format!(
-                "the model needs {} bytes of the {} bytes of memory of '{}', so the last {on_gpu} of \
+                "the model needs {} bytes of the {} bytes of memory of '{}'{}, so the last {on_gpu} of \
                  {layers} layers run on the GPU, as many as fit, and the others on the CPU; --gpu-layers \
                  or --strategy decides otherwise",
                 small.need.weights + small.need.kv,
                 small.capacity,
-                small.device
+                small.device,
+                match small.draft {
+                    0 => String::new(),
+                    draft => format!(", of which the draft model takes {draft}"),
+                },
             )));
         }
     }
@@ -132,12 +150,12 @@ fn too_small(
     for (device, memory) in memories.iter().enumerate() {
         let Some(capacity) = memory.capacity else { continue };
         let need = need(&parts.graph, &routes, (DeviceId(device), sizes.layer_kv));
-        let room = (capacity as f64 * SHARE) as u64;
-        if need.weights + need.kv > room {
+        let (draft, room) = (memory.draft, (capacity as f64 * SHARE) as u64);
+        if need.weights + need.kv + draft > room {
             let each = (need.weights + need.kv) / need.layers.max(1) as u64;
-            let fit = room / each.max(1);
+            let fit = room.saturating_sub(draft).checked_div(each).unwrap_or(0);
             let device = memory.device.to_owned();
-            return Ok(Some(TooSmall { device, capacity, need, fit }));
+            return Ok(Some(TooSmall { device, capacity, need, draft, fit }));
         }
     }
     Ok(None)
@@ -220,15 +238,19 @@ mod tests {
         tables * table + layers * (layer + 1000)
     }
 
+    /// Bytes of a draft model on the GPU.
+    const DRAFT: u64 = 700;
+
     #[test]
     fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
         let sizes = Sizes { context: 100, layer_kv: 1000 };
         let fitted = |room: u64, may_split: bool, kinds: &[DeviceKind]| {
             let mut parts = parts(kinds);
-            let capacity = (room as f64 / SHARE).ceil() as u64;
+            let capacity = ((room + DRAFT) as f64 / SHARE).ceil() as u64;
             let memory = |info: &DeviceInfo| Memory {
                 device: if info.kind == DeviceKind::Gpu { "gpu" } else { "cpu" },
                 capacity: (info.kind == DeviceKind::Gpu).then_some(capacity),
+                draft: if info.kind == DeviceKind::Gpu { DRAFT } else { 0 },
             };
             let memories: Vec<_> = parts.devices.iter().map(memory).collect();
             let note = fit_parts(&memories, &mut parts, sizes, may_split)?;
@@ -241,12 +263,29 @@ mod tests {
             let (note, strategy) = fitted(room, true, &both).expect("the CPU takes the rest");
             let note = note.expect("it is said");
             assert!(note.contains(&format!("the last {layers} of 2 layers")), "{room}: {note}");
+            assert!(note.contains("of which the draft model takes 700"), "{note}");
             assert_eq!(strategy, "gpu-layers");
         }
         for (may_split, kinds) in [(false, &both[..]), (true, &both[1..])] {
             let error = fitted(bytes(2) - 1, may_split, kinds).expect_err("too large").to_string();
             assert!(error.contains("--gpu-layers 1"), "{error}");
+            assert!(error.contains("700 bytes of the draft model"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_draft_model_must_fit_beside_nothing_too() {
+        let mut parts = parts(&[DeviceKind::Cpu, DeviceKind::Gpu]);
+        parts.strategy = Arc::new(GpuLayers { layers: 0 });
+        let sizes = Sizes { context: 100, layer_kv: 1000 };
+        let mut fits = |capacity: u64| {
+            let cpu = Memory { device: "cpu", capacity: None, draft: 0 };
+            let gpu = Memory { device: "gpu", capacity: Some(capacity), draft: DRAFT };
+            fit_parts(&[cpu, gpu], &mut parts, sizes, true)
+        };
+        assert!(matches!(fits(800), Ok(None)));
+        let error = fits(700).expect_err("no room").to_string();
+        assert!(error.contains("--draft-device"), "{error}");
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl EngineBuilder {
         let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &built)?;
         let may_split =
             matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
-        memory::fit(&built, &mut explainer, &chosen, may_split)?;
+        memory::fit(&built, &mut explainer, (&chosen, None), may_split)?;
 
         let clock = OsClock::start();
         let known = settings.plans.as_ref().map(|plans| (**plans).clone());

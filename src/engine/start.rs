@@ -57,7 +57,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
     let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
-    let mut notes = fit(&settings, &chosen, file, (&devices, &mut explainer))?;
+    let mut notes = fit(&settings, (&chosen, draft), file, (&devices, &mut explainer))?;
     explainer.draft = draft.map(|draft| draft.planned(&explainer.parts));
     let placement = explainer.full_chunk(chosen.context)?;
     notes.extend(unprepared(&settings, &devices, &placement));
@@ -135,7 +135,7 @@ pub(super) fn new_recorder() -> Recorder {
 /// user should know of it.
 fn fit(
     settings: &Settings,
-    chosen: &Chosen,
+    (chosen, draft): (&Chosen, Option<&DraftModel>),
     file: &WeightFile,
     (devices, explainer): (&[Built], &mut Explainer),
 ) -> Result<Vec<String>, Error> {
@@ -143,7 +143,7 @@ fn fit(
     let may_split =
         matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
     let mut notes: Vec<String> =
-        memory::fit(devices, explainer, chosen, may_split)?.into_iter().collect();
+        memory::fit(devices, explainer, (chosen, draft), may_split)?.into_iter().collect();
     if settings.lock_weights && file.lock_packed()? == 0 {
         notes
             .push("no weights are locked in memory: no device keeps any in host memory".to_owned());

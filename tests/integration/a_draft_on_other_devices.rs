@@ -1,7 +1,7 @@
 //! Drafts change no token where the target runs on a real queue, or on three kinds of devices: 64 tokens of 10 prompts
 //! with each drafter and schedule. The model is tiny, so that the drafters are right often and rejected often.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lapwing::devices::DeviceSpec;
 use lapwing::draft::{DraftChoice, Schedule};
@@ -16,8 +16,9 @@ use crate::support::needs_driver;
 const PROMPTS: u32 = 10;
 const TOKENS: usize = 64;
 
-fn drafts() -> Vec<DraftChoice> {
-    let own = DraftChoice::own(Requant::Q4_0).on_device("cpu");
+/// Drafters, of which models run on the device of that name.
+fn drafts(device: &str) -> Vec<DraftChoice> {
+    let own = DraftChoice::own(Requant::Q4_0).on_device(device);
     vec![
         DraftChoice::lookup(),
         DraftChoice::suffix(),
@@ -25,6 +26,10 @@ fn drafts() -> Vec<DraftChoice> {
         own.clone(),
         own.schedule(Schedule::Asynchronous),
     ]
+}
+
+fn tiny(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reference/tiny/{name}.gguf"))
 }
 
 /// Half of the prompts repeat a phrase, which lookup and suffix find; every third one is sampled.
@@ -41,19 +46,22 @@ async fn answers(engine: &Engine) -> (Vec<Vec<u32>>, usize) {
         streams.push(engine.generate(request).await.expect("a stream"));
     }
     let (mut all, mut drafted) = (Vec::new(), 0);
-    for mut stream in streams {
+    for (number, mut stream) in streams.into_iter().enumerate() {
         let mut ids = Vec::new();
         while let Some(token) = stream.next().await {
             ids.push(token.expect("a token").id);
         }
-        drafted += stream.summary().and_then(|s| s.drafts.as_ref()).map_or(0, |d| d.drafted);
+        let stats = stream.summary().and_then(|summary| summary.drafts.clone());
+        let stats = stats.unwrap_or_default();
+        assert_eq!(stats.stopped, None, "text {number}");
+        drafted += stats.drafted;
         all.push(ids);
     }
     (all, drafted)
 }
 
-async fn check(devices: &str, strategy: &str) {
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf");
+async fn check((devices, strategy): (&str, &str), drafts: Vec<DraftChoice>) {
+    let model = tiny("llama");
     let engine = |draft: DraftChoice| {
         let specs = DeviceSpec::list(devices).expect("devices");
         let builder = Engine::builder().model(&model).context(128).activations(Activations::F32);
@@ -65,7 +73,7 @@ async fn check(devices: &str, strategy: &str) {
     let (wanted, _) = answers(&plain).await;
     assert!(wanted.iter().all(|ids| ids.len() == TOKENS), "{devices}");
     let mut drafted = 0;
-    for draft in drafts() {
+    for draft in drafts {
         let name = format!("{draft:?} on {devices} with {strategy}");
         let engine = engine(draft).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         let (found, verified) = answers(&engine).await;
@@ -81,22 +89,67 @@ async fn check(devices: &str, strategy: &str) {
 #[tokio::test]
 async fn drafts_change_no_token_with_a_real_queue() {
     needs_driver!(has_opencl);
-    check("cpu+gpu=opencl", "gpu-only").await;
-    check("cpu+gpu=opencl", "layer-split").await;
+    check(("cpu+gpu=opencl", "gpu-only"), drafts("cpu")).await;
+    check(("cpu+gpu=opencl", "layer-split"), drafts("cpu")).await;
+}
+
+/// The target on the same queue, on the CPU beside it, and on both.
+#[cfg(feature = "opencl")]
+#[tokio::test]
+async fn a_draft_model_on_a_real_queue_changes_no_token() {
+    needs_driver!(has_opencl);
+    let other = DraftChoice::model(tiny("llama-tied").to_string_lossy()).on_device("gpu");
+    let own = DraftChoice::own(Requant::Q4_0).on_device("gpu");
+    let both = |draft: DraftChoice| [draft.clone(), draft.schedule(Schedule::Asynchronous)];
+    let models: Vec<_> = [both(own.clone()), both(other), both(own.width(2))].concat();
+    check(("gpu=opencl", "gpu-only"), models.clone()).await;
+    check(("cpu+gpu=opencl", "cpu-only"), models.clone()).await;
+    check(("cpu+gpu=opencl", "layer-split"), models).await;
+}
+
+/// Without a name, a draft model runs on the first device that computes on CPU threads, otherwise on a GPU.
+#[cfg(feature = "opencl")]
+#[tokio::test]
+async fn a_gpu_alone_runs_its_draft_model() {
+    needs_driver!(has_opencl);
+    check(("gpu=opencl", "gpu-only"), vec![DraftChoice::own(Requant::Q4_0)]).await;
+}
+
+#[tokio::test]
+async fn an_npu_is_refused_as_the_device_of_a_draft_model() {
+    for (devices, able) in [(format!("cpu+{NPU}"), "attention: cpu"), (NPU.to_owned(), "add one")] {
+        let builder = Engine::builder().model(tiny("llama"));
+        let builder = builder.devices(DeviceSpec::list(&devices).expect("devices"));
+        let draft = DraftChoice::own(Requant::Q4_0).on_device("npu");
+        let error = builder.draft(draft).build().await.expect_err("an NPU").to_string();
+        assert!(error.contains(able) && error.contains("NPUs compute no attention"), "{error}");
+    }
 }
 
 #[tokio::test]
 async fn drafts_change_no_token_on_three_kinds_of_devices() {
     let devices = format!("cpu+{GPU}+{NPU}");
     for strategy in ["auto", "layer-split"] {
-        check(&devices, strategy).await;
+        check((&devices, strategy), drafts("cpu")).await;
     }
+}
+
+/// The tiny model has weights of 32 bits, its draft model of 4.5; both read them at the bandwidth of the device.
+#[tokio::test]
+async fn the_predicted_time_of_a_draft_is_that_of_its_own_weights() {
+    let device = "cpu=throttled:gflops=1e6,gbps=0.01,submit=0,idle-submit=0";
+    let builder = Engine::builder().model(tiny("llama")).draft(DraftChoice::own(Requant::Q4_0));
+    let builder = builder.devices(DeviceSpec::list(device).expect("a device"));
+    let engine = builder.build().await.expect("an engine");
+    let explained = engine.explain_drafts(16).expect("routes").expect("a drafter");
+    let share = explained.draft.as_secs_f64() / explained.verify[0].as_secs_f64();
+    assert!((4.5 / 32.0..0.35).contains(&share), "{share}");
 }
 
 /// One long text alone, whose verification passes are sent ahead where the layers are divided.
 #[tokio::test]
 async fn passes_ahead_change_no_token_of_a_live_engine() {
-    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf");
+    let model = tiny("llama");
     let devices = format!("cpu+{GPU}");
     let build = |draft: DraftChoice| {
         let specs = DeviceSpec::list(&devices).expect("devices");

@@ -48,6 +48,8 @@ pub struct Speculation {
     pub own_device: bool,
     /// Drafted tokens of a step, at most [`DRAFT_MAX`]; `None`: as many as pay, as in the live engine.
     pub length: Option<usize>,
+    /// Tokens of the prompt, which the draft model reads before its first draft.
+    pub prompt: usize,
     /// Tokens to generate.
     pub tokens: usize,
 }
@@ -76,9 +78,6 @@ impl SpeculationOutcome {
 /// Most devices of a target.
 pub const DEVICES_MAX: usize = 8;
 
-/// Tokens of the prompt: too few to matter.
-const PROMPT: usize = 4;
-
 impl Speculation {
     /// Runs it.
     ///
@@ -94,7 +93,7 @@ impl Speculation {
             Some(length) => drafts.always(length),
         };
         let (time, stats, rows) = self.play(Some(drafts))?;
-        let draft_rows = rows.saturating_sub(PROMPT + 1) as f64 / (self.tokens - 1) as f64;
+        let draft_rows = rows.saturating_sub(self.prompt + 1) as f64 / (self.tokens - 1) as f64;
         Ok(SpeculationOutcome { time, time_without, drafts: stats, draft_rows })
     }
 
@@ -103,6 +102,7 @@ impl Speculation {
         let numbers = [
             ("the length of a draft", length, 1, DRAFT_MAX),
             ("the number of tokens", self.tokens, 2, 1 << 16),
+            ("the length of the prompt", self.prompt, 1, 1 << 16),
             ("the number of the target's devices", self.target_devices, 1, DEVICES_MAX),
         ];
         for (what, found, from, to) in numbers {
@@ -117,7 +117,7 @@ impl Speculation {
 
     /// Time of all tokens but the first, counts of drafts, and rows of the draft model.
     fn play(&self, drafts: Option<Drafts>) -> Result<(Nanos, DraftStats, usize), SocRunError> {
-        let context = PROMPT + self.tokens + 1;
+        let context = self.prompt + self.tokens + 1;
         let acceptance = self.acceptance.decided(context + DRAFT_MAX + 1);
         let layers = [self.target_devices, 1];
         let graphs = layers.map(|layers| Arc::new(graph(layers)));
@@ -134,8 +134,8 @@ impl Speculation {
             Arc::new(TimePerModel::new(target, [draft]))
         };
         let device = |info: &DeviceInfo| {
-            let both = PerModel::new(models[0].clone(), [models[1].clone()]);
-            let device = Box::new(Blocking::new(info.clone(), both));
+            let of_model = |model: usize| Blocking::new(info.clone(), models[model].clone());
+            let device = Box::new(PerModel::new(of_model(0), [of_model(1)]));
             SimulatedDevice { device, time: Arc::clone(&time) }
         };
         let (layout, planner) = (layout(), |model: usize| {
@@ -216,7 +216,7 @@ impl Speculation {
         let Some(admission) = admission else { unreachable!("a new limit has a permit") };
         let submit = Submit {
             model: ModelId(0),
-            ids: vec![0; PROMPT],
+            ids: vec![0; self.prompt],
             task: Task::Generate(Box::new(generate)),
             client: ClientId::anonymous(),
             urgency: Urgency::default(),

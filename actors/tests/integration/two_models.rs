@@ -117,16 +117,18 @@ impl Engine {
             };
             let time = Arc::new(*rate);
             if let Some(tables) = &setup.markov {
-                let chain =
-                    |model: usize| Markov { table: tables[model], logits: graphs[model].output() };
-                let both = PerModel::new(chain(0), [chain(1)]);
+                let chain = |model: usize| {
+                    let chain = Markov { table: tables[model], logits: graphs[model].output() };
+                    Blocking::new(info.clone(), chain)
+                };
                 return SimulatedDevice {
-                    device: Box::new(Blocking::new(info.clone(), both)),
+                    device: Box::new(PerModel::new(chain(0), [chain(1)])),
                     time,
                 };
             }
-            let both = PerModel::new(oracle(0), [oracle(1).wrong_one_of(setup.wrong)]);
-            let device = Box::new(Blocking::new(info.clone(), both));
+            let of_model = |oracle: Oracle| Blocking::new(info.clone(), oracle);
+            let draft = of_model(oracle(1).wrong_one_of(setup.wrong));
+            let device = Box::new(PerModel::new(of_model(oracle(0)), [draft]));
             SimulatedDevice { device, time }
         };
         let sim = Simulation::new(SimulationParts {

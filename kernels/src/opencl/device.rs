@@ -1,5 +1,7 @@
 //! The device: runs go into its queue, and complete when the driver says so.
 
+mod bind;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -7,9 +9,8 @@ use std::time::Duration;
 
 use super::commands::{Commands, Pending, Results};
 use super::encode::Encoder;
-use super::error::OpenClError;
 use super::find::OpenClKind;
-use super::model::{Model, OpenClBindError, OpenClDeviceParts};
+use super::model::Model;
 use super::ops::PERSISTENT_ROWS;
 use super::pool::Pooled;
 use super::session::EventState;
@@ -21,7 +22,6 @@ use crate::device::{
     RunId, Task, Tensor, TensorSet, Work,
 };
 use crate::graph::ValueId;
-use crate::weights::WeightFile;
 
 /// Runs that may be in the queue at a time: one that computes, and one that waits behind it.
 pub const QUEUE_DEPTH: usize = 2;
@@ -84,33 +84,6 @@ pub fn device_info(name: &str, domain: MemoryDomain) -> DeviceInfo {
 }
 
 impl OpenClDevice {
-    /// Binds a model to a device.
-    ///
-    /// # Errors
-    /// [`OpenClBindError`] when the device cannot be used, a program does not build, or `file` is not
-    /// the one that the graph was built from.
-    pub fn new(
-        parts: OpenClDeviceParts,
-        file: &WeightFile,
-    ) -> Result<OpenClDevice, OpenClBindError> {
-        let info = device_info(&parts.name, parts.domain);
-        let watch = Watch::start().map_err(|error| OpenClError::Unusable {
-            device: parts.device.name.clone(),
-            reason: format!("the system refuses a thread ({error})"),
-        })?;
-        let model = Model::new(parts, file)?;
-        Ok(OpenClDevice {
-            info,
-            model,
-            watch,
-            notify: None,
-            runs: VecDeque::new(),
-            lost: None,
-            #[cfg(test)]
-            fault: None,
-        })
-    }
-
     /// Makes the driver fail.
     #[cfg(test)]
     pub(super) fn inject(&mut self, fault: Fault) {

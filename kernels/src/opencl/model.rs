@@ -73,14 +73,14 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Opens the device and builds the kernels. Weights are copied when they are first needed.
+    /// Builds the kernels in a session of the device. Weights are copied when they are first needed.
     pub(super) fn new(
         parts: OpenClDeviceParts,
+        session: Arc<Session>,
         file: &WeightFile,
     ) -> Result<Model, OpenClBindError> {
-        let OpenClDeviceParts { name, device, domain, graph, kv, slots, programs } = parts;
+        let OpenClDeviceParts { name, domain, graph, kv, slots, programs, .. } = parts;
         let layout = *kv.layout();
-        let session = Session::open(&device)?;
         let cache = ProgramCache::new(programs);
         let spec = KernelSpec {
             dtypes: matrix_formats(&graph),

@@ -56,13 +56,13 @@ pub(super) enum Lane {
     Transfer,
 }
 
-/// A context on one device, with its queues.
+/// A context on one device, with its queues. Several sessions may share them, each with a persistent kernel of its own.
 pub(super) struct Session {
     info: OpenClInfo,
     library: &'static OpenClRuntime,
-    context: Handle,
-    compute: Handle,
-    transfer: Handle,
+    context: Arc<Handle>,
+    compute: Arc<Handle>,
+    transfer: Arc<Handle>,
     persistent: Mutex<Option<Persistent>>,
 }
 
@@ -148,15 +148,27 @@ impl Session {
             let queue = queue.map_err(|code| fault("clCreateCommandQueue", code))?;
             Ok(Handle { object: queue, release: command_queue::release_command_queue })
         };
-        let (compute, transfer) = (queue()?, queue()?);
+        let (compute, transfer) = (Arc::new(queue()?), Arc::new(queue()?));
         Ok(Arc::new(Session {
             info: info.clone(),
             library,
-            context,
+            context: Arc::new(context),
             compute,
             transfer,
             persistent: Mutex::default(),
         }))
+    }
+
+    /// Another session with the same context and queues: the commands of both run in order.
+    pub(super) fn beside(&self) -> Arc<Session> {
+        Arc::new(Session {
+            info: self.info.clone(),
+            library: self.library,
+            context: Arc::clone(&self.context),
+            compute: Arc::clone(&self.compute),
+            transfer: Arc::clone(&self.transfer),
+            persistent: Mutex::default(),
+        })
     }
 
     /// The device.

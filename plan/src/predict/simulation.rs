@@ -35,7 +35,7 @@ pub(super) fn simulate(
     in_flight: usize,
     graphs: Graphs,
 ) -> Prediction {
-    let batches = chunks.iter().map(|chunk| chunk.shape.batch()).collect();
+    let batches = chunks.iter().map(|chunk| input.batch(&chunk.shape)).collect();
     let mut run = Simulation {
         input,
         chunks,

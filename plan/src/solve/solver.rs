@@ -136,7 +136,7 @@ fn solve(input: &PlanInput<'_>, problem: Problem<'_>) -> Solution {
         graph,
         input,
         nodes: first..end,
-        batch: shape.batch(),
+        batch: input.batch(shape),
         rows: if selected { shape.selected } else { shape.rows },
         home,
         devices: (0..input.devices.len()).filter(runs).map(DeviceId).collect(),

@@ -96,7 +96,7 @@ impl<'a> Chain<'a> {
             let order = order.collect();
             links.push(Link { nodes, rows, order });
         }
-        Chain { input, batch: shape.batch(), blocks: links }
+        Chain { input, batch: input.batch(shape), blocks: links }
     }
 
     /// The block as a stage on a device; `None` if the device cannot run it.

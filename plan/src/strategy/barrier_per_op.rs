@@ -34,7 +34,7 @@ impl Strategy for BarrierPerOp {
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
         let mut stages = RouteBuilder::new(input, shape).order_swap(self.order_swap);
-        let batch = shape.batch();
+        let batch = input.batch(shape);
         for node in stages.nodes() {
             stages.push_apart(self.best(input, shape, &batch, node..node + 1)?);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
+use lapwing_kernels::device::{Batch, DeviceInfo, DeviceKind, ModelId};
 use lapwing_kernels::graph::Graph;
 
 use super::roles::Needs;
@@ -34,6 +34,11 @@ impl PlanInput<'_> {
     pub fn route_for(&self, shape: &ChunkShape) -> RouteFor<'_> {
         let ChunkShape { rows, selected, .. } = *shape;
         RouteFor { model: self.model, graph: self.graph, devices: self.devices, rows, selected }
+    }
+
+    /// A batch of this shape of the model, as the input of a cost model.
+    pub fn batch(&self, shape: &ChunkShape) -> Batch {
+        Batch { model: self.model, ..shape.batch() }
     }
 
     /// The first usable device of a kind. One that runs prepared graphs only is not usable if it has no graph sizes.

@@ -35,7 +35,7 @@ impl Proportion {
         match self {
             Proportion::Units(units) => units.clone(),
             Proportion::Speed => {
-                let batch = stages.shape.batch();
+                let batch = stages.input.batch(stages.shape);
                 let speeds = wholes.iter().map(|(device, part)| {
                     let (first, end, queued) = (nodes.start, nodes.end, true);
                     let job = Job { first, end, part, batch: &batch, crossed: false, queued };

@@ -75,7 +75,7 @@ impl Strategy for TensorLevel {
             blocks.iter().map(|block| self.solution(input, shape, block)).collect();
         let choices: Vec<Vec<&Candidate>> =
             solutions.iter().map(|solution| worthwhile(solution)).collect();
-        let batch = shape.batch();
+        let batch = input.batch(shape);
         let finder = PathFinder { input, batch: &batch, home: home(input) };
         let path = finder.shortest(&choices);
         let mut stages: Vec<Stage> = Vec::new();

@@ -5,6 +5,7 @@ Examples:
   lapwing speculate
   lapwing speculate --acceptance 0.76,0.93 --draft-time 0.38 --draft-length 1,3,5,auto
   lapwing speculate --acceptance 0.5,0.6,0.7,0.8,0.9 --draft-time 0.1,0.6 --plot async.svg
+  lapwing speculate --acceptance 0.5,0.6,0.7,0.8,0.9 --draft-time 0.1,0.3,0.5,0.7 --region gain.svg
   lapwing speculate --bandwidth 0.9         two devices that share one memory
   lapwing speculate --one-device --growth 0.15
   lapwing speculate --target-devices 1,2,4 --draft-time 0.05 --draft-length 2

@@ -11,9 +11,9 @@ pub(super) fn build(
     which: &str,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
-    use super::{Rates, calibrate, estimated, time_model};
+    use super::{Rates, calibrate, estimated, time_per_model};
     use lapwing_actors::drive::live::LiveDevice;
-    use lapwing_kernels::device::{Device, MemoryDomain};
+    use lapwing_kernels::device::{Device, MemoryDomain, PerModel};
     use lapwing_kernels::opencl::{OpenClBindError, OpenClDevice, OpenClDeviceParts, find};
     use std::sync::Arc;
 
@@ -32,18 +32,30 @@ pub(super) fn build(
         slots: shared.slots.clone(),
         programs: shared.programs.clone(),
     };
-    let mut device = OpenClDevice::new(parts, shared.file).map_err(|error| match error {
+    let wrong = |error: OpenClBindError| match error {
         OpenClBindError::OpenCl(error) => error.into(),
         OpenClBindError::Weights(error) => error.into(),
         other => Error::config("device", &spec.name, &other.to_string()),
-    })?;
-    let notes = device.notes();
+    };
+    let device = OpenClDevice::new(parts, shared.file).map_err(wrong)?;
+    let mut notes = device.notes();
+    let draft = shared.draft.filter(|draft| draft.device == number);
+    let mut device: Box<dyn Device> = match draft {
+        None => Box::new(device),
+        Some(draft) => {
+            let of_draft = (Arc::clone(&draft.graph), Arc::clone(&draft.kv));
+            let second = device.with_model(of_draft, shared.programs.clone(), &draft.file);
+            let second = second.map_err(wrong)?;
+            notes.extend(second.notes().into_iter().filter(|note| !device.notes().contains(note)));
+            Box::new(PerModel::new(device, [second]))
+        }
+    };
     let info = device.info().clone();
     let clock = shared.clock;
-    let rates = clock.and_then(|clock| calibrate::rates(&mut device, shared.graph, clock));
+    let rates = clock.and_then(|clock| calibrate::rates(&mut *device, shared.graph, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(1) });
-    let time = time_model(spec, shared.graph, timed.unwrap_or_else(|| estimated(1)))?;
-    let device = LiveDevice { device: Box::new(device), time: None, cores: None };
+    let time = time_per_model(spec, (shared.graph, draft), timed.unwrap_or_else(|| estimated(1)))?;
+    let device = LiveDevice { device, time: None, cores: None };
     Ok(Built { device, info, time, timed, capacity, kernels, notes, outliers: None })
 }
 

@@ -1,0 +1,75 @@
+//! Binds models to a device.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{OpenClDevice, device_info};
+use crate::graph::Graph;
+use crate::kv::KvStore;
+use crate::opencl::error::OpenClError;
+use crate::opencl::model::{Model, OpenClBindError, OpenClDeviceParts};
+use crate::opencl::session::Session;
+use crate::opencl::watch::Watch;
+use crate::weights::WeightFile;
+
+impl OpenClDevice {
+    /// Binds a model to a device.
+    ///
+    /// # Errors
+    /// [`OpenClBindError`] when the device cannot be used, a program does not build, or `file` is not
+    /// the one that the graph was built from.
+    pub fn new(
+        parts: OpenClDeviceParts,
+        file: &WeightFile,
+    ) -> Result<OpenClDevice, OpenClBindError> {
+        let session = Session::open(&parts.device)?;
+        OpenClDevice::in_session(parts, session, file)
+    }
+
+    /// Binds another model to the same device, with the same name. Its runs go into the same queue.
+    ///
+    /// # Errors
+    /// As [`new`](OpenClDevice::new).
+    pub fn with_model(
+        &self,
+        (graph, kv): (Arc<Graph>, Arc<KvStore>),
+        programs: Option<PathBuf>,
+        file: &WeightFile,
+    ) -> Result<OpenClDevice, OpenClBindError> {
+        let Model { name, domain, session, slots, .. } = &self.model;
+        let parts = OpenClDeviceParts {
+            name: name.clone(),
+            device: session.info().clone(),
+            domain: *domain,
+            graph,
+            kv,
+            slots: slots.clone(),
+            programs,
+        };
+        OpenClDevice::in_session(parts, session.beside(), file)
+    }
+
+    fn in_session(
+        parts: OpenClDeviceParts,
+        session: Arc<Session>,
+        file: &WeightFile,
+    ) -> Result<OpenClDevice, OpenClBindError> {
+        let info = device_info(&parts.name, parts.domain);
+        let watch = Watch::start().map_err(|error| OpenClError::Unusable {
+            device: parts.device.name.clone(),
+            reason: format!("the system refuses a thread ({error})"),
+        })?;
+        let model = Model::new(parts, session, file)?;
+        Ok(OpenClDevice {
+            info,
+            model,
+            watch,
+            notify: None,
+            runs: VecDeque::new(),
+            lost: None,
+            #[cfg(test)]
+            fault: None,
+        })
+    }
+}
