@@ -29,4 +29,7 @@ picture "$out/timeline.html#$view" 1600,900 docs/images/timeline.png
 "$lapwing" bench --device phone --strategy all -p 135 --html "$out/strategies.html" >/dev/null
 picture "$out/strategies.html" 1600,1100 docs/images/strategies.png
 "$lapwing" speculate --acceptance 0.4,0.5,0.6,0.7,0.8,0.9 --draft-time 0.1,0.3,0.6 --plot docs/images/speculation.svg >/dev/null
+tenths=0.05,0.15,0.25,0.35,0.45,0.55,0.65,0.75,0.85,0.95
+"$lapwing" speculate --acceptance "$tenths" --draft-time "$tenths" -n 20000 --region docs/images/asynchronous.svg \
+    --mark AMUSD=0.952,0.439 >/dev/null
 ls -l docs/images/*.png docs/images/*.svg

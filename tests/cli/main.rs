@@ -19,6 +19,7 @@ mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
 mod a_sharing_misleads;
 mod a_simulation_misleads;
+mod a_speculation_misleads;
 #[cfg(unix)]
 mod a_terminal_is_left_in_disorder;
 mod a_timeline_misleads;
