@@ -26,7 +26,7 @@ mod properties;
 mod text;
 
 pub use error::DeviceSpecError;
-pub use lapwing_kernels::npu::{QnnSettings, StaticInt8, WeightForm};
+pub use lapwing_kernels::npu::{QnnActivations, QnnSettings, StaticInt8, WeightForm};
 pub use lapwing_plan::rate::Rates;
 
 /// A device of an engine: its name and its properties.

@@ -1,4 +1,5 @@
-//! Ranges of activations, and int8 activations with fixed scales, whose outliers the CPU computes beside an NPU.
+//! Ranges of activations, from which NPUs with activations in integers take their scales; and int8 activations, whose
+//! outliers the CPU computes beside an NPU.
 //!
 //! ```no_run
 //! use std::ops::ControlFlow;
@@ -115,14 +116,19 @@ impl RangeSource {
         RangeSource { given: settings.ranges.clone(), folder, variant }
     }
 
-    /// The ranges: those that were given, or else those in the folder.
-    pub(crate) fn get(&self, file: &WeightFile) -> Result<Arc<ActivationRanges>, Error> {
+    /// The ranges: those that were given, or else those in the folder. `precision` is what a device rounds to, for the
+    /// error.
+    pub(crate) fn get(
+        &self,
+        file: &WeightFile,
+        precision: &str,
+    ) -> Result<Arc<ActivationRanges>, Error> {
         if let Some(given) = &self.given {
             return Ok(Arc::clone(given));
         }
         let Some(folder) = &self.folder else {
-            let needs = "the engine's where no ranges are stored: set a cache folder (no --no-packed-cache), or EngineBuilder::ranges";
-            return Err(Error::config("the activations' precision of an NPU", "int8", needs));
+            let needs = "one of floats where no ranges are stored: set a cache folder (no --no-packed-cache), or EngineBuilder::ranges";
+            return Err(Error::config("the activations' precision of an NPU", precision, needs));
         };
         let ranges = ActivationRanges::load(folder, file, &self.variant);
         Ok(Arc::new(ranges.map_err(RangesError::File)?))

@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path, magic: &Magic, key: &str, most: u64) -> Kept {
         Some((stored, content)) if stored == key.as_bytes() => Kept::Content(content.to_vec()),
         // Another key with the same checksum.
         Some(_) => Kept::Absent,
-        None => Kept::Unusable("it is damaged"),
+        None => Kept::Unusable("it is damaged or of another version"),
     }
 }
 
@@ -90,7 +90,8 @@ mod tests {
         assert_eq!(read(&path, &MAGIC, "key", 100), Kept::Content(b"content".to_vec()));
         assert_eq!(read(&path, &MAGIC, "another key", 100), Kept::Absent);
         assert_eq!(read(&path, &MAGIC, "key", 10), Kept::Unusable("it is too large"));
-        assert_eq!(read(&path, b"LPWOTHER", "key", 100), Kept::Unusable("it is damaged"));
+        let unusable = Kept::Unusable("it is damaged or of another version");
+        assert_eq!(read(&path, b"LPWOTHER", "key", 100), unusable);
         let whole = fs::read(&path).expect("a file");
         for at in 0..whole.len() {
             let mut flipped = whole.clone();

@@ -11,6 +11,7 @@ mod backend;
 mod cache;
 mod check;
 mod device;
+mod fixed_point;
 mod int8;
 mod kept;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
@@ -26,6 +27,7 @@ mod pieces;
 mod qnn;
 mod qnn_settings;
 mod queue;
+mod rounding;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
 mod search;
 mod spec;
@@ -36,6 +38,7 @@ pub use backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph, Started};
 pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Requester};
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
+pub use fixed_point::{FixedPoint, FixedProduct, FixedProducts};
 pub use int8::{
     ActivationRange, ActivationRanges, MeasureRangesError, NotFinite, OutlierCounter,
     OutlierCounts, ProductScale, RangeRecorder, RangesFileError, Scales, ScalesError, StaticInt8,
@@ -45,8 +48,9 @@ pub use maker::CheckedGraph;
 pub use openvino::{OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_devices};
 #[cfg(feature = "qnn")]
 pub use qnn::{Qnn, QnnError, QnnInfo, qnn_device};
-pub use qnn_settings::QnnSettings;
+pub use qnn_settings::{QnnActivations, QnnSettings};
 pub use queue::NpuQueue;
+pub use rounding::ProductRounding;
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;
 pub use weight_form::WeightForm;

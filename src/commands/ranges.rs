@@ -19,18 +19,21 @@ Examples:
   lapwing ranges -m FILE.gguf text.txt
   lapwing run -m FILE.gguf --device cpu+npu=systolic:activations=int8 \"Why is the sky blue?\"
   lapwing perplexity -m FILE.gguf --device cpu+npu=systolic:outliers=none,clip=1 text.txt
+  lapwing run -m FILE.gguf --device cpu+npu=qnn:activations=u16,weights=int4:32 \"Why is the sky blue?\"
 
 Runs the text through the model on the CPU, op by op, in windows of --ctx tokens, and stores the
-magnitudes of the inputs of all products in the cache folder. Devices with int8 activations of fixed
-scales need them: their keys are activations=int8, clip (the share of the values that a scale
-covers), outliers=cpu|none and prune (docs/outliers.md). A text of a few thousand tokens is enough.
-Measure again after a change of the model's file, of --attention or of --share-kv.
+magnitudes of the inputs and outputs of all products in the cache folder. NPUs with activations in
+integers of fixed scales need them. The keys of systolic are activations=int8, clip (the share of the
+values that a scale covers), outliers=cpu|none and prune (docs/outliers.md); that of qnn is
+activations=u16|u8 (docs/qnn.md). A text of a few thousand tokens is enough. Measure again after a
+change of the model's file, of --attention or of --share-kv.
 
-Prints the products with the largest outliers: max and the quantiles are magnitudes.
+Prints the products with the largest outliers: max and the quantiles are magnitudes of the input.
 
 With --json:
   {\"file\":\"PATH\",\"model\":\"PATH\",\"tokens\":N,\"windows\":N,
-   \"products\":[{\"matrix\":\"…\",\"channels\":N,\"max\":X,\"p99\":X,\"p999\":X,\"p9999\":X},…]}";
+   \"products\":[{\"matrix\":\"…\",\"channels\":N,\"max\":X,\"p99\":X,\"p999\":X,\"p9999\":X,
+                \"output_max\":X},…]}";
 
 /// Products of the printed table.
 const SHOWN: usize = 10;
@@ -71,6 +74,7 @@ struct ProductReport {
     p99: f32,
     p999: f32,
     p9999: f32,
+    output_max: f32,
 }
 
 /// Measures, stores and prints.
@@ -115,6 +119,7 @@ fn report(measured: &MeasuredRanges, model: String) -> Result<Report, Failure> {
         p99: range.quantile(0.99),
         p999: range.quantile(0.999),
         p9999: range.quantile(0.9999),
+        output_max: range.largest_output(),
     };
     Ok(Report {
         file: file.display().to_string(),
@@ -130,7 +135,7 @@ fn print_report(mut report: Report) -> Result<(), Failure> {
     report.products.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
     let rows = report.products.iter().take(SHOWN).map(|product| {
         let number = |x: f32| format!("{x:.3}");
-        let ProductReport { matrix, channels, max, p99, p999, p9999 } = product;
+        let ProductReport { matrix, channels, max, p99, p999, p9999, .. } = product;
         [
             visible(matrix).to_string(),
             channels.to_string(),

@@ -49,7 +49,7 @@ pub(crate) struct Shared<'a> {
         expect(dead_code, reason = "no device compiles")
     )]
     pub(crate) programs: Option<PathBuf>,
-    /// Ranges of activations, for devices with int8 activations of fixed scales.
+    /// Ranges of activations, for devices with activations in integers of fixed scales.
     pub(crate) ranges: RangeSource,
 }
 
@@ -169,7 +169,7 @@ fn systolic(
     let array = Array { size: array(spec).size };
     let backend = Systolic::new(&parts.name, (cpu, array), &parts.graph, shared.file)?;
     let Some(int8) = spec.array().and_then(|array| array.int8) else { return Ok(backend) };
-    let ranges = shared.ranges.get(shared.file)?;
+    let ranges = shared.ranges.get(shared.file, "int8")?;
     let scales = Scales::new(&parts.graph, &ranges, int8).map_err(RangesError::Scales)?;
     Ok(backend.with_scales(&parts.graph, Arc::new(scales)))
 }

@@ -45,6 +45,7 @@ impl DeviceSpec {
             (Backend::Qnn(qnn), _, _) if qnn.weights == WeightForm::Stored => {
                 wrong("QNN takes weights in f16, int8 or int4 only")
             }
+            (Backend::Qnn(qnn), _, _) if qnn.check().is_err() => qnn.check().or_else(wrong),
             (Backend::Cpu, Pace::Native, DeviceKind::Gpu | DeviceKind::Npu) => {
                 wrong("only a CPU can be native; an emulated device must be throttled")
             }

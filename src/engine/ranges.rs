@@ -17,15 +17,15 @@ use crate::ranges::{
 use crate::tokenizer::{Special, Tokenizer};
 
 impl EngineBuilder {
-    /// Uses these ranges for devices with int8 activations, in place of stored ones.
+    /// Uses these ranges for devices with activations in integers of fixed scales, in place of stored ones.
     pub fn ranges(mut self, ranges: ActivationRanges) -> EngineBuilder {
         self.settings.ranges = Some(Arc::new(ranges));
         self
     }
 
-    /// Runs a text through the model on the CPU, op by op, and measures the magnitudes of the inputs of all products.
-    /// With a [`packed_cache`](EngineBuilder::packed_cache) they are stored there, and devices with int8
-    /// activations of any engine with the same cache, model file, masks and shared keys find them. Devices and
+    /// Runs a text through the model on the CPU, op by op, and measures the magnitudes of the inputs and outputs of all
+    /// products. With a [`packed_cache`](EngineBuilder::packed_cache) they are stored there, and devices with
+    /// activations in integers of any engine with the same cache, model file, masks and shared keys find them. Devices and
     /// strategy of the builder do not matter. `progress` is called before each window and may cancel; nothing is then
     /// stored.
     ///

@@ -2,9 +2,11 @@
 //! strategies that hand whole chunks or single products to it, and for prompts that fill a graph or miss it
 //! by a row. On x86-64 QNN's emulator stands in for the processor.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lapwing::devices::{DeviceSpec, QnnSettings};
+use lapwing::ranges::{ActivationRange, ActivationRanges, RangeOptions};
 use lapwing::{Activations, Engine, EngineBuilder, ErrorKind, Prompt, Request, Shutdown, Token};
 
 use crate::a_strategy_changes_a_token::prompt;
@@ -89,6 +91,79 @@ async fn probabilities_are_those_of_the_cpu_with_graphs_of_qnn() {
     }
 }
 
+/// Every character of ASCII that is printed, in several orders.
+fn text() -> String {
+    let all: Vec<char> = (' '..='~').collect();
+    (1..8).flat_map(|step| all.iter().cycle().step_by(step).take(95)).collect()
+}
+
+/// Ranges twice as wide as the measured ones, since a prompt has other tokens than the text.
+fn wide(measured: &ActivationRanges) -> ActivationRanges {
+    let twice = |(matrix, range): (&str, &ActivationRange)| {
+        let most: Vec<f32> = range.channels().iter().map(|most| most * 2.0).collect();
+        let mut wide = ActivationRange::new(most.len());
+        assert!(wide.add(&most) && wide.add_output([range.largest_output() * 2.0]));
+        (matrix.to_owned(), wide)
+    };
+    ActivationRanges::new(measured.products().map(twice).collect(), measured.rows())
+}
+
+/// The tolerances are the loss of activations in integers, and in blocks that of the weights.
+#[tokio::test]
+async fn probabilities_are_near_those_of_floats_with_products_of_integers() {
+    needs_driver!(has_qnn);
+    for (name, keys, floats, tolerance) in [
+        ("llama.gguf", "activations=u16,weights=int8", "cpu+npu=qnn:weights=int8", 0.03),
+        ("qwen2.gguf", "activations=u16,weights=int8", "cpu+npu=qnn:weights=int8", 0.03),
+        ("gemma2.gguf", "activations=u16,weights=int4:16", "cpu", 1.5),
+        ("llama.gguf", "activations=u8,weights=int8", "cpu+npu=qnn:weights=int8", 1.2),
+    ] {
+        let what = format!("{name}, {keys}");
+        let model = tiny(name);
+        let options = RangeOptions { window: 64, ..RangeOptions::of_text(text()) };
+        let measured = with(&model, "cpu")
+            .context(64)
+            .measure_ranges_blocking(&options, &mut |_| ControlFlow::Continue(()));
+        let ranges = wide(&measured.expect("ranges").ranges);
+        let floats = if floats == "cpu" {
+            with(&model, floats)
+        } else {
+            with(&model, floats).strategy("chunk-graph")
+        };
+        let floats = floats.build().await.expect("an engine");
+        let builder = with(&model, &format!("cpu+npu=qnn:{keys}")).strategy("chunk-graph");
+        let engine = builder.ranges(ranges).build().await.unwrap_or_else(|e| panic!("{what}: {e}"));
+        let stated =
+            keys.replace("activations=", "activations in ").replace("weights=", " weights in ");
+        let mut parts = engine.placement().stages.iter().flat_map(|stage| &stage.parts);
+        assert!(parts.any(|part| part.device == "npu" && part.kernels.contains(&stated)), "{what}");
+        let (got, wanted) = (scores(&engine, 33).await, scores(&floats, 33).await);
+        let differences = got.iter().zip(&wanted).map(|(got, wanted)| (got - wanted).abs());
+        let most = differences.fold(0.0f32, f32::max);
+        assert!(got.len() == wanted.len() && most <= tolerance, "{what}: {most}");
+        engine.shutdown(Shutdown::Drain).await.expect("an end");
+    }
+}
+
+#[tokio::test]
+async fn integers_that_do_not_fit_or_have_no_ranges_are_errors_that_say_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (keys, says) in [
+        ("weights=int4:32", "give activations=u16 or activations=u8, too"),
+        ("activations=u16", "give weights=int8, int4 or int4:32, too"),
+        ("activations=u8,weights=f16", "give weights=int8, int4 or int4:32, too"),
+        ("activations=u16,weights=int8", "`lapwing ranges -m FILE.gguf TEXTFILE`"),
+    ] {
+        let builder = with(&tiny("llama.gguf"), &format!("cpu+npu=qnn:{keys}"));
+        let error = builder.packed_cache(folder.path()).build().await.expect_err(keys);
+        assert_eq!(error.kind(), ErrorKind::Config, "{keys}");
+        assert!(error.to_string().contains(says), "{keys}: {error}");
+    }
+    let error = with(&tiny("llama.gguf"), "cpu+npu=qnn:activations=u8,weights=int8").build().await;
+    let error = error.expect_err("no folder").to_string();
+    assert!(error.contains("is u8,") && error.contains("EngineBuilder::ranges"), "{error}");
+}
+
 #[tokio::test]
 async fn a_processor_that_qnn_refuses_is_an_error_that_says_what_to_do() {
     needs_driver!(has_qnn);
@@ -110,9 +185,13 @@ async fn a_library_that_is_not_there_is_an_error_and_no_other_device_computes() 
 
 #[test]
 fn qnn_devices_are_read_and_written_as_text() {
-    for text in
-        ["npu=qnn", "npu=qnn:soc=43,arch=73,weights=int8", "n=qnn:library=/a b/c,budget=1GiB"]
-    {
+    for text in [
+        "npu=qnn",
+        "npu=qnn:soc=43,arch=73,weights=int8",
+        "n=qnn:library=/a b/c,budget=1GiB",
+        "npu=qnn:activations=u16,weights=int4:64",
+        "npu=qnn:weights=int8,activations=u8",
+    ] {
         let spec: DeviceSpec = text.parse().expect(text);
         let again: DeviceSpec = spec.to_string().parse().expect("its own text");
         assert_eq!((spec.is_static(), &again), (true, &spec), "{text}");

@@ -1,13 +1,11 @@
 //! The interface of a library or device that runs static graphs.
 
-use std::sync::Arc;
-
 use crate::device::{DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Notify, Observer};
 use crate::quant::Activations;
 
 use super::BUCKETS;
 use super::array::graph_bytes;
-use super::int8::Scales;
+use super::rounding::ProductRounding;
 use super::spec::{GraphSpec, SpecNode};
 use super::weight_form::WeightForm;
 use crate::graph::Graph;
@@ -130,9 +128,9 @@ pub trait NpuBackend: Send {
     /// [`DeviceError`] if this graph cannot be prepared; the back end remains usable for others.
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError>;
 
-    /// The fixed scales of its activations, if these are int8 with one scale for each product; the reference that
-    /// results are checked against then rounds with them, too.
-    fn scales(&self) -> Option<Arc<Scales>> {
+    /// How it rounds at products, if it has fixed scales for them; the reference that results are checked against
+    /// then rounds in the same way.
+    fn rounding(&self) -> Option<ProductRounding> {
         None
     }
 

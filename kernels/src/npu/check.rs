@@ -13,9 +13,13 @@ use crate::reference;
 use crate::weights::WeightFile;
 
 use super::backend::{BackendInfo, PreparedGraph};
-use super::int8::{ProductScale, Scales};
 use super::model_weights::ModelWeights;
+use super::rounding::{ProductRounding, Steps};
 use super::spec::{GraphSpec, Port};
+
+mod rows;
+
+use rows::{SAMPLES, error, noise, root_mean_square, sample_of};
 
 /// Largest relative error of a graph with float activations: enough for binary16. A wrong output
 /// channel is off by 0.3 or more.
@@ -26,10 +30,6 @@ pub const TOLERANCE_FLOAT: f32 = 0.05;
 /// norms after it magnify the difference: up to 0.03 in the blocks of a Gemma 3 model of 270 M
 /// weights.
 pub const TOLERANCE_ROUNDED: f32 = 0.1;
-
-/// Distinct input rows of a check. The rows of a graph repeat them, so that every row is compared
-/// although the reference only computes these.
-const SAMPLES: usize = 3;
 
 /// Weight rows that are dequantised at a time.
 const WEIGHT_ROWS: usize = 64;
@@ -43,8 +43,8 @@ pub(super) struct Checker {
     graph: Arc<Graph>,
     weights: ModelWeights,
     samples: HashMap<Range<usize>, Arc<Samples>>,
-    /// The fixed scales of products, if the back end rounds with such.
-    scales: Option<Arc<Scales>>,
+    /// How the back end rounds at products, if it has fixed scales.
+    rounding: Option<ProductRounding>,
 }
 
 /// Input rows and the results of the reference for them. Each value is `[SAMPLES, width]`.
@@ -72,12 +72,12 @@ impl Checker {
         let activations = backend.activations;
         let weights = ModelWeights::new(device, graph, file).in_form(backend.weights);
         let (device, graph) = (device.to_owned(), Arc::clone(graph));
-        Checker { device, activations, graph, weights, samples: HashMap::new(), scales: None }
+        Checker { device, activations, graph, weights, samples: HashMap::new(), rounding: None }
     }
 
-    /// The same, of a back end that rounds the inputs of products with fixed scales.
-    pub(super) fn with_scales(self, scales: Option<Arc<Scales>>) -> Checker {
-        Checker { scales, ..self }
+    /// The same, of a back end that rounds at products with fixed scales.
+    pub(super) fn with_rounding(self, rounding: Option<ProductRounding>) -> Checker {
+        Checker { rounding, ..self }
     }
 
     /// Runs a graph once on known rows and compares all values of its outputs. The error of a
@@ -132,25 +132,48 @@ impl Checker {
         if let Some(samples) = self.samples.get(nodes) {
             return Ok(Arc::clone(samples));
         }
-        let mut values: HashMap<ValueId, Vec<f32>> = HashMap::new();
-        for value in self.graph.live_in(nodes.clone()) {
-            values.insert(value, self.sample(nodes, value));
+        let mut samples = Samples { values: self.values(nodes, Steps::Whole)?, tolerance: 0.0 };
+        let rounds =
+            |node: &Node| matches!(node.op, Op::MatMul { weight, .. } if self.rounds(weight));
+        let mut products = self.graph.nodes()[nodes.clone()].iter();
+        samples.tolerance = if products.any(rounds) { TOLERANCE_ROUNDED } else { TOLERANCE_FLOAT };
+        if matches!(self.rounding, Some(ProductRounding::Fixed(_))) {
+            samples.tolerance += 2.0 * self.loss(nodes, &samples)?;
         }
-        let mut tolerance = TOLERANCE_FLOAT;
-        for node in &self.graph.nodes()[nodes.clone()] {
-            let output = self.compute(node, &values)?;
-            values.insert(node.output, output.into_iter().map(|v| v as f32).collect());
-            if let Op::MatMul { weight, .. } = node.op
-                && self.rounds(weight)
-            {
-                tolerance = TOLERANCE_ROUNDED;
-            }
-        }
-        let (reads, writes) = (self.graph.live_in(nodes.clone()), self.graph.writes(nodes.clone()));
-        values.retain(|value, _| reads.contains(value) || writes.contains(value));
-        let samples = Arc::new(Samples { values, tolerance });
+        let samples = Arc::new(samples);
         self.samples.insert(nodes.clone(), Arc::clone(&samples));
         Ok(samples)
+    }
+
+    /// Inputs and outputs of a graph.
+    fn values(
+        &self,
+        nodes: &Range<usize>,
+        steps: Steps,
+    ) -> Result<HashMap<ValueId, Vec<f32>>, DeviceError> {
+        let reads = self.graph.live_in(nodes.clone());
+        let inputs = reads.iter().map(|value| (*value, self.sample(nodes, *value)));
+        let mut values: HashMap<ValueId, Vec<f32>> = inputs.collect();
+        for node in &self.graph.nodes()[nodes.clone()] {
+            let output = self.compute(node, &values, steps)?;
+            values.insert(node.output, output.into_iter().map(|v| v as f32).collect());
+        }
+        let writes = self.graph.writes(nodes.clone());
+        values.retain(|value, _| reads.contains(value) || writes.contains(value));
+        Ok(values)
+    }
+
+    /// The largest error that rounding to integers causes: half a step, or of that order after several products.
+    /// A value near the middle between two integers may be rounded to either, which differ by twice as much.
+    fn loss(&self, nodes: &Range<usize>, samples: &Samples) -> Result<f32, DeviceError> {
+        let exact = Samples { values: self.values(nodes, Steps::None)?, tolerance: 0.0 };
+        let writes = self.graph.writes(nodes.clone());
+        let rows = writes.iter().flat_map(|id| (0..SAMPLES).map(move |sample| (*id, sample)));
+        let errors = rows.map(|(id, sample)| {
+            let want = samples.row(id, sample);
+            error(exact.row(id, sample), want, root_mean_square(want))
+        });
+        Ok(errors.fold(0.0, f32::max))
     }
 
     /// The full output of a node.
@@ -158,6 +181,7 @@ impl Checker {
         &self,
         node: &Node,
         values: &HashMap<ValueId, Vec<f32>>,
+        steps: Steps,
     ) -> Result<Vec<f64>, DeviceError> {
         let input = |at: usize| {
             let id = node.inputs[at];
@@ -167,7 +191,7 @@ impl Checker {
         let wide = |v: &f32| f64::from(*v);
         Ok(match &node.op {
             Op::MatMul { weight, bias } => {
-                let mut out = self.matmul(*weight, input(0)?)?;
+                let mut out = self.matmul(*weight, input(0)?, steps)?;
                 if let Some(bias) = bias {
                     let bias = self.weights.vector(*bias)?;
                     let bias = bias.iter().map(wide).cycle();
@@ -205,25 +229,18 @@ impl Checker {
         })
     }
 
-    /// Values of an input. Those of a product with a fixed scale cover the scale; one in each hot channel is an
-    /// outlier.
+    /// Values of an input. Those of a product with a fixed scale are in its range.
     fn sample(&self, nodes: &Range<usize>, value: ValueId) -> Vec<f32> {
         let width = self.graph.value(value).width;
         let mut values = noise(value, SAMPLES * width);
-        let scale = self.graph.nodes()[nodes.clone()].iter().find_map(|node| match node.op {
-            Op::MatMul { weight, .. } if node.inputs[0] == value => self.scale(weight),
+        let matrix = self.graph.nodes()[nodes.clone()].iter().find_map(|node| match node.op {
+            Op::MatMul { weight, .. } if node.inputs[0] == value => Some(weight),
             _ => None,
         });
-        let Some(scale) = scale else { return values };
-        values.iter_mut().for_each(|x| *x *= scale.bound());
-        for (at, channel) in scale.hot.iter().enumerate() {
-            values[at % SAMPLES * width + *channel as usize] *= 5.0;
+        if let (Some(rounding), Some(matrix)) = (&self.rounding, matrix) {
+            rounding.spread(matrix, &mut values, width);
         }
         values
-    }
-
-    fn scale(&self, weight: WeightId) -> Option<&Arc<ProductScale>> {
-        self.scales.as_ref()?.product(weight)
     }
 
     fn rounds(&self, weight: WeightId) -> bool {
@@ -232,18 +249,19 @@ impl Checker {
     }
 
     /// The product `[SAMPLES, n]`. The weight is dequantised once, [`WEIGHT_ROWS`] rows at a time.
-    fn matmul(&self, weight: WeightId, x: &[f32]) -> Result<Vec<f64>, DeviceError> {
+    fn matmul(&self, weight: WeightId, x: &[f32], steps: Steps) -> Result<Vec<f64>, DeviceError> {
         let spec = &self.graph.weights()[weight.0];
         let (n, k) = (spec.rows, spec.cols);
         let mut out = vec![0.0; SAMPLES * n];
-        let scale = self.scale(weight);
-        let scaled: Vec<f32> = scale
-            .map_or_else(Vec::new, |scale| x.iter().map(|x| scale.rounded(*x) as f32).collect());
+        let rounding = self.rounding.as_ref().filter(|rounding| rounding.has(weight));
+        let scaled: Vec<f32> = rounding.map_or_else(Vec::new, |rounding| {
+            x.iter().map(|x| rounding.input(weight, *x, steps) as f32).collect()
+        });
         for (at, first) in (0..n).step_by(WEIGHT_ROWS).enumerate() {
             let width = WEIGHT_ROWS.min(n - first);
             let rows = first..first + width;
             let values = match self.rounds(weight) {
-                _ if scale.is_some() => {
+                _ if rounding.is_some() => {
                     reference::matmul_exact(&self.weights.values(weight, rows)?, k, &scaled)
                 }
                 true => reference::matmul(spec.dtype, &self.weights.rows(weight, rows)?, k, x),
@@ -253,39 +271,9 @@ impl Checker {
                 out[sample * n + at * WEIGHT_ROWS..][..width].copy_from_slice(values);
             }
         }
+        if let Some(rounding) = rounding {
+            out.iter_mut().for_each(|y| *y = rounding.output(weight, *y, steps));
+        }
         Ok(out)
     }
-}
-
-/// The sample in a row of a graph. The order is irregular, so that swapped or repeated rows are
-/// detected.
-fn sample_of(row: usize) -> usize {
-    let mixed = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    mixed as usize % SAMPLES
-}
-
-/// Largest error of a row; infinite if a value is NaN. `size` is the root mean square of the row.
-fn error(got: &[f32], want: &[f32], size: f32) -> f32 {
-    let of = |(got, want): (&f32, &f32)| {
-        let error = (got - want).abs() / (want.abs() + size).max(f32::MIN_POSITIVE);
-        if error.is_nan() { f32::INFINITY } else { error }
-    };
-    got.iter().zip(want).map(of).fold(0.0, f32::max)
-}
-
-fn root_mean_square(row: &[f32]) -> f32 {
-    let squares: f64 = row.iter().map(|x| f64::from(*x).powi(2)).sum();
-    (squares / row.len().max(1) as f64).sqrt() as f32
-}
-
-/// Pseudo-random values in (−1, 1), a function of the value's id.
-fn noise(value: ValueId, len: usize) -> Vec<f32> {
-    let mut state = (value.0 as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (0..len).map(|_| next()).collect()
 }

@@ -64,7 +64,7 @@ impl NpuDevice {
         let about = backend.info().clone();
         let maker = Maker {
             graph: Arc::clone(&graph),
-            checker: Checker::new(&name, &about, &graph, file).with_scales(backend.scales()),
+            checker: Checker::new(&name, &about, &graph, file).with_rounding(backend.rounding()),
             refused: HashMap::new(),
             kept: None,
             backend,

@@ -17,6 +17,7 @@ use super::BUCKETS;
 use super::array::Array;
 use super::backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
 use super::int8::{Int8Graph, Int8Parts, OutlierCounter, Scales};
+use super::rounding::ProductRounding;
 use super::spec::{GraphSpec, SpecNode};
 use super::weight_form::WeightForm;
 
@@ -120,8 +121,8 @@ impl NpuBackend for Systolic {
         self.scratch.stats().bytes as u64 + columns
     }
 
-    fn scales(&self) -> Option<Arc<Scales>> {
-        self.int8.as_ref().map(|parts| Arc::clone(parts.scales()))
+    fn rounding(&self) -> Option<ProductRounding> {
+        self.int8.as_ref().map(|parts| ProductRounding::Int8(Arc::clone(parts.scales())))
     }
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {

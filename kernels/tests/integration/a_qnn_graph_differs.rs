@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use lapwing_kernels::device::{BlockingDevice, DeviceError};
 use lapwing_kernels::npu::{
-    GraphSpec, NpuBackend, NpuDevice, Qnn, QnnError, QnnSettings, WeightForm, qnn_device,
+    ActivationRanges, GraphSpec, NpuBackend, NpuDevice, Qnn, QnnError, QnnSettings, WeightForm,
+    qnn_device,
 };
 
 use crate::npu::{Task, Tiny};
@@ -31,10 +32,14 @@ macro_rules! needs_qnn {
         }
     };
 }
+pub(crate) use needs_qnn;
 
 fn qnn(tiny: &Tiny, weights: WeightForm) -> Qnn {
-    let settings = QnnSettings { weights, ..QnnSettings::default() };
-    Qnn::open("npu", &settings, &tiny.graph, &tiny.file).expect("QNN")
+    open(tiny, &QnnSettings { weights, ..QnnSettings::default() }).expect("QNN")
+}
+
+fn open(tiny: &Tiny, settings: &QnnSettings) -> Result<Qnn, QnnError> {
+    Qnn::open("npu", settings, (&tiny.graph, &tiny.file), &ActivationRanges::default())
 }
 
 fn npu(tiny: &Tiny, budget: u64) -> NpuDevice {
@@ -114,7 +119,7 @@ fn a_processor_that_qnn_does_not_know_is_named() {
     needs_qnn!();
     let tiny = Tiny::open("llama");
     let settings = QnnSettings { soc: 9999, ..QnnSettings::default() };
-    let error = Qnn::open("npu", &settings, &tiny.graph, &tiny.file).err().expect("an error");
+    let error = open(&tiny, &settings).err().expect("an error");
     let QnnError::Refused { soc: 9999, arch: 75, code, reason } = &error else { panic!("{error}") };
     assert!(*code == 14001 && reason.contains("config"), "{error}");
     let info = qnn_device().expect("a device");
@@ -125,18 +130,18 @@ fn a_processor_that_qnn_does_not_know_is_named() {
 fn a_library_that_is_missing_or_broken_is_named() {
     let tiny = Tiny::open("llama");
     let folder = tempfile::tempdir().expect("a folder");
-    let open = |library: PathBuf| {
+    let failure = |library: PathBuf| {
         let settings = QnnSettings { library: Some(library), ..QnnSettings::default() };
-        Qnn::open("npu", &settings, &tiny.graph, &tiny.file).err().expect("an error")
+        open(&tiny, &settings).err().expect("an error")
     };
-    let error = open(folder.path().to_owned());
+    let error = failure(folder.path().to_owned());
     let QnnError::NoLibrary { searched } = &error else { panic!("{error}") };
     assert_eq!(*searched, folder.path().display().to_string());
     assert!(error.to_string().contains("LAPWING_QNN"), "{error}");
 
     let broken = folder.path().join("libQnnHtp.so");
     std::fs::write(&broken, "no library").expect("a file");
-    let error = open(folder.path().to_owned());
+    let error = failure(folder.path().to_owned());
     let QnnError::Load { path, reason } = &error else { panic!("{error}") };
     let broken = broken.canonicalize().expect("a path");
     assert!(*path == broken && !reason.is_empty(), "{error}");

@@ -2,16 +2,11 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::cpu::{Cpu, Isa};
-use lapwing_kernels::device::{
-    Batch, BlockingDevice, DeviceError, Prepare, StageRun, Tensor, TensorSet,
-};
-use lapwing_kernels::model::Model;
+use lapwing_kernels::device::{BlockingDevice, Prepare, Tensor, TensorSet};
 use lapwing_kernels::npu::{
-    ActivationRanges, NpuDevice, OutlierCounter, OutlierCounts, RangeRecorder, RangesFileError,
-    Scales, ScalesError, StaticInt8,
+    ActivationRanges, NpuDevice, OutlierCounter, OutlierCounts, RangesFileError, Scales,
+    ScalesError, StaticInt8,
 };
-
 use lapwing_kernels::op::Op;
 
 use crate::npu::{ORDERS, SHARES, Task, Tiny};
@@ -29,20 +24,6 @@ const FORMATS: [&str; 8] = [
     "format-q5_k",
     "format-q6_k",
 ];
-
-fn ranges(tiny: &Tiny, windows: usize) -> ActivationRanges {
-    let config = Model::from_weights(&tiny.file).expect("a model").config;
-    let layout = config.kv_layout();
-    let graph = Arc::new((*tiny.graph).clone().with_kv(layout));
-    let cpu = Cpu::new(1, Isa::best());
-    let mut recorder =
-        RangeRecorder::new(cpu, &graph, &tiny.file, (layout, 24)).expect("a recorder");
-    for window in 0..windows as u32 {
-        let ids: Vec<u32> = (0..24).map(|at| (at * 7 + window * 31) % 90 + 3).collect();
-        recorder.add(&ids).expect("a window");
-    }
-    recorder.finish()
-}
 
 fn npu(tiny: &Tiny, ranges: &ActivationRanges, how: StaticInt8) -> (NpuDevice, OutlierCounter) {
     let scales = Scales::new(&tiny.graph, ranges, how).expect("scales");
@@ -63,28 +44,6 @@ fn wide(tiny: &Tiny, task: &Task) -> TensorSet {
     inputs
 }
 
-fn run(
-    tiny: &Tiny,
-    device: &mut dyn BlockingDevice,
-    task: &Task,
-    inputs: &TensorSet,
-) -> Result<TensorSet, DeviceError> {
-    let mut batch = Batch::default();
-    batch.push(&vec![0; task.rows], 0, Vec::new(), 0..task.rows);
-    let mut outputs = TensorSet::default();
-    device.run(StageRun {
-        nodes: task.nodes.clone(),
-        part: &task.part,
-        prepare: task.prepare,
-        batch: &batch,
-        inputs,
-        writes: &tiny.graph.writes(task.nodes.clone()),
-        outputs: &mut outputs,
-        observer: &mut (),
-    })?;
-    Ok(outputs)
-}
-
 fn on_the_spot(tiny: &Tiny, rows: usize, graphs: &[usize]) -> Task {
     Task { prepare: Prepare::OnTheSpot, ..Task::new(tiny.gated(), rows, graphs) }
 }
@@ -94,7 +53,7 @@ fn on_the_spot(tiny: &Tiny, rows: usize, graphs: &[usize]) -> Task {
 fn every_weight_format_equals_the_reference_with_no_some_and_only_outliers() {
     for name in FORMATS {
         let tiny = Tiny::open(name);
-        let ranges = ranges(&tiny, 2);
+        let ranges = tiny.ranges(2);
         for (clip, outliers, prune) in [
             (1.0, true, 0.0),
             (0.99, true, 0.0),
@@ -113,7 +72,7 @@ fn every_weight_format_equals_the_reference_with_no_some_and_only_outliers() {
             }
             assert_eq!(counter.counts(), OutlierCounts::default(), "checks are not counted");
             let task = on_the_spot(&tiny, 5, &[8]);
-            run(&tiny, &mut npu, &task, &wide(&tiny, &task)).expect(name);
+            tiny.run_on(&mut npu, &task, &wide(&tiny, &task)).expect(name);
             let counts = counter.counts();
             let products = tiny.graph.nodes()[task.nodes.clone()].iter();
             let products = products.filter(|node| matches!(node.op, Op::MatMul { .. })).count();
@@ -130,18 +89,18 @@ fn every_weight_format_equals_the_reference_with_no_some_and_only_outliers() {
 fn a_row_has_the_same_bits_alone_in_any_graph_and_in_any_share() {
     for name in ["format-q4_1", "format-q8_0", "format-q6_k"] {
         let tiny = Tiny::open(name);
-        let ranges = ranges(&tiny, 2);
+        let ranges = tiny.ranges(2);
         let (mut npu, counter) =
             npu(&tiny, &ranges, StaticInt8 { clip: 0.9, ..StaticInt8::default() });
         let rows = 33;
         let whole = on_the_spot(&tiny, rows, &[64]);
         let inputs = wide(&tiny, &whole);
-        let want = run(&tiny, &mut npu, &whole, &inputs).expect("values");
+        let want = tiny.run_on(&mut npu, &whole, &inputs).expect("values");
         assert!(counter.counts().shadowed > 0);
         let cut = on_the_spot(&tiny, rows, &[32, 1]);
         tiny.assert_same(
             &whole,
-            &run(&tiny, &mut npu, &cut, &inputs).expect("values"),
+            &tiny.run_on(&mut npu, &cut, &inputs).expect("values"),
             &want,
             name,
         );
@@ -152,14 +111,14 @@ fn a_row_has_the_same_bits_alone_in_any_graph_and_in_any_share() {
             inputs
                 .iter()
                 .for_each(|(id, x)| alone.put(id, Tensor::new(x.width, x.row(row).to_vec())));
-            let got = run(&tiny, &mut npu, &one, &alone).expect("values");
+            let got = tiny.run_on(&mut npu, &one, &alone).expect("values");
             let (got, want) = (got.get(id).expect("a value"), want.get(id).expect("a value"));
             assert_eq!(got.row(0), want.row(row), "{name}, row {row}");
         }
         for (share, order) in SHARES.iter().flat_map(|share| ORDERS.map(|order| (*share, order))) {
             let mut part = on_the_spot(&tiny, rows, &[64]);
             (part.part.features, part.part.order) = (share, order);
-            let got = run(&tiny, &mut npu, &part, &inputs).expect("values");
+            let got = tiny.run_on(&mut npu, &part, &inputs).expect("values");
             let (got, want) = (got.get(id).expect("a value"), want.get(id).expect("a value"));
             let columns = share.of_width(want.width);
             for row in 0..rows {
@@ -174,10 +133,10 @@ fn distance(tiny: &Tiny, ranges: &ActivationRanges, how: StaticInt8) -> f32 {
     let task = on_the_spot(tiny, 5, &[8]);
     let inputs = wide(tiny, &task);
     let (mut npu, _) = npu(tiny, ranges, how);
-    let got = run(tiny, &mut npu, &task, &inputs).expect("values");
+    let got = tiny.run_on(&mut npu, &task, &inputs).expect("values");
     let mut exact = tiny.cpu_with(lapwing_kernels::cpu::Activations::F32);
     let whole = Task { part: lapwing_kernels::part::Part::WHOLE, ..task };
-    let want = run(tiny, &mut exact, &whole, &inputs).expect("values");
+    let want = tiny.run_on(&mut exact, &whole, &inputs).expect("values");
     let id = tiny.graph.writes(whole.nodes)[0];
     let (got, want) = (got.get(id).expect("a value"), want.get(id).expect("a value"));
     let (got, want) = (got.host().expect("values"), want.host().expect("values"));
@@ -189,7 +148,7 @@ fn distance(tiny: &Tiny, ranges: &ActivationRanges, how: StaticInt8) -> f32 {
 #[test]
 fn outliers_that_are_computed_bring_the_result_near_that_of_floats() {
     let tiny = Tiny::open("format-q8_0");
-    let ranges = ranges(&tiny, 3);
+    let ranges = tiny.ranges(3);
     let how = |outliers| StaticInt8 { clip: 0.99, outliers, prune: 0.0 };
     let (with, without) =
         (distance(&tiny, &ranges, how(true)), distance(&tiny, &ranges, how(false)));
@@ -199,7 +158,7 @@ fn outliers_that_are_computed_bring_the_result_near_that_of_floats() {
 #[test]
 fn what_is_not_finite_is_an_error_that_names_the_product() {
     let tiny = Tiny::open("format-q8_0");
-    let ranges = ranges(&tiny, 1);
+    let ranges = tiny.ranges(1);
     let (mut npu, _) = npu(&tiny, &ranges, StaticInt8::default());
     let task = on_the_spot(&tiny, 3, &[4]);
     for bad in [f32::NAN, f32::INFINITY] {
@@ -208,7 +167,7 @@ fn what_is_not_finite_is_an_error_that_names_the_product() {
         let x = inputs.get_mut(id).and_then(Tensor::host_mut).expect("values");
         let width = x.len() / 3;
         x[2 * width + 5] = bad;
-        let error = run(&tiny, &mut npu, &task, &inputs).expect_err("refused").to_string();
+        let error = tiny.run_on(&mut npu, &task, &inputs).expect_err("refused").to_string();
         assert!(error.contains("channel 5 of input row 2 is not a finite number"), "{error}");
         assert!(error.contains("ffn_gate") || error.contains("gate"), "{error}");
     }
@@ -216,42 +175,46 @@ fn what_is_not_finite_is_an_error_that_names_the_product() {
 }
 
 fn inputs_are_fine_again(tiny: &Tiny, npu: &mut NpuDevice, task: &Task) {
-    run(tiny, npu, task, &wide(tiny, task)).expect("a failed run spoils no later one");
+    tiny.run_on(npu, task, &wide(tiny, task)).expect("a failed run spoils no later one");
 }
 
 #[test]
 fn ranges_are_kept_for_the_same_model_only_and_scales_need_all_products() {
     let folder = tempfile::tempdir().expect("a folder");
     let (tiny, other) = (Tiny::open("format-q8_0"), Tiny::open("format-q4_0"));
-    let measured = ranges(&tiny, 1);
+    let measured = tiny.ranges(1);
     let load = |tiny: &Tiny, variant| ActivationRanges::load(folder.path(), &tiny.file, variant);
     assert!(matches!(load(&tiny, ""), Err(RangesFileError::Absent { .. })));
     let path = measured.save(folder.path(), &tiny.file, "").expect("written");
     assert_eq!(load(&tiny, "").as_ref(), Ok(&measured));
     assert!(matches!(load(&tiny, "mask"), Err(RangesFileError::Absent { .. })));
     assert!(matches!(load(&other, ""), Err(RangesFileError::Absent { .. })));
-    let mut bytes = std::fs::read(&path).expect("a file");
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
-    std::fs::write(&path, bytes).expect("a file");
-    let error = load(&tiny, "").expect_err("damaged");
-    assert!(
-        matches!(error, RangesFileError::Unusable { .. })
-            && error.to_string().contains("lapwing ranges")
-    );
+    let bytes = std::fs::read(&path).expect("a file");
+    let mut damaged = bytes.clone();
+    *damaged.last_mut().expect("a byte") ^= 1;
+    // An earlier form of the file, without ranges of outputs.
+    let old = [b"LPWRNG01", &bytes[8..]].concat();
+    for content in [damaged, old] {
+        std::fs::write(&path, content).expect("a file");
+        let error = load(&tiny, "").expect_err("unusable");
+        assert!(
+            matches!(error, RangesFileError::Unusable { .. })
+                && error.to_string().contains("lapwing ranges")
+        );
+    }
 
     let how = StaticInt8::default();
     let none = Scales::new(&tiny.graph, &ActivationRanges::default(), how);
     assert!(matches!(none, Err(ScalesError::Missing { .. })));
     let float = Tiny::open("llama");
-    let float = Scales::new(&float.graph, &ranges(&float, 1), how);
+    let float = Scales::new(&float.graph, &float.ranges(1), how);
     assert!(matches!(&float, Err(error) if error.to_string().contains("--requant int8:row")));
 }
 
 #[test]
 fn pruning_leaves_out_the_products_with_the_smallest_outliers() {
     let tiny = Tiny::open("format-q8_0");
-    let measured = ranges(&tiny, 2);
+    let measured = tiny.ranges(2);
     let mut before = usize::MAX;
     for prune in [0.0, 0.25, 0.85, 1.0] {
         let scales =

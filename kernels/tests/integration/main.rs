@@ -10,6 +10,8 @@ mod a_kernel_differs_from_the_reference;
 mod a_page_leaks;
 #[cfg(feature = "qnn")]
 mod a_qnn_graph_differs;
+#[cfg(feature = "qnn")]
+mod a_qnn_product_of_integers_differs;
 mod a_ready_graph_is_not_there;
 mod a_result_depends_on_its_batch;
 mod a_row_scale_is_inexact;

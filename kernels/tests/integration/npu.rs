@@ -15,7 +15,9 @@ use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::npu::array::Array;
-use lapwing_kernels::npu::{NpuBackend, NpuDevice, NpuDeviceParts, Systolic};
+use lapwing_kernels::npu::{
+    ActivationRanges, NpuBackend, NpuDevice, NpuDeviceParts, RangeRecorder, Systolic,
+};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_kernels::requant::Requant;
@@ -196,11 +198,45 @@ impl Tiny {
         inputs
     }
 
+    /// Ranges measured on windows of 24 tokens.
+    pub(crate) fn ranges(&self, windows: u32) -> ActivationRanges {
+        let config = Model::from_weights(&self.file).expect("a model").config;
+        let layout = config.kv_layout();
+        let graph = Arc::new((*self.graph).clone().with_kv(layout));
+        let cpu = Cpu::new(1, Isa::best());
+        let mut recorder =
+            RangeRecorder::new(cpu, &graph, &self.file, (layout, 24)).expect("a recorder");
+        for window in 0..windows {
+            let ids: Vec<u32> = (0..24).map(|at| (at * 7 + window * 31) % 280 + 3).collect();
+            recorder.add(&ids).expect("a window");
+        }
+        recorder.finish()
+    }
+
     pub(crate) fn run(
         &self,
         device: &mut dyn BlockingDevice,
         task: &Task,
         observer: &mut dyn Observer,
+    ) -> Result<TensorSet, DeviceError> {
+        self.run_with(device, task, (&self.inputs(task), observer))
+    }
+
+    /// As [`run`](Tiny::run), with these inputs.
+    pub(crate) fn run_on(
+        &self,
+        device: &mut dyn BlockingDevice,
+        task: &Task,
+        inputs: &TensorSet,
+    ) -> Result<TensorSet, DeviceError> {
+        self.run_with(device, task, (inputs, &mut ()))
+    }
+
+    fn run_with(
+        &self,
+        device: &mut dyn BlockingDevice,
+        task: &Task,
+        (inputs, observer): (&TensorSet, &mut dyn Observer),
     ) -> Result<TensorSet, DeviceError> {
         let mut batch = Batch::default();
         batch.push(&vec![0; task.rows], 0, Vec::new(), task.selected.clone());
@@ -210,7 +246,7 @@ impl Tiny {
             part: &task.part,
             prepare: task.prepare,
             batch: &batch,
-            inputs: &self.inputs(task),
+            inputs,
             writes: &self.graph.writes(task.nodes.clone()),
             outputs: &mut outputs,
             observer,

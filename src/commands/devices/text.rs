@@ -21,7 +21,8 @@ const FORMS: &str = "\
     openvino   an NPU that runs graphs compiled by Intel OpenVINO, or its CPU as a stand-in. Keys:
                device (OpenVINO's name), threads (of the CPU), sizes, budget
     qnn        an NPU that runs graphs of Qualcomm QNN, or its emulator on x86-64. Keys: library (a path),
-               soc, arch, weights=f16|int8|int4, sizes, budget
+               soc, arch, activations=f16|u16|u8 (integers after `lapwing ranges`),
+               weights=f16|int8|int4|int4:BLOCK (16 to 128), sizes, budget
     systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
                a systolic array. Keys: those of throttled, array, floor, sizes (1-1024 or 1/32/96),
                budget (4GiB), prepare, prepare-gweight, activations=int8 (one fixed scale for each

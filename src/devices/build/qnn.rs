@@ -11,9 +11,14 @@ pub(super) fn build(
     settings: &QnnSettings,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
-    use lapwing_kernels::npu::Qnn;
+    use lapwing_kernels::npu::{ActivationRanges, Qnn, QnnActivations};
+    use std::sync::Arc;
 
-    let backend = Qnn::open(&spec.name, settings, shared.graph, shared.file)?;
+    let ranges = match settings.activations {
+        QnnActivations::F16 => Arc::new(ActivationRanges::default()),
+        integers => shared.ranges.get(shared.file, integers.name())?,
+    };
+    let backend = Qnn::open(&spec.name, settings, (shared.graph, shared.file), &ranges)?;
     let kernels = backend.describe();
     super::library::device(spec, (Box::new(backend), kernels), 1, shared)
 }

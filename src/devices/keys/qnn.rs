@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lapwing_kernels::npu::WeightForm;
+use lapwing_kernels::npu::{QnnActivations, WeightForm};
 
 use super::Key;
 use crate::devices::DeviceSpec;
@@ -51,8 +51,19 @@ pub(super) const KEYS: &[Key] = &[
         of: has_qnn,
     },
     Key {
+        name: "activations",
+        expected: "f16, or u16 or u8, with one fixed scale for each input and output of a product",
+        read: |spec, text| {
+            let named = QnnActivations::NAMED.into_iter().find(|(_, name)| *name == text);
+            spec.qnn_processor_mut()?.activations = named?.0;
+            Some(())
+        },
+        write: |spec| Some(spec.qnn_processor()?.activations.name().to_owned()),
+        of: has_qnn,
+    },
+    Key {
         name: "weights",
-        expected: "f16, int8 or int4",
+        expected: "f16, int8, int4, or int4:16, int4:32, int4:64 or int4:128 in blocks",
         read: |spec, text| {
             let named = WeightForm::NAMED.into_iter().find(|(_, name)| *name == text);
             spec.qnn_processor_mut()?.weights = named?.0;

@@ -1,4 +1,4 @@
-//! Measured magnitudes of the inputs of a model's products.
+//! Measured magnitudes of the inputs and outputs of a model's products.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,28 @@ const FIRST: u32 = (127 - 24) * BINS_PER_OCTAVE;
 /// Bins of a histogram.
 pub(super) const BINS: usize = 64 * BINS_PER_OCTAVE as usize;
 
-/// Magnitudes of the values of a product's input, over many rows.
+/// Magnitudes of the values of a product's input and output, over many rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivationRange {
-    /// Largest |x| of each channel.
+    /// Largest |x| of each channel of the input.
     channels: Vec<f32>,
-    /// Number of values by magnitude, in bins of a sixteenth of an octave.
+    /// Number of values of the input by magnitude, in bins of a sixteenth of an octave.
     bins: Vec<u64>,
+    /// Largest |y| of the output, before a bias is added.
+    output: f32,
 }
 
 impl ActivationRange {
     /// No values yet, of `channels` channels.
     pub fn new(channels: usize) -> ActivationRange {
-        ActivationRange { channels: vec![0.0; channels], bins: vec![0; BINS] }
+        ActivationRange { channels: vec![0.0; channels], bins: vec![0; BINS], output: 0.0 }
     }
 
-    pub(super) fn from_parts(channels: Vec<f32>, bins: Vec<u64>) -> ActivationRange {
-        ActivationRange { channels, bins }
+    pub(super) fn from_parts(channels: Vec<f32>, bins: Vec<u64>, output: f32) -> ActivationRange {
+        ActivationRange { channels, bins, output }
     }
 
-    /// Adds rows of values, `[rows, channels]`. Returns whether all of them are finite; if not, the range must
+    /// Adds rows of the input, `[rows, channels]`. Returns whether all of them are finite; if not, the range must
     /// not be used.
     pub fn add(&mut self, rows: &[f32]) -> bool {
         let mut is_finite = true;
@@ -45,22 +47,38 @@ impl ActivationRange {
         is_finite
     }
 
-    /// Largest |x| of each channel, `[channels]`.
+    /// Adds values of the output, before a bias is added. Returns whether all of them are finite; if not, the range must
+    /// not be used.
+    pub fn add_output(&mut self, values: impl IntoIterator<Item = f32>) -> bool {
+        let mut is_finite = true;
+        for y in values {
+            is_finite &= y.is_finite();
+            self.output = self.output.max(y.abs());
+        }
+        is_finite
+    }
+
+    /// Largest |y| of the output, before a bias is added.
+    pub fn largest_output(&self) -> f32 {
+        self.output
+    }
+
+    /// Largest |x| of each channel of the input, `[channels]`.
     pub fn channels(&self) -> &[f32] {
         &self.channels
     }
 
-    /// Number of values by magnitude.
+    /// Number of values of the input by magnitude.
     pub(super) fn bins(&self) -> &[u64] {
         &self.bins
     }
 
-    /// Largest |x|.
+    /// Largest |x| of the input.
     pub fn largest(&self) -> f32 {
         self.channels.iter().copied().fold(0.0, f32::max)
     }
 
-    /// A magnitude that at least `share` of the values do not exceed, within a sixteenth above the smallest such;
+    /// A magnitude that at least `share` of the input's values do not exceed, within a sixteenth above the smallest such;
     /// the largest for a share of 1 or more.
     pub fn quantile(&self, share: f64) -> f32 {
         let all: u64 = self.bins.iter().sum();
@@ -98,10 +116,8 @@ pub struct ActivationRanges {
 }
 
 impl ActivationRanges {
-    pub(super) fn from_parts(
-        products: BTreeMap<String, ActivationRange>,
-        rows: u64,
-    ) -> ActivationRanges {
+    /// Ranges of products by the name of their matrix, measured on `rows` rows (tokens).
+    pub fn new(products: BTreeMap<String, ActivationRange>, rows: u64) -> ActivationRanges {
         ActivationRanges { products, rows }
     }
 
@@ -149,5 +165,7 @@ mod tests {
         assert!(range.quantile(0.5) < 1e-7);
         assert!(!range.add(&[f32::NAN, 1.0]));
         assert!(!range.add(&[f32::NEG_INFINITY, 1.0]));
+        assert!(range.add_output([0.5, -3.0, 1.0]) && range.largest_output() == 3.0);
+        assert!(!range.add_output([f32::NAN]) && range.largest_output() == 3.0);
     }
 }

@@ -7,7 +7,7 @@ use super::ranges::{ActivationRange, ActivationRanges, BINS};
 use crate::kept_file::{self, Kept, Magic};
 use crate::weights::WeightFile;
 
-const MAGIC: &Magic = b"LPWRNG01";
+const MAGIC: &Magic = b"LPWRNG02";
 const EXTENSION: &str = "ranges";
 
 /// Larger files are not read.
@@ -108,6 +108,7 @@ fn encode(ranges: &ActivationRanges) -> Vec<u8> {
         bytes.extend(name.as_bytes());
         bytes.extend((range.channels().len() as u32).to_le_bytes());
         bytes.extend(range.channels().iter().flat_map(|x| x.to_le_bytes()));
+        bytes.extend(range.largest_output().to_le_bytes());
         let used = range.bins().iter().enumerate().filter(|(_, count)| **count > 0);
         bytes.extend((used.clone().count() as u32).to_le_bytes());
         for (bin, count) in used {
@@ -133,15 +134,17 @@ fn decode(mut bytes: &[u8]) -> Option<ActivationRanges> {
         *from = rest;
         let channels: Vec<f32> =
             channels.as_chunks::<4>().0.iter().map(|x| f32::from_le_bytes(*x)).collect();
+        let output = f32::from_le_bytes(take(from)?);
         let mut bins = vec![0; BINS];
         for _ in 0..number(from)? {
             let bin = number(from)?;
             *bins.get_mut(bin)? = u64::from_le_bytes(take(from)?);
         }
-        let is_valid = channels.iter().all(|x| x.is_finite() && *x >= 0.0);
-        is_valid.then(|| products.insert(name, ActivationRange::from_parts(channels, bins)))?;
+        let is_valid = channels.iter().chain([&output]).all(|x| x.is_finite() && *x >= 0.0);
+        let range = ActivationRange::from_parts(channels, bins, output);
+        is_valid.then(|| products.insert(name, range))?;
     }
-    from.is_empty().then(|| ActivationRanges::from_parts(products, rows))
+    from.is_empty().then(|| ActivationRanges::new(products, rows))
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
@@ -161,9 +164,9 @@ mod tests {
     #[test]
     fn ranges_survive_their_file_form_and_nothing_else_is_taken_for_them() {
         let mut range = ActivationRange::new(3);
-        assert!(range.add(&[0.5, -7.0, 0.0, 1e9, 3.0, -2e-9]));
+        assert!(range.add(&[0.5, -7.0, 0.0, 1e9, 3.0, -2e-9]) && range.add_output([7.5]));
         let products = [("a".to_owned(), range.clone()), ("b".to_owned(), range)];
-        let ranges = ActivationRanges::from_parts(products.into_iter().collect(), 2);
+        let ranges = ActivationRanges::new(products.into_iter().collect(), 2);
         let bytes = encode(&ranges);
         assert_eq!(decode(&bytes), Some(ranges));
         for len in 0..bytes.len() {

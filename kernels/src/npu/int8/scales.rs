@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::LARGEST;
 use super::ranges::{ActivationRange, ActivationRanges};
-use crate::graph::{Graph, WeightId};
+use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::quant::DType;
 
@@ -73,6 +73,20 @@ pub enum ScalesError {
     },
 }
 
+impl ActivationRanges {
+    /// The range of the product with this matrix.
+    ///
+    /// # Errors
+    /// [`ScalesError::Missing`] if it was not measured.
+    pub(in crate::npu) fn of(&self, matrix: &WeightSpec) -> Result<&ActivationRange, ScalesError> {
+        let range = self.product(&matrix.name);
+        let range = range.filter(|range| range.channels().len() == matrix.cols);
+        let missing =
+            || ScalesError::Missing { matrix: matrix.name.clone(), channels: matrix.cols };
+        range.ok_or_else(missing)
+    }
+}
+
 impl Scales {
     /// The scales of a graph's products by measured ranges.
     ///
@@ -91,11 +105,7 @@ impl Scales {
                 let matrix = spec.name.clone();
                 return Err(ScalesError::FloatWeights { matrix, dtype: spec.dtype });
             }
-            let range = ranges.product(&spec.name);
-            let range = range.filter(|range| range.channels().len() == spec.cols);
-            let missing =
-                || ScalesError::Missing { matrix: spec.name.clone(), channels: spec.cols };
-            found.push((weight, range.ok_or_else(missing)?));
+            found.push((weight, ranges.of(spec)?));
         }
         let excess = |range: &ActivationRange| {
             let bound = range.quantile(settings.clip);

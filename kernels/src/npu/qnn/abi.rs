@@ -32,14 +32,18 @@ pub(super) enum Element {
     F32 = 0x0232,
     /// Signed 8-bit integers with a quantisation; of 4 bits, too, which are one to a byte.
     Fixed8 = 0x0308,
+    /// Unsigned 8-bit integers with a quantisation.
+    UFixed8 = 0x0408,
+    /// Unsigned 16-bit integers with a quantisation.
+    UFixed16 = 0x0416,
 }
 
 impl Element {
     pub(super) fn bytes(self) -> usize {
         match self {
             Element::U32 | Element::F32 => 4,
-            Element::F16 => 2,
-            Element::Fixed8 => 1,
+            Element::F16 | Element::UFixed16 => 2,
+            Element::Fixed8 | Element::UFixed8 => 1,
         }
     }
 }
@@ -73,10 +77,35 @@ struct ByAxisInBits {
     offsets: *const i32,
 }
 
+/// A scale for each index of an axis, and factors of it for blocks along the other axis of a matrix.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct ByBlock {
+    axis: i32,
+    channels: *const ScaleOffset,
+    /// Blocks of each channel.
+    blocks: u32,
+    factor_bits: u32,
+    /// 0: a byte for each factor.
+    factor_storage: u32,
+    factors: *const u8,
+}
+
+impl ByBlock {
+    /// Factors of 4 bits, as many for each channel and in their order. It points to both slices.
+    pub(super) fn new(axis: i32, channels: &[ScaleOffset], factors: &[u8]) -> ByBlock {
+        let blocks = (factors.len() / channels.len().max(1)) as u32;
+        let (channels, factors) = (channels.as_ptr(), factors.as_ptr());
+        ByBlock { axis, channels, blocks, factor_bits: 4, factor_storage: 0, factors }
+    }
+}
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 union Encoding {
     none: [u64; 4],
+    whole: ScaleOffset,
+    by_block: *const ByBlock,
     by_axis: ByAxis,
     by_axis_in_bits: ByAxisInBits,
 }
@@ -94,6 +123,17 @@ impl Quantization {
     /// None.
     pub(super) const NONE: Quantization =
         Quantization { defined: UNDEFINED, kind: UNDEFINED, encoding: Encoding { none: [0; 4] } };
+
+    /// One scale for all values.
+    pub(super) fn whole(scale: f32, offset: i32) -> Quantization {
+        let encoding = Encoding { whole: ScaleOffset { scale, offset } };
+        Quantization { defined: 1, kind: 0, encoding }
+    }
+
+    /// Scales and factors of blocks. It points to `by_block`.
+    pub(super) fn by_block(by_block: &ByBlock) -> Quantization {
+        Quantization { defined: 1, kind: 5, encoding: Encoding { by_block } }
+    }
 
     /// A scale for each index of an axis, for integers of 8 bits. It points to `channels`.
     pub(super) fn by_axis(axis: i32, channels: &[ScaleOffset]) -> Quantization {
@@ -213,6 +253,7 @@ impl DeviceOption {
 const _: () = {
     assert!(size_of::<Quantization>() == 40 && offset_of!(Quantization, encoding) == 8);
     assert!(offset_of!(ByAxisInBits, scales) == 16 && size_of::<ByAxisInBits>() == 32);
+    assert!(size_of::<ByBlock>() == 40 && offset_of!(ByBlock, factors) == 32);
     assert!(size_of::<RawTensor>() == 144 && offset_of!(RawTensor, quantization) == 40);
     assert!(offset_of!(RawTensor, dims) == 88 && offset_of!(RawTensor, data) == 104);
     assert!(size_of::<RawParameter>() == 160 && offset_of!(RawParameter, value) == 16);

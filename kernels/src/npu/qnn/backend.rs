@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::constants::in_blocks;
 use super::error::QnnError;
 use super::graph::read;
 use super::kept::{self, KeptGraph};
@@ -12,10 +13,15 @@ use crate::binary16;
 use crate::device::{DeviceError, Observer, OpSet};
 use crate::graph::Graph;
 use crate::npu::backend::{BackendInfo, NpuBackend, PreparedGraph};
+use crate::npu::fixed_point::FixedProducts;
+use crate::npu::int8::ActivationRanges;
 use crate::npu::model_weights::ModelWeights;
 use crate::npu::no_columns::NoColumns;
 use crate::npu::qnn_settings::QnnSettings;
+use crate::npu::rounding::ProductRounding;
 use crate::npu::spec::{GraphSpec, SpecNode};
+use crate::npu::weight_form::WeightForm;
+use crate::op::Op;
 use crate::weights::WeightFile;
 
 /// QNN with the weights of a model.
@@ -25,19 +31,26 @@ pub struct Qnn {
     session: Arc<Session>,
     weights: ModelWeights,
     settings: QnnSettings,
+    fixed: Option<Arc<FixedProducts>>,
 }
 
 impl Qnn {
-    /// Opens the device. `name` is its name in the engine, for errors; `graph` was built from `file`.
+    /// Opens the device. `name` is its name in the engine, for errors; `graph` was built from `file`. The measured
+    /// `ranges` are used for activations in integers only.
     ///
     /// # Errors
-    /// [`QnnError`] when there is no library or no such processor.
+    /// [`QnnError`] when there is no library or no such processor, when settings do not fit each other or the model,
+    /// and when a product was not measured.
     pub fn open(
         name: &str,
         settings: &QnnSettings,
-        graph: &Arc<Graph>,
-        file: &WeightFile,
+        (graph, file): (&Arc<Graph>, &WeightFile),
+        ranges: &ActivationRanges,
     ) -> Result<Qnn, QnnError> {
+        settings.check().map_err(|reason| QnnError::Settings { reason })?;
+        check_blocks(graph, settings.weights)?;
+        let bits = settings.activations.bits();
+        let fixed = bits.map(|bits| FixedProducts::new(graph, ranges, bits)).transpose()?;
         let session = Session::shared(settings)?;
         let mut info = BackendInfo::half_library("qnn", settings.weights);
         info.version = session.info.build.clone();
@@ -48,6 +61,7 @@ impl Qnn {
             session,
             weights: ModelWeights::new(name, graph, file),
             settings: settings.clone(),
+            fixed: fixed.map(Arc::new),
         })
     }
 
@@ -59,13 +73,30 @@ impl Qnn {
             false => "",
         };
         format!(
-            "QNN {} on {} (soc {}, arch {}), weights in {}{emulated}",
+            "QNN {} on {} (soc {}, arch {}), activations in {}, weights in {}{emulated}",
             info.build,
             info.processor,
             settings.soc,
             settings.arch,
+            settings.activations.name(),
             settings.weights.name()
         )
+    }
+}
+
+/// Checks that blocks divide all matrices of a model.
+fn check_blocks(graph: &Graph, form: WeightForm) -> Result<(), QnnError> {
+    let Some(block) = form.block() else { return Ok(()) };
+    let matrices = graph.nodes().iter().filter_map(|node| match node.op {
+        Op::MatMul { weight, .. } => Some(&graph.weights()[weight.0]),
+        _ => None,
+    });
+    match matrices.into_iter().find(|matrix| !matrix.cols.is_multiple_of(block)) {
+        None => Ok(()),
+        Some(matrix) => {
+            let (matrix, columns) = (matrix.name.clone(), matrix.cols);
+            Err(QnnError::Blocks { matrix, columns, block })
+        }
     }
 }
 
@@ -93,15 +124,26 @@ impl NpuBackend for Qnn {
         if let Some(graph) = NoColumns::of(spec) {
             return Ok(Box::new(graph));
         }
-        let graph = lower(spec, &self.session, (&self.weights, self.settings.weights))?;
+        let forms = (self.settings.weights, self.fixed.as_deref());
+        let graph = lower(spec, &self.session, &self.weights, forms)?;
         Ok(self.graph(spec, graph))
     }
 
-    /// The library's build, the processor, and the form of weights.
+    fn rounding(&self) -> Option<ProductRounding> {
+        self.fixed.as_ref().map(|fixed| ProductRounding::Fixed(Arc::clone(fixed)))
+    }
+
+    /// The library's build, the processor, the form of weights, and the integers of activations.
     fn export_key(&self) -> Option<String> {
+        // The emulator crashes in some graphs with matrices in blocks that it has read.
+        if in_blocks(self.settings.weights, self.fixed.is_some()) {
+            return None;
+        }
         let (info, settings) = (&self.session.info, &self.settings);
         let QnnSettings { soc, arch, weights, .. } = settings;
-        Some(format!("{} {} {soc} {arch} {}", info.build, info.processor, weights.name()))
+        let activations = self.fixed.as_ref().map_or_else(String::new, |fixed| fixed.key());
+        let weights = weights.name();
+        Some(format!("{} {} {soc} {arch} {weights} {activations}", info.build, info.processor))
     }
 
     fn import(

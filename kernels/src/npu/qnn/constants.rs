@@ -1,17 +1,25 @@
 //! Weights as constants of a graph.
 
+use std::rc::Rc;
+
 use super::abi::{Element, Quantization, ScaleOffset};
 use super::lower::{LAST, Writer};
-use super::tensor::Tensor;
+use super::tensor::{Blocks, Tensor};
 use crate::binary16;
 use crate::device::DeviceError;
 use crate::graph::WeightId;
 use crate::npu::lowering::Lowering;
 use crate::npu::spec::SpecNode;
-use crate::npu::weight_form::WeightForm;
+use crate::npu::weight_form::{FACTOR_MAX, WeightForm};
 
 /// Rows of a matrix that are read at a time.
 const ROWS: usize = 256;
+
+/// Whether a matrix is written in blocks. Those without blocks are, too, where activations are integers, with the largest
+/// factor: the emulator drops low bits of products of 16-bit with small integers.
+pub(super) fn in_blocks(form: WeightForm, has_integers: bool) -> bool {
+    form.block().is_some() || (has_integers && form == WeightForm::Int4)
+}
 
 impl Writer<'_> {
     /// A vector in binary16.
@@ -37,34 +45,48 @@ impl Writer<'_> {
         self.constant(Element::F16, &[1, 1, k, n], data)
     }
 
-    /// The rows of a matrix that the node uses, transposed, as integers with a scale for each.
+    /// The rows of a matrix that the node uses, transposed, as integers with a scale for each, and factors of it for
+    /// blocks.
     pub(super) fn integers(
         &mut self,
         node: &SpecNode,
         weight: WeightId,
     ) -> Result<Tensor, DeviceError> {
         let (n, k) = (node.features.len(), self.weights.graph.weights()[weight.0].cols);
-        let (mut integers, mut scales) = (vec![0i8; k * n], vec![1.0; n]);
+        let (mut integers, mut scales, mut factors) = (vec![0i8; k * n], vec![1.0; n], Vec::new());
         let form = self.form;
         self.transposed(node, weight, |channel, row| {
-            let Some((scale, row)) = form.integers(row) else { return };
-            scales[channel] = scale;
+            let Some(row) = form.integers(row) else { return };
+            scales[channel] = row.scale;
+            factors.extend(row.factors);
             let column = integers.iter_mut().skip(channel).step_by(n);
-            column.zip(row).for_each(|(to, q)| *to = q);
+            column.zip(row.integers).for_each(|(to, q)| *to = q);
         })?;
+        if form.block().is_none() && in_blocks(form, self.fixed.is_some()) {
+            // One block for each channel.
+            factors = vec![FACTOR_MAX; n];
+            scales.iter_mut().for_each(|scale| *scale /= f32::from(FACTOR_MAX));
+        }
         let offsets = vec![0; n];
         let channels: Vec<ScaleOffset> =
             scales.iter().map(|scale| ScaleOffset { scale: *scale, offset: 0 }).collect();
         let axis = LAST as i32;
+        let dims = [1, 1, k, n];
+        if in_blocks(form, self.fixed.is_some()) {
+            let blocks = Rc::new(Blocks::new(axis, channels, factors));
+            let data = (blocks.quantization(), bytemuck::cast_slice(&integers));
+            let matrix = self.constant(Element::Fixed8, &dims, data)?;
+            return Ok(Tensor { blocks: Some(blocks), ..matrix });
+        }
         let quantization = match form {
             WeightForm::Int4 => Quantization::by_axis_in_bits((axis, 4), &scales, &offsets),
             _ => Quantization::by_axis(axis, &channels),
         };
         let data = (quantization, bytemuck::cast_slice(&integers));
-        self.constant(Element::Fixed8, &[1, 1, k, n], data)
+        self.constant(Element::Fixed8, &dims, data)
     }
 
-    /// Visits the rows of a matrix that the node uses, each with its place among them.
+    /// Visits the rows of a matrix that the node uses in order, each with its place among them.
     fn transposed(
         &self,
         node: &SpecNode,

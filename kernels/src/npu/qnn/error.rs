@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::library::{MAJOR, VARIABLE};
+use crate::npu::int8::ScalesError;
 
 /// Why QNN cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +70,28 @@ pub enum QnnError {
         code: u64,
         /// The library's message.
         reason: String,
+    },
+    /// Activations and weights do not fit each other.
+    #[error("{reason}")]
+    Settings {
+        /// What has to be different.
+        reason: &'static str,
+    },
+    /// Activations in integers have no ranges.
+    #[error(transparent)]
+    Ranges(#[from] ScalesError),
+    /// Blocks do not divide a matrix.
+    #[error(
+        "the matrix '{matrix}' has {columns} columns, which blocks of {block} weights do not divide; give smaller \
+         blocks, as in weights=int4:16, or weights=int8"
+    )]
+    Blocks {
+        /// Name of the matrix.
+        matrix: String,
+        /// Its columns.
+        columns: usize,
+        /// Weights of a block.
+        block: usize,
     },
     /// A tensor is longer than the library can be told.
     #[error("QNN takes no tensor of {dims:?}; run this part on another device")]

@@ -38,7 +38,8 @@ pub(super) struct Executable {
     has_run: bool,
 }
 
-// SAFETY: QNN's graphs are bound to no thread, and `&mut self` excludes two runs at once.
+// SAFETY: QNN's graphs are bound to no thread, and `&mut self` excludes two runs at once. Its tensors are inputs and outputs,
+// which have no shared `Blocks`.
 unsafe impl Send for Executable {}
 
 impl Executable {

@@ -10,6 +10,7 @@ use super::error::QnnError;
 use super::executable::Executable;
 use super::session::{Session, exclusive, wait_at_exit};
 use super::tensor::{Parameter, Tensor};
+use crate::npu::fixed_point::FixedPoint;
 
 /// The library's package of ops.
 const PACKAGE: &CStr = c"qti.aisw";
@@ -119,6 +120,20 @@ impl Building {
         Ok(tensor)
     }
 
+    /// A tensor of integers inside the graph.
+    ///
+    /// # Errors
+    /// As [`tensor`](Building::tensor).
+    pub(super) fn integers(
+        &mut self,
+        dims: &[usize],
+        fixed: FixedPoint,
+    ) -> Result<Tensor, QnnError> {
+        let element = if fixed.bits() > 8 { Element::UFixed16 } else { Element::UFixed8 };
+        let quantization = Quantization::whole(fixed.scale(), -fixed.zero());
+        self.create((Role::Inner, element), dims, quantization, &[])
+    }
+
     /// A constant. What the quantisation points to is copied, too.
     ///
     /// # Errors
@@ -149,7 +164,7 @@ impl Building {
         bytes.and_then(|bytes| u32::try_from(bytes).ok()).ok_or_else(too_large)?;
         let name = self.name("t");
         let dims = dims.iter().map(|dim| *dim as u32).collect();
-        let mut tensor = Tensor { id: 0, name, role, element, dims };
+        let mut tensor = Tensor { id: 0, name, role, element, dims, blocks: None };
         let data_at = if data.is_empty() { ptr::null() } else { data.as_ptr() };
         let mut raw = tensor.raw(data_at.cast_mut().cast(), data.len() as u32);
         raw.quantization = quantization;

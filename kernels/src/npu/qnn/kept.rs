@@ -72,5 +72,5 @@ pub(super) fn read<'a>(content: &'a [u8], spec: &GraphSpec) -> Option<KeptGraph<
 fn tensor(id: usize, role: Role, rows: usize, width: usize) -> Option<Tensor> {
     let dims = [1, 1, rows, width].map(u32::try_from).into_iter().collect::<Result<_, _>>().ok()?;
     let (id, name) = (u32::try_from(id).ok()?, CString::default());
-    Some(Tensor { id, name, role, element: Element::F16, dims })
+    Some(Tensor { id, name, role, element: Element::F16, dims, blocks: None })
 }

@@ -1,6 +1,6 @@
 //! Writes the specification of a graph as a graph of QNN.
 //!
-//! Every value is `[1, 1, rows, width]` in binary16.
+//! Every value is `[1, 1, rows, width]` in binary16, apart from those that [`fixed`](super::fixed) adds.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -9,11 +9,13 @@ use std::sync::Arc;
 use super::abi::Role;
 use super::error::QnnError;
 use super::executable::Executable;
+use super::fixed::Quantized;
 use super::graph::Building;
 use super::session::Session;
 use super::tensor::{Parameter, Tensor};
 use crate::device::DeviceError;
 use crate::graph::WeightId;
+use crate::npu::fixed_point::FixedProducts;
 use crate::npu::lowering::{Lowering, lower_nodes};
 use crate::npu::model_weights::ModelWeights;
 use crate::npu::spec::{GraphSpec, Source, SpecNode};
@@ -24,10 +26,10 @@ use crate::op::Activation;
 pub(super) const LAST: u32 = 3;
 
 /// A convolution over single pixels without a border is a product.
-const PIXELS: [Parameter<'static>; 2] =
+pub(super) const PIXELS: [Parameter<'static>; 2] =
     [Parameter::U32s(c"stride", &[2], &[1, 1]), Parameter::U32s(c"pad_amount", &[2, 2], &[0; 4])];
 
-const ADD: &CStr = c"ElementWiseAdd";
+pub(super) const ADD: &CStr = c"ElementWiseAdd";
 const MULTIPLY: &CStr = c"ElementWiseMultiply";
 
 /// Factors of x and x³ in the tangent of Gelu: √(2/π), and 0.044715 times it.
@@ -49,12 +51,15 @@ pub(super) struct Lowered {
 pub(super) fn lower(
     spec: &GraphSpec,
     session: &Arc<Session>,
-    (weights, form): (&ModelWeights, WeightForm),
+    weights: &ModelWeights,
+    (form, fixed): (WeightForm, Option<&FixedProducts>),
 ) -> Result<Lowered, DeviceError> {
     let failed = |error: QnnError| weights.failed(error.to_string());
     let mut writer = Writer {
         weights,
         form,
+        fixed,
+        quantized: Vec::new(),
         spec,
         graph: Building::new(session).map_err(failed)?,
         inputs: Vec::new(),
@@ -75,6 +80,10 @@ pub(super) fn lower(
 pub(super) struct Writer<'a> {
     pub(super) weights: &'a ModelWeights,
     pub(super) form: WeightForm,
+    /// Integers of activations, if products have these.
+    pub(super) fixed: Option<&'a FixedProducts>,
+    /// Inputs of products in integers: several products may have the same.
+    pub(super) quantized: Vec<Quantized>,
     spec: &'a GraphSpec,
     pub(super) graph: Building,
     /// Tensors of columns of input ports, in the order of the graph's inputs.
@@ -120,7 +129,7 @@ impl Lowering for Writer<'_> {
     ) -> Result<Tensor, DeviceError> {
         let matrix = match self.form {
             WeightForm::Stored | WeightForm::F16 => self.floats(node, weight)?,
-            WeightForm::Int8 | WeightForm::Int4 => self.integers(node, weight)?,
+            _ => self.integers(node, weight)?,
         };
         let bias = match bias {
             None => None,
@@ -131,6 +140,10 @@ impl Lowering for Writer<'_> {
                 Some(self.vector(part)?)
             }
         };
+        if let Some(fixed) = self.fixed.and_then(|fixed| fixed.product(weight)) {
+            let width = node.features.len();
+            return self.fixed_product(x, (&matrix, bias.as_ref()), fixed, width);
+        }
         let inputs: Vec<&Tensor> = [x, &matrix].into_iter().chain(&bias).collect();
         self.last(c"Conv2d", &PIXELS, &inputs, node.features.len())
     }
@@ -195,7 +208,7 @@ impl Lowering for Writer<'_> {
 }
 
 impl Writer<'_> {
-    fn dims(&self, width: usize) -> [usize; 4] {
+    pub(super) fn dims(&self, width: usize) -> [usize; 4] {
         [1, 1, self.spec.key.rows, width]
     }
 
@@ -205,7 +218,7 @@ impl Writer<'_> {
     }
 
     /// An op inside the lowering of a node.
-    fn inner(
+    pub(super) fn inner(
         &mut self,
         kind: &'static CStr,
         parameters: &[Parameter<'_>],
@@ -216,7 +229,7 @@ impl Writer<'_> {
     }
 
     /// The op that computes the output of a node.
-    fn last(
+    pub(super) fn last(
         &mut self,
         kind: &'static CStr,
         parameters: &[Parameter<'_>],

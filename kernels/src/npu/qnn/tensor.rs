@@ -2,10 +2,35 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
+use std::rc::Rc;
 
 use super::abi::{
-    Element, Quantization, RawParameter, RawScalar, RawTensor, RawValue, Role, TensorVersion,
+    ByBlock, Element, Quantization, RawParameter, RawScalar, RawTensor, RawValue, Role,
+    ScaleOffset, TensorVersion,
 };
+
+/// Scales of output channels, and factors of them for blocks of each channel. The library reads them where the matrix is
+/// added, and again at the same address where an op reads it.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    raw: ByBlock,
+    // The vectors that `raw` points to.
+    _channels: Vec<ScaleOffset>,
+    _factors: Vec<u8>,
+}
+
+impl Blocks {
+    /// `factors` has as many for each channel, in the order of channels. `axis` is that of the channels.
+    pub(super) fn new(axis: i32, channels: Vec<ScaleOffset>, factors: Vec<u8>) -> Blocks {
+        let raw = ByBlock::new(axis, &channels, &factors);
+        Blocks { raw, _channels: channels, _factors: factors }
+    }
+
+    /// The quantisation as the library sees it. It points to `self`.
+    pub(super) fn quantization(&self) -> Quantization {
+        Quantization::by_block(&self.raw)
+    }
+}
 
 /// A tensor of a graph.
 #[derive(Clone, Debug)]
@@ -15,6 +40,8 @@ pub(super) struct Tensor {
     pub(super) role: Role,
     pub(super) element: Element,
     pub(super) dims: Vec<u32>,
+    /// Of a matrix in blocks.
+    pub(super) blocks: Option<Rc<Blocks>>,
 }
 
 impl Tensor {
@@ -37,7 +64,10 @@ impl Tensor {
             role: self.role,
             format: 0,
             element: self.element,
-            quantization: Quantization::NONE,
+            quantization: self
+                .blocks
+                .as_ref()
+                .map_or(Quantization::NONE, |blocks| blocks.quantization()),
             rank: self.dims.len() as u32,
             dims: self.dims.as_ptr(),
             memory: 0,
