@@ -93,7 +93,8 @@ async fn drafts_change_no_token_with_a_real_queue() {
     check(("cpu+gpu=opencl", "layer-split"), drafts("cpu")).await;
 }
 
-/// The target on the same queue, on the CPU beside it, and on both.
+/// The target on the same queue, on the CPU beside it, and on both. Without a name, a draft model runs on a GPU if no
+/// device computes on CPU threads.
 #[cfg(feature = "opencl")]
 #[tokio::test]
 async fn a_draft_model_on_a_real_queue_changes_no_token() {
@@ -102,17 +103,10 @@ async fn a_draft_model_on_a_real_queue_changes_no_token() {
     let own = DraftChoice::own(Requant::Q4_0).on_device("gpu");
     let both = |draft: DraftChoice| [draft.clone(), draft.schedule(Schedule::Asynchronous)];
     let models: Vec<_> = [both(own.clone()), both(other), both(own.width(2))].concat();
-    check(("gpu=opencl", "gpu-only"), models.clone()).await;
+    let unnamed = DraftChoice::own(Requant::Q4_0);
+    check(("gpu=opencl", "gpu-only"), [models.clone(), vec![unnamed]].concat()).await;
     check(("cpu+gpu=opencl", "cpu-only"), models.clone()).await;
     check(("cpu+gpu=opencl", "layer-split"), models).await;
-}
-
-/// Without a name, a draft model runs on the first device that computes on CPU threads, otherwise on a GPU.
-#[cfg(feature = "opencl")]
-#[tokio::test]
-async fn a_gpu_alone_runs_its_draft_model() {
-    needs_driver!(has_opencl);
-    check(("gpu=opencl", "gpu-only"), vec![DraftChoice::own(Requant::Q4_0)]).await;
 }
 
 #[tokio::test]

@@ -33,6 +33,27 @@ pub struct StageRun<'a> {
     pub observer: &'a mut dyn Observer,
 }
 
+impl<'a> StageRun<'a> {
+    /// The stage of a run; `None` if the run transfers values.
+    pub(crate) fn of(
+        work: &'a Work,
+        outputs: &'a mut TensorSet,
+        observer: &'a mut dyn Observer,
+    ) -> Option<StageRun<'a>> {
+        let Task::Nodes { nodes, prepare, writes, .. } = &work.task else { return None };
+        Some(StageRun {
+            nodes: nodes.clone(),
+            part: &work.part,
+            prepare: *prepare,
+            batch: &work.payload.batch,
+            inputs: &work.payload.values,
+            writes,
+            outputs,
+            observer,
+        })
+    }
+}
+
 impl fmt::Debug for StageRun<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("StageRun");
@@ -124,19 +145,10 @@ impl<D: BlockingDevice> Device for Blocking<D> {
     fn poll(&mut self, observer: &mut dyn Observer) -> Option<Completed> {
         let (run, work) = self.submitted.take()?;
         let mut outputs = TensorSet::default();
-        let result = match &work.task {
-            Task::Nodes { nodes, prepare, writes, .. } => self.device.run(StageRun {
-                nodes: nodes.clone(),
-                part: &work.part,
-                prepare: *prepare,
-                batch: &work.payload.batch,
-                inputs: &work.payload.values,
-                writes,
-                outputs: &mut outputs,
-                observer,
-            }),
+        let result = match StageRun::of(&work, &mut outputs, observer) {
+            Some(stage) => self.device.run(stage),
             // All of its values are in host memory, which is its own.
-            Task::Transfer { .. } => Err(DeviceError::Unsupported {
+            None => Err(DeviceError::Unsupported {
                 device: self.info.name.clone(),
                 what: "a transfer out of host memory".to_owned(),
             }),

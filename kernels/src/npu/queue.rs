@@ -8,7 +8,7 @@ use super::device::NpuDevice;
 use super::pieces::StagePieces;
 use crate::device::{
     BlockingDevice, Completed, Device, DeviceError, DeviceInfo, Notify, Observer, Preparer, RunId,
-    StageRun, Task, TensorSet, Work,
+    StageRun, TensorSet, Work,
 };
 
 /// An [`NpuDevice`] as a queue of depth 1: graphs of a back end with completions of its own
@@ -45,23 +45,12 @@ impl NpuQueue {
         work: &Work,
         observer: &mut dyn Observer,
     ) -> Result<(StagePieces, Started), DeviceError> {
-        let Task::Nodes { nodes, prepare, writes, .. } = &work.task else {
+        let mut outputs = TensorSet::default();
+        let Some(mut stage) = StageRun::of(work, &mut outputs, observer) else {
             // All of its values are in host memory, which is its own.
             return Err(self.device.unsupported("a transfer out of host memory".to_owned()));
         };
-        let mut pieces = StagePieces::new(
-            &self.device,
-            &mut StageRun {
-                nodes: nodes.clone(),
-                part: &work.part,
-                prepare: *prepare,
-                batch: &work.payload.batch,
-                inputs: &work.payload.values,
-                writes,
-                outputs: &mut TensorSet::default(),
-                observer,
-            },
-        )?;
+        let mut pieces = StagePieces::new(&self.device, &mut stage)?;
         let started = self.go_on(&mut pieces, work, observer)?;
         Ok((pieces, started))
     }
