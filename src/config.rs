@@ -35,6 +35,9 @@ const CONTEXT_DEFAULT_MAX: usize = 8192;
 /// Default maximum of prompt rows in a chunk, unless a device has a better value.
 const CHUNK_ROWS_DEFAULT: usize = 512;
 
+/// Default number of requests that are computed at once.
+pub(crate) const SEQUENCES_DEFAULT: usize = 16;
+
 /// Threads that tokenise prompts: two, so a short prompt can overtake a long one.
 pub(crate) const PROMPT_THREADS: usize = 2;
 
@@ -221,7 +224,8 @@ impl Settings {
             let right = format!("small enough to address, at {bytes} bytes for {rows} tokens");
             return Err(Error::config("cache_tokens", cache_tokens, &right));
         }
-        let sequences_max = within("sequences_max", self.sequences_max.unwrap_or(16), 1..=4096)?;
+        let sequences_max =
+            within("sequences_max", self.sequences_max.unwrap_or(SEQUENCES_DEFAULT), 1..=4096)?;
         let requests_max = within("requests_max", self.requests_max.unwrap_or(1024), 1..=1 << 20)?;
         let devices = self.choose_devices()?;
         check_activations(self.activations, devices.iter().map(|(spec, _)| spec))?;

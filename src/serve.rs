@@ -220,6 +220,7 @@ fn specs(
         let modified = data.and_then(|data| data.modified().ok()).unwrap_or(SystemTime::UNIX_EPOCH);
         let recorder = recorder(config.timeline_events);
         let builder = builder.policy(config.policy_text()).requests_max(config.requests_max);
+        let builder = builder.sequences_max(config.sequences_max);
         let builder = match &recorder {
             Some(recorder) => builder.recorder(recorder.clone()),
             None => builder,

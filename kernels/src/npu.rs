@@ -8,6 +8,8 @@
 
 pub mod array;
 mod backend;
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+mod border;
 mod cache;
 mod check;
 mod device;

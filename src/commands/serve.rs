@@ -67,6 +67,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     requests: Option<usize>,
 
+    /// Maximum requests of a model that are computed at once; further ones wait [default: 16]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    parallel: Option<usize>,
+
     /// Time that running requests have to end after a signal, in seconds [default: 30]
     #[arg(long, value_name = "SECONDS")]
     grace: Option<f64>,
@@ -187,6 +191,7 @@ fn config(args: &Args) -> Result<ServeConfig, Failure> {
     config.log_prompts |= args.log_prompts;
     config.cors.extend(args.cors.iter().cloned());
     config.requests_max = args.requests.unwrap_or(config.requests_max);
+    config.sequences_max = args.parallel.unwrap_or(config.sequences_max);
     config.grace_s = args.grace.unwrap_or(config.grace_s);
     config.keep_alive_s = args.keep_alive.unwrap_or(config.keep_alive_s);
     config.memory_bytes =

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::config::SEQUENCES_DEFAULT;
+
 /// Settings of a [`Server`](super::Server). A TOML file has the same names; unknown ones are errors.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -26,6 +28,8 @@ pub struct ServeConfig {
     pub policy: String,
     /// Requests of a model that wait or run; further ones are refused with 429.
     pub requests_max: usize,
+    /// Requests of a model that are computed at once; further ones wait.
+    pub sequences_max: usize,
     /// Open connections; further ones wait until one ends.
     pub connections_max: usize,
     /// Largest body of a request, in bytes.
@@ -61,6 +65,7 @@ impl Default for ServeConfig {
             clients: BTreeMap::new(),
             policy: "vtc".to_owned(),
             requests_max: 256,
+            sequences_max: SEQUENCES_DEFAULT,
             connections_max: 1024,
             body_bytes_max: 16 << 20,
             timeout_s: 0.0,

@@ -34,7 +34,7 @@ pub(crate) async fn props(Extension(call): Extension<Call>) -> Response {
     let engine = loaded.iter().find(|loaded| loaded.index == 0).map(|loaded| &loaded.engine);
     Json(json!({
         "default_generation_settings": { "n_ctx": engine.map(|engine| engine.context()) },
-        "total_slots": call.app.config.requests_max,
+        "total_slots": call.app.config.sequences_max,
         "model_alias": spec.name,
         "model_path": spec.path.display().to_string(),
         "chat_template": spec.facts.template.as_deref().unwrap_or_default(),

@@ -7,6 +7,7 @@
 //! recognise them as compressed weights.
 
 mod backend;
+mod border;
 mod constants;
 mod core;
 mod error;

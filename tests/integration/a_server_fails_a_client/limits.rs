@@ -93,6 +93,41 @@ async fn requests_beyond_a_limit_are_told_when_to_come_back() {
 }
 
 #[tokio::test]
+async fn requests_beyond_those_computed_at_once_wait() {
+    let mut config = local();
+    config.sequences_max = 2;
+    let running = start(with_slow_llama(config)).await;
+    let client = &running.client;
+    assert_eq!(client.get("/props").await.json()["total_slots"], 2);
+    let endless =
+        json!({ "prompt": "ab", "max_tokens": 100_000, "ignore_eos": true, "stream": true })
+            .to_string();
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(client.send("POST", "/v1/completions", &endless).await);
+    }
+    for stream in &held {
+        stream.readable().await.expect("it has begun");
+    }
+    let waits = client.send("POST", "/v1/completions", &endless).await;
+    let mut is_queued = false;
+    for _ in 0..10_000 {
+        let state = client.get("/debug/state").await.json();
+        let state = &state["models"][0]["state"];
+        assert!(state["running"].as_u64() <= Some(2), "{state}");
+        is_queued = state["running"] == 2 && state["waiting"] == 1;
+        if is_queued {
+            break;
+        }
+    }
+    assert!(is_queued, "the third request never waits");
+    drop(held);
+    waits.readable().await.expect("it has begun once the others had left");
+    drop(waits);
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_is_served_no_longer() {
     let running = start(with_slow_llama(local())).await;
     let body = |stream: bool| {

@@ -2,37 +2,16 @@
 #![expect(unsafe_code, reason = "calls a C library")]
 
 use std::ffi::c_void;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
+use super::border::Border;
 use super::core::c_string;
 use super::error::OpenVinoError;
 use super::library::{Handle, RawCallback, Status};
 use super::session::{PortShape, Session};
 use crate::device::Notify;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
-
-/// Values that the library reads or writes during a run, and the owner between runs.
-pub(super) struct Buffer(NonNull<[f32]>);
-
-impl Buffer {
-    fn new([rows, width]: [usize; 2]) -> Buffer {
-        let values = Box::leak(vec![0.0; rows * width].into_boxed_slice());
-        Buffer(NonNull::from(values))
-    }
-
-    /// Where the values begin.
-    pub(super) fn as_mut_ptr(&self) -> *mut f32 {
-        self.0.as_ptr().cast()
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: the pointer is that of the leaked box.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
 
 /// Shared with the library's thread that ends a run.
 #[derive(Default)]
@@ -57,8 +36,8 @@ unsafe extern "C" fn on_end(argument: *mut c_void) {
 pub(super) struct Request {
     compiled: Handle,
     request: Handle,
-    inputs: Vec<Buffer>,
-    outputs: Vec<Buffer>,
+    inputs: Border,
+    outputs: Border,
     /// In memory of its own, which the library's thread uses.
     end: Box<RunEnd>,
     /// The library reads it at the end of each run.
@@ -98,14 +77,15 @@ impl Request {
         constants: Arc<[u8]>,
         (inputs, outputs): (&[PortShape], &[PortShape]),
     ) -> Result<Request, OpenVinoError> {
-        let buffers =
-            |ports: &[PortShape]| ports.iter().map(|port| Buffer::new(port.shape)).collect();
+        let border = |ports: &[PortShape]| {
+            Border::new(ports.iter().map(|port| port.shape[0] * port.shape[1]))
+        };
         let end: Box<RunEnd> = Box::default();
         let mut request = Request {
             compiled,
             request: ptr::null_mut(),
-            inputs: buffers(inputs),
-            outputs: buffers(outputs),
+            inputs: border(inputs),
+            outputs: border(outputs),
             callback: Box::new(RawCallback {
                 function: on_end,
                 argument: ptr::from_ref(&*end).cast_mut().cast(),
@@ -143,12 +123,12 @@ impl Request {
     /// Hands the buffers of the graph's ports over with `set`.
     fn bind(
         &self,
-        (ports, buffers): (&[PortShape], &[Buffer]),
+        (ports, border): (&[PortShape], &Border),
         set: unsafe extern "C" fn(Handle, usize, Handle) -> Status,
     ) -> Result<(), OpenVinoError> {
-        let bound = ports.iter().zip(buffers).filter(|(port, _)| port.is_bound);
-        for (at, (port, buffer)) in bound.enumerate() {
-            let tensor = self.session.port_tensor(buffer, port.shape)?;
+        let bound = ports.iter().enumerate().filter(|(_, port)| port.is_bound);
+        for (at, (number, port)) in bound.enumerate() {
+            let tensor = self.session.port_tensor(border.at(number), port.shape)?;
             // SAFETY: both handles are valid, and the buffer is freed after the request.
             let status = unsafe { set(self.request, at, tensor.handle) };
             self.session.core.check("ov_infer_request_set_tensor", status)?;
@@ -163,7 +143,7 @@ impl Request {
     pub(super) fn input(&mut self, port: usize) -> &mut [f32] {
         assert!(!self.is_running, "the library reads it");
         // SAFETY: the library uses the buffer only during a run.
-        unsafe { self.inputs[port].0.as_mut() }
+        unsafe { self.inputs.at(port).as_mut() }
     }
 
     /// The buffer of an output after a run.
@@ -173,7 +153,7 @@ impl Request {
     pub(super) fn output(&self, port: usize) -> &[f32] {
         assert!(!self.is_running, "the library writes it");
         // SAFETY: as above.
-        unsafe { self.outputs[port].0.as_ref() }
+        unsafe { self.outputs.at(port).as_ref() }
     }
 
     /// The compiled graph as bytes for [`Session::import`]; `None` if the library cannot write it.

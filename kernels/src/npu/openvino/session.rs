@@ -1,13 +1,13 @@
 //! A device of OpenVINO with its settings, and graphs that it has compiled.
 #![expect(unsafe_code, reason = "calls a C library")]
 
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::core::{Core, Model, OpenVinoInfo, Tensor, c_string};
 use super::error::OpenVinoError;
 use super::library::{ElementCode, Handle};
-use super::request::{Buffer, Request};
+use super::request::Request;
 
 /// An input or output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,17 +172,18 @@ impl Session {
         Ok(())
     }
 
-    /// The tensor of a port, over its buffer, which the caller keeps longer.
+    /// The tensor of a port over its values, which the caller keeps longer.
     ///
     /// # Errors
     /// [`OpenVinoError::Call`], also when the library sees another size.
     pub(super) fn port_tensor(
         &self,
-        buffer: &Buffer,
+        values: NonNull<[f32]>,
         shape: [usize; 2],
     ) -> Result<Tensor<'_>, OpenVinoError> {
-        // SAFETY: the request keeps the buffer as long as itself.
-        let tensor = unsafe { self.core.tensor(self.float, &shape, buffer.as_mut_ptr().cast())? };
+        debug_assert_eq!(values.len(), shape[0] * shape[1]);
+        // SAFETY: the request keeps the values as long as itself.
+        let tensor = unsafe { self.core.tensor(self.float, &shape, values.as_ptr().cast())? };
         let mut bytes = 0;
         // SAFETY: the pointer is valid for the call.
         let status = unsafe {

@@ -1,6 +1,7 @@
 //! Prepared graphs with their buffers.
 #![expect(unsafe_code, reason = "calls a C library")]
 
+use std::ops::Range;
 use std::ptr;
 
 use super::abi::{Handle, RawTensor};
@@ -9,30 +10,47 @@ use super::graph::Context;
 use super::session::{running, wait_at_exit};
 use super::tensor::Tensor;
 use crate::aligned::Aligned;
+use crate::npu::border::places;
 
-/// A tensor with its values in binary16, which the library reads or writes during a run.
+/// Tensors with their values in binary16, which the library reads or writes during a run.
 struct Bound {
-    tensor: Tensor,
+    tensors: Vec<Tensor>,
+    places: Vec<Range<usize>>,
     values: Aligned<u16>,
 }
 
 impl Bound {
-    fn new(tensor: Tensor) -> Bound {
+    fn new(tensors: Vec<Tensor>) -> Bound {
+        let (places, len) = places::<u16>(tensors.iter().map(Tensor::len));
         let mut values = Aligned::default();
-        values.room(tensor.len());
-        Bound { tensor, values }
+        values.room(len);
+        Bound { tensors, places, values }
     }
 
-    fn raw(&mut self) -> RawTensor {
-        let bytes = size_of_val(&*self.values) as u32;
-        self.tensor.raw(self.values.as_mut_ptr().cast(), bytes)
+    fn values(&self, at: usize) -> &[u16] {
+        &self.values[self.places[at].clone()]
+    }
+
+    fn values_mut(&mut self, at: usize) -> &mut [u16] {
+        &mut self.values[self.places[at].clone()]
+    }
+
+    /// The tensors as the library sees them. They point to `self`.
+    fn raw(&mut self) -> Vec<RawTensor> {
+        // All pointers come from one borrow of the buffer.
+        let first = self.values.as_mut_ptr();
+        let raw = |(tensor, place): (&Tensor, &Range<usize>)| {
+            let bytes = place.len() * size_of::<u16>();
+            tensor.raw(first.wrapping_add(place.start).cast(), bytes as u32)
+        };
+        self.tensors.iter().zip(&self.places).map(raw).collect()
     }
 }
 
 /// A prepared graph with its buffers. One run at a time.
 pub(super) struct Executable {
-    inputs: Vec<Bound>,
-    outputs: Vec<Bound>,
+    inputs: Bound,
+    outputs: Bound,
     graph: Handle,
     context: Context,
     has_run: bool,
@@ -49,14 +67,8 @@ impl Executable {
         inputs: Vec<Tensor>,
         outputs: Vec<Tensor>,
     ) -> Executable {
-        let bound = |tensors: Vec<Tensor>| tensors.into_iter().map(Bound::new).collect();
-        Executable {
-            inputs: bound(inputs),
-            outputs: bound(outputs),
-            graph,
-            context,
-            has_run: false,
-        }
+        let (inputs, outputs) = (Bound::new(inputs), Bound::new(outputs));
+        Executable { inputs, outputs, graph, context, has_run: false }
     }
 
     /// Values of an input, in the order in which inputs were added.
@@ -64,7 +76,7 @@ impl Executable {
     /// # Panics
     /// If there is no such input.
     pub(super) fn input(&mut self, at: usize) -> &mut [u16] {
-        &mut self.inputs[at].values
+        self.inputs.values_mut(at)
     }
 
     /// Values of an output after a run, in the order in which outputs were added.
@@ -72,17 +84,17 @@ impl Executable {
     /// # Panics
     /// If there is no such output.
     pub(super) fn output(&self, at: usize) -> &[u16] {
-        &self.outputs[at].values
+        self.outputs.values(at)
     }
 
     /// Its inputs, in the order in which they were added.
     pub(super) fn input_tensors(&self) -> impl Iterator<Item = &Tensor> {
-        self.inputs.iter().map(|bound| &bound.tensor)
+        self.inputs.tensors.iter()
     }
 
     /// Its outputs, in the order in which they were added.
     pub(super) fn output_tensors(&self) -> impl Iterator<Item = &Tensor> {
-        self.outputs.iter().map(|bound| &bound.tensor)
+        self.outputs.tensors.iter()
     }
 
     /// The graph as the library writes it; `None` if it does not.
@@ -95,11 +107,10 @@ impl Executable {
     /// # Errors
     /// [`QnnError::Call`]; the outputs are then undefined.
     pub(super) fn run(&mut self) -> Result<(), QnnError> {
-        let inputs: Vec<RawTensor> = self.inputs.iter_mut().map(Bound::raw).collect();
-        let mut outputs: Vec<RawTensor> = self.outputs.iter_mut().map(Bound::raw).collect();
+        let (inputs, mut outputs) = (self.inputs.raw(), self.outputs.raw());
         let loaded = &self.context.session.loaded;
         let _guard = running();
-        // SAFETY: each tensor points to a buffer of as many bytes as its dimensions say, which `self` owns;
+        // SAFETY: each tensor points to as many bytes as its dimensions say, which `self` owns;
         // the library does not check that itself. Neither a profile nor a signal is given.
         let code = unsafe {
             (loaded.functions.graph_execute)(
