@@ -19,7 +19,7 @@ Examples:
   lapwing ranges -m FILE.gguf text.txt
   lapwing run -m FILE.gguf --device cpu+npu=systolic:activations=int8 \"Why is the sky blue?\"
   lapwing perplexity -m FILE.gguf --device cpu+npu=systolic:outliers=none,clip=1 text.txt
-  lapwing run -m FILE.gguf --device cpu+npu=qnn:activations=u16,weights=int4:32 \"Why is the sky blue?\"
+  lapwing run -m FILE.gguf --device cpu+npu=qnn:activations=u16,weights=int8 \"…\"
 
 Runs the text through the model on the CPU, op by op, in windows of --ctx tokens, and stores the
 magnitudes of the inputs and outputs of all products in the cache folder. NPUs with activations in
