@@ -23,8 +23,8 @@ Examples:
 
 Runs the text through the model on the CPU, op by op, in windows of --ctx tokens, and stores the
 magnitudes of the inputs and outputs of all products in the cache folder. NPUs with activations in
-integers of fixed scales need them. The keys of systolic are activations=int8, clip (the share of the
-values that a scale covers), outliers=cpu|none and prune (docs/outliers.md); that of qnn is
+integers of fixed scales need them. The keys of systolic are activations=int8, clip (the share of
+the values that a scale covers), outliers=cpu|none and prune (docs/outliers.md); that of qnn is
 activations=u16|u8 (docs/qnn.md). A text of a few thousand tokens is enough. Measure again after a
 change of the model's file, of --attention or of --share-kv.
 
