@@ -5,8 +5,8 @@ use std::ops::Range;
 /// Bytes to which each value is aligned.
 pub(super) const LINE: usize = 64;
 
-/// Where the values of a border lie in their buffer, in elements of `T`, and the length of the buffer: one value behind the
-/// other, each at a multiple of 64 bytes. A processor with memory of its own thus has one buffer to register for a border.
+/// Packs values of these lengths into one buffer. Returns the range of each value and the length of the buffer, in elements
+/// of `T`. Each value starts at a multiple of 64 bytes. A processor with memory of its own registers one buffer per border.
 pub(super) fn places<T>(lens: impl IntoIterator<Item = usize>) -> (Vec<Range<usize>>, usize) {
     let line = LINE / size_of::<T>();
     let mut end = 0;

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use lapwing_kernels::device::{BlockingDevice, DeviceError, Observer};
-use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
+use lapwing_kernels::npu::{GraphSpec, NpuBackend, PreparedGraph, Systolic};
 
-use crate::npu::{Task, Tiny};
+use crate::npu::{Task, Tiny, properties_of_inner};
 
 /// A run: rows of the graph, and the first value of each of its rows.
 type Log = Arc<Mutex<Vec<(usize, Vec<f32>)>>>;
@@ -23,17 +23,7 @@ struct SpyGraph {
 }
 
 impl NpuBackend for Spy {
-    fn info(&self) -> &BackendInfo {
-        self.inner.info()
-    }
-
-    fn supports(&self, node: &SpecNode) -> Result<(), String> {
-        self.inner.supports(node)
-    }
-
-    fn shared_bytes(&self) -> u64 {
-        self.inner.shared_bytes()
-    }
+    properties_of_inner!();
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         let (inner, rows) = (self.inner.prepare(spec)?, spec.key.rows);

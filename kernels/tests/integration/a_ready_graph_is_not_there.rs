@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{BlockingDevice, DeviceError, GraphKey, Prepare};
 use lapwing_kernels::npu::array::graph_bytes;
-use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
+use lapwing_kernels::npu::{GraphSpec, NpuBackend, PreparedGraph, Systolic};
 use proptest::prelude::*;
 
-use crate::npu::{Report, Task, Tiny};
+use crate::npu::{Report, Task, Tiny, properties_of_inner};
 
 fn task(tiny: &Tiny, graphs: &[usize], prepare: Prepare) -> Task {
     let rows = graphs.iter().sum::<usize>() - 5;
@@ -116,17 +116,7 @@ struct Slow {
 }
 
 impl NpuBackend for Slow {
-    fn info(&self) -> &BackendInfo {
-        self.inner.info()
-    }
-
-    fn supports(&self, node: &SpecNode) -> Result<(), String> {
-        self.inner.supports(node)
-    }
-
-    fn shared_bytes(&self) -> u64 {
-        self.inner.shared_bytes()
-    }
+    properties_of_inner!();
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         if spec.key.rows == 96 {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapwing_kernels::device::{BlockingDevice, DeviceError, Observer, Prepare};
-use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
+use lapwing_kernels::npu::{GraphSpec, NpuBackend, PreparedGraph, Systolic};
 use lapwing_kernels::part::Part;
 
-use crate::npu::{SHARES, Task, Tiny};
+use crate::npu::{SHARES, Task, Tiny, properties_of_inner};
 
 const ENOUGH: u64 = 1 << 30;
 
@@ -56,17 +56,7 @@ struct TrapGraph {
 }
 
 impl NpuBackend for Trap {
-    fn info(&self) -> &BackendInfo {
-        self.inner.info()
-    }
-
-    fn supports(&self, node: &SpecNode) -> Result<(), String> {
-        self.inner.supports(node)
-    }
-
-    fn shared_bytes(&self) -> u64 {
-        self.inner.shared_bytes()
-    }
+    properties_of_inner!();
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         self.prepared.fetch_add(1, Ordering::Relaxed);

@@ -8,11 +8,10 @@ use lapwing_kernels::device::{
     RunId, Runs, Task as DeviceTask, TensorSet, Work,
 };
 use lapwing_kernels::npu::{
-    BackendInfo, GraphSpec, NpuBackend, NpuDevice, NpuQueue, PreparedGraph, SpecNode, Started,
-    Systolic,
+    GraphSpec, NpuBackend, NpuDevice, NpuQueue, PreparedGraph, Started, Systolic,
 };
 
-use crate::npu::{Report, Task, Tiny};
+use crate::npu::{Report, Task, Tiny, properties_of_inner};
 
 /// A back end whose started graphs end when the test allows it.
 struct Delayed {
@@ -31,17 +30,7 @@ struct DelayedGraph {
 }
 
 impl NpuBackend for Delayed {
-    fn info(&self) -> &BackendInfo {
-        self.inner.info()
-    }
-
-    fn supports(&self, node: &SpecNode) -> Result<(), String> {
-        self.inner.supports(node)
-    }
-
-    fn shared_bytes(&self) -> u64 {
-        self.inner.shared_bytes()
-    }
+    properties_of_inner!();
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         let (inner, allowed) = (self.inner.prepare(spec)?, Arc::clone(&self.allowed));

@@ -25,6 +25,24 @@ use lapwing_kernels::weights::WeightFile;
 
 use crate::support::noise;
 
+/// The properties of a test's back end, which are those of the back end in its field `inner`.
+macro_rules! properties_of_inner {
+    () => {
+        fn info(&self) -> &lapwing_kernels::npu::BackendInfo {
+            self.inner.info()
+        }
+
+        fn supports(&self, node: &lapwing_kernels::npu::SpecNode) -> Result<(), String> {
+            self.inner.supports(node)
+        }
+
+        fn shared_bytes(&self) -> u64 {
+            self.inner.shared_bytes()
+        }
+    };
+}
+pub(crate) use properties_of_inner;
+
 /// A tiny model.
 pub(crate) struct Tiny {
     pub(crate) file: WeightFile,
