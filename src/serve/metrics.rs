@@ -66,6 +66,8 @@ pub(crate) struct Taken {
     pub(crate) prompt_tokens: usize,
     pub(crate) cached_tokens: usize,
     pub(crate) generated_tokens: usize,
+    /// Drafted tokens that were verified, and how many of them were accepted; `None` without a drafter.
+    pub(crate) drafts: Option<(usize, usize)>,
 }
 
 /// Buckets of short times, in seconds.

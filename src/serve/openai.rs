@@ -82,6 +82,10 @@ pub(super) struct TimingsJson {
     predicted_ms: f64,
     predicted_per_second: Option<f64>,
     queued_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draft_n: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draft_n_accepted: Option<usize>,
 }
 
 impl TimingsJson {
@@ -100,6 +104,8 @@ impl TimingsJson {
             predicted_ms: decode * 1e3,
             predicted_per_second: rate(usage.generated.saturating_sub(1), decode),
             queued_ms: times.queued.as_secs_f64() * 1e3,
+            draft_n: times.drafts.map(|(drafted, _)| drafted),
+            draft_n_accepted: times.drafts.map(|(_, accepted)| accepted),
         }
     }
 }

@@ -67,6 +67,7 @@ impl Record {
                 prefill: times.prefill(),
                 decode: times.decode(),
                 prompt_tokens: times.prompt_tokens,
+                drafts: summary.drafts.as_ref().map(|drafts| (drafts.drafted, drafts.accepted)),
                 ..Taken::default()
             };
         }

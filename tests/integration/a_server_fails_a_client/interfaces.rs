@@ -1,6 +1,7 @@
 //! The interfaces: the same text through each, streamed or not; fields, errors, and the document of the paths.
 
 use lapwing::Engine;
+use lapwing::draft::DraftChoice;
 use lapwing::serve::Server;
 use serde_json::{Value, json};
 
@@ -42,6 +43,33 @@ async fn every_interface_gives_the_library_s_text() {
     assert_eq!((&last["done"], &last["eval_count"]), (&json!(true), &json!(24)), "{last}");
     assert!(last["total_duration"].as_u64() > last["eval_duration"].as_u64(), "{last}");
     running.stop().await;
+}
+
+#[tokio::test]
+async fn times_tell_what_was_drafted() {
+    let body = json!({ "prompt": "Once upon", "max_tokens": 24, "temperature": 0 });
+    let mut texts = Vec::new();
+    for is_drafting in [false, true] {
+        let mut engine = super::slow("llama.gguf");
+        if is_drafting {
+            engine = engine.draft(DraftChoice::suffix());
+        }
+        let running = start(Server::builder().model("tiny", engine).config(local())).await;
+        // The second answer is the first one again, which the drafter remembers.
+        running.client.post("/v1/completions", &body).await.json();
+        let answer = running.client.post("/v1/completions", &body).await.json();
+        let times = &answer["timings"];
+        let [drafted, accepted] = ["draft_n", "draft_n_accepted"].map(|name| times[name].as_u64());
+        match is_drafting {
+            true => {
+                assert!(drafted > Some(0) && accepted > Some(0) && accepted <= drafted, "{times}");
+            }
+            false => assert_eq!((drafted, accepted), (None, None), "{times}"),
+        }
+        texts.push(answer["choices"][0]["text"].clone());
+        running.stop().await;
+    }
+    assert_eq!(texts[0], texts[1]);
 }
 
 #[tokio::test]
