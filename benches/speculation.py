@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures speculative decoding on texts of several kinds: pairs of runs with and without drafts.
 
-usage: speculation.py LAPWING TARGET DRAFTER... [--pairs N] [--tokens N] [--kinds KIND,...]
+usage: speculation.py LAPWING TARGET DRAFTER... [--pairs N] [--tokens N] [--kinds KIND,...] [--serve]
        [--llama-server PROGRAM --gguf FILE [--spec=OPTIONS]...]
 
 LAPWING is the program, TARGET a model, and each DRAFTER a value of --draft, with
@@ -9,6 +9,10 @@ further options after a space, such as "self:q4_0 --draft-width 2". The runs of 
 other, in alternating order, so that a change of the machine's speed meets both. Prints a table of medians:
 tokens per second without and with drafts, their ratio, tokens per pass, and the accepted share. The ids of both
 runs are compared.
+
+A run is a process of its own. With --serve, it is a request to `lapwing serve` instead, one server without drafts and one
+for each drafter: a drafter then remembers the answers to earlier requests, also to the same text. Tokens per pass are those that a
+draft adds, and the texts of both answers are compared.
 
 With --llama-server, llama.cpp's server generates the same texts from FILE, which is TARGET, once without drafts and
 once with each OPTIONS (such as --spec="--spec-type ngram-cache"); its requests follow the runs of each pair, and rows of
@@ -49,33 +53,58 @@ def run(program, model, draft, text, tokens):
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-class LlamaServer:
-    """llama.cpp's server with these options."""
+class Server:
+    """A server with the chat interface of llama.cpp's, such as `lapwing serve`. `address` makes its options."""
 
-    def __init__(self, program, gguf, options):
+    def __init__(self, command, address):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
-        command = [program, "-m", gguf, "--port", str(port), "-np", "1", "-c", "4096", *options.split()]
+        command = [*command, *address(port)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(300):
             if self.process.poll() is not None:
-                sys.exit(f"llama-server {options} ended with {self.process.returncode}")
+                sys.exit(f"{' '.join(command)} ended with {self.process.returncode}")
             try:
                 urllib.request.urlopen(self.url + "/health").close()
                 return
             except OSError:
                 time.sleep(0.2)
-        sys.exit(f"llama-server {options} does not answer")
+        sys.exit(f"{' '.join(command)} does not answer")
 
-    def timings(self, text, tokens):
+    def answer(self, text, tokens):
         body = {"messages": [{"role": "user", "content": text}], "temperature": 0, "max_tokens": tokens, "cache_prompt": False}
         request = urllib.request.Request(
             self.url + "/v1/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
         )
         with urllib.request.urlopen(request) as response:
-            return json.load(response)["timings"]
+            return json.load(response)
+
+    def timings(self, text, tokens):
+        return self.answer(text, tokens)["timings"]
+
+    def run(self, text, tokens):
+        """An answer in the form of `lapwing run --json`."""
+        answer = self.answer(text, tokens)
+        timings = answer["timings"]
+        drafted, accepted = timings.get("draft_n", 0), timings.get("draft_n_accepted", 0)
+        steps = timings["predicted_n"] - accepted
+        return {
+            "ids": answer["choices"][0]["message"]["content"],
+            "timings": {"decode_tokens_per_second": timings["predicted_per_second"]},
+            "draft": {"accepted": accepted, "drafted": drafted, "tokens_per_step": timings["predicted_n"] / max(steps, 1)},
+        }
+
+
+def llama_server(program, gguf, options):
+    command = [program, "-m", gguf, "-np", "1", "-c", "4096", *options.split()]
+    return Server(command, lambda port: ["--port", str(port)])
+
+
+def lapwing_server(program, model, draft):
+    command = [program, "serve", "-m", model, "--preload", "--ctx", "4096", "--log", "off", "--draft", *draft.split()]
+    return Server(command, lambda port: ["--listen", f"127.0.0.1:{port}"])
 
 
 def row(kind, name, speeds, per_pass, accepted):
@@ -87,12 +116,18 @@ def row(kind, name, speeds, per_pass, accepted):
     )
 
 
-def measure(args, kind, drafter, servers):
-    """The pairs of a drafter, and of llama.cpp's servers after each."""
+def measure(args, kind, drafter, own, servers):
+    """The pairs of a drafter, and of llama.cpp's servers after each. `own` has Lapwing's servers, if they are used."""
+
+    def run_with(draft):
+        if own:
+            return own[draft].run(TEXTS[kind], args.tokens)
+        return run(args.program, args.target, draft, TEXTS[kind], args.tokens)
+
     speeds, stats, others = [], None, {options: [] for options in args.spec}
     for pair in range(args.pairs):
         order = ["none", drafter] if pair % 2 == 0 else [drafter, "none"]
-        runs = {one: run(args.program, args.target, one, TEXTS[kind], args.tokens) for one in order}
+        runs = {one: run_with(one) for one in order}
         if len(runs["none"]["ids"]) < 2:
             sys.exit(f"{kind}: the model's answer has no second token, so that decoding has no speed; leave it out with --kinds")
         if runs["none"]["ids"] != runs[drafter]["ids"]:
@@ -120,21 +155,24 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=192)
     parser.add_argument("--kinds", default=",".join(TEXTS))
+    parser.add_argument("--serve", action="store_true")
     parser.add_argument("--llama-server")
     parser.add_argument("--gguf")
     parser.add_argument("--spec", action="append", default=[])
     args = parser.parse_args()
-    servers = {}
+    own, servers = {}, {}
+    if args.serve:
+        own = {draft: lapwing_server(args.program, args.target, draft) for draft in ["none", *args.drafters]}
     if args.llama_server:
-        servers = {options: LlamaServer(args.llama_server, args.gguf, options) for options in ["", *args.spec]}
+        servers = {options: llama_server(args.llama_server, args.gguf, options) for options in ["", *args.spec]}
     print("| text | drafter | without, tok/s | with, tok/s | ratio | tokens per pass | accepted |")
     print("|---|---|---|---|---|---|---|")
     try:
         for kind in args.kinds.split(","):
             for drafter in args.drafters:
-                measure(args, kind, drafter, servers)
+                measure(args, kind, drafter, own, servers)
     finally:
-        for server in servers.values():
+        for server in [*own.values(), *servers.values()]:
             server.process.kill()
 
 
