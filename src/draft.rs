@@ -170,7 +170,7 @@ impl DraftChoice {
     }
 
     /// How many tokens of a draft model are verified at each position, as a tree: the one that it chooses, and the
-    /// likeliest others. By default 1, which gives chains; asynchronous drafts are always chains.
+    /// likeliest others. By default 1, which gives chains.
     #[must_use]
     pub fn width(mut self, width: usize) -> DraftChoice {
         if let Some(Source::Model(model)) = &mut self.0 {

@@ -126,16 +126,16 @@ fn one(
                     return Ok(Decision::Void);
                 }
             };
-            let whole = rows.len();
-            let tokens = match choose(&mut generate, batch, logits, rows)? {
-                Ok(tokens) => tokens,
+            let (tokens, at) = match choose(&mut generate, batch, logits, rows)? {
+                Ok(chosen) => chosen,
                 Err(error) => return Ok(Decision::NoToken(error)),
             };
             let last = tokens.last();
             if last.finish.is_none() {
                 generate.sampler.prepare();
             }
-            let goes_on = last.finish.is_none() && tokens.more.len() + 1 == whole;
+            // The next pass goes on after the longest path, which is the sequence's own span.
+            let goes_on = last.finish.is_none() && is_last_of_sequence(batch, at);
             let last = goes_on.then_some(last.id);
             let generate = match next {
                 Some(next) => next.give(last, generate),
@@ -146,13 +146,18 @@ fn one(
     })
 }
 
-/// Chooses the tokens of one sequence row by row, as long as the draft has a row for the chosen token.
+fn is_last_of_sequence(batch: &Batch, row: usize) -> bool {
+    batch.sequences().any(|span| span.rows.end == row + 1)
+}
+
+/// Chooses the tokens of one sequence row by row, as long as the draft has a row for the chosen token. Also returns the
+/// row of the last one.
 fn choose(
     generate: &mut Generate,
     batch: &Batch,
     logits: &Logits<'_>,
     rows: Range<usize>,
-) -> Result<Result<StepTokens, SampleError>, DeviceError> {
+) -> Result<Result<(StepTokens, usize), SampleError>, DeviceError> {
     let mut choose = |row: usize| -> Result<Result<Sampled, SampleError>, DeviceError> {
         let top = logits.top(row).filter(|top| generate.sampler.takes(top.column));
         let sampled = match top {
@@ -170,7 +175,9 @@ fn choose(
         Err(error) => return Ok(Err(error)),
     };
     let mut tokens = StepTokens { first, more: Vec::new() };
-    let Some(first) = batch.selected.get(rows.start) else { return Ok(Ok(tokens)) };
+    let Some(first) = batch.selected.get(rows.start) else {
+        return Ok(Ok((tokens, rows.start)));
+    };
     let mut at = *first;
     while tokens.last().finish.is_none() {
         let Some(next) = batch.child(at, tokens.last().id) else { break };
@@ -180,7 +187,7 @@ fn choose(
             Err(error) => return Ok(Err(error)),
         }
     }
-    Ok(Ok(tokens))
+    Ok(Ok((tokens, at)))
 }
 
 fn finish_reason(generate: &mut Generate, id: u32) -> Option<FinishReason> {
@@ -191,5 +198,31 @@ fn finish_reason(generate: &mut Generate, id: u32) -> Option<FinishReason> {
         Some(FinishReason::Length)
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapwing_kernels::device::Fork;
+
+    use super::*;
+
+    #[test]
+    fn only_the_longest_path_goes_on() {
+        let mut batch = Batch::default();
+        batch.push(&[4, 5, 6], 30, [0, 1], 0..3);
+        batch.push_branch(&[7, 8], 31, [0, 2].into(), Fork { after: 0, copy: None });
+        batch.push(&[9], 12, [3], 0..1);
+        let rows = [
+            ("the latest token", 0, false),
+            ("within the longest path", 1, false),
+            ("the end of the longest path", 2, true),
+            ("within a branch", 3, false),
+            ("the end of a branch that is as long", 4, false),
+            ("a sequence without a draft", 5, true),
+        ];
+        for (name, row, expected) in rows {
+            assert_eq!(is_last_of_sequence(&batch, row), expected, "{name}");
+        }
     }
 }

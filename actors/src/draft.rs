@@ -107,7 +107,7 @@ impl Drafts {
 
     /// Also verifies other tokens than those that a draft model chooses: at each position, the likeliest ones after
     /// it, `width` in all with the chosen one. Only those that the model gives a probability of at least
-    /// [`ALTERNATIVE_MIN`]. Asynchronous drafts are chains.
+    /// [`ALTERNATIVE_MIN`].
     #[must_use]
     pub fn width(self, width: usize) -> Drafts {
         Drafts { width: width.max(1), ..self }
@@ -145,7 +145,7 @@ impl Drafts {
     /// The most likely tokens that a draft model reports at each position, beside the one that it chooses; 0 for
     /// chains.
     pub(crate) fn alternatives(&self) -> usize {
-        if self.width > 1 && !self.source.overlaps() { self.width } else { 0 }
+        if self.width > 1 { self.width } else { 0 }
     }
 }
 

@@ -118,7 +118,7 @@ pub(crate) struct EngineArgs {
     pub(crate) draft_device: Option<String>,
 
     /// Tokens of a draft model that are verified at each position: the one that it chooses and the likeliest
-    /// others, as a tree; with --draft-schedule sync only [default: 1]
+    /// others, as a tree [default: 1]
     #[arg(long, value_name = "N", value_parser = at_least_one, hide_short_help = true)]
     pub(crate) draft_width: Option<usize>,
 
@@ -222,12 +222,6 @@ impl EngineArgs {
                 "{option} is for a draft model, and --draft is {}: give a model, or leave {option} out",
                 self.draft.0
             )));
-        }
-        let is_async = self.draft_schedule == Some(Schedule::Asynchronous);
-        if is_async && self.draft_width.is_some() {
-            return Err(Failure::usage(
-                "--draft-width is for --draft-schedule sync: asynchronous drafts have no alternatives",
-            ));
         }
         let cores = self.cores.as_ref().map(CoreSet::check).transpose();
         cores.map_err(|error| Failure::usage(format!("--cores: {error}")))?;

@@ -157,27 +157,6 @@ fn a_right_draft_model_is_always_accepted() {
     }
 }
 
-/// A draft model that is wrong has the right token in the second place.
-#[test]
-fn an_alternative_of_a_draft_model_is_accepted_in_place_of_a_wrong_token() {
-    let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 64).0.len() == 64);
-    let ids = ids.expect("a long text");
-    let run = |width: usize| {
-        let mut engine = Engine::new(&Setup { wrong: Some(3), ..Setup::default() });
-        let drafts = Drafts::of_model(ModelId(1), Schedule::Synchronous).always(8).width(width);
-        let request = submit(&mut engine, Nanos(0), (ids.clone(), 64), Some(drafts));
-        let mut requests = [request];
-        play(&mut engine, &mut requests, "a tree");
-        requests[0].check("a tree");
-        requests[0].stats().clone()
-    };
-    let (chain, tree) = (run(1), run(2));
-    assert_eq!((chain.tree_steps, chain.branch_steps), (0, 0));
-    assert!(tree.branch_steps > 3 && tree.branch_steps <= tree.tree_steps, "{tree:?}");
-    assert!(tree.steps < chain.steps, "{tree:?}, {chain:?}");
-    assert_eq!(tree.wasted, tree.drafted - tree.accepted, "{tree:?}");
-}
-
 /// With a device each, drafting goes on while the target verifies, so that the same work takes less time.
 #[test]
 fn asynchronous_drafts_are_faster_on_two_devices() {

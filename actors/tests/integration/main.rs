@@ -7,6 +7,7 @@ mod cancel;
 #[path = "../../../tests/support/cases.rs"]
 mod cases;
 mod constrained;
+mod drafts_as_trees;
 mod drafts_by_model;
 mod embed;
 mod failure;

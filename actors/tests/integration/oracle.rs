@@ -201,11 +201,10 @@ impl Oracle {
         let mut data = Vec::new();
         for at in work.part.rows_of(spec, work.batch) {
             if value == self.graph.output() {
-                let (next, right) = self.next(work.batch, work.batch.selected[at]);
-                // Where the token is a wrong one, the right one is nearly as likely.
+                let (next, other) = self.next(work.batch, work.batch.selected[at]);
                 let logit = |f: usize| match f as u32 {
                     f if f == next => 10.0,
-                    f if f == right => 9.9,
+                    f if f == other => 9.9,
                     _ => 0.0,
                 };
                 data.extend(features.clone().map(logit));
@@ -218,14 +217,17 @@ impl Oracle {
         Tensor::new(features.len(), data)
     }
 
-    /// The token that follows a row, computed from the KV pages, and the right one.
+    /// The token that follows a row, computed from the KV pages, and one that is nearly as likely: the right one where
+    /// the first is wrong, and of a model that may be wrong often another one where it is right.
     fn next(&self, batch: &Batch, row: usize) -> (u32, u32) {
         let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
         let memory = self.memory.hashes.lock().expect("no panic");
         let hash = hash_at(&memory, &span.pages, batch.positions[row] as usize);
         let is_wrong = self.wrong.is_some_and(|of| (hash >> 20).is_multiple_of(of));
         let token = |hash: u64| (hash % VOCAB as u64) as u32;
-        (token(hash + u64::from(is_wrong)), token(hash))
+        let doubts = self.wrong.is_some() && (hash >> 40).is_multiple_of(2);
+        let other = hash + u64::from(doubts && !is_wrong);
+        (token(hash + u64::from(is_wrong)), token(other))
     }
 
     /// Checks that an NPU runs prepared graphs only.

@@ -22,6 +22,8 @@ pub(super) struct Branches {
     pages: Vec<BranchPages>,
     /// First pages, those before the one of the latest token, which all branches share with the sequence.
     shared: usize,
+    /// Whether their pass is in flight. The passes ahead of it go on after the longest path, and have no branches.
+    sent: bool,
 }
 
 #[derive(Debug)]
@@ -35,6 +37,10 @@ impl Branches {
     fn are_leased(&self) -> bool {
         self.pages.len() + 1 == self.rows.pieces.len()
     }
+
+    fn are_due(&self) -> bool {
+        self.are_leased() && !self.sent
+    }
 }
 
 impl Sequence {
@@ -43,7 +49,7 @@ impl Sequence {
         let rows = tree.rows();
         let first = rows.pieces.first();
         self.draft = first.map(|piece| piece.tokens.clone()).unwrap_or_default();
-        let branches = Branches { tree, rows, pages: Vec::new(), shared: 0 };
+        let branches = Branches { tree, rows, pages: Vec::new(), shared: 0, sent: false };
         self.branches = (branches.rows.pieces.len() > 1).then(|| Box::new(branches));
     }
 
@@ -96,10 +102,20 @@ impl Sequence {
         self.set_draft(tree);
     }
 
-    /// Number of drafted tokens on branches that have pages.
+    /// Drops the branches that are not sent.
+    pub(super) fn clear_due_branches(&mut self) {
+        self.branches = self.branches.take().filter(|branches| branches.sent);
+    }
+
+    /// Number of drafted tokens on branches that have pages and are not sent.
     pub(in super::super) fn branch_rows(&self) -> usize {
-        let leased = self.branches.as_ref().filter(|branches| branches.are_leased());
-        leased.map_or(0, |branches| branches.tree.len() - self.draft.len())
+        let due = self.branches.as_ref().filter(|branches| branches.are_due());
+        due.map_or(0, |branches| branches.tree.len() - branches.tree.depth())
+    }
+
+    /// Records that the pass of the branches is in flight.
+    pub(super) fn on_branches_sent(&mut self) {
+        self.branches.iter_mut().for_each(|branches| branches.sent = true);
     }
 
     /// Leases pages for the branches of a draft whose longest path has pages and is not sent yet. Drops the branches if
@@ -143,9 +159,11 @@ impl Sequence {
     /// Adds the branches of the draft to a batch whose last rows are those of the draft's longest path. Returns
     /// their pages.
     pub(in super::super) fn push_branches(&self, batch: &mut Batch) -> Vec<KvLease> {
-        let Some(branches) = &self.branches else { return Vec::new() };
-        let Branches { rows, pages, .. } = &**branches;
-        let root = batch.rows() - 1 - self.draft.len();
+        let due = self.branches.as_ref().filter(|branches| branches.are_due());
+        let Some(Branches { tree, rows, pages, .. }) = due.map(|branches| &**branches) else {
+            return Vec::new();
+        };
+        let root = batch.rows() - 1 - tree.depth();
         for (piece, BranchPages { lease, copy }) in rows.pieces[1..].iter().zip(pages) {
             let start = self.ids.len() - 1 + piece.depth;
             let fork = Fork { after: root + piece.after, copy: *copy };
@@ -161,7 +179,8 @@ impl Sequence {
         let Some(branches) = self.branches.take().filter(|branches| branches.are_leased()) else {
             return VerifiedDraft::chain(drafted, accepted);
         };
-        let Branches { tree, rows, pages, shared } = *branches;
+        let Branches { tree, rows, pages, shared, .. } = *branches;
+        let depth = tree.depth();
         let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
         let (last, followed) = tree.follow(&ids, accepted);
         let branch = last.and_then(|node| rows.piece_of(node).checked_sub(1));
@@ -170,6 +189,6 @@ impl Sequence {
             let own = self.lease.pages().iter().take(shared);
             self.lease = KvLease::new(own.chain(&lease.pages()[shared..]).cloned().collect());
         }
-        VerifiedDraft { drafted, depth: self.draft.len(), followed, branch: branch.is_some() }
+        VerifiedDraft { drafted, depth, followed, branch: branch.is_some() }
     }
 }

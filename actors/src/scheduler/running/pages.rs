@@ -63,7 +63,7 @@ impl Sequence {
             return all;
         }
         self.draft.truncate(sent);
-        self.branches = None;
+        self.clear_due_branches();
         let rows = self.rows();
         model.grow(&mut self.lease, rows)
     }

@@ -75,6 +75,7 @@ impl Sequence {
         }
         let prompt = if self.is_companion() { self.times.prompt_tokens } else { 0 };
         let branch_rows = self.branch_rows();
+        self.on_branches_sent();
         self.pass_rows.sent += rows.end.saturating_sub(rows.start.max(prompt)) + branch_rows;
         let drafted = if self.is_companion() { 0 } else { rows.len() - 1 + branch_rows };
         let (devices, decides_on) = (devices(route), decides_on(route));
