@@ -188,6 +188,7 @@ fn simulate(subject: &Subject, times: Times, (prompt, tokens): (usize, usize)) -
             target_devices: 1,
             own_device: true,
             length: None,
+            requests: 1,
             prompt,
             tokens,
         };

@@ -83,6 +83,11 @@ enum Link {
 }
 
 impl Handover {
+    /// Whether a next pass may be announced.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(*lock(&self.0), Link::Open)
+    }
+
     /// Announces a next pass that begins with the token `first`. `false` if the pass before has already ended, so that
     /// there can be no next pass.
     pub(crate) fn follow(&self, first: u32) -> bool {

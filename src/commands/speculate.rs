@@ -76,6 +76,10 @@ pub(crate) struct Args {
     #[arg(long)]
     one_device: bool,
 
+    /// Texts that are generated at the same time, 1 to 64
+    #[arg(long, value_name = "N", default_value = "1")]
+    requests: usize,
+
     /// Tokens of the prompt, which the draft model reads before its first draft
     #[arg(short, long, value_name = "N", default_value = "4")]
     prompt_tokens: usize,
@@ -249,6 +253,7 @@ fn simulate(
         target_devices: point.target_devices,
         own_device: !args.one_device,
         length: point.length.0,
+        requests: args.requests,
         prompt: args.prompt_tokens,
         tokens: args.max_tokens,
     };

@@ -1,43 +1,87 @@
-//! Verification passes ahead: of a sequence whose last pass is still in flight. While one device computes the last
-//! layers of a pass, another can compute the first layers of the next one (PipeInfer, Butler et al., 2024). The rows
-//! continue the draft in flight, on the assumption that all of it is accepted. Otherwise the pass is dropped at the
-//! next border of stages.
+//! Several decode chunks of a model in flight. While one device computes the last layers of a chunk, another can compute
+//! the first layers of the next one.
+//!
+//! Requests that draft by a model get out of step, as each waits for its own drafts. Those that are ready go at once, in a
+//! chunk of their own, while that of the others is in flight. Where there are fewer requests than devices, a request may
+//! also have passes ahead: the next verification pass while its last one is in flight (PipeInfer, Butler et al., 2024).
+//! Its rows continue the draft in flight, on the assumption that all of it is accepted. Where it is not, the request's
+//! rows are stale, and those of other requests in the chunk are not; a chunk of which all rows are stale is dropped at
+//! the next border of stages.
 
-use lapwing_plan::Phase;
-use lapwing_plan::strategy::ChunkShape;
+use lapwing_plan::Route;
 
 use super::chunks::{NextChunk, Selection};
 use super::graphs::Readiness;
+use super::models::Model;
+use super::running::Sequence;
 use super::state::Scheduler;
 use crate::sequence::Permit;
 
-impl Scheduler {
-    /// Whether the sequence is the only request of its model that generates, so that all its passes are batches of one.
-    pub(super) fn is_alone(&self, at: usize) -> bool {
-        let model = self.running[at].model;
-        let others = self.running.iter().enumerate().filter(|(other, _)| *other != at);
-        !others.into_iter().any(|(_, other)| {
-            other.model == model && !other.is_companion() && other.has_generated()
-        })
+/// Which rows may go into a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RowKinds {
+    /// Decode rows of sequences without a pass in flight.
+    pub(super) decodes: bool,
+    pub(super) prompts: bool,
+    /// Passes ahead.
+    pub(super) ahead: bool,
+}
+
+impl RowKinds {
+    pub(super) const DECODES: RowKinds = RowKinds { decodes: true, prompts: false, ahead: false };
+    pub(super) const PROMPTS: RowKinds = RowKinds { decodes: false, prompts: true, ahead: false };
+    pub(super) const ALL: RowKinds = RowKinds { prompts: true, ..RowKinds::DECODES };
+    const AHEAD: RowKinds = RowKinds { decodes: false, prompts: false, ahead: true };
+}
+
+impl Model {
+    /// Whether a chunk with decode rows may be sent.
+    pub(super) fn may_step(&self) -> bool {
+        let in_flight = self.decoding.len();
+        let has_room = || self.decoding.iter().all(|step| in_flight < step.devices);
+        in_flight == 0 || self.staggered.is_some() && has_room()
     }
 
-    /// The next pass ahead, if there is one. Takes the permit if it returns a chunk.
+    /// Whether a sequence may have one more pass in flight: all passes of its share of the devices.
+    pub(super) fn may_go_ahead(&self, sequence: &Sequence) -> bool {
+        let requests = self.staggered.unwrap_or(usize::MAX);
+        self.may_step() && sequence.may_go_ahead(requests)
+    }
+}
+
+impl Scheduler {
+    /// The next chunk that consists of passes ahead, if there is one. Takes the permit if it returns a chunk.
     pub(super) fn pass_ahead(&mut self, permit: &mut Option<Permit>) -> NextChunk {
-        for at in 0..self.running.len() {
-            let sequence = &self.running[at];
-            let has_pages = sequence.has_pages(&self.models[sequence.model.0].kv);
-            if !sequence.is_ahead() || !has_pages || !self.is_alone(at) {
-                continue;
-            }
-            let (rows, context, kind) = (sequence.due(), sequence.sent, sequence.kind());
-            let phase = Phase::Decode;
-            let shape = ChunkShape { phase, rows, selected: rows, context, prompt: 0 };
-            if let Ok((route, Readiness::Ready)) = self.route_for(kind, &shape)
-                && self.running[at].go_ahead(&route)
+        for kind in self.kinds_in_order() {
+            let Some(selection) = self.select(kind, RowKinds::AHEAD) else { continue };
+            if let Ok((route, Readiness::Ready)) = self.route_for(kind, &selection.shape)
+                && self.may_take(&selection, &route)
             {
-                return self.cut(permit, &Selection { rows: vec![(at, rows)], shape }, route);
+                return self.cut(permit, &selection, route);
             }
         }
         NextChunk::Nothing
+    }
+
+    fn may_take(&self, selection: &Selection, route: &Route) -> bool {
+        selection.rows.iter().all(|(at, _)| self.running[*at].may_take(route))
+    }
+
+    /// Counts the requests of each model that generate, if one of them drafts by a model. Before that, a step is timed
+    /// alone.
+    pub(super) fn count_staggered(&mut self) {
+        for (number, model) in self.models.iter_mut().enumerate() {
+            let requests = || {
+                let of_model =
+                    |sequence: &&Sequence| sequence.model.0 == number && !sequence.is_companion();
+                self.running.iter().filter(of_model)
+            };
+            let drafts = |sequence: &Sequence| {
+                sequence.model_drafts().is_some_and(|drafts| drafts.stopped.is_none())
+            };
+            let is_staggered = model.steps.estimate(1).is_some() && requests().any(drafts);
+            let generating = || requests().filter(|request| request.has_generated()).count();
+            model.staggered = is_staggered.then(generating);
+        }
     }
 }

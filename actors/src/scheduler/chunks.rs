@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, Payload};
 
+use super::ahead::RowKinds;
 use super::companions::NO_ROOM;
 use super::effect::{SchedulerEffect, Stall};
 use super::end::fail;
 use super::graphs::Readiness;
-use super::models::{ChunkKind, Model};
+use super::models::ChunkKind;
+use super::running::devices;
 use super::state::Scheduler;
 use super::step_times::DecodeChunk;
 use crate::chunk::{Chunk, SequenceRows};
@@ -45,7 +47,7 @@ impl Scheduler {
             let model = &mut self.models[sequence.model.0];
             // Prompts got their pages when they were admitted.
             let has_pages = sequence.due() == 0 || sequence.has_pages(&model.kv);
-            let waits = !model.decoding.is_empty() && !sequence.is_ahead();
+            let waits = !model.may_step() && !sequence.is_ahead();
             if has_pages || waits || sequence.reserve(model).is_ok() {
                 at += 1;
                 continue;
@@ -97,13 +99,13 @@ impl Scheduler {
         permit: &mut Option<Permit>,
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
-        let Some(both) = self.select(kind, (true, true)) else { return NextChunk::Nothing };
+        let Some(both) = self.select(kind, RowKinds::ALL) else { return NextChunk::Nothing };
         let mixed = both.shape.phase == Phase::Mixed;
         let alone = if mixed {
             if let Ok((route, Readiness::Ready)) = self.route_for(kind, &both.shape) {
                 return self.cut(permit, &both, route);
             }
-            [(true, false), (false, true)].map(|wanted| self.select(kind, wanted))
+            [RowKinds::DECODES, RowKinds::PROMPTS].map(|wanted| self.select(kind, wanted))
         } else {
             [Some(both), None]
         };
@@ -179,17 +181,25 @@ impl Scheduler {
         Ok((route, readiness))
     }
 
-    /// Selects ready rows: of decoding sequences, of sequences in prefill, or of both.
-    fn select(&self, kind: ChunkKind, (decodes, prompts): (bool, bool)) -> Option<Selection> {
+    /// Selects ready rows of these kinds.
+    pub(super) fn select(&self, kind: ChunkKind, of: RowKinds) -> Option<Selection> {
         let mut rows: Vec<(usize, usize)> = Vec::new();
         let model = &self.models[kind.model.0];
-        let (Model { kv, decoding, .. }, planner) = (model, model.planner(kind.output));
-        let can_decode = decodes && decoding.is_empty();
+        let (kv, planner) = (&model.kv, model.planner(kind.output));
+        let can_decode = model.may_step();
         let can_send = |at: &usize| {
             let sequence = &self.running[*at];
             sequence.kind() == kind && sequence.has_pages(kv)
         };
-        let decoding = |at: &usize| can_decode && self.running[*at].is_decoding() && can_send(at);
+        let decoding = |at: &usize| {
+            let sequence = &self.running[*at];
+            let wanted = match sequence.has_state() {
+                true => of.decodes,
+                false => of.ahead && model.may_go_ahead(sequence) && sequence.may_be_followed(),
+            };
+            wanted && can_decode && sequence.is_decoding() && can_send(at)
+        };
+        let prompts = of.prompts;
         let decode_rows = (0..self.running.len())
             .filter(decoding)
             .map(|at| self.running[at].due() + self.running[at].branch_rows())
@@ -254,6 +264,7 @@ impl Scheduler {
             stall = stall.into_iter().chain(own).min_by_key(|(_, since)| *since);
             let start = sequence.sent;
             let role = sequence.role(start);
+            sequence.go_ahead();
             let (selected, action) = sequence.dispatch_rows(*rows);
             self.queue.on_rows(sequence, start..start + rows);
             let ids = sequence.row_ids(start..start + rows);
@@ -279,7 +290,9 @@ impl Scheduler {
             // The chunk's own permit is in use.
             let timed = phase == Phase::Decode && self.permits.in_use() == 1;
             let (rows, since) = (batch.rows(), self.queue.now);
-            self.models[route.model.0].decoding.push(DecodeChunk { id, rows, since, timed });
+            let devices = devices(&route);
+            let step = DecodeChunk { id, rows, since, timed, devices };
+            self.models[route.model.0].decoding.push(step);
         }
         self.graphs.on_dispatch(id, &route);
         let (rows, count) = (batch.rows(), sequences.len());

@@ -44,6 +44,7 @@ impl Scheduler {
         let requests = self.places(|sequence| !sequence.is_companion());
         self.drop_companions(|companion| !requests.contains_key(&companion.request()), effects);
         self.start_companions(effects);
+        self.count_staggered();
         self.end_outgrown_companions(effects);
         let companions = self.places(Sequence::is_companion);
         for at in 0..self.running.len() {
@@ -57,14 +58,14 @@ impl Scheduler {
                 self.running[at].take_draft(None, vocab, times);
                 continue;
             };
-            let alone = self.is_alone(at);
+            let goes_ahead = self.models[self.running[at].model.0].may_go_ahead(&self.running[at]);
             let Ok([target, companion]) = self.running.get_disjoint_mut([at, other]) else {
                 continue;
             };
             let context = self.models[companion.model.0].context;
             companion.follow(target, context, effects);
             target.take_draft(Some(companion), vocab, times);
-            if alone {
+            if goes_ahead {
                 target.draft_ahead(companion, vocab);
             }
             // The tokens that it has taken change how far its companion drafts.

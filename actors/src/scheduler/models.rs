@@ -55,8 +55,10 @@ pub(super) struct Model {
     /// rows are shared.
     pub(super) is_encoder: bool,
     /// The chunks in flight that hold decode rows. There is at most one per model, so that all sequences that decode
-    /// stay in one batch; more only if they are passes ahead of the only sequence that decodes.
+    /// stay in one batch; and as many as devices compute them if sequences get out of step.
     pub(super) decoding: Vec<DecodeChunk>,
+    /// Number of requests that generate, if one of them drafts by a model.
+    pub(super) staggered: Option<usize>,
     /// Times of decode steps.
     pub(super) steps: StepTimes,
 }
@@ -74,7 +76,18 @@ impl Model {
         let (hidden, steps) = (OnceCell::new(), StepTimes::default());
         let (prefixes, decoding) = (None, Vec::new());
         let is_encoder = planner.graph().is_encoder();
-        Ok(Model { planner, hidden, kv, prefixes, context, vocab, is_encoder, decoding, steps })
+        Ok(Model {
+            planner,
+            hidden,
+            kv,
+            prefixes,
+            context,
+            vocab,
+            is_encoder,
+            decoding,
+            staggered: None,
+            steps,
+        })
     }
 
     /// Records the end of a chunk of any model. Its decode step, if it was one, is timed.

@@ -28,6 +28,7 @@ mod pages;
 mod passes;
 
 use branches::Branches;
+pub(super) use passes::devices;
 use passes::{Pass, PassRows};
 
 /// A growing list of tokens, and the progress of its rows.
@@ -202,6 +203,11 @@ impl Sequence {
             None => self.due() > 0 && self.sent + 1 >= self.ids.len() && self.has_generated(),
             Some(_) => (1..=companion::STEP_ROWS).contains(&self.due()),
         }
+    }
+
+    /// Whether it has its sampling state, so that no pass is in flight that chooses tokens.
+    pub(super) fn has_state(&self) -> bool {
+        matches!(self.work, Wanted::Tokens(Some(_)))
     }
 
     /// Whether it has tokens that were generated.

@@ -9,6 +9,8 @@ pub(super) struct DecodeChunk {
     pub(super) id: u64,
     /// Its rows.
     pub(super) rows: usize,
+    /// Number of the devices that compute it.
+    pub(super) devices: usize,
     /// Time of its dispatch.
     pub(super) since: Nanos,
     /// Whether it holds only decode rows and no other chunk was in flight at its dispatch, so that its time is

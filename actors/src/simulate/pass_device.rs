@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lapwing_kernels::device::{BlockingDevice, DeviceError, StageRun, Tensor};
+use lapwing_kernels::device::{Batch, BlockingDevice, DeviceError, StageRun, Tensor};
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
+use lapwing_kernels::kv::PageId;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::quant::DType;
 
@@ -40,20 +41,44 @@ pub(super) fn graph(layers: usize) -> Graph {
 #[derive(Clone, Debug)]
 pub(super) struct PassDevice {
     graph: Arc<Graph>,
-    /// Of a draft model; all tokens are right without it.
-    acceptance: Option<Acceptance>,
+    /// Of a draft model; all tokens are right without it. Also the positions of a text, of which each has others.
+    acceptance: Option<(Acceptance, usize)>,
+    /// First page of each text, in order of appearance.
+    texts: Vec<PageId>,
     rows: Arc<AtomicUsize>,
 }
 
 impl PassDevice {
-    pub(super) fn new(graph: &Arc<Graph>, acceptance: Option<&Acceptance>) -> PassDevice {
-        let (graph, acceptance) = (Arc::clone(graph), acceptance.cloned());
-        PassDevice { graph, acceptance, rows: Arc::default() }
+    pub(super) fn new(graph: &Arc<Graph>, acceptance: Option<(&Acceptance, usize)>) -> PassDevice {
+        let acceptance = acceptance.map(|(acceptance, text)| (acceptance.clone(), text));
+        let graph = Arc::clone(graph);
+        PassDevice { graph, acceptance, texts: Vec::new(), rows: Arc::default() }
     }
 
     /// Counts the rows it computes. Clones share the count.
     pub(super) fn rows(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.rows)
+    }
+}
+
+impl PassDevice {
+    /// Whether the token that a row predicts is the target's.
+    fn is_right(&mut self, batch: &Batch, row: usize) -> bool {
+        let Some((acceptance, positions)) = self.acceptance.as_ref().filter(|_| batch.model.0 > 0)
+        else {
+            return true;
+        };
+        let span = batch.spans.iter().find(|span| span.rows.contains(&row));
+        let page = span.and_then(|span| span.pages.first());
+        let text = page.map_or(0, |page| {
+            let found = self.texts.iter().position(|text| text == page);
+            found.unwrap_or_else(|| {
+                self.texts.push(*page);
+                self.texts.len() - 1
+            })
+        });
+        // The row at a position predicts the token after it.
+        acceptance.is_right(text * positions + batch.positions[row] as usize + 1)
     }
 }
 
@@ -66,13 +91,9 @@ impl BlockingDevice for PassDevice {
         let logits = self.graph.output();
         if work.writes.contains(&logits) {
             self.rows.fetch_add(work.batch.rows(), Ordering::Relaxed);
-            let is_draft = work.batch.model.0 > 0;
-            let row = |row: &usize| {
-                // The row at a position predicts the token after it.
-                let position = work.batch.positions[*row] as usize + 1;
-                let is_right = |acceptance: &Acceptance| acceptance.is_right(position);
-                let is_wrong = is_draft && !self.acceptance.as_ref().is_none_or(is_right);
-                if is_wrong { [0.0_f32, 1.0] } else { [1.0, 0.0] }
+            let row = |row: &usize| match self.is_right(work.batch, *row) {
+                true => [1.0_f32, 0.0],
+                false => [0.0, 1.0],
             };
             let values: Vec<f32> = work.batch.selected.iter().flat_map(row).collect();
             work.outputs.put(logits, Tensor::new(VOCAB, values));

@@ -15,23 +15,19 @@ use lapwing_traces::Nanos;
 use super::error::SocRunError;
 use super::pass_device::{self, PassDevice, graph};
 use crate::draft::{DRAFT_MAX, DraftStats, Drafts, Schedule};
-use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{Environment, SimulatedDevice, Simulation, SimulationParts};
-use crate::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
-use crate::policy::{ClientId, Fcfs, Urgency};
-use crate::prefix::PrefixUse;
-use crate::sample::{Sampler, SamplingParams};
+use crate::policy::Fcfs;
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts};
-use crate::sequence::AdmissionLimit;
 
 mod acceptance;
 mod pass;
+mod requests;
 
 pub use acceptance::Acceptance;
 use pass::LayeredPass;
 pub use pass::Pass;
 
-/// A text that is generated with speculative decoding.
+/// Texts that are generated with speculative decoding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Speculation {
     /// A pass of the target.
@@ -48,9 +44,11 @@ pub struct Speculation {
     pub own_device: bool,
     /// Drafted tokens of a step, at most [`DRAFT_MAX`]; `None`: as many as pay, as in the live engine.
     pub length: Option<usize>,
-    /// Tokens of the prompt, which the draft model reads before its first draft.
+    /// Texts that are generated at the same time, at most [`REQUESTS_MAX`]. They differ in where drafted tokens are right.
+    pub requests: usize,
+    /// Tokens of each prompt, which the draft model reads before its first draft.
     pub prompt: usize,
-    /// Tokens to generate.
+    /// Tokens to generate of each text.
     pub tokens: usize,
 }
 
@@ -58,11 +56,11 @@ pub struct Speculation {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SpeculationOutcome {
-    /// Nanoseconds from the first token to the last.
+    /// Nanoseconds from the first token of all texts to the last.
     pub time: Nanos,
     /// The same without drafts.
     pub time_without: Nanos,
-    /// What the drafts did.
+    /// What the drafts of all texts did.
     pub drafts: DraftStats,
     /// Rows that the draft model computed after the prompt, for each generated token.
     pub draft_rows: f64,
@@ -78,6 +76,9 @@ impl SpeculationOutcome {
 /// Most devices of a target.
 pub const DEVICES_MAX: usize = 8;
 
+/// Most texts at the same time.
+pub const REQUESTS_MAX: usize = 64;
+
 impl Speculation {
     /// Runs it.
     ///
@@ -87,13 +88,16 @@ impl Speculation {
     pub fn run(&self) -> Result<SpeculationOutcome, SocRunError> {
         self.check()?;
         let (time_without, ..) = self.play(None)?;
-        let drafts = Drafts::of_model(ModelId(1), self.schedule);
-        let drafts = match self.length {
-            None => drafts,
-            Some(length) => drafts.always(length),
+        let drafts = || {
+            let drafts = Drafts::of_model(ModelId(1), self.schedule);
+            match self.length {
+                None => drafts,
+                Some(length) => drafts.always(length),
+            }
         };
-        let (time, stats, rows) = self.play(Some(drafts))?;
-        let draft_rows = rows.saturating_sub(self.prompt + 1) as f64 / (self.tokens - 1) as f64;
+        let (time, stats, rows) = self.play(Some(&drafts))?;
+        let rows = rows.saturating_sub(self.requests * (self.prompt + 1));
+        let draft_rows = rows as f64 / (self.requests * (self.tokens - 1)) as f64;
         Ok(SpeculationOutcome { time, time_without, drafts: stats, draft_rows })
     }
 
@@ -104,6 +108,7 @@ impl Speculation {
             ("the number of tokens", self.tokens, 2, 1 << 16),
             ("the length of the prompt", self.prompt, 1, 1 << 16),
             ("the number of the target's devices", self.target_devices, 1, DEVICES_MAX),
+            ("the number of requests", self.requests, 1, REQUESTS_MAX),
         ];
         for (what, found, from, to) in numbers {
             if !(from..=to).contains(&found) {
@@ -116,14 +121,18 @@ impl Speculation {
     }
 
     /// Time of all tokens but the first, counts of drafts, and rows of the draft model.
-    fn play(&self, drafts: Option<Drafts>) -> Result<(Nanos, DraftStats, usize), SocRunError> {
+    fn play(
+        &self,
+        drafts: Option<&dyn Fn() -> Drafts>,
+    ) -> Result<(Nanos, DraftStats, usize), SocRunError> {
         let context = self.prompt + self.tokens + 1;
-        let acceptance = self.acceptance.decided(context + DRAFT_MAX + 1);
+        let text = context + DRAFT_MAX + 1;
+        let acceptance = self.acceptance.decided(text * self.requests);
         let layers = [self.target_devices, 1];
         let graphs = layers.map(|layers| Arc::new(graph(layers)));
         let infos = self.devices();
-        let models: Vec<PassDevice> =
-            graphs.iter().map(|graph| PassDevice::new(graph, Some(&acceptance))).collect();
+        let model = |graph| PassDevice::new(graph, Some((&acceptance, text)));
+        let models: Vec<PassDevice> = graphs.iter().map(model).collect();
         let rows = models[1].rows();
         let times = || {
             [(self.target, layers[0]), (self.draft, layers[1])]
@@ -153,13 +162,13 @@ impl Speculation {
             })
         });
         let kv = || {
-            let pages = layout.pages_for(context + DRAFT_MAX + 1);
+            let pages = layout.pages_for(text) * self.requests;
             KvPages { pool: KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX)), layout }
         };
         let mut scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig {
                 context,
-                sequences_max: 1,
+                sequences_max: self.requests,
                 permits: infos.len() + 3,
                 vocab: pass_device::VOCAB,
             },
@@ -180,7 +189,7 @@ impl Speculation {
         let env = Environment { memory: Some(1.0), shapes_only: true, ..Environment::default() };
         let order: Vec<usize> = (0..infos.len()).collect();
         let mut simulation = Simulation::registered(parts, env, &order);
-        let (time, stats) = self.request(&mut simulation, drafts)?;
+        let (time, stats) = self.generate(&mut simulation, drafts)?;
         Ok((time, stats, rows.load(std::sync::atomic::Ordering::Relaxed)))
     }
 
@@ -198,55 +207,6 @@ impl Speculation {
             (_, false) => vec![DeviceId(0)],
         };
         Arc::new(LayersOn { devices })
-    }
-
-    fn request(
-        &self,
-        simulation: &mut Simulation,
-        drafts: Option<Drafts>,
-    ) -> Result<(Nanos, DraftStats), SocRunError> {
-        let (sink, events) = ChannelSink::new(self.tokens + 2);
-        let generate = Generate {
-            sampler: Sampler::new(SamplingParams::greedy(), &[]),
-            stop_ids: [].into(),
-            tokens_max: self.tokens,
-            drafts: drafts.map(Box::new),
-        };
-        let admission = AdmissionLimit::new(1).try_take();
-        let Some(admission) = admission else { unreachable!("a new limit has a permit") };
-        let submit = Submit {
-            model: ModelId(0),
-            ids: vec![0; self.prompt],
-            task: Task::Generate(Box::new(generate)),
-            client: ClientId::anonymous(),
-            urgency: Urgency::default(),
-            prefix: PrefixUse::Off,
-            sink,
-            admission,
-            trace: tracing::Span::none(),
-        };
-        simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
-        let (mut first, mut last) = (None, Nanos(0));
-        while simulation.step() {
-            let at = simulation.now();
-            for event in events.try_iter() {
-                match event.message {
-                    StreamEvent::Token(_) => {
-                        first.get_or_insert(at);
-                        last = at;
-                    }
-                    StreamEvent::Finished(finished) => {
-                        let time = Nanos(last.0 - first.unwrap_or(last).0);
-                        return Ok((time, finished.drafts.unwrap_or_default()));
-                    }
-                    StreamEvent::Failed(error) => return Err(SocRunError::Failed { at, error }),
-                    StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
-                }
-            }
-        }
-        let scheduler = simulation.scheduler();
-        let (sequences, chunks) = (scheduler.sequences(), scheduler.chunks_in_flight());
-        Err(SocRunError::Stuck { sequences, chunks })
     }
 }
 

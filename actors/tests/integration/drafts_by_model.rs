@@ -100,13 +100,14 @@ pub(crate) fn drafts(schedule: Schedule) -> Drafts {
 }
 
 /// The strategies of target and draft model.
-pub(crate) fn placements() -> [(&'static str, [Arc<dyn Strategy>; 2]); 4] {
+pub(crate) fn placements() -> [(&'static str, [Arc<dyn Strategy>; 2]); 5] {
     let on = |devices: &[usize]| -> Arc<dyn Strategy> {
         Arc::new(LayersOn { devices: devices.iter().copied().map(DeviceId).collect() })
     };
     [
         ("a device each", [Arc::new(GpuOnly), Arc::new(CpuOnly)]),
         ("the same device", [Arc::new(CpuOnly), Arc::new(CpuOnly)]),
+        ("the target on four devices", [on(&[0, 1, 3, 4]), on(&[2])]),
         ("both on both devices", [on(&[0, 1]), on(&[0, 1])]),
         ("the target on two devices, the draft model on a third", [on(&[0, 1]), on(&[2])]),
     ]
@@ -221,7 +222,7 @@ pub(crate) fn random(seed: u64, scope: Scope) -> Engine {
     let mut dice = Dice::new(seed);
     let mut below = |limit: u64| dice.below(limit);
     let [.., (_, last)] = placements();
-    let found = placements().into_iter().nth(below(4) as usize);
+    let found = placements().into_iter().nth(below(5) as usize);
     let strategies = found.map_or(last, |(_, strategies)| strategies);
     let mut setup = Setup {
         strategies,

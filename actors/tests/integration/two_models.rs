@@ -1,4 +1,4 @@
-//! An engine in virtual time with two models on a CPU and a GPU, all oracles.
+//! An engine in virtual time with two models on CPUs and GPUs, all oracles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,8 @@ pub(crate) struct Setup {
     pub(crate) wrong: Option<u64>,
     /// Of each model's devices.
     pub(crate) faults: [Fault; 2],
-    /// Time of a stage and of a row, of each device: a CPU, a GPU, and another CPU.
+    /// Time of a stage and of a row, of each device: a CPU, a GPU, and another CPU. A third CPU is like the first, and
+    /// another GPU like the GPU.
     pub(crate) rates: [(u64, u64); 3],
     /// Limits of the second model.
     pub(crate) context_of_draft: usize,
@@ -78,13 +79,19 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(setup: &Setup) -> Engine {
         let graphs = LAYERS.map(|layers| Arc::new(graph(layers)));
-        let kinds =
-            [("cpu", DeviceKind::Cpu), ("gpu", DeviceKind::Gpu), ("cpu-2", DeviceKind::Cpu)];
+        let kinds = [
+            ("cpu", DeviceKind::Cpu),
+            ("gpu", DeviceKind::Gpu),
+            ("cpu-2", DeviceKind::Cpu),
+            ("cpu-3", DeviceKind::Cpu),
+            ("gpu-2", DeviceKind::Gpu),
+        ];
         let infos = kinds.map(|(name, kind)| DeviceInfo::new(name, kind));
-        let micros = Duration::from_micros;
-        let rates = setup
-            .rates
-            .map(|(stage, row)| FixedRate { per_stage: micros(stage), per_row: micros(row) });
+        let [cpu, gpu, other] = setup.rates.map(|(stage, row)| {
+            let [per_stage, per_row] = [stage, row].map(Duration::from_micros);
+            FixedRate { per_stage, per_row }
+        });
+        let rates = [cpu, gpu, other, cpu, gpu];
         let times = || rates.iter().map(|rate| Arc::new(*rate) as Arc<dyn TimeModel>).collect();
         let pools = setup.pages.map(KvPool::new);
         let planner = |model: usize| {

@@ -158,11 +158,11 @@ impl Sequence {
         }
     }
 
-    /// While a verification pass is in flight, takes drafted tokens for the next one: as many as pay, and the one that
+    /// While a verification pass is in flight that another may follow, takes drafted tokens for the next one: as many as pay, and the one that
     /// the present pass adds to its draft.
     pub(in super::super) fn draft_ahead(&mut self, companion: &Sequence, vocab: usize) {
         let (rows, wanted) = (self.rows(), self.model_drafts().map_or(0, |model| model.length));
-        if wanted == 0 || self.sent < rows || !self.may_go_ahead() {
+        if wanted == 0 || self.sent < rows {
             return;
         }
         let follows = companion.ids.get(self.ids.len()..rows) == Some(&self.draft[..]);

@@ -38,7 +38,7 @@ impl Sequence {
     pub(in super::super) fn selected_in(&self, rows: usize) -> usize {
         let end = self.sent + rows;
         match &self.work {
-            Wanted::Tokens(state) if end == self.goal() && state.is_some() => {
+            Wanted::Tokens(state) if end == self.goal() && (state.is_some() || self.is_ahead()) => {
                 self.sampled_rows(rows) + self.branch_rows()
             }
             Wanted::Tokens(_) => 0,
@@ -110,13 +110,16 @@ impl Sequence {
         let before = self.ids.len();
         self.keep_alternatives(tokens);
         self.ids.extend(tokens.iter().map(|token| token.id));
+        let new = &self.ids[before..];
+        let is_right = tokens.last().finish.is_none() && self.draft.starts_with(new);
+        // A next pass that did not get the sampling state is stale.
+        let is_followed = generate.is_none() || self.sent < self.ids.len();
         if let Some(generate) = generate {
             self.work = Wanted::Tokens(Some(generate));
         }
-        let new = &self.ids[before..];
-        if tokens.last().finish.is_none() && self.draft.starts_with(new) {
+        if is_right && is_followed {
             // The next pass goes on with the rest of the draft.
-            self.draft.drain(..new.len());
+            self.draft.drain(..self.ids.len() - before);
         } else {
             self.clear_draft();
             let accepted = self.ids.len() - 1;

@@ -40,7 +40,7 @@ pub(in super::super) struct PassRows {
 }
 
 /// Number of the devices that compute a route's stages.
-fn devices(route: &Route) -> usize {
+pub(in super::super) fn devices(route: &Route) -> usize {
     let mut devices: Vec<DeviceId> = route
         .compute_stages()
         .flat_map(|stage| stage.parts.iter().map(|part| part.device))
@@ -166,39 +166,42 @@ impl Sequence {
         self.passes.retain(|pass| pass.in_flight || pass.rows.end > agreed);
     }
 
-    /// Whether the next pass may be sent while one is in flight: the sequence drafts meanwhile, and more devices
-    /// compute its passes than passes are in flight.
-    pub(super) fn may_go_ahead(&self) -> bool {
+    /// Whether the next pass may be sent while one is in flight: the sequence drafts meanwhile, and has fewer passes in
+    /// flight than devices compute them for each of that many requests.
+    pub(in super::super) fn may_go_ahead(&self, requests: usize) -> bool {
         let overlaps = self.drafts.as_ref().is_some_and(|drafts| drafts.source.overlaps());
         let in_flight = self.passes.iter().filter(|pass| pass.in_flight).count();
-        let has_room = self.passes.last().is_some_and(|pass| in_flight < pass.devices);
+        let has_room = |pass: &Pass| (in_flight + 1).saturating_mul(requests) <= pass.devices;
         let is_in_flight = matches!(self.work, Wanted::Tokens(None)) && self.sent >= self.ids.len();
-        overlaps && has_room && is_in_flight && self.stale == 0
+        overlaps && self.passes.last().is_some_and(has_room) && is_in_flight && self.stale == 0
     }
 
     /// Whether rows of a next pass are ready while one is in flight.
     pub(in super::super) fn is_ahead(&self) -> bool {
-        self.due() > 0 && self.may_go_ahead()
+        self.due() > 0 && self.may_go_ahead(1)
     }
 
-    /// Links the next pass with the one in flight. `false` if that has ended, or chooses its tokens on another
-    /// device, so that tokens might be sent in another order.
-    pub(in super::super) fn go_ahead(&mut self, route: &Route) -> bool {
-        let (Some(before), Some(first)) =
-            (self.passes.last(), self.row_ids(self.sent..self.sent + 1).first().copied())
-        else {
-            return false;
-        };
-        let here = decides_on(route);
-        let Some(next) =
-            before.next.as_ref().filter(|_| here.is_some() && before.decides_on == here)
-        else {
-            return false;
-        };
-        if !next.follow(first) {
-            return false;
+    /// Whether the pass in flight may be followed by another one: it has not ended.
+    pub(in super::super) fn may_be_followed(&self) -> bool {
+        let next = self.passes.last().and_then(|before| before.next.as_ref());
+        next.is_some_and(|next| next.is_open())
+    }
+
+    /// Whether its next pass may take that route: it chooses tokens on the same device as the pass in flight, so that
+    /// tokens are sent in order.
+    pub(in super::super) fn may_take(&self, route: &Route) -> bool {
+        let before = self.passes.last().and_then(|before| before.decides_on);
+        before.is_some() && before == decides_on(route)
+    }
+
+    /// Links the next pass with the one in flight, if there is one. If that has ended meanwhile, the next pass is stale.
+    pub(in super::super) fn go_ahead(&mut self) {
+        let first = self.row_ids(self.sent..self.sent + 1).first().copied();
+        if let (true, Some(first), Some(before)) = (self.is_ahead(), first, self.passes.last())
+            && let Some(next) = &before.next
+        {
+            next.follow(first);
+            self.before = Some(Arc::clone(next));
         }
-        self.before = Some(Arc::clone(next));
-        true
     }
 }

@@ -13,6 +13,7 @@ fn speculation(rate: f64, ratio: f64, schedule: Schedule) -> Speculation {
         target_devices: 1,
         own_device: true,
         length: Some(4),
+        requests: 1,
         prompt: 4,
         tokens: 4000,
     }
@@ -132,6 +133,7 @@ fn impossible_numbers_are_refused() {
         Speculation { length: Some(DRAFT_MAX + 1), ..base.clone() },
         Speculation { tokens: 1, ..base.clone() },
         Speculation { prompt: 0, ..base.clone() },
+        Speculation { requests: 0, ..base.clone() },
         Speculation { acceptance: Acceptance::Independent { rate: 1.5, seed: 0 }, ..base.clone() },
         Speculation { acceptance: Acceptance::Recorded([].into()), ..base.clone() },
         Speculation { acceptance: Acceptance::of_counts(&[], 0), ..base.clone() },
@@ -211,4 +213,38 @@ fn acceptance_by_position_is_reproduced() {
     }
     let (first, second) = (first.speed_up(), run(second.clone()).speed_up());
     assert!((first / second - 1.0).abs() < 0.04, "{first} {second}");
+}
+
+#[test]
+#[ignore]
+fn experiment() {
+    for growth in [0.02, 0.1] {
+        for requests in [2, 3, 4] {
+            for target_devices in [2, 4] {
+                let mut line = format!("g={growth} r={requests} d={target_devices}:");
+                for (rate, ratio) in
+                    [(0.6, 0.05), (0.8, 0.05), (0.9, 0.05), (0.95, 0.05), (0.8, 0.15), (0.9, 0.15)]
+                {
+                    let speed = |schedule| {
+                        let mut run = Speculation {
+                            target_devices,
+                            requests,
+                            length: None,
+                            tokens: 1000,
+                            ..speculation(rate, ratio, schedule)
+                        };
+                        run.target.growth = growth;
+                        run.draft.growth = growth;
+                        run.run().expect("an outcome").speed_up()
+                    };
+                    line += &format!(
+                        "  {rate}/{ratio} {:.2} {:.2}",
+                        speed(Schedule::Synchronous),
+                        speed(Schedule::Asynchronous)
+                    );
+                }
+                println!("{line}");
+            }
+        }
+    }
 }
