@@ -117,7 +117,7 @@ impl DraftModel {
 
 /// The number of the device that runs the draft model: the named one, or the first that can. Devices that compute on
 /// CPU threads come before OpenCL devices. NPUs compute no attention.
-fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize, Error> {
+pub(super) fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize, Error> {
     let on_threads =
         |spec: &DeviceSpec| spec.backend == Backend::Cpu && spec.kind != DeviceKind::Npu;
     let can = |spec: &DeviceSpec| on_threads(spec) || matches!(spec.backend, Backend::OpenCl(_));

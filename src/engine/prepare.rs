@@ -15,12 +15,14 @@ use lapwing_plan::{DeviceId, Phase, PlanError, Route};
 use lapwing_traces::{Clock, OsClock};
 
 use super::builder::EngineBuilder;
+use super::draft_model::{self, DraftModel};
 use super::measure::identity;
 use super::memory;
 use super::slots::slot_pool;
 use super::start::{SharedSettings, devices, explainer, new_recorder, timing_clock};
 use super::strategies::PlacedStrategies;
 use crate::config::{Chosen, Settings, StrategyChoice};
+use crate::devices::Backend;
 use crate::devices::build::Built;
 use crate::error::Error;
 use crate::packed::PackedFolder;
@@ -37,13 +39,22 @@ fn subject(settings: &Settings, chosen: &Chosen) -> PlansSubject {
     };
     let solving = (strategy, &settings.options, &settings.places, chosen.permits);
     let measured = (&identity.machine, identity.chunk_rows, &identity.devices);
+    let beside = beside_target(settings, chosen).map(|draft| format!(" beside {draft}"));
     let text = settings.profile.as_ref().and_then(|profile| profile.to_json().ok());
     PlansSubject {
         program: identity.program.clone(),
         model: identity.model.clone(),
-        settings: format!("{measured:?} {solving:?}"),
+        settings: format!("{measured:?} {solving:?}{}", beside.unwrap_or_default()),
         profile: text.map(|text| crc32fast::hash(text.as_bytes())),
     }
+}
+
+/// The draft model and its device, where that has a memory of its own, so that fewer layers of the target may fit.
+fn beside_target(settings: &Settings, chosen: &Chosen) -> Option<String> {
+    let device = draft_model::device(settings.draft.draft_model()?, chosen).ok()?;
+    let (spec, _) = chosen.devices.get(device)?;
+    let has_memory = matches!(spec.backend, Backend::OpenCl(_));
+    has_memory.then(|| format!("{} on {}", settings.draft.name(), spec.name))
 }
 
 /// The strategy, which takes its routes from the settings' plans where these have them.
@@ -120,8 +131,8 @@ impl EngineBuilder {
     /// Solves the plans of prompts and decode steps, and prepares and checks every graph that they need, where its device keeps
     /// graphs on disk ([`packed_cache`](EngineBuilder::packed_cache)). An engine that is built with these plans compiles and
     /// solves nothing for such prompts. What is there already, in the builder's [`plans`](EngineBuilder::plans) or on disk, is
-    /// not made again. `progress` is called before each graph and may cancel; graphs that are done stay. Nothing is prepared
-    /// for a draft model.
+    /// not made again. `progress` is called before each graph and may cancel; graphs that are done stay. A draft model needs no
+    /// plans and no graphs; its memory counts where layers are fitted into that of a device.
     ///
     /// # Errors
     /// When the model cannot be read, a setting is invalid, the strategy finds no route, a device refuses a graph, or
@@ -154,7 +165,9 @@ impl EngineBuilder {
         let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &built)?;
         let may_split =
             matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
-        memory::fit(&built, &mut explainer, (&chosen, None), may_split)?;
+        let draft = DraftModel::open(&settings, &chosen)?;
+        memory::fit(&built, &mut explainer, (&chosen, draft.as_ref()), may_split)?;
+        drop(draft);
 
         let clock = OsClock::start();
         let known = settings.plans.as_ref().map(|plans| (**plans).clone());
@@ -259,7 +272,36 @@ fn prepared(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use lapwing_kernels::requant::Requant;
+
     use super::*;
+    use crate::devices::DeviceSpec;
+    use crate::draft::DraftChoice;
+    use crate::engine::Engine;
+
+    #[test]
+    fn plans_depend_on_a_draft_model_that_takes_memory_of_a_device() {
+        let subject = |draft: DraftChoice| {
+            let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");
+            let devices = DeviceSpec::list("cpu+gpu=opencl").expect("devices");
+            let builder = Engine::builder().model(tiny.join("llama.gguf")).devices(devices);
+            builder.draft(draft).plans_subject().expect("a subject")
+        };
+        let own = || DraftChoice::own(Requant::Q4_0);
+        let plain = subject(DraftChoice::none());
+        let rows = [
+            ("a drafter without weights", DraftChoice::lookup(), true),
+            ("a draft model in the host's memory", own().on_device("cpu"), true),
+            ("a draft model in the device's memory", own().on_device("gpu"), false),
+        ];
+        for (name, draft, is_same) in rows {
+            assert_eq!(subject(draft) == plain, is_same, "{name}");
+        }
+        let other = DraftChoice::model("other.gguf").on_device("gpu");
+        assert_ne!(subject(other), subject(own().on_device("gpu")), "another draft model");
+    }
 
     #[test]
     fn a_path_stays_one_word() {

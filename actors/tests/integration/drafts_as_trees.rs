@@ -69,3 +69,16 @@ fn passes_ahead_of_a_tree_go_on_after_its_longest_path() {
     let (_, alone) = of(2);
     assert!(time < alone, "{time} ns with passes ahead, {alone} ns without");
 }
+
+/// A pass ahead that finds no page is shortened. The branches of the pass in flight stay: one of them may be accepted.
+#[test]
+fn a_lack_of_pages_for_a_pass_ahead_leaves_the_tree_in_flight_alone() {
+    let [.., (_, strategies)] = placements();
+    for (pages, wrong) in (21..34).flat_map(|pages| (2..6).map(move |wrong| (pages, wrong))) {
+        let strategies = strategies.clone();
+        let (rates, pages) = ([(90, 1), (90, 1), (15, 1)], [pages, 64]);
+        let setup = Setup { wrong: Some(wrong), strategies, rates, pages, ..Setup::default() };
+        let drafts = of_model(Schedule::Asynchronous).always(6).width(3);
+        run(&setup, drafts, &format!("{} pages, one of {wrong} wrong", setup.pages[0]));
+    }
+}

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lapwing_actors::draft::Schedule;
+use lapwing_actors::draft::{DraftStats, Schedule};
 use lapwing_traces::analysis::IdleCause;
-use lapwing_traces::event::{Activity, DraftRole, EventKind};
+use lapwing_traces::event::{Activity, DraftRole, EventKind, RowOutcome};
 use lapwing_traces::{Analysis, Nanos, Recording, Report, Scope, Timeline};
 
 use crate::cases::cases;
@@ -25,9 +25,14 @@ fn recorded(wrong: Option<u64>, tokens_per_pass: usize) -> (Recording, u64) {
     let mut requests = [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 60), drafts)];
     play(&mut engine, &mut requests, "passes ahead");
     requests[0].check("passes ahead");
-    let stats = requests[0].stats().clone();
     let recording = engine.sim.recorder().recording();
-    let timeline = Timeline::new(&recording);
+    assert_rows_add_up(&recording, requests[0].stats(), 20 + 59);
+    (recording, engine.sim.now().0)
+}
+
+/// Each of the `kept` rows of the target counts once, and all others are wasted.
+fn assert_rows_add_up(recording: &Recording, stats: &DraftStats, kept: usize) {
+    let timeline = Timeline::new(recording);
     let report = Report::new(&timeline, &Analysis::new(&timeline));
     // A pass that is dropped before its second device is not seen there.
     let wasted: BTreeMap<u64, u32> = timeline
@@ -41,15 +46,60 @@ fn recorded(wrong: Option<u64>, tokens_per_pass: usize) -> (Recording, u64) {
     let drafted: u64 =
         report.drafts.iter().filter(|row| row.role == "draft").map(|row| row.wasted_rows).sum();
     assert_eq!(drafted as usize, stats.draft_rows_wasted, "{stats:?}");
-    // Each token but the last one has a row that was kept.
     let of_target = timeline
         .spans
         .iter()
         .filter(|span| span.tags.role != Some(DraftRole::Draft) && span.tags.rows > 0);
     let rows: BTreeMap<u64, u32> =
         of_target.filter_map(|span| Some((span.tags.chunk?, span.tags.rows))).collect();
-    assert_eq!(rows.values().sum::<u32>() as usize, 20 + 59 + stats.wasted, "{stats:?}");
-    (recording, engine.sim.now().0)
+    assert_eq!(rows.values().sum::<u32>() as usize, kept + stats.wasted, "{stats:?}");
+}
+
+/// Texts of two requests at the same time, whose drafts are rejected at different places. The target's layers are on
+/// four devices, so that each request may have two passes in flight.
+#[test]
+fn a_rejection_leaves_the_rows_of_other_requests_in_the_same_pass() {
+    let mut placements = placements().into_iter();
+    let (_, strategies) = placements.find(|(name, _)| name.contains("four")).expect("a placement");
+    let rates = [(50, 1), (50, 1), (8, 1)];
+    let setup = Setup { strategies, wrong: Some(8), rates, permits: 8, ..Setup::default() };
+    let mut engine = Engine::new(&setup);
+    engine.sim.recorder().set_scope(Scope::All);
+    let texts = (0..).map(|i| prompt(i, 20)).filter(|ids| foretell(ids, 60).0.len() == 60);
+    let mut requests: Vec<_> = texts
+        .take(2)
+        .map(|ids| {
+            let drafts = drafts(Schedule::Asynchronous).always(3);
+            submit(&mut engine, Nanos(0), (ids, 60), Some(drafts))
+        })
+        .collect();
+    play(&mut engine, &mut requests, "two requests");
+    let mut stats = DraftStats::default();
+    for request in &requests {
+        request.check("two requests");
+        stats.add(request.stats());
+    }
+    let recording = engine.sim.recorder().recording();
+    assert_rows_add_up(&recording, &stats, 2 * (20 + 59));
+    assert!(stats.wasted > stats.drafted - stats.accepted, "no pass ahead was stale: {stats:?}");
+    let timeline = Timeline::new(&recording);
+    let passes = passes(&timeline);
+    let crossing = |at: u64| passes.iter().filter(move |(start, end)| (*start..*end).contains(&at));
+    let most = passes.iter().map(|(start, _)| crossing(*start).count()).max();
+    assert!(most > Some(2), "at most {most:?} passes are in flight");
+    // A chunk that holds rows of both has no request of its own.
+    let shared: BTreeMap<u64, u32> = timeline
+        .spans
+        .iter()
+        .filter(|span| span.tags.role == Some(DraftRole::Verify) && span.tags.request.is_none())
+        .filter_map(|span| Some((span.tags.chunk?, span.tags.rows)))
+        .collect();
+    let is_partly_stale = |chunk: &u64| {
+        // Each request has four rows in it.
+        let RowOutcome { drafted, wasted, .. } = timeline.outcomes[chunk];
+        drafted == 3 && wasted >= 4
+    };
+    assert!(shared.keys().any(is_partly_stale), "no pass of both was stale for one: {shared:?}");
 }
 
 /// The times between which a chunk is on its devices, of all verification passes.
