@@ -30,6 +30,7 @@ mod models;
 mod parts;
 mod prefixes;
 mod queue;
+mod reserve;
 mod running;
 mod stall;
 mod state;

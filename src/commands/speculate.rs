@@ -12,16 +12,17 @@ use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::output::{print, print_json};
 use crate::cli::session::Session;
-use crate::cli::table::{Align, table};
 
 mod help;
 mod length;
 mod mark;
 mod plots;
+mod text;
 
 use help::EXAMPLES;
 use length::{Length, length};
 use mark::{Mark, mark};
+use text::text;
 
 /// Options of `speculate`.
 #[derive(Debug, clap::Args)]
@@ -77,8 +78,8 @@ pub(crate) struct Args {
     one_device: bool,
 
     /// Texts that are generated at the same time, 1 to 64
-    #[arg(long, value_name = "N", default_value = "1")]
-    requests: usize,
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1")]
+    requests: Vec<usize>,
 
     /// Tokens of the prompt, which the draft model reads before its first draft
     #[arg(short, long, value_name = "N", default_value = "4")]
@@ -114,6 +115,7 @@ struct Report {
 #[derive(Serialize)]
 struct Run {
     acceptance: Option<f64>,
+    requests: usize,
     target_devices: usize,
     draft_time: f64,
     length: Option<usize>,
@@ -129,10 +131,11 @@ struct Run {
 
 impl Run {
     fn new(point: &Point, outcome: SpeculationOutcome) -> Run {
-        let Point { acceptance, target_devices, draft_time, length, schedule } = *point;
+        let Point { acceptance, requests, target_devices, draft_time, length, schedule } = *point;
         let (speed_up, drafts) = (outcome.speed_up(), outcome.drafts);
         Run {
             acceptance,
+            requests,
             target_devices,
             draft_time,
             length: length.0,
@@ -153,6 +156,7 @@ impl Run {
 struct Point {
     /// `None` if acceptance is by position.
     acceptance: Option<f64>,
+    requests: usize,
     target_devices: usize,
     draft_time: f64,
     length: Length,
@@ -186,16 +190,23 @@ impl Args {
 
     /// The lines of the plot: all that varies apart from the acceptance.
     fn lines(&self) -> Vec<Point> {
-        let mut lines = Vec::new();
-        for &target_devices in &self.target_devices {
+        let of_devices = |requests: usize, target_devices: usize| {
+            let mut lines = Vec::new();
             for &draft_time in &self.draft_time {
                 for &length in &self.draft_length {
                     let line = |schedule: &Schedule| {
                         let (acceptance, schedule) = (None, *schedule);
-                        Point { acceptance, target_devices, draft_time, length, schedule }
+                        Point { acceptance, requests, target_devices, draft_time, length, schedule }
                     };
                     lines.extend(self.schedule.iter().map(line));
                 }
+            }
+            lines
+        };
+        let mut lines = Vec::new();
+        for &requests in &self.requests {
+            for &target_devices in &self.target_devices {
+                lines.extend(of_devices(requests, target_devices));
             }
         }
         lines
@@ -253,42 +264,9 @@ fn simulate(
         target_devices: point.target_devices,
         own_device: !args.one_device,
         length: point.length.0,
-        requests: args.requests,
+        requests: point.requests,
         prompt: args.prompt_tokens,
         tokens: args.max_tokens,
     };
     speculation.run().map_err(|error| Failure::usage(error.to_string()))
-}
-
-fn text(runs: &[Run]) -> String {
-    let right = |title| (title, Align::Right);
-    let header = [
-        right("acceptance"),
-        right("target devices"),
-        right("draft time"),
-        right("length"),
-        ("schedule", Align::Left),
-        right("speed-up"),
-        right("tokens/step"),
-        right("accepted"),
-        right("draft rows/token"),
-        right("wasted rows"),
-        right("of the draft model"),
-    ];
-    let row = |run: &Run| {
-        [
-            run.acceptance.map_or("by position".to_owned(), |rate| rate.to_string()),
-            run.target_devices.to_string(),
-            run.draft_time.to_string(),
-            Length(run.length).name(),
-            run.schedule.to_owned(),
-            format!("{:.2}", run.speed_up),
-            format!("{:.2}", run.tokens_per_step),
-            run.accepted.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share)),
-            format!("{:.2}", run.draft_rows),
-            run.wasted_rows.to_string(),
-            run.draft_rows_wasted.to_string(),
-        ]
-    };
-    table(header, runs.iter().map(row).collect())
 }

@@ -29,6 +29,7 @@ fn a_region_of_one_schedule_or_of_several_lengths_is_refused() {
         (["--schedule", "sync"], "both schedules"),
         (["--draft-length", "1,2"], "one --draft-length"),
         (["--target-devices", "1,2"], "--target-devices"),
+        (["--requests", "1,2"], "--requests"),
         (["--mark", "AMUSD"], "NAME="),
         (["--prompt-tokens", "0"], "the length of the prompt"),
     ] {

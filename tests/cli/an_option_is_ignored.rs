@@ -408,8 +408,17 @@ fn acceptance_is_taken_from_a_real_run() {
         .filter_map(|run| run["target_devices"].as_u64())
         .collect();
     assert_eq!((devices[0], devices[devices.len() - 1]), (1, 4));
+    let several = json(&[&one[..], &["--requests", "1,3"]].concat());
+    let several: Vec<u64> = several["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .filter_map(|run| run["requests"].as_u64())
+        .collect();
+    assert_eq!((several[0], several[several.len() - 1]), (1, 3));
     std::fs::write(&path, "{}").expect("write");
     for (wrong, says) in [
+        (["--requests", "65"], "number of requests"),
         (["--acceptance-of", &path], "lapwing run --draft"),
         (["--acceptance-at", "1.5"], "between 0 and 1"),
         (["--target-devices", "9"], "target's devices"),

@@ -205,11 +205,6 @@ impl Sequence {
         }
     }
 
-    /// Whether it has its sampling state, so that no pass is in flight that chooses tokens.
-    pub(super) fn has_state(&self) -> bool {
-        matches!(self.work, Wanted::Tokens(Some(_)))
-    }
-
     /// Whether it has tokens that were generated.
     pub(super) fn has_generated(&self) -> bool {
         self.ids.len() > self.times.prompt_tokens

@@ -9,16 +9,17 @@ Examples:
   lapwing speculate --bandwidth 0.9         two devices that share one memory
   lapwing speculate --one-device --growth 0.15
   lapwing speculate --target-devices 1,2,4 --draft-time 0.05 --draft-length 2
+  lapwing speculate --requests 1,2,4 --target-devices 2,4
   lapwing speculate --acceptance-at 0.9,0.7,0.5    by position in a draft
   lapwing speculate --acceptance-of run.json       as in a run with --draft and --json
 
 The engine's own scheduler, workers and drafts run on two models whose passes take the stated
-times. With --target-devices, the target's layers are divided over several devices, and asynchronous
-drafts are verified by as many passes at a time. Passes slow down while the bandwidth that both
-take is above 1 in sum.
+times. With --target-devices, the target's layers are divided over several devices, which compute as
+many passes at a time: of requests that wait for no draft, and of asynchronous drafts beyond those
+in flight. Passes slow down while the bandwidth that all take is above 1 in sum.
 
 With --json:
-  {\"runs\":[{\"acceptance\":F|null,\"target_devices\":N,\"draft_time\":F,\"length\":N|null,
+  {\"runs\":[{\"acceptance\":F|null,\"requests\":N,\"target_devices\":N,\"draft_time\":F,\"length\":N|null,
    \"schedule\":\"sync|async\",\"speed_up\":F,\"tokens_per_step\":F,\"accepted\":F|null,
    \"positions\":[[VERIFIED,ACCEPTED],…],\"draft_rows\":F,\"wasted_rows\":N,\"draft_rows_wasted\":N}]}
   acceptance: null if it is by position; speed_up: multiple of the speed without drafts;

@@ -30,13 +30,14 @@ pub(super) fn lines(args: &Args, runs: &[Run]) -> Lines {
 
 /// Checks that the options give one cell for each acceptance and draft time.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
-    let is_single = args.target_devices.len() == 1 && args.draft_length.len() == 1;
+    let counts = [args.target_devices.len(), args.draft_length.len(), args.requests.len()];
+    let is_single = counts == [1; 3];
     let has_both = Schedule::ALL.iter().all(|schedule| args.schedule.contains(schedule));
     if is_single && has_both {
         return Ok(());
     }
-    let expected = "--region compares both schedules; leave out --schedule, and give one --draft-length and one \
-                    --target-devices";
+    let expected = "--region compares both schedules; leave out --schedule, and give one --draft-length, one \
+                    --target-devices and one --requests";
     Err(Failure::usage(expected))
 }
 
@@ -88,6 +89,10 @@ impl Run {
             1 => String::new(),
             _ => format!(", target on {}", self.target_devices),
         };
-        format!("{} {}{drafted}{devices}", self.schedule, self.draft_time)
+        let requests = match args.requests.len() {
+            1 => String::new(),
+            _ => format!(", {} requests", self.requests),
+        };
+        format!("{} {}{drafted}{devices}{requests}", self.schedule, self.draft_time)
     }
 }

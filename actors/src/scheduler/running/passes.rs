@@ -166,6 +166,11 @@ impl Sequence {
         self.passes.retain(|pass| pass.in_flight || pass.rows.end > agreed);
     }
 
+    /// Whether it has its sampling state, so that no pass is in flight that chooses tokens.
+    pub(in super::super) fn has_state(&self) -> bool {
+        matches!(self.work, Wanted::Tokens(Some(_)))
+    }
+
     /// Whether the next pass may be sent while one is in flight: the sequence drafts meanwhile, and has fewer passes in
     /// flight than devices compute them for each of that many requests.
     pub(in super::super) fn may_go_ahead(&self, requests: usize) -> bool {

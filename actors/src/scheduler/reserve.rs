@@ -1,0 +1,43 @@
+//! Leases KV pages for generated rows.
+
+use super::companions::NO_ROOM;
+use super::effect::SchedulerEffect;
+use super::end::fail;
+use super::state::Scheduler;
+
+impl Scheduler {
+    /// Leases a page for every generated row that needs a new one. If no page is free, sequences of
+    /// worse rank are preempted; the sequence of the best rank always makes progress.
+    pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) {
+        let mut at = 0;
+        while at < self.running.len() {
+            let sequence = &mut self.running[at];
+            let model = &mut self.models[sequence.model.0];
+            // Prompts got their pages when they were admitted.
+            let has_pages = sequence.due() == 0 || sequence.has_pages(&model.kv);
+            let waits = !model.may_step() && !sequence.is_ahead();
+            if has_pages || waits || sequence.reserve(model).is_ok() {
+                at += 1;
+                continue;
+            }
+            if sequence.is_companion() {
+                self.end_companion(at, NO_ROOM, effects);
+            } else if let Some(victim) = self.victim(at) {
+                match self.running[victim].is_companion() {
+                    true => self.end_companion(victim, NO_ROOM, effects),
+                    false => self.preempt(victim, effects),
+                }
+            } else if let Some(error) =
+                self.models[self.running[at].model.0].kv.too_small_for(self.running[at].ids.len())
+            {
+                fail(&mut self.queue, self.running.remove(at), &error, effects);
+            } else {
+                at += 1;
+            }
+        }
+        // Only pages that no draft without branches needs.
+        for sequence in &mut self.running {
+            sequence.reserve_branches(&mut self.models[sequence.model.0]);
+        }
+    }
+}
