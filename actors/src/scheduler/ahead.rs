@@ -52,6 +52,9 @@ impl Model {
 impl Scheduler {
     /// The next chunk that consists of passes ahead, if there is one. Takes the permit if it returns a chunk.
     pub(super) fn pass_ahead(&mut self, permit: &mut Option<Permit>) -> NextChunk {
+        if self.models.iter().all(|model| model.staggered.is_none()) {
+            return NextChunk::Nothing;
+        }
         for kind in self.kinds_in_order() {
             let Some(selection) = self.select(kind, RowKinds::AHEAD) else { continue };
             if let Ok((route, Readiness::Ready)) = self.route_for(kind, &selection.shape)

@@ -233,6 +233,7 @@ pub(crate) fn random(seed: u64, scope: Scope) -> Engine {
         wrong: Some(1 + below(12)),
         rates: [0; 3].map(|_| (1 + below(120), 1 + below(9))),
         context_of_draft: 30 + below(98) as usize,
+        late: (below(4) == 0).then(|| below(1 << 40)),
         ..Setup::default()
     };
     for (model, what) in ["target planted", "draft planted"].into_iter().enumerate() {

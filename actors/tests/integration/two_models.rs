@@ -20,6 +20,7 @@ use lapwing_plan::strategy::{CpuOnly, GpuOnly, Strategy};
 use lapwing_plan::time::{FixedRate, TimeModel};
 use lapwing_traces::Nanos;
 
+use crate::late::Late;
 use crate::oracle::{Fault, Memory, Oracle, VOCAB, graph, layout};
 use crate::sampled_distribution::{Markov, Table};
 
@@ -49,6 +50,8 @@ pub(crate) struct Setup {
     pub(crate) vocab_of_draft: usize,
     /// Both models are Markov chains, and no oracles.
     pub(crate) markov: Option<[Table; 2]>,
+    /// The seed of delays, if devices have queues of two runs and complete them late.
+    pub(crate) late: Option<u64>,
 }
 
 impl Default for Setup {
@@ -66,6 +69,7 @@ impl Default for Setup {
             context_of_draft: 128,
             vocab_of_draft: VOCAB,
             markov: None,
+            late: None,
         }
     }
 }
@@ -86,7 +90,8 @@ impl Engine {
             ("cpu-3", DeviceKind::Cpu),
             ("gpu-2", DeviceKind::Gpu),
         ];
-        let infos = kinds.map(|(name, kind)| DeviceInfo::new(name, kind));
+        let depth = if setup.late.is_some() { 2 } else { 1 };
+        let infos = kinds.map(|(name, kind)| DeviceInfo { depth, ..DeviceInfo::new(name, kind) });
         let [cpu, gpu, other] = setup.rates.map(|(stage, row)| {
             let [per_stage, per_row] = [stage, row].map(Duration::from_micros);
             FixedRate { per_stage, per_row }
@@ -133,9 +138,15 @@ impl Engine {
                     time,
                 };
             }
+            let draft = oracle(1).wrong_one_of(setup.wrong);
+            if let Some(seed) = setup.late {
+                let live = Arc::default();
+                let late = |oracle| Late::new(info.clone(), oracle, &live, seed);
+                let device = Box::new(PerModel::new(late(oracle(0)), [late(draft)]));
+                return SimulatedDevice { device, time };
+            }
             let of_model = |oracle: Oracle| Blocking::new(info.clone(), oracle);
-            let draft = of_model(oracle(1).wrong_one_of(setup.wrong));
-            let device = Box::new(PerModel::new(of_model(oracle(0)), [draft]));
+            let device = Box::new(PerModel::new(of_model(oracle(0)), [of_model(draft)]));
             SimulatedDevice { device, time }
         };
         let sim = Simulation::new(SimulationParts {

@@ -158,8 +158,8 @@ impl Sequence {
         }
     }
 
-    /// While a verification pass is in flight that another may follow, takes drafted tokens for the next one: as many as pay, and the one that
-    /// the present pass adds to its draft.
+    /// While a verification pass is in flight that another may follow, takes drafted tokens for the next one: as many as
+    /// pay, and the one that the present pass adds to its draft.
     pub(in super::super) fn draft_ahead(&mut self, companion: &Sequence, vocab: usize) {
         let (rows, wanted) = (self.rows(), self.model_drafts().map_or(0, |model| model.length));
         if wanted == 0 || self.sent < rows {
