@@ -13,6 +13,7 @@ use lapwing_actors::scheduler::{
 };
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, PerModel, SlotPool};
+use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -80,6 +81,37 @@ pub(crate) struct Engine {
     pub(crate) admission: AdmissionLimit,
 }
 
+/// A device with both models.
+fn device(
+    setup: &Setup,
+    (info, rate): (&DeviceInfo, &FixedRate),
+    graphs: &[Arc<Graph>; 2],
+    memories: &[Memory; 2],
+) -> SimulatedDevice {
+    let oracle = |model: usize| {
+        let fault = Arc::clone(&setup.faults[model]);
+        Oracle::new(info.clone(), &graphs[model], &memories[model], fault)
+    };
+    let time = Arc::new(*rate);
+    if let Some(tables) = &setup.markov {
+        let chain = |model: usize| {
+            let chain = Markov { table: tables[model], logits: graphs[model].output() };
+            Blocking::new(info.clone(), chain)
+        };
+        return SimulatedDevice { device: Box::new(PerModel::new(chain(0), [chain(1)])), time };
+    }
+    let draft = oracle(1).wrong_one_of(setup.wrong);
+    if let Some(seed) = setup.late {
+        let live = Arc::default();
+        let late = |oracle| Late::new(info.clone(), oracle, &live, seed);
+        let device = Box::new(PerModel::new(late(oracle(0)), [late(draft)]));
+        return SimulatedDevice { device, time };
+    }
+    let of_model = |oracle: Oracle| Blocking::new(info.clone(), oracle);
+    let device = Box::new(PerModel::new(of_model(oracle(0)), [of_model(draft)]));
+    SimulatedDevice { device, time }
+}
+
 impl Engine {
     pub(crate) fn new(setup: &Setup) -> Engine {
         let graphs = LAYERS.map(|layers| Arc::new(graph(layers)));
@@ -122,33 +154,7 @@ impl Engine {
         let draft = SchedulerModel { planner: planner(1), kv: kv(1), context, vocab };
         assert_eq!(scheduler.add_model(draft), Ok(ModelId(1)));
         let memories = [Memory::default(), Memory::default()];
-        let device = |(info, rate): (&DeviceInfo, &FixedRate)| {
-            let oracle = |model: usize| {
-                let fault = Arc::clone(&setup.faults[model]);
-                Oracle::new(info.clone(), &graphs[model], &memories[model], fault)
-            };
-            let time = Arc::new(*rate);
-            if let Some(tables) = &setup.markov {
-                let chain = |model: usize| {
-                    let chain = Markov { table: tables[model], logits: graphs[model].output() };
-                    Blocking::new(info.clone(), chain)
-                };
-                return SimulatedDevice {
-                    device: Box::new(PerModel::new(chain(0), [chain(1)])),
-                    time,
-                };
-            }
-            let draft = oracle(1).wrong_one_of(setup.wrong);
-            if let Some(seed) = setup.late {
-                let live = Arc::default();
-                let late = |oracle| Late::new(info.clone(), oracle, &live, seed);
-                let device = Box::new(PerModel::new(late(oracle(0)), [late(draft)]));
-                return SimulatedDevice { device, time };
-            }
-            let of_model = |oracle: Oracle| Blocking::new(info.clone(), oracle);
-            let device = Box::new(PerModel::new(of_model(oracle(0)), [of_model(draft)]));
-            SimulatedDevice { device, time }
-        };
+        let device = |(info, rate)| device(setup, (info, rate), &graphs, &memories);
         let sim = Simulation::new(SimulationParts {
             scheduler,
             devices: infos.iter().zip(&rates).map(device).collect(),
