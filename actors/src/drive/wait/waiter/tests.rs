@@ -182,9 +182,10 @@ fn a_thread_that_parks_by_choice_does_not_sleep_first() {
 
 #[test]
 fn a_polling_thread_yields_the_last_core() {
-    let mut waiter = waiter(WaitMode::Spin);
     let cores = Cores::new(2);
-    waiter.cores = cores.clone();
+    // By this clock the thread is never preempted, which would end its polling for another reason.
+    let clock = Arc::new(Steps { readings: AtomicU64::new(0), each: 1, step: 0 });
+    let mut waiter = Waiter::new(WaitMode::Spin, clock, cores.clone());
     let (mailbox, inbox) = Mailbox::new("test", 1);
     thread::scope(|scope| {
         scope.spawn(move || {
