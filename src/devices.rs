@@ -22,19 +22,21 @@ pub(crate) mod build;
 mod calibrate;
 mod error;
 mod keys;
+mod opencl;
 mod properties;
 mod text;
 
 pub use error::DeviceSpecError;
 pub use lapwing_kernels::npu::{QnnActivations, QnnSettings, StaticInt8, WeightForm};
 pub use lapwing_plan::rate::Rates;
+pub use opencl::{OpenClMemory, OpenClSettings};
 
 /// A device of an engine: its name and its properties.
 ///
 /// As text it is a preset name (`cpu`, `gpu`, `npu`) or `NAME=FORM:KEY=VALUE,…`. The forms are
-/// `cores`, `throttled`, `systolic`, `openvino` and `qnn`; every key is optional. `NAME=opencl` and
-/// `NAME=opencl:WHICH` are a real processor with an OpenCL driver, where `WHICH` is a number or a part of
-/// its name.
+/// `cores`, `throttled`, `systolic`, `opencl`, `openvino` and `qnn`; every key is optional. `NAME=opencl` and
+/// `NAME=opencl:WHICH,KEY=VALUE,…` are a real processor with an OpenCL driver, where `WHICH` is a number or a
+/// part of its name.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeviceSpec {
@@ -61,10 +63,8 @@ pub enum Backend {
     /// A systolic array in software. Its device is an NPU and is throttled: no rates follow from
     /// the array alone, so [`Pace::Native`] is refused.
     Systolic(ArraySettings),
-    /// A processor of this machine with an OpenCL driver, selected by a text: a number of the list of
-    /// `lapwing devices`, or a part of a device's or driver's name; empty for the first GPU. It needs
-    /// the feature `opencl`.
-    OpenCl(String),
+    /// A processor of this machine with an OpenCL driver. It needs the feature `opencl`.
+    OpenCl(OpenClSettings),
     /// Graphs compiled by Intel OpenVINO for its device of this name; empty for the NPU of this machine, or
     /// for its CPU as a stand-in. It needs the feature `openvino`.
     OpenVino(String),
@@ -164,7 +164,8 @@ impl DeviceSpec {
     /// A processor with an OpenCL driver: `which` is a number of the list of `lapwing devices`, a part
     /// of a device's or driver's name, or empty for the first GPU.
     pub fn opencl(name: &str, which: &str) -> DeviceSpec {
-        DeviceSpec::new(name, DeviceKind::Gpu, Backend::OpenCl(which.to_owned()), Pace::Native)
+        let settings = OpenClSettings { which: which.to_owned(), ..OpenClSettings::default() };
+        DeviceSpec::new(name, DeviceKind::Gpu, Backend::OpenCl(settings), Pace::Native)
     }
 
     /// An NPU whose graphs OpenVINO compiles. `device` is OpenVINO's name of it, or empty for the NPU of

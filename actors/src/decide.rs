@@ -65,7 +65,7 @@ impl Logits<'_> {
 
     /// The most likely token of a row, if the device found it.
     fn top(&self, row: usize) -> Option<TopLogit> {
-        self.tensor.device_buffer()?.top()?.get(row).copied().flatten()
+        self.tensor.top()?.get(row).copied().flatten()
     }
 }
 

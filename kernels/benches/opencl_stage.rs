@@ -1,12 +1,17 @@
 //! This crate's own time for a stage on an OpenCL device: the time of a stage of one op less the time of
-//! the same commands given to the driver directly, both waited for in the same way, in turns.
+//! the same op with explicit copies given to the driver directly, both waited for in the same way, in turns. The stage reads
+//! and writes values by copies, and in place where the device can.
+//!
+//! Then the end of a run as its event tells it, and as a number in memory that the host reads in place does.
 //!
 //! `cargo bench -p lapwing-kernels --features opencl --bench opencl_stage`
 
-use lapwing_kernels::device::{MemoryDomain, SlotPool};
+use lapwing_kernels::device::{MemoryDomain, SlotPool, SlotSource};
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::model::Model;
-use lapwing_kernels::opencl::{OpenClDeviceParts, OpenClInfo, StageTrial, devices};
+use lapwing_kernels::opencl::{
+    FlagTrial, OpenClDeviceParts, OpenClInfo, SharedMemory, StageTrial, devices,
+};
 use lapwing_kernels::weights::WeightFile;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,17 +33,35 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 fn device(info: &OpenClInfo) {
+    stage(info, None);
+    match SharedMemory::open(info).expect("the device works") {
+        Ok(shared) => {
+            stage(info, Some(shared));
+            flag(info);
+        }
+        Err(why) => println!("  not in place: {why}"),
+    }
+}
+
+fn stage(info: &OpenClInfo, shared: Option<Arc<SharedMemory>>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny/llama.gguf");
     let file = WeightFile::open(&path).expect("a weight file");
     let model = Model::from_weights(&file).expect("a model");
     let layout = model.config.kv_layout();
+    let (how, domain) = match shared {
+        Some(_) => ("in place", MemoryDomain::Host),
+        None => ("copied", MemoryDomain::Device(0)),
+    };
+    let source = shared.clone().map(|shared| shared as Arc<dyn SlotSource>);
     let parts = OpenClDeviceParts {
         name: "gpu".to_owned(),
         device: info.clone(),
-        domain: MemoryDomain::Device(0),
+        domain,
         graph: Arc::new(model.graph.with_kv(layout)),
-        kv: Arc::new(KvStore::new(layout, 4).expect("memory")),
-        slots: SlotPool::default(),
+        kv: Arc::new(KvStore::in_memory_of(layout, 4, source.as_deref()).expect("memory")),
+        slots: source.map_or_else(SlotPool::default, |source| SlotPool::mapped(4, 4096, source)),
+        shared,
+        persistent: true,
         programs: None,
     };
     let mut trial = StageTrial::new(parts, &file).expect("the device works");
@@ -55,12 +78,44 @@ fn device(info: &OpenClInfo) {
     }
     let mut more: Vec<f64> = ours.iter().zip(&bare).map(|(ours, bare)| ours - bare).collect();
     println!(
-        "{} ({}): stage {:.2} us, driver alone {:.2} us, difference {:.2} us (medians of {RUNS})",
+        "{} ({}), values {how}: stage {:.2} us, driver alone {:.2} us, difference {:.2} us (medians of {RUNS})",
         info.name,
         info.platform,
         median(&mut ours),
         median(&mut bare),
         median(&mut more)
+    );
+}
+
+/// Reads of a state, or of a number, that are timed together.
+const READS: usize = 100_000;
+
+/// Pairs of runs whose end is polled for.
+const POLLED: usize = 1000;
+
+fn flag(info: &OpenClInfo) {
+    let mut trial = FlagTrial::new(info).expect("the device works").expect("memory in place");
+    let state = time(|| trial.read_state(READS).expect("the device works")) / READS as f64 * 1e3;
+    let number = time(|| trial.read_flag(READS)) / READS as f64 * 1e3;
+    println!("  a read of the event's state {state:.1} ns, of a number {number:.1} ns");
+    let (mut event, mut flag) = (Vec::new(), Vec::new());
+    for run in 0..POLLED + 20 {
+        let times = [
+            time(|| trial.by_event().expect("the device works")),
+            time(|| trial.by_flag().expect("the device works")),
+        ];
+        if run >= 20 {
+            event.push(times[0]);
+            flag.push(times[1]);
+        }
+    }
+    let p95 = |values: &[f64]| values[values.len() * 95 / 100];
+    let (event_p50, flag_p50) = (median(&mut event), median(&mut flag));
+    println!(
+        "  a run of one kernel, polled: by the event {event_p50:.1} us (p95 {:.1}), by a number {flag_p50:.1} us \
+         (p95 {:.1}) (medians of {POLLED})",
+        p95(&event),
+        p95(&flag)
     );
 }
 

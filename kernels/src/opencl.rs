@@ -14,6 +14,7 @@ mod error;
 mod find;
 mod inputs;
 mod kv;
+mod memory;
 mod model;
 mod ops;
 mod overhead;
@@ -21,6 +22,7 @@ mod pack;
 mod pool;
 mod program;
 mod session;
+mod shared;
 mod top;
 mod trial;
 mod tuned;
@@ -30,9 +32,10 @@ mod weights;
 
 pub use device::{OpenClDevice, QUEUE_DEPTH, device_info};
 pub use error::OpenClError;
-pub use find::{OpenClInfo, OpenClKind, devices, find};
+pub use find::{OpenClInfo, OpenClKind, SharedKind, devices, find};
 pub use model::{OpenClBindError, OpenClDeviceParts};
-pub use overhead::StageTrial;
+pub use overhead::{FlagTrial, StageTrial};
+pub use shared::SharedMemory;
 pub use trial::{MatMulShape, Trial};
 pub use tuned::{MatMulKernels, matmul_kernels};
 

@@ -47,6 +47,7 @@ With --json:
    \"opencl\":[{\"index\":N,\"name\":\"…\",\"platform\":\"…\",\"vendor\":\"…\",\"driver\":\"…\",\"version\":\"…\",
      \"kind\":\"GPU\"|\"CPU\"|\"other processor\",\"units\":N,\"mhz\":N,\"memory_bytes\":N,
      \"buffer_max_bytes\":N,\"local_memory_bytes\":N,\"group_max\":N,\"unified_memory\":true,
+     \"sharing\":\"…\",
      \"fp16\":true,\"subgroups\":true,\"integer_dot\":true,\"timer_ns\":N},…],
    \"openvino\":[{\"device\":\"…\",\"processor\":\"…\",\"version\":\"…\",\"library\":\"PATH\"},…],
    \"qnn\":[{\"processor\":\"…\",\"version\":\"…\",\"build\":\"…\",\"emulated\":true,\"library\":\"PATH\"}],
@@ -66,6 +67,7 @@ With --json:
    \"bound_by\":\"…\"|null,\"of_bound\":X|null},…]|null,\"requant\":{…}|null}
   With --kernels and --device:
   {\"device\":\"…\",\"platform\":\"…\",\"driver\":\"…\",
+   \"persistent\":{\"may_be_used\":false,\"why\":\"…\"},
    \"matmuls\":[{\"format\":\"Q4_1\",\"many\":\"…\",\"few\":\"…\",
    \"many_us\":[{\"kernel\":\"…\",\"us\":X},…],\"few_us\":[…]},…]}";
 
@@ -77,7 +79,7 @@ pub(crate) struct Args {
     #[arg(long)]
     kernels: bool,
 
-    /// Show the kernels of this OpenCL device: NAME=opencl, NAME=opencl:NUMBER or NAME=opencl:PART-OF-ITS-NAME
+    /// Show the kernels of this OpenCL device: NAME=opencl or NAME=opencl:WHICH,KEY=VALUE,…
     #[arg(long, value_name = "DEVICE", requires = "kernels",
           conflicts_with_all = ["threads", "cores", "isa", "requant"])]
     device: Option<DeviceSpec>,

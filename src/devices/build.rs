@@ -19,11 +19,14 @@ use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
 use lapwing_plan::time::{TimeModel, TimePerModel};
 use lapwing_traces::Clock;
 
+mod in_place;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
 mod library;
 mod opencl;
 mod openvino;
 mod qnn;
+
+pub(crate) use in_place::InPlace;
 
 use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
 use crate::config::Threads;
@@ -37,6 +40,9 @@ pub(crate) struct Shared<'a> {
     pub(crate) file: &'a WeightFile,
     pub(crate) kv: &'a Arc<KvStore>,
     pub(crate) slots: &'a SlotPool,
+    /// Memory of a device of which `kv` and `slots` are made.
+    #[cfg_attr(not(feature = "opencl"), expect(dead_code, reason = "no device has such memory"))]
+    pub(crate) in_place: &'a InPlace,
     /// The draft model, which the device of its number holds, too.
     pub(crate) draft: Option<&'a DraftModel>,
     pub(crate) isa: Isa,
@@ -77,8 +83,8 @@ pub(crate) fn build(
     assigned: &Threads,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
-    if let Backend::OpenCl(which) = &spec.backend {
-        return opencl::build((number, spec), which, shared);
+    if let Backend::OpenCl(settings) = &spec.backend {
+        return opencl::build((number, spec), settings, shared);
     }
     if let Backend::OpenVino(device) = &spec.backend {
         return openvino::build(spec, device, (assigned, shared));

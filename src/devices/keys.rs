@@ -9,6 +9,7 @@ use super::text::{self, BYTES, CELLS, RATE, SIZES, TIME};
 use super::{Backend, DeviceSpec, DeviceSpecError, Pace, QnnSettings};
 
 mod int8;
+mod opencl;
 mod qnn;
 
 /// A key: how its value is read and written, and which devices have it.
@@ -133,7 +134,7 @@ const KEYS: &[Key] = &[
 
 /// The keys of a device.
 fn keys_of(spec: &DeviceSpec) -> impl Iterator<Item = &'static Key> {
-    qnn::KEYS.iter().chain(KEYS).filter(|key| (key.of)(spec))
+    qnn::KEYS.iter().chain(opencl::KEYS).chain(KEYS).filter(|key| (key.of)(spec))
 }
 
 /// The kind of processor that a name begins with.
@@ -170,16 +171,20 @@ pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         };
     };
     let (form, pairs) = form.split_once(':').unwrap_or((form, ""));
-    if form == "opencl" {
-        return Ok(DeviceSpec::opencl(name, pairs.trim()));
-    }
-    let pairs: Vec<(&str, &str)> = pairs
-        .split(',')
+    let (which, parts) = match form {
+        "opencl" => opencl::divided(pairs),
+        _ => (String::new(), pairs.split(',').collect()),
+    };
+    let pairs: Vec<(&str, &str)> = parts
+        .into_iter()
         .filter(|pair| !pair.trim().is_empty())
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(key, value)| (key.trim(), value.trim()))
         .collect();
-    let mut spec = start((name, form), &pairs)?;
+    let mut spec = match form {
+        "opencl" => DeviceSpec::opencl(name, &which),
+        _ => start((name, form), &pairs)?,
+    };
     for (at, (key, value)) in pairs.iter().enumerate() {
         if pairs[..at].iter().any(|(other, _)| other == key) {
             let (name, key) = (name.to_owned(), (*key).to_owned());
@@ -256,13 +261,12 @@ fn set(spec: &mut DeviceSpec, key: &str, value: &str) -> Result<(), DeviceSpecEr
 
 pub(super) fn write(spec: &DeviceSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}={}", spec.name, form_of(spec))?;
-    if let Backend::OpenCl(which) = &spec.backend {
-        return if which.is_empty() { Ok(()) } else { write!(f, ":{which}") };
-    }
+    let which = spec.opencl_settings().map(|settings| settings.which.clone());
+    let which = which.filter(|which| !which.is_empty());
     let kind = (form_of(spec) == "throttled").then(|| format!("kind={}", spec.kind.name()));
     let pairs =
         keys_of(spec).filter_map(|key| Some(format!("{}={}", key.name, (key.write)(spec)?)));
-    for (at, pair) in kind.into_iter().chain(pairs).enumerate() {
+    for (at, pair) in which.into_iter().chain(kind).chain(pairs).enumerate() {
         write!(f, "{}{pair}", if at == 0 { ':' } else { ',' })?;
     }
     Ok(())

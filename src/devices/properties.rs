@@ -3,7 +3,8 @@
 use lapwing_kernels::device::DeviceKind;
 
 use super::{
-    ArraySettings, Backend, DeviceSpec, DeviceSpecError, Pace, QnnSettings, Rates, WeightForm,
+    ArraySettings, Backend, DeviceSpec, DeviceSpecError, OpenClSettings, Pace, QnnSettings, Rates,
+    WeightForm,
 };
 
 impl DeviceSpec {
@@ -68,6 +69,21 @@ impl DeviceSpec {
     pub(crate) fn openvino_device(&self) -> Option<&str> {
         match &self.backend {
             Backend::OpenVino(device) => Some(device),
+            _ => None,
+        }
+    }
+
+    /// The settings of an OpenCL device.
+    pub(crate) fn opencl_settings(&self) -> Option<&OpenClSettings> {
+        match &self.backend {
+            Backend::OpenCl(settings) => Some(settings),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn opencl_settings_mut(&mut self) -> Option<&mut OpenClSettings> {
+        match &mut self.backend {
+            Backend::OpenCl(settings) => Some(settings),
             _ => None,
         }
     }

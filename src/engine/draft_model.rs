@@ -14,6 +14,7 @@ use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::OneDevice;
 
 use crate::config::{Chosen, Settings};
+use crate::devices::build::InPlace;
 use crate::devices::{Backend, DeviceSpec};
 use crate::draft::{DRAFT_MODEL, DraftModelChoice, DraftWeights};
 use crate::error::Error;
@@ -38,7 +39,10 @@ impl DraftModel {
     ///
     /// # Errors
     /// When no device can run it, or its file is missing, damaged or not supported.
-    pub(super) fn open(settings: &Settings, chosen: &Chosen) -> Result<Option<DraftModel>, Error> {
+    pub(super) fn open(
+        settings: &Settings,
+        (chosen, in_place): (&Chosen, &InPlace),
+    ) -> Result<Option<DraftModel>, Error> {
         let Some(choice) = settings.draft.draft_model() else { return Ok(None) };
         if chosen.is_encoder {
             return Err(Error::config("draft", settings.draft.name(), "none with an encoder"));
@@ -73,7 +77,7 @@ impl DraftModel {
         let tokens = chosen.pages as usize * chosen.layout.page_rows;
         let tokens = tokens + chosen.sequences_max * (DRAFT_MAX + layout.page_rows);
         let pages = u32::try_from(layout.pages_for(tokens)).unwrap_or(u32::MAX);
-        let kv = Arc::new(KvStore::new(layout, pages)?);
+        let kv = Arc::new(in_place.kv_store(layout, pages)?);
         let graph = Arc::new(model.graph.with_kv(layout));
         Ok(Some(DraftModel { graph, file, kv, device, layout, pages, context, is_own }))
     }

@@ -81,6 +81,11 @@ impl Engine {
         &self.inner.explainer.specs
     }
 
+    /// How each device computes, and how values reach it, in the order of [`devices`](Engine::devices).
+    pub fn device_kernels(&self) -> &[String] {
+        &self.inner.explainer.kernels
+    }
+
     /// Name of the drafter of speculative decoding; `none` without one.
     pub fn draft(&self) -> &str {
         self.inner.draft.name()

@@ -8,7 +8,7 @@ use lapwing_actors::drive::measure::{
 };
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::device::Batch;
-use lapwing_kernels::kv::{KvDtype, KvStore};
+use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::fit::Fitted;
 use lapwing_plan::profile::{Identity, Profile};
@@ -17,7 +17,7 @@ use lapwing_traces::OsClock;
 use super::builder::EngineBuilder;
 use super::slots::slot_pool;
 use crate::config::{Chosen, Settings, Threads};
-use crate::devices::build::{Shared, build};
+use crate::devices::build::{InPlace, Shared, build};
 use crate::error::Error;
 use crate::profile::machine;
 use crate::ranges::RangeSource;
@@ -113,8 +113,9 @@ impl EngineBuilder {
         let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
         let graph = Arc::new(model.graph.with_kv(chosen.layout));
-        let slots = slot_pool(&[&graph], &chosen);
-        let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+        let in_place = InPlace::open(chosen.devices.iter().map(|(spec, _)| spec))?;
+        let slots = slot_pool(&[&graph], &chosen, &in_place);
+        let kv = Arc::new(in_place.kv_store(chosen.layout, chosen.pages)?);
         // A running engine has already written every layer's pages once.
         kv.clear(rows_max(chosen.chunk_rows).div_ceil(chosen.layout.page_rows));
         let Chosen { isa, activations, .. } = chosen;
@@ -123,6 +124,7 @@ impl EngineBuilder {
             file: &file,
             kv: &kv,
             slots: &slots,
+            in_place: &in_place,
             draft: None,
             isa,
             activations,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use lapwing_actors::RunError;
 use lapwing_kernels::device::{DeviceError, GraphKey};
-use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::plans::{Planned, Plans, PlansSubject};
@@ -23,7 +22,7 @@ use super::start::{SharedSettings, devices, explainer, new_recorder, timing_cloc
 use super::strategies::PlacedStrategies;
 use crate::config::{Chosen, Settings, StrategyChoice};
 use crate::devices::Backend;
-use crate::devices::build::Built;
+use crate::devices::build::{Built, InPlace};
 use crate::error::Error;
 use crate::packed::PackedFolder;
 use crate::placement::Placement;
@@ -147,15 +146,17 @@ impl EngineBuilder {
         let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
         let graph = Arc::new(model.graph.with_kv(chosen.layout));
-        let (slots, recorder) = (slot_pool(&[&graph], &chosen), new_recorder());
+        let in_place = InPlace::open(chosen.devices.iter().map(|(spec, _)| spec))?;
+        let (slots, recorder) = (slot_pool(&[&graph], &chosen, &in_place), new_recorder());
         let strategies = PlacedStrategies::new(&settings, &chosen)?;
         let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(&file));
-        let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+        let kv = Arc::new(in_place.kv_store(chosen.layout, chosen.pages)?);
         let clock = timing_clock(&settings, &chosen, &recorder);
         let shared = SharedSettings {
             chosen: &chosen,
             slots: &slots,
             kv: &kv,
+            in_place: &in_place,
             draft: None,
             clock,
             from: &settings,

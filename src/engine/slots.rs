@@ -4,11 +4,13 @@ use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
 
 use crate::config::Chosen;
+use crate::devices::build::InPlace;
 
 /// One pool for all devices, large enough for the chunks in flight (the reserved slots of
 /// HeteroLLM's fast synchronisation): a slot for each value that is live at a time, and one for
-/// the value computed from it. The slots hold the values of any of the graphs.
-pub(super) fn slot_pool(graphs: &[&Graph], chosen: &Chosen) -> SlotPool {
+/// the value computed from it. The slots hold the values of any of the graphs. They lie
+/// in memory that a device uses in place, if there is any.
+pub(super) fn slot_pool(graphs: &[&Graph], chosen: &Chosen, in_place: &InPlace) -> SlotPool {
     let alive = |graph: &&Graph| {
         let nodes = graph.nodes().len();
         (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1)
@@ -23,5 +25,9 @@ pub(super) fn slot_pool(graphs: &[&Graph], chosen: &Chosen) -> SlotPool {
         floats.max().unwrap_or(0)
     };
     let most = graphs.iter().map(most).max().unwrap_or(0);
-    SlotPool::new(chosen.permits * (alive + chosen.devices.len() + 1), most)
+    let slots = chosen.permits * (alive + chosen.devices.len() + 1);
+    match in_place.source() {
+        Some(source) => SlotPool::mapped(slots, most, source),
+        None => SlotPool::new(slots, most),
+    }
 }

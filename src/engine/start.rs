@@ -29,7 +29,7 @@ use super::strategies::PlacedStrategies;
 use super::{Engine, Inner, prefix};
 use crate::chat::ChatTemplate;
 use crate::config::{COPY_RATE, Chosen, PROMPT_THREADS, SYNC_TIME, Settings, StrategyChoice};
-use crate::devices::build::{Built, Shared, build};
+use crate::devices::build::{Built, InPlace, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
 use crate::placement::Explainer;
@@ -43,15 +43,15 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let chosen = settings.choose(&model.config)?;
     let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
-    let draft = DraftModel::open(&settings, &chosen)?;
-    let slots = slots_of(&graph, draft.as_ref(), &chosen);
-    let clock = timing_clock(&settings, &chosen, &recorder);
+    let in_place = InPlace::open(chosen.devices.iter().map(|(spec, _)| spec))?;
+    let (draft, slots) = draft_and_slots(&graph, &settings, (&chosen, &in_place))?;
+    let (policy, clock) = (settings.queue_policy()?, timing_clock(&settings, &chosen, &recorder));
     let strategies = PlacedStrategies::new(&settings, &chosen)?;
-    let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(file));
-    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let (draft, from) = (draft.as_ref(), &settings);
-    let shared = SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, draft, clock, from };
+    let kv = Arc::new(in_place.kv_store(chosen.layout, chosen.pages)?);
+    let (draft, from, in_place) = (draft.as_ref(), &settings, &in_place);
+    let shared =
+        SharedSettings { chosen: &chosen, slots: &slots, kv: &kv, in_place, draft, clock, from };
     let (tokenizer, template, devices) = load(&graph, file, &shared)?;
     draft.map(|draft| draft.check_vocabulary(&tokenizer)).transpose()?;
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
@@ -110,10 +110,16 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     Ok(Engine { inner: Arc::new(inner) })
 }
 
-/// The buffer pool for the values of the model and of the draft model.
-fn slots_of(graph: &Graph, draft: Option<&DraftModel>, chosen: &Chosen) -> SlotPool {
-    let graphs = [graph].into_iter().chain(draft.map(|draft| &*draft.graph));
-    slot_pool(&graphs.collect::<Vec<_>>(), chosen)
+/// The draft model, if there is one, and the buffer pool for the values of both models.
+fn draft_and_slots(
+    graph: &Graph,
+    settings: &Settings,
+    (chosen, in_place): (&Chosen, &InPlace),
+) -> Result<(Option<DraftModel>, SlotPool), Error> {
+    let draft = DraftModel::open(settings, (chosen, in_place))?;
+    let graphs = [graph].into_iter().chain(draft.as_ref().map(|draft| &*draft.graph));
+    let slots = slot_pool(&graphs.collect::<Vec<_>>(), chosen, in_place);
+    Ok((draft, slots))
 }
 
 /// The clock with which the speeds of the devices are measured, if they are. A profile is more precise than a short
@@ -192,6 +198,7 @@ pub(super) struct SharedSettings<'a> {
     pub(super) chosen: &'a Chosen,
     pub(super) slots: &'a SlotPool,
     pub(super) kv: &'a Arc<KvStore>,
+    pub(super) in_place: &'a InPlace,
     pub(super) draft: Option<&'a DraftModel>,
     /// Set if the devices' speeds are measured.
     pub(super) clock: Option<&'a dyn Clock>,
@@ -232,11 +239,22 @@ pub(super) fn devices(
     file: &WeightFile,
     shared: &SharedSettings<'_>,
 ) -> Result<Vec<Built>, Error> {
-    let SharedSettings { chosen, slots, kv, draft, clock, from } = *shared;
+    let SharedSettings { chosen, slots, kv, in_place, draft, clock, from } = *shared;
     let Chosen { isa, activations, .. } = *chosen;
     let (programs, ranges) = (from.programs(), RangeSource::of(from));
-    let shared =
-        Shared { graph, file, kv, slots, draft, isa, activations, clock, programs, ranges };
+    let shared = Shared {
+        graph,
+        file,
+        kv,
+        slots,
+        in_place,
+        draft,
+        isa,
+        activations,
+        clock,
+        programs,
+        ranges,
+    };
     let each = chosen.devices.iter().enumerate();
     each.map(|(number, (spec, threads))| build((number, spec), threads, &shared)).collect()
 }

@@ -60,7 +60,13 @@ async fn every_strategy_gives_the_same_tokens_with_a_queue_among_the_devices() {
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     let wanted = wanted(&model).await;
-    for devices in ["gpu=opencl", "cpu+gpu=opencl", &format!("cpu+gpu=opencl+{NPU}")] {
+    for devices in [
+        "gpu=opencl",
+        "gpu=opencl:memory=copied",
+        "cpu+gpu=opencl",
+        "cpu+gpu=opencl:memory=copied",
+        &format!("cpu+gpu=opencl+{NPU}"),
+    ] {
         let mut ran = 0;
         for known in strategies() {
             let builder = with(&model, devices).strategy(known.name);
@@ -78,6 +84,11 @@ async fn every_strategy_gives_the_same_tokens_with_a_queue_among_the_devices() {
     }
 }
 
+/// Whether an OpenCL device uses values and pages of the host in place.
+fn is_in_place(engine: &Engine) -> bool {
+    engine.device_kernels().iter().any(|kernels| kernels.contains("values in place"))
+}
+
 /// The rows of a chunk run on one device, by turns: each device continues sequences whose keys and values
 /// the other one wrote.
 struct ByTurns;
@@ -92,7 +103,9 @@ impl Strategy for ByTurns {
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let device = DeviceId(shape.context / 20 % input.devices.len());
+        // Contexts are planned in powers of two, each of which is the turn of the next device.
+        let turn = (usize::BITS - shape.context.leading_zeros()) as usize;
+        let device = DeviceId(turn % input.devices.len());
         let all = 0..input.graph.nodes().len();
         let reason = "by turns".to_owned();
         Route::new(vec![Stage::whole(device, all)], reason, None, input.route_for(shape))
@@ -106,8 +119,14 @@ async fn keys_and_values_of_one_side_are_seen_by_the_other() {
     let model = long_model(folder.path());
     let wanted = wanted(&model).await;
     for kv in [KvDtype::F32, KvDtype::F16] {
-        // The second queue stands for another device: pages go from one to the other by the host.
-        for devices in ["cpu+gpu=opencl", "gpu=opencl+cpu+gpu-2=opencl"] {
+        // The second queue stands for another device: pages go from one to the other by the host. Only one of them uses
+        // the host's pages in place.
+        for devices in [
+            "cpu+gpu=opencl",
+            "cpu+gpu=opencl:memory=copied",
+            "gpu=opencl+cpu+gpu-2=opencl",
+            "gpu=opencl:memory=copied+cpu+gpu-2=opencl",
+        ] {
             let builder = with(&model, devices).own_strategy(ByTurns).kv(kv);
             let what = format!("{devices}, {kv}");
             // Of f16 keys only their agreement with the same keys on the CPU is known.
@@ -120,7 +139,11 @@ async fn keys_and_values_of_one_side_are_seen_by_the_other() {
             };
             let engine = check(builder, &wanted, &what).await;
             let copied = engine.kv_copies();
-            assert!(copied.to_device > 0 && copied.to_host > 0, "{what}: {copied:?}");
+            if devices == "cpu+gpu=opencl" && is_in_place(&engine) {
+                assert_eq!(copied, KvCopies::default(), "{what}");
+            } else {
+                assert!(copied.to_device > 0 && copied.to_host > 0, "{what}: {copied:?}");
+            }
             engine.shutdown(Shutdown::Drain).await.expect("an end");
         }
     }
@@ -143,13 +166,18 @@ async fn shared_keys_and_values_are_seen_wherever_they_were_written() {
             builder.share_kv(sharing.parse().expect("a sharing"))
         };
         let wanted = ids_of(&with("cpu").build().await.expect("an engine")).await;
-        let queue = with("gpu=opencl");
-        let split = with("cpu+gpu=opencl").gpu_layers(1);
-        let turns = with("cpu+gpu=opencl").own_strategy(ByTurns);
-        for (what, builder) in [("a queue", queue), ("a split", split), ("by turns", turns)] {
-            let engine = check(builder, &wanted, &format!("{what}, {sharing}")).await;
-            assert_eq!(engine.kv_copies().bytes > 0, what != "a queue", "{what}");
-            engine.shutdown(Shutdown::Drain).await.expect("an end");
+        for memory in ["", ":memory=copied"] {
+            let queue = with(&format!("gpu=opencl{memory}"));
+            let both = format!("cpu+gpu=opencl{memory}");
+            let split = with(&both).gpu_layers(1);
+            let turns = with(&both).own_strategy(ByTurns);
+            for (what, builder) in [("a queue", queue), ("a split", split), ("by turns", turns)] {
+                let what = format!("{what}{memory}, {sharing}");
+                let engine = check(builder, &wanted, &what).await;
+                let copies = !what.starts_with("a queue") && !is_in_place(&engine);
+                assert_eq!(engine.kv_copies().bytes > 0, copies, "{what}");
+                engine.shutdown(Shutdown::Drain).await.expect("an end");
+            }
         }
     }
 }
@@ -178,7 +206,8 @@ async fn a_real_model_gives_the_same_tokens_wherever_it_is_split() {
             let engine = check(builder, &wanted[..lengths], &what).await;
             let on_cpu = usize::from(on_gpu < layers);
             assert_eq!(engine.placement().stages.len(), 1 + on_cpu, "{on_gpu} layers");
-            assert_eq!(engine.placement().transfers.len(), on_cpu, "{on_gpu} layers");
+            let transfers = if is_in_place(&engine) { 0 } else { on_cpu };
+            assert_eq!(engine.placement().transfers.len(), transfers, "{on_gpu} layers");
         }
     }
 }
@@ -194,6 +223,35 @@ async fn a_device_that_is_not_there_is_an_error_that_lists_the_others() {
         assert_eq!(error.kind(), ErrorKind::Config);
         let text = error.to_string();
         assert!(text.contains(which) && text.contains("found: 0 "), "{text}");
+    }
+}
+
+/// A key that a device cannot obey is an error, and what it does by default is said.
+#[tokio::test]
+async fn memory_in_place_is_as_the_key_says() {
+    needs_driver!(has_opencl);
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    let kernels = async |devices: &str| {
+        let engine = with(&model, devices).build().await?;
+        Ok::<_, lapwing::Error>(engine.device_kernels().to_vec())
+    };
+    let by_default = kernels("gpu=opencl").await.expect("an engine");
+    let can = by_default[0].contains("values in place");
+    let copied = kernels("gpu=opencl:memory=copied,persistent=off").await.expect("an engine");
+    assert!(copied[0].contains("values copied (as memory=copied says)"), "{copied:?}");
+    assert!(copied[0].contains("op by op (persistent=off)"), "{copied:?}");
+    match kernels("gpu=opencl:memory=shared").await {
+        Ok(shared) => assert_eq!(shared, by_default),
+        Err(error) => assert!(!can && error.to_string().contains("in place"), "{error}"),
+    }
+    if can {
+        let two = kernels("gpu=opencl+gpu-2=opencl:memory=shared").await.expect("an engine");
+        assert!(two[0].contains("values copied (another device's memory"), "{two:?}");
+        assert!(two[1].contains("values in place"), "{two:?}");
+        let both = "gpu=opencl:memory=shared+gpu-2=opencl:memory=shared";
+        let error = kernels(both).await.expect_err("one of them only").to_string();
+        assert!(error.contains("gpu-2") && error.contains("another device's memory"), "{error}");
     }
 }
 

@@ -15,7 +15,7 @@ use paged::Paged;
 pub(crate) use rows::ROTARY_DIM_MAX;
 
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
-use crate::device::DeviceError;
+use crate::device::{DeviceError, MappedMemory, SlotSource};
 use crate::sync::{Mutex, lock};
 use std::io;
 use std::sync::Arc;
@@ -47,12 +47,21 @@ enum Data {
 }
 
 impl Data {
-    fn zeroed(dtype: KvDtype, len: usize) -> io::Result<Data> {
+    fn zeroed(dtype: KvDtype, len: usize, source: Option<&dyn SlotSource>) -> io::Result<Data> {
         Ok(match dtype {
-            KvDtype::F32 => Data::F32(Paged::zeroed(len)?),
-            KvDtype::F16 => Data::F16(Paged::zeroed(len)?),
-            KvDtype::I8 => Data::I8(Paged::zeroed(len)?),
+            KvDtype::F32 => Data::F32(Paged::zeroed_in(len, source)?),
+            KvDtype::F16 => Data::F16(Paged::zeroed_in(len, source)?),
+            KvDtype::I8 => Data::I8(Paged::zeroed_in(len, source)?),
         })
+    }
+
+    /// The memory of a device that it lies in.
+    fn mapped(&self) -> Option<&dyn MappedMemory> {
+        match self {
+            Data::F32(data) => data.mapped(),
+            Data::F16(data) => data.mapped(),
+            Data::I8(data) => data.mapped(),
+        }
     }
 
     /// Copies the elements in this range to another place.
@@ -88,13 +97,27 @@ impl KvStore {
     /// # Errors
     /// [`KvTooLarge`] if the system does not have that much memory.
     pub fn new(layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
+        KvStore::in_memory_of(layout, pages, None)
+    }
+
+    /// As [`new`](KvStore::new), in memory of `source`, so that a device can use the pages of all layers in place. It is
+    /// written once here. Layers for which there is no such memory lie in the host's own.
+    ///
+    /// # Errors
+    /// As [`new`](KvStore::new).
+    pub fn in_memory_of(
+        layout: KvLayout,
+        pages: u32,
+        source: Option<&dyn SlotSource>,
+    ) -> Result<KvStore, KvTooLarge> {
         let pages = pages as usize;
         let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
         let all = layout.page_bytes().checked_mul(pages).ok_or(too_large)?;
         // As one piece first: each layer may fit while all of them do not.
         Paged::<u8>::zeroed(all).map_err(|_| too_large)?;
         let layer = page_len(&layout) * pages;
-        let data = (0..layout.layers).map(|_| Data::zeroed(layout.dtype, layer).map(Mutex::new));
+        let data = (0..layout.layers).map(|_| Data::zeroed(layout.dtype, layer, source));
+        let data = data.map(|data| data.map(Mutex::new));
         let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
         Ok(KvStore { layout, pages, layers, copies: Copies::new(layout.layers) })
     }
@@ -124,6 +147,27 @@ impl KvStore {
     /// Pages that were copied between the host and devices with their own memory.
     pub fn copies(&self) -> KvCopies {
         self.copies.stats(self.layer_page_bytes())
+    }
+
+    /// What `find` makes of the memory of a device that the pages of a layer lie in; `None` if they lie in the host's own.
+    pub fn memory_of<T>(
+        &self,
+        layer: usize,
+        find: impl FnOnce(&dyn MappedMemory) -> Option<T>,
+    ) -> Option<T> {
+        find(lock(&self.layers[layer]).mapped()?)
+    }
+
+    /// Prepares rows of a layer for a device that reads and writes the host's pages in place.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of another device that alone holds a page.
+    pub fn bring_to_shared(&self, layer: usize, access: &KvAccess<'_>) -> Result<(), DeviceError> {
+        // Only a device with copies takes pages away from the host.
+        if self.copies.is_alone() {
+            return Ok(());
+        }
+        self.layer(layer).bring_to_host(access).map(drop)
     }
 
     /// Registers copies of the pages in a device's memory; `None` if there are too many devices.

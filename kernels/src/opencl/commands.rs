@@ -14,6 +14,10 @@ struct Held {
     bytes: Vec<Box<[u8]>>,
     payload: Option<Arc<Payload>>,
     reads: Vec<Read>,
+    /// Slots that the commands use in place.
+    slots: Vec<Slot>,
+    /// Whether they use memory of the host in place.
+    in_place: bool,
     /// Not 0 if a barrier of a persistent kernel timed out; `None` if none was launched.
     timed_out: Option<Box<[u8; 4]>>,
 }
@@ -22,6 +26,8 @@ struct Held {
 enum Read {
     Values(ValueId, usize, Slot),
     Bytes(Box<[u8]>),
+    /// The first bytes of a slot.
+    Slot(Slot, usize),
 }
 
 /// Results of a run in host memory.
@@ -40,6 +46,7 @@ pub(super) struct Commands {
     /// Marks the end of the commands before the run, where the device has a clock.
     begin: Option<Event>,
     held: Held,
+    ended: bool,
 }
 
 /// A run whose commands are in the queue. Dropping it waits for them.
@@ -58,7 +65,7 @@ impl Commands {
         let session = Arc::clone(session);
         let has_clock = session.info().timer_ns > 0;
         let begin = if has_clock { session.marker().ok() } else { None };
-        Commands { session, begin, held: Held::default() }
+        Commands { session, begin, held: Held::default(), ended: false }
     }
 
     /// Copies `data` to the device.
@@ -94,6 +101,35 @@ impl Commands {
         // SAFETY: `held` shares the payload, so that nobody can change it, until the queue has
         // passed the command.
         unsafe { self.session.write_later(Lane::Compute, to, 0, data) }
+    }
+
+    /// Keeps a slot that the commands read in place.
+    pub(super) fn hold(&mut self, slot: Slot) {
+        self.held.in_place = true;
+        self.held.slots.push(slot);
+    }
+
+    /// Keeps the payload, of which the commands read a value in place.
+    pub(super) fn hold_payload(&mut self, payload: &Arc<Payload>) {
+        self.held.in_place = true;
+        self.held.payload.get_or_insert_with(|| Arc::clone(payload));
+    }
+
+    /// Notes that the commands read or write memory in place that outlives them, such as keys and values.
+    pub(super) fn use_in_place(&mut self) {
+        self.held.in_place = true;
+    }
+
+    /// Makes a slot that the commands write in place a result of the run.
+    pub(super) fn result(&mut self, (id, width): (ValueId, usize), slot: Slot) {
+        self.held.in_place = true;
+        self.held.reads.push(Read::Values(id, width, slot));
+    }
+
+    /// Makes the first `len` bytes of a slot that the commands write in place a result of the run.
+    pub(super) fn result_bytes(&mut self, slot: Slot, len: usize) {
+        self.held.in_place = true;
+        self.held.reads.push(Read::Slot(slot, len));
     }
 
     /// Copies the start of `from` into `slot`, which becomes a result of the run.
@@ -157,6 +193,7 @@ impl Commands {
             held: std::mem::take(&mut self.held),
             passed: false,
         };
+        self.ended = true;
         (pending, result)
     }
 }
@@ -164,8 +201,7 @@ impl Commands {
 impl Drop for Commands {
     /// Waits for commands that were added and not ended.
     fn drop(&mut self) {
-        let Held { bytes, payload, reads, timed_out: _ } = &self.held;
-        if !bytes.is_empty() || payload.is_some() || !reads.is_empty() {
+        if !self.ended {
             _ = self.session.finish();
         }
     }
@@ -180,7 +216,13 @@ impl Pending {
     /// The state of the commands.
     pub(super) fn state(&mut self) -> EventState {
         let state = match &self.end {
-            Some(end) => end.state(),
+            Some(end) => match end.state() {
+                EventState::Complete if self.held.in_place && !self.passed => match end.wait() {
+                    Ok(()) => EventState::Complete,
+                    Err(code) => EventState::Failed(code),
+                },
+                state => state,
+            },
             // Nothing marks the end, so all commands are waited for.
             None => match self.session.finish() {
                 Ok(()) => EventState::Complete,
@@ -214,6 +256,10 @@ impl Pending {
                 match read {
                     Read::Values(id, width, slot) => results.values.push((id, width, slot)),
                     Read::Bytes(bytes) => results.bytes.push(bytes),
+                    Read::Slot(slot, len) => {
+                        let bytes = &bytemuck::cast_slice::<f32, u8>(&slot)[..len];
+                        results.bytes.push(bytes.into());
+                    }
                 }
             }
         }

@@ -1,27 +1,25 @@
 //! The device: runs go into its queue, and complete when the driver says so.
 
 mod bind;
+mod outputs;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::commands::{Commands, Pending, Results};
+use super::commands::{Commands, Pending};
 use super::encode::Encoder;
 use super::find::OpenClKind;
 use super::model::Model;
 use super::ops::PERSISTENT_ROWS;
-use super::pool::Pooled;
 use super::session::EventState;
-use super::top;
-use super::values::Value;
 use super::watch::Watch;
 use crate::device::{
     Completed, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Notify, Observer, OpSet,
-    RunId, Task, Tensor, TensorSet, Work,
+    RunId, Task, Work,
 };
-use crate::graph::ValueId;
+use outputs::Outputs;
 
 /// Runs that may be in the queue at a time: one that computes, and one that waits behind it.
 pub const QUEUE_DEPTH: usize = 2;
@@ -62,15 +60,6 @@ struct Run {
     pending: Option<Pending>,
 }
 
-/// What a run leaves in the device's memory.
-#[derive(Default)]
-struct Outputs {
-    /// Values with their width and length.
-    values: Vec<(ValueId, usize, usize, Arc<Pooled>)>,
-    /// The logits among them whose largest values come back with the run: rows and width.
-    top: Option<(ValueId, usize, usize)>,
-}
-
 impl fmt::Debug for OpenClDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenClDevice").field("info", &self.info).finish_non_exhaustive()
@@ -99,8 +88,7 @@ impl OpenClDevice {
     }
 
     /// Whether runs of few rows are computed by a persistent kernel.
-    #[cfg(test)]
-    pub(super) fn has_persistent(&self) -> bool {
+    pub fn has_persistent(&self) -> bool {
         self.model.kernels.has_persistent()
     }
 
@@ -160,20 +148,8 @@ impl OpenClDevice {
                 let mut outputs = Outputs::default();
                 for (id, stored) in stored {
                     let missing = DeviceError::MissingValue { value: id.0, role: "output" };
-                    let buffer = stored.ok_or(missing)?.buffer;
-                    let spec = self.model.graph.value(id);
-                    let width = work.part.features.of_width(spec.width).len();
-                    let rows = work.part.rows_of(spec, &work.payload.batch).len();
-                    if *to == MemoryDomain::Host {
-                        self.download(commands, (id, width, rows * width), &buffer)?;
-                        continue;
-                    }
-                    if id == self.model.graph.output() && rows > 0 {
-                        let added = top::add(&mut self.model, commands, &buffer, (rows, width));
-                        added.map_err(|error| error.of_run(&self.info.name))?;
-                        outputs.top = Some((id, rows, width));
-                    }
-                    outputs.values.push((id, width, rows * width, buffer));
+                    let place = stored.ok_or(missing)?.buffer;
+                    self.output(commands, work, (id, *to, place), &mut outputs)?;
                 }
                 Ok(outputs)
             }
@@ -187,72 +163,6 @@ impl OpenClDevice {
         }
     }
 
-    fn download(
-        &self,
-        commands: &mut Commands,
-        (id, width, len): (ValueId, usize, usize),
-        buffer: &Pooled,
-    ) -> Result<(), DeviceError> {
-        let slot = self.model.slots.take(len);
-        let added = commands.download(buffer.buffer(), (id, width), slot);
-        added.map_err(|error| error.of_run(&self.info.name))
-    }
-
-    fn transfer(
-        &self,
-        commands: &mut Commands,
-        work: &Work,
-        (id, to): (ValueId, MemoryDomain),
-        outputs: &mut Outputs,
-    ) -> Result<(), DeviceError> {
-        let missing = DeviceError::MissingValue { value: id.0, role: "transfer" };
-        let tensor = work.payload.values.get(id).ok_or(missing)?;
-        let (width, len) = (tensor.width, tensor.rows() * tensor.width);
-        let name = &self.info.name;
-        match (tensor.device_buffer(), to) {
-            (None, MemoryDomain::Host) => Ok(()),
-            (Some(buffer), MemoryDomain::Host) => {
-                let value = buffer.as_any().downcast_ref::<Value>();
-                let value = value.filter(|value| value.domain == self.model.domain);
-                let value = value.ok_or(DeviceError::OtherMemory { value: id.0 })?;
-                self.download(commands, (id, width, len), &value.buffer)
-            }
-            (None, _) => {
-                let buffer = self.model.pool.take(len * size_of::<f32>());
-                let buffer = buffer.map_err(|error| error.of_run(name))?;
-                let added = commands.upload_value(buffer.buffer(), &work.payload, (id, 0..len));
-                added.map_err(|error| error.of_run(name))?;
-                outputs.values.push((id, width, len, Arc::new(buffer)));
-                Ok(())
-            }
-            (Some(buffer), to) if buffer.domain() == to => Ok(()),
-            (Some(_), _) => Err(DeviceError::OtherMemory { value: id.0 }),
-        }
-    }
-
-    /// The values of a run that has ended.
-    fn tensors(&self, outputs: Outputs, results: Results) -> TensorSet {
-        let mut tensors = TensorSet::default();
-        for (id, width, slot) in results.values {
-            tensors.put(id, Tensor::new(width, slot));
-        }
-        let mut bytes = results.bytes.into_iter();
-        for (id, width, len, buffer) in outputs.values {
-            let top = outputs.top.filter(|(logits, ..)| *logits == id);
-            let top = top.and_then(|(_, rows, width)| Some(top::read(&bytes.next()?, rows, width)));
-            let value = Value {
-                device: self.info.name.clone(),
-                session: Arc::clone(&self.model.session),
-                domain: self.model.domain,
-                buffer,
-                len,
-                top,
-            };
-            tensors.put(id, Tensor::in_device(width, Arc::new(value)));
-        }
-        tensors
-    }
-
     /// Has the oldest run watched.
     fn watch_oldest(&self) {
         let pending = self.runs.front().and_then(|run| run.pending.as_ref());
@@ -260,6 +170,7 @@ impl OpenClDevice {
     }
 
     fn lose(&mut self, reason: &str) -> DeviceError {
+        self.model.session.lose();
         let device = self.info.name.clone();
         let reason = format!("{reason}; the device is not used any further in this process");
         self.lost.get_or_insert(DeviceError::Failed { device, reason }).clone()
@@ -346,5 +257,7 @@ impl Drop for OpenClDevice {
             // Waiting for it could take forever.
             self.runs.drain(..).for_each(std::mem::forget);
         }
+        // They end before the memory goes that they use in place.
+        self.runs.clear();
     }
 }

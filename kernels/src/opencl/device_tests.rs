@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use super::device::{Fault, OpenClDevice};
 use super::model::OpenClDeviceParts;
-use super::program::{Origin, ProgramCache, Source};
-use super::session::Session;
 use super::tests::cases;
 use super::*;
 use crate::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use crate::device::{
     Batch, Blocking, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Payload, Prepare,
-    RunId, Runs, SlotPool, Task, TensorSet, Work,
+    RunId, Runs, SlotPool, SlotSource, Task, Tensor, TensorSet, Work,
 };
 use crate::graph::Graph;
 use crate::kv::{KvDtype, KvLayout, KvStore};
@@ -23,6 +21,8 @@ use crate::weights::WeightFile;
 
 mod branches;
 mod persistent;
+mod programs;
+mod shared;
 
 const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
 
@@ -37,6 +37,8 @@ struct Case {
     graph: Arc<Graph>,
     layout: KvLayout,
     slots: SlotPool,
+    /// How the device uses values and pages in place; `None` where they are copied.
+    shared: Option<SharedKind>,
 }
 
 /// Small models: with plain norms, with a bias, with norms of heads, and with norms after each part.
@@ -53,21 +55,50 @@ fn case_of(model: &str) -> Case {
     let model = WeightModel::from_weights(&file).expect("a model");
     let layout = KvLayout { dtype: KvDtype::F32, ..model.config.kv_layout() };
     let graph = Arc::new(model.graph.with_kv(layout));
-    Case { file, graph, layout, slots: SlotPool::default() }
+    Case { file, graph, layout, slots: SlotPool::default(), shared: None }
+}
+
+/// Memory of the device that the host uses in place.
+fn memory(kind: SharedKind) -> Arc<SharedMemory> {
+    let device = find("").expect("an OpenCL device");
+    let memory = SharedMemory::of_kind(&device, kind).expect("a device");
+    memory.unwrap_or_else(|reason| panic!("{kind}: {reason}"))
+}
+
+/// How the device may use memory of the host in place.
+fn kinds() -> Vec<SharedKind> {
+    let device = find("").expect("an OpenCL device");
+    let fine_grain = device.has_fine_grain.then_some(SharedKind::FineGrain);
+    fine_grain.into_iter().chain(device.is_unified.then_some(SharedKind::Mapped)).collect()
 }
 
 impl Case {
     fn queue(&self) -> OpenClDevice {
-        let parts = OpenClDeviceParts {
+        OpenClDevice::new(self.parts(), &self.file).expect("a device")
+    }
+
+    /// The case on a device that uses values and pages in place.
+    fn in_place(mut self, kind: SharedKind) -> Case {
+        self.shared = Some(kind);
+        self
+    }
+
+    fn parts(&self) -> OpenClDeviceParts {
+        let shared = self.shared.map(memory);
+        let source = shared.as_deref().map(|shared| shared as &dyn SlotSource);
+        let kv = KvStore::in_memory_of(self.layout, 4, source).expect("memory");
+        let slots = shared.clone().map(|shared| SlotPool::mapped(2, 100, shared));
+        OpenClDeviceParts {
             name: "gpu".to_owned(),
             device: find("").expect("an OpenCL device"),
-            domain: DOMAIN,
+            domain: if shared.is_some() { MemoryDomain::Host } else { DOMAIN },
             graph: Arc::clone(&self.graph),
-            kv: Arc::new(KvStore::new(self.layout, 4).expect("memory")),
-            slots: self.slots.clone(),
+            kv: Arc::new(kv),
+            slots: slots.unwrap_or_else(|| self.slots.clone()),
+            shared,
+            persistent: true,
             programs: Some(PROGRAMS.with(|folder| folder.path().to_owned())),
-        };
-        OpenClDevice::new(parts, &self.file).expect("a device")
+        }
     }
 
     /// Rows `rows` of a sequence, all of whose logits are wanted.
@@ -275,60 +306,4 @@ fn an_id_beyond_the_vocabulary_fails_that_run_only() {
     assert!(matches!(error, DeviceError::TokenId { id: 99_999, .. }), "{error}");
     let logits = case.run(&mut device, case.work(0..6, MemoryDomain::Host)).expect("a run");
     assert_close(&logits, &case.wanted(6));
-}
-
-#[test]
-fn a_source_that_does_not_compile_is_an_error_with_the_compilers_log() {
-    needs_driver!();
-    let session = Session::open(&find("").expect("a device")).expect("a session");
-    let source =
-        Source { name: "broken", text: "kernel void f() { no_such_name(); }", options: "" };
-    let error = ProgramCache::default().build(&session, &source).expect_err("an error");
-    let text = error.to_string();
-    assert!(text.contains("'broken'") && text.contains("no_such_name"), "{text}");
-}
-
-#[test]
-fn a_damaged_file_of_a_program_is_compiled_anew() {
-    needs_driver!();
-    let session = Session::open(&find("").expect("a device")).expect("a session");
-    let folder = tempfile::tempdir().expect("a folder");
-    let cache = ProgramCache::new(Some(folder.path().to_owned()));
-    let text = "kernel void f(global int *x) { x[get_global_id(0)] = 7; }";
-    let source = Source { name: "f", text, options: "" };
-    let build = || cache.build(&session, &source).expect("a program");
-    let (program, origin) = build();
-    assert_eq!(origin, Origin::Source);
-    session.kernel(&program, "f").expect("a kernel");
-    cache.save(&session, &source, &program);
-    assert_eq!(build().1, Origin::Cache);
-    let path = std::fs::read_dir(folder.path()).expect("files").next().expect("a file");
-    let path = path.expect("a file").path();
-    let good = std::fs::read(&path).expect("the file");
-    let flipped = {
-        let mut bytes = good.clone();
-        *bytes.last_mut().expect("bytes") ^= 1;
-        bytes
-    };
-    let longer = [&good[..], b"x"].concat();
-    let bad: [&[u8]; 6] = [&good[..good.len() / 2], &good[..5], &[], &flipped, &longer, b"other"];
-    for bad in bad {
-        std::fs::write(&path, bad).expect("a damaged file");
-        assert_eq!(
-            build().1,
-            Origin::Refused("it is damaged or of another version"),
-            "{} bytes",
-            bad.len()
-        );
-        assert!(!path.exists(), "a damaged file is removed");
-    }
-    // A marker beside a good file: the driver did not survive the last attempt.
-    std::fs::write(&path, &good).expect("the file");
-    std::fs::write(path.with_extension("loading"), b"").expect("a marker");
-    assert_eq!(build().1, Origin::Refused("the driver did not survive it"));
-    // Another source of the same name is another file.
-    let other = Source { options: "-DX=1", ..source.clone() };
-    std::fs::write(&path, &good).expect("the file");
-    assert_eq!(cache.build(&session, &other).expect("a program").1, Origin::Source);
-    assert_eq!(build().1, Origin::Cache);
 }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use super::commands::Commands;
 use super::error::OpenClError;
 use super::inputs::BatchInts;
+use super::memory::Place;
 use super::model::Model;
 use super::ops::View;
-use super::pool::Pooled;
 use super::values::Value;
-use crate::device::{DeviceError, Work};
+use crate::device::{DeviceError, MemoryDomain, Task, Work};
 use crate::graph::{Node, ValueId};
 use crate::op::Op;
 
@@ -24,7 +24,7 @@ const FLUSH_EACH: usize = 16;
 /// A value in the device's memory: some rows and columns of it.
 #[derive(Clone)]
 pub(super) struct Stored {
-    pub(super) buffer: Arc<Pooled>,
+    pub(super) buffer: Arc<Place>,
     /// Element of the first row and column.
     at: usize,
     /// Elements from row to row.
@@ -52,7 +52,7 @@ pub(super) struct Encoder<'a> {
     written: Vec<Option<Stored>>,
     ints: BatchInts,
     /// Angles of each rotary embedding of the graph that the stage uses.
-    angles: HashMap<usize, Pooled>,
+    angles: HashMap<usize, Place>,
 }
 
 impl<'a> Encoder<'a> {
@@ -63,7 +63,7 @@ impl<'a> Encoder<'a> {
         work: &'a Work,
         (nodes, writes): (Range<usize>, &'a [ValueId]),
     ) -> Result<Encoder<'a>, DeviceError> {
-        let ints = BatchInts::upload(&work.payload.batch, &model.pool, commands);
+        let ints = BatchInts::upload(&work.payload.batch, &model.memory, commands);
         let ints = ints.map_err(|error| error.of_run(&model.name))?;
         let written = Vec::with_capacity(nodes.len());
         let (inputs, angles) = (HashMap::new(), HashMap::new());
@@ -155,19 +155,32 @@ impl<'a> Encoder<'a> {
         self.work.part.features.of_width(self.model.graph.value(id).width)
     }
 
-    /// Memory for a node's output.
-    fn output(&self, node: &Node) -> Result<Stored, DeviceError> {
-        let stride = self.columns_of(node.output).len();
-        let bytes = self.rows(node.output).len() * stride * size_of::<f32>();
-        let buffer = self.model.pool.take(bytes).map_err(|error| self.failed(&error))?;
-        Ok(Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: true })
+    /// Memory for a node's output: that of a result of the run, if it is to be in host memory and the device uses such
+    /// memory in place.
+    fn output(&mut self, node: &Node) -> Result<Stored, DeviceError> {
+        let (id, stride) = (node.output, self.columns_of(node.output).len());
+        let len = self.rows(id).len() * stride;
+        let to_host = matches!(self.work.task, Task::Nodes { to: MemoryDomain::Host, .. });
+        let is_result = to_host && self.writes.contains(&id);
+        let border = if is_result { self.model.memory.border(len) } else { None };
+        let place = match border {
+            Some((slot, shared)) => {
+                self.commands.result((id, stride), slot);
+                Place::Shared(shared)
+            }
+            None => {
+                let place = self.model.memory.take(len * size_of::<f32>());
+                place.map_err(|error| self.failed(&error))?
+            }
+        };
+        Ok(Stored { buffer: Arc::new(place), at: 0, stride, is_part: true })
     }
 
     /// Memory for the outputs of nodes side by side, each with all columns.
     fn outputs(&self, nodes: &[Node], rows: usize) -> Result<Vec<Stored>, DeviceError> {
         let width = |node: &Node| self.model.graph.value(node.output).width;
         let stride = nodes.iter().map(width).sum();
-        let buffer = self.model.pool.take(rows * stride * size_of::<f32>());
+        let buffer = self.model.memory.take(rows * stride * size_of::<f32>());
         let buffer = Arc::new(buffer.map_err(|error| self.failed(&error))?);
         let mut at = 0;
         let placed = nodes.iter().map(|node| {
@@ -199,17 +212,35 @@ impl<'a> Encoder<'a> {
                 Stored { buffer, at, stride, is_part: false }
             }
             None => {
-                let elements = rows.start * stride..rows.end * stride;
-                let buffer = self.model.pool.take(elements.len() * size_of::<f32>());
-                let buffer = buffer.map_err(|error| self.failed(&error))?;
-                let value = (id, elements);
-                let added = self.commands.upload_value(buffer.buffer(), &self.work.payload, value);
-                added.map_err(|error| self.failed(&error))?;
-                Stored { buffer: Arc::new(buffer), at: 0, stride, is_part: false }
+                let in_place = tensor.slot().and_then(|slot| self.model.memory.of_slot(slot));
+                match in_place {
+                    Some(shared) => {
+                        self.commands.hold_payload(&self.work.payload);
+                        let (buffer, at) = (Arc::new(Place::Shared(shared)), rows.start * stride);
+                        Stored { buffer, at, stride, is_part: false }
+                    }
+                    None => self.uploaded(id, rows, stride)?,
+                }
             }
         };
         self.inputs.insert(id, stored.clone());
         Ok(stored)
+    }
+
+    /// A copy of the rows of an input that the device cannot read in place.
+    fn uploaded(
+        &mut self,
+        id: ValueId,
+        rows: Range<usize>,
+        stride: usize,
+    ) -> Result<Stored, DeviceError> {
+        let elements = rows.start * stride..rows.end * stride;
+        let place = self.model.memory.take(elements.len() * size_of::<f32>());
+        let place = place.map_err(|error| self.failed(&error))?;
+        let value = (id, elements);
+        let added = self.commands.upload_value(place.buffer(), &self.work.payload, value);
+        added.map_err(|error| self.failed(&error))?;
+        Ok(Stored { buffer: Arc::new(place), at: 0, stride, is_part: false })
     }
 
     /// As [`input`](Encoder::input), with all columns.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Mutex;
 
-use cl3::device::CL_DEVICE_TYPE_ALL;
+use cl3::device::{CL_DEVICE_SVM_FINE_GRAIN_BUFFER, CL_DEVICE_TYPE_ALL};
 use opencl3::device::{CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
 use opencl3::platform::get_platforms;
 
@@ -26,6 +26,28 @@ impl fmt::Display for OpenClKind {
             OpenClKind::Cpu => "CPU",
             OpenClKind::Gpu => "GPU",
             OpenClKind::Other => "other processor",
+        })
+    }
+}
+
+/// How the host uses memory of a device in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedKind {
+    /// Shared virtual memory in fine grain, with a buffer over it. The standard promises that the buffer has that memory
+    /// as its storage (`clSVMAlloc`), that a command sees what the host wrote before it was added, and that the host sees
+    /// what a command wrote once it has waited for the command's event.
+    FineGrain,
+    /// A buffer in memory of the host (`CL_MEM_ALLOC_HOST_PTR`) that stays mapped. The standard leaves open what happens
+    /// when a kernel uses a buffer that is mapped, so it is used only where a probe at the start finds that both sides
+    /// see what the other wrote.
+    Mapped,
+}
+
+impl fmt::Display for SharedKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SharedKind::FineGrain => "fine-grained shared virtual memory",
+            SharedKind::Mapped => "mapped buffers that pass a probe",
         })
     }
 }
@@ -64,6 +86,8 @@ pub struct OpenClInfo {
     pub group_max: usize,
     /// Whether host and device share one memory.
     pub is_unified: bool,
+    /// Whether it has shared virtual memory in fine grain.
+    pub has_fine_grain: bool,
     /// Whether kernels may compute with 16-bit floats.
     pub fp16: bool,
     /// Whether the work-items of a sub-group may exchange values.
@@ -75,6 +99,20 @@ pub struct OpenClInfo {
     /// Alignment of sub-buffers in bytes.
     pub alignment: usize,
     pub(super) id: DeviceId,
+}
+
+impl OpenClInfo {
+    /// How values are used in place by host and device, where they share one memory; `None` where values are copied.
+    pub fn shared_kind(&self) -> Option<SharedKind> {
+        let kind = if self.has_fine_grain { SharedKind::FineGrain } else { SharedKind::Mapped };
+        self.is_unified.then_some(kind)
+    }
+
+    /// Whether runs of few rows may be one persistent kernel: only the compiler of NVIDIA's driver is known to have a fence
+    /// for all work-groups.
+    pub fn may_be_persistent(&self) -> bool {
+        self.vendor.contains("NVIDIA")
+    }
 }
 
 /// The driver's handle of a device.
@@ -140,6 +178,7 @@ fn describe(index: usize, platform: &str, device: &Device) -> OpenClInfo {
         local_memory: device.local_mem_size().unwrap_or(0),
         group_max: device.max_work_group_size().unwrap_or(1),
         is_unified: is_unified || kind == OpenClKind::Cpu,
+        has_fine_grain: device.svm_mem_capability() & CL_DEVICE_SVM_FINE_GRAIN_BUFFER != 0,
         fp16: has("cl_khr_fp16"),
         // Some drivers have sub-groups and do not list the extension.
         subgroups: has("cl_khr_subgroups") || device.max_num_sub_groups().unwrap_or(0) > 0,

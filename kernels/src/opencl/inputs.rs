@@ -2,28 +2,27 @@
 
 use super::commands::Commands;
 use super::error::OpenClError;
+use super::memory::{Memory, Place};
 use super::ops::Ints;
-use super::pool::{BufferPool, Pooled};
 use crate::cpu::RopeFreqs;
 use crate::device::{Batch, BatchSpan};
 use crate::kv::PageId;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The numbers of a batch in the device's memory, as i32.
 #[derive(Debug)]
 pub(super) struct BatchInts {
-    buffer: Pooled,
+    place: Place,
     rows: usize,
     selected: usize,
 }
 
 impl BatchInts {
-    /// Copies ids, positions, the start of each row's pages, the selected rows and all pages to the
+    /// Gives ids, positions, the start of each row's pages, the selected rows and all pages to the
     /// device.
     pub(super) fn upload(
         batch: &Batch,
-        pool: &Arc<BufferPool>,
+        memory: &Memory,
         commands: &mut Commands,
     ) -> Result<BatchInts, OpenClError> {
         let (rows, selected) = (batch.rows(), batch.selected.len());
@@ -38,13 +37,12 @@ impl BatchInts {
         }
         ints.extend(batch.selected.iter().map(|row| *row as u32));
         ints.extend(batch.spans.iter().flat_map(|span| span.pages.iter()));
-        let buffer = pool.take(size_of_val(&ints[..]))?;
-        commands.upload(buffer.buffer(), 0, bytemuck::cast_slice(&ints).into())?;
-        Ok(BatchInts { buffer, rows, selected })
+        let place = memory.input(bytemuck::cast_slice(&ints), commands)?;
+        Ok(BatchInts { place, rows, selected })
     }
 
     fn at(&self, at: usize) -> Ints<'_> {
-        Ints { buffer: self.buffer.buffer(), at }
+        Ints { buffer: self.place.buffer(), at }
     }
 
     /// Token ids from a row on.
@@ -84,17 +82,14 @@ pub(super) fn kv_writes(
     parts.map(move |(span, end)| (copy(span), span.rows.start..end))
 }
 
-/// Copies the cosines and sines of rows to the device: for each row all cosines, then all sines. They
+/// Gives the cosines and sines of rows to the device: for each row all cosines, then all sines. They
 /// are computed on the host, by the same function as for the CPU.
 pub(super) fn angles_of(
     freqs: &RopeFreqs,
     positions: &[u32],
-    pool: &Arc<BufferPool>,
+    memory: &Memory,
     commands: &mut Commands,
-) -> Result<Pooled, OpenClError> {
+) -> Result<Place, OpenClError> {
     let angles = freqs.angles(positions);
-    let bytes: &[u8] = bytemuck::cast_slice(angles.values());
-    let buffer = pool.take(bytes.len())?;
-    commands.upload(buffer.buffer(), 0, bytes.into())?;
-    Ok(buffer)
+    memory.input(bytemuck::cast_slice(angles.values()), commands)
 }

@@ -1,10 +1,11 @@
-//! The copies of KV pages in the memory of a device.
+//! KV pages on a device: those of the host in place, or copies of them in the device's memory.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::commands::Commands;
 use super::error::OpenClError;
-use super::session::{Buffer, Lane, Session};
+use super::memory::shared_by;
+use super::session::{Buffer, Lane, Session, SharedBuffer};
 use crate::device::{BatchSpan, DeviceError};
 use crate::kv::{KvAccess, KvCopyId, KvMirror, KvStore, PageId};
 
@@ -31,6 +32,8 @@ impl KvMirror for Pages {
 pub(super) struct DeviceKv {
     store: Arc<KvStore>,
     pages: Arc<Pages>,
+    /// The host's pages of each layer, where the device uses them in place.
+    shared: Vec<Option<Arc<SharedBuffer>>>,
     copy: Option<KvCopyId>,
     /// Serialises the creation of buffers.
     creating: Mutex<()>,
@@ -45,8 +48,12 @@ impl DeviceKv {
             layers: (0..store.layout().layers).map(|_| OnceLock::new()).collect(),
             page_bytes: store.layer_page_bytes(),
         });
-        let copy = store.attach(Arc::clone(&pages) as Arc<dyn KvMirror>);
-        DeviceKv { store, pages, copy, creating: Mutex::default() }
+        let in_place = |layer| store.memory_of(layer, |memory| shared_by(memory, session));
+        let shared: Vec<_> = (0..store.layout().layers).map(in_place).collect();
+        let is_mirror = shared.iter().any(Option::is_none);
+        let copy =
+            if is_mirror { store.attach(Arc::clone(&pages) as Arc<dyn KvMirror>) } else { None };
+        DeviceKv { store, pages, shared, copy, creating: Mutex::default() }
     }
 
     /// The cache that it copies.
@@ -59,6 +66,9 @@ impl DeviceKv {
     /// # Errors
     /// [`OpenClError::Memory`] when it does not fit into the device.
     pub(super) fn layer(&self, layer: usize) -> Result<&Buffer, OpenClError> {
+        if let Some(shared) = &self.shared[layer] {
+            return Ok(shared.buffer());
+        }
         let cell = &self.pages.layers[layer];
         if let Some(buffer) = cell.get() {
             return Ok(buffer);
@@ -69,7 +79,8 @@ impl DeviceKv {
         Ok(cell.get_or_init(|| buffer))
     }
 
-    /// Adds the pages to the queue that the device lacks for rows of a layer, which it writes if `writes`.
+    /// Adds the pages to the queue that the device lacks for rows of a layer, which it writes if `writes`. Where it uses the
+    /// host's pages in place, the host gets those that only other devices hold.
     ///
     /// # Errors
     /// [`DeviceError`] of this device, or of another one that holds a page.
@@ -79,7 +90,6 @@ impl DeviceKv {
         span: &BatchSpan,
         commands: &mut Commands,
     ) -> Result<(), DeviceError> {
-        let Some(copy) = self.copy else { return Ok(()) };
         let Pages { device, page_bytes, .. } = &*self.pages;
         let buffer = self.layer(layer).map_err(|error| error.of_run(device))?;
         let end = span.end();
@@ -88,6 +98,11 @@ impl DeviceKv {
             false => end..end,
         };
         let access = KvAccess { pages: &span.pages, written };
+        if self.shared[layer].is_some() {
+            commands.use_in_place();
+            return self.store.bring_to_shared(layer, &access);
+        }
+        let Some(copy) = self.copy else { return Ok(()) };
         self.store.bring_to_device(layer, (copy, &access), |page, bytes| {
             let at = page as usize * page_bytes;
             commands.upload(buffer, at, bytes.into()).map_err(|error| error.of_run(device))

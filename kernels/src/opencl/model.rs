@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::error::OpenClError;
 use super::find::OpenClInfo;
 use super::kv::DeviceKv;
+use super::memory::Memory;
 use super::ops::{KernelSpec, Kernels};
 use super::pack::CHANNELS;
-use super::pool::BufferPool;
 use super::program::ProgramCache;
 use super::session::Session;
+use super::shared::SharedMemory;
 use super::weights::DeviceWeights;
 use crate::cpu::{BindError, RopeFreqs};
 use crate::device::{MemoryDomain, SlotPool};
@@ -35,6 +36,11 @@ pub struct OpenClDeviceParts {
     pub kv: Arc<KvStore>,
     /// Memory for results that the host reads.
     pub slots: SlotPool,
+    /// Memory of the device that the host uses in place, of which `kv` and `slots` are made; without it, values and
+    /// pages are copied. Its domain is [`MemoryDomain::Host`].
+    pub shared: Option<Arc<SharedMemory>>,
+    /// Whether runs of few rows may be computed by a persistent kernel.
+    pub persistent: bool,
     /// Folder for compiled programs; without one, each start compiles.
     pub programs: Option<PathBuf>,
 }
@@ -68,8 +74,9 @@ pub(super) struct Model {
     pub(super) weights: DeviceWeights,
     pub(super) kernels: Kernels,
     pub(super) kv: DeviceKv,
-    pub(super) pool: Arc<BufferPool>,
-    pub(super) slots: SlotPool,
+    pub(super) memory: Memory,
+    pub(super) shared: Option<Arc<SharedMemory>>,
+    pub(super) persistent: bool,
 }
 
 impl Model {
@@ -79,7 +86,9 @@ impl Model {
         session: Arc<Session>,
         file: &WeightFile,
     ) -> Result<Model, OpenClBindError> {
-        let OpenClDeviceParts { name, domain, graph, kv, slots, programs, .. } = parts;
+        let OpenClDeviceParts {
+            name, domain, graph, kv, slots, programs, shared, persistent, ..
+        } = parts;
         let layout = *kv.layout();
         let cache = ProgramCache::new(programs);
         let spec = KernelSpec {
@@ -91,7 +100,9 @@ impl Model {
         let mut kernels = Kernels::new(&session, &cache, &spec)?;
         // The first launch of a kernel may compile it, so it happens before the first request.
         kernels.warm_up()?;
-        kernels.start_persistent();
+        if persistent {
+            kernels.start_persistent();
+        }
         kernels.save(&cache);
         let weights = DeviceWeights::new(&name, &session, (&graph, file))?;
         let ropes = graph.ropes().iter().map(|spec| {
@@ -101,7 +112,8 @@ impl Model {
         });
         let ropes = ropes.collect::<Result<_, BindError>>()?;
         let kv = DeviceKv::new(&name, &session, kv);
-        let (joins, pool) = (joins(&graph), BufferPool::new(&session));
+        let memory = Memory::new(&session, slots, shared.clone());
+        let joins = joins(&graph);
         let last_uses = graph.last_uses();
         Ok(Model {
             name,
@@ -114,8 +126,9 @@ impl Model {
             weights,
             kernels,
             kv,
-            pool,
-            slots,
+            memory,
+            shared,
+            persistent,
         })
     }
 }

@@ -1,6 +1,8 @@
 //! One stage through the device's queue, and the same commands given to the driver directly: the
 //! difference is this crate's own time.
 
+mod flag;
+
 use std::sync::Arc;
 
 use super::device::OpenClDevice;
@@ -16,6 +18,7 @@ use crate::device::{
 use crate::op::Op;
 use crate::part::Part;
 use crate::weights::WeightFile;
+pub use flag::FlagTrial;
 
 /// Norms a row of values that is in host memory, and copies it back: a stage of one op.
 #[derive(Debug)]
@@ -57,7 +60,9 @@ impl StageTrial {
         let mut batch = Batch::default();
         batch.push(&[0], 0, [0], 0..1);
         let mut values = TensorSet::default();
-        values.put(id, Tensor::new(width, vec![1.0; width]));
+        let mut x = parts.slots.take(width);
+        x.fill(1.0);
+        values.put(id, Tensor::new(width, x));
         let writes: Arc<[_]> = graph.writes(at..at + 1).into();
         let (nodes, prepare, to) = (at..at + 1, Prepare::Ahead, MemoryDomain::Host);
         let task = Task::Nodes { nodes, prepare, writes, to };

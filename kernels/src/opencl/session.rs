@@ -4,23 +4,28 @@
 //! only after the device is lost.
 #![expect(unsafe_code, reason = "calls a C library")]
 
+mod buffers;
 mod copies;
 mod event;
 mod persistent;
 mod programs;
+mod shared;
 
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cl3::types::cl_int;
-use cl3::{OpenClRuntime, command_queue, context, kernel, memory};
+use cl3::{OpenClRuntime, command_queue, context, kernel};
 
 use super::error::OpenClError;
 use super::find::OpenClInfo;
+pub(super) use buffers::Buffer;
 pub(super) use event::{Event, EventState};
 pub(super) use persistent::{HEAD_WORDS, OP_WORDS, Persistent, PersistentOp};
+pub(super) use shared::{Copier, Marker, SharedBuffer, SharedSlot};
 
 /// An object of the library and the function that releases it.
 struct Handle {
@@ -64,33 +69,13 @@ pub(super) struct Session {
     compute: Arc<Handle>,
     transfer: Arc<Handle>,
     persistent: Mutex<Option<Persistent>>,
+    /// Whether the queues make no progress any more, or commands have failed.
+    lost: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("device", &self.info.name).finish_non_exhaustive()
-    }
-}
-
-/// Memory of a device.
-#[derive(Debug)]
-pub(super) struct Buffer {
-    memory: Handle,
-    bytes: usize,
-    /// Where it is in the device's memory, once that was asked for.
-    address: OnceLock<u64>,
-}
-
-impl Buffer {
-    /// Its size.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// A number that no other buffer has at the same time.
-    #[cfg(test)]
-    pub(super) fn id(&self) -> usize {
-        self.memory.object.addr()
     }
 }
 
@@ -156,6 +141,7 @@ impl Session {
             compute,
             transfer,
             persistent: Mutex::default(),
+            lost: Arc::default(),
         }))
     }
 
@@ -168,7 +154,22 @@ impl Session {
             compute: Arc::clone(&self.compute),
             transfer: Arc::clone(&self.transfer),
             persistent: Mutex::default(),
+            lost: Arc::clone(&self.lost),
         })
+    }
+
+    /// Whether it has the context and queues of `other`.
+    pub(super) fn is_beside(&self, other: &Session) -> bool {
+        Arc::ptr_eq(&self.context, &other.context)
+    }
+
+    /// Gives up the queues: nothing waits for them from now on, and memory that their commands may use is not freed.
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
     }
 
     /// The device.
@@ -192,37 +193,6 @@ impl Session {
             0 => Ok(()),
             code => Err(self.error(call, code)),
         }
-    }
-
-    /// Allocates device memory; its content is undefined. `what` is named in the error.
-    pub(super) fn buffer(&self, bytes: usize, what: &str) -> Result<Buffer, OpenClError> {
-        let none =
-            || OpenClError::Memory { device: self.info.name.clone(), what: what.to_owned(), bytes };
-        if bytes as u64 > self.info.buffer_max {
-            return Err(none());
-        }
-        // Memory that finished commands still hold may be free after a wait.
-        let buffer = self.allocate(bytes).or_else(|| {
-            _ = self.finish();
-            self.allocate(bytes)
-        });
-        buffer.ok_or_else(none)
-    }
-
-    /// Allocates device memory, if there is some.
-    fn allocate(&self, bytes: usize) -> Option<Buffer> {
-        let (flags, size) = (memory::CL_MEM_READ_WRITE, bytes.max(4));
-        // SAFETY: no host memory is passed.
-        let buffer = unsafe { memory::create_buffer(self.context.object, flags, size, null_mut()) };
-        let memory = Handle { object: buffer.ok()?, release: memory::release_mem_object };
-        Some(Buffer { memory, bytes, address: OnceLock::new() })
-    }
-
-    /// Allocates memory with a content, and waits for the copy.
-    pub(super) fn filled(&self, data: &[u8], what: &str) -> Result<Buffer, OpenClError> {
-        let buffer = self.buffer(data.len(), what)?;
-        self.write(Lane::Transfer, &buffer, 0, data)?;
-        Ok(buffer)
     }
 
     /// Adds a kernel to the compute queue.
@@ -313,7 +283,9 @@ impl Session {
 impl Drop for Session {
     /// Waits, so that no command writes memory that is freed afterwards.
     fn drop(&mut self) {
-        _ = self.finish();
+        if !self.is_lost() {
+            _ = self.finish();
+        }
     }
 }
 

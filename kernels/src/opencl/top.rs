@@ -6,9 +6,9 @@
 
 use super::commands::Commands;
 use super::error::OpenClError;
+use super::memory::Place;
 use super::model::Model;
 use super::ops::View;
-use super::pool::Pooled;
 use crate::device::TopLogit;
 
 /// Columns of a piece.
@@ -21,12 +21,16 @@ pub(super) const RESULT: usize = 12;
 pub(super) fn add(
     model: &mut Model,
     commands: &mut Commands,
-    logits: &Pooled,
+    logits: &Place,
     (rows, width): (usize, usize),
 ) -> Result<(), OpenClError> {
     let bytes = rows * width.div_ceil(PIECE) * RESULT;
-    let out = model.pool.take(bytes)?;
     let view = View { buffer: logits.buffer(), at: 0, stride: width };
+    if let Some((slot, out)) = model.memory.scratch(bytes) {
+        commands.result_bytes(slot, bytes);
+        return model.kernels.top(view, (rows, width), out.buffer());
+    }
+    let out = model.memory.take(bytes)?;
     model.kernels.top(view, (rows, width), out.buffer())?;
     commands.download_bytes(out.buffer(), bytes)
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::pool::Pooled;
+use super::memory::Place;
 use super::session::{Lane, Session};
 use crate::device::{DeviceBuffer, DeviceError, MemoryDomain, TopLogit};
 use crate::quant::DType;
@@ -14,7 +14,7 @@ pub(super) struct Value {
     pub(super) device: String,
     pub(super) session: Arc<Session>,
     pub(super) domain: MemoryDomain,
-    pub(super) buffer: Arc<Pooled>,
+    pub(super) buffer: Arc<Place>,
     pub(super) len: usize,
     pub(super) top: Option<Vec<Option<TopLogit>>>,
 }

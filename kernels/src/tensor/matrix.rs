@@ -59,6 +59,8 @@ pub struct Tensor {
     /// Values per row.
     pub width: usize,
     buffer: Buffer,
+    /// Of logits in host memory, as [`DeviceBuffer::top`].
+    top: Option<Vec<Option<TopLogit>>>,
 }
 
 #[derive(Debug)]
@@ -96,12 +98,26 @@ impl Deref for HostView<'_> {
 impl Tensor {
     /// A matrix in host memory, of rows of `width` values.
     pub fn new(width: usize, data: impl Into<Slot>) -> Tensor {
-        Tensor { width, buffer: Buffer::Host(data.into()) }
+        Tensor { width, buffer: Buffer::Host(data.into()), top: None }
     }
 
     /// A matrix in a device's memory, of rows of `width` values.
     pub fn in_device(width: usize, buffer: Arc<dyn DeviceBuffer>) -> Tensor {
-        Tensor { width, buffer: Buffer::Device(buffer) }
+        Tensor { width, buffer: Buffer::Device(buffer), top: None }
+    }
+
+    /// The matrix with the most likely column of each row, which the device that wrote it in host memory has found.
+    #[must_use]
+    pub fn with_top(self, top: Option<Vec<Option<TopLogit>>>) -> Tensor {
+        Tensor { top, ..self }
+    }
+
+    /// The most likely column of each row, if a device has found it. `None` for a row of NaNs.
+    pub fn top(&self) -> Option<&[Option<TopLogit>]> {
+        match &self.buffer {
+            Buffer::Host(_) => self.top.as_deref(),
+            Buffer::Device(buffer) => buffer.top(),
+        }
     }
 
     /// Where it is.
@@ -127,6 +143,7 @@ impl Tensor {
 
     /// Its values, to be changed, if they are in host memory.
     pub fn host_mut(&mut self) -> Option<&mut [f32]> {
+        self.top = None;
         match &mut self.buffer {
             Buffer::Host(slot) => Some(slot),
             Buffer::Device(_) => None,

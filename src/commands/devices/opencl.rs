@@ -26,6 +26,8 @@ pub(super) struct OpenClDevice {
     local_memory_bytes: u64,
     group_max: usize,
     unified_memory: bool,
+    /// How values cross between host and device: in place, or by copies.
+    sharing: String,
     fp16: bool,
     subgroups: bool,
     integer_dot: bool,
@@ -34,7 +36,12 @@ pub(super) struct OpenClDevice {
 
 impl From<OpenClInfo> for OpenClDevice {
     fn from(info: OpenClInfo) -> OpenClDevice {
+        let sharing = match info.shared_kind() {
+            Some(kind) => format!("in place ({kind})"),
+            None => "by copies (the device has memory of its own)".to_owned(),
+        };
         OpenClDevice {
+            sharing,
             index: info.index,
             kind: info.kind.to_string(),
             name: info.name,
@@ -94,6 +101,7 @@ pub(super) fn describe(devices: &[OpenClDevice], text: &mut String) {
             text,
             "  {} (--device gpu=opencl:{})\n    {}, {} compute units at {} MHz; {}, driver {} of {}\n    \
              memory: {}, {memory}; largest buffer {}; {} of local memory; work-groups up to {}\n    \
+             values to and from the host: {}\n    \
              features: {}; missing: {}; {timer}",
             visible(&device.name),
             device.index,
@@ -107,6 +115,7 @@ pub(super) fn describe(devices: &[OpenClDevice], text: &mut String) {
             HumanBytes(device.buffer_max_bytes),
             HumanBytes(device.local_memory_bytes),
             device.group_max,
+            device.sharing,
             has(true),
             has(false),
         );

@@ -1,7 +1,7 @@
 //! `lapwing devices --kernels --device gpu=opencl`: the kernels that were chosen for matmuls on an OpenCL
 //! device.
 
-use lapwing::devices::{Backend, DeviceSpec};
+use lapwing::devices::{Backend, DeviceSpec, OpenClSettings};
 use lapwing::models::ModelCache;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
@@ -22,7 +22,29 @@ struct Report {
     device: String,
     platform: String,
     driver: String,
+    /// Whether runs of few rows may be one kernel, and why.
+    persistent: Persistent,
     matmuls: Vec<MatMulReport>,
+}
+
+/// Whether a persistent kernel may compute runs of few rows.
+#[derive(Debug, Serialize)]
+struct Persistent {
+    may_be_used: bool,
+    why: &'static str,
+}
+
+impl Persistent {
+    fn of(device: &OpenClInfo, settings: &OpenClSettings) -> Persistent {
+        let (may_be_used, why) = match (device.may_be_persistent(), settings.no_persistent) {
+            (true, false) => (true, "used where it is faster at the start of a model"),
+            (true, true) => (false, "off, as persistent=off says"),
+            (false, _) => {
+                (false, "its groups need a fence that only NVIDIA's driver is known to have")
+            }
+        };
+        Persistent { may_be_used, why }
+    }
 }
 
 /// The kernels for one format of weights.
@@ -63,7 +85,7 @@ pub(super) async fn run(
     model: Option<&str>,
     session: &Session,
 ) -> Result<(), Failure> {
-    let Backend::OpenCl(which) = &spec.backend else {
+    let Backend::OpenCl(settings) = &spec.backend else {
         return Err(Failure::usage(format!(
             "'{spec}' computes with the kernels of the CPU, which `lapwing devices --kernels` shows; \
              use an OpenCL device (--device gpu=opencl)"
@@ -76,7 +98,7 @@ pub(super) async fn run(
     session.note(
         "choosing the kernels of the device; the first time takes a few seconds for each format",
     );
-    let which = which.clone();
+    let which = settings.which.clone();
     // The folder of an engine's compiled programs.
     let programs = ModelCache::open(None).ok().map(|cache| cache.dir().join("packed/programs"));
     let work = tokio::task::spawn_blocking(move || {
@@ -92,6 +114,7 @@ pub(super) async fn run(
         }
     };
     let report = Report {
+        persistent: Persistent::of(&device, settings),
         device: device.name,
         platform: device.platform,
         driver: device.driver,
@@ -140,10 +163,12 @@ fn text(report: &Report) -> String {
         ("measured", Align::Left),
     ];
     format!(
-        "{}, driver {} of {}\n\n{bold}Kernels of matmuls{bold:#}\n{}",
+        "{}, driver {} of {}\nruns of few rows: {} ({})\n\n{bold}Kernels of matmuls{bold:#}\n{}",
         visible(&report.device),
         visible(&report.driver),
         visible(&report.platform),
+        if report.persistent.may_be_used { "one persistent kernel" } else { "op by op" },
+        report.persistent.why,
         table(header, report.matmuls.iter().map(row).collect())
     )
 }

@@ -14,8 +14,9 @@ use crate::cli::visible::visible;
 const FORMS: &str = "\
     --device NAME=FORM:KEY=VALUE,… with one of these forms; all keys are optional
     cores      the CPU, not throttled. Keys: threads
-    opencl     a GPU, or another processor, with an OpenCL driver: NAME=opencl, NAME=opencl:NUMBER or
-               NAME=opencl:PART-OF-ITS-NAME
+    opencl     a GPU, or another processor, with an OpenCL driver: NAME=opencl, or
+               NAME=opencl:NUMBER-OR-PART-OF-ITS-NAME,KEY=VALUE,… Keys: memory=shared|copied (values in
+               place, or by copies), persistent=on|off (one kernel for runs of few rows)
     throttled  CPU threads that compute true values, throttled to stated rates. Keys: gflops, gbps,
                submit, idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
     openvino   an NPU that runs graphs compiled by Intel OpenVINO, or its CPU as a stand-in. Keys:

@@ -1,14 +1,14 @@
 //! Builds OpenCL devices.
 
 use super::{Built, Shared};
-use crate::devices::DeviceSpec;
+use crate::devices::{DeviceSpec, OpenClSettings};
 use crate::error::Error;
 
 /// Opens the device that `which` selects and binds the model to it.
 #[cfg(feature = "opencl")]
 pub(super) fn build(
     (number, spec): (usize, &DeviceSpec),
-    which: &str,
+    settings: &OpenClSettings,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
     use super::{Rates, calibrate, estimated, time_per_model};
@@ -17,19 +17,27 @@ pub(super) fn build(
     use lapwing_kernels::opencl::{OpenClBindError, OpenClDevice, OpenClDeviceParts, find};
     use std::sync::Arc;
 
-    let found = find(which)?;
+    let found = find(&settings.which)?;
+    let in_place = shared.in_place.of(number);
     let capacity = Some(found.memory);
-    let kernels = format!(
-        "OpenCL on {}, a {} with {} compute units ({}, driver {})",
-        found.name, found.kind, found.units, found.platform, found.driver
+    let mut kernels = format!(
+        "OpenCL on {}, a {} with {} compute units ({}, driver {}), {}",
+        found.name,
+        found.kind,
+        found.units,
+        found.platform,
+        found.driver,
+        shared.in_place.about(number)
     );
     let parts = OpenClDeviceParts {
         name: spec.name.clone(),
         device: found,
-        domain: MemoryDomain::Device(number),
+        domain: in_place.map_or(MemoryDomain::Device(number), |_| MemoryDomain::Host),
         graph: Arc::clone(shared.graph),
         kv: Arc::clone(shared.kv),
         slots: shared.slots.clone(),
+        shared: in_place.cloned(),
+        persistent: !settings.no_persistent,
         programs: shared.programs.clone(),
     };
     let wrong = |error: OpenClBindError| match error {
@@ -39,6 +47,11 @@ pub(super) fn build(
     };
     let device = OpenClDevice::new(parts, shared.file).map_err(wrong)?;
     let mut notes = device.notes();
+    if device.has_persistent() {
+        kernels.push_str(", runs of few rows in one kernel");
+    } else if settings.no_persistent {
+        kernels.push_str(", runs of few rows op by op (persistent=off)");
+    }
     let draft = shared.draft.filter(|draft| draft.device == number);
     let mut device: Box<dyn Device> = match draft {
         None => Box::new(device),
@@ -63,7 +76,7 @@ pub(super) fn build(
 #[cfg(not(feature = "opencl"))]
 pub(super) fn build(
     (_, spec): (usize, &DeviceSpec),
-    _: &str,
+    _: &OpenClSettings,
     _: &Shared<'_>,
 ) -> Result<Built, Error> {
     let expected =

@@ -21,7 +21,9 @@ fn plan_and_device_agree_on_every_preset() {
         rows: 64,
         order: OperandOrder::Swapped,
     };
+    let in_place = InPlace::default();
     let shared = Shared {
+        in_place: &in_place,
         graph: &graph,
         file: &file,
         kv: &Arc::new(KvStore::none()),

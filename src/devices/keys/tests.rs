@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::super::Rates;
+use super::super::{OpenClMemory, OpenClSettings, Rates};
 use super::*;
 
 fn parsed(text: &str) -> DeviceSpec {
@@ -152,5 +152,40 @@ fn an_opencl_device_is_selected_by_number_or_name() {
         assert_eq!(spec, DeviceSpec::opencl("gpu", which), "{text}");
         assert_eq!(spec.to_string(), again);
         assert_eq!(spec.check(), Ok(()));
+    }
+}
+
+#[test]
+fn keys_of_an_opencl_device_stand_beside_what_selects_it() {
+    let settings = |which: &str, memory, no_persistent| {
+        let which = which.to_owned();
+        Backend::OpenCl(OpenClSettings { which, memory, no_persistent })
+    };
+    let (shared, copied) = (Some(OpenClMemory::Shared), Some(OpenClMemory::Copied));
+    for (text, backend, again) in [
+        ("gpu=opencl:memory=copied", settings("", copied, false), "gpu=opencl:memory=copied"),
+        ("gpu=opencl:1, memory=shared", settings("1", shared, false), "gpu=opencl:1,memory=shared"),
+        ("gpu=opencl:persistent=on", settings("", None, false), "gpu=opencl"),
+        (
+            "gpu=opencl:persistent=off,A, B=2,memory=copied",
+            settings("A, B=2", copied, true),
+            "gpu=opencl:A, B=2,memory=copied,persistent=off",
+        ),
+    ] {
+        let spec = parsed(text);
+        assert_eq!(spec.backend, backend, "{text}");
+        assert_eq!(spec.to_string(), again);
+        assert_eq!(parsed(again), spec);
+    }
+    for (text, says) in [
+        ("gpu=opencl:memory=mapped", "memory is 'mapped'"),
+        ("gpu=opencl:memory=", "shared, or copied"),
+        ("gpu=opencl:1,persistent=no", "on, or off"),
+        ("gpu=opencl:memory=copied,memory=copied", "'memory' is given twice"),
+        ("gpu=throttled:memory=copied", "unknown key 'memory'"),
+        ("npu=qnn:persistent=off", "unknown key 'persistent'"),
+    ] {
+        let error = text.parse::<DeviceSpec>().expect_err(text).to_string();
+        assert!(error.contains(says), "{text}: {error}");
     }
 }

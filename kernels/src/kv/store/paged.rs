@@ -3,6 +3,7 @@
 //! An allocator may serve a request from memory that was used before: it then has to write zeros to all
 //! of it, and keeps it after the numbers are dropped. Keys and values are mostly never written.
 
+use crate::device::{MappedMemory, SlotSource};
 use bytemuck::Pod;
 use memmap2::MmapMut;
 use std::fmt;
@@ -10,12 +11,18 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-/// `len` numbers; the first is at the start of a memory page, and pages that were never written occupy no
+/// `len` numbers; those in memory of the system begin at a memory page, and pages that were never written occupy no
 /// physical memory.
 pub(super) struct Paged<T> {
-    memory: MmapMut,
+    memory: Memory,
     bytes: usize,
     of: PhantomData<T>,
+}
+
+enum Memory {
+    System(MmapMut),
+    /// Memory of a device, all of which was written once.
+    Mapped(Box<dyn MappedMemory>),
 }
 
 impl<T: Pod> Paged<T> {
@@ -25,7 +32,25 @@ impl<T: Pod> Paged<T> {
     /// When the system has not that much memory.
     pub(super) fn zeroed(len: usize) -> io::Result<Paged<T>> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Paged { memory: MmapMut::map_anon(bytes.max(1))?, bytes, of: PhantomData })
+        let memory = Memory::System(MmapMut::map_anon(bytes.max(1))?);
+        Ok(Paged { memory, bytes, of: PhantomData })
+    }
+
+    /// As [`zeroed`](Paged::zeroed), in memory of `source` if it has so much.
+    pub(super) fn zeroed_in(len: usize, source: Option<&dyn SlotSource>) -> io::Result<Paged<T>> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = source.and_then(|source| source.allocate(bytes.div_ceil(size_of::<f32>())));
+        let Some(mut memory) = memory else { return Paged::zeroed(len) };
+        memory.values_mut().fill(0.0);
+        Ok(Paged { memory: Memory::Mapped(memory), bytes, of: PhantomData })
+    }
+
+    /// The memory of a device that it lies in.
+    pub(super) fn mapped(&self) -> Option<&dyn MappedMemory> {
+        match &self.memory {
+            Memory::System(_) => None,
+            Memory::Mapped(memory) => Some(&**memory),
+        }
     }
 }
 
@@ -34,14 +59,22 @@ impl<T: Pod> Deref for Paged<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        bytemuck::cast_slice(&self.memory[..self.bytes])
+        let bytes = match &self.memory {
+            Memory::System(memory) => memory,
+            Memory::Mapped(memory) => bytemuck::cast_slice(memory.values()),
+        };
+        bytemuck::cast_slice(&bytes[..self.bytes])
     }
 }
 
 impl<T: Pod> DerefMut for Paged<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        bytemuck::cast_slice_mut(&mut self.memory[..self.bytes])
+        let bytes = match &mut self.memory {
+            Memory::System(memory) => memory,
+            Memory::Mapped(memory) => bytemuck::cast_slice_mut(memory.values_mut()),
+        };
+        bytemuck::cast_slice_mut(&mut bytes[..self.bytes])
     }
 }
 

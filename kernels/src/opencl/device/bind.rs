@@ -23,7 +23,10 @@ impl OpenClDevice {
         parts: OpenClDeviceParts,
         file: &WeightFile,
     ) -> Result<OpenClDevice, OpenClBindError> {
-        let session = Session::open(&parts.device)?;
+        let session = match &parts.shared {
+            Some(shared) => shared.session.beside(),
+            None => Session::open(&parts.device)?,
+        };
         OpenClDevice::in_session(parts, session, file)
     }
 
@@ -37,14 +40,16 @@ impl OpenClDevice {
         programs: Option<PathBuf>,
         file: &WeightFile,
     ) -> Result<OpenClDevice, OpenClBindError> {
-        let Model { name, domain, session, slots, .. } = &self.model;
+        let Model { name, domain, session, memory, shared, persistent, .. } = &self.model;
         let parts = OpenClDeviceParts {
             name: name.clone(),
             device: session.info().clone(),
             domain: *domain,
             graph,
             kv,
-            slots: slots.clone(),
+            slots: memory.slots.clone(),
+            shared: shared.clone(),
+            persistent: *persistent,
             programs,
         };
         OpenClDevice::in_session(parts, session.beside(), file)

@@ -22,6 +22,34 @@ fn check(model: &str) {
             assert!(logits == whole[rows.start * vocab..rows.end * vocab], "{model}: {rows:?}");
         }
     }
+    // Values and pages in place, which the kernel names by address.
+    for kind in kinds() {
+        let case = case_of(model).in_place(kind);
+        let mut device = case.queue();
+        assert!(device.has_persistent(), "{model}, {kind}");
+        for rows in [0..2, 2..3, 3..7] {
+            let work = case.work(rows.clone(), MemoryDomain::Host);
+            let logits = case.run(&mut device, work).expect("a run");
+            let wanted = &whole[rows.start * vocab..rows.end * vocab];
+            assert!(logits == wanted, "{model}, {kind}: {rows:?}");
+        }
+    }
+}
+
+#[test]
+fn a_persistent_kernel_that_is_turned_off_is_not_built() {
+    needs_driver!();
+    ops::AS_ON_GPU.set(true);
+    ops::PERSISTENT.set(true);
+    let case = case();
+    let parts = OpenClDeviceParts { persistent: false, ..case.parts() };
+    let device = OpenClDevice::new(parts, &case.file).expect("a device");
+    assert!(!device.has_persistent());
+    assert_eq!(device.notes(), Vec::<String>::new(), "it was not tried");
+    // Nor for another model on the same device.
+    let kv = Arc::new(KvStore::new(case.layout, 4).expect("memory"));
+    let second = device.with_model((Arc::clone(&case.graph), kv), None, &case.file);
+    assert!(!second.expect("a device").has_persistent());
 }
 
 #[test]

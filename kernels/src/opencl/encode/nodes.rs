@@ -11,12 +11,12 @@ use crate::op::{AttentionOp, Op, RopePairs};
 use crate::opencl::error::OpenClError;
 use crate::opencl::inputs::{BatchInts, angles_of, kv_writes};
 use crate::opencl::kv::DeviceKv;
+use crate::opencl::memory::Place;
 use crate::opencl::model::Model;
 use crate::opencl::ops::{
     Add, Attention, Embed, Gated, KvRows, KvWrite, MatMul, RmsNorm, Rope, RopeHeads, SelectRows,
     SoftCap, View,
 };
-use crate::opencl::pool::Pooled;
 use crate::opencl::weights::Placed;
 
 impl Encoder<'_> {
@@ -30,8 +30,9 @@ impl Encoder<'_> {
         self.model.weights.load_matrix(weight)?;
         bias.map_or(Ok(()), |bias| self.model.weights.load_vector(bias))?;
         let x = self.whole(node, 0)?;
+        let last = residual.map_or(node, |(add, _)| add);
         let residual = residual.map(|(add, index)| self.columns(add, index)).transpose()?;
-        let out = self.output(node)?;
+        let out = self.output(last)?;
         let (rows, channels) = (self.rows(node.output).len(), self.columns_of(node.output));
         let Model { kernels, weights, .. } = &mut *self.model;
         let Placed { matrix, first } = weights.matrix(weight);
@@ -164,7 +165,7 @@ impl Encoder<'_> {
         }
         let positions = &self.work.payload.batch.positions[rows];
         let freqs = &self.model.ropes[rope].0;
-        let angles = angles_of(freqs, positions, &self.model.pool, self.commands);
+        let angles = angles_of(freqs, positions, &self.model.memory, self.commands);
         let angles = angles.map_err(|error| self.failed(&error))?;
         self.angles.insert(rope, angles);
         Ok(())
@@ -243,7 +244,7 @@ impl Encoder<'_> {
 /// The rotation of heads, and its angles in the device's memory.
 pub(super) fn rotation<'a>(
     (freqs, pairs): &(RopeFreqs, RopePairs),
-    angles: &'a Pooled,
+    angles: &'a Place,
     (heads, head_dim): (usize, usize),
 ) -> (RopeHeads, View<'a>) {
     let dims = 2 * freqs.pairs();

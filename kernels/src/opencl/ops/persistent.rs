@@ -67,8 +67,7 @@ impl Kernels {
         let slices = self.slices()?;
         let info = self.session.info();
         let items = PANEL * slices;
-        // Only this driver's compiler is known to have a fence for all groups.
-        let groups = match info.vendor.contains("NVIDIA") {
+        let groups = match info.may_be_persistent() {
             true => info.units as usize,
             false if super::is_persistent_on_any() => 1,
             false => return None,
@@ -113,7 +112,6 @@ impl Kernels {
     }
 
     /// Whether there is a persistent kernel.
-    #[cfg(test)]
     pub(in crate::opencl) fn has_persistent(&self) -> bool {
         self.recorder.is_some()
     }

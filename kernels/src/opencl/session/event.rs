@@ -43,6 +43,12 @@ impl Event {
         }
     }
 
+    /// Waits for it. What its commands have written is visible to the host afterwards, also in memory that both use in
+    /// place: reading the state alone is no synchronisation point (OpenCL specification, `clGetEventInfo`).
+    pub(in crate::opencl) fn wait(&self) -> Result<(), i32> {
+        event::wait_for_events(&[self.0.object])
+    }
+
     /// Registers a function for the event's end. Drivers differ: some call it at once, on this
     /// thread, if the event has ended, and some never call it then, or after a failure.
     pub(in crate::opencl) fn on_end(&self, callback: Arc<Callback>) -> Result<(), i32> {
