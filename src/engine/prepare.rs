@@ -166,7 +166,7 @@ impl EngineBuilder {
         let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &built)?;
         let may_split =
             matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
-        let draft = DraftModel::open(&settings, &chosen)?;
+        let draft = DraftModel::open(&settings, (&chosen, &in_place))?;
         memory::fit(&built, &mut explainer, (&chosen, draft.as_ref()), may_split)?;
         drop(draft);
 
