@@ -40,11 +40,12 @@ pub use trial::{MatMulShape, Trial};
 pub use tuned::{MatMulKernels, matmul_kernels};
 
 /// Ends the test if no OpenCL driver is installed, and says so; where everything is to run, that is an
-/// error.
+/// error. Without an argument, the test then runs alone.
 #[cfg(test)]
 macro_rules! needs_driver {
     () => {
-        needs_driver!(())
+        needs_driver!(());
+        let _alone = $crate::opencl::alone();
     };
     ($without:expr) => {
         if let Err(error) = $crate::opencl::devices() {
@@ -56,6 +57,14 @@ macro_rules! needs_driver {
             return $without;
         }
     };
+}
+
+/// Lets one test of a device run at a time. PoCL before version 6 keeps a library of each kernel for each size of a
+/// launch, and releases them without regard to that size: two queues with the same kernel can end the process.
+#[cfg(test)]
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(|failed| failed.into_inner())
 }
 
 #[cfg(test)]
