@@ -71,6 +71,7 @@ class Server:
                 return
             except OSError:
                 time.sleep(0.2)
+        self.process.kill()
         sys.exit(f"{' '.join(command)} does not answer")
 
     def answer(self, text, tokens):
@@ -161,13 +162,13 @@ def main():
     parser.add_argument("--spec", action="append", default=[])
     args = parser.parse_args()
     own, servers = {}, {}
-    if args.serve:
-        own = {draft: lapwing_server(args.program, args.target, draft) for draft in ["none", *args.drafters]}
-    if args.llama_server:
-        servers = {options: llama_server(args.llama_server, args.gguf, options) for options in ["", *args.spec]}
     print("| text | drafter | without, tok/s | with, tok/s | ratio | tokens per pass | accepted |")
     print("|---|---|---|---|---|---|---|")
     try:
+        for draft in ["none", *args.drafters] if args.serve else []:
+            own[draft] = lapwing_server(args.program, args.target, draft)
+        for options in ["", *args.spec] if args.llama_server else []:
+            servers[options] = llama_server(args.llama_server, args.gguf, options)
         for kind in args.kinds.split(","):
             for drafter in args.drafters:
                 measure(args, kind, drafter, own, servers)

@@ -77,9 +77,21 @@ impl DraftModel {
         let tokens = chosen.pages as usize * chosen.layout.page_rows;
         let tokens = tokens + chosen.sequences_max * (DRAFT_MAX + layout.page_rows);
         let pages = u32::try_from(layout.pages_for(tokens)).unwrap_or(u32::MAX);
-        let kv = Arc::new(in_place.kv_store(layout, pages)?);
+        let kv = match in_place.is_of(device) {
+            true => in_place.kv_store(layout, pages)?,
+            false => KvStore::new(layout, pages)?,
+        };
         let graph = Arc::new(model.graph.with_kv(layout));
-        Ok(Some(DraftModel { graph, file, kv, device, layout, pages, context, is_own }))
+        Ok(Some(DraftModel {
+            graph,
+            file,
+            kv: Arc::new(kv),
+            device,
+            layout,
+            pages,
+            context,
+            is_own,
+        }))
     }
 
     /// Checks that its tokens are those of the target.

@@ -166,7 +166,8 @@ impl EngineBuilder {
         let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &built)?;
         let may_split =
             matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
-        let draft = DraftModel::open(&settings, (&chosen, &in_place))?;
+        // It is only counted, so its cache need not lie where the device uses it.
+        let draft = DraftModel::open(&settings, (&chosen, &InPlace::default()))?;
         memory::fit(&built, &mut explainer, (&chosen, draft.as_ref()), may_split)?;
         drop(draft);
 

@@ -42,7 +42,7 @@ impl Model {
         in_flight == 0 || self.staggered.is_some() && has_room()
     }
 
-    /// Whether a sequence may have one more pass in flight: all passes of its share of the devices.
+    /// Whether a sequence may have one more pass in flight: it has fewer than its share of the devices.
     pub(super) fn may_go_ahead(&self, sequence: &Sequence) -> bool {
         let requests = self.staggered.unwrap_or(usize::MAX);
         self.may_step() && sequence.may_go_ahead(requests)
@@ -70,8 +70,8 @@ impl Scheduler {
         selection.rows.iter().all(|(at, _)| self.running[*at].may_take(route))
     }
 
-    /// Counts the requests of each model that generate, if one of them drafts by a model. Before that, a step is timed
-    /// alone.
+    /// Counts the requests of each model that generate, if one of them drafts by a model, and once a step has been timed
+    /// while no other was in flight.
     pub(super) fn count_staggered(&mut self) {
         for (number, model) in self.models.iter_mut().enumerate() {
             let requests = || {

@@ -2,7 +2,7 @@
 
 use lapwing_traces::Nanos;
 
-/// The decode chunk in flight of a model.
+/// A decode chunk of a model that is in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DecodeChunk {
     /// Number of the chunk.

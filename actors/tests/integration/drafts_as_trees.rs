@@ -51,7 +51,8 @@ fn an_alternative_of_a_draft_model_is_accepted_in_place_of_a_wrong_token() {
     }
 }
 
-/// A pass ahead goes on after the likeliest path of a tree. It counts where that path is accepted, and not where a branch is.
+/// A pass ahead goes on after the likeliest path of a tree. It is kept if that path is
+/// accepted, and stale if a branch is.
 #[test]
 fn passes_ahead_of_a_tree_go_on_after_its_longest_path() {
     let [.., (_, strategies)] = placements();

@@ -2,8 +2,11 @@
 //! nothing stale is computed beyond the stage that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use lapwing_actors::draft::{DraftStats, Schedule};
+use lapwing_plan::DeviceId;
+use lapwing_plan::strategy::{LayersOn, RowCut};
 use lapwing_traces::analysis::IdleCause;
 use lapwing_traces::event::{Activity, DraftRole, EventKind, RowOutcome};
 use lapwing_traces::{Analysis, Nanos, Recording, Report, Scope, Timeline};
@@ -125,6 +128,36 @@ fn passes_of_one_request_overlap_on_the_devices_of_the_target() {
         "{overlaps} of {} passes overlap: {passes:?}",
         passes.len()
     );
+}
+
+/// Two passes could not overlap there, and two small ones read the weights twice.
+#[test]
+fn devices_that_share_each_stage_compute_one_pass_at_a_time() {
+    let draft = LayersOn { devices: vec![DeviceId(2)] };
+    let setup =
+        Setup { strategies: [Arc::new(RowCut::default()), Arc::new(draft)], ..Setup::default() };
+    let mut engine = Engine::new(&setup);
+    engine.sim.recorder().set_scope(Scope::All);
+    let texts = (0..).map(|i| prompt(i, 20)).filter(|ids| foretell(ids, 60).0.len() == 60);
+    let mut requests: Vec<_> = texts
+        .take(3)
+        .map(|ids| {
+            let drafts = drafts(Schedule::Asynchronous).always(3);
+            submit(&mut engine, Nanos(0), (ids, 60), Some(drafts))
+        })
+        .collect();
+    play(&mut engine, &mut requests, "shared stages");
+    requests.iter().for_each(|request| request.check("shared stages"));
+    let recording = engine.sim.recorder().recording();
+    let timeline = Timeline::new(&recording);
+    let mut lanes: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
+    for span in timeline.spans.iter().filter(|span| span.tags.role == Some(DraftRole::Verify)) {
+        lanes.entry(span.tags.chunk.expect("a chunk")).or_default().insert(span.lane);
+    }
+    assert!(lanes.values().any(|lanes| lanes.len() > 1), "no pass is cut: {lanes:?}");
+    let mut passes = passes(&timeline);
+    passes.sort_unstable();
+    assert!(passes.windows(2).all(|pair| pair[0].1 <= pair[1].0), "passes overlap: {passes:?}");
 }
 
 /// After all rows of a chunk are discarded, no further stage of it starts. A stage that is running ends.

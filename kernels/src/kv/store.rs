@@ -21,7 +21,7 @@ use std::io;
 use std::sync::Arc;
 
 /// Storage of all KV pages, shared by the devices of one address space. Pages that were never
-/// written occupy no physical memory. Each layer has its own lock, which a device holds during
+/// written occupy no physical memory, unless they lie in memory of a device. Each layer has its own lock, which a device holds during
 /// attention: chunks in different layers do not wait for each other.
 ///
 /// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are sums over
@@ -147,6 +147,11 @@ impl KvStore {
     /// Pages that were copied between the host and devices with their own memory.
     pub fn copies(&self) -> KvCopies {
         self.copies.stats(self.layer_page_bytes())
+    }
+
+    /// Number of layers whose pages lie in the host's own memory.
+    pub fn layers_of_host(&self) -> usize {
+        self.layers.iter().filter(|layer| lock(layer).mapped().is_none()).count()
     }
 
     /// What `find` makes of the memory of a device that the pages of a layer lie in; `None` if they lie in the host's own.

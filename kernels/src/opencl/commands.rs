@@ -201,8 +201,9 @@ impl Commands {
 impl Drop for Commands {
     /// Waits for commands that were added and not ended.
     fn drop(&mut self) {
-        if !self.ended {
-            _ = self.session.finish();
+        if !self.ended && self.session.finish().is_err() {
+            // The device may still write to it.
+            std::mem::forget(std::mem::take(&mut self.held));
         }
     }
 }

@@ -169,6 +169,15 @@ impl OpenClDevice {
         self.watch.set_running(self.runs.len(), pending.and_then(Pending::end));
     }
 
+    /// Why the device is not used any further: for a reason of its own, or because another model lost the queue.
+    fn loss(&self) -> Option<DeviceError> {
+        let by_another = || {
+            let reason = "its queue failed in a run of another model".to_owned();
+            DeviceError::Failed { device: self.info.name.clone(), reason }
+        };
+        self.lost.clone().or_else(|| self.model.session.is_lost().then(by_another))
+    }
+
     fn lose(&mut self, reason: &str) -> DeviceError {
         self.model.session.lose();
         let device = self.info.name.clone();
@@ -192,7 +201,7 @@ impl Device for OpenClDevice {
     }
 
     fn submit(&mut self, id: RunId, work: Work) {
-        if let Some(error) = self.lost.clone() {
+        if let Some(error) = self.loss() {
             self.runs.push_back(Run { id, work, outputs: Err(error), pending: None });
             self.notify.iter().for_each(|notify| notify());
             return;
@@ -218,7 +227,7 @@ impl Device for OpenClDevice {
                 Some(self.lose("a barrier of its persistent kernel timed out"))
             }
             EventState::Complete => None,
-            EventState::Pending if self.lost.is_some() => self.lost.clone(),
+            EventState::Pending if self.loss().is_some() => self.loss(),
             EventState::Pending if self.watch.quiet() < LOST_AFTER => return None,
             EventState::Pending => {
                 let limit = LOST_AFTER.as_secs();
@@ -253,7 +262,7 @@ impl Device for OpenClDevice {
 
 impl Drop for OpenClDevice {
     fn drop(&mut self) {
-        if self.lost.is_some() {
+        if self.loss().is_some() {
             // Waiting for it could take forever.
             self.runs.drain(..).for_each(std::mem::forget);
         }

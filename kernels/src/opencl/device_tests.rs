@@ -69,7 +69,10 @@ fn memory(kind: SharedKind) -> Arc<SharedMemory> {
 fn kinds() -> Vec<SharedKind> {
     let device = find("").expect("an OpenCL device");
     let fine_grain = device.has_fine_grain.then_some(SharedKind::FineGrain);
-    fine_grain.into_iter().chain(device.is_unified.then_some(SharedKind::Mapped)).collect()
+    let kinds = fine_grain.into_iter().chain(device.is_unified.then_some(SharedKind::Mapped));
+    let kinds: Vec<SharedKind> = kinds.collect();
+    assert!(!kinds.is_empty() || device.kind != OpenClKind::Cpu, "a CPU shares its memory");
+    kinds
 }
 
 impl Case {

@@ -56,7 +56,7 @@ pub(super) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Copies the batch to the device.
+    /// Gives the batch to the device.
     pub(super) fn new(
         model: &'a mut Model,
         commands: &'a mut Commands,

@@ -47,7 +47,7 @@ impl fmt::Display for SharedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             SharedKind::FineGrain => "fine-grained shared virtual memory",
-            SharedKind::Mapped => "mapped buffers that pass a probe",
+            SharedKind::Mapped => "mapped buffers, if a probe at the start passes",
         })
     }
 }

@@ -32,7 +32,7 @@ pub struct OpenClDeviceParts {
     pub domain: MemoryDomain,
     /// The model's op graph.
     pub graph: Arc<Graph>,
-    /// KV cache of the host, of which the device keeps copies.
+    /// KV cache, which the device uses in place or keeps copies of.
     pub kv: Arc<KvStore>,
     /// Memory for results that the host reads.
     pub slots: SlotPool,

@@ -168,7 +168,8 @@ impl Session {
         self.lost.store(true, Ordering::Release);
     }
 
-    fn is_lost(&self) -> bool {
+    /// Whether the queues were given up.
+    pub(super) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }
 
@@ -271,7 +272,13 @@ impl Session {
     }
 
     /// Waits until both queues are empty.
+    ///
+    /// # Errors
+    /// Those of the driver, and after a loss at once.
     pub(super) fn finish(&self) -> Result<(), OpenClError> {
+        if self.is_lost() {
+            return Err(self.error("clFinish", cl3::error_codes::CL_INVALID_COMMAND_QUEUE));
+        }
         self.settle()?;
         for lane in [Lane::Compute, Lane::Transfer] {
             command_queue::finish(self.queue(lane)).map_err(|code| self.error("clFinish", code))?;
@@ -283,9 +290,7 @@ impl Session {
 impl Drop for Session {
     /// Waits, so that no command writes memory that is freed afterwards.
     fn drop(&mut self) {
-        if !self.is_lost() {
-            _ = self.finish();
-        }
+        _ = self.finish();
     }
 }
 

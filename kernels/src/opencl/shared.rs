@@ -49,6 +49,11 @@ impl SharedMemory {
         self.kind
     }
 
+    /// Bytes of the device's memory.
+    pub fn device_bytes(&self) -> u64 {
+        self.session.info().memory
+    }
+
     fn buffer(&self, values: usize) -> Option<SharedBuffer> {
         SharedBuffer::allocate(&self.session, self.kind, values)
     }

@@ -14,9 +14,9 @@ Examples:
   lapwing speculate --acceptance-of run.json       as in a run with --draft and --json
 
 The engine's own scheduler, workers and drafts run on two models whose passes take the stated
-times. With --target-devices, the target's layers are divided over several devices, which compute as
-many passes at a time: of requests that wait for no draft, and of asynchronous drafts beyond those
-in flight. Passes slow down while the bandwidth that all take is above 1 in sum.
+times. With --target-devices, the target's layers are divided over several devices, so that as many
+passes run at a time: of several requests, or of one request whose asynchronous drafts are sent
+ahead. Passes slow down while the bandwidth that all take is above 1 in sum.
 
 With --json:
   {\"runs\":[{\"acceptance\":F|null,\"requests\":N,\"target_devices\":N,\"draft_time\":F,\"length\":N|null,

@@ -8,6 +8,9 @@ use lapwing_kernels::kv::{KvLayout, KvStore, KvTooLarge};
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 
+/// Part of a device's memory that keys and values may take in place.
+const KV_SHARE: f64 = 0.5;
+
 /// Memory of one OpenCL device for values at borders, keys and values. The others of an engine are copied to and from:
 /// memory belongs to the context of one driver.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +72,15 @@ impl InPlace {
         self.found.as_ref().filter(|(of, _)| *of == device).map(|(_, memory)| memory)
     }
 
+    /// Whether the memory is that of a device.
+    pub(crate) fn is_of(&self, device: usize) -> bool {
+        self.of(device).is_some()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.found.as_ref().map_or(0, |(_, memory)| memory.device_bytes())
+    }
+
     /// How values cross the border of a device, and why.
     pub(super) fn about(&self, device: usize) -> String {
         match self.of(device) {
@@ -82,9 +94,12 @@ impl InPlace {
 }
 
 impl InPlace {
-    /// A store of keys and values in the memory.
+    /// A store of keys and values in the memory, or in the host's own where they would take most of it: the memory is
+    /// written at once, and whether the layers of the device fit is found out later.
     pub(crate) fn kv_store(&self, layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
-        KvStore::in_memory_of(layout, pages, self.source().as_deref())
+        let bytes = (layout.page_bytes() as u64).saturating_mul(u64::from(pages));
+        let source = self.source().filter(|_| bytes as f64 <= KV_SHARE * self.bytes() as f64);
+        KvStore::in_memory_of(layout, pages, source.as_deref())
     }
 }
 
@@ -97,5 +112,13 @@ impl InPlace {
 
     pub(crate) fn source(&self) -> Option<Arc<dyn SlotSource>> {
         None
+    }
+
+    pub(crate) fn is_of(&self, _: usize) -> bool {
+        false
+    }
+
+    fn bytes(&self) -> u64 {
+        0
     }
 }

@@ -4,7 +4,7 @@ use super::{Built, Shared};
 use crate::devices::{DeviceSpec, OpenClSettings};
 use crate::error::Error;
 
-/// Opens the device that `which` selects and binds the model to it.
+/// Opens the device that the settings select, and binds the model to it.
 #[cfg(feature = "opencl")]
 pub(super) fn build(
     (number, spec): (usize, &DeviceSpec),
@@ -17,6 +17,7 @@ pub(super) fn build(
     use lapwing_kernels::opencl::{OpenClBindError, OpenClDevice, OpenClDeviceParts, find};
     use std::sync::Arc;
 
+    let note_of_copies = in_place_or_copied((number, spec), settings, shared)?;
     let found = find(&settings.which)?;
     let in_place = shared.in_place.of(number);
     let capacity = Some(found.memory);
@@ -47,6 +48,7 @@ pub(super) fn build(
     };
     let device = OpenClDevice::new(parts, shared.file).map_err(wrong)?;
     let mut notes = device.notes();
+    notes.extend(note_of_copies);
     if device.has_persistent() {
         kernels.push_str(", runs of few rows in one kernel");
     } else if settings.no_persistent {
@@ -70,6 +72,32 @@ pub(super) fn build(
     let time = time_per_model(spec, (shared.graph, draft), timed.unwrap_or_else(|| estimated(1)))?;
     let device = LiveDevice { device, time: None, cores: None };
     Ok(Built { device, info, time, timed, capacity, kernels, notes, outliers: None })
+}
+
+/// A note where keys and values are copied although the device's memory is used in place.
+///
+/// # Errors
+/// When the user asked for memory in place.
+#[cfg(feature = "opencl")]
+fn in_place_or_copied(
+    (number, spec): (usize, &DeviceSpec),
+    settings: &OpenClSettings,
+    shared: &Shared<'_>,
+) -> Result<Option<String>, Error> {
+    let copied = if shared.in_place.is_of(number) { shared.kv.layers_of_host() } else { 0 };
+    if copied == 0 {
+        return Ok(None);
+    }
+    let note = format!(
+        "keys and values of {copied} layers are copied: the driver has no memory for them that is used in place, or \
+         they would take more than half of it"
+    );
+    if settings.memory == Some(crate::devices::OpenClMemory::Shared) {
+        let expected =
+            format!("one with room for keys and values in place, or memory=copied ({note})");
+        return Err(Error::config("device", spec, &expected));
+    }
+    Ok(Some(note))
 }
 
 /// This build has no OpenCL.

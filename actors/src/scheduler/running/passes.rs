@@ -39,8 +39,12 @@ pub(in super::super) struct PassRows {
     pub(in super::super) wasted: usize,
 }
 
-/// Number of the devices that compute a route's stages.
+/// How many passes of a route can be computed at the same time: as many as devices compute its stages. If devices share a
+/// stage, passes run one after another.
 pub(in super::super) fn devices(route: &Route) -> usize {
+    if route.is_cut() {
+        return 1;
+    }
     let mut devices: Vec<DeviceId> = route
         .compute_stages()
         .flat_map(|stage| stage.parts.iter().map(|part| part.device))
@@ -172,7 +176,7 @@ impl Sequence {
     }
 
     /// Whether the next pass may be sent while one is in flight: the sequence drafts meanwhile, and has fewer passes in
-    /// flight than devices compute them for each of that many requests.
+    /// flight than its share of the devices, among that many requests.
     pub(in super::super) fn may_go_ahead(&self, requests: usize) -> bool {
         let overlaps = self.drafts.as_ref().is_some_and(|drafts| drafts.source.overlaps());
         let in_flight = self.passes.iter().filter(|pass| pass.in_flight).count();

@@ -216,6 +216,8 @@ fn without_memory_to_share_values_and_pages_are_copied() {
     for kind in kinds() {
         let case = case().in_place(kind);
         let kv = KvStore::in_memory_of(case.layout, 4, Some(&Exhausted)).expect("memory");
+        assert_eq!(kv.layers_of_host(), case.layout.layers);
+        assert_eq!(case.parts().kv.layers_of_host(), 0);
         let slots = SlotPool::mapped(2, 100, Arc::new(Exhausted));
         let parts = OpenClDeviceParts { kv: Arc::new(kv), slots, ..case.parts() };
         let mut device = OpenClDevice::new(parts, &case.file).expect("a device");

@@ -154,7 +154,7 @@ impl Encoder<'_> {
         self.added(added, out)
     }
 
-    /// Copies the angles of the part's rows to the device, unless they are there.
+    /// Gives the angles of the part's rows to the device, unless it has them.
     pub(super) fn fill_angles(
         &mut self,
         rope: usize,

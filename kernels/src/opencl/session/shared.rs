@@ -179,8 +179,8 @@ impl SharedSlot {
 impl MappedMemory for SharedSlot {
     fn values(&self) -> &[f32] {
         // SAFETY: the memory has that many values, aligned, and any bits are a value. This object alone gives the
-        // host access to it. A run that writes to it owns it until it has ended; where a run writes to a part,
-        // as to a row of a KV page, the host leaves that part alone until then.
+        // host access to it. A run that writes to all of it owns it until it has ended; of KV pages, a run writes
+        // rows that no stage reads before the run has ended.
         unsafe { std::slice::from_raw_parts(self.0.first.as_ptr(), self.0.values) }
     }
 

@@ -86,6 +86,22 @@ fn a_lost_device_keeps_the_slots_of_its_runs() {
     }
 }
 
+/// Both models of a device have one queue.
+#[test]
+fn a_device_that_another_model_lost_is_not_used_by_a_second_one() {
+    needs_driver!();
+    let case = case();
+    let mut device = case.queue();
+    let kv = Arc::new(KvStore::new(case.layout, 4).expect("memory"));
+    let second = device.with_model((Arc::clone(&case.graph), kv), None, &case.file);
+    let mut second = second.expect("a device");
+    case.run(&mut second, case.work(0..6, HOST)).expect("a run before the loss");
+    device.inject(Fault::Silent);
+    case.run(&mut device, case.work(0..6, HOST)).expect_err("a lost device");
+    let error = case.run(&mut second, case.work(0..6, HOST)).expect_err("a lost queue");
+    assert!(error.to_string().contains("in a run of another model"), "{error}");
+}
+
 #[test]
 fn results_outlive_the_device_and_the_pool() {
     needs_driver!();
