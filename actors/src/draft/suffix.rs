@@ -86,7 +86,9 @@ impl SuffixDrafter {
 fn best(text: &Automaton, ids: &[u32], most: usize, is_own: bool) -> Proposal {
     let mut best = Proposal::default();
     for (state, matched) in text.matches(ids).take_while(|(_, matched)| *matched >= MATCH_MIN) {
-        let room = PART_MAX.saturating_sub(matched).min(matched).min(most);
+        // The longest part is counted only to a length, so a long match gives its first tokens up for the draft.
+        let part = matched.min(text.shortest(state).max(PART_MAX / 2));
+        let room = PART_MAX.saturating_sub(part).min(matched).min(most);
         let (mut at, mut seen) = (state, text.occurrences(state) - u32::from(is_own));
         let (mut share, mut proposal) = (1.0, Proposal::default());
         while proposal.tokens.len() < room {
@@ -168,6 +170,18 @@ mod tests {
         assert_eq!(SuffixDrafter::new(&recent).draft(&[7, 10, 11], 8), [12, 13]);
         assert!(SuffixDrafter::new(&recent).draft(&[7, 50, 51], 8).is_empty(), "of the prompt");
         assert!(SuffixDrafter::new(&recent).draft(&[13, 14], 8).is_empty(), "beyond its end");
+    }
+
+    #[test]
+    fn a_match_of_any_length_has_a_draft() {
+        let recent = RecentText::new();
+        let text: Vec<u32> = (0..400).collect();
+        recent.add(&text);
+        for matched in [2, 15, 32, 50, 63, 64, 65, 100, 384] {
+            let drafted = SuffixDrafter::new(&recent).draft(&text[..matched], 15);
+            let expected = &text[matched..matched + matched.min(15)];
+            assert_eq!(drafted, expected, "after {matched} tokens");
+        }
     }
 
     #[test]

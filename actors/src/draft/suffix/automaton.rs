@@ -132,6 +132,14 @@ impl Automaton {
         (state, len)
     }
 
+    /// Length of the shortest part of a state.
+    pub(super) fn shortest(&self, state: u32) -> usize {
+        match state {
+            ROOT => 0,
+            _ => self.state(self.state(state).link).len as usize + 1,
+        }
+    }
+
     /// The parts of the text that `ends` ends with, the longest first: states and lengths. Only the last
     /// [`PART_MAX`] tokens count.
     pub(super) fn matches(&self, ends: &[u32]) -> impl Iterator<Item = (u32, usize)> + use<'_> {
