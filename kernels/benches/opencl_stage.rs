@@ -65,17 +65,12 @@ fn stage(info: &OpenClInfo, shared: Option<Arc<SharedMemory>>) {
         programs: None,
     };
     let mut trial = StageTrial::new(parts, &file).expect("the device works");
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
-    for run in 0..RUNS + 100 {
-        let times = [
+    let [mut bare, mut ours] = in_turns((100, RUNS), || {
+        [
             time(|| trial.by_the_driver().expect("the device works")),
             time(|| trial.through_the_device().expect("the device works")),
-        ];
-        if run >= 100 {
-            bare.push(times[0]);
-            ours.push(times[1]);
-        }
-    }
+        ]
+    });
     let mut more: Vec<f64> = ours.iter().zip(&bare).map(|(ours, bare)| ours - bare).collect();
     println!(
         "{} ({}), values {how}: stage {:.2} us, driver alone {:.2} us, difference {:.2} us (medians of {RUNS})",
@@ -93,22 +88,26 @@ const READS: usize = 100_000;
 /// Pairs of runs whose end is polled for.
 const POLLED: usize = 1000;
 
+/// The times of that many pairs of runs, after some that warm up.
+fn in_turns((warm_up, pairs): (usize, usize), mut pair: impl FnMut() -> [f64; 2]) -> [Vec<f64>; 2] {
+    for _ in 0..warm_up {
+        pair();
+    }
+    let (first, second) = (0..pairs).map(|_| pair().into()).unzip();
+    [first, second]
+}
+
 fn flag(info: &OpenClInfo) {
     let mut trial = FlagTrial::new(info).expect("the device works").expect("memory in place");
     let state = time(|| trial.read_state(READS).expect("the device works")) / READS as f64 * 1e3;
     let number = time(|| trial.read_flag(READS)) / READS as f64 * 1e3;
     println!("  a read of the event's state {state:.1} ns, of a number {number:.1} ns");
-    let (mut event, mut flag) = (Vec::new(), Vec::new());
-    for run in 0..POLLED + 20 {
-        let times = [
+    let [mut event, mut flag] = in_turns((20, POLLED), || {
+        [
             time(|| trial.by_event().expect("the device works")),
             time(|| trial.by_flag().expect("the device works")),
-        ];
-        if run >= 20 {
-            event.push(times[0]);
-            flag.push(times[1]);
-        }
-    }
+        ]
+    });
     let p95 = |values: &[f64]| values[values.len() * 95 / 100];
     let (event_p50, flag_p50) = (median(&mut event), median(&mut flag));
     println!(

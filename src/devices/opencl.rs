@@ -15,7 +15,7 @@ pub struct OpenClSettings {
 /// How values, keys and values cross the border between the host and an OpenCL device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenClMemory {
-    /// In place: they lie in memory that both use. A device that cannot is refused.
+    /// Host and device share their memory. A device without shared memory is refused.
     Shared,
     /// By explicit copies.
     Copied,

@@ -12,7 +12,7 @@ use lapwing_traces::event::{Activity, DraftRole, EventKind, RowOutcome};
 use lapwing_traces::{Analysis, Nanos, Recording, Report, Scope, Timeline};
 
 use crate::cases::cases;
-use crate::drafts_by_model::{drafts, placements, play, random, submit};
+use crate::drafts_by_model::{Request, drafts, placements, play, random, submit};
 use crate::oracle::foretell;
 use crate::support::prompt;
 use crate::two_models::{Engine, Setup};
@@ -31,6 +31,17 @@ fn recorded(wrong: Option<u64>, tokens_per_pass: usize) -> (Recording, u64) {
     let recording = engine.sim.recorder().recording();
     assert_rows_add_up(&recording, requests[0].stats(), 20 + 59);
     (recording, engine.sim.now().0)
+}
+
+/// Submits requests for texts of 60 tokens, with asynchronous drafts of three tokens.
+fn texts(engine: &mut Engine, requests: usize) -> Vec<Request> {
+    let long = (0..).map(|i| prompt(i, 20)).filter(|ids| foretell(ids, 60).0.len() == 60);
+    long.take(requests)
+        .map(|ids| {
+            let drafts = drafts(Schedule::Asynchronous).always(3);
+            submit(engine, Nanos(0), (ids, 60), Some(drafts))
+        })
+        .collect()
 }
 
 /// Each of the `kept` rows of the target counts once, and all others are wasted.
@@ -68,14 +79,7 @@ fn a_rejection_leaves_the_rows_of_other_requests_in_the_same_pass() {
     let setup = Setup { strategies, wrong: Some(8), rates, permits: 8, ..Setup::default() };
     let mut engine = Engine::new(&setup);
     engine.sim.recorder().set_scope(Scope::All);
-    let texts = (0..).map(|i| prompt(i, 20)).filter(|ids| foretell(ids, 60).0.len() == 60);
-    let mut requests: Vec<_> = texts
-        .take(2)
-        .map(|ids| {
-            let drafts = drafts(Schedule::Asynchronous).always(3);
-            submit(&mut engine, Nanos(0), (ids, 60), Some(drafts))
-        })
-        .collect();
+    let mut requests = texts(&mut engine, 2);
     play(&mut engine, &mut requests, "two requests");
     let mut stats = DraftStats::default();
     for request in &requests {
@@ -138,14 +142,7 @@ fn devices_that_share_each_stage_compute_one_pass_at_a_time() {
         Setup { strategies: [Arc::new(RowCut::default()), Arc::new(draft)], ..Setup::default() };
     let mut engine = Engine::new(&setup);
     engine.sim.recorder().set_scope(Scope::All);
-    let texts = (0..).map(|i| prompt(i, 20)).filter(|ids| foretell(ids, 60).0.len() == 60);
-    let mut requests: Vec<_> = texts
-        .take(3)
-        .map(|ids| {
-            let drafts = drafts(Schedule::Asynchronous).always(3);
-            submit(&mut engine, Nanos(0), (ids, 60), Some(drafts))
-        })
-        .collect();
+    let mut requests = texts(&mut engine, 3);
     play(&mut engine, &mut requests, "shared stages");
     requests.iter().for_each(|request| request.check("shared stages"));
     let recording = engine.sim.recorder().recording();

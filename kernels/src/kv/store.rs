@@ -20,9 +20,9 @@ use crate::sync::{Mutex, lock};
 use std::io;
 use std::sync::Arc;
 
-/// Storage of all KV pages, shared by the devices of one address space. Pages that were never
-/// written occupy no physical memory, unless they lie in memory of a device. Each layer has its own lock, which a device holds during
-/// attention: chunks in different layers do not wait for each other.
+/// Storage of all KV pages, shared by the devices of one address space. In host memory, a page
+/// takes physical memory when it is first written; in shared memory of a device, from the start. Each layer has its own lock, which a
+/// device holds during attention: chunks in different layers do not wait for each other.
 ///
 /// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are sums over
 /// vectors of neighbouring keys; values are `[kv_head][row][head_dim]`. For [`KvDtype::I8`], both are
@@ -55,7 +55,7 @@ impl Data {
         })
     }
 
-    /// The memory of a device that it lies in.
+    /// Its shared memory; `None` in host memory.
     fn mapped(&self) -> Option<&dyn MappedMemory> {
         match self {
             Data::F32(data) => data.mapped(),
@@ -100,8 +100,8 @@ impl KvStore {
         KvStore::in_memory_of(layout, pages, None)
     }
 
-    /// As [`new`](KvStore::new), in memory of `source`, so that a device can use the pages of all layers in place. It is
-    /// written once here. Layers for which there is no such memory lie in the host's own.
+    /// As [`new`](KvStore::new), but allocates each layer from `source`, as memory that a device shares with the host, and
+    /// fills it with zeros. A layer for which `source` has no memory is allocated in host memory.
     ///
     /// # Errors
     /// As [`new`](KvStore::new).
@@ -149,12 +149,12 @@ impl KvStore {
         self.copies.stats(self.layer_page_bytes())
     }
 
-    /// Number of layers whose pages lie in the host's own memory.
+    /// Number of layers in host memory, which a device must copy.
     pub fn layers_of_host(&self) -> usize {
         self.layers.iter().filter(|layer| lock(layer).mapped().is_none()).count()
     }
 
-    /// What `find` makes of the memory of a device that the pages of a layer lie in; `None` if they lie in the host's own.
+    /// Applies `find` to the shared memory of a layer; `None` for a layer in host memory.
     pub fn memory_of<T>(
         &self,
         layer: usize,

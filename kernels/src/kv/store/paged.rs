@@ -45,7 +45,7 @@ impl<T: Pod> Paged<T> {
         Ok(Paged { memory: Memory::Mapped(memory), bytes, of: PhantomData })
     }
 
-    /// The memory of a device that it lies in.
+    /// Its shared memory; `None` in host memory.
     pub(super) fn mapped(&self) -> Option<&dyn MappedMemory> {
         match &self.memory {
             Memory::System(_) => None,
