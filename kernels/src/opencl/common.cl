@@ -2,7 +2,8 @@
 //
 // GROUP_OF(x, y): the kernel runs in work-groups of that size only. UNROLL: the loop that follows is
 // unrolled, so that its arrays are registers. REDUCE(COMBINE): the items of a group of ITEMS, a power of
-// two, combine what they hold in local memory; COMBINE(to, from) adds that of one item to another's.
+// two, combine what they hold in local memory; COMBINE(to, from) adds that of one item to another's. Items
+// of the group beyond ITEMS only take part in the barriers.
 
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -15,6 +16,7 @@
 #ifndef PLACE
 #define PLACE
 #define LOCAL(type, name, len) local type name[len];
+#define IN_PERSISTENT 0
 #define IDLE false
 #define ROUNDS(n) (n)
 #define GROUP_OF(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
@@ -30,3 +32,53 @@
     }
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
+
+#define SILU(x) ((x) / (1.0f + exp(-(x))))
+// x·(1 + tanh(y))/2 as x·sigmoid(2y): a driver's tanh need not reach −1.
+#define GELU(x) ((x) / (1.0f + exp(-1.59576912160573071f * ((x) + 0.044715f * (x) * (x) * (x)))))
+
+// The factor of all values of a row in an RMS norm.
+inline float rms_scale(float squares, int len, float eps)
+{
+    return 1.0f / sqrt(squares / (float)len + eps);
+}
+
+inline float sum_of(float16 x)
+{
+    const float8 a = x.lo + x.hi;
+    const float4 b = a.lo + a.hi;
+    const float2 c = b.lo + b.hi;
+    return c.x + c.y;
+}
+
+// The sum of squares of a row.
+inline float squares_of(global const float *from, int len)
+{
+    float16 squares = 0.0f;
+    int i = 0;
+    for (; i + 16 <= len; i += 16) {
+        const float16 v = vload16(0, from + i);
+        squares = fma(v, v, squares);
+    }
+    float sum = sum_of(squares);
+    for (; i < len; i++)
+        sum = fma(from[i], from[i], sum);
+    return sum;
+}
+
+// Values that an item reads before it uses the first.
+#define AHEAD 8
+
+// The sum of squares of every `items`-th value of a row from `item` on.
+inline float squares_of_item(global const float *from, int len, int item, int items)
+{
+    float squares = 0.0f;
+    for (int i = item; i < len; i += AHEAD * items) {
+        UNROLL for (int k = 0; k < AHEAD; k++)
+        {
+            const float value = i + k * items < len ? from[i + k * items] : 0.0f;
+            squares = fma(value, value, squares);
+        }
+    }
+    return squares;
+}

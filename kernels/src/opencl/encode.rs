@@ -15,7 +15,7 @@ use super::model::Model;
 use super::ops::View;
 use super::values::Value;
 use crate::device::{DeviceError, MemoryDomain, Task, Work};
-use crate::graph::{Node, ValueId};
+use crate::graph::{Node, ValueId, WeightId};
 use crate::op::Op;
 
 /// Nodes whose commands are handed to the device together.
@@ -53,6 +53,16 @@ pub(super) struct Encoder<'a> {
     ints: BatchInts,
     /// Angles of each rotary embedding of the graph that the stage uses.
     angles: HashMap<usize, Place>,
+    /// Norms that the matmuls which read them compute, by their output.
+    norms: HashMap<ValueId, Normed>,
+}
+
+/// A norm that is computed by matmuls.
+#[derive(Clone)]
+struct Normed {
+    x: Stored,
+    gain: WeightId,
+    eps: f32,
 }
 
 impl<'a> Encoder<'a> {
@@ -66,8 +76,8 @@ impl<'a> Encoder<'a> {
         let ints = BatchInts::upload(&work.payload.batch, &model.memory, commands);
         let ints = ints.map_err(|error| error.of_run(&model.name))?;
         let written = Vec::with_capacity(nodes.len());
-        let (inputs, angles) = (HashMap::new(), HashMap::new());
-        Ok(Encoder { model, commands, work, nodes, writes, inputs, written, ints, angles })
+        let (inputs, angles, norms) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Ok(Encoder { model, commands, work, nodes, writes, inputs, written, ints, angles, norms })
     }
 
     /// Adds the commands of all nodes.
@@ -80,6 +90,8 @@ impl<'a> Encoder<'a> {
             let first = self.written.len();
             if !joined.is_empty() {
                 self.written.extend(joined);
+            } else if self.norms_in_matmuls(next)? {
+                self.written.push(None);
             } else if let Some((add, index)) = self.residual_after(next) {
                 // The sum takes the place of the product, which nothing else reads.
                 self.written.push(None);
@@ -91,6 +103,7 @@ impl<'a> Encoder<'a> {
             }
             let done = next..next + self.written.len() - first;
             for dead in self.model.last_uses[done.clone()].iter().flatten() {
+                self.norms.remove(dead);
                 let at = dead.0.checked_sub(self.nodes.start);
                 let stored = at.and_then(|at| self.written.get_mut(at));
                 if let Some(stored) = stored

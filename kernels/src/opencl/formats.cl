@@ -3,11 +3,13 @@
 //
 // - START(s, panel, lane, run) declares what the values of run `run` of a panel share. `s` is a digit
 //   that keeps runs apart which are decoded side by side. With one lane, `lane` is its channel.
-// - WORD(s, w, lane, EMIT) calls EMIT(j, value) for the values j of word w, in ascending order.
+// - WORD(s, w, lane, EMIT) calls EMIT(j, value) for the values j of word w, in ascending order. In formats
+//   with blocks, it is WORD_OF(s, w, q, lane, EMIT) with q = FETCH(s, w, lane), the bits of the word.
 // - REST(s, count, lane, EMIT) does so for values of a short run after its last whole word.
 // - RUN(panel, lane, run, count, EMIT) decodes a whole run of `count` values.
 //
-// FORMAT is the number of the format in GGUF files.
+// FORMAT is the number of the format in GGUF files. BY_CHANNEL: the words of a run of a channel lie side by side, at
+// QUANTS(s) + lane * RUN_WORDS.
 
 #define RUN_LEN 32
 
@@ -125,9 +127,8 @@ typedef uint VU;
     global const uint *p_##s = (panel) + (size_t)(run) * RECORD;                                    \
     const VF d_##s = HALVES(p_##s + 64, lane) * 16.0f;                                              \
     const VF m_##s = d_##s * -1.5f;
-#define WORD(s, w, lane, EMIT)                                                                      \
+#define WORD_OF(s, w, q_, lane, EMIT)                                                               \
     {                                                                                               \
-        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
         FRACTIONS(q_, (w) * 8, d_##s, m_##s, EMIT)                                                  \
     }
 #else
@@ -135,9 +136,8 @@ typedef uint VU;
     global const uint *p_##s = (panel) + (size_t)(run) * RECORD;                                    \
     const VF d_##s = HALVES(p_##s + 64, lane);                                                      \
     const VF m_##s = HALVES(p_##s + 72, lane);
-#define WORD(s, w, lane, EMIT)                                                                      \
+#define WORD_OF(s, w, q_, lane, EMIT)                                                               \
     {                                                                                               \
-        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
         NIBBLES(q_, (w) * 8, d_##s, m_##s, EMIT)                                                    \
     }
 #endif
@@ -157,9 +157,8 @@ typedef uint VU;
     const VU h_##s = WORDS(p_##s + 64, lane);                                                       \
     const VF d_##s = HALVES(p_##s + 80, lane);                                                      \
     const VF m_##s = MINIMUM(s, lane);
-#define WORD(s, w, lane, EMIT)                                                                      \
+#define WORD_OF(s, w, q_, lane, EMIT)                                                               \
     {                                                                                               \
-        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
         const VU five_ = h_##s >> (uint)((w) * 8);                                                  \
         FIVES(q_, five_, (w) * 8, d_##s, m_##s, EMIT)                                               \
     }
@@ -172,9 +171,8 @@ typedef uint VU;
 #define START(s, panel, lane, run)                                                                  \
     global const uint *p_##s = (panel) + (size_t)(run) * RECORD;                                    \
     const VF d_##s = HALVES(p_##s + 128, lane);
-#define WORD(s, w, lane, EMIT)                                                                      \
+#define WORD_OF(s, w, q_, lane, EMIT)                                                               \
     {                                                                                               \
-        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
         EMIT((w) * 4 + 0, d_##s * NUMBER(SIGNED(q_ << 24) >> 24))                                   \
         EMIT((w) * 4 + 1, d_##s * NUMBER(SIGNED(q_ << 16) >> 24))                                   \
         EMIT((w) * 4 + 2, d_##s * NUMBER(SIGNED(q_ << 8) >> 24))                                    \
@@ -198,16 +196,14 @@ typedef uint VU;
     FIFTHS(s, lane)
 #if FORMAT == 12
 #define FIFTHS(s, lane)
-#define WORD(s, w, lane, EMIT)                                                                      \
+#define WORD_OF(s, w, q_, lane, EMIT)                                                               \
     {                                                                                               \
-        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
         NIBBLES(q_, (w) * 8, d_##s, m_##s, EMIT)                                                    \
     }
 #else
 #define FIFTHS(s, lane) const VU h_##s = WORDS(b_##s + 512 + r_##s * PANEL, lane);
-#define WORD(s, w, lane, EMIT)                                                                      \
+#define WORD_OF(s, w, q_, lane, EMIT)                                                               \
     {                                                                                               \
-        const VU q_ = WORDS(p_##s + (w) * PANEL, lane);                                             \
         const VU five_ = h_##s >> (uint)((w) * 8);                                                  \
         FIVES(q_, five_, (w) * 8, d_##s, m_##s, EMIT)                                               \
     }
@@ -222,12 +218,12 @@ typedef uint VU;
     global const uint *b_##s = (panel) + (size_t)((run) / 8) * RECORD;                              \
     const int r_##s = (run) % 8;                                                                    \
     const VF d_##s = HALVES(b_##s + 832, lane);
-#define WORD(s, w, lane, EMIT)                                                                      \
+#define QUANTS(s) (b_##s + r_##s * 4 * PANEL)
+#define WORD_OF(s, w, q_, lane, EMIT)                                                               \
     {                                                                                               \
         const int half_ = r_##s * 2 + (w) / 2;                                                      \
         const VF e_ = d_##s * NUMBER(TO_INT(LOAD(char, b_##s + 768 + half_ * 4, lane)));            \
         const VF m_ = e_ * -32.0f;                                                                  \
-        const VU q_ = WORDS(b_##s + (r_##s * 4 + (w)) * PANEL, lane);                               \
         const VU h_ = WORDS(b_##s + 512 + half_ * PANEL, lane) >> (uint)((w) % 2 * 16);             \
         SIXES(q_, h_, (w) * 8, e_, m_, EMIT)                                                        \
     }
@@ -238,6 +234,26 @@ typedef uint VU;
 #if BLOCK > 1
 #define WHOLE(count) RUN_LEN
 #define REST(s, count, lane, EMIT)
+#ifndef QUANTS
+#define QUANTS(s) p_##s
+#endif
+#define RUN_WORDS (RUN_LEN / WORD_LEN)
+#if !BY_CHANNEL
+#define FETCH(s, w, lane) WORDS(QUANTS(s) + (w) * PANEL, lane)
+#elif LANES == 1
+#define FETCH(s, w, lane) QUANTS(s)[(lane) * RUN_WORDS + (w)]
+#else
+#define OF_LANE(s, w, l) QUANTS(s)[(l) * RUN_WORDS + (w)]
+#define OF_FOUR(s, w, l)                                                                            \
+    OF_LANE(s, w, l), OF_LANE(s, w, (l) + 1), OF_LANE(s, w, (l) + 2), OF_LANE(s, w, (l) + 3)
+#define FETCH(s, w, lane)                                                                           \
+    (VU)(OF_FOUR(s, w, 0), OF_FOUR(s, w, 4), OF_FOUR(s, w, 8), OF_FOUR(s, w, 12))
+#endif
+#define WORD(s, w, lane, EMIT)                                                                      \
+    {                                                                                               \
+        const VU word_ = FETCH(s, w, lane);                                                         \
+        WORD_OF(s, w, word_, lane, EMIT)                                                            \
+    }
 #else
 #define WHOLE(count) (count)
 #endif

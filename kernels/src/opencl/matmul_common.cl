@@ -1,5 +1,10 @@
 // What the kernels of matmuls share. An output is a sum of segments of SEGMENT inputs: a number, or the
 // parameter `segment`; a multiple of RUN_LEN.
+//
+// Kernels for few rows compute ops before and after the matmul, with the bits of separate ops:
+// - `has_norm`: x is normed first, with `gain` and `eps`.
+// - `gate`: an output is activation(gate) · up, with SiLU if `gate` is 1 and GELU if it is 2. The matrix has
+//   `channels` channels of gates, a multiple of PANEL, and as many of ups after them.
 
 #define EACH_1(F) F(0)
 #define EACH_2(F) F(0) F(1)
@@ -26,7 +31,7 @@ typedef struct {
         global const float *restrict bias, global const float *residual, global float *out,         \
         int cols, int rows, int first, int channels, int x_at, int x_stride, int has_bias,          \
         int has_residual, int residual_at, int residual_stride, int out_at, int out_stride,         \
-        int segment
+        int segment, global const float *gain, int has_norm, float eps, int gate
 
 #define MATMUL_ARGUMENTS                                                                            \
     const Sizes a = { cols, rows, first, channels, x_stride, has_bias, has_residual,                \
@@ -35,6 +40,8 @@ typedef struct {
     bias += first;                                                                                  \
     residual += residual_at;                                                                        \
     out += out_at;
+
+#define ACTIVATED(gate, x) ((gate) == 1 ? SILU(x) : GELU(x))
 
 // Writes the channels of a panel from `channel` on, as far as they are wanted.
 inline void put(const Sizes *a, int row, int channel, float16 sum, global const float *bias,

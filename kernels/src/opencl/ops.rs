@@ -19,14 +19,14 @@ use std::sync::Arc;
 
 use super::error::OpenClError;
 use super::find::OpenClKind;
-use super::pack::{PANEL, Stored};
+use super::pack::{PANEL, RunOrder, Stored};
 use super::program::ProgramCache;
 use super::session::{Arg, Buffer, Lane, Range, Session};
 use crate::kv::KvDtype;
 use crate::quant::DType;
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use gather::{Embed, SelectRows};
-pub(super) use matmul::MatMul;
+pub(super) use matmul::{Fused, MatMul, Norm};
 pub(super) use persistent::PERSISTENT_ROWS;
 use persistent::{Parameter, Recorder};
 use programs::Built;
@@ -68,9 +68,13 @@ impl Matrix {
         let buffer = session.buffer(stored.packed_bytes(), name)?;
         let panel_bytes = stored.panel_words() * size_of::<u32>();
         let step = (UPLOAD / panel_bytes.max(1)).max(1);
+        let order = match is_cpu(session) {
+            true => RunOrder::ByWord,
+            false => RunOrder::ByChannel,
+        };
         let panels = super::pack::panels(rows);
         for first in (0..panels).step_by(step) {
-            let words = stored.pack(first..panels.min(first + step));
+            let words = stored.pack(first..panels.min(first + step), order);
             let bytes = bytemuck::cast_slice(&words);
             session.write(Lane::Transfer, &buffer, first * panel_bytes, bytes)?;
         }
@@ -148,7 +152,7 @@ impl Kernels {
             session: Arc::clone(session),
             cache: cache.clone(),
             spec: spec.clone(),
-            is_cpu: session.info().kind == OpenClKind::Cpu && !is_as_on_gpu(),
+            is_cpu: is_cpu(session),
             built: BTreeMap::new(),
             tuned: BTreeMap::new(),
             forced: forced(),
@@ -266,6 +270,11 @@ impl Kernels {
         // SAFETY: the caller's promise.
         unsafe { session.launch(kernel, args, range) }
     }
+}
+
+/// Whether kernels are launched as on a CPU.
+fn is_cpu(session: &Session) -> bool {
+    session.info().kind == OpenClKind::Cpu && !is_as_on_gpu()
 }
 
 /// Work-items of a group on a GPU, where they do not work together.

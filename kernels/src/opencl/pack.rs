@@ -16,6 +16,9 @@
 //! | Q5_K | 8 × 4 words of 8 × 4 bits | 8 words of 32 × 1 bit | 8 × (u8 scale, u8 minimum) | f16 d, dmin |
 //! | Q6_K | 8 × 4 words of 8 × 4 bits | 8 × 2 words of 16 × 2 bits | 16 × i8 | f16 d |
 //!
+//! On a GPU, the quants of each run of 32 values are `[channel][index]` instead: an item loads all words of its
+//! run at once.
+//!
 //! A word holds its values in ascending order from the lowest bits on. 8-bit and 16-bit parts are
 //! stored in words as on a little-endian machine.
 
@@ -28,6 +31,25 @@ pub(super) const PANEL: usize = 16;
 
 /// Output channels that a kernel may compute together; matrices are padded to a multiple.
 pub(super) const CHANNELS: usize = 32;
+
+/// The order of the quants of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunOrder {
+    /// A word of each channel, then the next one of each.
+    ByWord,
+    /// All words of a channel, then those of the next one.
+    ByChannel,
+}
+
+/// Words of the quants of a run of 32 values, and runs of a block; none in formats without blocks.
+fn run_words(dtype: DType) -> Option<(usize, usize)> {
+    match dtype {
+        DType::F32 | DType::F16 | DType::Bf16 => None,
+        DType::Q4_0 | DType::Q4_1 | DType::Q5_0 | DType::Q5_1 => Some((4, 1)),
+        DType::Q8_0 => Some((8, 1)),
+        DType::Q4K | DType::Q5K | DType::Q6K => Some((4, 8)),
+    }
+}
 
 /// Words of a record: one block of each channel of a panel.
 pub(super) fn record_words(dtype: DType) -> usize {
@@ -92,7 +114,23 @@ impl Stored<'_> {
     ///
     /// # Panics
     /// If `bytes` are not a matrix of that shape.
-    pub(super) fn pack(&self, panels: Range<usize>) -> Vec<u32> {
+    pub(super) fn pack(&self, panels: Range<usize>, order: RunOrder) -> Vec<u32> {
+        let mut words = self.by_word(panels);
+        if let (RunOrder::ByChannel, Some((len, runs))) = (order, run_words(self.dtype)) {
+            for record in words.chunks_exact_mut(record_words(self.dtype)) {
+                for run in record[..runs * len * PANEL].chunks_exact_mut(len * PANEL) {
+                    let by_word = run.to_vec();
+                    for (at, word) in run.iter_mut().enumerate() {
+                        *word = by_word[at % len * PANEL + at / len];
+                    }
+                }
+            }
+        }
+        words
+    }
+
+    /// Packs some panels, the quants by word.
+    fn by_word(&self, panels: Range<usize>) -> Vec<u32> {
         let (row_bytes, panel_words) = (self.row_bytes(), self.panel_words());
         let block_bytes = self.dtype.block_bytes();
         let mut words = vec![0; panels.len() * panel_words];

@@ -2,7 +2,7 @@
 // compute unit runs one group of GROUP_ITEMS items; there is a device-wide barrier between two ops.
 //
 // The text before this defines the ops' kernels as functions, and CASES: for each number of a kernel, how it
-// is called. An op has OP_WORDS words: the kernel's number; how many items or groups it has in each
+// is called. An op of IS_FOR_NEXT(number) is computed by every group, for the op after it. An op has OP_WORDS words: the kernel's number; how many items or groups it has in each
 // dimension; its arguments, from word HEAD on, of which a buffer has two words: its address. The groups that
 // are computed side by side share MEMORY words of local memory.
 
@@ -111,6 +111,8 @@ void persistent(global const uint *ops, int count, global uint *sync, uint arriv
         switch (op[0]) {
             CASES
         }
+        if (IS_FOR_NEXT(op[0]))
+            continue;
         arrived += groups;
         if (at + 1 < count && !device_barrier(sync, arrived, polls_max, &is_timed_out))
             return;

@@ -18,6 +18,11 @@ inline int own_item(void)
     return get_local_id(0);
 }
 
+inline int own_group(void)
+{
+    return get_group_id(0);
+}
+
 // The largest of the numbers of the groups that are computed side by side.
 inline int most(Place place, int number)
 {
@@ -32,6 +37,10 @@ inline int most(Place place, int number)
     return number;
 }
 
+#define IN_PERSISTENT 1
+// Rows of values that each group has normed for itself: they begin at multiples of 4 values.
+#define NORMED_LEN(cols) (((cols) + 3) / 4 * 4)
+#define NORMED_AT(rows, cols) ((size_t)own_group() * (rows)*NORMED_LEN(cols))
 #define PLACE const Place place, local uint *memory,
 #define LOCAL(type, name, len)                                                                      \
     local type *name = (local type *)memory;                                                        \

@@ -32,10 +32,6 @@ kernel void soft_cap(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, f
                ROW(out)[i] = cap * tanh(ROW(x)[i] / cap);)
 }
 
-#define SILU(x) ((x) / (1.0f + exp(-(x))))
-// x·(1 + tanh(y))/2 as x·sigmoid(2y): a driver's tanh need not reach −1.
-#define GELU(x) ((x) / (1.0f + exp(-1.59576912160573071f * ((x) + 0.044715f * (x) * (x) * (x)))))
-
 kernel void gated_silu(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
 {
     EACH_VALUE(
@@ -62,14 +58,6 @@ kernel void gated_gelu(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, i
         })
 }
 
-inline float sum_of(float16 x)
-{
-    const float8 a = x.lo + x.hi;
-    const float4 b = a.lo + a.hi;
-    const float2 c = b.lo + b.hi;
-    return c.x + c.y;
-}
-
 // An item norms one group of `len` values.
 kernel void rms_norm(PLACE PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int groups,
                      int len, float eps)
@@ -80,17 +68,9 @@ kernel void rms_norm(PLACE PARAMETERS(x), global const float *weight, OUT_PARAME
         return;
     global const float *from = ROW(x) + group * len;
     global float *to = ROW(out) + group * len;
-    float16 squares = 0.0f;
+    const float scale = rms_scale(squares_of(from, len), len, eps);
     int i = 0;
-    for (; i + 16 <= len; i += 16) {
-        const float16 v = vload16(0, from + i);
-        squares = fma(v, v, squares);
-    }
-    float sum = sum_of(squares);
-    for (; i < len; i++)
-        sum = fma(from[i], from[i], sum);
-    const float scale = 1.0f / sqrt(sum / (float)len + eps);
-    for (i = 0; i + 16 <= len; i += 16)
+    for (; i + 16 <= len; i += 16)
         vstore16(vload16(0, from + i) * scale * vload16(0, weight + i), 0, to + i);
     for (; i < len; i++)
         to[i] = from[i] * scale * weight[i];

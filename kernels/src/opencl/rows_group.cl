@@ -7,9 +7,6 @@
 
 #define SUM(to, from) sums[to] += sums[from];
 
-// Values that an item reads before it uses the first.
-#define AHEAD 8
-
 // A group norms one group of `len` values.
 kernel GROUP_OF(ITEMS, 1) void rms_norm(PLACE PARAMETERS(x), global const float *restrict weight,
                                         OUT_PARAMETERS, int rows, int groups, int len, float eps)
@@ -20,17 +17,9 @@ kernel GROUP_OF(ITEMS, 1) void rms_norm(PLACE PARAMETERS(x), global const float 
     const int row = get_group_id(1);
     global const float *from = ROW(x) + group * len;
     global float *to = ROW(out) + group * len;
-    float squares = 0.0f;
-    for (int i = item; i < len; i += AHEAD * ITEMS) {
-        UNROLL for (int k = 0; k < AHEAD; k++)
-        {
-            const float value = i + k * ITEMS < len ? from[i + k * ITEMS] : 0.0f;
-            squares = fma(value, value, squares);
-        }
-    }
-    sums[item] = squares;
+    sums[item] = squares_of_item(from, len, item, ITEMS);
     REDUCE(SUM)
-    const float scale = 1.0f / sqrt(sums[0] / (float)len + eps);
+    const float scale = rms_scale(sums[0], len, eps);
     for (int i = item; i < len; i += AHEAD * ITEMS) {
         float values[AHEAD];
         UNROLL for (int k = 0; k < AHEAD; k++)

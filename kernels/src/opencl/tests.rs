@@ -1,6 +1,7 @@
 //! Kernels against the naive reference, on the first OpenCL device of this machine.
 
 mod attention;
+mod fused;
 mod matmul;
 mod pack;
 mod races;
@@ -9,7 +10,7 @@ mod rows;
 use std::sync::Arc;
 
 use super::find::find;
-use super::ops::{FewRows, Ints, KernelSpec, Kernels, ManyRows, Shapes, View};
+use super::ops::{AS_ON_GPU, FewRows, Ints, KernelSpec, Kernels, ManyRows, Shapes, View};
 use super::pool::BufferPool;
 use super::program::ProgramCache;
 use super::session::{Buffer, Lane, Session};
@@ -52,6 +53,8 @@ fn plain() -> Option<Bench> {
 /// As [`plain`], with launches as on a GPU.
 fn grouped() -> Option<Bench> {
     let Bench { session, kernels } = plain()?;
+    // From here on, matrices are packed as for a GPU.
+    AS_ON_GPU.set(true);
     Some(Bench { session, kernels: kernels.in_groups() })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::error::OpenClError;
 use super::find::OpenClInfo;
-use super::ops::{Add, KernelSpec, Kernels, MatMul, Matrix, View};
+use super::ops::{Add, Fused, KernelSpec, Kernels, MatMul, Matrix, View};
 use super::pack::Stored;
 use super::program::ProgramCache;
 use super::session::{Buffer, Session};
@@ -150,6 +150,7 @@ impl Trial {
                     channels: 0..weight.rows(),
                     bias: None,
                     residual: None,
+                    fused: Fused::default(),
                     out: View { buffer: out, at: 0, stride: weight.rows() },
                 })?;
             }

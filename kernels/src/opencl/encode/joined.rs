@@ -2,13 +2,13 @@
 //! writes. Launches cost a GPU more than small ops do.
 
 use super::nodes::{kv_rows, rotation};
-use super::{Encoder, Stored};
+use super::{Encoder, Normed, Stored};
 use crate::device::DeviceError;
 use crate::graph::{Node, WeightId};
-use crate::op::{AttentionOp, Op};
+use crate::op::{Activation, AttentionOp, Op};
 use crate::opencl::inputs::kv_writes;
 use crate::opencl::model::Model;
-use crate::opencl::ops::{KvWrite, MatMul, Rope, RopeKv};
+use crate::opencl::ops::{Fused, KvWrite, MatMul, Norm, Rope, RopeKv};
 use crate::opencl::weights::Placed;
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ impl Encoder<'_> {
         let joined = rest.iter().take(self.model.joins[first]);
         let count = joined.take_while(|node| within(node)).count();
         if count > 1 {
-            let outputs = self.joined_matmuls(&rest[..count])?;
-            return Ok(outputs.into_iter().map(Some).collect());
+            let gated = self.gated_after(first, count)?;
+            return self.joined_matmuls(&rest[..count], gated);
         }
         let [queries, keys, attention, ..] = rest else { return Ok(Vec::new()) };
         let dead = &self.model.last_uses[first + 2];
@@ -37,8 +37,79 @@ impl Encoder<'_> {
         self.rotated_attention([queries, keys, attention])
     }
 
-    /// Multiplies a value with the matrices of several nodes, whose outputs lie side by side.
-    fn joined_matmuls(&mut self, nodes: &[Node]) -> Result<Vec<Stored>, DeviceError> {
+    /// Whether the matmuls that read a norm's output compute it; they are given it then.
+    pub(super) fn norms_in_matmuls(&mut self, first: usize) -> Result<bool, DeviceError> {
+        let graph = Arc::clone(&self.model.graph);
+        let node = &graph.nodes()[first];
+        let Op::RmsNorm { weight: gain, eps } = node.op else { return Ok(false) };
+        let id = node.output;
+        let is_whole = self.work.part.features.is_whole()
+            && graph.weights()[gain.0].cols == graph.value(id).width
+            && !self.writes.contains(&id);
+        let last = (first..self.nodes.end).find(|at| self.model.last_uses[*at].contains(&id));
+        let Some(last) = last.filter(|_| is_whole) else { return Ok(false) };
+        let (x, rows) = (self.whole(node, 0)?, self.rows(id).len());
+        for reader in
+            graph.nodes()[first + 1..=last].iter().filter(|node| node.inputs.contains(&id))
+        {
+            let Op::MatMul { weight, .. } = reader.op else { return Ok(false) };
+            let dtype = graph.weights()[weight.0].dtype;
+            let fuses = self.model.kernels.fuses(dtype, rows, x.view());
+            if !fuses.map_err(|error| self.failed(&error))? {
+                return Ok(false);
+            }
+        }
+        self.model.weights.load_vector(gain)?;
+        self.norms.insert(id, Normed { x, gain, eps });
+        Ok(true)
+    }
+
+    /// What a matmul multiplies, and the gain and epsilon of the norm that it computes first.
+    pub(super) fn normed(
+        &mut self,
+        node: &Node,
+    ) -> Result<(Stored, Option<(WeightId, f32)>), DeviceError> {
+        match self.norms.get(&node.inputs[0]) {
+            Some(Normed { x, gain, eps }) => Ok((x.clone(), Some((*gain, *eps)))),
+            None => Ok((self.whole(node, 0)?, None)),
+        }
+    }
+
+    /// The node of the gated activation that alone reads the outputs of the two matmuls before it, if they compute it,
+    /// too.
+    fn gated_after(
+        &mut self,
+        first: usize,
+        count: usize,
+    ) -> Result<Option<(usize, Activation)>, DeviceError> {
+        let (graph, at) = (Arc::clone(&self.model.graph), first + count);
+        if count != 2 || at >= self.nodes.end {
+            return Ok(None);
+        }
+        let [gate, up, gated] = &graph.nodes()[first..=at] else { return Ok(None) };
+        let (Op::Gated(activation), Op::MatMul { weight, .. }) = (&gated.op, &gate.op) else {
+            return Ok(None);
+        };
+        let dead = &self.model.last_uses[at];
+        if gated.inputs != [gate.output, up.output]
+            || !gated.inputs.iter().all(|id| dead.contains(id))
+        {
+            return Ok(None);
+        }
+        let (x, _) = self.normed(gate)?;
+        let (dtype, rows) = (graph.weights()[weight.0].dtype, self.rows(gate.output).len());
+        let fuses = self.model.kernels.fuses(dtype, rows, x.view());
+        let fuses = fuses.map_err(|error| self.failed(&error))?;
+        Ok(fuses.then_some((at, *activation)))
+    }
+
+    /// Multiplies a value with the matrices of several nodes, whose outputs lie side by side. `gated`: the node of an
+    /// activation that is computed, too, whose output is then the only one.
+    fn joined_matmuls(
+        &mut self,
+        nodes: &[Node],
+        gated: Option<(usize, Activation)>,
+    ) -> Result<Vec<Option<Stored>>, DeviceError> {
         let weights = nodes.iter().filter_map(|node| match node.op {
             Op::MatMul { weight, .. } => Some(weight),
             _ => None,
@@ -47,13 +118,23 @@ impl Encoder<'_> {
         if !self.model.weights.load_joined(&weights)? {
             return Ok(Vec::new());
         }
-        let x = self.whole(&nodes[0], 0)?;
+        let (x, norm) = self.normed(&nodes[0])?;
         let rows = self.rows(nodes[0].output).len();
-        let outputs = self.outputs(nodes, rows)?;
+        let mut outputs: Vec<Option<Stored>> = vec![None; nodes.len()];
+        match gated {
+            Some((at, _)) => {
+                let graph = Arc::clone(&self.model.graph);
+                outputs.push(Some(self.output(&graph.nodes()[at])?));
+            }
+            None => outputs = self.outputs(nodes, rows)?.into_iter().map(Some).collect(),
+        }
+        let out = outputs.iter().flatten().next().expect("an output");
         let width: usize = nodes.iter().map(|node| self.columns_of(node.output).len()).sum();
         let Model { kernels, weights: placed, .. } = &mut *self.model;
         // The buffer may have matrices of further nodes, which are not in this stage.
         let Placed { matrix, first } = placed.matrix(weights[0]);
+        let norm = norm.map(|(gain, eps)| Norm { gain: placed.vector(gain), eps });
+        let gate = gated.map(|(_, activation)| activation);
         let job = MatMul {
             x: x.view(),
             rows,
@@ -61,7 +142,8 @@ impl Encoder<'_> {
             channels: *first..first + width,
             bias: None,
             residual: None,
-            out: outputs[0].view(),
+            fused: Fused { norm, gate },
+            out: out.view(),
         };
         let added = kernels.matmul(&job);
         added.map_err(|error| self.failed(&error))?;

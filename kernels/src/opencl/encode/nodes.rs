@@ -14,8 +14,8 @@ use crate::opencl::kv::DeviceKv;
 use crate::opencl::memory::Place;
 use crate::opencl::model::Model;
 use crate::opencl::ops::{
-    Add, Attention, Embed, Gated, KvRows, KvWrite, MatMul, RmsNorm, Rope, RopeHeads, SelectRows,
-    SoftCap, View,
+    Add, Attention, Embed, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope, RopeHeads,
+    SelectRows, SoftCap, View,
 };
 use crate::opencl::weights::Placed;
 
@@ -29,13 +29,14 @@ impl Encoder<'_> {
         let Op::MatMul { weight, bias } = node.op else { unreachable!("a matmul") };
         self.model.weights.load_matrix(weight)?;
         bias.map_or(Ok(()), |bias| self.model.weights.load_vector(bias))?;
-        let x = self.whole(node, 0)?;
+        let (x, norm) = self.normed(node)?;
         let last = residual.map_or(node, |(add, _)| add);
         let residual = residual.map(|(add, index)| self.columns(add, index)).transpose()?;
         let out = self.output(last)?;
         let (rows, channels) = (self.rows(node.output).len(), self.columns_of(node.output));
         let Model { kernels, weights, .. } = &mut *self.model;
         let Placed { matrix, first } = weights.matrix(weight);
+        let norm = norm.map(|(gain, eps)| Norm { gain: weights.vector(gain), eps });
         let job = MatMul {
             x: x.view(),
             rows,
@@ -43,6 +44,7 @@ impl Encoder<'_> {
             channels: first + channels.start..first + channels.end,
             bias: bias.map(|bias| weights.vector(bias)),
             residual: residual.as_ref().map(Stored::view),
+            fused: Fused { norm, gate: None },
             out: out.view(),
         };
         let added = kernels.matmul(&job);

@@ -3,18 +3,40 @@
 
 use std::ops::Range;
 
-use super::programs::{FEW, Family, GROUP, GROUP_ITEMS, Variant, few_in_groups, segment, tile};
+use super::programs::{
+    FEW, Family, GROUP, GROUP_ITEMS, ROW_ITEMS, Variant, few_in_groups, gates_in_groups, segment,
+    tile,
+};
 use super::tuning::{FewRows, ManyRows, Shapes};
 use super::{F32, Kernels, Matrix, View, int};
+use crate::op::Activation;
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{CHANNELS, PANEL};
 use crate::opencl::session::{Arg, Buffer, Range as SessionRange};
+use crate::quant::DType;
 
 /// Fewest rows for the kernels for many rows, whose items compute panels.
 const TILE_MIN: usize = 6;
 
 /// Fewest rows for the kernel for many rows, whose work-groups share panels.
 const GROUP_MIN: usize = 17;
+
+/// Ops before and after a matmul of few rows that its kernel computes, with the bits of separate ops.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::opencl) struct Fused<'a> {
+    /// The norm of each row of x.
+    pub(in crate::opencl) norm: Option<Norm<'a>>,
+    /// `activation(gate) · up`: the first half of the channels are gates, the second half ups.
+    pub(in crate::opencl) gate: Option<Activation>,
+}
+
+/// RMS norm of whole rows.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::opencl) struct Norm<'a> {
+    /// Gain, one value for each input.
+    pub(in crate::opencl) gain: &'a Buffer,
+    pub(in crate::opencl) eps: f32,
+}
 
 /// `out = x · weightᵀ + bias + residual` for some output channels.
 #[derive(Clone, Debug)]
@@ -29,15 +51,22 @@ pub(in crate::opencl) struct MatMul<'a> {
     pub(in crate::opencl) bias: Option<&'a Buffer>,
     /// Rows that are added; may be the rows of `out`.
     pub(in crate::opencl) residual: Option<View<'a>>,
-    /// Rows of `channels.len()` values; not those of `x`.
+    /// Only where [`Kernels::fuses`] says so, and a gate has neither bias nor residual.
+    pub(in crate::opencl) fused: Fused<'a>,
+    /// Rows of a value for each channel, or half of them with a gate; not those of `x`.
     pub(in crate::opencl) out: View<'a>,
 }
 
 impl MatMul<'_> {
+    /// Values of a row of `out`.
+    pub(super) fn outputs(&self) -> usize {
+        self.channels.len() / if self.fused.gate.is_some() { 2 } else { 1 }
+    }
+
     /// # Panics
     /// If an operand is too small or the channels are not those of the matrix.
     fn check(&self) {
-        let MatMul { rows, weight, channels, .. } = self;
+        let MatMul { rows, weight, channels, fused, .. } = self;
         assert!(
             channels.start <= channels.end
                 && channels.end <= weight.rows
@@ -46,7 +75,15 @@ impl MatMul<'_> {
             weight.rows
         );
         self.x.check(*rows, weight.cols, "x of a matmul");
-        self.out.check(*rows, channels.len(), "out of a matmul");
+        self.out.check(*rows, self.outputs(), "out of a matmul");
+        if fused.gate.is_some() {
+            let is_alone = self.bias.is_none() && self.residual.is_none();
+            let is_whole = channels.len().is_multiple_of(2 * PANEL);
+            assert!(is_alone && is_whole, "gates of the channels {channels:?}");
+        }
+        if let Some(norm) = fused.norm {
+            assert!(norm.gain.bytes() / F32 >= weight.cols, "gains of {} inputs", weight.cols);
+        }
         if let Some(residual) = self.residual {
             residual.check(*rows, channels.len(), "residual of a matmul");
         }
@@ -65,10 +102,10 @@ enum Shape {
     Groups([usize; 2]),
 }
 
-/// The kernel for the first of `rows` rows with `cols` inputs, and how many rows it takes.
+/// The kernel for the first of `rows` rows with `cols` inputs, with gates or without, and how many rows it takes.
 fn next_variant(
     rows: usize,
-    cols: usize,
+    (cols, has_gates): (usize, bool),
     (shapes, slices): (Shapes, Option<usize>),
 ) -> (Variant, Shape, usize) {
     match shapes.many {
@@ -83,7 +120,11 @@ fn next_variant(
         }
         FewRows::Group => {
             let segments = cols.div_ceil(segment(slices, cols));
-            let variants = few_in_groups(slices.unwrap_or(1));
+            let slices = slices.unwrap_or(1);
+            let variants = match has_gates {
+                true => gates_in_groups(slices).to_vec(),
+                false => few_in_groups(slices).to_vec(),
+            };
             let most = variants[variants.len() - 1].rows;
             let fits = |few: &Variant| few.rows >= rows.min(most) && few.slices >= segments;
             let few = variants.into_iter().find(fits).expect("the last takes all segments");
@@ -92,28 +133,68 @@ fn next_variant(
     }
 }
 
+/// The shapes of the kernels for rows of `x`.
+fn shapes_for(x: View<'_>, shapes: Shapes) -> Shapes {
+    // The kernels of groups read 4 inputs at a time.
+    let is_aligned = x.at.is_multiple_of(4) && x.stride.is_multiple_of(4);
+    Shapes { few: if is_aligned { shapes.few } else { FewRows::Wide }, ..shapes }
+}
+
 impl Kernels {
+    /// Whether the kernels for so many rows of `x` and a matrix of a format compute other ops with the matmul, with
+    /// the bits that those have alone.
+    ///
+    /// # Errors
+    /// If a kernel is not compiled yet, and the driver does not compile it.
+    pub(in crate::opencl) fn fuses(
+        &mut self,
+        dtype: DType,
+        rows: usize,
+        x: View<'_>,
+    ) -> Result<bool, OpenClError> {
+        let shapes = shapes_for(x, self.shapes(dtype));
+        let is_many = match shapes.many {
+            ManyRows::Tile(_) => rows >= TILE_MIN,
+            ManyRows::Group => rows >= GROUP_MIN,
+            ManyRows::AsFew => false,
+        };
+        let wanted = if self.is_cpu { FewRows::Wide } else { FewRows::Group };
+        if is_many || shapes.few != wanted {
+            return Ok(false);
+        }
+        // The smallest group has the items that norm a row.
+        let has_items = |slices: usize| PANEL * slices / 2 >= ROW_ITEMS;
+        Ok(match self.slices() {
+            None => true,
+            Some(slices) => {
+                has_items(slices) && self.shares((Family::RowsGroup, "rms_norm"), ROW_ITEMS)?
+            }
+        })
+    }
+
     /// Multiplies rows with a matrix.
     ///
     /// # Panics
     /// If an operand is too small for its rows, or the channels are not those of the matrix.
     pub(in crate::opencl) fn matmul(&mut self, job: &MatMul<'_>) -> Result<(), OpenClError> {
         job.check();
-        let mut shapes = self.shapes(job.weight.dtype);
-        // The kernels of groups read 4 inputs at a time.
-        if !(job.x.at.is_multiple_of(4) && job.x.stride.is_multiple_of(4)) {
-            shapes.few = FewRows::Wide;
-        }
+        let shapes = shapes_for(job.x, self.shapes(job.weight.dtype));
         if shapes.few == FewRows::Group
             && let Some(gemv) = self.persistent_gemv(job)
         {
+            let normed = self.record_norm(job)?;
+            let norm = job.fused.norm.zip(normed.as_deref());
+            let norm = norm.map(|(norm, normed)| Norm { gain: normed, ..norm });
+            let fused = Fused { norm, ..job.fused };
             let shape = Shape::Groups([PANEL, self.slices().unwrap_or(1)]);
-            return self.matmul_rows(job, (gemv, shape), (0, job.rows));
+            let job = MatMul { fused, ..job.clone() };
+            return self.matmul_rows(&job, (gemv, shape), (0, job.rows));
         }
         let mut done = 0;
         while done < job.rows && !job.channels.is_empty() {
+            let sums = (job.weight.cols, job.fused.gate.is_some());
             let (variant, shape, rows) =
-                next_variant(job.rows - done, job.weight.cols, (shapes, self.slices()));
+                next_variant(job.rows - done, sums, (shapes, self.slices()));
             self.matmul_rows(job, (variant, shape), (done, rows))?;
             done += rows;
         }
@@ -129,6 +210,7 @@ impl Kernels {
     ) -> Result<(), OpenClError> {
         let (x, out) = (job.x.after(first), job.out.after(first));
         let residual = job.residual.map(|residual| residual.after(first)).unwrap_or(out);
+        let Fused { norm, gate } = job.fused;
         let args = [
             Arg::Buffer(&job.weight.buffer),
             Arg::Buffer(x.buffer),
@@ -138,7 +220,7 @@ impl Kernels {
             int(job.weight.cols),
             int(rows),
             int(job.channels.start),
-            int(job.channels.len()),
+            int(job.outputs()),
             int(x.at),
             int(x.stride),
             Arg::Int(i32::from(job.bias.is_some())),
@@ -148,8 +230,17 @@ impl Kernels {
             int(out.at),
             int(out.stride),
             int(segment(self.slices(), job.weight.cols)),
+            Arg::Buffer(norm.map_or(out.buffer, |norm| norm.gain)),
+            Arg::Int(i32::from(norm.is_some())),
+            Arg::Float(norm.map_or(0.0, |norm| norm.eps)),
+            Arg::Int(match gate {
+                None => 0,
+                Some(Activation::Silu) => 1,
+                Some(Activation::GeluTanh) => 2,
+            }),
         ];
-        let panels = job.channels.len().div_ceil(PANEL).div_ceil(variant.panels);
+        let each = variant.panels / if gate.is_some() { 2 } else { 1 };
+        let panels = job.outputs().div_ceil(PANEL).div_ceil(each);
         let tiles = rows.div_ceil(variant.rows);
         let (wide, group) =
             (Family::matmul(job.weight.dtype), Family::matmul_group(job.weight.dtype));

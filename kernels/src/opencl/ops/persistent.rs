@@ -6,24 +6,25 @@ mod text;
 
 use super::programs::{Built, Family, ROW_ITEMS, Variant};
 use super::tuning::FewRows;
-use super::{Arg, Kernels, MatMul};
+use super::{Arg, F32, Kernels, MatMul, int};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::PANEL;
-use crate::opencl::session::{Persistent, PersistentOp};
+use crate::opencl::session::{Buffer, Persistent, PersistentOp};
+use std::sync::Arc;
 pub(super) use text::Parameter;
-use text::{Numbers, program};
+use text::{NORM, Numbers, program};
 
 /// Most rows of a run whose ops a persistent kernel computes.
 pub(in crate::opencl) const PERSISTENT_ROWS: usize = 4;
 
-/// Words of local memory for the groups that are computed side by side; as in persistent.cl.
-const MEMORY: usize = 4096;
+/// Words of local memory for the groups that are computed side by side.
+const MEMORY: usize = 4096 + 128;
 
 /// Local memory that its groups need, in bytes.
 const LOCAL_MEMORY: u64 = 36 << 10;
 
 /// Kernels for few rows whose groups compute several panels, so that they read the rows less often.
-const GEMVS: [Variant; 6] = {
+const GEMVS: [Variant; 7] = {
     const fn gemv(name: &'static str, rows: usize, panels: usize) -> Variant {
         Variant { name, rows, panels, slices: 0 }
     }
@@ -34,13 +35,20 @@ const GEMVS: [Variant; 6] = {
         gemv("gemv_2_1", 2, 1),
         gemv("gemv_2_2", 2, 2),
         gemv("gemv_4_1", 4, 1),
+        gemv("gemv_4_2", 4, 2),
     ]
 };
 
-/// The kernel for so many rows of so many panels, with so many groups on the device: of those whose groups all
-/// have work, the one with the most panels.
-fn gemv_for(rows: usize, panels: usize, groups: usize) -> Option<Variant> {
-    let takes = |gemv: &Variant| gemv.rows >= rows && panels > (gemv.panels - 1) * groups;
+/// The kernel for so many rows of so many panels of outputs, with so many groups on the device: of those whose
+/// groups all have work, the one with the most panels. `has_gates`: each output panel takes two of the matrix.
+fn gemv_for(rows: usize, panels: usize, (groups, has_gates): (usize, bool)) -> Option<Variant> {
+    let each = if has_gates { 2 } else { 1 };
+    let takes = |gemv: &Variant| {
+        gemv.rows >= rows
+            && gemv.panels >= each
+            && panels > (gemv.panels / each - 1) * groups
+            && (has_gates || (gemv.rows, gemv.panels) != (4, 2))
+    };
     let fitting = GEMVS.into_iter().filter(takes);
     fitting.min_by_key(|gemv| (gemv.rows, std::cmp::Reverse(gemv.panels)))
 }
@@ -53,6 +61,8 @@ pub(super) struct Recorder {
     /// Whether launches become its ops.
     is_on: bool,
     program: Built,
+    /// Memory for the rows that each group norms for itself: the last is the largest, and ops may name others.
+    normed: Vec<Arc<Buffer>>,
 }
 
 impl Recorder {
@@ -100,7 +110,8 @@ impl Kernels {
         let size = [groups, PANEL * slices];
         let persistent = Persistent::new(&self.session, kernels, size)?;
         self.session.set_persistent(Some(persistent));
-        self.recorder = Some(Recorder { numbers, groups, is_on: false, program });
+        self.recorder =
+            Some(Recorder { numbers, groups, is_on: false, program, normed: Vec::new() });
         Ok(true)
     }
 
@@ -150,15 +161,50 @@ impl Kernels {
         }
         let Some(number) = self.number(kernel) else { return Ok(false) };
         // SAFETY: the caller's promise.
-        unsafe { self.session.record(&PersistentOp { number, size, args }) }?;
+        unsafe { self.session.record(&PersistentOp { number, size, args, is_for_next: false }) }?;
         Ok(true)
+    }
+
+    /// Adds the norm of the rows of a matmul, if it has one, that is the next op of the persistent kernel. Returns
+    /// where the normed rows are.
+    #[expect(unsafe_code, reason = "records an op")]
+    pub(super) fn record_norm(
+        &mut self,
+        job: &MatMul<'_>,
+    ) -> Result<Option<Arc<Buffer>>, OpenClError> {
+        let (Some(norm), Some(number)) = (job.fused.norm, self.number(NORM)) else {
+            return Ok(None);
+        };
+        let cols = job.weight.cols;
+        let normed = self.normed(cols)?;
+        let [x, at, stride] = job.x.args();
+        let (gain, to) = (Arg::Buffer(norm.gain), Arg::Buffer(&normed));
+        let args = [x, at, stride, gain, to, int(job.rows), int(cols), Arg::Float(norm.eps)];
+        let op = PersistentOp { number, size: [1; 3], args: &args, is_for_next: true };
+        // SAFETY: NORM_PARAMETERS; the rows of a matmul's x are in their buffer, and there is room for those of
+        // each group.
+        unsafe { self.session.record(&op) }?;
+        Ok(Some(normed))
+    }
+
+    /// Memory for rows of so many values of each group.
+    fn normed(&mut self, cols: usize) -> Result<Arc<Buffer>, OpenClError> {
+        let recorder = self.recorder.as_mut().expect("a persistent kernel");
+        let bytes = recorder.groups * PERSISTENT_ROWS * cols.next_multiple_of(4) * F32;
+        if let Some(last) = recorder.normed.last().filter(|last| last.bytes() >= bytes) {
+            return Ok(Arc::clone(last));
+        }
+        let normed = Arc::new(self.session.buffer(bytes, "normed rows")?);
+        recorder.normed.push(Arc::clone(&normed));
+        Ok(normed)
     }
 
     /// The persistent kernel's function for a matmul, if that is to be an op of it.
     pub(super) fn persistent_gemv(&self, job: &MatMul<'_>) -> Option<Variant> {
         let recorder = self.recorder.as_ref()?;
-        let panels = job.channels.len().div_ceil(PANEL);
-        let gemv = gemv_for(job.rows, panels, recorder.groups)?;
+        let panels = job.outputs().div_ceil(PANEL);
+        let has_gates = job.fused.gate.is_some();
+        let gemv = gemv_for(job.rows, panels, (recorder.groups, has_gates))?;
         let family = Family::matmul_group(job.weight.dtype);
         self.number((family, gemv.name))?;
         Some(gemv)
@@ -171,7 +217,7 @@ mod tests {
 
     #[test]
     fn groups_take_several_panels_only_where_all_of_them_have_work() {
-        let name = |rows, panels| gemv_for(rows, panels, 132).map(|gemv| gemv.name);
+        let name = |rows, panels| gemv_for(rows, panels, (132, false)).map(|gemv| gemv.name);
         let rows = [
             ((1, 128), "gemv_1_1"),
             ((1, 132), "gemv_1_1"),
@@ -187,6 +233,17 @@ mod tests {
             assert_eq!(name(rows, panels), Some(wanted), "{rows} rows, {panels} panels");
         }
         assert_eq!(name(5, 1024), None);
+        let gates = |rows, panels| gemv_for(rows, panels, (132, true)).map(|gemv| gemv.name);
+        let rows = [
+            ((1, 1), "gemv_1_2"),
+            ((1, 132), "gemv_1_2"),
+            ((1, 133), "gemv_1_4"),
+            ((2, 512), "gemv_2_2"),
+            ((4, 1), "gemv_4_2"),
+        ];
+        for ((rows, panels), wanted) in rows {
+            assert_eq!(gates(rows, panels), Some(wanted), "{rows} rows, {panels} panels of gates");
+        }
         assert!(name(PERSISTENT_ROWS, 1).is_some());
     }
 }

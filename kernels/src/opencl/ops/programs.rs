@@ -17,6 +17,7 @@ pub(super) const MATMUL_COMMON: &str = include_str!("../matmul_common.cl");
 const MATMUL: &str = include_str!("../matmul.cl");
 const MATMUL_TILE: &str = include_str!("../matmul_tile.cl");
 const MATMUL_GROUP: &str = include_str!("../matmul_group.cl");
+pub(super) const GEMV_NORM: &str = include_str!("../gemv_norm.cl");
 pub(super) const GEMV_GROUP: &str = include_str!("../gemv_group.cl");
 const EMBED: &str = include_str!("../embed.cl");
 const ROWS: &str = include_str!("../rows.cl");
@@ -78,6 +79,12 @@ pub(super) fn few_in_groups(slices: usize) -> [Variant; 8] {
         few("gemv_group_8_half", 8, slices / 2),
         few("gemv_group_8", 8, slices),
     ]
+}
+
+/// Kernels for few rows whose work-groups share a panel of gates and one of ups, the fewest rows first.
+pub(super) fn gates_in_groups(slices: usize) -> [Variant; 4] {
+    let few = |name, rows| Variant { name, rows, panels: 2, slices };
+    [few("gemv_gate_1", 1), few("gemv_gate_2", 2), few("gemv_gate_4", 4), few("gemv_gate_8", 8)]
 }
 
 /// Rows that the kernels for many rows on CPU devices multiply together. How many are fastest depends on
@@ -169,6 +176,8 @@ impl Family {
     pub(in crate::opencl) fn source(self, spec: &KernelSpec, slices: Option<usize>) -> Text {
         let std = "-cl-std=CL1.2";
         let is_cpu = slices.is_none();
+        // As `Matrix::upload` packs.
+        let order = format!("-DBY_CHANNEL={}", u32::from(!is_cpu));
         match self {
             Family::Rows => Text {
                 name: "rows".to_owned(),
@@ -196,7 +205,7 @@ impl Family {
                 name: format!("matmul-{format}"),
                 text: matmul_text(is_cpu),
                 options: format!(
-                    "{std} -DLANES=16 -DFORMAT={format} -DROW_DIM={} -DCHANNEL_DIM={} \
+                    "{std} -DLANES=16 -DFORMAT={format} {order} -DROW_DIM={} -DCHANNEL_DIM={} \
                      -DTILE_ROWS={TILE_ROWS} -DSEGMENT={}",
                     u32::from(!is_cpu),
                     u32::from(is_cpu),
@@ -207,14 +216,15 @@ impl Family {
                 name: format!("matmul-group-{format}"),
                 text: matmul_group_text(slices.unwrap_or(1)),
                 options: format!(
-                    "{std} -DLANES=1 -DFORMAT={format} -DGROUP_ROWS={} -DSEGMENT=segment",
+                    "{std} -DLANES=1 -DFORMAT={format} {order} -DGROUP_ROWS={} -DSEGMENT=segment \
+                     -DITEMS={ROW_ITEMS}",
                     GROUP.rows,
                 ),
             },
             Family::Embed(format) => Text {
                 name: format!("embed-{format}"),
                 text: [COMMON, FORMATS, EMBED].concat(),
-                options: format!("{std} -DLANES=1 -DFORMAT={format}"),
+                options: format!("{std} -DLANES=1 -DFORMAT={format} {order}"),
             },
             Family::Probe => {
                 Text { name: "probe".to_owned(), text: PROBE.to_owned(), options: std.to_owned() }
@@ -246,8 +256,9 @@ fn matmul_text(is_cpu: bool) -> String {
 }
 
 fn matmul_group_text(slices: usize) -> String {
-    let mut text = [COMMON, FORMATS, MATMUL_COMMON, MATMUL_GROUP].concat();
-    text.extend(few_in_groups(slices).map(|few| part(few, few.rows, GEMV_GROUP)));
+    let mut text = [COMMON, FORMATS, MATMUL_COMMON, MATMUL_GROUP, GEMV_NORM].concat();
+    let few = few_in_groups(slices).into_iter().chain(gates_in_groups(slices));
+    text.extend(few.map(|few| part(few, few.rows, GEMV_GROUP)));
     text
 }
 

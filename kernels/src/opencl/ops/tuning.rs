@@ -2,7 +2,7 @@
 //! a short measurement with the device's own clock, whose result is kept beside the programs.
 
 use super::programs::{Family, GROUP, GROUP_MEMORY, RUN, TILE_STEPS, few_in_groups};
-use super::{F32, Kernels, MatMul, Matrix, View};
+use super::{F32, Fused, Kernels, MatMul, Matrix, View};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{CHANNELS, Stored};
 use crate::opencl::session::{Event, EventState};
@@ -168,6 +168,7 @@ impl Kernels {
                     channels: 0..CHANNELS,
                     bias: None,
                     residual: None,
+                    fused: Fused::default(),
                     out: View { buffer: &out, at: 0, stride: CHANNELS },
                 })?;
             }
@@ -250,6 +251,7 @@ impl Kernels {
             channels: 0..outputs,
             bias: None,
             residual: None,
+            fused: Fused::default(),
             out: View { buffer: &out, at: 0, stride: outputs },
         };
         let mut times = vec![u64::MAX; shapes.len()];

@@ -2,8 +2,8 @@
 
 use super::programs::FEW;
 use super::{
-    Add, Attention, Embed, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, RmsNorm, Rope,
-    RopeHeads, RopeKv, SelectRows, SoftCap, View,
+    Add, Attention, Embed, Fused, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, RmsNorm,
+    Rope, RopeHeads, RopeKv, SelectRows, SoftCap, View,
 };
 use crate::op::{Activation, RopePairs};
 use crate::opencl::error::OpenClError;
@@ -102,6 +102,7 @@ impl Kernels {
                 channels: 0..CHANNELS,
                 bias: None,
                 residual: None,
+                fused: Fused::default(),
                 out: view(y),
             })?;
         }

@@ -43,6 +43,9 @@ pub(in crate::opencl) struct Persistent {
     is_used: bool,
     limit: usize,
     ops: Vec<u32>,
+    /// Those of `ops` that are for the next one, and whether the last is one of them.
+    for_next: usize,
+    is_last_for_next: bool,
     lists: VecDeque<(Vec<u32>, Buffer)>,
 }
 
@@ -54,6 +57,8 @@ pub(in crate::opencl) struct PersistentOp<'a> {
     /// Items, or groups of a kernel that has groups.
     pub(in crate::opencl) size: [usize; 3],
     pub(in crate::opencl) args: &'a [Arg<'a>],
+    /// Whether every group computes it for the next op, which is in the same launch. No barrier follows it.
+    pub(in crate::opencl) is_for_next: bool,
 }
 
 impl Persistent {
@@ -77,6 +82,8 @@ impl Persistent {
             is_used: false,
             limit: FIRST_OPS,
             ops: Vec::new(),
+            for_next: 0,
+            is_last_for_next: false,
             lists: VecDeque::new(),
         })
     }
@@ -125,7 +132,7 @@ impl Session {
         }
         let mut guard = self.persistent.lock().unwrap_or_else(PoisonError::into_inner);
         let persistent = guard.as_mut().expect("a persistent kernel");
-        if persistent.ops.len() >= persistent.limit * OP_WORDS {
+        if persistent.ops.len() >= persistent.limit * OP_WORDS && !persistent.is_last_for_next {
             self.launch_ops(persistent)?;
             persistent.limit = (2 * persistent.limit).min(OPS_MAX);
             // The device begins.
@@ -133,8 +140,12 @@ impl Session {
         }
         let length = persistent.ops.len();
         let pushed = persistent.push(self, op);
-        if pushed.is_err() {
-            persistent.ops.truncate(length);
+        match pushed {
+            Ok(()) => {
+                persistent.is_last_for_next = op.is_for_next;
+                persistent.for_next += usize::from(op.is_for_next);
+            }
+            Err(_) => persistent.ops.truncate(length),
         }
         pushed
     }
@@ -178,6 +189,10 @@ impl Session {
         }
         let ops = std::mem::take(&mut persistent.ops);
         let count = ops.len() / OP_WORDS;
+        // The last op has no barrier in any case.
+        let for_next = std::mem::take(&mut persistent.for_next)
+            - usize::from(std::mem::take(&mut persistent.is_last_for_next));
+        let barriers = count - 1 - for_next;
         let known = persistent.lists.iter().position(|(list, _)| *list == ops);
         let list = match known.and_then(|at| persistent.lists.remove(at)) {
             Some(list) => list,
@@ -198,8 +213,8 @@ impl Session {
         // SAFETY: the kernel's parameters; `record` promised that the ops stay within their buffers.
         let launched = unsafe { self.launch_now(Lane::Compute, kernel, (&args, range)) };
         if launched.is_ok() {
-            // There is a barrier after each op but the last.
-            persistent.arrived = arrived.wrapping_add((groups * (count - 1)) as u32);
+            // There is a barrier after each op but those for the next one.
+            persistent.arrived = arrived.wrapping_add((groups * barriers) as u32);
             persistent.is_used = true;
         }
         persistent.lists.push_back(list);

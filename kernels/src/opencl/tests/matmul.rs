@@ -1,7 +1,7 @@
 //! Matmuls and embedding tables of every format.
 
 use super::{Bench, Guarded, assert_near, bits, cases, grouped, ints, noise, plain};
-use crate::opencl::ops::{Embed, MatMul, Matrix};
+use crate::opencl::ops::{Embed, Fused, MatMul, Matrix};
 use crate::opencl::pack::Stored;
 use crate::quant::DType;
 use crate::reference;
@@ -49,6 +49,7 @@ fn product_of(bench: &mut Bench, weight: &Matrix, x: &Guarded) -> Vec<f32> {
         channels: 0..weight.rows(),
         bias: None,
         residual: None,
+        fused: Fused::default(),
         out: out.view(),
     };
     bench.kernels.matmul(&job).unwrap();
@@ -159,6 +160,7 @@ fn a_matmul_of_some_channels_gives_the_bits_of_all_channels() {
                     channels: range.clone(),
                     bias: None,
                     residual: None,
+                    fused: Fused::default(),
                     out: out.view(),
                 };
                 bench.kernels.matmul(&job).unwrap();
@@ -195,6 +197,7 @@ fn bias_and_residual_are_added_to_the_sums_also_in_place() {
                 channels: range.clone(),
                 bias: Some(&bias),
                 residual: Some(residual.view()),
+                fused: Fused::default(),
                 out: out.view(),
             };
             bench.kernels.matmul(&job).unwrap();

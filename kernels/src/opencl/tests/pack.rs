@@ -1,5 +1,6 @@
 //! Packing of weights.
 
+use crate::opencl::pack::RunOrder::{ByChannel, ByWord};
 use crate::opencl::pack::{CHANNELS, PANEL, Stored, panels, record_words};
 use crate::quant::DType;
 use crate::reference;
@@ -63,7 +64,7 @@ fn packed_values_are_those_of_the_file_and_padding_is_zero() {
             let values = super::noise(7 + rows as u32, rows * cols);
             let bytes = reference::quantize(dtype, &values);
             let stored = Stored { dtype, bytes: &bytes, rows, cols };
-            let words = stored.pack(0..panels(rows));
+            let words = stored.pack(0..panels(rows), ByWord);
             assert_eq!(words.len() * 4, stored.packed_bytes(), "{dtype} [{rows}, {cols}]");
             let wanted = reference::dequantize(dtype, &bytes);
             for row in 0..rows.next_multiple_of(CHANNELS) {
@@ -84,6 +85,41 @@ fn panels_packed_one_by_one_are_those_packed_together() {
     let (dtype, rows, cols) = (DType::Q4K, 70, 512);
     let bytes = reference::quantize(dtype, &super::noise(3, rows * cols));
     let stored = Stored { dtype, bytes: &bytes, rows, cols };
-    let one_by_one: Vec<u32> = (0..panels(rows)).flat_map(|p| stored.pack(p..p + 1)).collect();
-    assert!(one_by_one == stored.pack(0..panels(rows)));
+    let one_by_one: Vec<u32> =
+        (0..panels(rows)).flat_map(|p| stored.pack(p..p + 1, ByWord)).collect();
+    assert!(one_by_one == stored.pack(0..panels(rows), ByWord));
+}
+
+#[test]
+fn the_words_of_a_run_by_channel_are_those_by_word_and_nothing_else_moves() {
+    // Words of quants of a run, runs of a block, and the words after them.
+    let formats = [
+        (DType::F16, [0, 0, 8]),
+        (DType::Q4_0, [4, 1, 8]),
+        (DType::Q5_1, [4, 1, 32]),
+        (DType::Q8_0, [8, 1, 8]),
+        (DType::Q4K, [4, 8, 80]),
+        (DType::Q6K, [4, 8, 328]),
+    ];
+    for (dtype, [len, runs, rest]) in formats {
+        let (rows, cols) = (40, dtype.block_len() * 3);
+        let bytes: Vec<u8> =
+            (0..rows * dtype.row_bytes(cols).unwrap()).map(|i| (i * 7 % 251) as u8).collect();
+        let stored = Stored { dtype, bytes: &bytes, rows, cols };
+        let [by_word, by_channel] =
+            [ByWord, ByChannel].map(|order| stored.pack(0..panels(rows), order));
+        let record = record_words(dtype);
+        assert_eq!(record, len * runs * PANEL + rest, "{dtype}");
+        for (at, word) in by_word.iter().enumerate() {
+            let (from, at) = (at / record * record, at % record);
+            let to = match at < len * runs * PANEL {
+                true => {
+                    let (run, at) = (at / (len * PANEL), at % (len * PANEL));
+                    run * len * PANEL + at % PANEL * len + at / PANEL
+                }
+                false => at,
+            };
+            assert_eq!(by_channel[from + to], *word, "{dtype}: word {at} of a record");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::cases;
 use crate::kv::KvDtype;
 use crate::opencl::ops::{Family, KernelSpec};
-use crate::opencl::pack::{CHANNELS, Stored};
+use crate::opencl::pack::Stored;
 use crate::quant::DType;
 
 const PROGRAM: &str = "oclgrind-kernel";
@@ -197,16 +197,19 @@ fn matmuls_and_embeddings_do_not_race() {
     let all = [DType::F32, DType::Q4_0, DType::F16, DType::Q8_0, DType::Q5K, DType::Q6K];
     for &dtype in cases(&all[..2], &all) {
         let cols = 64usize.next_multiple_of(dtype.block_len());
-        let bytes = vec![0; channels * dtype.row_bytes(cols).unwrap()];
-        let stored = Stored { dtype, bytes: &bytes, rows: channels, cols };
+        // 64 channels: 32 gates and as many ups.
+        let bytes = vec![0; 64 * dtype.row_bytes(cols).unwrap()];
+        let stored = Stored { dtype, bytes: &bytes, rows: 64, cols };
         let weights = || Words(stored.packed_bytes(), 0x0101_0101);
-        let padded = channels.next_multiple_of(CHANNELS);
-        let args = |rows: usize| {
-            let buffers = [weights(), Floats(rows * cols), Floats(padded)];
+        let fused = |rows: usize, channels: usize, [added, normed, gate]: [usize; 3]| {
+            let buffers = [weights(), Floats(rows * cols), Floats(64)];
             let outs = [Floats(rows * channels), Floats(rows * channels)];
-            let sizes = [cols, rows, 0, channels, 0, cols, 1, 1, 0, channels, 0, channels, 32];
-            buffers.into_iter().chain(outs).chain(sizes.map(Int)).collect::<Vec<_>>()
+            let sizes = [cols, rows, 0, channels, 0, cols, added, added];
+            let sizes = sizes.into_iter().chain([0, channels, 0, channels, 32]).map(Int);
+            let norm = [Floats(cols), Int(normed), Float(1e-5), Int(gate)];
+            buffers.into_iter().chain(outs).chain(sizes).chain(norm).collect::<Vec<_>>()
         };
+        let args = |rows| fused(rows, channels, [1, 0, 0]);
         let panels = channels.div_ceil(16);
         let few = [("gemv_group_1_half", 1, 8), ("gemv_group_4", 3, 16), ("gemv_group_8", 9, 16)];
         let few = few.map(|(kernel, rows, slices)| {
@@ -214,7 +217,15 @@ fn matmuls_and_embeddings_do_not_race() {
             Launch::new(kernel, [panels, tiles, 1], [16, slices], args(rows))
         });
         let many = Launch::new("matmul_group", [1, 2, 1], [16, 8], args(66));
-        check(Family::matmul_group(dtype), KvDtype::F32, few.into_iter().chain([many]));
+        let of_norm =
+            Launch::new("gemv_group_4", [panels, 1, 1], [16, 16], fused(3, channels, [1, 1, 0]));
+        let of_gates = [("gemv_gate_1", 1, 1), ("gemv_gate_4", 3, 2), ("gemv_gate_8", 9, 1)];
+        let of_gates = of_gates.map(|(kernel, rows, gate)| {
+            let tiles = usize::div_ceil(rows, 8);
+            Launch::new(kernel, [2, tiles, 1], [16, 16], fused(rows, 32, [0, 1, gate]))
+        });
+        let launches = few.into_iter().chain([many, of_norm]).chain(of_gates);
+        check(Family::matmul_group(dtype), KvDtype::F32, launches);
 
         let embed = [weights(), Words(8, 7), Floats(2 * cols)].into_iter();
         let embed = embed.chain([channels, cols, 2, 0, 0, cols].map(Int)).chain([Float(1.5)]);

@@ -4,14 +4,15 @@
 use super::Kernels;
 use crate::opencl::error::OpenClError;
 use crate::opencl::ops::tuning::between;
-use crate::opencl::ops::{F32, MatMul, Matrix, RmsNorm, View};
+use crate::opencl::ops::{F32, Fused, MatMul, Matrix, Norm, RmsNorm, View};
 use crate::opencl::pack::Stored;
 use crate::opencl::session::{Buffer, Lane};
 
 /// Inputs and outputs of the matmuls, as in a small model: whole blocks of every format.
 const WIDTH: usize = 1024;
 
-/// Matmuls, each of which all groups compute from a norm that one of them has computed, and the reverse.
+/// Matmuls, each of which all groups compute from a norm that one of them has computed, and the reverse. After each of
+/// them is one of a norm that each group computes for itself.
 const TURNS: usize = 16;
 
 /// Runs of both kinds, of which the fastest counts.
@@ -27,6 +28,7 @@ struct Operands {
     gain: Buffer,
     x: Buffer,
     y: Buffer,
+    z: Buffer,
 }
 
 impl Kernels {
@@ -105,12 +107,13 @@ impl Kernels {
             gain: floats(&values[..WIDTH])?,
             x: session.buffer(WIDTH * F32, WHAT)?,
             y: session.buffer(WIDTH * F32, WHAT)?,
+            z: session.buffer(WIDTH * F32, WHAT)?,
         })
     }
 
-    /// Computes norms and matmuls in turns; returns the bytes of the last ones, and the device's time.
+    /// Computes norms and matmuls in turns, and matmuls that norm their input; returns the bytes of the last ones, and the device's time.
     fn turns(&mut self, operands: &Operands) -> Result<(Vec<u8>, Option<u64>), OpenClError> {
-        let Operands { weights, residual, gain, x, y } = operands;
+        let Operands { weights, residual, gain, x, y, z } = operands;
         let view = |buffer, at| View { buffer, at, stride: WIDTH };
         let norm =
             |x, out| RmsNorm { x, rows: 1, groups: 1, weight: gain, len: WIDTH, eps: 1e-5, out };
@@ -118,23 +121,30 @@ impl Kernels {
         self.rms_norm(&norm(view(residual, 0), view(x, 0)))?;
         for turn in 0..TURNS {
             let weight = &weights[turn % weights.len()];
-            self.matmul(&MatMul {
+            let plain = MatMul {
                 x: view(x, 0),
                 rows: 1,
                 weight,
                 channels: 0..WIDTH,
                 bias: None,
                 residual: Some(view(residual, 4 * turn)),
+                fused: Fused::default(),
                 out: view(y, 0),
-            })?;
+            };
+            self.matmul(&plain)?;
+            if self.fuses(weight.dtype, 1, view(y, 0))? {
+                let fused = Fused { norm: Some(Norm { gain, eps: 1e-5 }), gate: None };
+                let residual = Some(view(z, 0)).filter(|_| turn > 0);
+                self.matmul(&MatMul { x: view(y, 0), residual, fused, out: view(z, 0), ..plain })?;
+            }
             self.rms_norm(&norm(view(y, 0), view(x, 0)))?;
         }
         let end = self.session.marker()?;
         self.session.finish()?;
-        let mut bytes = vec![0; 2 * WIDTH * F32];
-        let (of_x, of_y) = bytes.split_at_mut(WIDTH * F32);
-        self.session.read(Lane::Compute, x, 0, of_x)?;
-        self.session.read(Lane::Compute, y, 0, of_y)?;
+        let mut bytes = vec![0; 3 * WIDTH * F32];
+        for (buffer, bytes) in [x, y, z].into_iter().zip(bytes.chunks_exact_mut(WIDTH * F32)) {
+            self.session.read(Lane::Compute, buffer, 0, bytes)?;
+        }
         Ok((bytes, between(&begin, &end)))
     }
 }

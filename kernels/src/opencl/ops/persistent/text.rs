@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use super::{GEMVS, MEMORY};
 use crate::opencl::ops::programs::{
-    COMMON, FORMATS, Family, GEMV_GROUP, MATMUL_COMMON, PERSISTENT, PERSISTENT_PLACE, ROW_ITEMS,
-    Text, Variant, part,
+    COMMON, FORMATS, Family, GEMV_GROUP, GEMV_NORM, MATMUL_COMMON, PERSISTENT, PERSISTENT_PLACE,
+    ROW_ITEMS, Text, Variant, part,
 };
 use crate::opencl::ops::{Arg, KernelSpec};
 use crate::opencl::pack::PANEL;
@@ -37,7 +37,24 @@ enum Sharing {
     Items,
     /// Groups of this width and height.
     Groups(usize, usize),
+    /// Every group of the device computes the same, for the op after it.
+    EveryGroup,
 }
+
+/// The function that norms the rows of the matmul after it.
+pub(super) const NORM: (Family, &str) = (Family::RowsGroup, "matmul_norm");
+
+/// Its parameters, as it is never launched alone.
+const NORM_PARAMETERS: [Parameter; 8] = [
+    Parameter::Buffer,
+    Parameter::Int,
+    Parameter::Int,
+    Parameter::Buffer,
+    Parameter::Buffer,
+    Parameter::Int,
+    Parameter::Int,
+    Parameter::Float,
+];
 
 /// Kernels of one text.
 struct Piece {
@@ -60,10 +77,9 @@ fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
         names.iter().map(|name| (*name, Sharing::Items)).collect()
     };
     let rows = items(&["add", "soft_cap", "gated_silu", "gated_gelu", "rope", "select_rows"]);
-    let mut pieces = vec![
-        of_family(Family::Rows, &rows),
-        of_family(Family::RowsGroup, &[("rms_norm", row_groups), ("top", row_groups)]),
-    ];
+    let in_groups = [("rms_norm", row_groups), ("top", row_groups), (NORM.1, Sharing::EveryGroup)];
+    let mut pieces = vec![of_family(Family::Rows, &rows), of_family(NORM.0, &in_groups)];
+    pieces[1].text += GEMV_NORM;
     for head_dim in &spec.head_dims {
         let mut kernels = items(&["kv_write", "rope_kv"]);
         kernels.push(("attention_group", row_groups));
@@ -146,7 +162,7 @@ fn apart(piece: &Piece, number: usize) -> String {
 }
 
 /// How the kernel calls one of its functions.
-fn call(function: &str, sharing: Sharing, parameters: &[Parameter]) -> String {
+fn call(function: &str, parameters: &[Parameter]) -> String {
     let mut at = 0;
     let args = parameters.iter().map(|parameter| {
         let (name, words) = match parameter {
@@ -158,11 +174,7 @@ fn call(function: &str, sharing: Sharing, parameters: &[Parameter]) -> String {
         format!("{name}({})", at - words)
     });
     let args = args.collect::<Vec<_>>().join(", ");
-    let call = format!("{function}(place, memory, {args})");
-    match sharing {
-        Sharing::Items => format!("EACH_ITEM({call})"),
-        Sharing::Groups(width, height) => format!("EACH_GROUP({width}, {height}, {call})"),
-    }
+    format!("{function}(place, memory, {args})")
 }
 
 /// The numbers of the kernels that a persistent kernel has.
@@ -176,6 +188,7 @@ pub(super) fn program(
 ) -> (Text, Numbers) {
     let mut text = [PERSISTENT_PLACE, COMMON].concat();
     let (mut cases, mut numbers) = (String::new(), Numbers::new());
+    let mut is_for_next = String::new();
     for (at, piece) in pieces(spec, slices).iter().enumerate() {
         text += &apart(piece, at);
         for (name, sharing) in &piece.kernels {
@@ -184,16 +197,27 @@ pub(super) fn program(
             let known = parameters.iter().find(|((family, known), _)| {
                 *family == piece.family && (known == name || is_gemv(known))
             });
-            let Some((_, parameters)) = known else { continue };
+            let known = known.map(|(_, parameters)| &parameters[..]);
+            let is_norm = (piece.family, *name) == NORM;
+            let known = if is_norm { Some(&NORM_PARAMETERS[..]) } else { known };
+            let Some(parameters) = known else { continue };
             let number = numbers.len() as u32;
             numbers.insert((piece.family, *name), number);
-            let call = call(&format!("{name}__{at}"), *sharing, parameters);
+            let call = call(&format!("{name}__{at}"), parameters);
+            let call = match sharing {
+                Sharing::Items => format!("EACH_ITEM({call})"),
+                Sharing::EveryGroup => {
+                    _ = write!(is_for_next, " || (number) == {number}");
+                    format!("{call};")
+                }
+                Sharing::Groups(width, height) => format!("EACH_GROUP({width}, {height}, {call})"),
+            };
             _ = write!(cases, " case {number}: {call} break;");
         }
     }
     _ = writeln!(
         text,
-        "#define CASES{cases}\n#define OP_WORDS {OP_WORDS}\n\
+        "#define CASES{cases}\n#define IS_FOR_NEXT(number) (false{is_for_next})\n#define OP_WORDS {OP_WORDS}\n\
          #define HEAD {HEAD_WORDS}\n\
          #define ROW_ITEMS {ROW_ITEMS}\n#define GROUP_ITEMS {}\n#define MEMORY {MEMORY}",
         PANEL * slices
