@@ -8,7 +8,7 @@ use crate::support::{ended, lapwing, model};
 fn without_drivers(args: &[&str]) -> (Command, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = lapwing(args);
-    command.env("OCL_ICD_VENDORS", folder.path()).env("OPENCL_DYLIB_PATH", "no-such-library.so");
+    command.env("OCL_ICD_VENDORS", folder.path()).env_remove("OPENCL_DYLIB_PATH");
     (command, folder)
 }
 
@@ -46,6 +46,38 @@ fn a_run_on_such_a_device_is_refused_and_other_devices_run() {
     let (command, _folder) = without_drivers(&[&run[..], &["--device", "gpu"]].concat());
     let emulated = ended(command);
     assert_eq!(emulated.code, Some(0), "{emulated:?}");
+}
+
+/// The program with a variable that names libraries, none of which is there.
+fn with_wrong_library(args: &[&str]) -> Command {
+    let mut command = lapwing(args);
+    command.env("OPENCL_DYLIB_PATH", "no-such-library.so;/no/other.so");
+    command
+}
+
+/// Each path, and what to do.
+fn names_the_paths(text: &str) -> bool {
+    let wanted = ["OPENCL_DYLIB_PATH", "'no-such-library.so'", "'/no/other.so'", "set it to"];
+    wanted.iter().all(|wanted| text.contains(wanted))
+}
+
+/// Another library than the named one is not used, even if the system has one.
+#[test]
+fn a_library_that_is_named_and_missing_is_an_error() {
+    let listed = ended(with_wrong_library(&["devices"]));
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.stdout.contains("OpenCL: absent"), "{listed:?}");
+    assert!(names_the_paths(&listed.stdout), "{listed:?}");
+    let json = ended(with_wrong_library(&["devices", "--json"])).json();
+    assert_eq!(json["opencl"], serde_json::json!([]));
+    let llama = model("llama.gguf");
+    let run = ["run", "-m", &llama, "--raw", "--temp", "0", "-n", "2", "ab", "--device"];
+    let refused = ended(with_wrong_library(&[&run[..], &["gpu=opencl"]].concat()));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(names_the_paths(&refused.stderr), "{refused:?}");
+    assert!(refused.stdout.is_empty(), "{refused:?}");
+    let on_cpu = ended(with_wrong_library(&[&run[..], &["cpu"]].concat()));
+    assert_eq!(on_cpu.code, Some(0), "{on_cpu:?}");
 }
 
 #[test]

@@ -12,6 +12,15 @@ pub enum OpenClError {
          (Debian: ocl-icd-libopencl1), or set OPENCL_DYLIB_PATH to the library's path"
     )]
     NoLibrary,
+    /// The user names libraries, and none can be opened.
+    #[error(
+        "OPENCL_DYLIB_PATH names no library that can be opened ({tried}); set it to the path of an OpenCL library, or \
+         to several with ';' between them, or remove it to use the system's library"
+    )]
+    NamedLibrary {
+        /// Each path, and why it was not opened.
+        tried: String,
+    },
     /// The library has no driver.
     #[error(
         "the OpenCL library lists no device; install the driver of the device (for tests on a CPU, \

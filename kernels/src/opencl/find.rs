@@ -1,9 +1,11 @@
 //! OpenCL devices of this machine.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::sync::Mutex;
 
 use cl3::device::{CL_DEVICE_SVM_FINE_GRAIN_BUFFER, CL_DEVICE_TYPE_ALL};
+use dlopen2::raw::Library;
 use opencl3::device::{CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
 use opencl3::platform::get_platforms;
 
@@ -128,12 +130,16 @@ impl DeviceId {
 /// The devices of all drivers, in the library's order; empty where a driver lists none.
 ///
 /// # Errors
-/// [`OpenClError::NoLibrary`] without an OpenCL library, [`OpenClError::NoDevice`] without a driver.
+/// [`OpenClError::NamedLibrary`] if `OPENCL_DYLIB_PATH` is set and names no library, [`OpenClError::NoLibrary`] without an
+/// OpenCL library, [`OpenClError::NoDevice`] without a driver.
 pub fn devices() -> Result<Vec<OpenClInfo>, OpenClError> {
     // Some loaders list no driver to a thread that asks while another one's first question loads them.
     static ASKING: Mutex<()> = Mutex::new(());
     let _alone = ASKING.lock();
-    if !cl3::is_opencl_runtime_available() {
+    let is_open = cl3::is_opencl_runtime_available();
+    // After `cl3`, which keeps the library: a driver that is closed in between may not open again.
+    std::env::var_os("OPENCL_DYLIB_PATH").map_or(Ok(()), |paths| check_named(&paths))?;
+    if !is_open {
         return Err(OpenClError::NoLibrary);
     }
     let platforms = get_platforms().map_err(|_| OpenClError::NoDevice)?;
@@ -149,6 +155,30 @@ pub fn devices() -> Result<Vec<OpenClInfo>, OpenClError> {
         }
     }
     if found.is_empty() { Err(OpenClError::NoDevice) } else { Ok(found) }
+}
+
+/// Checks that one of the paths can be opened. `cl3` opens the first that it can, and the system's library if there is none,
+/// or if the paths are not UTF-8.
+fn check_named(paths: &OsStr) -> Result<(), OpenClError> {
+    let Some(text) = paths.to_str() else {
+        return Err(OpenClError::NamedLibrary { tried: format!("{paths:?} is not UTF-8") });
+    };
+    let mut tried = Vec::new();
+    for path in text.split(';') {
+        // Unix opens the program itself for an empty path, so that `cl3` looks no further.
+        if path.is_empty() {
+            tried.push("a path is empty".to_owned());
+            break;
+        }
+        let why = match Library::open(path) {
+            Ok(_) => return Ok(()),
+            Err(dlopen2::Error::OpeningLibraryError(why)) => why.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let why = why.strip_prefix(path).map_or(&*why, |why| why.trim_start_matches(": "));
+        tried.push(format!("'{path}': {why}"));
+    }
+    Err(OpenClError::NamedLibrary { tried: tried.join(", ") })
 }
 
 fn describe(index: usize, platform: &str, device: &Device) -> OpenClInfo {
@@ -216,3 +246,6 @@ pub fn find(wanted: &str) -> Result<OpenClInfo, OpenClError> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
