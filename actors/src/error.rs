@@ -54,7 +54,7 @@ pub enum RunError {
     OutOfKvPages {
         /// Pages the sequence needs.
         wanted: usize,
-        /// Pages of the whole cache.
+        /// Pages of the whole cache, without those that a lost device may still write.
         capacity: usize,
     },
     /// Too many requests wait or run.

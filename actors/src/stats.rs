@@ -19,7 +19,7 @@ pub struct EngineStats {
     pub chunks: usize,
     /// Pages of the KV caches of all models.
     pub kv_pages: usize,
-    /// Those of them that requests lease.
+    /// Those of them that requests lease, or that a lost device may still write.
     pub kv_pages_leased: usize,
     /// Pages that the prefix caches hold; requests lease some of them.
     pub kv_pages_cached: usize,

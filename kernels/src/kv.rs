@@ -1,14 +1,15 @@
 //! Paged KV cache: ownership of pages, and their storage.
 
-use crate::sync::{Mutex, lock};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use thiserror::Error;
 
+mod pool;
 mod sharing;
 pub(crate) mod store;
 
+pub use pool::{KvPage, KvPool};
 pub use sharing::{KvSharing, KvSharingError};
 pub(crate) use store::ROTARY_DIM_MAX;
 pub use store::{DuplicatePage, KvAccess, KvCopies, KvCopyId, KvLayer, KvMirror, KvStore};
@@ -145,71 +146,6 @@ pub struct KvTooLarge {
     pub pages: usize,
     /// Bytes per page.
     pub page_bytes: usize,
-}
-
-/// Allocator of page indices. Clones share the pages.
-#[derive(Clone, Debug)]
-pub struct KvPool {
-    free: Arc<Mutex<Vec<PageId>>>,
-    capacity: usize,
-}
-
-impl KvPool {
-    /// A pool of pages `0 … pages − 1`, all free.
-    pub fn new(pages: u32) -> KvPool {
-        KvPool { free: Arc::new(Mutex::new((0..pages).rev().collect())), capacity: pages as usize }
-    }
-
-    /// Allocates `n` pages, or none.
-    ///
-    /// # Errors
-    /// [`OutOfPages`] if fewer than `n` are free.
-    pub fn alloc(&self, n: usize) -> Result<Vec<KvPage>, OutOfPages> {
-        let mut free = lock(&self.free);
-        let Some(rest) = free.len().checked_sub(n) else {
-            return Err(OutOfPages { wanted: n, free: free.len() });
-        };
-        let ids = free.split_off(rest).into_iter().rev();
-        Ok(ids.map(|id| KvPage(Arc::new(Owned { id, home: self.free.clone() }))).collect())
-    }
-
-    /// Number of free pages.
-    pub fn free_pages(&self) -> usize {
-        lock(&self.free).len()
-    }
-
-    /// Total number of pages.
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-}
-
-#[derive(Debug)]
-struct Owned {
-    id: PageId,
-    home: Arc<Mutex<Vec<PageId>>>,
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        lock(&self.home).push(self.id);
-    }
-}
-
-/// An allocated page. It returns to its pool when the last clone is dropped.
-#[derive(Clone, Debug)]
-pub struct KvPage(Arc<Owned>);
-
-impl KvPage {
-    /// Index of the page.
-    pub fn id(&self) -> PageId {
-        self.0.id
-    }
-
-    /// Whether there are other clones of it.
-    pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
-    }
 }
 
 /// The pages of one sequence, in position order. A clone shares them, and costs two counts.

@@ -7,7 +7,7 @@ use lapwing_actors::draft::DRAFT_MAX;
 use lapwing_actors::scheduler::{KvPages, SchedulerModel};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool, KvStore};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::DeviceId;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -126,7 +126,7 @@ impl DraftModel {
     pub(super) fn scheduled(&self, target: &PlannerParts) -> SchedulerModel {
         let planner = Planner::new(self.planned(target));
         let vocab = self.graph.vocab();
-        let kv = KvPages { pool: KvPool::new(self.pages), layout: self.layout };
+        let kv = KvPages { pool: self.kv.pool().clone(), layout: self.layout };
         SchedulerModel { planner, kv, context: self.context, vocab }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     explainer.draft = draft.map(|draft| draft.planned(&explainer.parts));
     let placement = explainer.full_chunk(chosen.context)?;
     notes.extend(unprepared(&settings, &devices, &placement));
-    let (outliers, pool) = (outliers(&devices), KvPool::new(chosen.pages));
+    let (outliers, pool) = (outliers(&devices), kv.pool().clone());
     let (prefixes, kept) = prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
     let scheduler = scheduler(&explainer, &chosen, pool, (policy, draft, prefixes))?;
     let live = Live::start(LiveParts {

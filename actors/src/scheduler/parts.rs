@@ -41,9 +41,9 @@ pub struct KvPages {
 }
 
 impl KvPages {
-    /// The error if the whole cache cannot hold `rows` rows.
+    /// The error if the whole cache, without pages that a lost device may write, cannot hold `rows` rows.
     pub(super) fn too_small_for(&self, rows: usize) -> Option<RunError> {
-        let (wanted, capacity) = (self.layout.pages_for(rows), self.pool.capacity());
+        let (wanted, capacity) = (self.layout.pages_for(rows), self.pool.usable());
         (wanted > capacity).then_some(RunError::OutOfKvPages { wanted, capacity })
     }
 }

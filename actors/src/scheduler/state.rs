@@ -80,7 +80,7 @@ impl Scheduler {
         self.running.iter().filter(|sequence| !sequence.is_companion()).count()
     }
 
-    /// Number of KV pages that sequences lease.
+    /// Number of KV pages that sequences lease, or that a lost device may still write.
     pub fn kv_pages_in_use(&self) -> usize {
         let pools = self.models.iter().map(|model| &model.kv.pool);
         let used: usize = pools.map(|pool| pool.capacity() - pool.free_pages()).sum();

@@ -48,6 +48,25 @@ fn a_sequence_that_outgrows_the_whole_cache_fails_and_a_shared_cache_only_delays
 }
 
 #[test]
+fn a_request_that_needs_pages_of_a_lost_device_fails_and_does_not_wait() {
+    let mut world = World::new(&Setup { pages: 10, ..Setup::default() });
+    let p = (0..).map(|s| prompt(s, 20)).find(|p| foretell(p, 30).0.len() == 30).expect("one");
+    world.pool.withhold(&[0, 3]);
+    assert_eq!(world.sim.scheduler().kv_pages_in_use(), 2);
+    let too_long = vec![1; 36];
+    let error = |wanted| Some(Err(RunError::OutOfKvPages { wanted, capacity: 8 }));
+    for (ids, tokens, end) in
+        [(&p, 30, error(9)), (&too_long, 5, error(9)), (&p, 5, Some(Ok(foretell(&p, 5).1)))]
+    {
+        let mut stream = world.submit(world.sim.now(), ids, generate(ids, tokens));
+        world.sim.run();
+        stream.drain();
+        assert_eq!(stream.end, end);
+        assert_eq!(world.sim.scheduler().kv_pages_in_use(), 2);
+    }
+}
+
+#[test]
 fn the_context_ends_a_text_that_would_outgrow_it() {
     let mut setup = Setup::default();
     setup.config.context = 24;

@@ -14,7 +14,7 @@ pub use layer::KvLayer;
 use paged::Paged;
 pub(crate) use rows::ROTARY_DIM_MAX;
 
-use super::{KvDtype, KvLayout, KvTooLarge, PageId};
+use super::{KvDtype, KvLayout, KvPool, KvTooLarge, PageId};
 use crate::device::{DeviceError, MappedMemory, SlotSource};
 use crate::sync::{Mutex, lock};
 use std::io;
@@ -35,6 +35,7 @@ use std::sync::Arc;
 pub struct KvStore {
     layout: KvLayout,
     pages: usize,
+    pool: KvPool,
     layers: Vec<Mutex<Data>>,
     copies: Copies,
 }
@@ -110,7 +111,7 @@ impl KvStore {
         pages: u32,
         source: Option<&dyn SlotSource>,
     ) -> Result<KvStore, KvTooLarge> {
-        let pages = pages as usize;
+        let (number, pages) = (pages, pages as usize);
         let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
         let all = layout.page_bytes().checked_mul(pages).ok_or(too_large)?;
         // As one piece first: each layer may fit while all of them do not.
@@ -119,14 +120,16 @@ impl KvStore {
         let data = (0..layout.layers).map(|_| Data::zeroed(layout.dtype, layer, source));
         let data = data.map(|data| data.map(Mutex::new));
         let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
-        Ok(KvStore { layout, pages, layers, copies: Copies::new(layout.layers) })
+        let (pool, copies) = (KvPool::new(number), Copies::new(layout.layers));
+        Ok(KvStore { layout, pages, pool, layers, copies })
     }
 
     /// A store without layers and pages, for a device that computes no attention.
     pub fn none() -> KvStore {
         let dtype = KvDtype::default();
         let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1, dtype };
-        KvStore { layout, pages: 0, layers: Vec::new(), copies: Copies::new(0) }
+        let (pool, copies) = (KvPool::new(0), Copies::new(0));
+        KvStore { layout, pages: 0, pool, layers: Vec::new(), copies }
     }
 
     /// Shape of the cache.
@@ -137,6 +140,11 @@ impl KvStore {
     /// Number of pages.
     pub fn pages(&self) -> usize {
         self.pages
+    }
+
+    /// The allocator of its pages. A device that is lost withholds those that its commands may still write.
+    pub fn pool(&self) -> &KvPool {
+        &self.pool
     }
 
     /// Bytes of a page in one layer.

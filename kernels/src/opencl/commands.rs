@@ -18,6 +18,8 @@ struct Held {
     slots: Vec<Slot>,
     /// Whether they use memory of the host in place.
     in_place: bool,
+    /// Whether they write pages of keys and values in place.
+    writes_pages: bool,
     /// Not 0 if a barrier of a persistent kernel timed out; `None` if none was launched.
     timed_out: Option<Box<[u8; 4]>>,
 }
@@ -115,9 +117,10 @@ impl Commands {
         self.held.payload.get_or_insert_with(|| Arc::clone(payload));
     }
 
-    /// Notes that the commands read or write memory in place that outlives them, such as keys and values.
-    pub(super) fn use_in_place(&mut self) {
+    /// Notes that the commands read pages of keys and values in place, and write some if `writes`.
+    pub(super) fn use_pages(&mut self, writes: bool) {
         self.held.in_place = true;
+        self.held.writes_pages |= writes;
     }
 
     /// Makes a slot that the commands write in place a result of the run.
@@ -212,6 +215,11 @@ impl Pending {
     /// The end of the commands, if an event marks it.
     pub(super) fn end(&self) -> Option<Arc<Event>> {
         self.end.clone()
+    }
+
+    /// Whether the commands write pages of keys and values in place.
+    pub(super) fn writes_pages(&self) -> bool {
+        self.held.writes_pages
     }
 
     /// The state of the commands.

@@ -184,6 +184,14 @@ impl OpenClDevice {
         let reason = format!("{reason}; the device is not used any further in this process");
         self.lost.get_or_insert(DeviceError::Failed { device, reason }).clone()
     }
+
+    /// Gives up a run whose commands may go on: what they use stays as it is.
+    fn abandon(&self, run: Run) {
+        if run.pending.as_ref().is_some_and(Pending::writes_pages) {
+            self.model.kv.withhold(&run.work.payload.batch);
+        }
+        std::mem::forget(run);
+    }
 }
 
 impl Device for OpenClDevice {
@@ -238,17 +246,18 @@ impl Device for OpenClDevice {
                 Some(self.lose(&format!("a run failed with {name} ({code})")))
             }
         };
-        let Run { id, work, outputs, pending } = self.runs.pop_front()?;
+        let run = self.runs.pop_front()?;
         self.watch_oldest();
+        if let Some(error) = failed {
+            let id = run.id;
+            self.abandon(run);
+            return Some(Completed { run: id, result: Err(error), stamps: None });
+        }
+        let Run { id, work, outputs, pending } = run;
         let stamps = pending.as_ref().and_then(Pending::stamps);
-        let result = match (failed, outputs) {
-            (Some(error), _) => {
-                // The device may still use what the run holds.
-                std::mem::forget((pending, work));
-                return Some(Completed { run: id, result: Err(error), stamps: None });
-            }
-            (None, Err(error)) => Err(error),
-            (None, Ok(outputs)) => {
+        let result = match outputs {
+            Err(error) => Err(error),
+            Ok(outputs) => {
                 let results = pending.map(Pending::results).unwrap_or_default();
                 Ok(self.tensors(outputs, results))
             }
@@ -264,7 +273,7 @@ impl Drop for OpenClDevice {
     fn drop(&mut self) {
         if self.loss().is_some() {
             // Waiting for it could take forever.
-            self.runs.drain(..).for_each(std::mem::forget);
+            std::mem::take(&mut self.runs).into_iter().for_each(|run| self.abandon(run));
         }
         // They end before the memory goes that they use in place.
         self.runs.clear();

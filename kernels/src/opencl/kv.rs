@@ -6,7 +6,7 @@ use super::commands::Commands;
 use super::error::OpenClError;
 use super::memory::shared_by;
 use super::session::{Buffer, Lane, Session, SharedBuffer};
-use crate::device::{BatchSpan, DeviceError};
+use crate::device::{Batch, BatchSpan, DeviceError};
 use crate::kv::{KvAccess, KvCopyId, KvMirror, KvStore, PageId};
 
 /// Pages of all layers, one buffer for each layer that the device has worked with.
@@ -99,7 +99,7 @@ impl DeviceKv {
         };
         let access = KvAccess { pages: &span.pages, written };
         if self.shared[layer].is_some() {
-            commands.use_in_place();
+            commands.use_pages(writes);
             return self.store.bring_to_shared(layer, &access);
         }
         let Some(copy) = self.copy else { return Ok(()) };
@@ -107,6 +107,16 @@ impl DeviceKv {
             let at = page as usize * page_bytes;
             commands.upload(buffer, at, bytes.into()).map_err(|error| error.of_run(device))
         })
+    }
+
+    /// Takes the pages that a run of a lost device writes in place out of use: it may still write to them.
+    pub(super) fn withhold(&self, batch: &Batch) {
+        let page_rows = self.store.layout().page_rows;
+        for span in &batch.spans {
+            let rows = span.written(page_rows);
+            let pages = rows.start / page_rows..rows.end.div_ceil(page_rows);
+            self.store.pool().withhold(&span.pages[pages]);
+        }
     }
 
     /// Adds a copy of all rows of a page in a layer to the queue.

@@ -1,6 +1,6 @@
 //! Every KV page returns to its pool exactly once.
 
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvLease, KvPool, OutOfPages};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvLease, KvPage, KvPool, OutOfPages};
 
 const LAYOUT: KvLayout =
     KvLayout { layers: 1, kv_heads: 1, head_dim: 4, page_rows: 32, dtype: KvDtype::F16 };
@@ -28,6 +28,24 @@ fn a_refused_allocation_takes_no_page() {
     let error = lease.grow(&pool, &LAYOUT, 4 * 32 + 1).unwrap_err();
     assert_eq!(error, OutOfPages { wanted: 3, free: 1 });
     assert_eq!((&lease.page_ids()[..], pool.free_pages()), (&before[..], 1));
+}
+
+#[test]
+fn a_withheld_page_is_not_allocated_again_whoever_has_it() {
+    let pool = KvPool::new(8);
+    let (leased, shared) = (pool.alloc(2).unwrap(), KvLease::new(pool.alloc(1).unwrap()));
+    let clone = shared.clone();
+    // Page 7 is free. A page may be withheld twice.
+    for pages in [&[leased[0].id(), shared.page_ids()[0], 7][..], &[7]] {
+        pool.withhold(pages);
+        assert_eq!((pool.free_pages(), pool.usable(), pool.capacity()), (4, 5, 8));
+    }
+    drop((leased, shared));
+    assert_eq!(pool.free_pages(), 5, "the other leased page returns");
+    drop(clone);
+    let found: Vec<u32> = pool.alloc(5).unwrap().iter().map(KvPage::id).collect();
+    assert_eq!((found, pool.free_pages()), (vec![1, 3, 4, 5, 6], 5));
+    assert_eq!(pool.alloc(6).unwrap_err(), OutOfPages { wanted: 6, free: 5 });
 }
 
 #[test]

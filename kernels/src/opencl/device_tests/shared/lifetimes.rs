@@ -1,6 +1,7 @@
 //! How long memory in place stays where it is, and whose it is.
 
 use super::*;
+use crate::kv::KvPage;
 
 /// More than a test's pool has.
 const SLOTS: usize = 32;
@@ -83,6 +84,77 @@ fn a_lost_device_keeps_the_slots_of_its_runs() {
         assert_eq!(slots.stats().in_use, 1, "{kind}: the slot of the logits");
         drop((device, kv));
         assert_eq!(slots.stats().in_use, 1, "{kind}");
+    }
+}
+
+/// Pages that commands may still write are not given to another request; others are.
+#[test]
+fn a_lost_device_keeps_the_pages_that_its_runs_write() {
+    needs_driver!();
+    let of = |kind: Option<SharedKind>| kind.map_or_else(case, |kind| case().in_place(kind));
+    // Rows of a sequence with the pages 2 and 0, of 32 rows, and the pages that are written.
+    let cases = [(0..6, vec![2]), (30..40, vec![0, 2]), (32..33, vec![0])];
+    for (rows, written) in cases {
+        for fault in [Fault::Silent, Fault::Failed(-5)] {
+            for kind in kinds().into_iter().map(Some).chain([None]) {
+                let case = of(kind);
+                let parts = case.parts();
+                let pool = parts.kv.pool().clone();
+                let mut device = OpenClDevice::new(parts, &case.file).expect("a device");
+                case.run(&mut device, case.work(0..rows.start.max(1), HOST)).expect("a run");
+                let lease = pool.alloc(3).expect("pages");
+                assert_eq!(lease.iter().map(KvPage::id).collect::<Vec<_>>(), [0, 1, 2]);
+                device.inject(fault);
+                case.run(&mut device, case.work(rows.clone(), HOST)).expect_err("a lost device");
+                // A run after the loss is not given to the driver.
+                case.run(&mut device, case.work(0..64, HOST)).expect_err("a lost device");
+                drop((lease, device));
+                let kept = if kind.is_some() { &written[..] } else { &[] };
+                let free: Vec<_> = (0..4).filter(|page| !kept.contains(page)).collect();
+                let given = pool.alloc(pool.free_pages()).expect("pages");
+                let mut given: Vec<_> = given.iter().map(KvPage::id).collect();
+                given.sort_unstable();
+                assert_eq!(given, free, "{rows:?}, {fault:?}, {kind:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_device_keeps_no_page_of_a_run_that_writes_none() {
+    needs_driver!();
+    for kind in kinds() {
+        let case = case().in_place(kind);
+        let parts = case.parts();
+        let pool = parts.kv.pool().clone();
+        let mut device = OpenClDevice::new(parts, &case.file).expect("a device");
+        device.inject(Fault::Silent);
+        let mut work = case.work(0..6, HOST);
+        let writes: Arc<[_]> = case.graph.writes(0..1).into();
+        work.task = Task::Nodes { nodes: 0..1, prepare: Prepare::Ahead, writes, to: HOST };
+        Runs::start(&mut device).run(&mut device, work, &mut ()).expect_err("a lost device");
+        assert_eq!((pool.free_pages(), pool.usable()), (4, 4), "{kind}");
+    }
+}
+
+/// The runs of a lost device that nobody has asked for when it goes.
+#[test]
+fn a_lost_device_that_is_dropped_keeps_the_pages_of_all_its_runs() {
+    needs_driver!();
+    for kind in kinds() {
+        let case = case().in_place(kind);
+        let parts = case.parts();
+        let pool = parts.kv.pool().clone();
+        let mut device = OpenClDevice::new(parts, &case.file).expect("a device");
+        device.start(Arc::new(|| ()));
+        device.inject(Fault::Silent);
+        for (run, rows) in [0..30, 30..40].into_iter().enumerate() {
+            device.submit(RunId(run as u64), case.work(rows, HOST));
+        }
+        device.poll(&mut ()).expect("an end").result.expect_err("a lost device");
+        assert_eq!(pool.usable(), 3, "{kind}");
+        drop(device);
+        assert_eq!(pool.usable(), 2, "{kind}");
     }
 }
 
