@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lapwing::EngineBuilder;
 use lapwing::models::ModelCache;
-use lapwing::prepare::{Plans, Preparation, PrepareOptions};
+use lapwing::prepare::{Plans, PlansSubject, Preparation, PrepareOptions};
 
 use super::background::until_signal;
 use super::failure::Failure;
@@ -12,20 +12,24 @@ use super::session::Session;
 
 /// Path of the stored plans of the builder's engine.
 pub(crate) fn plans_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
+    file_of(&builder.plans_subject()?)
+}
+
+fn file_of(here: &PlansSubject) -> Result<PathBuf, Failure> {
     let cache = ModelCache::open(None)?;
-    Ok(cache.dir().join("plans").join(builder.plans_subject()?.file_name()))
+    Ok(cache.dir().join("plans").join(here.file_name()))
 }
 
 /// The builder with the stored plans of its devices and model, if there are usable ones. A note says why stored plans are not
 /// used.
 pub(crate) fn with_plans(builder: EngineBuilder, session: &Session) -> EngineBuilder {
     // Errors of the model or the settings are reported when the engine is built.
-    let Ok(file) = plans_file(&builder) else { return builder };
+    let Ok(here) = builder.plans_subject() else { return builder };
+    let Ok(file) = file_of(&here) else { return builder };
     if !file.exists() {
         return builder;
     }
     let usable = Plans::load(&file).map_err(|error| error.to_string()).and_then(|plans| {
-        let here = builder.plans_subject().map_err(|error| error.to_string())?;
         plans.check_subject(&here).map_err(|error| error.to_string())?;
         Ok(plans)
     });

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lapwing::EngineBuilder;
 use lapwing::models::ModelCache;
-use lapwing::profile::{Limits, Profile, Trust};
+use lapwing::profile::{Identity, Limits, Profile, Trust};
 
 use super::attention::AttentionChanges;
 use super::background::until_signal;
@@ -42,8 +42,12 @@ pub(crate) async fn measure(
 
 /// Path of the stored profile of the builder's engine.
 pub(crate) fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
+    file_of(&builder.identity()?)
+}
+
+fn file_of(here: &Identity) -> Result<PathBuf, Failure> {
     let cache = ModelCache::open(None)?;
-    Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
+    Ok(cache.dir().join("profiles").join(here.file_name()))
 }
 
 /// The builder with the stored profile of its devices and model, if there is a usable one. A note says
@@ -57,20 +61,22 @@ pub(crate) fn with_stored(builder: EngineBuilder, session: &Session) -> EngineBu
 
 /// Whether there is a stored profile of the builder's devices and model, reliable or not.
 pub(crate) fn is_stored(builder: &EngineBuilder) -> Result<bool, Failure> {
-    Ok(usable(builder, &profile_file(builder)?).is_ok())
+    let here = builder.identity()?;
+    Ok(usable(&here, &file_of(&here)?).is_ok())
 }
 
 /// The stored profile of the builder's devices and model, with notes as those of [`with_stored`].
 pub(crate) fn stored(builder: &EngineBuilder, session: &Session) -> Option<Profile> {
     // Errors of the model or the settings are reported when the engine is built.
-    let file = profile_file(builder).ok().filter(|file| file.exists())?;
+    let here = builder.identity().ok()?;
+    let file = file_of(&here).ok().filter(|file| file.exists())?;
     let unused = |why: &str| {
         session.note(&format!(
             "the stored profile is not used: {why}; times are predicted from the devices' own models \
              (`lapwing profile` measures again, `lapwing profile --list` shows stored profiles)"
         ));
     };
-    let profile = usable(builder, &file).map_err(|why| unused(&why)).ok()?;
+    let profile = usable(&here, &file).map_err(|why| unused(&why)).ok()?;
     // A model that cannot be read is reported when the engine is built.
     let fitted = builder.fit(&profile).ok()?;
     match fitted.trust() {
@@ -84,10 +90,9 @@ pub(crate) fn stored(builder: &EngineBuilder, session: &Session) -> Option<Profi
     Some(profile)
 }
 
-/// The profile in a file, if it is of this machine, model and devices.
-fn usable(builder: &EngineBuilder, file: &Path) -> Result<Profile, String> {
+/// The profile in a file, if it is of the machine, model and devices of `here`.
+fn usable(here: &Identity, file: &Path) -> Result<Profile, String> {
     let profile = Profile::load(file).map_err(|error| error.to_string())?;
-    let here = builder.identity().map_err(|error| error.to_string())?;
-    profile.check_identity(&here).map_err(|error| error.to_string())?;
+    profile.check_identity(here).map_err(|error| error.to_string())?;
     Ok(profile)
 }

@@ -22,8 +22,8 @@ use crate::error::Error;
 use crate::profile::machine;
 use crate::ranges::RangeSource;
 
-/// The subject of this engine's profile: machine, model and devices.
-pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
+/// The subject of this engine's profile: machine, model and devices, as they are used.
+pub(super) fn identity(settings: &Settings, chosen: &Chosen, in_place: &InPlace) -> Identity {
     let stem = settings.model.file_stem().unwrap_or(settings.model.as_os_str());
     let bytes = std::fs::metadata(&settings.model).map_or(0, |data| data.len());
     // The type of keys and values changes the time of attention.
@@ -43,10 +43,10 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
     let shared = settings.share_kv.map(|sharing| format!(", shared keys and values {sharing}"));
     let other = [requant, shared].map(Option::unwrap_or_default).concat();
     let other = format!("{kv}{activations}{other}{masks}");
-    let devices = chosen
-        .devices
-        .iter()
-        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {}{other}", on(threads))));
+    let devices = chosen.devices.iter().enumerate().map(|(number, (spec, threads))| {
+        let (used, how) = in_place.used((number, spec), (&chosen.layout, chosen.pages));
+        (spec.name.clone(), format!("{used} on {}{other}{how}", on(threads)))
+    });
     Identity {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(chosen.isa.name()),
@@ -82,7 +82,7 @@ impl EngineBuilder {
     /// The subject of a profile of this engine's devices and model.
     ///
     /// # Errors
-    /// When the model cannot be read, or a setting is invalid.
+    /// When the model cannot be read, a setting is invalid, or an OpenCL device is not there.
     pub fn identity(&self) -> Result<Identity, Error> {
         self.of_model(identity)
     }
@@ -90,12 +90,17 @@ impl EngineBuilder {
     /// What follows from the settings and from what they choose for the model.
     ///
     /// # Errors
-    /// When the model cannot be read, or a setting is invalid.
-    pub(super) fn of_model<T>(&self, what: fn(&Settings, &Chosen) -> T) -> Result<T, Error> {
+    /// When the model cannot be read, a setting is invalid, or an OpenCL device is not there.
+    pub(super) fn of_model<T>(
+        &self,
+        what: fn(&Settings, &Chosen, &InPlace) -> T,
+    ) -> Result<T, Error> {
         let settings = self.settled()?;
         let file = WeightFile::open(&settings.model)?;
         let (model, _) = settings.model(&file)?;
-        Ok(what(&settings, &settings.choose(&model.config)?))
+        let chosen = settings.choose(&model.config)?;
+        let in_place = InPlace::open(chosen.devices.iter().map(|(spec, _)| spec))?;
+        Ok(what(&settings, &chosen, &in_place))
     }
 
     /// Measures every op of the model on every device, one device after another, for at most
@@ -133,7 +138,7 @@ impl EngineBuilder {
             ranges: RangeSource::of(&settings),
         };
         let Identity { program, machine, model, chunk_rows, devices: names } =
-            identity(&settings, &chosen);
+            identity(&settings, &chosen, &in_place);
         let built = chosen.devices.iter().zip(names).enumerate();
         let built = built.map(|(number, ((spec, threads), (_, description)))| {
             let built = build((number, spec), threads, &shared)?;

@@ -10,7 +10,7 @@ use lapwing_kernels::weights::WeightFile;
 
 use super::EngineBuilder;
 use super::measure::identity;
-use crate::config::{Chosen, Settings};
+use super::start::SharedSettings;
 use crate::error::Error;
 use crate::prefix_file::{self, PrefixFileError};
 #[cfg(doc)]
@@ -57,7 +57,7 @@ pub(super) struct KeptPrefixes {
 /// The prefix cache that the settings ask for, filled from its file if there is one, and the place where it is
 /// kept. Adds to `notes` why a file is not used.
 pub(super) fn open(
-    (settings, chosen): (&Settings, &Chosen),
+    SharedSettings { from: settings, chosen, in_place, .. }: &SharedSettings<'_>,
     file: &WeightFile,
     (pool, store): (&KvPool, &Arc<KvStore>),
     notes: &mut Vec<String>,
@@ -79,7 +79,7 @@ pub(super) fn open(
         notes.push("prefixes are not kept: the weight file cannot be read again".to_owned());
         return (Some(cache), None);
     };
-    let subject = identity(settings, chosen);
+    let subject = identity(settings, chosen, in_place);
     let path = folder.join(subject.file_name()).with_extension(EXTENSION);
     let layout = chosen.layout;
     let plan = (&settings.strategy, &settings.options, &settings.places);

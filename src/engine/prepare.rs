@@ -29,8 +29,8 @@ use crate::placement::Placement;
 use crate::prepare::{Preparation, PrepareOptions, PrepareProgress, PreparedDevice};
 
 /// What the plans of an engine depend on.
-fn subject(settings: &Settings, chosen: &Chosen) -> PlansSubject {
-    let identity = identity(settings, chosen);
+fn subject(settings: &Settings, chosen: &Chosen, in_place: &InPlace) -> PlansSubject {
+    let identity = identity(settings, chosen, in_place);
     let strategy = match &settings.strategy {
         StrategyChoice::Suitable => "the default for the devices",
         StrategyChoice::Named(name) => name,
@@ -62,11 +62,10 @@ fn beside_target(settings: &Settings, chosen: &Chosen) -> Option<String> {
 /// When the plans are for something else.
 pub(super) fn with_plans(
     strategy: Arc<dyn Strategy>,
-    settings: &Settings,
-    chosen: &Chosen,
+    SharedSettings { from: settings, chosen, in_place, .. }: &SharedSettings<'_>,
 ) -> Result<Arc<dyn Strategy>, Error> {
     let Some(plans) = &settings.plans else { return Ok(strategy) };
-    plans.check_subject(&subject(settings, chosen))?;
+    plans.check_subject(&subject(settings, chosen, in_place))?;
     Ok(Arc::new(Planned { inner: strategy, plans: Arc::clone(plans) }))
 }
 
@@ -122,7 +121,7 @@ impl EngineBuilder {
     /// What the plans of this engine depend on.
     ///
     /// # Errors
-    /// When the model cannot be read, or a setting is invalid.
+    /// When the model cannot be read, a setting is invalid, or an OpenCL device is not there.
     pub fn plans_subject(&self) -> Result<PlansSubject, Error> {
         self.of_model(subject)
     }
@@ -163,7 +162,7 @@ impl EngineBuilder {
         };
         let built = devices(&graph, &file, &shared)?;
         _ = folder.map(|folder| folder.outcome(&file));
-        let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &built)?;
+        let mut explainer = explainer(&graph, (&shared, &strategies), &built)?;
         let may_split =
             matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
         // It is only counted, so its cache need not lie where the device uses it.
@@ -173,7 +172,7 @@ impl EngineBuilder {
 
         let clock = OsClock::start();
         let known = settings.plans.as_ref().map(|plans| (**plans).clone());
-        let mut plans = known.unwrap_or_else(|| Plans::new(subject(&settings, &chosen)));
+        let mut plans = known.unwrap_or_else(|| Plans::new(subject(&settings, &chosen, &in_place)));
         let before = plans.routes();
         let prompts: Vec<usize> = options
             .prompts

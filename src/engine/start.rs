@@ -56,13 +56,13 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     draft.map(|draft| draft.check_vocabulary(&tokenizer)).transpose()?;
     let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
-    let mut explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
+    let mut explainer = explainer(&graph, (&shared, &strategies), &devices)?;
     let mut notes = fit(&settings, (&chosen, draft), file, (&devices, &mut explainer))?;
     explainer.draft = draft.map(|draft| draft.planned(&explainer.parts));
     let placement = explainer.full_chunk(chosen.context)?;
     notes.extend(unprepared(&settings, &devices, &placement));
     let (outliers, pool) = (outliers(&devices), kv.pool().clone());
-    let (prefixes, kept) = prefix::open((&settings, &chosen), file, (&pool, &kv), &mut notes);
+    let (prefixes, kept) = prefix::open(&shared, file, (&pool, &kv), &mut notes);
     let scheduler = scheduler(&explainer, &chosen, pool, (policy, draft, prefixes))?;
     let live = Live::start(LiveParts {
         scheduler,
@@ -262,12 +262,13 @@ pub(super) fn devices(
 /// Builds the planner and the description of the devices that explains its routes.
 pub(super) fn explainer(
     graph: &Arc<Graph>,
-    (settings, chosen, strategies): (&Settings, &Chosen, &PlacedStrategies),
+    (shared, strategies): (&SharedSettings<'_>, &PlacedStrategies),
     devices: &[Built],
 ) -> Result<Explainer, Error> {
+    let SharedSettings { chosen, in_place, from: settings, .. } = *shared;
     let cost: Arc<dyn CostModel> = match &settings.profile {
         Some(profile) => {
-            profile.check_identity(&identity(settings, chosen))?;
+            profile.check_identity(&identity(settings, chosen, in_place))?;
             Arc::new(Fitted::new(profile, Arc::clone(graph))?)
         }
         None => Arc::new(Modelled {
@@ -281,7 +282,7 @@ pub(super) fn explainer(
         graph: Arc::clone(graph),
         devices: devices.iter().map(|built| built.info.clone()).collect(),
         cost,
-        strategy: with_plans(strategies.choose(&settings.strategy, chosen)?, settings, chosen)?,
+        strategy: with_plans(strategies.choose(&settings.strategy, chosen)?, shared)?,
         chunk_rows: chosen.chunk_rows,
     };
     Ok(Explainer {

@@ -30,6 +30,8 @@ mod an_embedding_program_stumbles;
 mod an_encoder_is_wrong;
 #[cfg(feature = "opencl")]
 mod an_opencl_device_computes_otherwise;
+#[cfg(feature = "opencl")]
+mod an_opencl_profile_is_of_another_use;
 #[cfg(feature = "openvino")]
 mod an_openvino_device_computes_otherwise;
 #[cfg(feature = "compare")]

@@ -54,6 +54,11 @@ impl SharedMemory {
         self.session.info().memory
     }
 
+    /// Bytes of the largest piece that the driver allocates.
+    pub fn largest_bytes(&self) -> u64 {
+        self.session.info().buffer_max
+    }
+
     fn buffer(&self, values: usize) -> Option<SharedBuffer> {
         SharedBuffer::allocate(&self.session, self.kind, values)
     }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::SlotSource;
 use lapwing_kernels::kv::{KvLayout, KvStore, KvTooLarge};
+#[cfg(feature = "opencl")]
+use lapwing_kernels::opencl::OpenClInfo;
 
 use crate::devices::DeviceSpec;
 use crate::error::Error;
@@ -20,6 +22,9 @@ pub(crate) struct InPlace {
     /// Why a device has none, by its number.
     #[cfg(feature = "opencl")]
     why: Vec<(usize, String)>,
+    /// The processor of each OpenCL device, by its number.
+    #[cfg(feature = "opencl")]
+    processors: Vec<(usize, OpenClInfo)>,
 }
 
 #[cfg(feature = "opencl")]
@@ -27,7 +32,7 @@ impl InPlace {
     /// The memory of the first device that is to have it and can.
     ///
     /// # Errors
-    /// When a device with `memory=shared` cannot, or is not there.
+    /// When a device is not there, or one with `memory=shared` cannot.
     pub(crate) fn open<'a>(
         devices: impl Iterator<Item = &'a DeviceSpec>,
     ) -> Result<InPlace, Error> {
@@ -39,19 +44,18 @@ impl InPlace {
         // Those that insist come first.
         all.sort_by_key(|(.., settings)| settings.memory != Some(Shared));
         for (number, spec, settings) in all {
+            let device = lapwing_kernels::opencl::find(&settings.which)?;
+            in_place.processors.push((number, device.clone()));
             let why = match (settings.memory, &in_place.found) {
                 (Some(Copied), _) => "as memory=copied says".to_owned(),
                 (_, Some(_)) => "another device's memory is used in place".to_owned(),
-                (_, None) => {
-                    let device = lapwing_kernels::opencl::find(&settings.which)?;
-                    match lapwing_kernels::opencl::SharedMemory::open(&device)? {
-                        Ok(memory) => {
-                            in_place.found = Some((number, memory));
-                            continue;
-                        }
-                        Err(why) => why,
+                (_, None) => match lapwing_kernels::opencl::SharedMemory::open(&device)? {
+                    Ok(memory) => {
+                        in_place.found = Some((number, memory));
+                        continue;
                     }
-                }
+                    Err(why) => why,
+                },
             };
             if settings.memory == Some(Shared) {
                 let expected = format!("a device whose memory is used in place ({why})");
@@ -77,8 +81,34 @@ impl InPlace {
         self.of(device).is_some()
     }
 
-    fn bytes(&self) -> u64 {
-        self.found.as_ref().map_or(0, |(_, memory)| memory.device_bytes())
+    /// Bytes of the memory, and of the largest piece of it that is allocated.
+    fn bytes(&self) -> (u64, u64) {
+        let memory = self.found.as_ref().map(|(_, memory)| memory);
+        memory.map_or((0, 0), |memory| (memory.device_bytes(), memory.largest_bytes()))
+    }
+
+    /// What is used of a device, to which its measurements belong. The specification has the choices that were made for it,
+    /// and does not say how the processor was selected. The text has the processor and its driver, and whether keys and
+    /// values of that many pages are copied although other values are in place.
+    pub(crate) fn used(
+        &self,
+        (number, spec): (usize, &DeviceSpec),
+        kv: (&KvLayout, u32),
+    ) -> (DeviceSpec, String) {
+        use crate::devices::OpenClMemory::{Copied, Shared};
+        let mut spec = spec.clone();
+        let processor = self.processors.iter().find(|(of, _)| *of == number);
+        let (Some((_, device)), Some(settings)) = (processor, spec.opencl_settings_mut()) else {
+            return (spec, String::new());
+        };
+        let is_in_place = self.is_of(number);
+        settings.which = String::new();
+        settings.memory = Some(if is_in_place { Shared } else { Copied });
+        settings.no_persistent &= device.may_be_persistent();
+        let copied = is_in_place && !self.has_room(kv);
+        let copied = if copied { ", keys and values copied" } else { "" };
+        let OpenClInfo { name, platform, driver, .. } = device;
+        (spec, format!("{copied}, {name} ({platform}, driver {driver})"))
     }
 
     /// How values cross the border of a device, and why.
@@ -97,9 +127,14 @@ impl InPlace {
     /// A store of keys and values in the memory, or in the host's own where they would take most of it: the memory is
     /// written at once, and whether the layers of the device fit is found out later.
     pub(crate) fn kv_store(&self, layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
-        let bytes = (layout.page_bytes() as u64).saturating_mul(u64::from(pages));
-        let source = self.source().filter(|_| bytes as f64 <= KV_SHARE * self.bytes() as f64);
+        let source = self.source().filter(|_| self.has_room((&layout, pages)));
         KvStore::in_memory_of(layout, pages, source.as_deref())
+    }
+
+    fn has_room(&self, (layout, pages): (&KvLayout, u32)) -> bool {
+        let bytes = (layout.page_bytes() as u64).saturating_mul(u64::from(pages));
+        let (all, largest) = self.bytes();
+        bytes as f64 <= KV_SHARE * all as f64 && bytes / layout.layers.max(1) as u64 <= largest
     }
 }
 
@@ -118,7 +153,15 @@ impl InPlace {
         false
     }
 
-    fn bytes(&self) -> u64 {
-        0
+    fn bytes(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    pub(crate) fn used(
+        &self,
+        (_, spec): (usize, &DeviceSpec),
+        _: (&KvLayout, u32),
+    ) -> (DeviceSpec, String) {
+        (spec.clone(), String::new())
     }
 }

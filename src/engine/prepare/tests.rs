@@ -13,7 +13,13 @@ fn plans_depend_on_a_draft_model_that_takes_memory_of_a_device() {
         let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");
         let devices = DeviceSpec::list("cpu+gpu=opencl").expect("devices");
         let builder = Engine::builder().model(tiny.join("llama.gguf")).devices(devices);
-        builder.draft(draft).plans_subject().expect("a subject")
+        let builder = builder.draft(draft);
+        let settings = builder.settled().expect("settings");
+        let file = WeightFile::open(&settings.model).expect("a file");
+        let (model, _) = settings.model(&file).expect("a model");
+        let chosen = settings.choose(&model.config).expect("a choice");
+        // No driver is needed.
+        super::subject(&settings, &chosen, &InPlace::default())
     };
     let own = || DraftChoice::own(Requant::Q4_0);
     let plain = subject(DraftChoice::none());
