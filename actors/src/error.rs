@@ -49,7 +49,7 @@ pub enum RunError {
     },
     /// The KV cache is too small for this one sequence.
     #[error(
-        "out of KV pages: the sequence needs {wanted} pages and the cache has {capacity}; set a larger cache"
+        "out of KV pages: the sequence needs {wanted} pages and {capacity} can be used; set a larger cache, or restart if a device was lost"
     )]
     OutOfKvPages {
         /// Pages the sequence needs.

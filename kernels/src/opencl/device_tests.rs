@@ -20,6 +20,7 @@ use crate::part::Part;
 use crate::weights::WeightFile;
 
 mod branches;
+mod fused;
 mod persistent;
 mod programs;
 mod shared;

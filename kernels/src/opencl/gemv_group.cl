@@ -8,8 +8,8 @@
 #define SUMS (ROWS * PANELS)
 // Sums of each item that are in local memory at a time.
 #define PART (SUMS < 4 ? SUMS : 4)
-// Panels of gates of a group; it computes as many of ups. Groups of one panel have no gates. A group of several has
-// at least SUMS slices.
+// Panels of gates of a group; it computes as many of ups. Groups of one panel have no gates. A group of
+// several panels has at least SUMS slices, or GATES * ROWS if it has gates: each slice writes one output.
 #define GATES ((PANELS + 1) / 2)
 // Values of an item's sums, or of sums of squares, in local memory.
 #define SUMS_LEN (SLICES * PART * PANEL)

@@ -1,6 +1,6 @@
-// Matmul for few rows: an item computes ROWS rows of two panels, so that sums of one panel need not
-// wait for each other: neighbours, or a panel of gates and the one of its ups. The text is compiled once for each number of rows, with NAME, ROWS and EACH(F),
-// which calls F(0) to F(ROWS - 1).
+// Matmul for few rows: an item computes ROWS rows of two panels, so that it sums one while the sums of the
+// other wait. They are neighbours, or a panel of gates and its panel of ups. The text is compiled once for
+// each number of rows, with NAME, ROWS and EACH(F), which calls F(0) to F(ROWS - 1).
 //
 // The sum of an output: over segments of SEGMENT inputs in ascending order, each of them summed in
 // ascending order from zero.

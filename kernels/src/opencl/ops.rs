@@ -46,6 +46,7 @@ const F32: usize = size_of::<f32>();
 pub(super) struct Matrix {
     buffer: Buffer,
     dtype: DType,
+    order: RunOrder,
     rows: usize,
     cols: usize,
 }
@@ -68,17 +69,14 @@ impl Matrix {
         let buffer = session.buffer(stored.packed_bytes(), name)?;
         let panel_bytes = stored.panel_words() * size_of::<u32>();
         let step = (UPLOAD / panel_bytes.max(1)).max(1);
-        let order = match is_cpu(session) {
-            true => RunOrder::ByWord,
-            false => RunOrder::ByChannel,
-        };
+        let order = order(is_cpu(session));
         let panels = super::pack::panels(rows);
         for first in (0..panels).step_by(step) {
             let words = stored.pack(first..panels.min(first + step), order);
             let bytes = bytemuck::cast_slice(&words);
             session.write(Lane::Transfer, &buffer, first * panel_bytes, bytes)?;
         }
-        Ok(Matrix { buffer, dtype, rows, cols })
+        Ok(Matrix { buffer, dtype, order, rows, cols })
     }
 
     /// Bytes on the device.
@@ -194,6 +192,12 @@ impl Kernels {
         all.for_each(|built| built.save(&self.session, cache));
     }
 
+    /// # Panics
+    /// If a matrix is not in the order that the kernels read.
+    fn check_order(&self, matrix: &Matrix) {
+        assert_eq!(matrix.order, order(self.is_cpu), "the order of a matrix");
+    }
+
     /// Most segments that a work-group of a GPU sums; none on a CPU. The order of sums depends on it.
     fn slices(&self) -> Option<usize> {
         let most = (self.session.info().group_max / PANEL).clamp(SLICES_MIN, SLICES_MAX);
@@ -222,6 +226,8 @@ impl Kernels {
         args: &[Arg<'_>],
         items: [usize; 3],
     ) -> Result<(), OpenClError> {
+        #[cfg(test)]
+        LAUNCHED.with_borrow_mut(|launched| launched.push(name));
         // SAFETY: the caller's promise.
         if unsafe { self.recorded((family, name), args, items) }? {
             return Ok(());
@@ -261,6 +267,8 @@ impl Kernels {
         args: &[Arg<'_>],
         range: Range,
     ) -> Result<(), OpenClError> {
+        #[cfg(test)]
+        LAUNCHED.with_borrow_mut(|launched| launched.push(name));
         // SAFETY: the caller's promise.
         if unsafe { self.recorded((family, name), args, range.groups) }? {
             return Ok(());
@@ -270,6 +278,11 @@ impl Kernels {
         // SAFETY: the caller's promise.
         unsafe { session.launch(kernel, args, range) }
     }
+}
+
+/// The order of weights that kernels for a CPU read, or those for a GPU.
+fn order(is_cpu: bool) -> RunOrder {
+    if is_cpu { RunOrder::ByWord } else { RunOrder::ByChannel }
 }
 
 /// Whether kernels are launched as on a CPU.
@@ -300,6 +313,9 @@ thread_local! {
     pub(super) static AS_ON_GPU: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     /// Whether they may have a persistent kernel, of one group.
     pub(super) static PERSISTENT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    /// The kernels that this thread launched.
+    pub(super) static LAUNCHED: std::cell::RefCell<Vec<&'static str>> =
+        const { std::cell::RefCell::new(Vec::new()) };
 }
 
 /// Whether a test wants the launches of a GPU on any device.

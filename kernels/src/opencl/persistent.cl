@@ -1,8 +1,9 @@
 // A persistent kernel: computes ops one after another, each of which would be a launch of its own. Each
-// compute unit runs one group of GROUP_ITEMS items; there is a device-wide barrier between two ops.
+// compute unit runs one group of GROUP_ITEMS items. There is a device-wide barrier after each op, except after
+// those that every group computes for itself, for the op after it: IS_FOR_NEXT(number).
 //
 // The text before this defines the ops' kernels as functions, and CASES: for each number of a kernel, how it
-// is called. An op of IS_FOR_NEXT(number) is computed by every group, for the op after it. An op has OP_WORDS words: the kernel's number; how many items or groups it has in each
+// is called. An op has OP_WORDS words: the kernel's number; how many items or groups it has in each
 // dimension; its arguments, from word HEAD on, of which a buffer has two words: its address. The groups that
 // are computed side by side share MEMORY words of local memory.
 
@@ -108,10 +109,12 @@ void persistent(global const uint *ops, int count, global uint *sync, uint arriv
         place.is_idle = false;
         if (at + 1 < count && item < OP_WORDS)
             all_ops[(at + 1) % 2][item] = ops[(at + 1) * OP_WORDS + item];
+        // Items that end such an op may overwrite it while others are at its end.
+        const bool is_for_next = IS_FOR_NEXT(op[0]);
         switch (op[0]) {
             CASES
         }
-        if (IS_FOR_NEXT(op[0]))
+        if (is_for_next)
             continue;
         arrived += groups;
         if (at + 1 < count && !device_barrier(sync, arrived, polls_max, &is_timed_out))

@@ -38,7 +38,8 @@ inline int most(Place place, int number)
 }
 
 #define IN_PERSISTENT 1
-// Rows of values that each group has normed for itself: they begin at multiples of 4 values.
+// Rows of values that each group has normed for itself: they begin at multiples of 4 values, as the host
+// counts (`normed` in persistent.rs).
 #define NORMED_LEN(cols) (((cols) + 3) / 4 * 4)
 #define NORMED_AT(rows, cols) ((size_t)own_group() * (rows)*NORMED_LEN(cols))
 #define PLACE const Place place, local uint *memory,

@@ -75,8 +75,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// The node of the gated activation that alone reads the outputs of the two matmuls before it, if they compute it,
-    /// too.
+    /// The gated activation after two joined matmuls, if their kernel computes it as well. Nothing else may read their
+    /// outputs.
     fn gated_after(
         &mut self,
         first: usize,

@@ -39,6 +39,7 @@ impl Kernels {
     /// If an operand is too small.
     pub(in crate::opencl) fn embed(&mut self, job: &Embed<'_>) -> Result<(), OpenClError> {
         let Embed { rows, table, .. } = *job;
+        self.check_order(table);
         job.ids.check(rows, "token ids");
         job.out.check(rows, table.cols, "out of an embedding");
         if table.rows == 0 {

@@ -178,6 +178,7 @@ impl Kernels {
     /// If an operand is too small for its rows, or the channels are not those of the matrix.
     pub(in crate::opencl) fn matmul(&mut self, job: &MatMul<'_>) -> Result<(), OpenClError> {
         job.check();
+        self.check_order(job.weight);
         let shapes = shapes_for(job.x, self.shapes(job.weight.dtype));
         if shapes.few == FewRows::Group
             && let Some(gemv) = self.persistent_gemv(job)

@@ -134,9 +134,12 @@ impl Kernels {
 
     /// Removes the persistent kernel, and waits for its launches.
     pub(in crate::opencl) fn drop_persistent(&mut self) -> Result<(), OpenClError> {
-        self.recorder = None;
+        // Launches name the recorder's buffers by address.
+        let recorder = self.recorder.take();
         self.session.set_persistent(None);
-        self.session.finish()
+        let finished = self.session.finish();
+        drop(recorder);
+        finished
     }
 
     /// The number of a kernel, if its launch is to be an op of the persistent kernel.
@@ -172,9 +175,8 @@ impl Kernels {
         &mut self,
         job: &MatMul<'_>,
     ) -> Result<Option<Arc<Buffer>>, OpenClError> {
-        let (Some(norm), Some(number)) = (job.fused.norm, self.number(NORM)) else {
-            return Ok(None);
-        };
+        let Some(norm) = job.fused.norm else { return Ok(None) };
+        let number = self.number(NORM).expect("every persistent kernel norms");
         let cols = job.weight.cols;
         let normed = self.normed(cols)?;
         let [x, at, stride] = job.x.args();
@@ -187,7 +189,7 @@ impl Kernels {
         Ok(Some(normed))
     }
 
-    /// Memory for rows of so many values of each group.
+    /// Memory for rows of so many values of each group, as NORMED_AT in persistent_place.cl.
     fn normed(&mut self, cols: usize) -> Result<Arc<Buffer>, OpenClError> {
         let recorder = self.recorder.as_mut().expect("a persistent kernel");
         let bytes = recorder.groups * PERSISTENT_ROWS * cols.next_multiple_of(4) * F32;

@@ -161,7 +161,7 @@ impl Kernels {
             let weight = Matrix::upload(&self.session, stored, WHAT)?;
             let few = few_in_groups(slices).map(|few| few.rows);
             for rows in few.into_iter().chain([rows]) {
-                self.matmul(&MatMul {
+                let job = MatMul {
                     x: View { buffer: &x, at: 0, stride: cols },
                     rows,
                     weight: &weight,
@@ -170,7 +170,8 @@ impl Kernels {
                     residual: None,
                     fused: Fused::default(),
                     out: View { buffer: &out, at: 0, stride: CHANNELS },
-                })?;
+                };
+                self.matmul_each_way(&job, &x)?;
             }
         }
         self.session.finish()

@@ -2,8 +2,8 @@
 
 use super::programs::FEW;
 use super::{
-    Add, Attention, Embed, Fused, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, RmsNorm,
-    Rope, RopeHeads, RopeKv, SelectRows, SoftCap, View,
+    Add, Attention, Embed, Fused, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, Norm,
+    RmsNorm, Rope, RopeHeads, RopeKv, SelectRows, SoftCap, View,
 };
 use crate::op::{Activation, RopePairs};
 use crate::opencl::error::OpenClError;
@@ -95,7 +95,7 @@ impl Kernels {
         let ids = Ints { buffer: ints, at: 0 };
         self.embed(&Embed { ids, rows: 1, table: weight, scale: 1.0, out: view(y) })?;
         for rows in FEW.map(|few| few.rows).into_iter().chain([ROWS]) {
-            self.matmul(&MatMul {
+            let job = MatMul {
                 x: view(x),
                 rows,
                 weight,
@@ -104,8 +104,27 @@ impl Kernels {
                 residual: None,
                 fused: Fused::default(),
                 out: view(y),
-            })?;
+            };
+            self.matmul_each_way(&job, x)?;
         }
         self.session.finish()
+    }
+
+    /// Multiplies, and multiplies again with a norm and gates if kernels for so many rows compute these.
+    ///
+    /// # Panics
+    /// As [`matmul`](Kernels::matmul), and if `gain` has fewer values than a row.
+    pub(super) fn matmul_each_way(
+        &mut self,
+        job: &MatMul<'_>,
+        gain: &Buffer,
+    ) -> Result<(), OpenClError> {
+        self.matmul(job)?;
+        if self.fuses(job.weight.dtype, job.rows, job.x)? {
+            let norm = Some(Norm { gain, eps: 1.0 });
+            let fused = Fused { norm, gate: Some(Activation::Silu) };
+            self.matmul(&MatMul { fused, ..job.clone() })?;
+        }
+        Ok(())
     }
 }

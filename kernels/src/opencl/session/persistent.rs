@@ -43,9 +43,9 @@ pub(in crate::opencl) struct Persistent {
     is_used: bool,
     limit: usize,
     ops: Vec<u32>,
-    /// Those of `ops` that are for the next one, and whether the last is one of them.
-    for_next: usize,
-    is_last_for_next: bool,
+    /// How many of `ops` have no barrier after them, and whether the last op is one of these.
+    without_barrier: usize,
+    is_last_without_barrier: bool,
     lists: VecDeque<(Vec<u32>, Buffer)>,
 }
 
@@ -82,8 +82,8 @@ impl Persistent {
             is_used: false,
             limit: FIRST_OPS,
             ops: Vec::new(),
-            for_next: 0,
-            is_last_for_next: false,
+            without_barrier: 0,
+            is_last_without_barrier: false,
             lists: VecDeque::new(),
         })
     }
@@ -132,7 +132,9 @@ impl Session {
         }
         let mut guard = self.persistent.lock().unwrap_or_else(PoisonError::into_inner);
         let persistent = guard.as_mut().expect("a persistent kernel");
-        if persistent.ops.len() >= persistent.limit * OP_WORDS && !persistent.is_last_for_next {
+        if persistent.ops.len() >= persistent.limit * OP_WORDS
+            && !persistent.is_last_without_barrier
+        {
             self.launch_ops(persistent)?;
             persistent.limit = (2 * persistent.limit).min(OPS_MAX);
             // The device begins.
@@ -142,8 +144,8 @@ impl Session {
         let pushed = persistent.push(self, op);
         match pushed {
             Ok(()) => {
-                persistent.is_last_for_next = op.is_for_next;
-                persistent.for_next += usize::from(op.is_for_next);
+                persistent.is_last_without_barrier = op.is_for_next;
+                persistent.without_barrier += usize::from(op.is_for_next);
             }
             Err(_) => persistent.ops.truncate(length),
         }
@@ -190,9 +192,9 @@ impl Session {
         let ops = std::mem::take(&mut persistent.ops);
         let count = ops.len() / OP_WORDS;
         // The last op has no barrier in any case.
-        let for_next = std::mem::take(&mut persistent.for_next)
-            - usize::from(std::mem::take(&mut persistent.is_last_for_next));
-        let barriers = count - 1 - for_next;
+        let without = std::mem::take(&mut persistent.without_barrier)
+            - usize::from(std::mem::take(&mut persistent.is_last_without_barrier));
+        let barriers = count - 1 - without;
         let known = persistent.lists.iter().position(|(list, _)| *list == ops);
         let list = match known.and_then(|at| persistent.lists.remove(at)) {
             Some(list) => list,

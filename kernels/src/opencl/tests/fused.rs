@@ -39,7 +39,7 @@ impl Operands {
         let bytes = reference::quantize(dtype, &noise(7, channels * cols));
         let stored = Stored { dtype, bytes: &bytes, rows: channels, cols };
         let weight = Matrix::upload(&bench.session, stored, "a test").unwrap();
-        let (x, gain) = (noise(2, 9 * cols), noise(3, cols));
+        let (x, gain) = (noise(2, 16 * cols), noise(3, cols));
         Operands { cols, channels, weight, x, gain }
     }
 
@@ -51,15 +51,22 @@ impl Operands {
         (has_norm, gate): (bool, Option<Activation>),
     ) -> Vec<f32> {
         let Operands { cols, channels, weight, .. } = self;
-        let outputs = channels / if gate.is_some() { 2 } else { 1 };
+        // Without gates some channels, with a bias and a residual.
+        let (wanted, outputs) = match gate {
+            Some(_) => (0..*channels, channels / 2),
+            None => (32..*channels, channels - 32),
+        };
+        let bias = bench.floats(&noise(4, *channels));
+        let residual = bench.guarded(&noise(5, rows * outputs), outputs);
         let x = bench.aligned(&self.x[..rows * cols], *cols);
         let normed = bench.aligned(&self.x[..rows * cols], *cols);
         let gain = bench.floats(&self.gain);
         let (product, out) = (bench.room(rows, *channels), bench.room(rows, outputs));
         let norm = has_norm.then_some(Norm { gain: &gain, eps: EPS });
         let matmul = |kernels: &mut Kernels, from: View<'_>, fused, to: View<'_>| {
-            let channels = 0..*channels;
-            let (bias, residual) = (None, None);
+            let channels = wanted.clone();
+            let bias = gate.is_none().then_some(&bias);
+            let residual = gate.is_none().then(|| residual.view());
             let job = MatMul { x: from, rows, weight, channels, bias, residual, fused, out: to };
             kernels.matmul(&job).unwrap();
         };
@@ -96,7 +103,7 @@ fn check(mut bench: Bench) {
     for shape in shapes() {
         for (has_norm, gate, channels) in kinds {
             let operands = Operands::new(&bench, shape, channels);
-            for rows in cases(&[1, 3, 5][..], &[1, 2, 3, 4, 5, 8, 9]) {
+            for rows in cases(&[1, 3, 5][..], &[1, 2, 3, 4, 5, 8, 9, 13, 16]) {
                 let x = bench.aligned(&operands.x[..rows * shape.1], shape.1);
                 let fuses = bench.kernels.fuses(shape.0, *rows, x.view()).unwrap();
                 assert!(fuses || *rows > 5, "{shape:?}, {rows} rows");

@@ -2,6 +2,7 @@
 //! faster.
 
 use super::Kernels;
+use crate::op::Activation;
 use crate::opencl::error::OpenClError;
 use crate::opencl::ops::tuning::between;
 use crate::opencl::ops::{F32, Fused, MatMul, Matrix, Norm, RmsNorm, View};
@@ -12,7 +13,7 @@ use crate::opencl::session::{Buffer, Lane};
 const WIDTH: usize = 1024;
 
 /// Matmuls, each of which all groups compute from a norm that one of them has computed, and the reverse. After each of
-/// them is one of a norm that each group computes for itself.
+/// them are two of norms that each group computes for itself, the second with gates.
 const TURNS: usize = 16;
 
 /// Runs of both kinds, of which the fastest counts.
@@ -111,7 +112,8 @@ impl Kernels {
         })
     }
 
-    /// Computes norms and matmuls in turns, and matmuls that norm their input; returns the bytes of the last ones, and the device's time.
+    /// Computes norms and matmuls in turns, each with matmuls that norm their input and that have gates; returns the
+    /// bytes of the last ones, and the device's time.
     fn turns(&mut self, operands: &Operands) -> Result<(Vec<u8>, Option<u64>), OpenClError> {
         let Operands { weights, residual, gain, x, y, z } = operands;
         let view = |buffer, at| View { buffer, at, stride: WIDTH };
@@ -135,7 +137,10 @@ impl Kernels {
             if self.fuses(weight.dtype, 1, view(y, 0))? {
                 let fused = Fused { norm: Some(Norm { gain, eps: 1e-5 }), gate: None };
                 let residual = Some(view(z, 0)).filter(|_| turn > 0);
-                self.matmul(&MatMul { x: view(y, 0), residual, fused, out: view(z, 0), ..plain })?;
+                let (from, to) = (view(y, 0), view(z, 0));
+                self.matmul(&MatMul { x: from, residual, fused, out: to, ..plain.clone() })?;
+                let fused = Fused { gate: Some(Activation::Silu), ..fused };
+                self.matmul(&MatMul { x: to, residual: None, fused, out: from, ..plain })?;
             }
             self.rms_norm(&norm(view(y, 0), view(x, 0)))?;
         }
