@@ -53,11 +53,11 @@ pub(super) struct Encoder<'a> {
     ints: BatchInts,
     /// Angles of each rotary embedding of the graph that the stage uses.
     angles: HashMap<usize, Place>,
-    /// Norms that the matmuls which read them compute, by their output.
+    /// Norms that are left to the matmuls that read them, by the norms' outputs.
     norms: HashMap<ValueId, Normed>,
 }
 
-/// A norm that is computed by matmuls.
+/// A norm that is left to matmuls.
 #[derive(Clone)]
 struct Normed {
     x: Stored,

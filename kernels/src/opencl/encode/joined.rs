@@ -37,7 +37,8 @@ impl Encoder<'_> {
         self.rotated_attention([queries, keys, attention])
     }
 
-    /// Whether the matmuls that read a norm's output compute it; they are given it then.
+    /// Leaves a norm to the matmuls that read its output, if their kernels can compute it and nothing else reads it.
+    /// Returns whether it is left.
     pub(super) fn norms_in_matmuls(&mut self, first: usize) -> Result<bool, DeviceError> {
         let graph = Arc::clone(&self.model.graph);
         let node = &graph.nodes()[first];
@@ -64,7 +65,7 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// What a matmul multiplies, and the gain and epsilon of the norm that it computes first.
+    /// The rows that a matmul multiplies, with the gain and the epsilon of their norm if that is left to it.
     pub(super) fn normed(
         &mut self,
         node: &Node,
@@ -103,8 +104,8 @@ impl Encoder<'_> {
         Ok(fuses.then_some((at, *activation)))
     }
 
-    /// Multiplies a value with the matrices of several nodes, whose outputs lie side by side. `gated`: the node of an
-    /// activation that is computed, too, whose output is then the only one.
+    /// Multiplies a value with the matrices of several nodes, whose outputs lie side by side. With `gated`, the node of a
+    /// gated activation, the same kernel computes that, and its output is the only one.
     fn joined_matmuls(
         &mut self,
         nodes: &[Node],

@@ -141,8 +141,8 @@ fn shapes_for(x: View<'_>, shapes: Shapes) -> Shapes {
 }
 
 impl Kernels {
-    /// Whether the kernels for so many rows of `x` and a matrix of a format compute other ops with the matmul, with
-    /// the bits that those have alone.
+    /// Whether the kernels for so many rows of `x` and a matrix of a format can compute a norm and gates with the
+    /// matmul. The results have the bits of separate ops.
     ///
     /// # Errors
     /// If a kernel is not compiled yet, and the driver does not compile it.
