@@ -9,6 +9,11 @@
 #define TILE_STRIDE (GROUP_ROWS + 4)
 #define GROUP_ITEMS (PANEL * GROUP_ROWS / ITEM_ROWS)
 #define OUTPUTS (ITEM_CHANNELS * ITEM_ROWS)
+// What an item brings into local memory for a run: words of one channel, and values of every VALUE_STEP-th row. The
+// loops over them have constant bounds, so that all loads of an item are on their way at the same time.
+#define ITEM_WORDS (TILE_CHANNELS * (RUN_LEN / WORD_LEN) / GROUP_ITEMS)
+#define ITEM_VALUES (GROUP_ROWS * RUN_LEN / GROUP_ITEMS)
+#define VALUE_STEP (GROUP_ITEMS / RUN_LEN)
 
 #define STORE(j, w) weights[(j) * TILE_CHANNELS + column] = w;
 #define MULTIPLY(r, value)                                                                          \
@@ -32,6 +37,13 @@ kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETE
     const size_t panel_len = (size_t)(a.cols / BLOCK) * RECORD;
     const int first_panel = (a.first + channel) / PANEL;
     const int last_panel = (a.first + a.channels - 1) / PANEL;
+    const int column = item % TILE_CHANNELS;
+    const int first_word = item / TILE_CHANNELS * ITEM_WORDS;
+    const size_t panel = min(first_panel + column / PANEL, last_panel);
+    // Items that are neighbours read 8 values of 4 rows, and write to different banks.
+    const int value_at = item % 8 + item / 32 % (RUN_LEN / 8) * 8;
+    const int value_row = item / 8 % 4 + item / (4 * RUN_LEN) * 4;
+    global const float *values_from = x + (size_t)(row + value_row) * a.x_stride + value_at;
     float acc[OUTPUTS];
     float total[OUTPUTS];
     UNROLL for (int i = 0; i < OUTPUTS; i++)
@@ -42,33 +54,29 @@ kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETE
     const int runs = (a.cols + RUN_LEN - 1) / RUN_LEN;
     for (int run = 0; run < runs; run++) {
         const int count = min(RUN_LEN, a.cols - run * RUN_LEN);
+        float copied[ITEM_VALUES];
+        UNROLL for (int k = 0; k < ITEM_VALUES; k++)
+        {
+            const bool is_there = value_at < count && row + value_row + k * VALUE_STEP < a.rows;
+            copied[k] = is_there ? values_from[k * VALUE_STEP * a.x_stride + run * RUN_LEN] : 0.0f;
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int i = item; i < TILE_CHANNELS * (RUN_LEN / WORD_LEN); i += GROUP_ITEMS) {
-            const int column = i % TILE_CHANNELS;
-            const int word = i / TILE_CHANNELS;
-            const size_t panel = min(first_panel + column / PANEL, last_panel);
-            if (word < WHOLE(count) / WORD_LEN) {
-                START(0, weight + panel * panel_len, column % PANEL, run)
-                WORD(0, word, column % PANEL, STORE)
+        {
+            START(0, weight + panel * panel_len, column % PANEL, run)
+            UNROLL for (int k = 0; k < ITEM_WORDS; k++)
+            {
+                if (first_word + k < WHOLE(count) / WORD_LEN)
+                    WORD(0, first_word + k, column % PANEL, STORE)
+            }
+            if (first_word == 0) {
+                REST(0, count, column % PANEL, STORE)
             }
         }
-#if BLOCK == 1
-        for (int column = item; column < TILE_CHANNELS; column += GROUP_ITEMS) {
-            const size_t panel = min(first_panel + column / PANEL, last_panel);
-            START(0, weight + panel * panel_len, column % PANEL, run)
-            REST(0, count, column % PANEL, STORE)
-        }
-#endif
-        // Items that are neighbours read 8 values of 4 rows, and write to different banks.
-        for (int i = item; i < GROUP_ROWS * RUN_LEN; i += GROUP_ITEMS) {
-            const int at = i % 8 + i / 32 % (RUN_LEN / 8) * 8;
-            const int to = i / 8 % 4 + i / (4 * RUN_LEN) * 4;
-            const int from = min(row + to, a.rows - 1);
-            if (at < count)
-                values[at * TILE_STRIDE + to] = x[(size_t)from * a.x_stride + run * RUN_LEN + at];
-        }
+        UNROLL for (int k = 0; k < ITEM_VALUES; k++)
+            values[value_at * TILE_STRIDE + value_row + k * VALUE_STEP] = copied[k];
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int at = 0; at < count; at++) {
+        _Pragma("unroll 4") for (int at = 0; at < count; at++)
+        {
             const float4 w = *(local const float4 *)(weights + at * TILE_CHANNELS + 4 * lane);
             local const float4 *these = (local const float4 *)(values + at * TILE_STRIDE + first_row);
             const float4 lower = these[0];
