@@ -1,6 +1,6 @@
 //! The queue with a small model, and what can go wrong with it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +66,14 @@ fn memory(kind: SharedKind) -> Arc<SharedMemory> {
     memory.unwrap_or_else(|reason| panic!("{kind}: {reason}"))
 }
 
+/// The folder of compiled programs. PoCL keeps compiled kernels itself, and would compile each of them once more for the
+/// folder.
+fn programs() -> Option<PathBuf> {
+    let device = find("").expect("an OpenCL device");
+    let keeps_kernels = device.platform == "Portable Computing Language";
+    (!keeps_kernels).then(|| PROGRAMS.with(|folder| folder.path().to_owned()))
+}
+
 /// How the device may use memory of the host in place.
 fn kinds() -> Vec<SharedKind> {
     let device = find("").expect("an OpenCL device");
@@ -101,7 +109,7 @@ impl Case {
             slots: slots.unwrap_or_else(|| self.slots.clone()),
             shared,
             persistent: true,
-            programs: Some(PROGRAMS.with(|folder| folder.path().to_owned())),
+            programs: programs(),
         }
     }
 
