@@ -226,8 +226,6 @@ impl Kernels {
         args: &[Arg<'_>],
         items: [usize; 3],
     ) -> Result<(), OpenClError> {
-        #[cfg(test)]
-        LAUNCHED.with_borrow_mut(|launched| launched.push(name));
         // SAFETY: the caller's promise.
         if unsafe { self.recorded((family, name), args, items) }? {
             return Ok(());
@@ -267,8 +265,6 @@ impl Kernels {
         args: &[Arg<'_>],
         range: Range,
     ) -> Result<(), OpenClError> {
-        #[cfg(test)]
-        LAUNCHED.with_borrow_mut(|launched| launched.push(name));
         // SAFETY: the caller's promise.
         if unsafe { self.recorded((family, name), args, range.groups) }? {
             return Ok(());

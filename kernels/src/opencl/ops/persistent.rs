@@ -4,13 +4,14 @@
 mod check;
 mod text;
 
+use std::sync::Arc;
+
 use super::programs::{Built, Family, ROW_ITEMS, Variant};
 use super::tuning::FewRows;
 use super::{Arg, F32, Kernels, MatMul, int};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::PANEL;
 use crate::opencl::session::{Buffer, Persistent, PersistentOp};
-use std::sync::Arc;
 pub(super) use text::Parameter;
 use text::{NORM, Numbers, program};
 
@@ -160,6 +161,8 @@ impl Kernels {
         args: &[Arg<'_>],
         size: [usize; 3],
     ) -> Result<bool, OpenClError> {
+        #[cfg(test)]
+        super::LAUNCHED.with_borrow_mut(|launched| launched.push(kernel.1));
         if self.recorder.is_none() {
             self.parameters.entry(kernel).or_insert_with(|| Parameter::of(args));
         }
@@ -220,33 +223,30 @@ mod tests {
 
     #[test]
     fn groups_take_several_panels_only_where_all_of_them_have_work() {
-        let name = |rows, panels| gemv_for(rows, panels, (132, false)).map(|gemv| gemv.name);
+        let name = |rows, panels, has_gates| {
+            gemv_for(rows, panels, (132, has_gates)).map(|gemv| gemv.name)
+        };
         let rows = [
-            ((1, 128), "gemv_1_1"),
-            ((1, 132), "gemv_1_1"),
-            ((1, 133), "gemv_1_2"),
-            ((1, 396), "gemv_1_2"),
-            ((1, 397), "gemv_1_4"),
-            ((2, 20), "gemv_2_1"),
-            ((2, 1024), "gemv_2_2"),
-            ((3, 1024), "gemv_4_1"),
-            ((4, 1), "gemv_4_1"),
+            ((1, 128, false), "gemv_1_1"),
+            ((1, 132, false), "gemv_1_1"),
+            ((1, 133, false), "gemv_1_2"),
+            ((1, 396, false), "gemv_1_2"),
+            ((1, 397, false), "gemv_1_4"),
+            ((2, 20, false), "gemv_2_1"),
+            ((2, 1024, false), "gemv_2_2"),
+            ((3, 1024, false), "gemv_4_1"),
+            ((4, 1, false), "gemv_4_1"),
+            ((1, 1, true), "gemv_1_2"),
+            ((1, 132, true), "gemv_1_2"),
+            ((1, 133, true), "gemv_1_4"),
+            ((2, 512, true), "gemv_2_2"),
+            ((4, 1, true), "gemv_4_2"),
         ];
-        for ((rows, panels), wanted) in rows {
-            assert_eq!(name(rows, panels), Some(wanted), "{rows} rows, {panels} panels");
+        for ((rows, panels, gates), wanted) in rows {
+            let found = name(rows, panels, gates);
+            assert_eq!(found, Some(wanted), "{rows} rows, {panels} panels, gates: {gates}");
         }
-        assert_eq!(name(5, 1024), None);
-        let gates = |rows, panels| gemv_for(rows, panels, (132, true)).map(|gemv| gemv.name);
-        let rows = [
-            ((1, 1), "gemv_1_2"),
-            ((1, 132), "gemv_1_2"),
-            ((1, 133), "gemv_1_4"),
-            ((2, 512), "gemv_2_2"),
-            ((4, 1), "gemv_4_2"),
-        ];
-        for ((rows, panels), wanted) in rows {
-            assert_eq!(gates(rows, panels), Some(wanted), "{rows} rows, {panels} panels of gates");
-        }
-        assert!(name(PERSISTENT_ROWS, 1).is_some());
+        assert_eq!(name(5, 1024, false), None);
+        assert!(name(PERSISTENT_ROWS, 1, false).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! How long memory in place stays where it is, and whose it is.
 
 use super::*;
-use crate::kv::KvPage;
+use crate::kv::{KvPage, KvPool};
 
 /// More than a test's pool has.
 const SLOTS: usize = 32;
@@ -98,9 +98,7 @@ fn a_lost_device_keeps_the_pages_that_its_runs_write() {
         for fault in [Fault::Silent, Fault::Failed(-5)] {
             for kind in kinds().into_iter().map(Some).chain([None]) {
                 let case = of(kind);
-                let parts = case.parts();
-                let pool = parts.kv.pool().clone();
-                let mut device = OpenClDevice::new(parts, &case.file).expect("a device");
+                let (pool, mut device) = device_and_pages(&case);
                 case.run(&mut device, case.work(0..rows.start.max(1), HOST)).expect("a run");
                 let lease = pool.alloc(3).expect("pages");
                 assert_eq!(lease.iter().map(KvPage::id).collect::<Vec<_>>(), [0, 1, 2]);
@@ -120,14 +118,19 @@ fn a_lost_device_keeps_the_pages_that_its_runs_write() {
     }
 }
 
+/// A device, and the pages of its cache.
+fn device_and_pages(case: &Case) -> (KvPool, OpenClDevice) {
+    let parts = case.parts();
+    let pool = parts.kv.pool().clone();
+    (pool, OpenClDevice::new(parts, &case.file).expect("a device"))
+}
+
 #[test]
 fn a_lost_device_keeps_no_page_of_a_run_that_writes_none() {
     needs_driver!();
     for kind in kinds() {
         let case = case().in_place(kind);
-        let parts = case.parts();
-        let pool = parts.kv.pool().clone();
-        let mut device = OpenClDevice::new(parts, &case.file).expect("a device");
+        let (pool, mut device) = device_and_pages(&case);
         device.inject(Fault::Silent);
         let mut work = case.work(0..6, HOST);
         let writes: Arc<[_]> = case.graph.writes(0..1).into();
@@ -137,15 +140,13 @@ fn a_lost_device_keeps_no_page_of_a_run_that_writes_none() {
     }
 }
 
-/// The runs of a lost device that nobody has asked for when it goes.
+/// Also of runs that were submitted, and not polled.
 #[test]
 fn a_lost_device_that_is_dropped_keeps_the_pages_of_all_its_runs() {
     needs_driver!();
     for kind in kinds() {
         let case = case().in_place(kind);
-        let parts = case.parts();
-        let pool = parts.kv.pool().clone();
-        let mut device = OpenClDevice::new(parts, &case.file).expect("a device");
+        let (pool, mut device) = device_and_pages(&case);
         device.start(Arc::new(|| ()));
         device.inject(Fault::Silent);
         for (run, rows) in [0..30, 30..40].into_iter().enumerate() {
