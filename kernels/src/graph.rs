@@ -126,7 +126,7 @@ impl Graph {
         self.ropes.len() - 1
     }
 
-    /// Number of token ids: the rows of the embedding table.
+    /// Number of token ids: the rows of the embedding table that belong to tokens.
     pub fn vocab(&self) -> usize {
         let table = self.nodes.iter().find_map(|node| match node.op {
             Op::Embed { table, .. } => Some(&self.weights[table.0]),
@@ -148,6 +148,13 @@ impl Graph {
     pub fn add_weight(&mut self, weight: WeightSpec) -> WeightId {
         self.weights.push(weight);
         WeightId(self.weights.len() - 1)
+    }
+
+    /// Adds a weight that is a part of a tensor, and returns its id.
+    pub(crate) fn add_part(&mut self, weight: WeightSpec, part: Slices) -> WeightId {
+        let id = self.add_weight(weight);
+        self.slices.insert(id.0, part);
+        id
     }
 
     /// Appends a node and returns the value that it writes. Nodes run in the order in which they are

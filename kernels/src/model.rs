@@ -5,16 +5,20 @@ mod build;
 mod config;
 mod encoder;
 mod keys;
+mod other_keys;
 pub mod shape;
 mod spec;
 mod tensors;
 mod vocabulary;
+
+use std::ops::Range;
 
 pub use config::{LayerAttention, ModelConfig};
 pub use spec::{ArchSpec, SoftCaps, is_encoder, supported};
 
 use crate::graph::Graph;
 use crate::kv::{KvSharing, KvSharingError};
+use crate::quant::DType;
 use crate::weights::{Gguf, MetadataError, WeightFile};
 
 /// A model's hyper-parameters and its op graph.
@@ -35,7 +39,7 @@ impl Model {
     /// tensor is missing, has a different shape, or is not used by any op.
     pub fn from_weights(file: &WeightFile) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(file.metadata())?;
-        let graph = build::build(&config, file)?;
+        let graph = build::build(&config, file, vocabulary::tokens(file.metadata()))?;
         vocabulary::check(file.metadata(), &graph)?;
         Ok(Model { config, graph })
     }
@@ -47,7 +51,8 @@ impl Model {
     /// As [`from_weights`](Model::from_weights).
     pub fn from_header(gguf: &Gguf) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(&gguf.metadata)?;
-        let graph = build::build(&config, &tensors::Header::new(gguf))?;
+        let tokens = vocabulary::tokens(&gguf.metadata);
+        let graph = build::build(&config, &tensors::Header::new(gguf), tokens)?;
         vocabulary::check(&gguf.metadata, &graph)?;
         Ok(Model { config, graph })
     }
@@ -113,6 +118,18 @@ pub enum ModelError {
         found: String,
         /// Shape required by the metadata.
         expected: String,
+    },
+    /// A part of a vector is needed that is not a whole number of blocks.
+    #[error(
+        "values {} to {} of tensor '{name}' are needed, but {dtype} stores blocks that they cut", part.start, part.end
+    )]
+    TensorPart {
+        /// Tensor name.
+        name: String,
+        /// Format.
+        dtype: DType,
+        /// The values.
+        part: Range<usize>,
     },
     /// A tensor that no op reads: running without it would give different results.
     #[error(

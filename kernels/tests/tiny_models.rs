@@ -26,6 +26,8 @@ mod masks;
 mod requantised;
 #[path = "tiny_models/shared.rs"]
 mod shared;
+#[path = "tiny_models/variants.rs"]
+mod variants;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny")

@@ -33,3 +33,4 @@ done
 "$python" perplexity.py "$work" "$smollm2" "$gemma3" > perplexity.json
 rm -f tiny/*.gguf tiny/*.json
 "$python" tiny_models.py tiny "$reference" "$work/llama.cpp/build/bin/llama-quantize"
+"$python" tiny_variants.py > tiny/variants.exact

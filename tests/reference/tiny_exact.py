@@ -37,6 +37,8 @@ def angles(model, factors: np.ndarray, windowed: bool) -> tuple[np.ndarray, floa
     """Radians per position of each pair, and the factor on the rotated vector's length."""
     half = model.head_width // 2
     base = 10000.0 if windowed and model.arch == "gemma3" else model.rope_base
+    if windowed and model.rope_base_window:
+        base = model.rope_base_window
     plain = base ** (-np.arange(half) / half) / factors
     if not model.scaling or (windowed and model.arch == "gemma3"):
         return plain, 1.0
@@ -110,7 +112,7 @@ def forward(model, path: Path, ids: list[int]) -> np.ndarray:
     x = embedding[ids] * (math.sqrt(model.width) if gemma else 1)
     every = {"gemma2": 2, "gemma3": 6}.get(model.arch, 1)
     for index in range(model.layers):
-        windowed = gemma and (index + 1) % every != 0
+        windowed = model.windowed[index] if model.windowed else gemma and (index + 1) % every != 0
 
         def layer(name: str) -> np.ndarray:
             return tensors[f"blk.{index}.{name}"]

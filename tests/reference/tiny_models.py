@@ -51,6 +51,8 @@ class Model:
     softcap_attention: float = 0.0
     softcap_logits: float = 0.0
     explicit_head_width: bool = False
+    windowed: tuple[bool, ...] = ()  # whether each layer has the window; empty: as the architecture does
+    rope_base_window: float = 0.0  # 0: as the architecture does
 
 
 YARN = {"rope_base": 100.0, "scaling": "yarn", "scaling_factor": 4.0, "scaling_context": 64}

@@ -37,7 +37,7 @@ impl Graph {
         }
         let kept = sharing.heads.unwrap_or(heads);
         if kept < heads {
-            let mut cut = Cut { heads, kept, done: BTreeSet::new() };
+            let mut cut = Cut { heads, kept, done: BTreeSet::new(), weights: BTreeSet::new() };
             for &node in layers.iter().step_by(sharing.group()) {
                 for input in [1, 2] {
                     cut.value(&mut shared, self.nodes[node].inputs[input])?;
@@ -126,6 +126,8 @@ struct Cut {
     kept: usize,
     /// Values that are cut.
     done: BTreeSet<ValueId>,
+    /// Weights that are cut, by id.
+    weights: BTreeSet<usize>,
 }
 
 impl Cut {
@@ -164,8 +166,8 @@ impl Cut {
 
     /// Cuts a matrix to the rows, or a vector to the values, of the heads that remain. `None` if a vector's
     /// heads are not whole blocks.
-    fn weight(&self, graph: &mut Graph, id: WeightId, head: usize) -> Option<()> {
-        if graph.slices.contains_key(&id.0) {
+    fn weight(&mut self, graph: &mut Graph, id: WeightId, head: usize) -> Option<()> {
+        if !self.weights.insert(id.0) {
             return Some(());
         }
         let stored = graph.stored(id);
@@ -177,7 +179,10 @@ impl Cut {
             spec.cols = head * self.kept;
             stored.row_bytes(head)?
         };
-        graph.slices.insert(id.0, Slices { len, step: len * self.heads / self.kept });
+        let (total, step) = (len * self.heads, len * self.heads / self.kept);
+        // Keys and values may be a part of a tensor.
+        let start = graph.slices.get(&id.0).map_or(0, |part| part.start);
+        graph.slices.insert(id.0, Slices::stepped(start..start + total, len, step));
         Some(())
     }
 }

@@ -1,18 +1,27 @@
 //! Builds the op graph from hyper-parameters.
 
+mod weights;
+
 use std::collections::HashSet;
 
 use super::tensors::Tensors;
 use super::{LayerAttention, ModelConfig, ModelError};
-use crate::graph::{Graph, NewNode, ValueId, WeightId, WeightSpec};
+use crate::graph::{Graph, NewNode, ValueId, WeightId};
 use crate::mask::Mask;
 use crate::op::{AttentionOp, Op, RopeScaling, RopeSpec};
 
 /// Builds the graph and checks every tensor against it.
-pub(super) fn build(config: &ModelConfig, tensors: &dyn Tensors) -> Result<Graph, ModelError> {
+/// `tokens` is the number of tokens in the vocabulary, if it is known: rows of embeddings beyond it are left out, so
+/// that no id without a token has a logit.
+pub(super) fn build(
+    config: &ModelConfig,
+    tensors: &dyn Tensors,
+    tokens: Option<usize>,
+) -> Result<Graph, ModelError> {
     let mut builder = Builder {
         config,
         tensors,
+        tokens,
         graph: Graph::default(),
         layer: None,
         used: HashSet::new(),
@@ -37,6 +46,7 @@ struct Ropes {
 pub(super) struct Builder<'a> {
     pub(super) config: &'a ModelConfig,
     pub(super) tensors: &'a dyn Tensors,
+    tokens: Option<usize>,
     graph: Graph,
     pub(super) layer: Option<usize>,
     used: HashSet<String>,
@@ -55,16 +65,18 @@ impl Builder<'_> {
             factors,
         });
         // Sliding-window layers with their own base (Gemma 3) are not scaled.
-        self.ropes.window = if c.arch.window_rope_base.is_none() {
-            self.ropes.full
-        } else {
+        let is_own = c.arch.window_rope_base.is_some();
+        let is_other = c.rope_base_window != c.rope_base && c.arch.window_period > 0;
+        self.ropes.window = if is_own || is_other {
             self.graph.add_rope(RopeSpec {
                 base: c.rope_base_window,
                 dims: c.rope_dims,
                 pairs: c.arch.pairs,
-                scaling: RopeScaling::None,
-                factors: None,
+                scaling: if is_own { RopeScaling::None } else { c.rope_scaling },
+                factors: factors.filter(|_| !is_own),
             })
+        } else {
+            self.ropes.full
         };
         Ok(())
     }
@@ -105,9 +117,7 @@ impl Builder<'_> {
         let c = self.config;
         let (q_width, kv_width) = (c.heads * c.head_dim, c.kv_width());
         let normed = self.norm(&self.name("attn_norm.weight"), x, c.width, "attn_norm")?;
-        let mut q = self.linear("attn_q", normed, q_width, c.arch.qkv_bias)?;
-        let mut k = self.linear("attn_k", normed, kv_width, c.arch.qkv_bias)?;
-        let v = self.linear("attn_v", normed, kv_width, c.arch.qkv_bias)?;
+        let [mut q, mut k, v] = self.projections(normed)?;
         if c.arch.qk_norm {
             q = self.head_norm("attn_q_norm", q, q_width)?;
             k = self.head_norm("attn_k_norm", k, kv_width)?;
@@ -126,18 +136,18 @@ impl Builder<'_> {
             soft_cap: c.attention_cap,
         };
         let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
-        let out = self.linear("attn_output", mixed, c.width, false)?;
+        let out = self.linear("attn_output", mixed, c.width)?;
         self.post_norm("post_attention_norm", out)
     }
 
     fn feed_forward(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
         let c = self.config;
         let normed = self.norm(&self.name("ffn_norm.weight"), x, c.width, "ffn_norm")?;
-        let gate = self.linear("ffn_gate", normed, c.ffn_width, false)?;
-        let up = self.linear("ffn_up", normed, c.ffn_width, false)?;
+        let gate = self.linear("ffn_gate", normed, c.ffn_width)?;
+        let up = self.linear("ffn_up", normed, c.ffn_width)?;
         let gated = Op::Gated(c.arch.activation);
         let inner = self.push(gated, &[gate, up], c.ffn_width, "ffn_gated");
-        let out = self.linear("ffn_down", inner, c.width, false)?;
+        let out = self.linear("ffn_down", inner, c.width)?;
         self.post_norm("post_ffw_norm", out)
     }
 
@@ -171,39 +181,11 @@ impl Builder<'_> {
         Ok(self.push(Op::RmsNorm { weight, eps: self.config.norm_eps }, &[x], width, role))
     }
 
-    /// A matmul of the current layer, with a bias if the file has one.
-    pub(super) fn linear(
-        &mut self,
-        role: &'static str,
-        x: ValueId,
-        width: usize,
-        bias_required: bool,
-    ) -> Result<ValueId, ModelError> {
-        let cols = self.graph.value(x).width;
-        let weight = self.matrix(&self.name(&format!("{role}.weight")), width, cols)?;
-        let bias_name = self.name(&format!("{role}.bias"));
-        let bias = if bias_required {
-            Some(self.vector(&bias_name, width)?)
-        } else {
-            self.opt_vector(&bias_name, width)?
-        };
-        Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role))
-    }
-
-    pub(super) fn embedding(&mut self) -> Result<WeightId, ModelError> {
-        let name = "token_embd.weight";
-        let table = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
-        self.matrix(name, table.rows, self.config.width)
-    }
-
     fn head(&mut self, x: ValueId, table: WeightId) -> Result<(), ModelError> {
         let c = self.config;
         let vocab = self.graph.weights()[table.0].rows;
-        let weight = match self.tensors.find("output.weight") {
-            Some(_) => self.matrix("output.weight", vocab, c.width)?,
-            None => table,
-        };
-        let bias = self.opt_vector("output.bias", vocab)?;
+        let (weight, rows) = self.output_matrix(table)?;
+        let bias = self.opt_part("output.bias", (1, rows), 0..vocab)?;
         let logits = self.push(Op::MatMul { weight, bias }, &[x], vocab, "output");
         if let Some(cap) = c.logit_cap {
             self.push(Op::SoftCap { cap }, &[logits], vocab, "logit_cap");
@@ -226,50 +208,5 @@ impl Builder<'_> {
             Some(layer) => format!("blk.{layer}.{tensor}"),
             None => tensor.to_owned(),
         }
-    }
-
-    fn missing(&self, name: &str) -> ModelError {
-        ModelError::MissingTensor { name: name.to_owned(), arch: self.config.arch.name }
-    }
-
-    fn opt_vector(&mut self, name: &str, len: usize) -> Result<Option<WeightId>, ModelError> {
-        if self.tensors.find(name).is_none() {
-            return Ok(None);
-        }
-        self.vector(name, len).map(Some)
-    }
-
-    pub(super) fn vector(&mut self, name: &str, len: usize) -> Result<WeightId, ModelError> {
-        self.matrix(name, 1, len)
-    }
-
-    pub(super) fn matrix(
-        &mut self,
-        name: &str,
-        rows: usize,
-        cols: usize,
-    ) -> Result<WeightId, ModelError> {
-        let found = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
-        if (found.rows, found.cols) != (rows, cols) {
-            return Err(ModelError::TensorShape {
-                name: name.to_owned(),
-                found: format!("[{}, {}]", found.rows, found.cols),
-                expected: format!("[{rows}, {cols}]"),
-            });
-        }
-        self.used.insert(name.to_owned());
-        let dtype = found.dtype;
-        Ok(self.graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols, dtype }))
-    }
-
-    fn check_unused(&self) -> Result<(), ModelError> {
-        let names = self.tensors.names();
-        let mut unused = names.into_iter().filter(|name| !self.used.contains(*name));
-        let Some(first) = unused.next() else { return Ok(()) };
-        Err(ModelError::UnusedTensor {
-            name: first.to_owned(),
-            arch: self.config.arch.name,
-            count: 1 + unused.count(),
-        })
     }
 }

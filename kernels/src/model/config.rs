@@ -43,6 +43,8 @@ pub struct ModelConfig {
     pub rope_scaling: RopeScaling,
     /// Sliding window, in tokens, if any layer has one.
     pub window: Option<usize>,
+    /// Whether each layer has the sliding window.
+    pub windowed: Vec<bool>,
     /// Soft cap on attention scores.
     pub attention_cap: Option<f32>,
     /// Soft cap on logits.
@@ -87,10 +89,8 @@ impl ModelConfig {
             format!("it must be even and at most the head's {head_dim} values")
         })?;
         let rope_base = keys.rope_base("rope.freq_base")?.unwrap_or(10_000.0);
-        let windowed = arch.window_period > 0;
-        let window = keys.opt_count("attention.sliding_window")?.filter(|_| windowed);
         let context = keys.count("context_length", 1 << 30)?;
-        Ok(ModelConfig {
+        let config = ModelConfig {
             arch,
             name: meta.opt_str("general.name")?.map(str::to_owned),
             layers,
@@ -112,18 +112,20 @@ impl ModelConfig {
                 .or(arch.window_rope_base)
                 .unwrap_or(rope_base),
             rope_scaling: keys.rope_scaling(context)?,
-            window: window.or(arch.window_default),
+            window: keys.window(arch, context)?.or(arch.window_default),
+            windowed: keys.windowed(arch.window_period, layers)?,
             attention_cap: keys.cap("attn_logit_softcapping", arch.soft_caps.attention)?,
             logit_cap: keys.cap("final_logit_softcapping", arch.soft_caps.logits)?,
             pooling_type: meta.opt_u32(&keys.key("pooling_type"))?,
-        })
+        };
+        keys.refuse_others(&config)?;
+        Ok(config)
     }
 
-    /// Attention of a layer: every `window_period`-th layer is full.
+    /// Attention of a layer.
     pub fn layer_attention(&self, layer: usize) -> LayerAttention {
-        let period = self.arch.window_period;
         match self.window {
-            Some(window) if period > 0 && !(layer + 1).is_multiple_of(period) => {
+            Some(window) if self.windowed.get(layer) == Some(&true) => {
                 LayerAttention::Window(window)
             }
             _ => LayerAttention::Full,

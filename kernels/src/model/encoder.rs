@@ -41,10 +41,8 @@ impl Builder<'_> {
 
     fn full_attention(&mut self, x: ValueId, layer: usize) -> Result<ValueId, ModelError> {
         let c = self.config;
-        let (q_width, kv_width) = (c.heads * c.head_dim, c.kv_width());
-        let q = self.linear("attn_q", x, q_width, true)?;
-        let k = self.linear("attn_k", x, kv_width, true)?;
-        let v = self.linear("attn_v", x, kv_width, true)?;
+        let q_width = c.heads * c.head_dim;
+        let [q, k, v] = self.projections(x)?;
         let op = AttentionOp {
             layer,
             scale: c.score_scale(),
@@ -53,14 +51,14 @@ impl Builder<'_> {
             soft_cap: None,
         };
         let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
-        self.linear("attn_output", mixed, c.width, true)
+        self.linear("attn_output", mixed, c.width)
     }
 
     fn feed_forward_without_gate(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
         let (width, inner) = (self.config.width, self.config.ffn_width);
-        let up = self.linear("ffn_up", x, inner, true)?;
+        let up = self.linear("ffn_up", x, inner)?;
         let active = self.push(Op::Gelu, &[up], inner, "ffn_gelu");
-        self.linear("ffn_down", active, width, true)
+        self.linear("ffn_down", active, width)
     }
 
     fn layer_norm(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {

@@ -1,6 +1,7 @@
 //! Checked values of metadata keys.
 
 use super::ModelError;
+use super::spec::{self, ArchSpec};
 use crate::op::RopeScaling;
 use crate::weights::Metadata;
 
@@ -106,6 +107,44 @@ impl Keys<'_> {
             "a head must have between 1 and 65536 values".to_owned()
         })?;
         Ok(head_dim)
+    }
+
+    /// The sliding window, in tokens, if the file has one. Only some architectures have layers with one.
+    pub(super) fn window(
+        &self,
+        arch: ArchSpec,
+        context: usize,
+    ) -> Result<Option<usize>, ModelError> {
+        const NAME: &str = "attention.sliding_window";
+        let window = self.opt_count(NAME)?;
+        let reaches = window.is_none_or(|window| window >= context);
+        self.check(NAME, window.unwrap_or_default(), arch.window_period > 0 || reaches, || {
+            "layers of this architecture have no sliding window".to_owned()
+        })?;
+        Ok(window.filter(|_| arch.window_period > 0))
+    }
+
+    /// Whether each layer has the sliding window: the file's list, or all layers but each n-th, where a file may
+    /// say n; 0 means all layers.
+    pub(super) fn windowed(&self, period: usize, layers: usize) -> Result<Vec<bool>, ModelError> {
+        const NAME: &str = "attention.sliding_window_pattern";
+        let key = self.key(NAME);
+        let default = spec::windowed(period, layers);
+        let Some(value) = self.meta.get(&key).filter(|_| period > 0) else { return Ok(default) };
+        if !value.is_array() {
+            return Ok(match self.meta.u32(&key)? as usize {
+                0 => vec![true; layers],
+                period => spec::windowed(period, layers),
+            });
+        }
+        let windowed = match self.meta.opt_bools(&key) {
+            Ok(list) => list.unwrap_or_default(),
+            Err(_) => self.meta.u32s(&key)?.into_iter().map(|value| value != 0).collect(),
+        };
+        self.check(NAME, value.type_name(), windowed.len() == layers, || {
+            format!("it must have a value for each of the {layers} layers")
+        })?;
+        Ok(windowed)
     }
 
     pub(super) fn cap(&self, name: &str, default: Option<f32>) -> Result<Option<f32>, ModelError> {

@@ -155,7 +155,7 @@ impl ModelShape {
     pub fn model(&self) -> Result<Model, ModelError> {
         let config = self.config()?;
         let tensors = ShapeTensors { shape: self, config: &config };
-        let graph = build(&config, &tensors)?;
+        let graph = build(&config, &tensors, None)?;
         Ok(Model { config, graph })
     }
 
@@ -180,6 +180,7 @@ impl ModelShape {
             rope_base_window: arch.window_rope_base.unwrap_or(rope_base),
             rope_scaling: RopeScaling::None,
             window: arch.window_default,
+            windowed: spec::windowed(arch.window_period, self.layers),
             attention_cap: arch.soft_caps.attention,
             logit_cap: arch.soft_caps.logits,
             pooling_type: None,

@@ -12,7 +12,8 @@ pub struct ArchSpec {
     pub pairs: RopePairs,
     /// Feed-forward activation.
     pub activation: Activation,
-    /// Biases of Q, K and V are required; in other architectures they are optional.
+    /// Published models have biases of Q, K and V. A file may lack them, and files of other architectures may have
+    /// them.
     pub qkv_bias: bool,
     /// Q and K heads are normalised before the rotation.
     pub qk_norm: bool,
@@ -20,7 +21,8 @@ pub struct ArchSpec {
     pub post_norm: bool,
     /// Embeddings are multiplied by √width.
     pub scaled_embedding: bool,
-    /// Period n of layers with full attention; all others have a sliding window. 0: no windows.
+    /// Period n of layers with full attention, unless the file says otherwise; all others have a sliding window.
+    /// 0: no windows.
     pub window_period: usize,
     /// Default sliding window, in tokens, if the file has no key for it.
     pub window_default: Option<usize>,
@@ -109,6 +111,11 @@ pub fn supported() -> Vec<&'static str> {
 /// Whether the architecture with that name is an encoder, which makes embeddings only.
 pub fn is_encoder(name: &str) -> bool {
     find(name).is_some_and(|arch| arch.encoder)
+}
+
+/// Whether each layer has a sliding window, if every `period`-th layer has full attention. 0: no windows.
+pub(super) fn windowed(period: usize, layers: usize) -> Vec<bool> {
+    (1..=layers).map(|layer| period > 0 && !layer.is_multiple_of(period)).collect()
 }
 
 /// The row of the architecture with that name.

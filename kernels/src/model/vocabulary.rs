@@ -5,9 +5,18 @@ use crate::graph::{Graph, WeightSpec};
 use crate::op::Op;
 use crate::weights::{Metadata, Value};
 
+const KEY: &str = "tokenizer.ggml.tokens";
+
+/// Number of tokens in the file's vocabulary, if it has one.
+pub(super) fn tokens(meta: &Metadata) -> Option<usize> {
+    match meta.get(KEY) {
+        Some(Value::Array(tokens)) => Some(tokens.len()),
+        _ => None,
+    }
+}
+
 /// Checks that every token of the file's vocabulary has an embedding.
 pub(super) fn check(meta: &Metadata, graph: &Graph) -> Result<(), ModelError> {
-    const KEY: &str = "tokenizer.ggml.tokens";
     let Some(Value::Array(tokens)) = meta.get(KEY) else { return Ok(()) };
     let tables = graph.nodes().iter().filter_map(|node| match node.op {
         Op::Embed { table, .. } => Some(&graph.weights()[table.0]),

@@ -41,12 +41,32 @@ pub struct WeightTensor {
     pub(super) slices: Option<Slices>,
 }
 
-/// A part of a tensor's data: the first `len` bytes, at least 1, of each `step` bytes. The tensor is a
-/// whole number of steps.
+/// A part of a tensor's data: of the `total` bytes from `start` on, the first `len` bytes, at least 1, of each
+/// `step` bytes. `total` is a whole number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slices {
+    pub(crate) start: usize,
+    pub(crate) total: usize,
     pub(crate) len: usize,
     pub(crate) step: usize,
+}
+
+impl Slices {
+    /// All bytes of a range.
+    pub(crate) fn range(range: Range<usize>) -> Slices {
+        let total = range.len();
+        Slices { start: range.start, total, len: total, step: total }
+    }
+
+    /// The first `len` bytes of each `step` bytes of a range.
+    pub(crate) fn stepped(range: Range<usize>, len: usize, step: usize) -> Slices {
+        Slices { len, step, ..Slices::range(range) }
+    }
+
+    /// Bytes of the part.
+    fn bytes(self) -> usize {
+        self.total / self.step * self.len
+    }
 }
 
 impl WeightTensor {
@@ -77,8 +97,7 @@ impl WeightTensor {
 
     /// Bytes that are read of it.
     pub(crate) fn bytes(&self) -> usize {
-        let whole = self.info().bytes;
-        self.slices.map_or(whole, |slices| whole / slices.step * slices.len)
+        self.slices.map_or(self.info().bytes, Slices::bytes)
     }
 
     /// Reads the data: rows of blocks of [`WeightTensor::dtype`].
@@ -102,12 +121,14 @@ impl WeightTensor {
         let info = self.info();
         let fits = start.checked_add(to.len()).is_some_and(|end| end <= self.bytes());
         assert!(fits, "{} bytes from {start} of {info:?}", to.len());
-        let Some(Slices { len, step }) = self.slices else { return self.read_at(start, to) };
+        let Some(Slices { start: first, len, step, .. }) = self.slices else {
+            return self.read_at(start, to);
+        };
         let (mut at, mut rest) = (start, to);
         while !rest.is_empty() {
             let now = (len - at % len).min(rest.len());
-            let (first, after) = rest.split_at_mut(now);
-            self.read_at(at / len * step + at % len, first)?;
+            let (piece, after) = rest.split_at_mut(now);
+            self.read_at(first + at / len * step + at % len, piece)?;
             (at, rest) = (at + now, after);
         }
         Ok(())

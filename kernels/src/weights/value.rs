@@ -118,6 +118,15 @@ impl Value {
         })
     }
 
+    /// The value of a number of any type.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Value::F32(v) => Some((*v).into()),
+            Value::F64(v) => Some(*v),
+            other => other.integer().map(|v| v as f64),
+        }
+    }
+
     /// The value of a float of either width; binary64 is rounded to binary32.
     pub(super) fn float(&self) -> Option<f32> {
         match self {

@@ -3,7 +3,7 @@
 use crate::cpu::pack::source::Source;
 use crate::cpu::packed::layout::{Layout, TILE};
 use crate::requant::Group;
-use crate::weights::{WeightFile, WeightTensor};
+use crate::weights::{Slices, WeightFile, WeightTensor};
 use std::fmt::Write as _;
 
 /// Version of requantisation; any change of its results must raise it.
@@ -35,7 +35,8 @@ impl CacheKey {
             let (rows, part, at) = (source.rows(), tensor.info().part(), tensor.info().range());
             let _ = write!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
             if let Some(slices) = tensor.slices() {
-                let _ = write!(text, " in {} of {} bytes", slices.len, slices.step);
+                let Slices { start, total, len, step } = slices;
+                let _ = write!(text, " in {len} of {step} bytes of {total} from {start}");
             }
             if let Some(form) = source.requant() {
                 let _ = write!(text, " requantised from {} by {REQUANT}", source.stored_dtype());
