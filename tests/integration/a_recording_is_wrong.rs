@@ -8,7 +8,7 @@ use std::time::Duration;
 use lapwing::compare::Compare;
 use lapwing::traces::analysis::IdleCause;
 use lapwing::traces::event::{Activity, Milestone};
-use lapwing::traces::timeline::RequestMilestone;
+use lapwing::traces::timeline::{RequestMilestone, Span};
 use lapwing::traces::{Analysis, Clock, OsClock, Scope, Timeline};
 use lapwing::{Engine, Shutdown};
 use lapwing_actors::drive::mailbox::ChannelSink;
@@ -186,20 +186,28 @@ fn check_sums(timeline: &Timeline) {
     }
 }
 
-/// No op computes faster than the processor can: its time is the time of all of its work.
+/// No op computes faster than the processor can: its time is the time of all of its work. Other programs can
+/// make a measured peak too low, never too high, so the highest of several is taken.
 fn check_peak(timeline: &Timeline) {
-    // Other programs of the machine may slow down the measurement of the peak.
+    /// Clocks differ between the measurement and the run.
     const NOISE: f64 = 4.0;
+    const MEASUREMENTS: usize = 50;
+    let ops = timeline.spans.iter().filter(|span| span.parent.is_some());
+    let rate = |span: &Span| span.tags.flops as f64 / (span.duration().max(1) as f64 / 1e9);
+    let Some(fastest) = ops.max_by(|a, b| rate(a).total_cmp(&rate(b))) else { return };
     let cpu = Cpu::new(2, Isa::best());
     let clock = OsClock::start();
     let elapsed = || Duration::from_nanos(clock.now().0);
-    let roofline = Roofline::measure(&cpu, 5, &elapsed).expect("memory to read");
-    let peaks = [roofline.int8, roofline.bf16, roofline.f32].into_iter().flatten();
-    let Some(peak) = peaks.map(|peak| peak.ops_per_second).reduce(f64::max) else { return };
-    for span in timeline.spans.iter().filter(|span| span.parent.is_some()) {
-        let rate = span.tags.flops as f64 / (span.duration().max(1) as f64 / 1e9);
-        assert!(rate <= NOISE * peak, "{rate:e} of a peak of {peak:e} FLOP/s: {span:?}");
+    let mut peak = 0.0f64;
+    for _ in 0..MEASUREMENTS {
+        let roofline = Roofline::measure(&cpu, 5, &elapsed).expect("memory to read");
+        let peaks = [roofline.int8, roofline.bf16, roofline.f32].into_iter().flatten();
+        peak = peaks.map(|peak| peak.ops_per_second).fold(peak, f64::max);
+        if rate(fastest) <= NOISE * peak {
+            return;
+        }
     }
+    panic!("{:e} of a peak of {peak:e} FLOP/s: {fastest:?}", rate(fastest));
 }
 
 #[tokio::test]

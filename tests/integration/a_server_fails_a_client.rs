@@ -83,14 +83,19 @@ impl Running {
 
     /// As [`idle`](Running::idle), asked with the key of `client`.
     async fn idle_for(&self, client: &Client) {
-        for _ in 0..600 {
-            if load(client).await == (0, 0) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("requests still run after 30 s: {:?}", load(client).await);
+        until("no request runs", async || load(client).await == (0, 0)).await;
     }
+}
+
+/// Waits until `holds`. A minute is long on a busy machine, too.
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    for _ in 0..1200 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("not within a minute: {what}");
 }
 
 async fn load(client: &Client) -> (u64, u64) {

@@ -118,6 +118,11 @@ impl BlockingPool {
         }
     }
 
+    /// Threads that it has started.
+    pub fn threads(&self) -> usize {
+        self.shared.lock().threads
+    }
+
     /// Runs `work` on one of the threads and returns its result without blocking the task that
     /// awaits it. Dropping the future does not stop the work; only its result is lost.
     ///

@@ -97,8 +97,9 @@ fn a_wait_is_on_the_timeline_with_its_prediction_and_what_it_was_for() {
     let mut foretold: Vec<u64> = predicted.iter().map(|wait| wait.predicted).collect();
     foretold.sort_unstable();
     let median = Duration::from_nanos(foretold[foretold.len() / 2]);
-    // Each device waits while the other runs. A busy machine only lengthens the waits.
-    assert!(median > STAGE.mul_f64(0.9) && median < STAGE * 20, "{median:?}");
+    // Each device waits while the other runs. A busy machine lengthens the waits, and so the predictions.
+    let longest = waits.iter().map(|wait| wait.end.since(wait.start)).max().expect("waits");
+    assert!(median > STAGE.mul_f64(0.9) && median <= longest, "{median:?} of at most {longest:?}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Graphs that OpenVINO compiles compute what the CPU computes with activations in f32, for every weight
 //! format, op and share of the output channels, and what goes wrong is an error.
 
-use lapwing_kernels::cpu::CoreSet;
 use lapwing_kernels::device::{BlockingDevice, DeviceError};
 use lapwing_kernels::npu::{
     NpuBackend, NpuDevice, OpenVino, OpenVinoError, OpenVinoSettings, openvino_devices,
@@ -11,25 +10,11 @@ use lapwing_kernels::requant::Requant;
 use crate::an_npu_run_is_lost::{begin, queue, run};
 use crate::npu::{Report, Task, Tiny};
 use crate::npu_libraries::{check_kept, check_models, check_near, check_shares};
+use crate::openvino::needs_openvino;
 
 const ENOUGH: u64 = 1 << 30;
 /// Largest difference, relative to the largest value of a row: sums in f32 in another order.
 const TOLERANCE: f32 = 1e-4;
-
-/// Ends the test where OpenVINO is not installed, and says so; where everything is to run, that is an
-/// error.
-macro_rules! needs_openvino {
-    () => {
-        if let Err(error) = openvino_devices() {
-            let all = std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full");
-            assert!(!all, "{error}");
-            // Written past the test harness, which hides what a passing test prints.
-            let line = format!("SKIPPED a test of OpenVINO: {error}\n");
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
-            return;
-        }
-    };
-}
 
 fn openvino(tiny: &Tiny, device: &str) -> Result<OpenVino, OpenVinoError> {
     let settings = OpenVinoSettings { device: Some(device.to_owned()), threads: 1, cores: None };
@@ -135,35 +120,4 @@ fn a_queue_that_is_dropped_during_a_run_waits_for_it() {
         begin(&tiny, &mut queue, &task);
         drop(queue);
     }
-}
-
-/// The library's threads that compute a graph inherit the cores of the thread that compiles it.
-#[cfg(target_os = "linux")]
-#[test]
-fn threads_of_openvino_are_pinned_to_the_chosen_cores() {
-    needs_openvino!();
-    let cores = CoreSet::available().expect("cores");
-    let last = *cores.cores().last().expect("a core");
-    let pinned = || {
-        let tasks = std::fs::read_dir("/proc/self/task").expect("threads").flatten();
-        let status =
-            tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
-        let own = format!("Cpus_allowed_list:\t{last}\n");
-        status.filter(|status| status.contains(&own)).count()
-    };
-    let tiny = Tiny::open("llama");
-    let task = Task::new(tiny.gated(), 33, &[64]);
-    let settings = OpenVinoSettings {
-        device: Some("CPU".to_owned()),
-        threads: 1,
-        cores: Some(CoreSet::new([last]).expect("a core")),
-    };
-    let backend = OpenVino::open("npu", &settings, &tiny.graph, &tiny.file).expect("OpenVINO");
-    assert!(backend.describe().ends_with(&format!("on cores {last}")), "{}", backend.describe());
-    let mut queue = queue(tiny.npu_over(Box::new(backend), ENOUGH), &[&task]);
-    run(&tiny, &mut queue, &task, &mut Report::default()).expect("values");
-    let threads = pinned();
-    assert!(threads > 0, "no thread has core {last} alone");
-    assert!(CoreSet::available().expect("cores") == cores, "the calling thread is still pinned");
-    drop(queue);
 }

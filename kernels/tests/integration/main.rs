@@ -34,6 +34,8 @@ mod kept_weights_are_wrong;
 mod npu;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
 mod npu_libraries;
+#[cfg(feature = "openvino")]
+mod openvino;
 mod parts_are_merged_wrongly;
 mod requantised_weights_are_mixed_up;
 mod support;

@@ -7,6 +7,18 @@ use aho_corasick::nfa::contiguous::NFA;
 use super::{Control, Special};
 use crate::tokenizer::error::TokenizerError;
 
+#[cfg(test)]
+thread_local! {
+    /// Bytes that searches of this thread have read, and tokens that they have compared with a length.
+    pub(super) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a step of a search for tests of the work that a text takes.
+fn count_step() {
+    #[cfg(test)]
+    STEPS.with(|steps| steps.set(steps.get() + 1));
+}
+
 /// What decides whether an occurrence of a token counts: equal for all tokens of a search, so that a search
 /// never skips tokens one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +116,7 @@ impl Search {
     ) -> impl Iterator<Item = Candidate> + 'a {
         let mut state = self.start;
         text.bytes().enumerate().filter_map(move |(at, byte)| {
+            count_step();
             state = self.automaton.next_state(Anchored::No, state, byte);
             if !self.automaton.is_match(state) {
                 return None;
@@ -127,6 +140,7 @@ impl Search {
         let (mut from, mut to) = (0, self.automaton.match_len(state));
         let count = to;
         while from < to {
+            count_step();
             let middle = from.midpoint(to);
             match specials[special(middle) as usize].text.len() > length_max {
                 true => from = middle + 1,

@@ -1,12 +1,10 @@
 //! Keys, limits, and clients that leave.
 
-use std::time::Duration;
-
 use lapwing::serve::{ClientConfig, KeyConfig, ServeConfig, ServeError};
 use serde_json::json;
 
 use super::client::read;
-use super::{local, start, with_llama, with_slow_llama};
+use super::{local, start, until, with_llama, with_slow_llama};
 
 fn with_keys() -> ServeConfig {
     let mut config = local();
@@ -110,17 +108,13 @@ async fn requests_beyond_those_computed_at_once_wait() {
         stream.readable().await.expect("it has begun");
     }
     let waits = client.send("POST", "/v1/completions", &endless).await;
-    let mut is_queued = false;
-    for _ in 0..10_000 {
+    until("the third request waits", async || {
         let state = client.get("/debug/state").await.json();
         let state = &state["models"][0]["state"];
         assert!(state["running"].as_u64() <= Some(2), "{state}");
-        is_queued = state["running"] == 2 && state["waiting"] == 1;
-        if is_queued {
-            break;
-        }
-    }
-    assert!(is_queued, "the third request never waits");
+        state["running"] == 2 && state["waiting"] == 1
+    })
+    .await;
     drop(held);
     waits.readable().await.expect("it has begun once the others had left");
     drop(waits);
@@ -144,9 +138,8 @@ async fn a_client_that_leaves_is_served_no_longer() {
     let client = running.client.clone();
     let neighbour =
         tokio::spawn(async move { client.post("/v1/completions", &stays).await.json() });
-    tokio::time::sleep(Duration::from_millis(100)).await;
     // More than run at once: some of them leave from the queue.
-    assert!(running.load().await.0 > 16, "{:?}", running.load().await);
+    until("more than 16 requests run or wait", async || running.load().await.0 > 16).await;
     drop(leaving);
     assert_eq!(neighbour.await.expect("no panic")["choices"], alone["choices"]);
     running.idle().await;
@@ -162,7 +155,7 @@ async fn a_client_that_reads_nothing_holds_no_pages() {
     let running = start(with_llama(config)).await;
     let body = json!({ "prompt": "ab", "max_tokens": 400, "ignore_eos": true, "stream": true, "logprobs": 20, "n": 8 });
     let slow = running.client.send("POST", "/v1/completions", &body.to_string()).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    until("its answers are computed", async || running.load().await.0 > 0).await;
     running.idle().await;
     drop(read(slow).await);
     running.stop().await;

@@ -1,12 +1,10 @@
 //! Models: loaded on demand, within a budget, and unloaded.
 
-use std::time::Duration;
-
 use lapwing::Engine;
 use lapwing::serve::{Server, ServerBuilder};
 use serde_json::{Value, json};
 
-use super::{Running, local, slow, start, tiny};
+use super::{Running, local, slow, start, tiny, until};
 
 fn two(memory: u64) -> ServerBuilder {
     let mut config = local();
@@ -44,13 +42,7 @@ async fn models_are_loaded_when_they_are_asked_for() {
     let answer =
         running.client.post("/api/generate", &ask("two", json!({ "keep_alive": 0 }))).await;
     assert_eq!(answer.status, 200);
-    for _ in 0..100 {
-        if loaded(&running).await == ["one"] {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(loaded(&running).await, ["one"], "keep_alive 0 unloads");
+    until("keep_alive 0 unloads", async || loaded(&running).await == ["one"]).await;
     let names = running.client.get("/v1/models").await.json();
     assert_eq!(names["data"].as_array().map(Vec::len), Some(2), "it is still offered");
     let again = running

@@ -3,7 +3,7 @@
 
 use lapwing_traces::event::{Activity, Event, EventKind, LaneId, LaneKind, NameId, SpanInfo, Tags};
 use lapwing_traces::recording::{LaneInfo, Recording};
-use lapwing_traces::{Analysis, Clock, Nanos, OsClock, Report, Timeline, export};
+use lapwing_traces::{Analysis, Nanos, Report, Timeline};
 
 use crate::runs::span_id;
 
@@ -96,38 +96,5 @@ fn lanes_without_a_name_stay_distinct() {
     for (span, n) in timeline.spans.iter().zip(numbers) {
         let name = if n == 0 { "device 0".to_owned() } else { format!("lane {n}") };
         assert_eq!(timeline.lanes[span.lane].name, name);
-    }
-}
-
-/// Exports a timeline, and returns the length of the output.
-type Export = fn(&Timeline, &Analysis) -> usize;
-
-#[test]
-fn an_export_of_eight_times_the_lanes_takes_about_eight_times_as_long() {
-    const LANES: u32 = 4_000;
-    let clock = OsClock::start();
-    let runs = [LANES, 8 * LANES].map(|lanes| {
-        let timeline = Timeline::new(&recording(lanes, (0..lanes).map(|n| (n, 0, 10))));
-        let analysis = Analysis::new(&timeline);
-        (timeline, analysis)
-    });
-    let exports: [(&str, Export); 3] = [
-        ("perfetto", |timeline, analysis| export::perfetto(timeline, analysis).len()),
-        ("chrome", |timeline, analysis| export::chrome(timeline, analysis).len()),
-        ("csv", |timeline, analysis| export::csv(timeline, analysis)[0].text.len()),
-    ];
-    for (name, export) in exports {
-        let ratio = |_| {
-            let times = runs.each_ref().map(|(timeline, analysis)| {
-                let start = clock.now();
-                assert!(export(timeline, analysis) > 0);
-                clock.now().0 - start.0
-            });
-            times[1] as f64 / times[0].max(1) as f64
-        };
-        let mut ratios: Vec<f64> = (0..5).map(ratio).collect();
-        ratios.sort_by(f64::total_cmp);
-        // A time that grows with the square of the lanes has a ratio of up to 64.
-        assert!(ratios[2] < 24.0, "{name}: {ratios:?}");
     }
 }

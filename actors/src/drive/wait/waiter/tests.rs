@@ -95,13 +95,27 @@ fn an_early_message_ends_the_sleep() {
     assert!(record.error().unwrap() < -50_000_000_000);
 }
 
+/// A waiter that predicts waits of `ns`, by a clock that each reading advances by a microsecond: whatever else
+/// runs on the machine, the thread's own steps take the same time.
+fn counted(mode: WaitMode, ns: u64) -> Waiter {
+    let clock = Arc::new(Steps { readings: AtomicU64::new(0), each: READING, step: 0 });
+    let mut waiter = Waiter::new(mode, clock, Cores::new(64));
+    (0..8).for_each(|_| waiter.predictor.learn(WaitKey::default(), ns));
+    waiter
+}
+
+/// Nanoseconds by which a reading advances the clock of [`counted`].
+const READING: u64 = 1_000;
+
 #[test]
 fn a_prediction_far_too_short_ends_in_a_park() {
-    let mut waiter = taught(WaitMode::SleepThenSpin, 50_000);
-    let record = wait_once(&mut waiter, 100_000);
-    assert!(record.actual() >= 90_000_000);
-    assert!(record.spun < record.actual() / 4, "{record:?}");
-    assert!(record.parked + record.slept > record.actual() / 2, "{record:?}");
+    let attempt = |_| {
+        let record = wait_once(&mut counted(WaitMode::SleepThenSpin, 50_000), 20_000);
+        assert!(record.spun <= 10 * READING, "{record:?}");
+        record.parked > 0
+    };
+    // A message that finds the thread still asleep on a busy machine ends the wait before.
+    assert!((0..100).any(attempt), "no wait of 100 ended in a park");
 }
 
 #[test]
@@ -115,14 +129,14 @@ fn the_first_waits_of_a_kind_park_and_predict_nothing() {
 #[test]
 fn with_all_cores_busy_every_mode_parks() {
     for mode in [WaitMode::Spin, WaitMode::SleepThenSpin] {
-        let mut waiter = taught(mode, 100_000);
+        let mut waiter = counted(mode, 100_000);
         let cores = Cores::new(2);
         waiter.cores = cores.clone();
         let pool = cores.busy(2);
         let record = wait_once(&mut waiter, 300);
         // It may also have slept until the message arrived, without polling.
         assert!(record.mode == WaitMode::Callback || record.spun == 0, "{record:?}");
-        assert!(record.spun < record.actual() / 4, "{record:?}");
+        assert!(record.spun <= 3 * READING, "{record:?}");
         drop(pool);
     }
 }
