@@ -3,13 +3,13 @@
 #![cfg(all(target_os = "linux", feature = "openvino", not(loom)))]
 
 use lapwing_kernels::cpu::CoreSet;
-use lapwing_kernels::npu::{NpuBackend, OpenVino, OpenVinoSettings};
+use lapwing_kernels::npu::{OpenVino, OpenVinoSettings};
 
 use npu::{Report, Task, Tiny};
 use openvino::needs_openvino;
 
 #[path = "integration/npu.rs"]
-#[allow(dead_code, unused_imports, reason = "shared with the other tests")]
+#[allow(dead_code, unused_imports, unused_macros, reason = "shared with the other tests")]
 mod npu;
 #[path = "integration/openvino.rs"]
 mod openvino;

@@ -94,14 +94,14 @@ fn parts(graph: &Arc<Graph>, fails: bool) -> MeasureParts<'_> {
     }
 }
 
-/// A clock that each reading advances by ten microseconds, so that only modelled times and the profiler's own
+/// A clock that each reading advances by 25 microseconds, so that only modelled times and the profiler's own
 /// steps count, whatever else runs on the machine.
 #[derive(Default)]
 struct Readings(AtomicU64);
 
 impl Clock for Readings {
     fn now(&self) -> Nanos {
-        Nanos(self.0.fetch_add(10_000, Ordering::Relaxed))
+        Nanos(self.0.fetch_add(25_000, Ordering::Relaxed))
     }
 }
 
