@@ -3,6 +3,7 @@
 #![cfg(all(target_os = "linux", feature = "openvino", not(loom)))]
 
 use lapwing_kernels::cpu::CoreSet;
+use lapwing_kernels::device::Prepare;
 use lapwing_kernels::npu::{OpenVino, OpenVinoSettings};
 
 use npu::{Report, Task, Tiny};
@@ -33,7 +34,7 @@ fn threads_of_openvino_are_pinned_to_the_chosen_cores() {
     let cores = CoreSet::available().expect("cores");
     let last = *cores.cores().last().expect("a core");
     let tiny = Tiny::open("llama");
-    let task = Task::new(tiny.gated(), 33, &[64]);
+    let task = Task { prepare: Prepare::OnTheSpot, ..Task::new(tiny.gated(), 33, &[64]) };
     let settings = OpenVinoSettings {
         device: Some("CPU".to_owned()),
         threads: 1,
