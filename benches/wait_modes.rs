@@ -74,7 +74,7 @@ async fn main() -> Result<()> {
 
 async fn engine(model: &str, (strategy, mode): (&str, Option<WaitMode>)) -> Result<Engine> {
     let builder = Engine::builder().model(model).devices(DeviceSpec::list(DEVICES)?);
-    let builder = builder.strategy(strategy).context(256);
+    let builder = builder.strategy(strategy).context(256).wait_for_graphs(true);
     let builder = match mode {
         Some(mode) => builder.wait(WaitLink::Devices, mode),
         None => builder,

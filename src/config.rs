@@ -87,6 +87,8 @@ pub(crate) struct Settings {
     pub(crate) profile: Option<Arc<Profile>>,
     /// Routes that were solved ahead.
     pub(crate) plans: Option<Arc<Plans>>,
+    /// Whether requests wait for graphs that are not ready.
+    pub(crate) wait_for_graphs: bool,
     /// Whether native devices are timed although no strategy has to choose between devices.
     pub(crate) timed: bool,
     /// Ranges of activations, in place of stored ones.

@@ -37,6 +37,7 @@ mod embed;
 mod facts;
 #[cfg(feature = "structured")]
 mod grammar;
+pub(crate) mod graphs;
 mod kept_weights;
 mod measure;
 mod memory;
@@ -60,6 +61,7 @@ mod tests;
 pub use builder::EngineBuilder;
 pub use drafts::DraftExplanation;
 pub use module::Module;
+pub use predictions::PromptGraphs;
 use prefix::KeptPrefixes;
 use strategies::PlacedStrategies;
 

@@ -227,6 +227,8 @@ pub enum SchedulerMessage {
     Progress(Progress),
     /// Static graphs were prepared.
     Prepared(Box<GraphsPrepared>),
+    /// The time of a rest is over ([`crate::scheduler::SchedulerEffect::Rest`]).
+    Rested,
     /// A stream was dropped, so that cancelled requests are to be removed; or a caller asks for the engine's state.
     Wake,
     /// Compute the rows of a sequence from a position on again.

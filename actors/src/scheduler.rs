@@ -26,6 +26,7 @@ mod effect;
 mod end;
 mod graphs;
 mod latencies;
+mod meanwhile;
 mod models;
 mod parts;
 mod prefixes;
@@ -39,6 +40,7 @@ mod step_times;
 use chunks::NextChunk;
 pub use effect::{Note, Noted, SchedulerEffect, Stall};
 use end::{fail, finish, refuse};
+pub use meanwhile::{BUSY_MAX, BUSY_PAUSE, REST};
 pub use models::SchedulerModel;
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
 pub use prefixes::CopyPage;
@@ -56,7 +58,11 @@ impl Scheduler {
                 self.on_submit(Traced::new(*submit, context), now, &mut effects);
             }
             SchedulerMessage::Progress(progress) => self.on_progress(progress, now, &mut effects),
-            SchedulerMessage::Prepared(prepared) => self.graphs.on_prepared(*prepared),
+            SchedulerMessage::Prepared(prepared) => {
+                self.moments.on_prepared(now);
+                self.graphs.on_prepared(*prepared);
+            }
+            SchedulerMessage::Rested => self.moments.on_rested(),
             SchedulerMessage::Wake => {}
             SchedulerMessage::RollBack(roll_back) => self.on_roll_back(roll_back, &mut effects),
             SchedulerMessage::ActorDied(error) => {
@@ -262,5 +268,6 @@ impl Scheduler {
             }
         }
         self.record_stalls(now);
+        self.prepare_ahead(now, effects);
     }
 }

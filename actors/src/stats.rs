@@ -23,6 +23,8 @@ pub struct EngineStats {
     pub kv_pages_leased: usize,
     /// Pages that the prefix caches hold; requests lease some of them.
     pub kv_pages_cached: usize,
+    /// Prepared graphs of NPUs.
+    pub graphs: GraphStats,
     /// The work of all clients.
     pub all: Work,
     /// Times of the requests of all clients.
@@ -34,6 +36,18 @@ pub struct EngineStats {
     pub policy: String,
     /// Numbers that explain the policy's decisions, such as the counter of each client, by name.
     pub policy_numbers: Vec<(String, f64)>,
+}
+
+/// Prepared graphs of all devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphStats {
+    /// Graphs that are ready.
+    pub ready: usize,
+    /// Graphs that chunks have lacked and that are not ready yet. They are prepared while the engine has no request.
+    pub wanted: usize,
+    /// Chunks that other devices computed because graphs of their strategy were not ready.
+    pub chunks_elsewhere: u64,
 }
 
 /// Most clients without requests that an engine remembers.

@@ -24,6 +24,8 @@ mod model_weights;
 mod no_columns;
 #[cfg(feature = "openvino")]
 mod openvino;
+mod pace;
+mod pacer;
 mod pieces;
 #[cfg(feature = "qnn")]
 mod qnn;

@@ -12,6 +12,9 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Every phase.
+    pub const ALL: [Phase; 3] = [Phase::Prefill, Phase::Decode, Phase::Mixed];
+
     /// Name on the timeline.
     pub fn name(self) -> &'static str {
         match self {

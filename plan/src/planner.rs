@@ -44,6 +44,8 @@ pub struct Planner {
     routes: HashMap<ChunkShape, Arc<Route>>,
     /// Total stages of all cached routes.
     stages: usize,
+    /// Plans chunks whose graphs are not ready.
+    meanwhile: Option<Box<Planner>>,
 }
 
 /// Maximum total stages of all cached routes, at about 400 bytes each. Enough for the chunk shapes
@@ -53,14 +55,34 @@ const STAGES_MAX: usize = 100_000;
 impl Planner {
     /// A planner with an empty cache.
     pub fn new(parts: PlannerParts) -> Planner {
-        Planner { parts, routes: HashMap::new(), stages: 0 }
+        Planner { parts, routes: HashMap::new(), stages: 0, meanwhile: None }
+    }
+
+    /// With a strategy for chunks whose graphs are not ready. It must use none that are prepared ahead. Without such a
+    /// strategy, these chunks wait.
+    #[must_use]
+    pub fn with_meanwhile(mut self, strategy: Arc<dyn Strategy>) -> Planner {
+        let parts = PlannerParts { strategy, ..self.parts.clone() };
+        self.meanwhile = Some(Box::new(Planner::new(parts)));
+        self
+    }
+
+    /// Plans chunks whose graphs are not ready; `None` if they wait.
+    pub fn meanwhile(&self) -> Option<&Planner> {
+        self.meanwhile.as_deref()
+    }
+
+    /// As [`meanwhile`](Planner::meanwhile), to compute routes.
+    pub fn meanwhile_mut(&mut self) -> Option<&mut Planner> {
+        self.meanwhile.as_deref_mut()
     }
 
     /// A planner for the hidden states of the same model ([`Graph::hidden`]), with a cache of its own.
     #[must_use]
     pub fn hidden(&self) -> Planner {
         let graph = Arc::new(self.parts.graph.hidden());
-        Planner::new(PlannerParts { graph, ..self.parts.clone() })
+        let meanwhile = self.meanwhile.as_ref().map(|planner| Box::new(planner.hidden()));
+        Planner { meanwhile, ..Planner::new(PlannerParts { graph, ..self.parts.clone() }) }
     }
 
     /// Name of the strategy.

@@ -168,6 +168,12 @@ impl Plans {
         Ok(route)
     }
 
+    /// All routes that can run, those of prompts first.
+    pub fn all(&self, input: &PlanInput<'_>) -> Vec<Arc<Route>> {
+        let route = |stored: &StoredRoute| stored.route(input, &stored.shape()?).ok();
+        self.routes.iter().filter_map(route).collect()
+    }
+
     fn chunk_rows(&self, prompt: PromptRows) -> Option<usize> {
         let PromptRows { all, remaining } = prompt;
         let cut = self.cuts.iter().find(|cut| (cut.prompt, cut.remaining) == (all, remaining));

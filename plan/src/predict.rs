@@ -1,9 +1,13 @@
 //! Predicted time of a whole prompt: its chunks are simulated on the devices by the rules of the
 //! runtime, so the overlap of chunks counts.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use lapwing_kernels::device::GraphKey;
+
 use crate::chunk::ChunkShape;
+use crate::device::DeviceId;
 use crate::route::Route;
 use crate::strategy::interface::PlanInput;
 
@@ -11,7 +15,7 @@ pub(crate) mod chunks;
 pub(crate) mod prediction;
 mod simulation;
 
-pub use chunks::{PlannedChunk, Workload, plan};
+pub use chunks::{ChunksWithGraphs, PlannedChunk, Workload, plan};
 pub use prediction::Prediction;
 use simulation::{Graphs, simulate};
 
@@ -37,15 +41,15 @@ pub fn predict_warm(
     simulate(input, chunks, in_flight, Graphs::All)
 }
 
-/// As [`predict`], but no graph exists at the start. A chunk enters when the graphs of its route are
+/// As [`predict`], but only the graphs of `ready` exist at the start. A chunk enters when the graphs of its route are
 /// prepared. Their preparation starts when the chunk is the next to enter and has a permit; each
 /// device prepares its missing graphs one after another, while it runs earlier chunks.
 pub fn predict_cold(
     input: &PlanInput<'_>,
-    chunks: &[PlannedChunk],
-    in_flight: usize,
+    ready: &HashSet<(DeviceId, GraphKey)>,
+    (chunks, in_flight): (&[PlannedChunk], usize),
 ) -> Prediction {
-    simulate(input, chunks, in_flight, Graphs::None)
+    simulate(input, chunks, in_flight, Graphs::Only(ready))
 }
 
 /// Predicted time of one chunk alone.

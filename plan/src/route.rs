@@ -30,6 +30,8 @@ pub struct Route {
     pub predicted: Option<Duration>,
     /// Why the strategy chose this route, in one line for the placement report.
     pub reason: String,
+    /// Whether it takes the place of a route whose graphs are not ready.
+    pub is_meanwhile: bool,
 }
 
 /// Values that a stage passes to later stages.
@@ -64,7 +66,8 @@ impl Route {
             }
         }
         validate::budgets(&graphs, of)?;
-        Ok(Arc::new(Route { model: of.model, stages, flows, graphs, predicted, reason }))
+        let (model, is_meanwhile) = (of.model, false);
+        Ok(Arc::new(Route { model, stages, flows, graphs, predicted, reason, is_meanwhile }))
     }
 
     /// Checks that a chunk of the given rows can take the route.

@@ -48,6 +48,11 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "OPS=DEVICE", hide_short_help = true)]
     pub(crate) place: Vec<String>,
 
+    /// Let requests wait for prepared graphs of an NPU that are not ready [default: until they are, the CPU or the GPU
+    /// computes in its place, and graphs are made while there is no request]
+    #[arg(long, hide_short_help = true)]
+    pub(crate) wait_for_graphs: bool,
+
     /// Wait mode of actors: devices= or scheduler=, then callback, blocking, spin or sleep-then-spin
     /// [default: devices of several sleep then spin in each wait where it pays, otherwise callback]
     #[arg(long, value_name = "LINK=MODE", value_parser = wait, hide_short_help = true)]

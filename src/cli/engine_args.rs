@@ -173,6 +173,7 @@ impl EngineArgs {
         for (link, mode) in &self.devices.wait {
             builder = builder.wait(*link, *mode);
         }
+        builder = builder.wait_for_graphs(self.devices.wait_for_graphs);
         if let Some(permits) = self.devices.permits {
             builder = builder.permits(permits);
         }

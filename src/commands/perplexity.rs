@@ -75,7 +75,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
     let text = args.text.read().await?;
     let path = model_file(&args.model.model, session).await?;
-    let builder = args.engine.builder(path)?.context(ctx);
+    // The numbers of the strategy's devices are wanted, not of those that compute in their place.
+    let builder = args.engine.builder(path)?.context(ctx).wait_for_graphs(true);
     let cache_tokens = ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);
     let engine = open(builder.cache_tokens(cache_tokens), session).await?;
     let ids = engine.tokenizer().encode(&text, Special::Plain, true);

@@ -16,9 +16,11 @@ use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
 mod drafts;
+mod graphs;
 mod help;
 
 use drafts::Drafts;
+use graphs::Graphs;
 use help::EXAMPLES;
 
 /// Options of `plan`.
@@ -53,6 +55,8 @@ struct Report {
     source: String,
     predicted_ms: Option<f64>,
     cold_ms: Option<f64>,
+    first_ms: Option<f64>,
+    graphs: Graphs,
     chunks: Vec<ChunkReport>,
     decode: ChunkReport,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -139,6 +143,8 @@ fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
         source: engine.cost_source(),
         predicted_ms: engine.predict(args.prompt_tokens)?.map(ms),
         cold_ms: engine.predict_cold(args.prompt_tokens)?.map(ms),
+        first_ms: engine.predict_first(args.prompt_tokens)?.map(ms),
+        graphs: Graphs::new(engine.graphs_of(args.prompt_tokens)?),
         chunks: chunks.iter().map(chunk).collect(),
         decode: chunk(&engine.plan_decode(1, args.prompt_tokens)?),
         explained: explained.transpose()?,
@@ -242,12 +248,13 @@ fn milliseconds(ms: Option<f64>) -> String {
 fn print_report(report: &Report) -> Result<(), Failure> {
     let bold = anstyle::Style::new().bold();
     let mut text = format!(
-        "{bold}{} tokens with '{}'{bold:#}: predicted {} ms with prepared graphs, {} ms including preparation\n{}\n",
+        "{bold}{} tokens with '{}'{bold:#}: predicted {} ms{}\n{}{}\n",
         report.length,
         visible(&report.strategy),
         milliseconds(report.predicted_ms),
-        milliseconds(report.cold_ms),
+        report.graphs.first((report.first_ms, report.cold_ms)),
         visible(&report.source),
+        report.graphs.text(),
     );
     let chunks = report.chunks.iter().map(|chunk| ("chunk", chunk));
     for (what, chunk) in chunks.chain([("decode step", &report.decode)]) {

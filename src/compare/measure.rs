@@ -153,7 +153,9 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
         let recorder = Recorder::new(Arc::clone(&compare.clock), RecorderConfig::default());
         recorder.set_scope(Scope::Marked);
         let builder = compare.candidates[at].builder(&compare.builder);
-        builder.context(longest + compare.tokens).recorder(recorder).build().await
+        // A strategy is measured, not what computes in its place.
+        let builder = builder.context(longest + compare.tokens).wait_for_graphs(true);
+        builder.recorder(recorder).build().await
     }
 
     /// Ends an engine. Then every actor has recorded all of its events.

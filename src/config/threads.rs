@@ -32,7 +32,8 @@ impl Settings {
     }
 
     /// The devices with their threads: one for each, and for the CPU the requested number, or all
-    /// that the other devices leave of the chosen cores or of the machine.
+    /// that the other devices leave of the chosen cores or of the machine. The threads of an NPU's library take only chosen
+    /// cores from the CPU: it computes alone until graphs are ready, and a real NPU needs no thread.
     pub(super) fn choose_devices(&self) -> Result<Vec<(DeviceSpec, Threads)>, Error> {
         let specs = match &self.devices[..] {
             [] => vec![DeviceSpec::cpu()],
@@ -47,7 +48,8 @@ impl Settings {
         let set = self.core_set()?;
         let all = set.as_ref().map_or_else(cores, |set| set.cores().len());
         let native = |spec: &DeviceSpec| !spec.is_throttled() && spec.has_threads();
-        let takes_own = |spec: &&DeviceSpec| spec.is_throttled() || spec.has_library();
+        let has_pinned = |spec: &DeviceSpec| spec.has_library() && set.is_some();
+        let takes_own = |spec: &&DeviceSpec| spec.is_throttled() || has_pinned(spec);
         let others = specs.iter().filter(takes_own);
         let fixed: usize = others.map(|spec| spec.threads.unwrap_or(1)).sum();
         let cpus = specs.iter().filter(|spec| native(spec)).count().max(1);

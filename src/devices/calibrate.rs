@@ -10,6 +10,11 @@ use lapwing_kernels::device::{
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::part::Part;
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+use lapwing_kernels::{
+    device::{GraphKey, ModelId},
+    part::{OperandOrder, Share},
+};
 use lapwing_plan::blocks::{BlockKind, blocks};
 use lapwing_traces::Clock;
 
@@ -35,6 +40,23 @@ pub(super) fn rates(
     let one = time(device, graph, (&nodes, 1, clock))?;
     let per_nano = |count: u64, time: Duration| count as f64 / time.as_nanos().max(1) as f64;
     Some((per_nano(cost(ROWS).0, many), per_nano(cost(1).1, one)))
+}
+
+/// Prepares the graphs with which [`rates`] measures, and times it, so that the device can predict how long others take.
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+pub(super) fn graphs(device: &dyn Device, graph: &Graph, clock: &dyn Clock) {
+    let (Some(mut preparer), Some(nodes)) = (device.preparer(), largest_product(graph)) else {
+        return;
+    };
+    for rows in [ROWS, 1] {
+        let (nodes, features, order) = (nodes.clone(), Share::WHOLE, OperandOrder::default());
+        let key = GraphKey { model: ModelId::default(), nodes, features, rows, order };
+        let begin = clock.now();
+        // A graph that cannot be prepared has no rate either.
+        if let Ok(prepared) = preparer.prepare(&[key], &[], &mut ()) {
+            preparer.took(&prepared, clock.now().since(begin));
+        }
+    }
 }
 
 /// The largest group of matmuls of one layer, by weights.

@@ -86,6 +86,18 @@ impl EngineBuilder {
         self.own_strategy(GpuLayers { layers })
     }
 
+    /// Sets whether requests wait for prepared graphs that their strategy needs and that are not ready. By default they do
+    /// not: until the graphs are ready, the CPU or the GPU computes in their place, and the graphs are made while the engine
+    /// has no request. What computed where is in [`Engine::stats`](crate::Engine::stats) and in recordings. Answers are equal
+    /// as far as these devices round alike, such as all with activations in f32.
+    ///
+    /// Requests wait in any case if ops are placed by hand ([`place`](EngineBuilder::place)), or if the strategy prepares its
+    /// graphs while a prompt runs, as `online-prepare` does.
+    pub fn wait_for_graphs(mut self, wait: bool) -> EngineBuilder {
+        self.settings.wait_for_graphs = wait;
+        self
+    }
+
     /// As [`own_strategy`](EngineBuilder::own_strategy), with a strategy that is shared.
     pub fn shared_strategy(mut self, strategy: Arc<dyn Strategy>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Own(strategy);

@@ -7,7 +7,7 @@ use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::graph::{Graph, WeightId};
 use lapwing_kernels::op::Op;
 use lapwing_plan::planner::PlannerParts;
-use lapwing_plan::strategy::{ChunkShape, GpuLayers, PromptRows};
+use lapwing_plan::strategy::{ChunkShape, GpuLayers, PromptRows, Strategy};
 use lapwing_plan::{DeviceId, Phase, PlanError, Route, device_of};
 
 use super::draft_model::DraftModel;
@@ -93,16 +93,36 @@ pub(super) fn fit(
     (chosen, draft): (&Chosen, Option<&DraftModel>),
     may_split: bool,
 ) -> Result<Option<String>, Error> {
+    fit_parts(&memories(devices, draft), &mut explainer.parts, sizes(chosen), may_split)
+}
+
+/// Whether a strategy fits into the memory of every device.
+///
+/// # Errors
+/// When it has no route.
+pub(super) fn fits(
+    devices: &[Built],
+    parts: &PlannerParts,
+    (chosen, draft): (&Chosen, Option<&DraftModel>),
+    strategy: Arc<dyn Strategy>,
+) -> Result<bool, Error> {
+    let parts = PlannerParts { strategy, ..parts.clone() };
+    Ok(too_small(&memories(devices, draft), &parts, sizes(chosen))?.is_none())
+}
+
+fn sizes(chosen: &Chosen) -> Sizes {
     let layer_kv = chosen.layout.page_bytes() / chosen.layout.layers.max(1);
     let layer_kv = (layer_kv * chosen.pages as usize) as u64;
-    let memory = |(number, built)| {
-        let Built { info, capacity, .. }: &Built = built;
+    Sizes { context: chosen.context, layer_kv }
+}
+
+fn memories<'a>(devices: &'a [Built], draft: Option<&DraftModel>) -> Vec<Memory<'a>> {
+    let memory = |(number, built): (usize, &'a Built)| {
+        let Built { info, capacity, .. } = built;
         let draft = draft.filter(|draft| draft.device == number).map_or(0, DraftModel::bytes);
         Memory { device: &info.name, capacity: *capacity, draft }
     };
-    let memories: Vec<Memory<'_>> = devices.iter().enumerate().map(memory).collect();
-    let sizes = Sizes { context: chosen.context, layer_kv };
-    fit_parts(&memories, &mut explainer.parts, sizes, may_split)
+    devices.iter().enumerate().map(memory).collect()
 }
 
 fn fit_parts(

@@ -1,16 +1,36 @@
 //! Routes and predicted times of prompts and decode steps, without running them.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use lapwing_plan::Phase;
-use lapwing_plan::predict::{PlannedChunk, Workload, alone, plan, predict_cold, predict_warm};
+use lapwing_kernels::device::GraphKey;
+use lapwing_plan::predict::{
+    ChunksWithGraphs, PlannedChunk, Workload, alone, plan, predict, predict_cold, predict_warm,
+};
 use lapwing_plan::strategy::{ChunkShape, Explanation};
+use lapwing_plan::{DeviceId, Phase};
 
 use super::Engine;
 #[cfg(doc)]
 use super::EngineBuilder;
 use crate::error::Error;
 use crate::placement::Placement;
+
+/// The prepared graphs of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PromptGraphs {
+    /// Graphs that it needs.
+    pub needed: usize,
+    /// Graphs among them that were ready at the start of the engine.
+    pub ready: usize,
+    /// Time in which the start has read graphs from disk, those of other prompts included.
+    pub read: Duration,
+    /// Predicted time to read the others from disk or to make them.
+    pub prepare: Duration,
+    /// Whether the prompt waits for them. Otherwise other devices compute it meanwhile.
+    pub waits: bool,
+}
 
 impl Engine {
     /// Chunks of a prompt of `length` tokens, each with the devices that would run its parts.
@@ -38,16 +58,66 @@ impl Engine {
     }
 
     /// As [`predict`](Engine::predict), with no graph prepared: the time of the first prompt of that
-    /// length.
+    /// length in an engine for which nothing was prepared. Other devices compute it, or it waits for its graphs
+    /// ([`wait_for_graphs`](EngineBuilder::wait_for_graphs)).
     ///
     /// # Errors
     /// As [`plan`](Engine::plan).
     pub fn predict_cold(&self, length: usize) -> Result<Option<Duration>, Error> {
-        let chunks = self.chunks(length)?;
+        self.predict_with(length, &HashSet::new())
+    }
+
+    /// As [`predict`](Engine::predict), with the graphs that the start of this engine has read from disk: the time of its
+    /// first prompt, if it has that length.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn predict_first(&self, length: usize) -> Result<Option<Duration>, Error> {
+        self.predict_with(length, &self.inner.explainer.read_graphs.ready)
+    }
+
+    /// The graphs that a prompt of `length` tokens needs.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn graphs_of(&self, length: usize) -> Result<PromptGraphs, Error> {
+        let (chunks, read) = (self.chunks(length)?, &self.inner.explainer.read_graphs);
+        let needed: HashSet<&(DeviceId, GraphKey)> =
+            chunks.iter().flat_map(|chunk| &chunk.route.graphs).collect();
+        let missing = needed.iter().filter(|graph| !read.ready.contains(**graph));
+        let cost = &self.inner.explainer.parts.cost;
+        let prepare = missing.clone().map(|(device, key)| cost.prepare_time(*device, key)).sum();
+        let needed_count = needed.len();
+        Ok(PromptGraphs {
+            needed: needed_count,
+            ready: needed_count - missing.count(),
+            read: read.time,
+            prepare,
+            waits: self.inner.explainer.meanwhile.is_none(),
+        })
+    }
+
+    /// Predicted time with these graphs prepared.
+    fn predict_with(
+        &self,
+        length: usize,
+        ready: &HashSet<(DeviceId, GraphKey)>,
+    ) -> Result<Option<Duration>, Error> {
         let explainer = &self.inner.explainer;
-        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
         let input = explainer.parts.input();
-        let makespan = || predict_cold(&input, &chunks, self.inner.permits).makespan;
+        let chunks = match &explainer.meanwhile {
+            None => self.chunks(length)?,
+            Some(meanwhile) => {
+                let first = ChunksWithGraphs { ready, meanwhile: &**meanwhile };
+                self.check_length(length)?;
+                first.chunks((&*explainer.parts.strategy, &input), length)?
+            }
+        };
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        let makespan = || match explainer.meanwhile.is_some() {
+            true => predict(&input, &chunks, self.inner.permits).makespan,
+            false => predict_cold(&input, ready, (&chunks, self.inner.permits)).makespan,
+        };
         Ok(known.then(makespan))
     }
 

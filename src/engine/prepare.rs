@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use lapwing_actors::RunError;
+use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::device::{DeviceError, GraphKey};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::planner::PlannerParts;
@@ -69,11 +70,12 @@ pub(super) fn with_plans(
     Ok(Arc::new(Planned { inner: strategy, plans: Arc::clone(plans) }))
 }
 
-/// A note on a device that could take prepared graphs from disk, if nothing was prepared for the engine.
+/// A note on a device that could take prepared graphs from disk, if nothing was prepared for the engine. `meanwhile`:
+/// whether other devices compute until its graphs are ready.
 pub(super) fn unprepared(
     settings: &Settings,
     devices: &[Built],
-    placement: &Placement,
+    (placement, meanwhile): (&Placement, bool),
 ) -> Option<String> {
     if settings.plans.is_some() {
         return None;
@@ -90,9 +92,19 @@ pub(super) fn unprepared(
         StrategyChoice::Named(name) => format!(" --strategy {name}"),
         StrategyChoice::Suitable | StrategyChoice::Own(_) => String::new(),
     };
+    let until = match (meanwhile, settings.activations) {
+        (false, _) => "the first prompts wait for plans and graphs",
+        (true, Activations::F32) => {
+            "other devices compute the first prompts; its graphs are made while there is no request"
+        }
+        (true, _) => {
+            "other devices compute the first prompts, whose answers can differ a little, as they round activations (--exact \
+             avoids that); its graphs are made while there is no request"
+        }
+    };
     let note = format!(
-        "nothing was prepared for '{name}', so that the first prompts wait for plans and graphs; prepare them with `lapwing \
-         prepare -m {} --device {}{strategy}` and the other options of this engine",
+        "nothing was prepared for '{name}': {until}; prepare them ahead with `lapwing prepare -m {} --device {}{strategy}` \
+         and the other options of this engine",
         in_shell(&settings.model.display().to_string()),
         in_shell(&specs.join("+"))
     );
@@ -258,7 +270,9 @@ fn prepared(
                 device: result.device.clone(),
                 reason: error.to_string(),
             };
-            preparer.prepare(std::slice::from_ref(key), &[], &mut ()).map_err(failed)?;
+            let begin = clock.now();
+            let made = preparer.prepare(std::slice::from_ref(key), &[], &mut ()).map_err(failed)?;
+            preparer.took(&made, clock.now().since(begin));
             result.prepared += 1;
         }
     }

@@ -16,7 +16,7 @@ use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::cost::{CostModel, Modelled};
 use lapwing_plan::fit::Fitted;
-use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::planner::PlannerParts;
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
 use super::draft_model::DraftModel;
@@ -26,7 +26,7 @@ use super::prepare::{unprepared, with_plans};
 use super::recorded::{set_choices, set_facts};
 use super::slots::slot_pool;
 use super::strategies::PlacedStrategies;
-use super::{Engine, Inner, prefix};
+use super::{Engine, Inner, graphs, prefix};
 use crate::chat::ChatTemplate;
 use crate::config::{COPY_RATE, Chosen, PROMPT_THREADS, SYNC_TIME, Settings, StrategyChoice};
 use crate::devices::build::{Built, InPlace, Shared, build};
@@ -58,9 +58,9 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
     let mut explainer = explainer(&graph, (&shared, &strategies), &devices)?;
     let mut notes = fit(&settings, (&chosen, draft), file, (&devices, &mut explainer))?;
-    explainer.draft = draft.map(|draft| draft.planned(&explainer.parts));
+    graphs::complete(&mut explainer, &settings, &devices, (&chosen, draft))?;
     let placement = explainer.full_chunk(chosen.context)?;
-    notes.extend(unprepared(&settings, &devices, &placement));
+    notes.extend(unprepared(&settings, &devices, (&placement, explainer.meanwhile.is_some())));
     let (outliers, pool) = (outliers(&devices), kv.pool().clone());
     let (prefixes, kept) = prefix::open(&shared, file, (&pool, &kv), &mut notes);
     let scheduler = scheduler(&explainer, &chosen, pool, (policy, draft, prefixes))?;
@@ -170,7 +170,7 @@ fn scheduler(
             permits: chosen.permits,
             vocab: explainer.parts.graph.vocab(),
         },
-        planner: Planner::new(explainer.parts.clone()),
+        planner: graphs::planner(explainer),
         kv: KvPages { pool, layout: chosen.layout },
         policy,
     })?;
@@ -180,7 +180,7 @@ fn scheduler(
     if let Some(draft) = draft {
         scheduler.add_model(draft.scheduled(&explainer.parts))?;
     }
-    Ok(scheduler)
+    Ok(explainer.read_graphs.told_to(scheduler))
 }
 
 /// Logs what is requantised; as a warning if nothing is.
@@ -281,13 +281,15 @@ pub(super) fn explainer(
         model: ModelId::default(),
         graph: Arc::clone(graph),
         devices: devices.iter().map(|built| built.info.clone()).collect(),
-        cost,
+        cost: Arc::new(graphs::MeasuredGraphs::new(cost, devices)),
         strategy: with_plans(strategies.choose(&settings.strategy, chosen)?, shared)?,
         chunk_rows: chosen.chunk_rows,
     };
     Ok(Explainer {
         parts,
         draft: None,
+        meanwhile: None,
+        read_graphs: graphs::ReadGraphs::default(),
         specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
         kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
         measured: settings.profile.is_some(),

@@ -1,17 +1,20 @@
 //! Explains routes: the placement of each of their stages.
 
+use std::sync::Arc;
+
 use lapwing_kernels::device::MemoryDomain;
 use lapwing_kernels::graph::{Node, RowSet, ValueId, ValueSpec};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::rate::Rates;
-use lapwing_plan::strategy::{ChunkShape, PromptRows};
+use lapwing_plan::strategy::{ChunkShape, PromptRows, Strategy};
 use lapwing_plan::time::Job;
 use lapwing_plan::{DeviceId, Phase, PlanError, Route, Stage, StagePart, StageWork};
 
 use super::{PartPlacement, Placement, StagePlacement, TransferPlacement};
 use crate::devices::DeviceSpec;
+use crate::engine::graphs::ReadGraphs;
 
 /// An engine's data about its devices, which explains routes.
 pub(crate) struct Explainer {
@@ -19,6 +22,10 @@ pub(crate) struct Explainer {
     pub(crate) parts: PlannerParts,
     /// The same of the draft model, if there is one.
     pub(crate) draft: Option<PlannerParts>,
+    /// Routes of chunks whose graphs are not ready; `None` if they wait.
+    pub(crate) meanwhile: Option<Arc<dyn Strategy>>,
+    /// Graphs that were ready at the start.
+    pub(crate) read_graphs: ReadGraphs,
     pub(crate) specs: Vec<DeviceSpec>,
     /// Descriptions of the kernels, by device.
     pub(crate) kernels: Vec<String>,
@@ -78,15 +85,28 @@ impl Explainer {
         transfers
     }
 
+    /// The routes of a full chunk and of a decode step.
+    pub(crate) fn usual_routes(&self, context: usize) -> Result<[Arc<Route>; 2], PlanError> {
+        let shape = self.full_shape(context);
+        let (input, strategy) = (self.parts.input(), &self.parts.strategy);
+        let step = ChunkShape { phase: Phase::Decode, rows: 1, context: shape.rows, ..shape };
+        let step = ChunkShape { prompt: 0, ..step.rounded() };
+        Ok([strategy.route(&input, &shape)?, strategy.route(&input, &step)?])
+    }
+
     /// The placement of the first full chunk of a prompt that fills the context.
     pub(crate) fn full_chunk(&self, context: usize) -> Result<Placement, PlanError> {
+        let shape = self.full_shape(context);
+        Ok(self.placement(&*self.parts.strategy.route(&self.parts.input(), &shape)?, shape))
+    }
+
+    fn full_shape(&self, context: usize) -> ChunkShape {
         let PlannerParts { strategy, chunk_rows, .. } = &self.parts;
         let input = self.parts.input();
         let most = context.min(*chunk_rows).max(1);
         let (phase, prompt) = (Phase::Prefill, context);
         let rows = strategy.chunk_rows(&input, PromptRows::new(prompt)).clamp(1, most);
-        let shape = ChunkShape { phase, rows, selected: 1, context: 0, prompt };
-        Ok(self.placement(&*strategy.route(&input, &shape)?, shape))
+        ChunkShape { phase, rows, selected: 1, context: 0, prompt }
     }
 
     /// Whether the speed of every device of the route is known.

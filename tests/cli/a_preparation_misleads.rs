@@ -118,6 +118,15 @@ fn graphs_of_an_npu_are_prepared_once_and_a_run_compiles_none() {
     {
         assert!(cold.stderr.contains(part), "{part}: {cold:?}");
     }
+    let plan = |cache: &Path| {
+        let llama = model("llama.gguf");
+        let plan = ["plan", "-m", &llama, "-p", "40", "--json"];
+        with_cache(cache, &[&plan[..], &devices].concat()).json()
+    };
+    let unprepared = plan(other.path());
+    assert_eq!(unprepared["first_ms"], unprepared["cold_ms"], "{unprepared}");
+    assert_eq!(unprepared["graphs"]["ready"], 0, "{unprepared}");
+    assert!(unprepared["graphs"]["prepare_ms"].as_f64() > Some(0.0), "{unprepared}");
     let first = prepare(cache.path(), &devices, &["--json"]).json();
     let npu = &first["devices"][0];
     assert_eq!((&npu["keeps"], &npu["kept"]), (&json!(true), &npu["graphs"]), "{first}");
@@ -131,6 +140,9 @@ fn graphs_of_an_npu_are_prepared_once_and_a_run_compiles_none() {
     // A short measurement may be too unreliable to plan with, which is noted.
     let warm = run(cache.path(), &devices);
     assert!(!warm.stderr.contains("nothing was prepared"), "{warm:?}");
+    let planned = plan(cache.path());
+    assert_eq!(planned["graphs"]["ready"], planned["graphs"]["needed"], "{planned}");
+    assert_eq!(planned["first_ms"], planned["predicted_ms"], "{planned}");
     assert_eq!(warm.json()["ids"], cold.json()["ids"]);
     assert_eq!(graphs(cache.path()), made, "a graph was compiled again");
     for name in made.keys() {

@@ -67,7 +67,7 @@ async fn check((devices, strategy): (&str, &str), drafts: Vec<DraftChoice>) {
         let builder = Engine::builder().model(&model).context(128).activations(Activations::F32);
         let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl");
         let builder = builder.packed_cache(programs).devices(specs).strategy(strategy);
-        builder.draft(draft).build()
+        builder.draft(draft).wait_for_graphs(true).build()
     };
     let plain = engine(DraftChoice::none()).await.expect("an engine");
     let (wanted, _) = answers(&plain).await;

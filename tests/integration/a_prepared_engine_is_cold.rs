@@ -84,5 +84,35 @@ async fn graphs_are_prepared_where_the_device_keeps_them() {
     let cold = builder.clone().build().await.expect("an engine");
     let warm = builder.plans(first.plans).build().await.expect("an engine");
     assert!(noted(&cold) && !noted(&warm), "{:?}", cold.notes());
-    assert_eq!(greedy(&warm, 100).await, greedy(&cold, 100).await);
+    let needed = warm.graphs_of(100).expect("graphs");
+    assert!(needed.ready == needed.needed && needed.needed > 0 && !needed.waits, "{needed:?}");
+    assert_eq!(warm.predict_first(100).expect("a time"), warm.predict(100).expect("a time"));
+    greedy(&warm, 100).await;
+    let graphs = warm.stats().await.expect("stats").graphs;
+    assert!(graphs.chunks_elsewhere == 0 && graphs.ready >= needed.needed, "{graphs:?}");
+}
+
+/// All devices compute alike, so that tokens do not tell which of them computed.
+#[tokio::test]
+async fn a_first_prompt_is_computed_elsewhere_unless_it_is_to_wait() {
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    let builder = with(&model, &format!("cpu+{NPU}"), "chunk-graph");
+    let engine = builder.clone().build().await.expect("an engine");
+    let waiting = builder.clone().wait_for_graphs(true).build().await.expect("an engine");
+    let needed = engine.graphs_of(100).expect("graphs");
+    assert!(needed.ready == 0 && needed.needed > 0 && !needed.waits, "{needed:?}");
+    let alone = with(&model, "cpu", "cpu-only").build().await.expect("an engine");
+    let tokens = greedy(&alone, 100).await;
+    assert_eq!(greedy(&engine, 100).await, tokens);
+    assert_eq!(greedy(&waiting, 100).await, tokens);
+    let graphs = engine.stats().await.expect("stats").graphs;
+    assert!(graphs.chunks_elsewhere > 0 && graphs.ready + graphs.wanted > 0, "{graphs:?}");
+    let graphs = waiting.stats().await.expect("stats").graphs;
+    assert!(graphs.chunks_elsewhere == 0 && graphs.ready > 0, "{graphs:?}");
+    // Ops that are placed by hand stay there.
+    let placed = builder.place("layers.*.ffn=npu").build().await.expect("an engine");
+    assert!(placed.graphs_of(100).expect("graphs").waits);
+    assert_eq!(greedy(&placed, 100).await, tokens);
+    assert_eq!(placed.stats().await.expect("stats").graphs.chunks_elsewhere, 0);
 }

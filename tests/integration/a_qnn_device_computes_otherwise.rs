@@ -23,7 +23,8 @@ fn tiny(name: &str) -> PathBuf {
 
 fn with(model: &Path, devices: &str) -> EngineBuilder {
     let specs = DeviceSpec::list(devices).expect("devices");
-    Engine::builder().model(model).activations(Activations::F32).devices(specs)
+    let builder = Engine::builder().model(model).activations(Activations::F32);
+    builder.devices(specs).wait_for_graphs(true)
 }
 
 /// Log-probabilities of a prompt's tokens after the first.

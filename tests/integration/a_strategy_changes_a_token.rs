@@ -45,7 +45,7 @@ pub(crate) fn long_model(folder: &Path) -> PathBuf {
 
 fn with(model: &Path, devices: &str) -> EngineBuilder {
     let specs = DeviceSpec::list(devices).expect("devices");
-    let builder = Engine::builder().model(model).context(CONTEXT);
+    let builder = Engine::builder().model(model).context(CONTEXT).wait_for_graphs(true);
     specs.into_iter().fold(builder, EngineBuilder::device)
 }
 

@@ -135,7 +135,7 @@ async fn every_strategy_gives_the_same_embedding_on_all_devices() {
     let model = long_model(folder.path());
     let with = |devices: &str| {
         let devices = DeviceSpec::list(devices).expect("devices");
-        Engine::builder().model(&model).context(CONTEXT).devices(devices)
+        Engine::builder().model(&model).context(CONTEXT).devices(devices).wait_for_graphs(true)
     };
     let lengths = [1, 31, 135, 600];
     let all = |engine: Engine| async move {

@@ -81,7 +81,8 @@ async fn every_strategy_gives_the_same_embedding_or_names_the_op_that_a_device_l
     let mut computed = 0;
     for known in strategies() {
         let devices = DeviceSpec::list(&format!("cpu+{GPU}+{NPU}")).expect("devices");
-        let engine = builder(folder.path()).devices(devices).strategy(known.name);
+        let builder = builder(folder.path()).devices(devices).wait_for_graphs(true);
+        let engine = builder.strategy(known.name);
         let engine = match engine.build().await {
             Ok(engine) => engine,
             Err(error) => {

@@ -17,7 +17,8 @@ const NPU: &str = "npu=openvino:device=CPU";
 
 fn with(model: &Path, devices: &str) -> EngineBuilder {
     let specs = DeviceSpec::list(devices).expect("devices");
-    Engine::builder().model(model).context(CONTEXT).activations(Activations::F32).devices(specs)
+    let builder = Engine::builder().model(model).context(CONTEXT).activations(Activations::F32);
+    builder.devices(specs).wait_for_graphs(true)
 }
 
 /// Checks that an engine gives the same tokens as the CPU alone for prompts of these lengths.

@@ -17,7 +17,8 @@ const SHARINGS: [&str; 2] = ["layers=2", "layers=2,heads=1"];
 fn with(model: &Path, devices: &str, sharing: &str) -> EngineBuilder {
     let builder = Engine::builder().model(model).context(CONTEXT).threads(2);
     let sharing = sharing.parse().expect("a sharing");
-    builder.devices(DeviceSpec::list(devices).expect("devices")).share_kv(sharing)
+    let builder = builder.devices(DeviceSpec::list(devices).expect("devices"));
+    builder.share_kv(sharing).wait_for_graphs(true)
 }
 
 /// Tokens after prompts of all lengths, the longest one twice.

@@ -169,7 +169,9 @@ impl CallerTrace {
             SchedulerMessage::RollBack(_) => (self.names.roll_back, false),
             SchedulerMessage::Shutdown(_) => (self.names.shutdown, true),
             SchedulerMessage::ActorDied(_) => (self.names.died, false),
-            SchedulerMessage::Progress(_) | SchedulerMessage::Prepared(_) => {
+            SchedulerMessage::Progress(_)
+            | SchedulerMessage::Prepared(_)
+            | SchedulerMessage::Rested => {
                 return Traced::untraced(message);
             }
         };

@@ -290,6 +290,10 @@ impl Simulation {
                     let asked = self.trace.prepare(asked);
                     self.prepare(asked);
                 }
+                SchedulerEffect::Rest(_, at) => {
+                    let rested = Traced::untraced(SchedulerMessage::Rested);
+                    self.push(at, What::Scheduler(Box::new(rested)));
+                }
                 SchedulerEffect::Emit(emission) => {
                     let outgoing = self.trace.emit(emission);
                     self.deliver(outgoing);

@@ -18,6 +18,7 @@ use crate::sequence::Permit;
 use crate::traced::{TraceContext, Traced};
 use lapwing_plan::Phase;
 use lapwing_plan::Route;
+use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 
 /// Rows for one chunk: indices of running sequences, with a row count for each.
@@ -89,6 +90,13 @@ impl Scheduler {
                 Err(error) => return self.refuse(&selection, &error, effects),
             }
         }
+        if self.serves_meanwhile(kind) {
+            missing.iter().for_each(|(_, route)| self.graphs.want(route));
+            if ready.is_none() && !missing.is_empty() {
+                return self.next_chunk_meanwhile(kind, permit, effects);
+            }
+            missing.clear();
+        }
         let next = match ready {
             Some((selection, route)) => self.cut(permit, &selection, route),
             None => NextChunk::Nothing,
@@ -115,7 +123,7 @@ impl Scheduler {
     }
 
     /// Fails the selected sequences: no chunk can be made of their rows.
-    fn refuse(
+    pub(super) fn refuse(
         &mut self,
         selection: &Selection,
         error: &RunError,
@@ -147,9 +155,19 @@ impl Scheduler {
 
     /// Selects ready rows of these kinds.
     pub(super) fn select(&self, kind: ChunkKind, of: RowKinds) -> Option<Selection> {
+        self.select_for(self.models[kind.model.0].planner(kind.output), kind, of)
+    }
+
+    /// As [`select`](Scheduler::select), in chunks of the size that this planner chooses.
+    pub(super) fn select_for(
+        &self,
+        planner: &Planner,
+        kind: ChunkKind,
+        of: RowKinds,
+    ) -> Option<Selection> {
         let mut rows: Vec<(usize, usize)> = Vec::new();
         let model = &self.models[kind.model.0];
-        let (kv, planner) = (&model.kv, model.planner(kind.output));
+        let kv = &model.kv;
         let can_decode = model.may_step();
         let can_send = |at: &usize| {
             let sequence = &self.running[*at];

@@ -25,6 +25,8 @@ pub enum SchedulerEffect {
     Nudge(DeviceId),
     /// Prepare static graphs, then send [`crate::message::SchedulerMessage::Prepared`].
     Prepare(Traced<PrepareGraphs>),
+    /// Have a device's preparation lane send [`crate::message::SchedulerMessage::Rested`] at that time.
+    Rest(DeviceId, Nanos),
     /// Send an event to a caller.
     Emit(Traced<Emission>),
     /// Record an event of a request.

@@ -8,6 +8,10 @@ use lapwing_kernels::device::{DeviceError, GraphKey};
 use crate::message::{GraphsPrepared, PrepareGraphs};
 use lapwing_plan::{DeviceId, Route};
 
+mod wanted;
+
+use wanted::Wanted;
+
 /// Maximum number of remembered refusals.
 const REFUSED_MAX: usize = 1024;
 
@@ -28,6 +32,8 @@ pub(super) struct Graphs {
     saturated: HashSet<DeviceId>,
     /// Routes of the chunks in flight that use graphs.
     in_flight: HashMap<u64, Arc<Route>>,
+    /// Graphs that chunks have lacked, for chunks that do not wait.
+    wanted: Wanted,
 }
 
 #[derive(Debug)]
@@ -35,6 +41,8 @@ struct Pending {
     retained: HashSet<GraphKey>,
     /// Whether only graphs in use are kept.
     over_budget: bool,
+    /// The route that lacks the graph, if no chunk waits for it.
+    wanted_by: Option<Arc<Route>>,
 }
 
 #[derive(Debug)]
@@ -70,7 +78,8 @@ impl Graphs {
         }
         for device in self.missing(route) {
             let keys = graphs_of(route, device);
-            let refused = |r: &&Refused| r.device == device && r.keys == keys;
+            let refused =
+                |r: &&Refused| r.device == device && r.keys.iter().all(|key| keys.contains(key));
             if let Some(refused) = self.refused.iter().find(refused) {
                 return Readiness::Refused(device, refused.error.clone());
             }
@@ -109,7 +118,7 @@ impl Graphs {
                     .collect()
             };
             let retained = keep.iter().chain(&keys).cloned().collect();
-            self.preparing.insert(device, Pending { retained, over_budget });
+            self.preparing.insert(device, Pending { retained, over_budget, wanted_by: None });
             requests.push(PrepareGraphs { device, keys, keep: keep.into_iter().collect() });
         }
         requests
@@ -132,7 +141,10 @@ impl Graphs {
     /// Handles a lane's answer.
     pub(super) fn on_prepared(&mut self, prepared: GraphsPrepared) {
         let GraphsPrepared { asked: PrepareGraphs { device, keys, keep }, result } = prepared;
-        let over_budget = self.preparing.remove(&device).is_some_and(|pending| pending.over_budget);
+        let (over_budget, wanted_by) = match self.preparing.remove(&device) {
+            Some(pending) => (pending.over_budget, pending.wanted_by),
+            None => (false, None),
+        };
         let error = match result {
             Ok(prepared) => {
                 for key in prepared.evicted {
@@ -148,6 +160,9 @@ impl Graphs {
         match error {
             DeviceError::NoRoom { .. } if !over_budget => {
                 self.over_budget.insert(device);
+            }
+            DeviceError::NoRoom { .. } if self.in_flight.is_empty() && wanted_by.is_some() => {
+                wanted_by.into_iter().for_each(|route| self.give_up(route));
             }
             // If no chunk is in flight, the kept graphs are no longer in use.
             DeviceError::NoRoom { .. } if !self.in_flight.is_empty() => {

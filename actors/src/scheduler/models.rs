@@ -73,6 +73,11 @@ impl Model {
         planner.route(chunk)?;
         let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
         planner.route(step)?;
+        if let Some(meanwhile) = planner.meanwhile_mut() {
+            let rows = meanwhile.chunk_rows(PromptRows::new(context));
+            meanwhile.route(ChunkShape { rows, ..chunk })?;
+            meanwhile.route(step)?;
+        }
         let (hidden, steps) = (OnceCell::new(), StepTimes::default());
         let (prefixes, decoding) = (None, Vec::new());
         let is_encoder = planner.graph().is_encoder();
@@ -114,12 +119,28 @@ impl Model {
         output: Output,
         shape: ChunkShape,
     ) -> Result<Arc<Route>, PlanError> {
+        self.with_planner(output, |planner| planner.route(shape))
+    }
+
+    /// The route of a chunk whose graphs are not ready.
+    pub(super) fn route_meanwhile(
+        &mut self,
+        output: Output,
+        shape: ChunkShape,
+    ) -> Result<Arc<Route>, PlanError> {
+        self.with_planner(output, |planner| match planner.meanwhile_mut() {
+            Some(meanwhile) => meanwhile.route(shape),
+            None => planner.route(shape),
+        })
+    }
+
+    fn with_planner<T>(&mut self, output: Output, run: impl FnOnce(&mut Planner) -> T) -> T {
         if output == Output::Logits {
-            return self.planner.route(shape);
+            return run(&mut self.planner);
         }
         let mut planner = self.hidden.take().unwrap_or_else(|| self.planner.hidden());
-        let route = planner.route(shape);
+        let result = run(&mut planner);
         self.hidden = OnceCell::from(planner);
-        route
+        result
     }
 }

@@ -8,6 +8,7 @@ use lapwing_plan::{PlanError, Route};
 use lapwing_traces::event::StallCause;
 
 use super::graphs::Graphs;
+use super::meanwhile::Moments;
 use super::models::{ChunkKind, Model, Output, SchedulerModel};
 use super::parts::{SchedulerConfig, SchedulerParts};
 use super::queue::Queue;
@@ -23,6 +24,7 @@ pub struct Scheduler {
     /// By number.
     pub(super) models: Vec<Model>,
     pub(super) graphs: Graphs,
+    pub(super) moments: Moments,
     pub(super) queue: Queue,
     pub(super) permits: Permits,
     pub(super) waiting: Vec<Sequence>,
@@ -46,6 +48,7 @@ impl Scheduler {
             config: parts.config,
             models: vec![Model::new(model)?],
             graphs: Graphs::default(),
+            moments: Moments::default(),
             queue: Queue::new(parts.policy),
             permits: Permits::new(parts.config.permits),
             waiting: Vec::new(),
@@ -105,6 +108,7 @@ impl Scheduler {
             kv_pages: self.models.iter().map(|model| model.kv.pool.capacity()).sum(),
             kv_pages_leased: self.kv_pages_in_use(),
             kv_pages_cached: self.cached_pages(),
+            graphs: self.graphs.stats(),
             ..EngineStats::default()
         })
     }

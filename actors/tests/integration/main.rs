@@ -17,6 +17,7 @@ mod invariance;
 mod known_policies;
 mod late;
 mod limits;
+mod meanwhile;
 mod models;
 mod oracle;
 mod order;

@@ -45,6 +45,8 @@ pub struct Setup {
     /// Graph budget of an NPU, and which of its preparations fail.
     pub graphs: (usize, Option<usize>),
     pub strategy: Option<Arc<dyn Strategy>>,
+    /// For chunks whose graphs are not ready; by default they wait.
+    pub meanwhile: Option<Arc<dyn Strategy>>,
     pub policy: PolicyChoice,
     pub layers: usize,
     pub pages: u32,
@@ -69,6 +71,7 @@ impl Default for Setup {
             kinds: Vec::new(),
             graphs: (64, None),
             strategy: None,
+            meanwhile: None,
             policy: PolicyChoice::default(),
             layers: 4,
             pages: 512,
@@ -136,6 +139,10 @@ impl Setup {
             strategy,
             chunk_rows: self.chunk_rows,
         });
+        let planner = match &self.meanwhile {
+            Some(meanwhile) => planner.with_meanwhile(Arc::clone(meanwhile)),
+            None => planner,
+        };
         let pool = KvPool::new(self.pages);
         let mut scheduler = Scheduler::new(SchedulerParts {
             config: self.config,

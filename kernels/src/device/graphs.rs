@@ -1,6 +1,7 @@
 //! Static graphs, prepared before they run.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::batch::ModelId;
 use super::error::DeviceError;
@@ -56,6 +57,15 @@ pub trait Preparer: Send {
         false
     }
 
+    /// Records the time in which these graphs were prepared, so that the time of others can be predicted.
+    fn took(&mut self, _prepared: &Prepared, _time: Duration) {}
+
+    /// Predicted time to prepare a graph: none if it is ready, otherwise that of reading it from disk or of making it.
+    /// `None` before such a graph has been measured.
+    fn predict(&self, _key: &GraphKey) -> Option<Duration> {
+        None
+    }
+
     /// Whether this graph is on disk, complete and for this device, so that it is read instead of being made.
     fn is_kept(&self, _key: &GraphKey) -> bool {
         false
@@ -65,8 +75,10 @@ pub trait Preparer: Send {
 /// Result of a [`Preparer`]'s work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// Graphs that were made; the others were there.
+    /// Graphs that were made, or read from disk; the others were there.
     pub made: Vec<GraphKey>,
+    /// How many of them were read from disk.
+    pub read: usize,
     /// Graphs that had to go for them.
     pub evicted: Vec<GraphKey>,
     /// Bytes that all graphs keep now.

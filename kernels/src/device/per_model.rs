@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::error::DeviceError;
 use super::graphs::{GraphKey, Prepared, Preparer};
@@ -115,9 +116,10 @@ impl Preparer for PreparerPerModel {
                 let what = format!("prepared graphs of model {model}");
                 return Err(DeviceError::Unsupported { device: self.device.clone(), what });
             };
-            let Prepared { made, evicted, bytes } =
+            let Prepared { made, read, evicted, bytes } =
                 preparer.prepare(&wanted, &of_model(keep), observer)?;
             all.made.extend(made);
+            all.read += read;
             all.evicted.extend(evicted);
             all.bytes += bytes;
         }
@@ -126,6 +128,10 @@ impl Preparer for PreparerPerModel {
 
     fn keeps_graphs(&self) -> bool {
         self.preparers.iter().flatten().any(|preparer| preparer.keeps_graphs())
+    }
+
+    fn predict(&self, key: &GraphKey) -> Option<Duration> {
+        self.preparers.get(key.model.0)?.as_ref()?.predict(key)
     }
 
     fn is_kept(&self, key: &GraphKey) -> bool {

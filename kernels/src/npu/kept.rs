@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::backend::{NpuBackend, PreparedGraph};
+use super::pace::Pace;
 use super::spec::GraphSpec;
 use crate::device::{GraphKey, ModelId};
 use crate::kept_file::{self, Kept, Magic};
@@ -11,6 +12,9 @@ use crate::weights::WeightFile;
 
 const MAGIC: &Magic = b"LPWGRP01";
 const EXTENSION: &str = "graph";
+
+const PACE_MAGIC: &Magic = b"LPWPAC01";
+const PACE_EXTENSION: &str = "pace";
 
 /// Most bytes of a folder. The files that were written first are removed when there are more.
 const FOLDER_MAX: u64 = 16 << 30;
@@ -74,6 +78,30 @@ impl GraphFolder {
         let path = kept_file::path_of(&self.folder, &self.backend, &key, EXTENSION);
         spec.outputs.iter().all(|port| port.width == 0)
             || matches!(kept_file::read(&path, MAGIC, &key, FILE_MAX), Kept::Content(_))
+    }
+
+    /// Whether there is a file of a graph, which need not be complete.
+    pub(super) fn may_have(&self, spec: &GraphSpec) -> bool {
+        kept_file::path_of(&self.folder, &self.backend, &self.key(spec), EXTENSION).exists()
+    }
+
+    /// The pace of earlier starts.
+    pub(super) fn pace(&self) -> Option<Pace> {
+        match kept_file::read(&self.pace_path(), PACE_MAGIC, &self.of, FILE_MAX) {
+            Kept::Content(content) => Pace::from_bytes(&content),
+            Kept::Absent | Kept::Unusable(_) => None,
+        }
+    }
+
+    /// Keeps the pace for later starts. A failure is no error: it is measured again.
+    pub(super) fn save_pace(&self, pace: Pace) {
+        kept_file::write(&self.pace_path(), PACE_MAGIC, &self.of, &pace.to_bytes());
+    }
+
+    /// Beside the folder, which holds graphs only.
+    fn pace_path(&self) -> PathBuf {
+        let folder = self.folder.with_file_name("graph-times");
+        kept_file::path_of(&folder, &self.backend, &self.of, PACE_EXTENSION)
     }
 
     /// Writes a graph that has been checked. A failure is no error: the next start prepares it.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::device::{DeviceError, GraphKey, Observer, Prepared, Preparer};
 use crate::graph::Graph;
@@ -11,6 +12,7 @@ use super::backend::{NpuBackend, PreparedGraph};
 use super::cache::{CachedGraph, Ensured, GraphCache, Requester};
 use super::check::Checker;
 use super::kept::{Found, GraphFolder};
+use super::pacer::Pacer;
 use super::spec::GraphSpec;
 
 /// A checked graph with its specification. One run at a time.
@@ -26,6 +28,7 @@ pub(super) type NpuGraph = CachedGraph<CheckedGraph>;
 pub(super) struct Graphs {
     pub(super) cache: GraphCache<CheckedGraph>,
     pub(super) device: Arc<str>,
+    pacer: Pacer,
     maker: Arc<Mutex<Maker>>,
 }
 
@@ -50,7 +53,9 @@ struct Request<'a> {
 
 impl Graphs {
     pub(super) fn new(device: &str, cache: GraphCache<CheckedGraph>, maker: Maker) -> Graphs {
-        Graphs { cache, device: device.into(), maker: Arc::new(Mutex::new(maker)) }
+        let device: Arc<str> = device.into();
+        let pacer = Pacer::new(&device, &maker.graph, maker.backend.info().memory);
+        Graphs { cache, device, pacer, maker: Arc::new(Mutex::new(maker)) }
     }
 
     /// Prepares every graph of `keys` that is not ready, and returns all of them in the order of
@@ -158,6 +163,7 @@ impl Graphs {
     pub(super) fn keep(&self, folder: std::path::PathBuf, file: &crate::weights::WeightFile) {
         let mut maker = lock(&self.maker);
         maker.kept = GraphFolder::new(folder, maker.backend.as_ref(), file);
+        self.pacer.keep(maker.kept.clone());
     }
 
     /// Fails if the graphs of a request together exceed the budget. The graph `key` takes `bytes`;
@@ -190,7 +196,27 @@ impl Preparer for Graphs {
         keep: &[GraphKey],
         observer: &mut dyn Observer,
     ) -> Result<Prepared, DeviceError> {
-        self.ensure(keys, Requester::Preparer(keep), observer).map(|(prepared, _)| prepared)
+        let before = self.cache.stats().kept;
+        let (prepared, _) = self.ensure(keys, Requester::Preparer(keep), observer)?;
+        let read = self.cache.stats().kept.saturating_sub(before) as usize;
+        Ok(Prepared { read: read.min(prepared.made.len()), ..prepared })
+    }
+
+    /// Records graphs that were all made, or all read.
+    fn took(&mut self, prepared: &Prepared, time: Duration) {
+        let Prepared { made, read, .. } = prepared;
+        if made.is_empty() || (*read > 0 && *read < made.len()) {
+            return;
+        }
+        let bytes = made.iter().filter_map(|key| self.cache.bytes_of(key)).sum();
+        self.pacer.record(*read > 0, bytes, time);
+    }
+
+    fn predict(&self, key: &GraphKey) -> Option<Duration> {
+        match self.cache.contains(key) {
+            true => Some(Duration::ZERO),
+            false => self.pacer.predict(key),
+        }
     }
 
     fn keeps_graphs(&self) -> bool {

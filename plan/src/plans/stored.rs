@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
 use crate::error::PlanError;
+use crate::phase::Phase;
 use crate::route::Route;
 use crate::stage::{Stage, StagePart, StageWork};
 use crate::strategy::PlanInput;
@@ -73,6 +74,13 @@ impl StoredRoute {
         let stages = self.stages.iter().map(StoredStage::stage).collect();
         let predicted = self.predicted_ns.map(Duration::from_nanos);
         Route::new(stages, self.reason.clone(), predicted, input.route_for(shape))
+    }
+
+    /// The shape of its chunks; `None` if no phase has its name.
+    pub(super) fn shape(&self) -> Option<ChunkShape> {
+        let StoredRoute { rows, selected, context, prompt, .. } = *self;
+        let phase = Phase::ALL.into_iter().find(|phase| phase.name() == self.phase)?;
+        Some(ChunkShape { phase, rows, selected, context, prompt })
     }
 
     /// Whether it is for chunks of this shape.

@@ -19,13 +19,13 @@ use crate::time::{Crossing, Job};
 
 /// Which graphs exist at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Graphs {
+pub(super) enum Graphs<'a> {
     /// All graphs of all routes.
     All,
     /// Graphs that are prepared ahead.
     Ahead,
-    /// No graph.
-    None,
+    /// These graphs.
+    Only(&'a HashSet<(DeviceId, GraphKey)>),
 }
 
 /// Simulates chunks until all have left their routes.
@@ -33,7 +33,7 @@ pub(super) fn simulate(
     input: &PlanInput<'_>,
     chunks: &[PlannedChunk],
     in_flight: usize,
-    graphs: Graphs,
+    graphs: Graphs<'_>,
 ) -> Prediction {
     let batches = chunks.iter().map(|chunk| input.batch(&chunk.shape)).collect();
     let mut run = Simulation {
@@ -102,7 +102,7 @@ struct Simulation<'a> {
     open: Vec<usize>,
     prepared: HashSet<(DeviceId, GraphKey)>,
     /// Graphs that exist at the start.
-    graphs: Graphs,
+    graphs: Graphs<'a>,
     /// Free permits.
     permits: usize,
     /// The next chunk to enter.
@@ -150,12 +150,11 @@ impl Simulation<'_> {
 
     /// Time to prepare the missing graphs of the next chunk: that of the slowest device.
     fn preparation(&mut self) -> Duration {
-        if self.graphs != Graphs::None {
-            return Duration::ZERO;
-        }
+        let Graphs::Only(ready) = self.graphs else { return Duration::ZERO };
         let mut lanes = vec![Duration::ZERO; self.devices.len()];
-        for (device, key) in &self.chunks[self.next].route.graphs {
-            if self.prepared.insert((*device, key.clone())) {
+        for graph in &self.chunks[self.next].route.graphs {
+            let (device, key) = graph;
+            if !ready.contains(graph) && self.prepared.insert((*device, key.clone())) {
                 lanes[device.0] += self.input.cost.prepare_time(*device, key);
             }
         }

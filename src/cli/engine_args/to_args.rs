@@ -15,7 +15,7 @@ impl EngineArgs {
         let EngineArgs { attention, policy, mlock, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
-        let DeviceArgs { gpu_layers, permits, .. } = devices;
+        let DeviceArgs { gpu_layers, permits, wait_for_graphs, .. } = devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
         let swap = order_swap.map(|swap| match swap {
             OrderSwap::On => "on".to_owned(),
@@ -47,8 +47,12 @@ impl EngineArgs {
         let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
         let several = several.chain(attention.to_args());
         let several = several.chain(wait.map(|wait| ("--wait", wait)));
-        let flags =
-            [("--exact", exact), ("--mlock", mlock), ("--no-packed-cache", no_packed_cache)];
+        let flags = [
+            ("--exact", exact),
+            ("--mlock", mlock),
+            ("--no-packed-cache", no_packed_cache),
+            ("--wait-for-graphs", wait_for_graphs),
+        ];
         let flags = flags.into_iter().filter(|(_, set)| **set).map(|(flag, _)| flag.to_owned());
         let pairs = single.chain(several).flat_map(|(name, value)| [name.to_owned(), value]);
         pairs.chain(flags).collect()

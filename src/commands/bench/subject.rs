@@ -34,6 +34,8 @@ impl Subject {
         warm_up: bool,
         session: &Session,
     ) -> Result<Subject, Failure> {
+        // A strategy is measured, not what computes in its place.
+        let builder = builder.wait_for_graphs(true);
         let builder = with_plans(with_stored(builder, session), session);
         let engine = Some(open_as_is(builder.clone(), session).await?);
         Ok(Subject { builder, engine, warm_up })

@@ -31,6 +31,9 @@ pub(super) fn device(
     }
     let mut device = NpuQueue::new(with_sizes(spec, device.info().clone()), device);
     let info = device.info().clone();
+    if let Some(clock) = clock {
+        calibrate::graphs(&device, graph, *clock);
+    }
     let rates = clock.and_then(|clock| calibrate::rates(&mut device, graph, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(threads) });
     let time = time_model(spec, graph, timed.unwrap_or_else(|| estimated(threads)))?;

@@ -13,6 +13,8 @@ pub(super) struct State {
     kv_usage: Numbers,
     kv_pages: Numbers,
     kv_cached: Numbers,
+    graphs_wanted: Numbers,
+    chunks_elsewhere: Numbers,
     preempted: Numbers,
     loaded: Numbers,
     clients: Numbers,
@@ -21,7 +23,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn register(&self, r: &mut Registry) {
-        let rows: [(&[&str], &str, &Numbers); 9] = [
+        let rows: [(&[&str], &str, &Numbers); 11] = [
             (
                 &[
                     "lapwing_requests_running",
@@ -47,6 +49,16 @@ impl State {
             ),
             (&["lapwing_kv_pages"], "Pages of the KV cache", &self.kv_pages),
             (&["lapwing_kv_pages_cached"], "KV pages that the prefix cache holds", &self.kv_cached),
+            (
+                &["lapwing_graphs_wanted"],
+                "Graphs of NPUs that chunks have lacked and that are not ready yet",
+                &self.graphs_wanted,
+            ),
+            (
+                &["lapwing_chunks_elsewhere"],
+                "Chunks that other devices computed because graphs were not ready, since the model was loaded",
+                &self.chunks_elsewhere,
+            ),
             (
                 &["lapwing_preemptions", "vllm:num_preemptions"],
                 "How many times a request lost its KV pages, since the model was loaded",
@@ -74,6 +86,7 @@ impl State {
         for family in
             [&self.running, &self.waiting, &self.kv_usage, &self.kv_pages, &self.kv_cached]
                 .into_iter()
+                .chain([&self.graphs_wanted, &self.chunks_elsewhere])
                 .chain([&self.preempted, &self.loaded, &self.clients, &self.policy])
         {
             family.clear();
@@ -87,6 +100,8 @@ impl State {
             set(&self.kv_usage, stats.kv_pages_leased as f64 / stats.kv_pages.max(1) as f64);
             set(&self.kv_pages, stats.kv_pages as f64);
             set(&self.kv_cached, stats.kv_pages_cached as f64);
+            set(&self.graphs_wanted, stats.graphs.wanted as f64);
+            set(&self.chunks_elsewhere, stats.graphs.chunks_elsewhere as f64);
             set(&self.preempted, stats.all.preempted as f64);
             set(&self.loaded, 1.0);
             let with = |key, value: &str| {

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use lapwing_kernels::device::Preparer;
 
+use lapwing_traces::Nanos;
 use lapwing_traces::event::WaitMode;
 
 use super::throttle::Throttle;
 use crate::drive::mailbox::{Inbox, Mailbox};
 use crate::drive::record::PrepareTrace;
-use crate::drive::wait::{Cores, WaitKey, Waiter};
+use crate::drive::wait::{Cores, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
 use crate::message::{GraphsPrepared, PrepareGraphs, SchedulerMessage, Traced};
+use lapwing_plan::DeviceId;
 use lapwing_plan::time::TimeModel;
 
 /// Mailboxes of the preparation lanes, by device.
@@ -22,6 +24,8 @@ pub(super) struct Lanes(pub(super) Vec<Option<Mailbox<LaneMessage>>>);
 /// A message to a lane.
 pub(super) enum LaneMessage {
     Prepare(Traced<PrepareGraphs>),
+    /// Tell the scheduler at that time.
+    Rest(Nanos),
     Stop,
 }
 
@@ -42,6 +46,18 @@ impl Lanes {
         match mailbox.send(LaneMessage::Prepare(posted)) {
             Ok(()) | Err(RunError::ActorDied { .. }) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Has a device's lane tell the scheduler at that time. A lane that is not there is never asked to prepare.
+    ///
+    /// # Errors
+    /// [`RunError::MailboxFull`].
+    pub(super) fn rest(&self, device: DeviceId, at: Nanos) -> Result<(), RunError> {
+        let mailbox = self.0.get(device.0).and_then(Option::as_ref);
+        match mailbox.map_or(Ok(()), |mailbox| mailbox.send(LaneMessage::Rest(at))) {
+            Err(RunError::ActorDied { .. }) => Ok(()),
+            sent => sent,
         }
     }
 
@@ -67,20 +83,41 @@ impl Lane {
         let clock = Arc::clone(self.throttle.clock());
         let mut waiter = Waiter::new(WaitMode::Callback, clock, self.cores.clone());
         while let Ok((message, waited)) = self.inbox.recv(&mut waiter, WaitKey::default()) {
-            let LaneMessage::Prepare(Traced { message: asked, context }) = message else { break };
-            self.trace.begin(context, waited);
-            self.throttle.begin(false);
-            let busy = self.cores.busy(1);
-            let result = self.preparer.prepare(&asked.keys, &asked.keep, &mut self.trace);
-            drop(busy);
-            if let (Some(time), Ok(prepared)) = (&self.time, &result) {
-                let modelled: Duration =
-                    prepared.made.iter().map(|key| time.prepare_time(key)).sum();
-                self.throttle.wait(modelled, &mut waiter);
+            match message {
+                LaneMessage::Prepare(posted) => self.prepare(posted, waited, &mut waiter)?,
+                LaneMessage::Rest(at) => {
+                    // The scheduler sends nothing but the end before the answer.
+                    if !matches!(self.inbox.recv_until(&mut waiter, at), Ok(None)) {
+                        break;
+                    }
+                    self.scheduler.send(Traced::untraced(SchedulerMessage::Rested))?;
+                }
+                LaneMessage::Stop => break,
             }
-            let done = SchedulerMessage::Prepared(Box::new(GraphsPrepared { asked, result }));
-            self.scheduler.send(self.trace.end(done))?;
         }
         Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        Traced { message: asked, context }: Traced<PrepareGraphs>,
+        waited: Option<WaitRecord>,
+        waiter: &mut Waiter,
+    ) -> Result<(), RunError> {
+        self.trace.begin(context, waited);
+        self.throttle.begin(false);
+        let begin = self.throttle.clock().now();
+        let busy = self.cores.busy(1);
+        let result = self.preparer.prepare(&asked.keys, &asked.keep, &mut self.trace);
+        drop(busy);
+        if let Ok(prepared) = &result {
+            self.preparer.took(prepared, self.throttle.clock().now().since(begin));
+        }
+        if let (Some(time), Ok(prepared)) = (&self.time, &result) {
+            let modelled: Duration = prepared.made.iter().map(|key| time.prepare_time(key)).sum();
+            self.throttle.wait(modelled, waiter);
+        }
+        let done = SchedulerMessage::Prepared(Box::new(GraphsPrepared { asked, result }));
+        self.scheduler.send(self.trace.end(done))
     }
 }

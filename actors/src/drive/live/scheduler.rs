@@ -224,6 +224,7 @@ impl LiveScheduler {
                 let answer = answer.map(|answer| SchedulerMessage::Prepared(Box::new(answer)));
                 return Ok(answer.map(Traced::untraced));
             }
+            SchedulerEffect::Rest(device, at) => self.lanes.rest(device, at)?,
             SchedulerEffect::Emit(emission) => {
                 let Outgoing { sink, event } = self.trace.emit(emission);
                 sink.send(event);

@@ -25,12 +25,14 @@ struct Names {
     submit: NameId,
     progress: NameId,
     prepared: NameId,
+    rested: NameId,
     prepare: NameId,
     wake: NameId,
     roll_back: NameId,
     died: NameId,
     shutdown: NameId,
     chunk: NameId,
+    meanwhile: NameId,
     kv: NameId,
     wait: NameId,
 }
@@ -56,12 +58,14 @@ impl SchedulerTrace {
                 submit: name("submit"),
                 progress: name("progress"),
                 prepared: name("prepared"),
+                rested: name("rested"),
                 prepare: name("prepare"),
                 wake: name("wake"),
                 roll_back: name("roll back"),
                 died: name("actor died"),
                 shutdown: name("shutdown"),
                 chunk: name("chunk"),
+                meanwhile: name("chunk whose graphs are not ready"),
                 kv: name("KV pages"),
                 wait: name("next message"),
             },
@@ -95,6 +99,7 @@ impl SchedulerTrace {
             SchedulerMessage::Submit(_) => self.names.submit,
             SchedulerMessage::Progress(_) => self.names.progress,
             SchedulerMessage::Prepared(_) => self.names.prepared,
+            SchedulerMessage::Rested => self.names.rested,
             SchedulerMessage::Wake => self.names.wake,
             SchedulerMessage::RollBack(_) => self.names.roll_back,
             SchedulerMessage::ActorDied(_) => self.names.died,
@@ -119,7 +124,11 @@ impl SchedulerTrace {
         handling.wanted = true;
         let (message, at) = (self.trace.writer().message(), self.trace.now());
         let span = Some(handling.span);
-        let sending = Sending { message, span, name: self.names.chunk, bytes: 0, stall };
+        let name = match delivery.chunk().route.is_meanwhile {
+            true => self.names.meanwhile,
+            false => self.names.chunk,
+        };
+        let sending = Sending { message, span, name, bytes: 0, stall };
         self.trace.record(at, EventKind::Sent(sending));
         delivery.context.dispatched = Some(at);
         delivery.context.sent = Some((message, at));

@@ -1,0 +1,149 @@
+//! Chunks whose graphs are not ready, and when graphs are prepared.
+//!
+//! If a model has a strategy for the meantime ([`Planner::with_meanwhile`]), no chunk waits for graphs that another device
+//! can spare it: the chunk takes a route without prepared graphs, and the missing graphs are remembered. They are
+//! prepared one at a time while the engine has no request, because making them takes cores on which requests compute. A
+//! request that arrives meanwhile competes with at most the graph that is being made. An engine that is never idle
+//! prepares graphs, too, in a small share of its time.
+//!
+//! [`Planner::with_meanwhile`]: lapwing_plan::planner::Planner::with_meanwhile
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::device::GraphKey;
+use lapwing_plan::{DeviceId, Route};
+use lapwing_traces::Nanos;
+
+use super::ahead::RowKinds;
+use super::chunks::NextChunk;
+use super::effect::SchedulerEffect;
+use super::models::ChunkKind;
+use super::state::Scheduler;
+use crate::error::RunError;
+use crate::sequence::Permit;
+use crate::traced::{TraceContext, Traced};
+
+/// Time without a request after which the engine counts as idle. A program that sends one request after the other
+/// pauses for less.
+pub const REST: Duration = Duration::from_millis(300);
+
+/// Time after which an engine that is never idle prepares graphs, too.
+pub const BUSY_MAX: Duration = Duration::from_secs(30);
+
+/// An engine that is never idle pauses for so many times as long as it has prepared a graph, before the next one.
+pub const BUSY_PAUSE: u32 = 9;
+
+/// When graphs may be prepared.
+#[derive(Debug, Default)]
+pub(super) struct Moments {
+    /// Time since which there is no request.
+    idle_since: Option<Nanos>,
+    /// Time since which there have been requests, without a pause.
+    busy_since: Option<Nanos>,
+    /// A lane has been asked to say when a rest is over.
+    is_resting: bool,
+    /// Start of the latest preparation, and its end, if it is over.
+    latest: Option<(Nanos, Option<Nanos>)>,
+}
+
+/// Whether graphs may be prepared now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum May {
+    Now,
+    /// If no request arrives until then.
+    At(Nanos),
+    /// A later message decides.
+    No,
+}
+
+impl Moments {
+    fn may_prepare(&self, now: Nanos) -> May {
+        if let Some(since) = self.idle_since {
+            let rested = since + REST;
+            return if now >= rested { May::Now } else { May::At(rested) };
+        }
+        let paused = match self.latest {
+            None => true,
+            Some((_, None)) => false,
+            Some((begin, Some(end))) => now >= end + end.since(begin) * BUSY_PAUSE,
+        };
+        let is_late = self.busy_since.is_some_and(|since| now >= since + BUSY_MAX);
+        if is_late && paused { May::Now } else { May::No }
+    }
+
+    pub(super) fn on_prepared(&mut self, now: Nanos) {
+        if let Some((_, end @ None)) = &mut self.latest {
+            *end = Some(now);
+        }
+    }
+
+    pub(super) fn on_rested(&mut self) {
+        self.is_resting = false;
+    }
+}
+
+impl Scheduler {
+    /// Whether other devices compute chunks whose graphs are missing.
+    pub(super) fn serves_meanwhile(&self, kind: ChunkKind) -> bool {
+        self.models[kind.model.0].planner(kind.output).meanwhile().is_some()
+    }
+
+    /// The next chunk of one kind, for devices that need no prepared graphs. Takes the permit if it returns a chunk.
+    pub(super) fn next_chunk_meanwhile(
+        &mut self,
+        kind: ChunkKind,
+        permit: &mut Option<Permit>,
+        effects: &mut Vec<SchedulerEffect>,
+    ) -> NextChunk {
+        let planner = self.models[kind.model.0].planner(kind.output).meanwhile();
+        let selection = planner.and_then(|it| self.select_for(it, kind, RowKinds::ALL));
+        let Some(selection) = selection else { return NextChunk::Nothing };
+        match self.models[kind.model.0].route_meanwhile(kind.output, selection.shape) {
+            Ok(route) => {
+                tracing::debug!(rows = selection.shape.rows, "{}", route.reason);
+                self.graphs.on_meanwhile();
+                self.cut(permit, &selection, route)
+            }
+            Err(source) => self.refuse(&selection, &RunError::Plan { source }, effects),
+        }
+    }
+
+    /// Requests the next graph that chunks have lacked, if it may be prepared now.
+    pub(super) fn prepare_ahead(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+        let is_idle =
+            self.waiting.is_empty() && self.running.is_empty() && self.permits.in_use() == 0;
+        let Moments { idle_since, busy_since, .. } = &mut self.moments;
+        let (of_now, other) =
+            if is_idle { (idle_since, busy_since) } else { (busy_since, idle_since) };
+        of_now.get_or_insert(now);
+        *other = None;
+        if self.ending.is_some() || self.dead.is_some() {
+            return;
+        }
+        let Some(device) = self.graphs.next_wanted() else { return };
+        match self.moments.may_prepare(now) {
+            May::Now => {
+                let Some(request) = self.graphs.ask_for_wanted() else { return };
+                self.moments.latest = Some((now, None));
+                let request = Traced::new(request, TraceContext::default());
+                effects.push(SchedulerEffect::Prepare(request));
+            }
+            May::At(at) if !self.moments.is_resting => {
+                self.moments.is_resting = true;
+                effects.push(SchedulerEffect::Rest(device, at));
+            }
+            May::At(_) | May::No => {}
+        }
+    }
+
+    /// Tells it that these graphs of a device are ready: its preparer has made them, or found them ready.
+    pub fn graphs_are_ready(&mut self, device: DeviceId, keys: impl IntoIterator<Item = GraphKey>) {
+        self.graphs.are_ready(device, keys);
+    }
+
+    /// Makes it prepare the graphs of a route as soon as the engine is idle.
+    pub fn want_graphs(&mut self, route: &Arc<Route>) {
+        self.graphs.want(route);
+    }
+}
