@@ -25,6 +25,8 @@ bench lapwing trace_cost "$model"
 bench lapwing wait_modes "$model"
 bench lapwing overlap "$model"
 bench lapwing simulated_vs_live "$model"
+# Without OpenVINO it fails: sh tests/openvino/install.sh FOLDER installs it, LAPWING_OPENVINO names FOLDER/libs.
+bench lapwing first_prompt "$model"
 if [ -n "$failed" ]; then
     printf '\nnot kept:%s\n' "$failed"
     exit 1
