@@ -69,7 +69,7 @@ LAPWING_TEST=full cargo test --workspace --features lapwing-traces/layer --quiet
 # Oclgrind checks accesses of the kernels whatever the driver.
 step "OpenCL devices with Intel's CPU runtime"
 OPENCL_DYLIB_PATH=$PWD/target/opencl/intel/lib/libintelocl.so LAPWING_TEST=full \
-    cargo test --workspace --features lapwing-traces/layer --lib --test integration --quiet opencl \
+    cargo test --workspace --features lapwing-traces/layer --lib --test integration --test cli --quiet opencl \
     -- --include-ignored --skip races
 
 # The examples of the build above, with the features of the whole workspace.

@@ -23,6 +23,7 @@ pub mod part;
 pub mod quant;
 pub mod reference;
 pub mod requant;
+mod signals;
 pub mod sync;
 pub mod tensor;
 pub mod weights;

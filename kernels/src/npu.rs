@@ -49,9 +49,12 @@ pub use int8::{
 };
 pub use maker::CheckedGraph;
 #[cfg(feature = "openvino")]
-pub use openvino::{OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_devices};
+pub use openvino::{
+    OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_device, openvino_devices,
+    openvino_library,
+};
 #[cfg(feature = "qnn")]
-pub use qnn::{Qnn, QnnError, QnnInfo, qnn_device};
+pub use qnn::{Qnn, QnnError, QnnInfo, qnn_device, qnn_library};
 pub use qnn_settings::{QnnActivations, QnnSettings};
 pub use queue::NpuQueue;
 pub use rounding::ProductRounding;

@@ -18,6 +18,7 @@ mod a_preparation_misleads;
 mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
 mod a_sharing_misleads;
+mod a_signal_meets_drivers;
 mod a_simulation_misleads;
 mod a_speculation_misleads;
 #[cfg(unix)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::device::{DeviceError, GraphKey, Observer, Prepared, Preparer};
 use crate::graph::Graph;
+use crate::signals;
 use crate::sync::{Mutex, lock};
 
 use super::backend::{NpuBackend, PreparedGraph};
@@ -117,11 +118,15 @@ impl Graphs {
         self.check_budget(maker, (key, estimate), request)?;
         let room = self.cache.make_room((key, estimate), with, requester)?;
         let mut evicted = room.unwrap_or_default();
-        let (mut graph, is_kept) = self.take_or_prepare(maker, &spec)?;
-        let checked = match is_kept {
-            true => Ok(()),
-            false => maker.checker.check(&spec, graph.as_mut()),
-        };
+        // Libraries compile it, and run it for the first time.
+        let (mut graph, is_kept, checked) = signals::keep(|| {
+            let (mut graph, is_kept) = self.take_or_prepare(maker, &spec)?;
+            let checked = match is_kept {
+                true => Ok(()),
+                false => maker.checker.check(&spec, graph.as_mut()),
+            };
+            Ok((graph, is_kept, checked))
+        })?;
         if let (Ok(()), false, Some(folder)) = (&checked, is_kept, &maker.kept) {
             folder.save(&spec, graph.as_mut());
         }

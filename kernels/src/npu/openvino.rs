@@ -19,5 +19,5 @@ mod search;
 mod session;
 
 pub use backend::{OpenVino, OpenVinoSettings};
-pub use core::{OpenVinoInfo, openvino_devices};
+pub use core::{OpenVinoInfo, openvino_device, openvino_devices, openvino_library};
 pub use error::OpenVinoError;

@@ -20,4 +20,4 @@ mod tensor;
 
 pub use backend::Qnn;
 pub use error::QnnError;
-pub use session::{QnnInfo, qnn_device};
+pub use session::{QnnInfo, qnn_device, qnn_library};

@@ -19,6 +19,7 @@ use crate::device::{
     Completed, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Notify, Observer, OpSet,
     RunId, Task, Work,
 };
+use crate::signals;
 use outputs::Outputs;
 
 /// Runs that may be in the queue at a time: one that computes, and one that waits behind it.
@@ -36,6 +37,8 @@ pub struct OpenClDevice {
     runs: VecDeque<Run>,
     /// Why no further run is accepted.
     lost: Option<DeviceError>,
+    /// Whether a run has ended.
+    has_completed: bool,
     #[cfg(test)]
     fault: Option<Fault>,
 }
@@ -247,6 +250,10 @@ impl Device for OpenClDevice {
             }
         };
         let run = self.runs.pop_front()?;
+        if !std::mem::replace(&mut self.has_completed, true) {
+            // Threads of the driver may have compiled for it.
+            signals::keep(|| ());
+        }
         self.watch_oldest();
         if let Some(error) = failed {
             let id = run.id;

@@ -10,6 +10,7 @@ use opencl3::device::{CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
 use opencl3::platform::get_platforms;
 
 use super::error::OpenClError;
+use crate::signals;
 
 /// Kind of an OpenCL device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +134,10 @@ impl DeviceId {
 /// [`OpenClError::NamedLibrary`] if `OPENCL_DYLIB_PATH` is set and names no library, [`OpenClError::NoLibrary`] without an
 /// OpenCL library, [`OpenClError::NoDevice`] without a driver.
 pub fn devices() -> Result<Vec<OpenClInfo>, OpenClError> {
+    signals::keep(list)
+}
+
+fn list() -> Result<Vec<OpenClInfo>, OpenClError> {
     // Some loaders list no driver to a thread that asks while another one's first question loads them.
     static ASKING: Mutex<()> = Mutex::new(());
     let _alone = ASKING.lock();

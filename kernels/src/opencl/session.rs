@@ -22,6 +22,7 @@ use cl3::{OpenClRuntime, command_queue, context, kernel};
 
 use super::error::OpenClError;
 use super::find::OpenClInfo;
+use crate::signals;
 pub(super) use buffers::Buffer;
 pub(super) use event::{Event, EventState};
 pub(super) use persistent::{HEAD_WORDS, OP_WORDS, Persistent, PersistentOp};
@@ -118,6 +119,10 @@ impl Range {
 impl Session {
     /// Opens a device.
     pub(super) fn open(info: &OpenClInfo) -> Result<Arc<Session>, OpenClError> {
+        signals::keep(|| Session::open_now(info))
+    }
+
+    fn open_now(info: &OpenClInfo) -> Result<Arc<Session>, OpenClError> {
         let Ok(library) = cl3::load_library() else { return Err(OpenClError::NoLibrary) };
         let fault = |call, code| call_error(info, call, code);
         let device = info.id.handle();

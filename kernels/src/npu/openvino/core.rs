@@ -8,6 +8,7 @@ use std::ptr;
 use super::error::OpenVinoError;
 use super::library::{ElementCode, Handle, Loaded, RawDevices, RawShape, RawVersion, Status};
 use super::search;
+use crate::signals;
 
 /// Longest part of an error message that is shown, in characters.
 const REASON_MAX: usize = 400;
@@ -32,6 +33,22 @@ pub struct OpenVinoInfo {
 pub fn openvino_devices() -> Result<Vec<OpenVinoInfo>, OpenVinoError> {
     let core = Core::open()?;
     core.devices()?.into_iter().map(|device| core.describe(device)).collect()
+}
+
+/// The device of OpenVINO with this name; without one, its NPU if there is one, or else its CPU.
+///
+/// # Errors
+/// [`OpenVinoError`] without a library or such a device, or when the library fails.
+pub fn openvino_device(wanted: Option<&str>) -> Result<OpenVinoInfo, OpenVinoError> {
+    Core::open()?.find(wanted)
+}
+
+/// The library that is used.
+///
+/// # Errors
+/// [`OpenVinoError::NoLibrary`].
+pub fn openvino_library() -> Result<PathBuf, OpenVinoError> {
+    search::library()
 }
 
 /// The library, and its object for everything else.
@@ -59,6 +76,10 @@ impl Core {
     /// # Errors
     /// [`OpenVinoError`].
     pub(super) fn open() -> Result<Core, OpenVinoError> {
+        signals::keep(Core::open_now)
+    }
+
+    fn open_now() -> Result<Core, OpenVinoError> {
         let mut core = Core { loaded: Loaded::open(&search::library()?)?, handle: ptr::null_mut() };
         // SAFETY: the pointer is valid for the call.
         let status = unsafe { (core.loaded.functions.ov_core_create)(&raw mut core.handle) };
@@ -98,6 +119,11 @@ impl Core {
 
     /// Names of the devices.
     pub(super) fn devices(&self) -> Result<Vec<String>, OpenVinoError> {
+        // Each plug-in is loaded, and with one for GPUs all drivers of OpenCL.
+        signals::keep(|| self.devices_now())
+    }
+
+    fn devices_now(&self) -> Result<Vec<String>, OpenVinoError> {
         let mut raw = RawDevices { names: ptr::null_mut(), count: 0 };
         // SAFETY: the pointers are valid for the calls; the library has filled in `count` names.
         unsafe {
@@ -111,8 +137,36 @@ impl Core {
         }
     }
 
+    /// The device with this name; without one, the NPU if there is one, or else the CPU. For these two no other plug-in
+    /// is loaded: one for GPUs loads every driver of OpenCL, any of which may fail.
+    ///
+    /// # Errors
+    /// [`OpenVinoError::NoDevice`], or that of a call.
+    pub(super) fn find(&self, wanted: Option<&str>) -> Result<OpenVinoInfo, OpenVinoError> {
+        let has_npu = || {
+            let found = signals::keep(|| self.property("NPU", c"AVAILABLE_DEVICES"));
+            found.is_ok_and(|found| !found.is_empty())
+        };
+        let is = |name: &str| wanted.is_some_and(|wanted| wanted.eq_ignore_ascii_case(name));
+        if (wanted.is_none() || is("NPU")) && has_npu() {
+            return self.describe("NPU".to_owned());
+        }
+        if wanted.is_none() || is("CPU") {
+            return self.describe("CPU".to_owned());
+        }
+        let wanted = wanted.unwrap_or_default();
+        let found = self.devices()?;
+        match found.iter().find(|found| found.eq_ignore_ascii_case(wanted)) {
+            Some(device) => self.describe(device.clone()),
+            None => {
+                let (wanted, found) = (wanted.to_owned(), found.join(", "));
+                Err(OpenVinoError::NoDevice { wanted, found })
+            }
+        }
+    }
+
     pub(super) fn describe(&self, device: String) -> Result<OpenVinoInfo, OpenVinoError> {
-        let processor = self.property(&device, c"FULL_DEVICE_NAME")?;
+        let processor = signals::keep(|| self.property(&device, c"FULL_DEVICE_NAME"))?;
         let library = self.loaded.path.clone();
         Ok(OpenVinoInfo { processor, version: self.version()?, library, device })
     }

@@ -11,6 +11,7 @@ use super::error::OpenVinoError;
 use super::library::{Handle, RawCallback, Status};
 use super::session::{PortShape, Session};
 use crate::device::Notify;
+use crate::signals;
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// Shared with the library's thread that ends a run.
@@ -44,6 +45,8 @@ pub(super) struct Request {
     callback: Box<RawCallback>,
     /// A started run has not been waited for.
     is_running: bool,
+    /// Whether a run has ended.
+    has_run: bool,
     _constants: Arc<[u8]>,
     session: Arc<Session>,
 }
@@ -92,6 +95,7 @@ impl Request {
             }),
             end,
             is_running: false,
+            has_run: false,
             _constants: constants,
             session: Arc::clone(session),
         };
@@ -182,6 +186,7 @@ impl Request {
         let core = &self.session.core;
         // SAFETY: every input and output tensor points to a buffer of its own size, which `self` owns.
         let status = unsafe { (core.loaded.functions.ov_infer_request_infer)(self.request) };
+        Request::ended(&mut self.has_run);
         core.check("ov_infer_request_infer", status)
     }
 
@@ -220,6 +225,14 @@ impl Request {
         let status = unsafe { (core.loaded.functions.ov_infer_request_wait)(self.request) };
         self.is_running = false;
         *lock(&self.end.notify) = None;
+        Request::ended(&mut self.has_run);
         core.check("ov_infer_request_wait", status)
+    }
+
+    /// A run has ended; threads of the library may have compiled for the first one.
+    fn ended(has_run: &mut bool) {
+        if !std::mem::replace(has_run, true) {
+            signals::keep(|| ());
+        }
     }
 }

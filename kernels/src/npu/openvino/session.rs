@@ -35,15 +35,7 @@ impl Session {
     /// [`OpenVinoError`].
     pub(super) fn open(wanted: Option<&str>, threads: usize) -> Result<Session, OpenVinoError> {
         let core = Core::open()?;
-        let found = core.devices()?;
-        let name =
-            wanted.unwrap_or(if found.iter().any(|name| name == "NPU") { "NPU" } else { "CPU" });
-        let Some(device) = found.iter().find(|found| found.eq_ignore_ascii_case(name)).cloned()
-        else {
-            let (wanted, found) = (name.to_owned(), found.join(", "));
-            return Err(OpenVinoError::NoDevice { wanted, found });
-        };
-        let info = core.describe(device)?;
+        let info = core.find(wanted)?;
         // The codes of element types differ between releases, so a model with one input of each type
         // shows them.
         let probe = core.read(super::ir::PROBE, None)?;

@@ -11,6 +11,7 @@ use super::session::{running, wait_at_exit};
 use super::tensor::Tensor;
 use crate::aligned::Aligned;
 use crate::npu::border::places;
+use crate::signals;
 
 /// Tensors with their values in binary16, which the library reads or writes during a run.
 struct Bound {
@@ -125,6 +126,8 @@ impl Executable {
         };
         if !std::mem::replace(&mut self.has_run, true) {
             wait_at_exit();
+            // Threads of the library may have compiled for it.
+            signals::keep(|| ());
         }
         loaded.check("running a graph", code)
     }

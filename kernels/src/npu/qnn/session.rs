@@ -11,6 +11,7 @@ use super::abi::{DeviceOption, Handle, RawConfig};
 use super::error::QnnError;
 use super::library::{Loaded, find, version};
 use crate::npu::qnn_settings::QnnSettings;
+use crate::signals;
 
 /// Only errors are reported, to a callback that drops them: they are written on standard output otherwise.
 const LOG_LEVEL: u32 = 1;
@@ -46,6 +47,14 @@ pub struct QnnInfo {
 /// [`QnnError`] without a library, or when it refuses.
 pub fn qnn_device() -> Result<QnnInfo, QnnError> {
     Session::shared(&QnnSettings::default()).map(|session| session.info.clone())
+}
+
+/// The library that is used, where no device names another one.
+///
+/// # Errors
+/// [`QnnError::NoLibrary`].
+pub fn qnn_library() -> Result<PathBuf, QnnError> {
+    find(None)
 }
 
 /// The library and its objects for everything else.
@@ -86,7 +95,7 @@ impl Session {
         if let Some(session) = sessions.iter().find(same) {
             return Ok(Arc::clone(session));
         }
-        let session = Arc::new(Session::open(&path, processor)?);
+        let session = Arc::new(signals::keep(|| Session::open(&path, processor))?);
         wait_at_exit();
         sessions.push(Arc::clone(&session));
         Ok(session)

@@ -11,6 +11,7 @@ use crate::opencl::error::OpenClError;
 use crate::opencl::model::{Model, OpenClBindError, OpenClDeviceParts};
 use crate::opencl::session::Session;
 use crate::opencl::watch::Watch;
+use crate::signals;
 use crate::weights::WeightFile;
 
 impl OpenClDevice {
@@ -65,7 +66,8 @@ impl OpenClDevice {
             device: parts.device.name.clone(),
             reason: format!("the system refuses a thread ({error})"),
         })?;
-        let model = Model::new(parts, session, file)?;
+        // Its kernels are launched for the first time.
+        let model = signals::keep(|| Model::new(parts, session, file))?;
         Ok(OpenClDevice {
             info,
             model,
@@ -73,6 +75,7 @@ impl OpenClDevice {
             notify: None,
             runs: VecDeque::new(),
             lost: None,
+            has_completed: false,
             #[cfg(test)]
             fault: None,
         })

@@ -7,6 +7,7 @@ use cl3::{kernel, program};
 
 use super::{Handle, Kernel, Program, Session};
 use crate::opencl::error::OpenClError;
+use crate::signals;
 
 impl Session {
     /// A program from source, not built.
@@ -43,7 +44,9 @@ impl Session {
         const LOG_MAX: usize = 2000;
         let device = self.info.id.handle();
         let options = CString::new(options).unwrap_or_default();
-        let built = program::build_program(program.0.object, &[device], &options, None, null_mut());
+        let built = signals::keep(|| {
+            program::build_program(program.0.object, &[device], &options, None, null_mut())
+        });
         let Err(code) = built else { return Ok(()) };
         let log = program::CL_PROGRAM_BUILD_LOG;
         let log = program::get_program_build_info(program.0.object, device, log);
