@@ -5,6 +5,7 @@ pub(crate) mod attention;
 pub(crate) mod background;
 mod device_args;
 pub(crate) mod draft;
+pub(crate) mod drivers;
 pub(crate) mod energy;
 mod engine_args;
 pub(crate) mod failure;

@@ -29,6 +29,8 @@ mod timeline;
 mod tokenize;
 mod what_if;
 
+pub(crate) use devices::list_drivers;
+
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::failure::Failure;

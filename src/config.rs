@@ -22,6 +22,7 @@ use lapwing_traces::event::WaitMode;
 
 use crate::devices::{Backend, DeviceSpec};
 use crate::draft::DraftChoice;
+use crate::drivers::Lister;
 use crate::error::Error;
 
 mod threads;
@@ -73,6 +74,8 @@ pub(crate) struct Settings {
     pub(crate) requests_max: Option<usize>,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) devices: Vec<DeviceSpec>,
+    /// Lists the drivers of the devices before they are opened.
+    pub(crate) lister: Option<Lister>,
     pub(crate) strategy: StrategyChoice,
     pub(crate) strategies: Strategies,
     pub(crate) options: StrategyOptions,

@@ -39,6 +39,7 @@ mod facts;
 mod grammar;
 pub(crate) mod graphs;
 mod kept_weights;
+mod lister;
 mod measure;
 mod memory;
 mod module;

@@ -24,6 +24,7 @@ pub use lapwing_plan::strategy::StrategyNameError;
 
 pub use crate::chat::ChatError;
 pub use crate::devices::DeviceSpecError;
+pub use crate::drivers::DriverFault;
 #[cfg(feature = "fetch")]
 pub use crate::models::FetchError;
 use crate::prefix_file::PrefixFileError;
@@ -82,6 +83,8 @@ enum Cause {
     StrategyName(#[from] StrategyNameError),
     #[error(transparent)]
     Device(#[from] DeviceSpecError),
+    #[error(transparent)]
+    Driver(#[from] DriverFault),
     #[error(transparent)]
     Cores(#[from] CoresError),
     #[error(transparent)]
@@ -256,6 +259,7 @@ error_from! {
     PlanError => Config,
     StrategyNameError => Config,
     DeviceSpecError => Config,
+    DriverFault => Config,
     CoresError => Config,
     LockError => Config,
     VocabularyDifference => Config,

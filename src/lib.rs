@@ -11,6 +11,7 @@ pub mod compare;
 mod config;
 pub mod devices;
 pub mod draft;
+pub mod drivers;
 mod embedding;
 pub mod energy;
 mod engine;

@@ -18,6 +18,9 @@ use lapwing_kernels::leave;
 const ABORT_MAX: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
+    if let Some(request) = cli::drivers::Request::of(std::env::args_os()) {
+        request.answer(commands::list_drivers);
+    }
     let cli = Cli::from_args();
     let session = Arc::new(Session::new(cli.json));
     if let Err(failure) = cli::limits::check() {
@@ -33,16 +36,13 @@ fn main() -> ExitCode {
             Err(error) => Err(Failure::failed(format!("cannot start the async runtime: {error}"))),
         };
     session.restore_terminal();
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure @ Failure::Interrupted(_)) => {
-            let code = failure.code();
-            failure.report();
-            let _ = std::io::stdout().flush();
-            leave(code)
-        }
-        Err(failure) => failure.report(),
-    }
+    let code = outcome.err().map_or(0, |failure| {
+        failure.report();
+        failure.code()
+    });
+    let _ = std::io::stdout().flush();
+    // Drivers free at the end of a process what their threads may still use.
+    leave(code)
 }
 
 /// Runs the command while listening for signals, so that a command that is stuck, for example in a

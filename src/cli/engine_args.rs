@@ -11,6 +11,7 @@ use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 use super::attention::AttentionArgs;
 use super::device_args::DeviceArgs;
 use super::draft::DraftArg;
+use super::drivers;
 use super::failure::Failure;
 use super::parse::{at_least_one, policy};
 use super::scales::Scales;
@@ -161,9 +162,7 @@ impl EngineArgs {
             draft = draft.on_device(device);
         }
         builder = builder.draft(draft.width(self.draft_width.unwrap_or(1)));
-        for device in self.devices.specs()? {
-            builder = builder.device(device);
-        }
+        builder = builder.lister(drivers::lister()).devices(self.devices.specs()?);
         if let Some(layers) = self.devices.gpu_layers {
             builder = builder.gpu_layers(layers);
         }

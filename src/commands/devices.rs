@@ -9,13 +9,17 @@ use serde::Serialize;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::cli::at_least_one;
+use crate::cli::drivers::lister;
 use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
 use crate::cli::session::Session;
 use drivers::{ABSENT_KINDS, library_folders};
+pub(crate) use listed::list_drivers;
+use listed::{Failed, Found};
 
 mod drivers;
 mod kernels;
+mod listed;
 mod opencl;
 mod opencl_kernels;
 mod openvino;
@@ -51,11 +55,13 @@ With --json:
      \"fp16\":true,\"subgroups\":true,\"integer_dot\":true,\"timer_ns\":N},…],
    \"openvino\":[{\"device\":\"…\",\"processor\":\"…\",\"version\":\"…\",\"library\":\"PATH\"},…],
    \"qnn\":[{\"processor\":\"…\",\"version\":\"…\",\"build\":\"…\",\"emulated\":true,\"library\":\"PATH\"}],
+   \"failed\":[{\"kind\":\"opencl\",\"driver\":\"…\",\"what\":\"…\",\"said\":\"…\"|null},…],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
    \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…],
    \"policies\":[{\"name\":\"mlfq\",\"about\":\"…\",\"parameters\":[…]},…]}
   presets: values of --device; libraries: drivers of that kind found on the machine, whether or not
-  they are used.
+  they are used; failed: drivers that abort, crash or hang while they are listed, which a process of
+  its own does.
   With --kernels:
   {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
    \"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
@@ -115,6 +121,7 @@ struct Report {
     opencl: Vec<opencl::OpenClDevice>,
     openvino: Vec<openvino::OpenVinoDevice>,
     qnn: Vec<qnn::QnnDevice>,
+    failed: Vec<Failed>,
     presets: Vec<Preset>,
     strategies: Vec<NamedReport>,
     policies: Vec<PolicyReport>,
@@ -216,9 +223,12 @@ fn report() -> Report {
         libraries: Vec::new(),
     };
     let folders = library_folders();
-    let (opencl_kind, opencl) = opencl::look();
-    let (openvino_kind, openvino) = openvino::look();
-    let (qnn_kind, qnn) = qnn::look();
+    let lister = lister();
+    // OpenVINO does without the drivers of OpenCL that fail, so it comes after them.
+    let (opencl_kind, opencl) = opencl::look(&lister);
+    let (openvino_kind, openvino) = openvino::look(&lister);
+    let (qnn_kind, qnn) = qnn::look(&lister);
+    let failed = [opencl.failed, openvino.failed, qnn.failed].concat();
     Report {
         cores,
         memory: Memory {
@@ -239,9 +249,10 @@ fn report() -> Report {
             .chain([opencl_kind, openvino_kind, qnn_kind])
             .chain(ABSENT_KINDS.iter().map(|kind| kind.look_for(&folders)))
             .collect(),
-        opencl,
-        openvino,
-        qnn,
+        opencl: opencl.devices,
+        openvino: openvino.devices,
+        qnn: qnn.devices,
+        failed,
         presets: presets(),
         strategies: strategies()
             .iter()

@@ -99,7 +99,7 @@ impl EngineBuilder {
         let file = WeightFile::open(&settings.model)?;
         let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
-        let in_place = InPlace::open(chosen.devices.iter().map(|(spec, _)| spec))?;
+        let in_place = settings.open_in_place(&chosen)?;
         Ok(what(&settings, &chosen, &in_place))
     }
 
@@ -118,7 +118,7 @@ impl EngineBuilder {
         let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
         let graph = Arc::new(model.graph.with_kv(chosen.layout));
-        let in_place = InPlace::open(chosen.devices.iter().map(|(spec, _)| spec))?;
+        let in_place = settings.open_in_place(&chosen)?;
         let slots = slot_pool(&[&graph], &chosen, &in_place);
         let kv = Arc::new(in_place.kv_store(chosen.layout, chosen.pages)?);
         // A running engine has already written every layer's pages once.

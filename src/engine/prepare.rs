@@ -157,7 +157,7 @@ impl EngineBuilder {
         let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
         let graph = Arc::new(model.graph.with_kv(chosen.layout));
-        let in_place = InPlace::open(chosen.devices.iter().map(|(spec, _)| spec))?;
+        let in_place = settings.open_in_place(&chosen)?;
         let (slots, recorder) = (slot_pool(&[&graph], &chosen, &in_place), new_recorder());
         let strategies = PlacedStrategies::new(&settings, &chosen)?;
         let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(&file));

@@ -43,7 +43,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let chosen = settings.choose(&model.config)?;
     let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
-    let in_place = InPlace::open(chosen.devices.iter().map(|(spec, _)| spec))?;
+    let in_place = settings.open_in_place(&chosen)?;
     let (draft, slots) = draft_and_slots(&graph, &settings, (&chosen, &in_place))?;
     let (policy, clock) = (settings.queue_policy()?, timing_clock(&settings, &chosen, &recorder));
     let strategies = PlacedStrategies::new(&settings, &chosen)?;

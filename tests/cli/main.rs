@@ -4,6 +4,7 @@
 mod a_chat_forgets;
 mod a_colour_escapes;
 mod a_comparison_misleads;
+mod a_driver_fails;
 mod a_json_form_changes;
 mod a_kernel_misleads;
 mod a_legacy_file_is_misread;

@@ -3,14 +3,15 @@
 use std::fmt::Write;
 
 use indicatif::HumanBytes;
+use lapwing::drivers::{DriverKind, Lister};
 use lapwing_kernels::opencl::{OpenClInfo, devices};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Device;
+use super::{Device, Found};
 use crate::cli::visible::visible;
 
 /// An OpenCL device in JSON.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct OpenClDevice {
     index: usize,
     name: String,
@@ -64,18 +65,20 @@ impl From<OpenClInfo> for OpenClDevice {
     }
 }
 
+/// Lists the devices of all drivers in this process.
+pub(super) fn list() -> Result<Vec<OpenClDevice>, String> {
+    let found = devices().map_err(|error| error.to_string())?;
+    Ok(found.into_iter().map(OpenClDevice::from).collect())
+}
+
 /// The devices of all drivers, and one line on them.
-pub(super) fn look() -> (Device, Vec<OpenClDevice>) {
-    let (found, why) = match devices() {
-        Ok(found) => {
-            let plural = if found.len() == 1 { "" } else { "s" };
-            let why = format!("{} device{plural}, used with --device gpu=opencl", found.len());
-            (found, why)
-        }
-        Err(error) => (Vec::new(), error.to_string()),
-    };
-    let device = Device { kind: "opencl", present: !found.is_empty(), why, libraries: Vec::new() };
-    (device, found.into_iter().map(OpenClDevice::from).collect())
+pub(super) fn look(lister: &Lister) -> (Device, Found<OpenClDevice>) {
+    let found = Found::by(lister, &DriverKind::OpenCl);
+    let count = found.devices.len();
+    let plural = if count == 1 { "" } else { "s" };
+    let why = format!("{count} device{plural}, used with --device gpu=opencl");
+    let why = found.why_none.clone().unwrap_or(why);
+    (Device { kind: "opencl", present: count > 0, why, libraries: Vec::new() }, found)
 }
 
 /// Writes a paragraph for each device.

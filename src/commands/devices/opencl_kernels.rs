@@ -2,6 +2,7 @@
 //! device.
 
 use lapwing::devices::{Backend, DeviceSpec, OpenClSettings};
+use lapwing::drivers::DriverKind;
 use lapwing::models::ModelCache;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
@@ -10,6 +11,7 @@ use lapwing_kernels::quant::DType;
 use serde::Serialize;
 
 use super::kernels::graph;
+use crate::cli::drivers;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
 use crate::cli::resolve::model_file;
@@ -98,6 +100,7 @@ pub(super) async fn run(
     session.note(
         "choosing the kernels of the device; the first time takes a few seconds for each format",
     );
+    drivers::check(&DriverKind::OpenCl)?;
     let which = settings.which.clone();
     // The folder of an engine's compiled programs.
     let programs = ModelCache::open(None).ok().map(|cache| cache.dir().join("packed/programs"));

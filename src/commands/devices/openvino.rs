@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
-use lapwing_kernels::npu::{OpenVinoInfo, openvino_devices};
-use serde::Serialize;
+use lapwing::drivers::{DriverKind, Lister};
+use lapwing_kernels::npu::{OpenVinoInfo, openvino_device, openvino_devices};
+use serde::{Deserialize, Serialize};
 
-use super::Device;
+use super::{Device, Found};
 use crate::cli::visible::visible;
 
 /// A device of OpenVINO in JSON.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct OpenVinoDevice {
     device: String,
     processor: String,
@@ -28,23 +29,30 @@ impl From<OpenVinoInfo> for OpenVinoDevice {
     }
 }
 
-/// The devices that OpenVINO lists, and one line on them.
-pub(super) fn look() -> (Device, Vec<OpenVinoDevice>) {
-    let (found, why) = match openvino_devices() {
-        Ok(found) => {
-            let has_npu = found.iter().any(|info| info.device.starts_with("NPU"));
-            let why = match has_npu {
-                true => "used with --device npu=openvino",
-                false => "no NPU; --device npu=openvino uses the CPU as a stand-in",
-            };
-            (found, why.to_owned())
+/// Lists the devices of OpenVINO in this process, or finds one by its name.
+pub(super) fn list(device: Option<&str>) -> Result<Vec<OpenVinoDevice>, String> {
+    let found = match device {
+        Some(device) => {
+            openvino_device(Some(device).filter(|name| !name.is_empty())).map(|info| vec![info])
         }
-        Err(error) => (Vec::new(), error.to_string()),
+        None => openvino_devices(),
     };
-    let libraries = found.first().map(|info| info.library.display().to_string());
-    let libraries = libraries.into_iter().collect();
-    let device = Device { kind: "openvino", present: !found.is_empty(), why, libraries };
-    (device, found.into_iter().map(OpenVinoDevice::from).collect())
+    let found = found.map_err(|error| error.to_string())?;
+    Ok(found.into_iter().map(OpenVinoDevice::from).collect())
+}
+
+/// The devices that OpenVINO lists, and one line on them.
+pub(super) fn look(lister: &Lister) -> (Device, Found<OpenVinoDevice>) {
+    let found: Found<OpenVinoDevice> = Found::by(lister, &DriverKind::OpenVino);
+    let has_npu = found.devices.iter().any(|device| device.device.starts_with("NPU"));
+    let why = match has_npu {
+        true => "used with --device npu=openvino",
+        false => "no NPU; --device npu=openvino uses the CPU as a stand-in",
+    };
+    let why = found.why_none.clone().unwrap_or_else(|| why.to_owned());
+    let libraries = found.devices.first().map(|device| device.library.clone());
+    let (present, libraries) = (!found.devices.is_empty(), libraries.into_iter().collect());
+    (Device { kind: "openvino", present, why, libraries }, found)
 }
 
 /// Writes a line for each device.

@@ -2,14 +2,15 @@
 
 use std::fmt::Write;
 
+use lapwing::drivers::{DriverKind, Lister};
 use lapwing_kernels::npu::{QnnInfo, qnn_device};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Device;
+use super::{Device, Found};
 use crate::cli::visible::visible;
 
 /// A processor of QNN in JSON.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct QnnDevice {
     processor: String,
     version: String,
@@ -30,20 +31,24 @@ impl From<QnnInfo> for QnnDevice {
     }
 }
 
+/// The processor of QNN, as this process finds it.
+pub(super) fn list() -> Result<Vec<QnnDevice>, String> {
+    let info = qnn_device().map_err(|error| error.to_string())?;
+    Ok(vec![QnnDevice::from(info)])
+}
+
 /// The processor of QNN, and one line on it.
-pub(super) fn look() -> (Device, Vec<QnnDevice>) {
-    let (found, why) = match qnn_device() {
-        Ok(info) if info.emulated => (
-            Some(info),
+pub(super) fn look(lister: &Lister) -> (Device, Found<QnnDevice>) {
+    let found: Found<QnnDevice> = Found::by(lister, &DriverKind::Qnn(None));
+    let why = match found.devices.iter().any(|device| device.emulated) {
+        true => {
             "no NPU; --device npu=qnn emulates one on the CPU, with true values and no true times"
-                .to_owned(),
-        ),
-        Ok(info) => (Some(info), "used with --device npu=qnn".to_owned()),
-        Err(error) => (None, error.to_string()),
+        }
+        false => "used with --device npu=qnn",
     };
-    let found: Vec<QnnDevice> = found.into_iter().map(QnnDevice::from).collect();
-    let libraries = found.iter().map(|device| device.library.clone()).collect();
-    (Device { kind: "qnn", present: !found.is_empty(), why, libraries }, found)
+    let why = found.why_none.clone().unwrap_or_else(|| why.to_owned());
+    let libraries = found.devices.iter().map(|device| device.library.clone()).collect();
+    (Device { kind: "qnn", present: !found.devices.is_empty(), why, libraries }, found)
 }
 
 /// Writes a line for each processor.

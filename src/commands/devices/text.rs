@@ -75,6 +75,9 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
         if device.kind == "openvino" {
             openvino::describe(&report.openvino, &mut text);
         }
+        for failed in report.failed.iter().filter(|failed| failed.kind == device.kind) {
+            text.push_str(&format!("  failed: {}\n", visible(&failed.text)));
+        }
     }
     text.push_str(&format!("\n{bold}Presets{bold:#} for --device\n"));
     for Preset { name, devices } in &report.presets {
