@@ -23,6 +23,7 @@ mod calibrate;
 mod error;
 mod keys;
 mod opencl;
+mod present;
 mod properties;
 mod text;
 
@@ -30,6 +31,7 @@ pub use error::DeviceSpecError;
 pub use lapwing_kernels::npu::{QnnActivations, QnnSettings, StaticInt8, WeightForm};
 pub use lapwing_plan::rate::Rates;
 pub use opencl::{OpenClMemory, OpenClSettings};
+pub use present::PresentDevices;
 
 /// A device of an engine: its name and its properties.
 ///
@@ -199,7 +201,8 @@ impl DeviceSpec {
     }
 
     /// Parses devices joined by `+`; `phone` stands for a CPU, a GPU and an NPU, all throttled, in a
-    /// phone's proportions.
+    /// phone's proportions. The presets `gpu` and `npu` are emulated, whatever the machine has;
+    /// [`list_present`](DeviceSpec::list_present) looks for its own.
     ///
     /// # Errors
     /// [`DeviceSpecError`], also when two devices have the same name.

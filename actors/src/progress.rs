@@ -1,9 +1,11 @@
 //! Progress of a sequence's rows through the graph.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use lapwing_kernels::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use lapwing_plan::DeviceId;
+use lapwing_traces::event::SpanId;
 
 /// How many rows of a sequence each node of the graph has computed, and how many have been
 /// submitted. The sequence's chunks share it, so a worker can see whether the rows before a chunk
@@ -19,6 +21,8 @@ pub struct RowProgress {
     computed: Vec<AtomicUsize>,
     /// Per node: the rows submitted to one device, and that device (see [`pack`]).
     submitted: Vec<AtomicU64>,
+    /// Per node: the recorded span that computed it last, or 0.
+    spans: Vec<AtomicU64>,
     epoch: AtomicU64,
     lost: AtomicBool,
     /// Workers to nudge. The lock also makes an advance and a roll-back mutually exclusive.
@@ -41,6 +45,7 @@ impl RowProgress {
         RowProgress {
             computed: (0..nodes + 1).map(|_| AtomicUsize::new(rows)).collect(),
             submitted: (0..nodes + 1).map(|_| AtomicU64::new(0)).collect(),
+            spans: (0..nodes + 1).map(|_| AtomicU64::new(0)).collect(),
             epoch: AtomicU64::new(0),
             lost: AtomicBool::new(false),
             waiters: Mutex::new(Vec::new()),
@@ -94,6 +99,20 @@ impl RowProgress {
             computed.for_each(|computed| computed.store(rows.end, Ordering::Release));
         }
         std::mem::take(&mut *waiters)
+    }
+
+    /// Notes, for a recording, that this span has computed the nodes. Call it before
+    /// [`advance`](RowProgress::advance), which publishes it.
+    pub fn computed_in(&self, nodes: &Range<usize>, span: SpanId) {
+        let spans = self.spans[nodes.clone()].iter();
+        spans.for_each(|noted| noted.store(span.0.get(), Ordering::Relaxed));
+    }
+
+    /// The recorded span that computed the last of the nodes for the rows before. Call it when
+    /// [`is_ready`](RowProgress::is_ready) has said that they are ready.
+    pub fn computed_by(&self, nodes: &Range<usize>) -> Option<SpanId> {
+        let last = nodes.clone().next_back()?;
+        NonZeroU64::new(self.spans[last].load(Ordering::Relaxed)).map(SpanId)
     }
 
     /// Resets all nodes to the rows before `row` and begins an epoch. Rows before `row` that are still

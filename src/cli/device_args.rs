@@ -1,19 +1,23 @@
 //! Options that select devices and the strategy, and set how they work together.
 
+use std::sync::OnceLock;
+
 use clap::Args;
-use lapwing::devices::{DeviceSpec, DeviceSpecError};
+use lapwing::devices::{DeviceSpec, DeviceSpecError, PresentDevices};
 use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
 use lapwing::{WaitLink, WaitMode};
 
 use super::failure::Failure;
 use super::parse::{at_least_one, order_swap, wait};
+use super::session::Session;
 
 /// Devices and strategy.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct DeviceArgs {
-    /// Add a device; repeat the option, or join several with +. Presets: cpu, gpu, npu, and phone for
-    /// all three in a phone's proportions. Others: NAME=FORM:KEY=VALUE,…, as in
+    /// Add a device; repeat the option, or join several with +. Presets: cpu; gpu and npu for those of this
+    /// machine, emulated where no driver has one; phone for all three, always emulated, in a phone's
+    /// proportions. Others: NAME=FORM:KEY=VALUE,…, as in
     /// gpu=opencl, npu=openvino, npu=qnn, gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80
     /// (`lapwing devices` explains the keys) [default: cpu]
     #[arg(long = "device", value_name = "DEVICE")]
@@ -61,16 +65,45 @@ pub(crate) struct DeviceArgs {
     /// Maximum prompt chunks in flight [default: 2, with several devices 4]
     #[arg(long, value_name = "N", value_parser = at_least_one, hide_short_help = true)]
     pub(crate) permits: Option<usize>,
+
+    /// The devices, once they have been looked for.
+    #[arg(skip)]
+    present: OnceLock<PresentDevices>,
+    /// Set once it was said what they are.
+    #[arg(skip)]
+    noted: OnceLock<()>,
 }
 
 impl DeviceArgs {
+    /// These devices, with defaults for everything else.
+    pub(crate) fn of(device: Vec<String>) -> DeviceArgs {
+        DeviceArgs { device, ..DeviceArgs::default() }
+    }
+
     /// The devices.
     pub(crate) fn specs(&self) -> Result<Vec<DeviceSpec>, Failure> {
-        let wrong = |error: DeviceSpecError| Failure::usage(format!("--device: {error}"));
-        match self.device.is_empty() {
-            true => Ok(Vec::new()),
-            false => DeviceSpec::list(&self.device.join("+")).map_err(wrong),
+        self.present().map(|present| present.devices.clone())
+    }
+
+    /// Says once which processors the devices are, and which of them are emulated.
+    pub(crate) fn note(&self, session: &Session) -> Result<(), Failure> {
+        let notes = &self.present()?.notes;
+        if self.noted.set(()).is_ok() {
+            notes.iter().for_each(|note| session.note(&format!("note: {note}")));
         }
+        Ok(())
+    }
+
+    fn present(&self) -> Result<&PresentDevices, Failure> {
+        if let Some(present) = self.present.get() {
+            return Ok(present);
+        }
+        let wrong = |error: DeviceSpecError| Failure::usage(format!("--device: {error}"));
+        let present = match self.device.is_empty() {
+            true => PresentDevices::default(),
+            false => DeviceSpec::list_present(&self.device.join("+")).map_err(wrong)?,
+        };
+        Ok(self.present.get_or_init(|| present))
     }
 
     /// Options of built-in strategies.

@@ -15,6 +15,7 @@ use super::drivers;
 use super::failure::Failure;
 use super::parse::{at_least_one, policy};
 use super::scales::Scales;
+use super::session::Session;
 
 /// The model.
 #[derive(Clone, Debug, Args)]
@@ -200,17 +201,16 @@ impl EngineArgs {
         Ok(builder)
     }
 
-    /// Checks everything that needs no model, before anything is fetched.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    /// Checks everything that needs no model, before anything is fetched, and says what the devices are.
+    pub(crate) fn check(&self, session: &Session) -> Result<(), Failure> {
         if let Some(name) = &self.devices.strategy {
             DeviceArgs::check_strategy(name)?;
         }
-        self.check_but_strategy()
+        self.check_but_strategy(session)
     }
 
     /// As [`check`](EngineArgs::check), except for the strategy.
-    pub(crate) fn check_but_strategy(&self) -> Result<(), Failure> {
-        self.devices.specs()?;
+    pub(crate) fn check_but_strategy(&self, session: &Session) -> Result<(), Failure> {
         let of_model = [
             ("--draft-schedule", self.draft_schedule.is_some()),
             ("--draft-device", self.draft_device.is_some()),
@@ -231,7 +231,7 @@ impl EngineArgs {
                 "--isa: unknown instruction set '{isa}' (expected one of {} on this machine)",
                 known.join(", ")
             ))),
-            _ => Ok(()),
+            _ => self.devices.note(session),
         }
     }
 

@@ -136,10 +136,10 @@ struct Report {
 
 /// Measures and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    if let Some(options) = args.comparison()? {
+    if let Some(options) = args.comparison(session)? {
         return compare::run(options, session).await;
     }
-    args.engine.check()?;
+    args.engine.check(session)?;
     args.trace.check()?;
     let tests = args.tests();
     if tests.is_empty() {

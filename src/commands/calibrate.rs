@@ -103,8 +103,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
             Machine::of_profile(&args.name, &profile)?
         }
         None => {
-            let devices = DeviceArgs { device: args.device.clone(), ..DeviceArgs::default() };
+            let devices = DeviceArgs::of(args.device.clone());
             let specs = devices.specs()?;
+            devices.note(session)?;
             if specs.is_empty() {
                 return Err(Failure::usage(
                     "give devices or a profile: --device phone, or --profile FILE.json",

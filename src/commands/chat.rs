@@ -66,7 +66,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     ModelChoice::of(&args.model.model)?;
     args.sampling.check()?;
-    args.engine.check()?;
+    args.engine.check(session)?;
     let history = history(&args);
     let options = Options {
         sampling: args.sampling,

@@ -278,11 +278,14 @@ fn own_kinds() -> [Device; 2] {
         libraries: Vec::new(),
     };
     [
-        own("throttled", "a processor of stated rates, emulated by CPU threads: --device gpu"),
+        own(
+            "throttled",
+            "a processor of stated rates, emulated by CPU threads: --device gpu=throttled",
+        ),
         own(
             "software-npu",
             "prepared graphs on a modelled systolic array, emulated by a CPU thread: \
-             --device npu",
+             --device npu=systolic",
         ),
     ]
 }

@@ -81,7 +81,7 @@ struct TextReport {
 
 /// Prints the embeddings of texts.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    args.engine.check()?;
+    args.engine.check(session)?;
     let texts = texts(args.texts, args.file, args.lines).await?;
     let pooling = Pooling::ALL.into_iter().find(|p| args.pooling.as_deref() == Some(p.name()));
     let path = model_file(&args.model.model, session).await?;

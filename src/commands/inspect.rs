@@ -52,7 +52,7 @@ pub(crate) struct Args {
 
 /// Prints what the file holds.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    args.engine.check()?;
+    args.engine.check(session)?;
     let model = args.model.name().ok_or_else(|| {
         Failure::usage("no model: give a .gguf file or a name, as in `lapwing inspect FILE.gguf`")
     })?;

@@ -218,7 +218,7 @@ impl Args {
         session: &Session,
     ) -> Result<(Vec<RequestOutcome>, EngineStats), Failure> {
         ModelChoice::of(&self.model.model)?;
-        self.engine.check()?;
+        self.engine.check(session)?;
         let path = model_file(&self.model.model, session).await?;
         let builder = self.prefix.applied(self.engine.builder(path)?);
         let builder = builder.policy(policy.clone()).requests_max(requests.len().max(1));

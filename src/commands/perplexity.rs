@@ -68,7 +68,7 @@ struct Report {
 
 /// Prints the perplexity of a text.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    args.engine.check()?;
+    args.engine.check(session)?;
     let ctx = args.text.ctx;
     if ctx < 4 {
         return Err(Failure::usage("--ctx is too small: a window needs at least 4 tokens"));

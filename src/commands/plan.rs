@@ -116,7 +116,7 @@ struct Candidate {
 
 /// Plans and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    args.engine.check()?;
+    args.engine.check(session)?;
     let path = model_file(&args.model.model, session).await?;
     let context = args.prompt_tokens.saturating_add(1);
     let builder = args.engine.builder(path)?.context(context).timed();

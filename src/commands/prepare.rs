@@ -106,7 +106,7 @@ struct DeviceReport {
 
 /// Measures, plans, prepares and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    args.engine.check()?;
+    args.engine.check(session)?;
     let path = model_file(&args.model.model, session).await?;
     let plain = args.engine.builder(path)?;
     let file = profile_file(&plain)?;

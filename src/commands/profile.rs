@@ -122,7 +122,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if let Some(name) = &args.remove {
         return stored::remove(name, session);
     }
-    args.engine.check()?;
+    args.engine.check(session)?;
     let path = model_file(&args.model.model, session).await?;
     let builder = args.engine.builder(path)?;
     let limits = Limits {

@@ -79,7 +79,7 @@ struct ProductReport {
 
 /// Measures, stores and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    args.engine.check()?;
+    args.engine.check(session)?;
     let ctx = args.text.ctx;
     let text = args.text.read().await?;
     let path = model_file(&args.model.model, session).await?;

@@ -101,7 +101,7 @@ struct Report<'a> {
 pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure> {
     args.sampling.settle(&ModelChoice::of(&args.model.model)?);
     args.sampling.check()?;
-    args.engine.check()?;
+    args.engine.check(session)?;
     args.trace.check()?;
     if args.watch {
         watch::check()?;

@@ -114,7 +114,7 @@ struct Report<'a> {
 
 /// Serves until a signal.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    args.engine.check()?;
+    args.engine.check(session)?;
     let config = config(&args)?;
     serve_log::start(args.log);
     let mut builder = Server::builder().config(config);

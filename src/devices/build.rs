@@ -276,12 +276,15 @@ fn kernels(
     match (&spec.backend, spec.pace) {
         (_, Pace::Native) => own,
         (Backend::Systolic(settings), Pace::Throttled(rates)) => format!(
-            "systolic array of {0} × {0} in software, throttled to {1} GFLOP/s and {2} GB/s; computed by \
+            "emulated: systolic array of {0} × {0} in software, throttled to {1} GFLOP/s and {2} GB/s; computed by \
              {own}",
             settings.array, rates.gflops, rates.gbps
         ),
         (_, Pace::Throttled(rates)) => {
-            format!("{own}, throttled to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
+            format!(
+                "emulated: {own}, throttled to {} GFLOP/s and {} GB/s",
+                rates.gflops, rates.gbps
+            )
         }
     }
 }

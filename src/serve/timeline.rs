@@ -12,7 +12,7 @@ use lapwing_traces::event::LaneKind;
 use lapwing_traces::html::{self, PageRun};
 use lapwing_traces::report::Report;
 use lapwing_traces::timeline::Timeline;
-use lapwing_traces::{Nanos, Recorder, Recording};
+use lapwing_traces::{Nanos, Recorder};
 
 use serde_json::{Value, json};
 
@@ -56,11 +56,11 @@ impl Asked {
     /// The timeline of the last seconds, with its start and its end.
     fn timeline(&self) -> (Timeline, Nanos, Nanos) {
         let now = self.recorder.clock().now();
-        let all = self.recorder.recording();
         let time = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
         let since = Nanos(now.0.saturating_sub(time));
-        let events = all.events.iter().filter(|event| event.at >= since).copied().collect();
-        (Timeline::new(&Recording { events, ..all }), since, now)
+        // Earlier events tell what was running at the start of the window.
+        let recording = self.recorder.recording_since(since);
+        (Timeline::of_window(&recording, (since, now)), since, now)
     }
 
     fn page(&self) -> Result<String, String> {
@@ -119,3 +119,6 @@ pub(crate) async fn lanes(
     let asked = Asked::new(&call, &query)?;
     Ok(Json(blocking(move || asked.lanes()).await?))
 }
+
+#[cfg(test)]
+mod tests;

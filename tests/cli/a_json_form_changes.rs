@@ -311,7 +311,7 @@ fn plan_has_the_documented_fields() {
     };
     assert!(cut("1:1").contains("[0,1,2]"));
     assert!(cut("1:1:1").contains("[1,2,3]"));
-    let gpu = ["inspect", &llama, "--device", "gpu", "--json"];
+    let gpu = ["inspect", &llama, "--device", "gpu=throttled", "--json"];
     assert_eq!(json(&gpu)["placement"]["strategy"], "gpu-only");
 }
 
@@ -319,7 +319,8 @@ fn plan_has_the_documented_fields() {
 fn profile_has_the_documented_fields() {
     let cache = tempfile::tempdir().expect("folder");
     let llama = model("llama.gguf");
-    let args = ["profile", "-m", &llama, "--device", "cpu+npu", "--seconds", "1", "-r", "1"];
+    let args =
+        ["profile", "-m", &llama, "--device", "cpu+npu=systolic", "--seconds", "1", "-r", "1"];
     let mut command = lapwing(&[&args[..], &["--json"]].concat());
     command.env("LAPWING_CACHE", cache.path());
     let profile = crate::support::ended(command).json();
@@ -344,7 +345,8 @@ fn ranges_have_the_documented_fields() {
 fn prepare_has_the_documented_fields() {
     let cache = tempfile::tempdir().expect("folder");
     let llama = model("llama.gguf");
-    let args = ["prepare", "-m", &llama, "--device", "cpu+npu", "--seconds", "1", "-p", "8"];
+    let args =
+        ["prepare", "-m", &llama, "--device", "cpu+npu=systolic", "--seconds", "1", "-p", "8"];
     let mut command = lapwing(&[&args[..], &["--json"]].concat());
     command.env("LAPWING_CACHE", cache.path());
     let prepared = crate::support::ended(command).json();

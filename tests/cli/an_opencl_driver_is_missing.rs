@@ -46,6 +46,46 @@ fn a_run_on_such_a_device_is_refused_and_other_devices_run() {
     let (command, _folder) = without_drivers(&[&run[..], &["--device", "gpu"]].concat());
     let emulated = ended(command);
     assert_eq!(emulated.code, Some(0), "{emulated:?}");
+    for part in ["gpu is emulated", "CPU threads", "no driver of this machine has a usable GPU"] {
+        assert_eq!(emulated.stderr.matches(part).count(), 1, "said once: {emulated:?}");
+    }
+}
+
+/// Explicit stand-ins and the phone are emulated on every machine, and say so.
+#[test]
+fn an_emulation_is_never_silent() {
+    let llama = model("llama.gguf");
+    let run = ["run", "-m", &llama, "--raw", "-n", "2", "ab", "--json"];
+    let said = |args: &[&str], device: &str, names: &str| {
+        let said = ended(lapwing(&[args, &["--device", device]].concat()));
+        assert_eq!(said.stderr.matches(names).count(), 1, "{args:?}: {said:?}");
+    };
+    said(&run, "gpu=throttled", "gpu is emulated");
+    said(&run, "cpu+npu=systolic", "npu is emulated");
+    for args in [
+        &run[..],
+        &["plan", "-m", &llama, "-p", "8"],
+        &["bench", "-m", &llama, "-p", "8", "-n", "1", "-r", "1"],
+        &[
+            "bench",
+            "-m",
+            &llama,
+            "--strategy",
+            "gpu-only,cpu-only",
+            "-p",
+            "8",
+            "-n",
+            "1",
+            "-r",
+            "1",
+        ],
+    ] {
+        said(args, "phone", "cpu, gpu and npu are emulated");
+    }
+    let placed = ended(lapwing(&["inspect", &llama, "--device", "gpu=throttled"]));
+    assert!(placed.stdout.contains("kernels: emulated: "), "{placed:?}");
+    let real = ended(lapwing(&["run", "-m", &llama, "--raw", "-n", "2", "ab", "--device", "cpu"]));
+    assert!(!real.stderr.contains("emulated"), "{real:?}");
 }
 
 /// The program with a variable that names libraries, none of which is there.
@@ -89,6 +129,7 @@ fn layers_on_a_gpu_need_one_and_a_strategy_does_not_go_with_them() {
     assert!(alone.stderr.contains("gpu"), "{alone:?}");
     let both = ended(lapwing(&[&run[..], &["--strategy", "auto"]].concat()));
     assert_eq!(both.code, Some(2), "{both:?}");
-    let split = ended(lapwing(&[&run[..], &["--device", "cpu", "--device", "gpu"]].concat()));
+    let split =
+        ended(lapwing(&[&run[..], &["--device", "cpu", "--device", "gpu=throttled"]].concat()));
     assert_eq!(split.code, Some(0), "{split:?}");
 }

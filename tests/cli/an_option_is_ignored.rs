@@ -450,7 +450,7 @@ fn devices_strategies_and_placements_have_an_effect_and_never_change_the_text() 
     let prompt = "some words that make a prompt of more than one chunk of the least size there is";
     let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", prompt];
     let ids = run(&greedy)["ids"].clone();
-    let devices = ["--device", "cpu", "--device", "gpu+npu"];
+    let devices = ["--device", "cpu", "--device", "gpu=throttled+npu=systolic"];
     let names = |placement: &Value| -> Vec<String> {
         let stages = placement["stages"].as_array().expect("stages").iter();
         let parts = stages.flat_map(|s| s["parts"].as_array().expect("parts"));

@@ -126,6 +126,16 @@ coded! {
 }
 
 coded! {
+    /// Why a span came after another one without a message between them.
+    Order {
+        /// The lane runs such spans one after another, as a device's queue or a thread does.
+        Queue = 1 "queue",
+        /// The span needed what the other one did.
+        Need = 2 "need",
+    }
+}
+
+coded! {
     /// Milestone in the life of a request.
     Milestone {
         /// The engine received the request; the value is the number of prompt tokens.
@@ -259,6 +269,8 @@ pub enum EventKind {
     Request(u64, Milestone, u64),
     /// Rows of the chunk with this number were accepted or discarded.
     Rows(u64, RowOutcome),
+    /// The first span could not start before the end of the second.
+    After(SpanId, SpanId, Order),
 }
 
 /// An event on a lane.

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Nanos};
 use crate::event::{LaneId, LaneKind, NameId};
 use crate::recording::{LaneInfo, Recording};
 
+mod losses;
 mod ring;
 mod store;
 mod writer;
@@ -196,6 +197,17 @@ impl Recorder {
         let mut store = lock(&self.inner.store);
         store.collect(&self.inner.config);
         let (events, dropped) = (store.snapshot(), store.dropped());
+        drop(store);
+        self.make(&events, dropped)
+    }
+
+    /// Copies everything recorded so far. Of the dropped events, only those count that were of this time or later:
+    /// 0 says that nothing since then is missing. The number may be too large: events that were dropped one after
+    /// another count together.
+    pub fn recording_since(&self, time: Nanos) -> Recording {
+        let mut store = lock(&self.inner.store);
+        store.collect(&self.inner.config);
+        let (events, dropped) = (store.snapshot(), store.dropped_since(time.0));
         drop(store);
         self.make(&events, dropped)
     }

@@ -28,8 +28,9 @@ pub struct LaneInfo {
 ///
 /// # File format
 ///
-/// Version 2: version 1 has no roles and no outcomes of drafted rows. All fixed-size numbers are little-endian; every other number is an unsigned LEB128
-/// varint in its shortest form:
+/// Version 3: version 1 has no roles and no outcomes of drafted rows, version 2 no order of spans without a message
+/// between them. All fixed-size numbers are little-endian; every other number is an unsigned LEB128 varint in its
+/// shortest form:
 ///
 /// | bytes | content |
 /// |---|---|
@@ -67,7 +68,7 @@ pub struct Recording {
 const MAGIC: [u8; 8] = *b"\x89LWT\r\n\x1a\n";
 
 /// Format version that is written.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Length in bytes of magic, version and length.
 const HEADER: usize = 8 + 4 + 8;

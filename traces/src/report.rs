@@ -176,7 +176,7 @@ pub struct WaitReport {
     pub late_ns: Percentiles,
     /// Prediction error, actual minus predicted time, of waits with a prediction.
     pub error_ns: Option<Percentiles>,
-    /// Median of |actual − predicted| / actual.
+    /// Median of |actual − predicted| / the longer of both.
     pub error_relative_median: Option<f64>,
     /// Smallest margin with which 99 % of these waits would not have overslept.
     pub margin_best_ns: Option<u64>,

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
-use crate::event::{Activity, LaneKind, Milestone, RowOutcome, SpanId, StallCause, Tags, WaitMode};
+use crate::event::{
+    Activity, LaneKind, Milestone, Order, RowOutcome, SpanId, StallCause, Tags, WaitMode,
+};
 use crate::recording::Recording;
 
 mod build;
 mod discarded;
 mod slots;
+mod window;
 
 /// Joins the names of ops that one dispatch computes together, as in `ffn_down + ffn_residual`.
 pub const FUSED: &str = " + ";
@@ -24,6 +27,8 @@ pub struct Timeline {
     pub spans: Vec<Span>,
     /// Messages by the time of sending.
     pub messages: Vec<Message>,
+    /// Spans that came after others without a message between them, by time.
+    pub afters: Vec<After>,
     /// Predicted waits by their end.
     pub waits: Vec<Wait>,
     /// Times during which a lane's thread slept on an empty mailbox, by their end.
@@ -36,6 +41,8 @@ pub struct Timeline {
     pub freed: Vec<Freed>,
     /// By chunk: what became of its rows in speculative decoding.
     pub outcomes: BTreeMap<u64, RowOutcome>,
+    /// The window of time that is shown, if it is not the whole run.
+    pub window: Option<(Nanos, Nanos)>,
     /// Number of events dropped for lack of room.
     pub dropped: u64,
     /// Number of events ignored because their counterpart is missing, such as an end without a
@@ -123,6 +130,17 @@ pub struct Message {
     pub stall: Option<(StallCause, Nanos)>,
 }
 
+/// A span that could not start before the end of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct After {
+    /// Index of the span.
+    pub span: usize,
+    /// Index of the span before it.
+    pub before: usize,
+    /// Why it came after it.
+    pub order: Order,
+}
+
 /// A predicted wait of one lane for another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
@@ -200,17 +218,28 @@ pub struct Freed {
 impl Timeline {
     /// Assembles the timeline of a recording.
     pub fn new(recording: &Recording) -> Timeline {
-        build::build(recording)
+        build::build(recording, Nanos(0))
     }
 
-    /// Start of the first span, and end of the last; both 0 without spans.
+    /// Assembles a window of a recording, from one moment to another. What crosses a border is cut at it: spans,
+    /// waits, messages and sleep. A span that has not ended lasts until the end of the window. Events without a
+    /// counterpart count if they are in the window or after it. The number of dropped events is that of the recording:
+    /// [`Recorder::recording_since`](crate::Recorder::recording_since) counts only those of the window.
+    pub fn of_window(recording: &Recording, (from, to): (Nanos, Nanos)) -> Timeline {
+        window::cut(build::build(recording, from), (from, to))
+    }
+
+    /// The window, or start of the first span and end of the last; both 0 without spans.
     pub fn extent(&self) -> (Nanos, Nanos) {
+        if let Some(window) = self.window {
+            return window;
+        }
         let start = self.spans.iter().map(|s| s.start).min().unwrap_or_default();
         let end = self.spans.iter().map(|s| s.end).max().unwrap_or_default();
         (start, end)
     }
 
-    /// Makespan: from the first start to the last end of all spans, in ns.
+    /// Makespan: from the first start to the last end of all spans, or the length of the window, in ns.
     pub fn makespan(&self) -> u64 {
         let (start, end) = self.extent();
         end.0 - start.0

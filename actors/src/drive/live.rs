@@ -107,7 +107,8 @@ impl Live {
             let actor = LiveWorker {
                 id: DeviceId(at),
                 worker: Worker::new(DeviceId(at), name.clone(), device.device.info().depth),
-                trace: WorkerTrace::new(recorder, &name, &parts.graphs),
+                trace: WorkerTrace::new(recorder, &name, &parts.graphs)
+                    .with_depth(device.device.info().depth),
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,

@@ -44,3 +44,4 @@ mod support;
 mod throttled;
 mod two_models;
 mod waits;
+mod what_if;

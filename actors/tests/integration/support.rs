@@ -386,6 +386,13 @@ pub fn throttled(setup: &Setup, recorder: &Recorder, waits: Waits) -> (Live, KvP
     start(setup, 4, recorder, |device| Some(Arc::new(rate(device))), waits)
 }
 
+/// A live engine whose late devices run at their own pace, and whose others are throttled to the setup's model.
+pub fn paced(setup: &Setup, recorder: &Recorder) -> Live {
+    let is_late = |device: usize| setup.late.get(device).is_some_and(|depth| *depth > 0);
+    let time = |device| setup.time.clone().filter(|_| !is_late(device));
+    start(setup, 4, recorder, time, Waits::for_devices(setup.devices)).0
+}
+
 /// A live engine of oracles that are throttled to a model other than the planner's.
 pub fn held_to(setup: &Setup, time: &Arc<dyn TimeModel>) -> Live {
     let waits = Waits::for_devices(setup.devices);

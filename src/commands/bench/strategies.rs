@@ -3,10 +3,14 @@
 use super::Args;
 use super::compare::{self, CompareOptions};
 use crate::cli::failure::Failure;
+use crate::cli::session::Session;
 
 impl Args {
     /// The requested comparison, if there is one.
-    pub(super) fn comparison(&self) -> Result<Option<CompareOptions<'_>>, Failure> {
+    pub(super) fn comparison(
+        &self,
+        session: &Session,
+    ) -> Result<Option<CompareOptions<'_>>, Failure> {
         let strategies = self.engine.devices.strategy.as_deref();
         let several = strategies.is_some_and(|names| names.contains(',') || names == "all");
         let page_of_one = self.html.is_some() && strategies.is_some();
@@ -36,7 +40,7 @@ impl Args {
         if lengths.is_some_and(|lengths| lengths.contains(&0)) {
             return Err(Failure::usage("-p must be at least 1 when strategies are compared"));
         }
-        self.engine.check_but_strategy()?;
+        self.engine.check_but_strategy(session)?;
         Ok(Some(CompareOptions {
             model: &self.model.model,
             engine: &self.engine,

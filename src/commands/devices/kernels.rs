@@ -99,7 +99,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         requant: args.requant,
         ..EngineArgs::default()
     };
-    engine.check()?;
+    engine.check(session)?;
     let isa = Isa::available().into_iter().find(|isa| isa.name() == engine.isa_name());
     let isa = isa.unwrap_or_else(Isa::best);
     let path = match &args.model {

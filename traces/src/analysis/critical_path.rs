@@ -13,7 +13,8 @@ use crate::timeline::Timeline;
 pub enum SegmentKind {
     /// This span (an index; the innermost at that time) was running.
     Running(usize),
-    /// Nothing on the path was running, for this cause; then this span (an index) started.
+    /// Nothing on the path was running, for this cause; then this span (an index) started. For
+    /// [`IdleCause::End`], it was the last span of a window.
     Waiting(IdleCause, usize),
 }
 
@@ -47,12 +48,17 @@ pub struct CriticalPath {
 
 impl CriticalPath {
     pub(super) fn new(timeline: &Timeline, links: &Links) -> CriticalPath {
-        let (floor, _) = timeline.extent();
+        let (floor, close) = timeline.extent();
         let last = timeline.outer().max_by_key(|i| (timeline.spans[*i].end, Reverse(*i)));
         let Some(last) = last else { return CriticalPath::default() };
         let inner = children(timeline);
         let mut segments = Vec::new();
         let end = timeline.spans[last].end.0;
+        if end < close.0 {
+            let (lane, kind) =
+                (timeline.spans[last].lane, SegmentKind::Waiting(IdleCause::End, last));
+            segments.push(Segment { lane, start: end, end: close.0, kind });
+        }
         push_running(timeline, &inner, last, (timeline.spans[last].start.0, end), &mut segments);
         let mut steps = vec![(last, None)];
         let walk = Walk { timeline, links, floor: floor.0 };

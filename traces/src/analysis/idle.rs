@@ -26,7 +26,7 @@ pub struct Gap {
 }
 
 /// All gaps of all lanes between the start and the end of the timeline. A lane that never runs
-/// anything has no gaps: it does not count as idle.
+/// anything has no gaps: it does not count as idle. In a window, one that runs nothing there but did before is idle.
 ///
 /// The cause of a gap is found by walking the dependency graph back from the span that ended it.
 /// While a span ran that the next work needed, directly or through others, the gap is a dependency
@@ -34,8 +34,9 @@ pub struct Gap {
 pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
     let (start, end) = timeline.extent();
     let mut gaps = Vec::new();
+    let used = |lane: usize| timeline.lanes[lane].slots > 0;
     for (lane, spans) in
-        timeline.outer_by_lane().into_iter().enumerate().filter(|(_, spans)| !spans.is_empty())
+        timeline.outer_by_lane().into_iter().enumerate().filter(|(lane, _)| used(*lane))
     {
         let mut busy_until = start.0;
         for span in spans {

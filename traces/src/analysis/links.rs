@@ -1,20 +1,21 @@
-//! Dependencies between outer spans: slots, messages and waits.
+//! Dependencies between outer spans: slots, messages, waits and recorded orders.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::interval::Interval;
+use crate::event::Order;
 use crate::timeline::{Span, Timeline};
 
-/// Something that a span needed before it could start: a message, or the end of a wait for another
-/// span.
+/// Something that a span needed before it could start: a message, the end of a wait for another span, or
+/// the end of another span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input {
-    /// Index of the message; none for a wait.
+    /// Index of the message; none for a wait or the end of a span.
     pub(super) message: Option<usize>,
-    /// Outer span that sent the message or was awaited; none if the message came from outside.
+    /// Outer span that sent the message, was awaited or ended; none if the message came from outside.
     pub(super) from: Option<usize>,
-    /// Time at which the message was sent, or the awaited span ended, in ns.
+    /// Time at which the message was sent, or the other span ended, in ns.
     pub(super) sent: u64,
     /// Time at which the span could act on it, in ns: the message would have been taken out of the
     /// mailbox by a free lane, or the wait ended.
@@ -25,7 +26,8 @@ pub(super) struct Input {
 pub(super) struct Links {
     /// Outer spans in topological order.
     pub(super) order: Vec<usize>,
-    /// By span: the previous span in its slot.
+    /// By span: the span after which its lane runs it, by a recorded order or because both have the same
+    /// slot.
     pub(super) before: Vec<Option<usize>>,
     /// By span: its inputs.
     pub(super) inputs: Vec<Vec<Input>>,
@@ -42,7 +44,7 @@ pub(super) struct Links {
 /// The latest dependency of a span, which determined when it could start.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding {
-    /// The previous span in the same slot.
+    /// The span after which the lane runs it.
     Slot(usize),
     /// A message or a wait.
     Input(Input),
@@ -53,7 +55,7 @@ pub(super) enum Binding {
 impl Links {
     pub(super) fn new(timeline: &Timeline) -> Links {
         let outermost = outermost(&timeline.spans);
-        let before = before(timeline);
+        let mut before = before(timeline);
         let sleeps = sleeps(timeline);
         let busy = Busy::by_lane(timeline);
         let mut inputs: Vec<Vec<Input>> = vec![Vec::new(); timeline.spans.len()];
@@ -73,6 +75,7 @@ impl Links {
             inputs[to].push(Input { message: Some(index), from, sent, ready });
         }
         add_waits(timeline, &outermost, &mut inputs);
+        add_afters(timeline, &outermost, (&mut before, &mut inputs));
         let mut links = Links {
             order: Vec::new(),
             before,
@@ -151,6 +154,32 @@ fn add_waits(timeline: &Timeline, outermost: &[usize], inputs: &mut [Vec<Input>]
         // A target that ended after the wait did not delay what followed.
         if sent <= ready {
             inputs[next].push(Input { message: None, from: Some(from), sent, ready });
+        }
+    }
+}
+
+/// Adds the recorded orders. That of a queue takes the place of the slot: a lane that also does the host work of its
+/// device runs both at the same time, and its slots do not tell which of them was before which.
+fn add_afters(
+    timeline: &Timeline,
+    outermost: &[usize],
+    (before, inputs): (&mut [Option<usize>], &mut [Vec<Input>]),
+) {
+    for after in &timeline.afters {
+        let (span, earlier) = (outermost[after.span], outermost[after.before]);
+        let end = timeline.spans[earlier].end.0;
+        if span == earlier || end > timeline.spans[span].start.0 {
+            continue;
+        }
+        let is_same_lane = timeline.spans[span].lane == timeline.spans[earlier].lane;
+        match after.order {
+            Order::Queue if is_same_lane => before[span] = Some(earlier),
+            Order::Queue | Order::Need => inputs[span].push(Input {
+                message: None,
+                from: Some(earlier),
+                sent: end,
+                ready: end,
+            }),
         }
     }
 }

@@ -28,10 +28,7 @@ pub(crate) fn reports(timeline: &Timeline) -> Vec<WaitReport> {
             .map(|wait| Outcome::of(timeline, wait))
             .collect();
         let errors = || predicted.iter().map(|outcome| outcome.error() as f64);
-        let relative = predicted
-            .iter()
-            .filter(|o| o.actual > 0)
-            .map(|outcome| outcome.error().unsigned_abs() as f64 / outcome.actual as f64);
+        let relative = predicted.iter().map(Outcome::relative_error);
         WaitReport {
             name: name.to_owned(),
             mode: mode.name(),
@@ -75,6 +72,13 @@ impl Outcome {
     fn error(&self) -> i64 {
         let clamp = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         clamp(self.actual) - clamp(self.predicted)
+    }
+
+    /// The error as a share of the longer of the predicted and the actual time: at most 1, also for a wait that was over
+    /// at once.
+    fn relative_error(&self) -> f64 {
+        let longer = self.actual.max(self.predicted).max(1);
+        self.error().unsigned_abs() as f64 / longer as f64
     }
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, DraftRole, Event, EventKind, LaneId, MessageId, Milestone, NameId, RowOutcome,
+    Activity, DraftRole, Event, EventKind, LaneId, MessageId, Milestone, NameId, Order, RowOutcome,
     Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use crate::clock::Nanos;
@@ -140,6 +140,13 @@ impl Fields {
                 flops: accepted.into(),
                 ..none
             },
+            EventKind::After(span, before, order) => Fields {
+                kind: 14,
+                sub: order.code(),
+                id: span.0.get(),
+                other: before.0.get(),
+                ..none
+            },
         }
     }
 
@@ -205,6 +212,7 @@ impl Fields {
                     wasted: self.rows,
                 },
             ),
+            14 => EventKind::After(self.id()?, self.other()?, Order::from_code(self.sub)?),
             _ => return None,
         })
     }

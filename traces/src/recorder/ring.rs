@@ -12,7 +12,10 @@ pub(super) struct Ring {
     written: AtomicU64,
     /// Number of events read. Only the collector changes it.
     read: AtomicU64,
+    /// Number of events dropped since the collector last asked.
     dropped: AtomicU64,
+    /// Time of the latest event dropped, in ns. Only the writer changes it.
+    dropped_at: AtomicU64,
     /// The writer was dropped.
     closed: AtomicBool,
 }
@@ -26,6 +29,7 @@ impl Ring {
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            dropped_at: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
     }
@@ -40,7 +44,9 @@ impl Ring {
         let written = self.written.load(Ordering::Relaxed);
         let events = written - self.read.load(Ordering::Acquire);
         if events as usize == self.slots.len() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            // The number publishes the time.
+            self.dropped_at.store(words[0], Ordering::Relaxed);
+            self.dropped.fetch_add(1, Ordering::Release);
             return events as usize;
         }
         for (slot, word) in self.slot(written).iter().zip(words) {
@@ -63,9 +69,16 @@ impl Ring {
         self.read.store(written, Ordering::Release);
     }
 
-    /// Number of events dropped.
-    pub(super) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+    /// Number of events dropped since [`take_dropped`](Ring::take_dropped), and the time of the latest one in ns.
+    pub(super) fn dropped(&self) -> (u64, u64) {
+        let count = self.dropped.load(Ordering::Acquire);
+        (count, self.dropped_at.load(Ordering::Relaxed))
+    }
+
+    /// As [`dropped`](Ring::dropped); counts from 0 again.
+    pub(super) fn take_dropped(&self) -> (u64, u64) {
+        let count = self.dropped.swap(0, Ordering::Acquire);
+        (count, self.dropped_at.load(Ordering::Relaxed))
     }
 
     /// Whether the writer should drain its ring, which now holds that many events: when it becomes
@@ -119,7 +132,7 @@ mod interleavings {
                 ring.drain(|words| seen.push(words));
                 if closed {
                     assert_eq!(
-                        seen.len() as u64 + ring.dropped(),
+                        seen.len() as u64 + ring.dropped().0,
                         3,
                         "every event is read or counted"
                     );
@@ -127,7 +140,7 @@ mod interleavings {
             }
             writer.join().expect("the writer ends");
             ring.drain(|words| seen.push(words));
-            assert_eq!(seen.len() as u64 + ring.dropped(), 3);
+            assert_eq!(seen.len() as u64 + ring.dropped().0, 3);
             let numbers: Vec<u64> = seen.iter().map(|words| words[0] / 100).collect();
             assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
             for event in &seen {
@@ -148,7 +161,8 @@ mod tests {
         assert_eq!(counts, [1, 2, 3, 4, 4, 4], "rounded up to a power of two");
         let mut seen = Vec::new();
         ring.drain(|words| seen.push(words[0]));
-        assert_eq!((seen, ring.dropped()), (vec![0, 1, 2, 3], 2));
+        assert_eq!((seen, ring.take_dropped()), (vec![0, 1, 2, 3], (2, 5)));
+        assert_eq!(ring.dropped().0, 0, "they are counted once");
         assert_eq!(ring.push(&[6; WORDS]), 1, "there is room again");
     }
 }

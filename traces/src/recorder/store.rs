@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::RecorderConfig;
+use super::losses::Losses;
 use super::ring::Ring;
 use crate::event::{Event, WORDS};
 
@@ -18,8 +19,8 @@ const BLOCK: usize = 4096;
 pub(super) struct Store {
     rings: Vec<Arc<Ring>>,
     events: Blocks,
-    /// Events dropped by the store, or by rings already freed.
-    dropped: u64,
+    /// Events dropped by the store and by rings, as far as they are collected.
+    losses: Losses,
 }
 
 impl Store {
@@ -39,16 +40,13 @@ impl Store {
 
     /// Drains every ring (`all`), or only those whose writer was dropped, and frees the latter.
     fn empty(&mut self, config: &RecorderConfig, all: bool) {
-        let Store { rings, events, dropped } = self;
+        let Store { rings, events, losses } = self;
         rings.retain(|ring| {
             // Checked before the ring is drained, so that the last events of a writer are
             // collected.
             let closed = ring.is_closed();
             if closed || all {
-                *dropped += events.fill(ring, config);
-            }
-            if closed {
-                *dropped += ring.dropped();
+                events.fill(ring, config, losses);
             }
             !closed
         });
@@ -56,11 +54,19 @@ impl Store {
 
     /// Drains one ring.
     pub(super) fn collect_one(&mut self, ring: &Ring, config: &RecorderConfig) {
-        self.dropped += self.events.fill(ring, config);
+        self.events.fill(ring, config, &mut self.losses);
     }
 
+    /// Number of events dropped so far.
     pub(super) fn dropped(&self) -> u64 {
-        self.dropped + self.rings.iter().map(|ring| ring.dropped()).sum::<u64>()
+        self.dropped_since(0)
+    }
+
+    /// Number of events dropped so far that were of this time in ns or later, as [`Losses::since`] counts them.
+    pub(super) fn dropped_since(&self, time: u64) -> u64 {
+        let uncollected = self.rings.iter().map(|ring| ring.dropped());
+        let uncollected = uncollected.filter(|(_, latest)| *latest >= time);
+        self.losses.since(time) + uncollected.map(|(count, _)| count).sum::<u64>()
     }
 
     #[cfg(all(test, not(loom)))]
@@ -98,20 +104,20 @@ impl Blocks {
         full.chain(&self.last).skip(self.gone).filter_map(Event::from_words)
     }
 
-    /// Drains a ring into the queue; returns the number of events dropped for lack of room.
-    fn fill(&mut self, ring: &Ring, config: &RecorderConfig) -> u64 {
-        let mut dropped = 0;
+    /// Drains a ring into the queue, and counts the events that were dropped for lack of room in the ring or here.
+    fn fill(&mut self, ring: &Ring, config: &RecorderConfig, losses: &mut Losses) {
+        let (count, latest) = ring.take_dropped();
+        losses.add(count, latest);
         ring.drain(|words| {
             if self.len() >= config.events_max {
-                dropped += 1;
                 if !config.keep_latest || config.events_max == 0 {
+                    losses.add(1, words[0]);
                     return;
                 }
-                self.pop();
+                losses.add(1, self.pop().map_or(0, |oldest| oldest[0]));
             }
             self.push(words);
         });
-        dropped
     }
 
     fn push(&mut self, words: Words) {
@@ -125,12 +131,15 @@ impl Blocks {
     }
 
     /// Removes the first event.
-    fn pop(&mut self) {
+    fn pop(&mut self) -> Option<Words> {
+        let first = self.full.front().map_or(&self.last[..], |block| &block[..]);
+        let first = first.get(self.gone).copied();
         self.gone += 1;
         // The last block is never full, so an exhausted block is a full one.
         if self.gone == BLOCK {
             self.full.pop_front();
             self.gone = 0;
         }
+        first
     }
 }

@@ -60,6 +60,7 @@ fn span_of(kind: &EventKind) -> Option<SpanId> {
         | EventKind::Submitted(span)
         | EventKind::Started(span, _)
         | EventKind::Finished(span)
+        | EventKind::After(span, ..)
         | EventKind::Ran(span, ..) => Some(*span),
         EventKind::Sent(sending) => sending.span,
         EventKind::Received(_, span) => *span,

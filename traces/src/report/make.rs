@@ -85,7 +85,7 @@ fn lanes(timeline: &Timeline, analysis: &Analysis) -> Vec<LaneReport> {
                 slots: lane.slots,
                 spans,
                 busy_ns,
-                idle_ns: if spans == 0 { 0 } else { makespan - busy_ns },
+                idle_ns: if lane.slots == 0 { 0 } else { makespan - busy_ns },
                 utilization: share(busy_ns, makespan),
                 wasted_ns: wasted[index],
                 idle: idle(timeline, gaps[index].iter().copied()),

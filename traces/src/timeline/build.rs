@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Counter, Freed, Lane, Message, RequestMilestone, Sleep, Span, Timeline, Wait};
+use super::{After, Counter, Freed, Lane, Message, RequestMilestone, Sleep, Span, Timeline, Wait};
 use crate::clock::Nanos;
 use crate::event::{
     Event, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
@@ -32,7 +32,8 @@ struct Open {
     end: Option<Nanos>,
 }
 
-pub(super) fn build(recording: &Recording) -> Timeline {
+/// Assembles a timeline. Events without a counterpart count as orphans from `since` on.
+pub(super) fn build(recording: &Recording, since: Nanos) -> Timeline {
     let mut events: Vec<&Event> = recording.events.iter().collect();
     events.sort_by_key(|event| event.at);
     let last = events.last().map_or(Nanos(0), |event| event.at);
@@ -57,8 +58,8 @@ pub(super) fn build(recording: &Recording) -> Timeline {
     for event in &events {
         build.take(event);
     }
-    let index = build.close_spans(last);
-    build.close_links(&index, &events);
+    let index = build.close_spans(since, last);
+    build.close_links(&index, since, &events);
     build.timeline
 }
 
@@ -128,18 +129,19 @@ impl Build<'_> {
                 sum.accepted = sum.accepted.saturating_add(rows.accepted);
                 sum.wasted = sum.wasted.saturating_add(rows.wasted);
             }
-            // Handled in `close_links`, because its target may start and end later.
-            EventKind::Waited(_) => {}
+            // Handled in `close_links`, because their spans may start and end later.
+            EventKind::Waited(_) | EventKind::After(..) => {}
         }
     }
 
     /// Creates the spans that have a start; returns the index of each.
-    fn close_spans(&mut self, last: Nanos) -> HashMap<SpanId, usize> {
+    fn close_spans(&mut self, since: Nanos, last: Nanos) -> HashMap<SpanId, usize> {
         let mut spans = Vec::with_capacity(self.spans.len());
         let mut parents = HashMap::new();
         for (id, open) in std::mem::take(&mut self.spans) {
             let (Some(info), Some(start)) = (open.info, open.start) else {
-                self.timeline.orphans += 1;
+                let latest = [open.queued, open.submitted, open.end].into_iter().max().flatten();
+                self.timeline.orphans += u64::from(latest.is_none_or(|at| at >= since));
                 continue;
             };
             if let Some(parent) = info.parent {
@@ -177,7 +179,7 @@ impl Build<'_> {
         index
     }
 
-    fn close_links(&mut self, index: &HashMap<SpanId, usize>, events: &[&Event]) {
+    fn close_links(&mut self, index: &HashMap<SpanId, usize>, since: Nanos, events: &[&Event]) {
         let find = |id: Option<SpanId>| id.and_then(|id| index.get(&id).copied());
         let mut sent: Vec<(Event, Sending)> =
             std::mem::take(&mut self.sent).into_values().collect();
@@ -197,8 +199,15 @@ impl Build<'_> {
             };
             self.timeline.messages.push(message);
         }
-        self.timeline.orphans += self.received.len() as u64;
+        let orphans = self.received.values().filter(|(event, _)| event.at >= since);
+        self.timeline.orphans += orphans.count() as u64;
         for event in events {
+            if let EventKind::After(span, before, order) = event.kind {
+                // The earlier span may belong to an earlier part of the run.
+                if let (Some(span), Some(before)) = (find(Some(span)), find(Some(before))) {
+                    self.timeline.afters.push(After { span, before, order });
+                }
+            }
             if let EventKind::Waited(wait) = event.kind {
                 let lane = self.lane(event.lane);
                 let wait = Wait {

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId,
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Order,
     RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
@@ -98,6 +98,8 @@ fn event_kind() -> impl Strategy<Value = EventKind> {
         (number(), any::<[u32; 3]>()).prop_map(|(chunk, [drafted, accepted, wasted])| {
             EventKind::Rows(chunk, RowOutcome { drafted, accepted, wasted })
         }),
+        (span(), span(), select(Order::ALL))
+            .prop_map(|(span, before, order)| EventKind::After(span, before, order)),
     ]
 }
 

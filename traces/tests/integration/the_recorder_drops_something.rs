@@ -214,3 +214,19 @@ fn ids_are_unique_across_writers() {
     });
     assert_eq!(seen.iter().collect::<HashSet<_>>().len(), 400_000);
 }
+
+#[test]
+fn only_events_of_the_time_that_is_asked_for_are_missing() {
+    let config = RecorderConfig { events_max: 100, keep_latest: true, ..small(8) };
+    let recorder = recorder(config);
+    let mut writer = recorder.writer();
+    for _ in 0..50 {
+        count(&mut writer, "a", 8);
+        recorder.collect();
+    }
+    // 400 events at the times from 0 to 399, of which the latest 100 are kept.
+    let missing = |since| recorder.recording_since(Nanos(since)).dropped;
+    assert_eq!((missing(300), missing(0), recorder.dropped()), (0, 300, 300));
+    assert!(missing(299) > 0);
+    assert_eq!(recorder.recording().dropped, 300, "the whole recording misses all of them");
+}

@@ -1,0 +1,94 @@
+//! Trace events of the ops of a stage, as they are computed or as a model divides their time.
+
+use std::ops::Range;
+
+use lapwing_kernels::cost::Cost;
+use lapwing_kernels::device::{Observer, Step};
+use lapwing_traces::Nanos;
+use lapwing_traces::event::{Activity, EventKind, SpanInfo, Tags};
+
+use super::super::names::layer_of;
+use super::WorkerTrace;
+use crate::drive::modelled::{Segment, SegmentKind};
+
+impl WorkerTrace {
+    /// Records the modelled segments of the present stage, one after another, as far as the stage reaches: its device
+    /// may have begun a little before its start was recorded.
+    pub(in crate::drive) fn play(&mut self, segments: &[Segment]) {
+        let Some(stage) = &self.stage else { return };
+        let (mut start, now) = (stage.last, self.trace.now());
+        for Segment { kind, time, .. } in segments {
+            let end = (start + *time).min(now);
+            if start < end {
+                self.record_segment(*kind, start, end);
+            }
+            start = end;
+        }
+    }
+
+    /// Records one dispatch of the present stage.
+    fn record_nodes(&mut self, nodes: Range<usize>, start: Nanos, end: Nanos) {
+        let Some(stage) = &self.stage else { return };
+        let of = &mut self.models[stage.model];
+        let mut cost = Cost::default();
+        let costs = nodes.clone().map(|node| self.costs.get(node - stage.first_node));
+        costs.flatten().for_each(|node| cost += *node);
+        let tags = Tags {
+            layer: layer_of(&of.graph.nodes()[nodes.clone()]),
+            bytes: cost.bytes,
+            flops: cost.flops,
+            ..stage.tags
+        };
+        let name = of.dispatch(nodes, &self.trace.recorder);
+        let (activity, parent) = (Activity::Compute, Some(stage.span));
+        let info = SpanInfo { name, activity, parent, tags };
+        let span = self.trace.span();
+        self.trace.record(end, EventKind::Ran(span, info, start));
+    }
+
+    fn record_segment(&mut self, kind: SegmentKind, start: Nanos, end: Nanos) {
+        let Some(stage) = &self.stage else { return };
+        let plain = Tags { bytes: 0, flops: 0, ..stage.tags };
+        let (name, activity, tags) = match kind {
+            SegmentKind::Overhead => (self.names.overhead, Activity::Sync, plain),
+            SegmentKind::Frame => (self.names.frame, Activity::Other, plain),
+            SegmentKind::Transfer { bytes } => {
+                (self.names.transfer, Activity::Copy, Tags { bytes, ..plain })
+            }
+            SegmentKind::Step(Step::Prepared { rows, bytes, .. }) => {
+                let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+                (self.names.prepare, Activity::Prepare, Tags { rows, bytes, ..plain })
+            }
+            SegmentKind::Step(Step::Converted { bytes }) => {
+                (self.names.convert, Activity::Convert, Tags { bytes, ..plain })
+            }
+            SegmentKind::Node(node) => return self.record_nodes(node..node + 1, start, end),
+        };
+        let info = SpanInfo { name, activity, parent: Some(stage.span), tags };
+        let span = self.trace.span();
+        self.trace.record(end, EventKind::Ran(span, info, start));
+    }
+}
+
+impl Observer for WorkerTrace {
+    fn nodes_done(&mut self, nodes: Range<usize>) {
+        if let Some((start, end)) = self.since_last() {
+            self.record_nodes(nodes, start, end);
+        }
+    }
+
+    fn step_done(&mut self, step: Step) {
+        if let Some((start, end)) = self.since_last() {
+            self.record_segment(SegmentKind::Step(step), start, end);
+        }
+    }
+}
+
+impl WorkerTrace {
+    /// The time from the end of the previous segment of the present stage until now.
+    fn since_last(&mut self) -> Option<(Nanos, Nanos)> {
+        let stage = self.stage.as_mut()?;
+        let now = self.trace.recorder.clock().now();
+        Some((std::mem::replace(&mut stage.last, now), now))
+    }
+}
