@@ -7,12 +7,17 @@
 //! What a message contains is text: [`ChatTemplate::encode`] reads the template's own control tokens
 //! as such, and those written in a message as ordinary text.
 
+mod arguments;
+mod date;
 mod environment;
 mod error;
 mod filters;
+mod globals;
+mod json;
 mod marks;
 mod metadata;
 mod meter;
+mod python;
 mod rules;
 
 #[cfg(test)]
@@ -80,11 +85,18 @@ impl Message {
 pub struct ChatOptions {
     /// End the prompt with the start of the model's message.
     pub add_generation_prompt: bool,
-    /// The current time, which templates may read as a date in UTC; `None` leaves them their own.
+    /// The time that templates read as the date, in the system's time zone; `None` is the time of rendering.
     pub now: Option<SystemTime>,
     /// Variables of particular templates, such as `enable_thinking`, or `tools`: the descriptions of functions
     /// that the model may call.
     pub variables: BTreeMap<String, serde_json::Value>,
+}
+
+impl ChatOptions {
+    /// For a prompt that the model's message follows.
+    pub(crate) fn answer() -> ChatOptions {
+        ChatOptions { add_generation_prompt: true, ..ChatOptions::default() }
+    }
 }
 
 /// A chat template, compiled when it is first used.
@@ -95,8 +107,8 @@ pub struct ChatOptions {
 pub struct ChatTemplate {
     compiled: OnceLock<Compiled>,
     source: String,
-    bos: String,
-    eos: String,
+    /// Special tokens by the names of their variables, such as `bos_token`.
+    specials: BTreeMap<&'static str, String>,
 }
 
 /// A template that was checked and compiled.
@@ -112,8 +124,8 @@ const NAME: &str = "tokenizer.chat_template";
 impl ChatTemplate {
     /// The template `source`; `bos` and `eos` are the texts of the begin and end tokens.
     pub fn new(source: &str, bos: &str, eos: &str) -> Self {
-        let compiled = OnceLock::new();
-        Self { compiled, source: source.into(), bos: bos.into(), eos: eos.into() }
+        let specials = BTreeMap::from([("bos_token", bos.into()), ("eos_token", eos.into())]);
+        Self { compiled: OnceLock::new(), source: source.into(), specials }
     }
 
     /// The template `source` with the begin and end tokens of `tokenizer`.
@@ -159,6 +171,7 @@ impl ChatTemplate {
         tokenizer: &Tokenizer,
     ) -> Result<Rendered, ChatError> {
         let input = Input::new(messages, options);
+        let options = &dated(options);
         let text = self.render_input(&input, options)?;
         let all = telling_chars(tokenizer, &self.compiled()?.checked.literals, &input);
         if input.texts().iter().all(|text| !text.contains(|char| all.contains(&char))) {
@@ -215,7 +228,7 @@ impl ChatTemplate {
         messages: &[Message],
         options: &ChatOptions,
     ) -> Result<String, ChatError> {
-        self.render_input(&Input::new(messages, options), options)
+        self.render_input(&Input::new(messages, options), &dated(options))
     }
 
     fn render_input(&self, input: &Input, options: &ChatOptions) -> Result<String, ChatError> {
@@ -226,26 +239,41 @@ impl ChatTemplate {
             lapwing_meter => Value::from_object(meter),
             messages => Serde(&input.messages),
             add_generation_prompt => options.add_generation_prompt,
-            bos_token => self.bos.as_str(),
-            eos_token => self.eos.as_str(),
             tools => Value::from(()),
             documents => Value::from(()),
         };
-        let date = match options.now.map(environment::date_function) {
+        let date = match options.now.map(date::function) {
             Some(date) => context! { strftime_now => date },
             None => context! {},
         };
+        let specials = Value::from(Serde(&self.specials));
         let variables = Value::from(Serde(&input.variables));
         let mut environment = compiled.environment.clone();
         environment.set_fuel(Some(limits.fuel));
         environment
             .get_template(NAME)
-            .and_then(|template| template.render(context! { ..variables, ..date, ..fixed }))
+            .and_then(|template| {
+                template.render(context! { ..variables, ..date, ..specials, ..fixed })
+            })
             .map_err(ChatError::failed)
+    }
+
+    /// Compiles the template, which otherwise happens when it is first used.
+    ///
+    /// # Errors
+    /// If it does not compile, or uses what is not supported.
+    pub fn check(&self) -> Result<(), ChatError> {
+        self.compiled().map(drop)
     }
 
     /// The template's source, as stored in the file.
     pub fn source(&self) -> &str {
         &self.source
     }
+}
+
+/// The same options with a time, so that all renderings of a prompt have the same.
+fn dated(options: &ChatOptions) -> ChatOptions {
+    let now = options.now.unwrap_or_else(|| jiff::Timestamp::now().into());
+    ChatOptions { now: Some(now), ..options.clone() }
 }

@@ -1,6 +1,5 @@
 //! The engine: one model, the actors that run it, and the calls into them.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -153,7 +152,7 @@ impl Engine {
 
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
-        let prompt_ids = self.ids(&request.prompt, &request.template_variables, inner.context)?;
+        let prompt_ids = self.ids(&request.prompt, &chat_options(&request), inner.context)?;
         let prefix = request.prefix_use();
         #[cfg(feature = "structured")]
         let constraint = self.constraint(&request)?;
@@ -206,7 +205,7 @@ impl Engine {
     /// # Errors
     /// When the model has no chat template, or its template rejects the conversation.
     pub fn prompt_ids(&self, prompt: &Prompt) -> Result<Vec<u32>, Error> {
-        self.ids(prompt, &BTreeMap::new(), usize::MAX)
+        self.ids(prompt, &ChatOptions::answer(), usize::MAX)
     }
 
     /// Token ids of a request's prompt, of any length, with the variables of its template.
@@ -214,17 +213,12 @@ impl Engine {
     /// # Errors
     /// As [`prompt_ids`](Engine::prompt_ids).
     pub fn prompt_ids_of(&self, request: &Request) -> Result<Vec<u32>, Error> {
-        self.ids(&request.prompt, &request.template_variables, usize::MAX)
+        self.ids(&request.prompt, &chat_options(request), usize::MAX)
     }
 
     /// Token ids of a prompt. A text that certainly has `most` tokens or more is refused before it is
     /// tokenised, which takes much more time and memory than the text itself.
-    fn ids(
-        &self,
-        prompt: &Prompt,
-        variables: &BTreeMap<String, serde_json::Value>,
-        most: usize,
-    ) -> Result<Vec<u32>, Error> {
+    fn ids(&self, prompt: &Prompt, options: &ChatOptions, most: usize) -> Result<Vec<u32>, Error> {
         let inner = &*self.inner;
         match prompt {
             Prompt::Text(text) => {
@@ -237,12 +231,7 @@ impl Engine {
                     .template
                     .as_ref()
                     .ok_or_else(|| Error::no_template(inner.path.clone()))?;
-                let options = ChatOptions {
-                    add_generation_prompt: true,
-                    variables: variables.clone(),
-                    ..ChatOptions::default()
-                };
-                let prompt = template.rendered(messages, &options, &inner.tokenizer)?;
+                let prompt = template.rendered(messages, options, &inner.tokenizer)?;
                 self.check_text(prompt.text(), most)?;
                 Ok(prompt.ids(&inner.tokenizer))
             }
@@ -278,6 +267,12 @@ impl Engine {
         });
         ended.await.map_err(Error::thread)?
     }
+}
+
+/// Options of the chat template for a request.
+fn chat_options(request: &Request) -> ChatOptions {
+    let (now, variables) = (request.now, request.template_variables.clone());
+    ChatOptions { now, variables, ..ChatOptions::answer() }
 }
 
 /// The error if the answer to a request is that of another kind of request.

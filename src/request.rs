@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use lapwing_actors::policy::Urgency;
 use lapwing_actors::prefix::PrefixUse;
@@ -44,6 +44,8 @@ pub struct Request {
     pub prompt: Prompt,
     /// Variables of the chat template, for [`Prompt::Chat`].
     pub template_variables: BTreeMap<String, serde_json::Value>,
+    /// The time that the chat template reads as the date, for [`Prompt::Chat`]; `None` is the time of the call.
+    pub now: Option<SystemTime>,
     /// Sampling parameters. Without a seed, every request draws a new one
     /// ([`Summary::seed`](crate::Summary::seed) reports it).
     pub sampling: SamplingParams,
@@ -81,6 +83,7 @@ impl Request {
         Request {
             prompt,
             template_variables: BTreeMap::new(),
+            now: None,
             sampling: SamplingParams::default(),
             top_logprobs: 0,
             max_tokens: None,
@@ -123,6 +126,12 @@ impl Request {
     ) -> Request {
         self.template_variables.insert(name.into(), value.into());
         self
+    }
+
+    /// Sets the time that the model's chat template reads as the date, in place of that of the call.
+    #[must_use]
+    pub fn now(self, now: SystemTime) -> Request {
+        Request { now: Some(now), ..self }
     }
 
     /// Always takes the most likely token.

@@ -270,6 +270,16 @@ impl Server {
         self.listener.local_addr().unwrap_or(unknown)
     }
 
+    /// One line for each model that cannot answer conversations, and why.
+    pub fn notes(&self) -> Vec<String> {
+        let specs = self.app.models.specs().iter();
+        specs
+            .filter_map(|spec| {
+                Some(format!("model '{}' {}", spec.name, spec.facts.chat_fault.as_ref()?))
+            })
+            .collect()
+    }
+
     /// Loads the first model, which otherwise happens at the first request.
     ///
     /// # Errors

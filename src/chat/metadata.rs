@@ -8,6 +8,16 @@ use crate::tokenizer::Tokenizer;
 /// Key of the default template; the key of a named one ends in its name.
 const KEY: &str = "tokenizer.chat_template";
 
+/// Variables of further special tokens, and the keys of their ids.
+const SPECIALS: [(&str, &str); 5] = [
+    ("unk_token", "tokenizer.ggml.unknown_token_id"),
+    ("pad_token", "tokenizer.ggml.padding_token_id"),
+    // The key is spelled like this.
+    ("sep_token", "tokenizer.ggml.seperator_token_id"),
+    ("cls_token", "tokenizer.ggml.cls_token_id"),
+    ("mask_token", "tokenizer.ggml.mask_token_id"),
+];
+
 impl ChatTemplate {
     /// The file's default template, or `None` if it has none.
     ///
@@ -38,6 +48,14 @@ impl ChatTemplate {
         key: &str,
     ) -> Result<Option<Self>, ChatError> {
         let source = metadata.opt_str(key).map_err(|source| ChatError::Metadata { source })?;
-        Ok(source.map(|source| Self::for_tokenizer(source, tokenizer)))
+        let Some(source) = source else { return Ok(None) };
+        let mut template = Self::for_tokenizer(source, tokenizer);
+        for (name, key) in SPECIALS {
+            let id = metadata.opt_u32(key).map_err(|source| ChatError::Metadata { source })?;
+            if let Some(text) = id.and_then(|id| tokenizer.token_text(id)) {
+                template.specials.insert(name, text.to_owned());
+            }
+        }
+        Ok(Some(template))
     }
 }

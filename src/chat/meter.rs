@@ -112,16 +112,6 @@ impl Meter {
         }
     }
 
-    /// The limits.
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// Most bytes of a value.
-    pub(super) fn value_max(&self) -> u64 {
-        self.limits.value
-    }
-
     /// Counts units of work.
     pub(super) fn charge(&self, units: u64) -> Result<(), Error> {
         let sum = self.work.fetch_add(units, Ordering::Relaxed).saturating_add(units);
@@ -163,6 +153,32 @@ impl Meter {
         Ok(())
     }
 
+    /// Counts the work of reading a value.
+    pub(super) fn read(&self, value: &Value) -> Result<(), Error> {
+        self.measure(value, Namespaces::Read).map(drop)
+    }
+
+    /// Size of a value that is only read; counts the work.
+    pub(super) fn measure_read(&self, value: &Value) -> Result<Size, Error> {
+        self.measure(value, Namespaces::Read)
+    }
+
+    /// Refuses a text of so many bytes.
+    pub(super) fn check_size(&self, bytes: u64) -> Result<(), Error> {
+        if bytes > self.limits.value {
+            return Err(exceeded(&format!("a value has more than {} bytes", self.limits.value)));
+        }
+        Ok(())
+    }
+
+    /// Refuses so many elements.
+    pub(super) fn check_items(&self, items: u64) -> Result<(), Error> {
+        if items > self.limits.items {
+            return Err(self.too_many_items());
+        }
+        Ok(())
+    }
+
     /// Size of a value; counts the work of reading it.
     pub(super) fn measure(&self, value: &Value, namespaces: Namespaces) -> Result<Size, Error> {
         let mut size = Size::default();
@@ -191,12 +207,8 @@ impl Meter {
         self.charge(own.work())?;
         size.bytes += own.bytes;
         size.items += own.items;
-        if size.bytes > self.limits.value {
-            return Err(exceeded(&format!("a value has more than {} bytes", self.limits.value)));
-        }
-        if size.items > self.limits.items {
-            return Err(self.too_many_items());
-        }
+        self.check_size(size.bytes)?;
+        self.check_items(size.items)?;
         if matches!(kind, ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) {
             self.check_length(value)?;
             for item in value.try_iter()? {
@@ -213,8 +225,8 @@ impl Meter {
     /// Refuses long lists.
     pub(super) fn check_length(&self, value: &Value) -> Result<(), Error> {
         match value.len() {
-            Some(length) if length as u64 > self.limits.items => Err(self.too_many_items()),
-            _ => Ok(()),
+            Some(length) => self.check_items(length as u64),
+            None => Ok(()),
         }
     }
 

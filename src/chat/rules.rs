@@ -4,9 +4,11 @@
 //! the time nor the memory of a step, and its compiler recurses for every operator. So tags are bounded
 //! in length and nesting, only the tags that chat templates use are accepted, and calls are inserted
 //! into the source: one that counts a pass at the start of each loop body and macro
-//! ([`STEP`]), and one that measures each value that a variable keeps ([`BOUND`], [`KEPT`]).
+//! ([`STEP`]), and one that measures each value that a variable keeps ([`BOUND`], [`KEPT`]). Operators of which the
+//! engine has another meaning, or no limit, become calls as well ([`operators`]).
 
 mod blocks;
+mod operators;
 
 use minijinja::machinery::{Span, Token, Tokenizer};
 
@@ -20,8 +22,13 @@ pub(super) const STEP: &str = "lapwing_step";
 pub(super) const BOUND: &str = "lapwing_bound";
 /// Filter that measures the value of a namespace's attribute.
 pub(super) const KEPT: &str = "lapwing_kept";
-/// Filter that checks how often a text is repeated.
-pub(super) const FEW: &str = "lapwing_few";
+/// Functions for operators: `*`, `%`, `**`, and `+` and `~` of any number of values.
+pub(super) const PRODUCT: &str = "lapwing_product";
+pub(super) const REMAINDER: &str = "lapwing_remainder";
+pub(super) const POWER: &str = "lapwing_power";
+pub(super) const SUM: &str = "lapwing_sum";
+pub(super) const SLICE: &str = "lapwing_slice";
+pub(super) const CONCAT: &str = "lapwing_concat";
 /// Prefix of the names above, and of the meter: no template may use it.
 const OWN: &str = "lapwing_";
 
@@ -56,10 +63,14 @@ struct Tag<'a> {
     line: usize,
 }
 
-/// Text to be inserted at a position of the source.
+/// Text to be inserted at a position of the source, perhaps in place of some of it.
 struct Insertion {
     at: usize,
+    /// Bytes of the source that it replaces.
+    replaced: usize,
     text: String,
+    /// Order among insertions at the same position; those of equal rank keep their order.
+    rank: i32,
 }
 
 /// Checks `source`.
@@ -90,7 +101,7 @@ pub(super) fn check(source: &str) -> Result<Checked, ChatError> {
             _ => None,
         }));
         blocks.add_work(tag.work());
-        blocks.wrap_repeats(&tag)?;
+        blocks.insert_all(operators::calls(&tag, is_block));
         if is_block {
             blocks.statement(&tag)?;
         }
@@ -110,9 +121,6 @@ impl<'a> Tag<'a> {
                 Token::BlockEnd | Token::VariableEnd => break,
                 Token::Ident(name) if name.starts_with(OWN) => {
                     return Err(ChatError::too_complex(format!("it uses the name {name}"), line));
-                }
-                Token::Pow => {
-                    return Err(ChatError::too_complex("it uses the operator **".into(), line));
                 }
                 _ if tokens.len() == TAG_TOKENS_MAX => {
                     let what = format!("a tag has more than {TAG_TOKENS_MAX} tokens");

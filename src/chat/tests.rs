@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::*;
 
 mod hostile;
+mod python;
 mod text;
 
 const SMOLLM2: &str = "{% for message in messages %}{% if loop.first and messages[0]['role'] != \
@@ -100,12 +101,13 @@ fn a_rejection_is_told_from_a_failure() {
 }
 
 #[test]
-fn the_date_is_the_callers_or_the_templates() {
+fn the_date_is_the_callers_or_today() {
     let template = ChatTemplate::new(LLAMA3, "<bos>", "");
     let messages = [Message::new("system", "x")];
     let head = "<bos><|start_header_id|>system<|end_header_id|>\n\n";
-    assert_eq!(template.render(&messages, false).unwrap(), format!("{head}26 Jul 2024"));
-    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 * 365);
+    assert!(!template.render(&messages, false).unwrap().ends_with("26 Jul 2024"));
+    // Noon, so that it is the same day in most time zones.
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 * 365 + 43_200);
     let options = ChatOptions { now: Some(now), ..ChatOptions::default() };
     assert_eq!(template.render_with(&messages, &options).unwrap(), format!("{head}01 Jan 1971"));
 }

@@ -110,6 +110,8 @@ pub(crate) struct Args {
 struct Report<'a> {
     address: String,
     models: &'a [String],
+    /// What users of the server should know, one line each.
+    notes: &'a [String],
 }
 
 /// Serves until a signal.
@@ -137,12 +139,16 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         server.load().await.map_err(|error| Failure::failed(error.to_string()))?;
     }
     let address = server.address().to_string();
+    let notes = server.notes();
     match session.json {
-        true => crate::cli::output::print_json(&Report { address, models: &names })?,
-        false => session.note(&format!(
-            "lapwing serves {} on http://{address}; Ctrl-C ends it",
-            names.join(", ")
-        )),
+        true => crate::cli::output::print_json(&Report { address, models: &names, notes: &notes })?,
+        false => {
+            notes.iter().for_each(|note| session.note(note));
+            session.note(&format!(
+                "lapwing serves {} on http://{address}; Ctrl-C ends it",
+                names.join(", ")
+            ));
+        }
     }
     let stop = async {
         claim.interrupted().await;

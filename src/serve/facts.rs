@@ -6,6 +6,7 @@ use std::path::Path;
 use lapwing_kernels::model::is_encoder;
 use lapwing_kernels::weights::WeightFile;
 
+use crate::chat::ChatTemplate;
 use crate::error::Error;
 
 /// Facts of a model's file.
@@ -23,6 +24,8 @@ pub(crate) struct ModelFacts {
     pub(crate) context: Option<u32>,
     /// Its chat template.
     pub(crate) template: Option<String>,
+    /// Why it cannot answer conversations, if it cannot.
+    pub(crate) chat_fault: Option<String>,
 }
 
 impl ModelFacts {
@@ -40,14 +43,17 @@ impl ModelFacts {
             *weights.entry(tensor.dtype.to_string()).or_default() += tensor.shape.len() as u64;
         }
         let most = weights.iter().max_by_key(|(_, count)| **count);
-        Ok(ModelFacts {
+        let mut facts = ModelFacts {
             bytes: file.bytes_total(),
             parameters: weights.values().sum(),
             quantization: most.map(|(format, _)| format.clone()).unwrap_or_default(),
             context: metadata.opt_u32(&format!("{architecture}.context_length")).ok().flatten(),
             template: text("tokenizer.chat_template"),
             architecture,
-        })
+            chat_fault: None,
+        };
+        facts.chat_fault = facts.find_chat_fault();
+        Ok(facts)
     }
 
     /// Number of weights as people write it, such as `135M` or `1.5B`.
@@ -66,6 +72,18 @@ impl ModelFacts {
     /// Whether it makes embeddings only.
     pub(crate) fn is_encoder(&self) -> bool {
         is_encoder(&self.architecture)
+    }
+
+    /// Why it cannot answer conversations, if it cannot.
+    fn find_chat_fault(&self) -> Option<String> {
+        if self.is_encoder() {
+            return Some("makes embeddings only".to_owned());
+        }
+        let Some(template) = &self.template else {
+            return Some("has no chat template, so requests with messages are refused".to_owned());
+        };
+        let fault = ChatTemplate::new(template, "", "").check().err()?;
+        Some(format!("cannot answer messages: {fault}"))
     }
 
     /// Whether its template writes descriptions of functions into the prompt.

@@ -10,8 +10,10 @@ use super::app::{Call, Phase, blocking};
 use super::error::ApiError;
 use super::gate::JsonBody;
 use super::openai::messages;
+use super::tools::Tools;
 use crate::chat::{ChatError, ChatOptions};
 use crate::error::Error;
+use crate::request::Prompt;
 use crate::tokenizer::Special;
 
 /// Says that the server runs.
@@ -107,10 +109,19 @@ pub(crate) async fn apply_template(
     let lease = call.model(name.as_deref(), None).await?;
     let sent: Vec<Map<String, Value>> = fields.need("messages")?;
     let messages = messages::read(sent)?;
-    let variables: Map<String, Value> = fields.take("chat_template_kwargs")?.unwrap_or_default();
+    let template = lease.engine.chat_template();
+    let tools = Tools::new(fields.take("tools")?, fields.take("tool_choice")?, template)?;
+    let request = Tools::request(tools.as_ref(), messages, template);
+    let messages = match request.prompt {
+        Prompt::Chat(messages) => messages,
+        Prompt::Text(_) | Prompt::Ids(_) => Vec::new(),
+    };
+    let mut variables = request.template_variables;
+    variables
+        .extend(fields.take::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default());
     let options = ChatOptions {
         add_generation_prompt: fields.take("add_generation_prompt")?.unwrap_or(true),
-        variables: variables.into_iter().collect(),
+        variables,
         ..ChatOptions::default()
     };
     let engine = lease.engine.clone();

@@ -34,3 +34,5 @@ done
 rm -f tiny/*.gguf tiny/*.json
 "$python" tiny_models.py tiny "$reference" "$work/llama.cpp/build/bin/llama-quantize"
 "$python" tiny_variants.py > tiny/variants.exact
+"$python" -m pip install --quiet jinja2==3.1.6
+"$python" jinja.py > jinja.json

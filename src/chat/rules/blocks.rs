@@ -2,7 +2,7 @@
 
 use minijinja::machinery::Token;
 
-use super::{BOUND, FEW, Insertion, KEPT, STEP, Tag};
+use super::{BOUND, Insertion, KEPT, STEP, Tag};
 use crate::chat::error::ChatError;
 
 /// Deepest nesting of blocks, counting each `elif`; the deepest published has 15.
@@ -32,6 +32,7 @@ enum Kind {
     Macro,
     Set,
     Filter,
+    With,
 }
 
 /// Follows the blocks of a template.
@@ -75,33 +76,13 @@ impl<'a> Blocks<'a> {
     }
 
     fn insert(&mut self, at: usize, text: impl Into<String>) -> usize {
-        self.insertions.push(Insertion { at, text: text.into() });
+        self.insertions.push(Insertion { at, replaced: 0, text: text.into(), rank: 0 });
         self.insertions.len() - 1
     }
 
-    /// Limits the right side of `*`, with which a template repeats a text.
-    pub(super) fn wrap_repeats(&mut self, tag: &Tag<'_>) -> Result<(), ChatError> {
-        let mut times = tag.tokens.iter().enumerate().filter(|(_, (t, _))| matches!(t, Token::Mul));
-        let Some((index, _)) = times.next() else { return Ok(()) };
-        let operand = index + 1;
-        let mut last = operand;
-        while matches!(tag.tokens.get(last + 1), Some((Token::Dot, _))) {
-            last += 2;
-        }
-        let is_simple =
-            matches!(tag.tokens.get(operand), Some((Token::Ident(_) | Token::Int(_), _)))
-                && !matches!(
-                    tag.tokens.get(last + 1),
-                    Some((Token::ParenOpen | Token::BracketOpen | Token::Pipe, _))
-                );
-        if times.next().is_some() || !is_simple {
-            let what =
-                "a tag has several operators *, or one whose right side is not a name".into();
-            return Err(ChatError::too_complex(what, tag.line));
-        }
-        self.insert(tag.end_of(index), " (");
-        self.insert(tag.end_of(last), format!("|{FEW})"));
-        Ok(())
+    /// Adds insertions of the operators of a tag.
+    pub(super) fn insert_all(&mut self, all: Vec<Insertion>) {
+        self.insertions.extend(all);
     }
 
     /// Follows a statement.
@@ -119,7 +100,9 @@ impl<'a> Blocks<'a> {
             "macro" => self.open_macro(tag),
             "set" => self.set(tag),
             "filter" => self.open(Kind::Filter, tag),
-            "endif" | "endfor" | "endmacro" | "endset" | "endfilter" => {
+            "with" => self.open_with(tag),
+            "call" => self.open_macro(tag),
+            "endif" | "endfor" | "endmacro" | "endset" | "endfilter" | "endwith" | "endcall" => {
                 self.close();
                 Ok(())
             }
@@ -142,9 +125,9 @@ impl<'a> Blocks<'a> {
     }
 
     fn open_loop(&mut self, tag: &Tag<'_>) -> Result<(), ChatError> {
-        let last = tag.tokens.len().saturating_sub(1);
+        let mut last = tag.tokens.len().saturating_sub(1);
         if tag.ident(last) == Some("recursive") {
-            return Err(ChatError::too_complex("it uses a recursive loop".into(), tag.line));
+            last -= 1;
         }
         self.open(Kind::For, tag)?;
         let mut steps = Vec::new();
@@ -161,12 +144,25 @@ impl<'a> Blocks<'a> {
         Ok(())
     }
 
-    fn open_macro(&mut self, tag: &Tag<'_>) -> Result<(), ChatError> {
-        if self.repeated().is_some() {
-            let what = "it defines a macro within a loop or macro".into();
-            return Err(ChatError::too_complex(what, tag.line));
+    /// Measures the values of the variables of `{% with name = value, … %}`.
+    fn open_with(&mut self, tag: &Tag<'_>) -> Result<(), ChatError> {
+        self.open(Kind::With, tag)?;
+        let mut from = 1;
+        while let Some(assign) = tag.find(from, |token| matches!(token, Token::Assign)) {
+            let next = tag.find(assign, |token| matches!(token, Token::Comma));
+            let last = next.unwrap_or(tag.tokens.len()).saturating_sub(1);
+            self.insert(tag.end_of(assign), "(");
+            self.insert(tag.end_of(last), format!(")|{BOUND}"));
+            from = last + 1;
         }
+        Ok(())
+    }
+
+    /// Opens a macro, or the body of `{% call(names) macro(…) %}`, whose names are in the first brackets.
+    fn open_macro(&mut self, tag: &Tag<'_>) -> Result<(), ChatError> {
         self.open(Kind::Macro, tag)?;
+        let has_names = tag.ident(0) == Some("macro")
+            || matches!(tag.tokens.get(1), Some((Token::ParenOpen, _)));
         let mut depth = 0;
         let mut measured = String::new();
         for (index, (token, _)) in tag.tokens.iter().enumerate() {
@@ -174,6 +170,9 @@ impl<'a> Blocks<'a> {
                 Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => depth += 1,
                 Token::ParenClose | Token::BracketClose | Token::BraceClose => depth -= 1,
                 _ => {}
+            }
+            if depth == 0 && matches!(token, Token::ParenClose) || !has_names {
+                break;
             }
             let starts = depth == 1 && matches!(token, Token::ParenOpen | Token::Comma);
             if let Some(name) = tag.ident(index + 1).filter(|_| starts) {
@@ -225,14 +224,13 @@ impl<'a> Blocks<'a> {
         while self.open.len() > 1 {
             self.close();
         }
-        // Insertions at the same position keep their order.
-        self.insertions.sort_by_key(|insertion| insertion.at);
+        self.insertions.sort_by_key(|insertion| (insertion.at, insertion.rank));
         let mut source = String::with_capacity(self.source.len() * 2);
         let mut done = 0;
-        for Insertion { at, text } in &self.insertions {
+        for Insertion { at, replaced, text, .. } in &self.insertions {
             source.push_str(self.source.get(done..*at).unwrap_or_default());
             source.push_str(text);
-            done = *at;
+            done = *at + replaced;
         }
         source.push_str(self.source.get(done..).unwrap_or_default());
         (source, self.work)

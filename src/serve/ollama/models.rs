@@ -70,7 +70,10 @@ pub(crate) async fn show(
         true => vec!["embedding"],
         false => vec!["completion", "embedding"],
     };
-    if facts.knows_tools() {
+    if facts.chat_fault.is_none() {
+        capabilities.push("chat");
+    }
+    if facts.knows_tools() && facts.chat_fault.is_none() {
         capabilities.push("tools");
     }
     let info = json!({
@@ -86,6 +89,7 @@ pub(crate) async fn show(
         "details": Details::of(spec),
         "model_info": info,
         "capabilities": capabilities,
+        "chat_fault": facts.chat_fault,
     }))
     .into_response())
 }

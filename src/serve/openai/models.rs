@@ -15,6 +15,8 @@ struct ModelJson<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
+    /// Whether it answers conversations.
+    chat: bool,
 }
 
 #[derive(Serialize)]
@@ -26,7 +28,8 @@ struct ListJson<'a> {
 impl<'a> ModelJson<'a> {
     fn of(spec: &'a ModelSpec) -> ModelJson<'a> {
         let created = unix_seconds(spec.modified);
-        ModelJson { id: &spec.name, object: "model", created, owned_by: "lapwing" }
+        let chat = spec.facts.chat_fault.is_none();
+        ModelJson { id: &spec.name, object: "model", created, owned_by: "lapwing", chat }
     }
 }
 

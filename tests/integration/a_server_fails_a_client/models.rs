@@ -5,6 +5,7 @@ use lapwing::serve::{Server, ServerBuilder};
 use serde_json::{Value, json};
 
 use super::{Running, local, slow, start, tiny, until};
+use crate::with_template::with_template;
 
 fn two(memory: u64) -> ServerBuilder {
     let mut config = local();
@@ -89,5 +90,41 @@ async fn a_model_that_cannot_be_used_is_named() {
     let running = start(Server::builder().model("one", engine).config(config)).await;
     let answer = running.client.post("/v1/completions", &json!({ "prompt": "a" })).await;
     assert_eq!((answer.status, answer.body.contains("no-such-policy")), (500, true), "{answer:?}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn models_that_cannot_chat_are_named_at_the_start() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let model = |template: &str, folder: &tempfile::TempDir| {
+        let path = with_template(&tiny("llama.gguf"), template, folder.path());
+        Engine::builder().model(path).threads(1)
+    };
+    let source = "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}{{ strftime_now('%Y') }} {{ messages[0].content }}";
+    let builder = || {
+        Server::builder()
+            .model("none", slow("llama.gguf"))
+            .model("broken", model("{% if %}", &folders[0]))
+            .model("good", model(source, &folders[1]))
+            .config(local())
+    };
+    let notes = builder().bind().await.expect("an address").notes();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].contains("'none' has no chat template"), "{notes:?}");
+    assert!(notes[1].contains("'broken'") && notes[1].contains("does not compile"), "{notes:?}");
+    let running = start(builder()).await;
+    let listed = running.client.get("/v1/models").await.json();
+    let chat: Vec<&Value> =
+        listed["data"].as_array().expect("models").iter().map(|model| &model["chat"]).collect();
+    assert_eq!(chat, [false, false, true]);
+    let shown = running.client.post("/api/show", &json!({ "model": "broken" })).await.json();
+    assert!(shown["chat_fault"].as_str().is_some_and(|fault| fault.contains("compile")), "{shown}");
+    let body = json!({
+        "model": "good", "messages": [{ "role": "user", "content": "hi" }],
+        "tools": [{ "type": "function", "function": { "name": "f", "parameters": {} } }],
+    });
+    let prompt = running.client.post("/apply-template", &body).await.json();
+    let prompt = prompt["prompt"].as_str().expect("a prompt").trim_end().to_owned();
+    assert!(prompt.starts_with("[f]2") && prompt.ends_with(" hi"), "{prompt}");
     running.stop().await;
 }
