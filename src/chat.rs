@@ -7,6 +7,8 @@
 //! What a message contains is text: [`ChatTemplate::encode`] reads the template's own control tokens
 //! as such, and those written in a message as ordinary text.
 
+mod call_ids;
+mod ending;
 mod environment;
 mod error;
 mod filters;
@@ -14,11 +16,12 @@ mod marks;
 mod metadata;
 mod meter;
 mod rules;
+mod thoughts;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
@@ -27,6 +30,14 @@ use minijinja::{Environment, Value, context};
 use serde::{Deserialize, Serialize};
 
 pub use error::ChatError;
+
+#[cfg(feature = "serve")]
+pub(crate) use call_ids::short_id;
+pub(crate) use thoughts::AnswerStart;
+#[cfg(feature = "serve")]
+pub(crate) use thoughts::SWITCHES;
+#[cfg(feature = "structured")]
+pub(crate) use thoughts::ThoughtTags;
 
 use crate::tokenizer::Tokenizer;
 use marks::{Input, Marks, Rendered, telling_chars};
@@ -80,6 +91,9 @@ impl Message {
 pub struct ChatOptions {
     /// End the prompt with the start of the model's message.
     pub add_generation_prompt: bool,
+    /// End the prompt inside of the last message, which the model continues: with its text, or before white space that
+    /// the template trims. The start of another message is then left out.
+    pub continue_final_message: bool,
     /// The current time, which templates may read as a date in UTC; `None` leaves them their own.
     pub now: Option<SystemTime>,
     /// Variables of particular templates, such as `enable_thinking`, or `tools`: the descriptions of functions
@@ -104,6 +118,8 @@ pub struct ChatTemplate {
 struct Compiled {
     environment: Environment<'static>,
     checked: Checked,
+    /// Names that it reads and does not define.
+    names: HashSet<String>,
 }
 
 /// Name of the only template in the environment: its key in the weight file.
@@ -130,7 +146,9 @@ impl ChatTemplate {
         let checked = rules::check(&self.source)?;
         let mut environment = environment::like_python()?;
         environment.add_template_owned(NAME, checked.source.clone()).map_err(ChatError::invalid)?;
-        Ok(self.compiled.get_or_init(|| Compiled { environment, checked }))
+        let template = environment.get_template(NAME).map_err(ChatError::invalid)?;
+        let names = template.undeclared_variables(false);
+        Ok(self.compiled.get_or_init(|| Compiled { environment, checked, names }))
     }
 
     /// The token ids of the prompt for `messages`, in order.
@@ -158,11 +176,11 @@ impl ChatTemplate {
         options: &ChatOptions,
         tokenizer: &Tokenizer,
     ) -> Result<Rendered, ChatError> {
-        let input = Input::new(messages, options);
-        let text = self.render_input(&input, options)?;
+        let (input, text) = self.accepted(messages, options)?;
+        let end = self.end_of(&text, messages, options)?;
         let all = telling_chars(tokenizer, &self.compiled()?.checked.literals, &input);
         if input.texts().iter().all(|text| !text.contains(|char| all.contains(&char))) {
-            return Ok(Rendered { text, foreign: Vec::new() });
+            return Ok(Rendered { text, foreign: Vec::new() }.cut(end));
         }
         // A template that searches messages for one of the characters takes other branches if it has
         // a stand-in. Then only whole control tokens are marked.
@@ -182,7 +200,7 @@ impl ChatTemplate {
             if let Ok(prompt) = prompt
                 && prompt.text == text
             {
-                return Ok(prompt);
+                return Ok(prompt.cut(end));
             }
         }
         let texts = input.texts();
@@ -215,7 +233,9 @@ impl ChatTemplate {
         messages: &[Message],
         options: &ChatOptions,
     ) -> Result<String, ChatError> {
-        self.render_input(&Input::new(messages, options), options)
+        let (_, mut text) = self.accepted(messages, options)?;
+        text.truncate(self.end_of(&text, messages, options)?);
+        Ok(text)
     }
 
     fn render_input(&self, input: &Input, options: &ChatOptions) -> Result<String, ChatError> {
@@ -225,7 +245,7 @@ impl ChatTemplate {
         let fixed = context! {
             lapwing_meter => Value::from_object(meter),
             messages => Serde(&input.messages),
-            add_generation_prompt => options.add_generation_prompt,
+            add_generation_prompt => options.add_generation_prompt && !options.continue_final_message,
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
             tools => Value::from(()),

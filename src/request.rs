@@ -12,7 +12,12 @@ use crate::chat::Message;
 #[cfg(feature = "structured")]
 use crate::structured::Grammar;
 
+mod conversation;
 mod limits;
+
+pub use conversation::PromptEnd;
+#[cfg(feature = "structured")]
+pub use conversation::Thoughts;
 
 /// The prompt of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +49,13 @@ pub struct Request {
     pub prompt: Prompt,
     /// Variables of the chat template, for [`Prompt::Chat`].
     pub template_variables: BTreeMap<String, serde_json::Value>,
+    /// How the prompt ends, for [`Prompt::Chat`].
+    pub prompt_end: PromptEnd,
+    /// What becomes of the model's thoughts, for [`Prompt::Chat`].
+    #[cfg(feature = "structured")]
+    pub thoughts: Thoughts,
+    /// Control tokens that are written into the text, by their spelling; others are left out of it.
+    pub shown: Vec<String>,
     /// Sampling parameters. Without a seed, every request draws a new one
     /// ([`Summary::seed`](crate::Summary::seed) reports it).
     pub sampling: SamplingParams,
@@ -81,6 +93,10 @@ impl Request {
         Request {
             prompt,
             template_variables: BTreeMap::new(),
+            prompt_end: PromptEnd::default(),
+            #[cfg(feature = "structured")]
+            thoughts: Thoughts::default(),
+            shown: Vec::new(),
             sampling: SamplingParams::default(),
             top_logprobs: 0,
             max_tokens: None,
@@ -111,18 +127,6 @@ impl Request {
     /// Answers a conversation, through the model's chat template.
     pub fn chat(messages: Vec<Message>) -> Request {
         Request::new(Prompt::Chat(messages))
-    }
-
-    /// Sets a variable of the model's chat template, such as `tools` or `enable_thinking`
-    /// ([`ChatOptions::variables`](crate::chat::ChatOptions::variables)).
-    #[must_use]
-    pub fn template_variable(
-        mut self,
-        name: impl Into<String>,
-        value: impl Into<serde_json::Value>,
-    ) -> Request {
-        self.template_variables.insert(name.into(), value.into());
-        self
     }
 
     /// Always takes the most likely token.

@@ -1,6 +1,6 @@
 //! Embeddings of texts.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use lapwing_actors::drive::live::{Events, LiveRequest};
 use lapwing_actors::message::{StreamEvent, Task};
@@ -12,7 +12,7 @@ use lapwing_kernels::device::ModelId;
 use super::{Engine, unexpected};
 use crate::embedding::{EmbedRequest, Embedding, Pooler, Pooling};
 use crate::error::Error;
-use crate::request::Prompt;
+use crate::request::{Prompt, Request};
 use crate::tokenizer::Special;
 
 impl Engine {
@@ -97,7 +97,7 @@ impl Engine {
                 self.check_text(text, inner.context + 1)?;
                 inner.tokenizer.encode(text, Special::Plain, true)
             }
-            other => self.ids(other, &BTreeMap::new(), inner.context + 1)?,
+            other => self.prompt(&Request::new(other.clone()), inner.context + 1)?.ids,
         };
         let tokens = ids.len();
         let live_request = LiveRequest {

@@ -12,6 +12,7 @@ use super::gate::JsonBody;
 use super::openai::messages;
 use crate::chat::{ChatError, ChatOptions};
 use crate::error::Error;
+use crate::request::PromptEnd;
 use crate::tokenizer::Special;
 
 /// Says that the server runs.
@@ -36,7 +37,7 @@ pub(crate) async fn props(Extension(call): Extension<Call>) -> Response {
         "default_generation_settings": { "n_ctx": engine.map(|engine| engine.context()) },
         "total_slots": call.app.config.sequences_max,
         "model_alias": spec.name,
-        "model_path": spec.path.display().to_string(),
+        "model_path": spec.path.file_name().map(|name| name.to_string_lossy()),
         "chat_template": spec.facts.template.as_deref().unwrap_or_default(),
         "build_info": super::openai::FINGERPRINT,
         "is_sleeping": engine.is_none(),
@@ -108,8 +109,10 @@ pub(crate) async fn apply_template(
     let sent: Vec<Map<String, Value>> = fields.need("messages")?;
     let messages = messages::read(sent)?;
     let variables: Map<String, Value> = fields.take("chat_template_kwargs")?.unwrap_or_default();
+    let end = messages::prompt_end(&mut fields, &messages)?;
     let options = ChatOptions {
-        add_generation_prompt: fields.take("add_generation_prompt")?.unwrap_or(true),
+        add_generation_prompt: end == PromptEnd::NewMessage,
+        continue_final_message: end == PromptEnd::LastMessage,
         variables: variables.into_iter().collect(),
         ..ChatOptions::default()
     };

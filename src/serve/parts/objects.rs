@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Part;
-use crate::serve::gate::new_id;
+use crate::serve::gate::new_call_id;
 
 /// Reads objects with a name and arguments: several in a row, or a list of them. The arguments of an object
 /// are handed out as they arrive, once its name is known.
@@ -102,7 +102,7 @@ impl CallObjects {
         };
         self.has_calls = true;
         self.held.drain(..start + end);
-        parts.push(Part::Call { id: new_id("call_"), name });
+        parts.push(Part::Call { id: new_call_id(), name });
         self.state = match arguments {
             Some(arguments) => {
                 parts.extend([Part::Arguments(arguments), Part::CallEnd]);
