@@ -51,7 +51,10 @@ impl CallReader {
         let mut parts = Vec::new();
         let held = std::mem::take(&mut self.held);
         if self.is_in_call {
-            self.call(&held, &mut parts);
+            // The answer may be cut off inside of the tag after a call.
+            if !(self.objects.is_after_call() && CLOSE.starts_with(held.trim())) {
+                self.call(&held, &mut parts);
+            }
             self.end_call("", &mut parts);
         } else if !held.is_empty() {
             parts.push(Part::Text(held));

@@ -39,6 +39,11 @@ impl CallObjects {
         !matches!(self.state, State::Other)
     }
 
+    /// Whether the text so far is one call or several, and nothing else.
+    pub(super) fn is_after_call(&self) -> bool {
+        self.has_calls && matches!(self.state, State::Between) && self.held.trim().is_empty()
+    }
+
     /// The end of the text. Returns the text that no part has.
     pub(super) fn finish(&mut self, parts: &mut Vec<Part>) -> String {
         match std::mem::take(&mut self.state) {

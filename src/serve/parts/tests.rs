@@ -32,7 +32,7 @@ type Case =
     (&'static str, AnswerForm, &'static str, [&'static str; 2], &'static [[&'static str; 2]]);
 
 /// What it is, the form, the answer, its thoughts and its text, and its calls.
-const CASES: [Case; 24] = [
+const CASES: [Case; 25] = [
     ("text", TAGGED, "It is 5 < 6.", ["", "It is 5 < 6."], &[]),
     (
         "a call after text",
@@ -110,6 +110,13 @@ const CASES: [Case; 24] = [
         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool_call> b",
         ["", "b"],
         &[["f", "{\"a\": 1"]],
+    ),
+    (
+        "cut off inside the tag after a call",
+        TAGGED,
+        "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</to",
+        ["", ""],
+        &[["f", "{}"]],
     ),
     ("a tag that does not end", TAGGED, "x <tool_cal", ["", "x <tool_cal"], &[]),
     (

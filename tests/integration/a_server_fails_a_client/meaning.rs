@@ -63,7 +63,7 @@ async fn a_form_holds_for_what_follows_the_thoughts() {
         ),
         (
             "/v1/chat/completions",
-            json!({ "messages": asked(), "max_tokens": 200, "tools": call, "tool_choice": "required" }),
+            json!({ "messages": asked(), "max_tokens": 400, "tools": call, "tool_choice": "required" }),
             "/choices/0/message/tool_calls/0/function/arguments",
             "/choices/0/message/reasoning_content",
         ),
@@ -87,7 +87,7 @@ async fn a_form_holds_for_what_follows_the_thoughts() {
         ),
         (
             "/v1/messages",
-            json!({ "messages": asked(), "max_tokens": 200, "tool_choice": { "type": "any" }, "tools": [{ "name": "f", "input_schema": schema() }] }),
+            json!({ "messages": asked(), "max_tokens": 400, "tool_choice": { "type": "any" }, "tools": [{ "name": "f", "input_schema": schema() }] }),
             "/content/1/input",
             "/content/0/thinking",
         ),
