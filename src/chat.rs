@@ -8,7 +8,9 @@
 //! as such, and those written in a message as ordinary text.
 
 mod arguments;
+mod call_ids;
 mod date;
+mod ending;
 mod environment;
 mod error;
 mod filters;
@@ -19,11 +21,12 @@ mod metadata;
 mod meter;
 mod python;
 mod rules;
+mod thoughts;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
@@ -32,6 +35,14 @@ use minijinja::{Environment, Value, context};
 use serde::{Deserialize, Serialize};
 
 pub use error::ChatError;
+
+#[cfg(feature = "serve")]
+pub(crate) use call_ids::short_id;
+pub(crate) use thoughts::AnswerStart;
+#[cfg(feature = "serve")]
+pub(crate) use thoughts::SWITCHES;
+#[cfg(feature = "structured")]
+pub(crate) use thoughts::ThoughtTags;
 
 use crate::tokenizer::Tokenizer;
 use marks::{Input, Marks, Rendered, telling_chars};
@@ -85,6 +96,9 @@ impl Message {
 pub struct ChatOptions {
     /// End the prompt with the start of the model's message.
     pub add_generation_prompt: bool,
+    /// End the prompt inside of the last message, which the model continues: with its text, or before white space that
+    /// the template trims. The start of another message is then left out.
+    pub continue_final_message: bool,
     /// The time that templates read as the date, in the system's time zone; `None` is the time of rendering.
     pub now: Option<SystemTime>,
     /// Variables of particular templates, such as `enable_thinking`, or `tools`: the descriptions of functions
@@ -116,6 +130,8 @@ pub struct ChatTemplate {
 struct Compiled {
     environment: Environment<'static>,
     checked: Checked,
+    /// Names that it reads and does not define.
+    names: HashSet<String>,
 }
 
 /// Name of the only template in the environment: its key in the weight file.
@@ -142,7 +158,9 @@ impl ChatTemplate {
         let checked = rules::check(&self.source)?;
         let mut environment = environment::like_python()?;
         environment.add_template_owned(NAME, checked.source.clone()).map_err(ChatError::invalid)?;
-        Ok(self.compiled.get_or_init(|| Compiled { environment, checked }))
+        let template = environment.get_template(NAME).map_err(ChatError::invalid)?;
+        let names = template.undeclared_variables(false);
+        Ok(self.compiled.get_or_init(|| Compiled { environment, checked, names }))
     }
 
     /// The token ids of the prompt for `messages`, in order.
@@ -170,12 +188,12 @@ impl ChatTemplate {
         options: &ChatOptions,
         tokenizer: &Tokenizer,
     ) -> Result<Rendered, ChatError> {
-        let input = Input::new(messages, options);
         let options = &dated(options);
-        let text = self.render_input(&input, options)?;
+        let (input, text) = self.accepted(messages, options)?;
+        let end = self.end_of(&text, messages, options)?;
         let all = telling_chars(tokenizer, &self.compiled()?.checked.literals, &input);
         if input.texts().iter().all(|text| !text.contains(|char| all.contains(&char))) {
-            return Ok(Rendered { text, foreign: Vec::new() });
+            return Ok(Rendered { text, foreign: Vec::new() }.cut(end));
         }
         // A template that searches messages for one of the characters takes other branches if it has
         // a stand-in. Then only whole control tokens are marked.
@@ -195,7 +213,7 @@ impl ChatTemplate {
             if let Ok(prompt) = prompt
                 && prompt.text == text
             {
-                return Ok(prompt);
+                return Ok(prompt.cut(end));
             }
         }
         let texts = input.texts();
@@ -228,7 +246,10 @@ impl ChatTemplate {
         messages: &[Message],
         options: &ChatOptions,
     ) -> Result<String, ChatError> {
-        self.render_input(&Input::new(messages, options), &dated(options))
+        let options = &dated(options);
+        let (_, mut text) = self.accepted(messages, options)?;
+        text.truncate(self.end_of(&text, messages, options)?);
+        Ok(text)
     }
 
     fn render_input(&self, input: &Input, options: &ChatOptions) -> Result<String, ChatError> {
@@ -238,7 +259,7 @@ impl ChatTemplate {
         let fixed = context! {
             lapwing_meter => Value::from_object(meter),
             messages => Serde(&input.messages),
-            add_generation_prompt => options.add_generation_prompt,
+            add_generation_prompt => options.add_generation_prompt && !options.continue_final_message,
             tools => Value::from(()),
             documents => Value::from(()),
         };

@@ -18,14 +18,14 @@ use lapwing_kernels::npu::OutlierCounter;
 use lapwing_kernels::requant::Requantized;
 use lapwing_traces::Recorder;
 
-use crate::chat::{ChatOptions, ChatTemplate};
+use crate::chat::ChatTemplate;
 use crate::draft::DraftChoice;
 use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
-use crate::request::{Prompt, Request};
+use crate::request::Request;
 use crate::stream::{StreamParts, TokenStream};
-use crate::tokenizer::{Special, Tokenizer};
+use crate::tokenizer::Tokenizer;
 
 mod builder;
 mod check;
@@ -48,6 +48,7 @@ mod on_the_spot;
 mod predictions;
 mod prefix;
 mod prepare;
+mod prompt;
 mod ranges;
 mod recorded;
 mod score;
@@ -63,6 +64,7 @@ pub use drafts::DraftExplanation;
 pub use module::Module;
 pub use predictions::PromptGraphs;
 use prefix::KeptPrefixes;
+use prompt::EnginePrompt;
 use strategies::PlacedStrategies;
 
 /// A running engine. Cheap to clone; the actors end when the last clone is dropped.
@@ -152,10 +154,12 @@ impl Engine {
 
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
-        let prompt_ids = self.ids(&request.prompt, &chat_options(&request), inner.context)?;
+        let EnginePrompt { ids: prompt_ids, start } = self.prompt(&request, inner.context)?;
         let prefix = request.prefix_use();
+        let room = inner.context.saturating_sub(prompt_ids.len());
+        let tokens_max = request.max_tokens.unwrap_or(room).min(room);
         #[cfg(feature = "structured")]
-        let constraint = self.constraint(&request)?;
+        let constraint = self.constraint(&request, start, tokens_max)?;
         let mut sampling = request.sampling;
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids: Arc<[u32]> = if request.ignore_eos {
@@ -170,8 +174,6 @@ impl Engine {
         #[cfg(feature = "structured")]
         let sampler = inner.structured.constrained(sampler, constraint);
         let seed = sampler.seed();
-        let room = inner.context.saturating_sub(prompt_ids.len());
-        let tokens_max = request.max_tokens.unwrap_or(room).min(room);
         let drafts = inner.draft.drafts().filter(|_| request.drafts);
         let generate = Generate { sampler, stop_ids, tokens_max, drafts };
         let task = Task::Generate(Box::new(generate));
@@ -185,7 +187,7 @@ impl Engine {
             model: ModelId::default(),
             traced: request.traced,
         };
-        let detokenizer = inner.tokenizer.detokenizer(&prompt_ids);
+        let detokenizer = inner.tokenizer.detokenizer(&prompt_ids).showing(&request.shown);
         #[cfg(feature = "structured")]
         let detokenizer =
             if request.grammar.is_some() { detokenizer.keeping_spaces() } else { detokenizer };
@@ -195,57 +197,10 @@ impl Engine {
             detokenizer,
             stop: request.stop,
             prompt_ids,
+            start,
             seed,
             clock: Arc::clone(inner.recorder.clock()),
         }))
-    }
-
-    /// Token ids of a prompt, of any length.
-    ///
-    /// # Errors
-    /// When the model has no chat template, or its template rejects the conversation.
-    pub fn prompt_ids(&self, prompt: &Prompt) -> Result<Vec<u32>, Error> {
-        self.ids(prompt, &ChatOptions::answer(), usize::MAX)
-    }
-
-    /// Token ids of a request's prompt, of any length, with the variables of its template.
-    ///
-    /// # Errors
-    /// As [`prompt_ids`](Engine::prompt_ids).
-    pub fn prompt_ids_of(&self, request: &Request) -> Result<Vec<u32>, Error> {
-        self.ids(&request.prompt, &chat_options(request), usize::MAX)
-    }
-
-    /// Token ids of a prompt. A text that certainly has `most` tokens or more is refused before it is
-    /// tokenised, which takes much more time and memory than the text itself.
-    fn ids(&self, prompt: &Prompt, options: &ChatOptions, most: usize) -> Result<Vec<u32>, Error> {
-        let inner = &*self.inner;
-        match prompt {
-            Prompt::Text(text) => {
-                self.check_text(text, most)?;
-                Ok(inner.tokenizer.encode(text, Special::Parse, true))
-            }
-            Prompt::Ids(ids) => Ok(ids.clone()),
-            Prompt::Chat(messages) => {
-                let template = inner
-                    .template
-                    .as_ref()
-                    .ok_or_else(|| Error::no_template(inner.path.clone()))?;
-                let prompt = template.rendered(messages, options, &inner.tokenizer)?;
-                self.check_text(prompt.text(), most)?;
-                Ok(prompt.ids(&inner.tokenizer))
-            }
-        }
-    }
-
-    /// Refuses a text that certainly has `most` tokens or more.
-    fn check_text(&self, text: &str, most: usize) -> Result<(), Error> {
-        match self.inner.tokenizer.tokens_at_least(text) {
-            tokens if tokens >= most => {
-                Err(Error::prompt_too_long(text.len(), tokens, self.inner.context))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Ends the engine. `Shutdown::Drain` finishes running requests, `Shutdown::Now` fails them; later
@@ -267,12 +222,6 @@ impl Engine {
         });
         ended.await.map_err(Error::thread)?
     }
-}
-
-/// Options of the chat template for a request.
-fn chat_options(request: &Request) -> ChatOptions {
-    let (now, variables) = (request.now, request.template_variables.clone());
-    ChatOptions { now, variables, ..ChatOptions::answer() }
 }
 
 /// The error if the answer to a request is that of another kind of request.

@@ -1,5 +1,8 @@
 //! [`Error`], and the errors that convert into it with `?`.
 
+#[cfg(feature = "serve")]
+mod for_clients;
+
 use std::path::PathBuf;
 
 pub use lapwing_actors::RunError;

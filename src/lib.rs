@@ -64,7 +64,9 @@ pub use lapwing_traces::RequestTimes;
 pub use lapwing_traces::event::WaitMode;
 pub use packed::PackedWeights;
 pub use placement::{PartPlacement, Placement, StageKind, StagePlacement, TransferPlacement};
-pub use request::{Prompt, Request};
+#[cfg(feature = "structured")]
+pub use request::Thoughts;
+pub use request::{Prompt, PromptEnd, Request};
 /// JSON values, as in [`ChatOptions::variables`](chat::ChatOptions::variables).
 pub use serde_json;
 pub use stream::{BlockingTokens, EndReason, Summary, Token, TokenStream};

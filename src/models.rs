@@ -46,3 +46,9 @@ pub use name::{HubFile, HubRepository, ModelName};
 pub use progress::{FetchEvent, Progress};
 pub use source::{Claim, Site, Source};
 pub use wheel::{Pip, WheelPart, WheelSource};
+
+/// The SHA-256 that was recorded when the model of this file was fetched.
+#[cfg(feature = "serve")]
+pub(crate) fn recorded_sha256(model: &std::path::Path) -> Option<String> {
+    record::Record::sha256_of(model)
+}

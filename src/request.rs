@@ -12,7 +12,12 @@ use crate::chat::Message;
 #[cfg(feature = "structured")]
 use crate::structured::Grammar;
 
+mod conversation;
 mod limits;
+
+pub use conversation::PromptEnd;
+#[cfg(feature = "structured")]
+pub use conversation::Thoughts;
 
 /// The prompt of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +51,13 @@ pub struct Request {
     pub template_variables: BTreeMap<String, serde_json::Value>,
     /// The time that the chat template reads as the date, for [`Prompt::Chat`]; `None` is the time of the call.
     pub now: Option<SystemTime>,
+    /// How the prompt ends, for [`Prompt::Chat`].
+    pub prompt_end: PromptEnd,
+    /// What becomes of the model's thoughts, for [`Prompt::Chat`].
+    #[cfg(feature = "structured")]
+    pub thoughts: Thoughts,
+    /// Control tokens that are written into the text, by their spelling; others are left out of it.
+    pub shown: Vec<String>,
     /// Sampling parameters. Without a seed, every request draws a new one
     /// ([`Summary::seed`](crate::Summary::seed) reports it).
     pub sampling: SamplingParams,
@@ -84,6 +96,10 @@ impl Request {
             prompt,
             template_variables: BTreeMap::new(),
             now: None,
+            prompt_end: PromptEnd::default(),
+            #[cfg(feature = "structured")]
+            thoughts: Thoughts::default(),
+            shown: Vec::new(),
             sampling: SamplingParams::default(),
             top_logprobs: 0,
             max_tokens: None,
@@ -114,24 +130,6 @@ impl Request {
     /// Answers a conversation, through the model's chat template.
     pub fn chat(messages: Vec<Message>) -> Request {
         Request::new(Prompt::Chat(messages))
-    }
-
-    /// Sets a variable of the model's chat template, such as `tools` or `enable_thinking`
-    /// ([`ChatOptions::variables`](crate::chat::ChatOptions::variables)).
-    #[must_use]
-    pub fn template_variable(
-        mut self,
-        name: impl Into<String>,
-        value: impl Into<serde_json::Value>,
-    ) -> Request {
-        self.template_variables.insert(name.into(), value.into());
-        self
-    }
-
-    /// Sets the time that the model's chat template reads as the date, in place of that of the call.
-    #[must_use]
-    pub fn now(self, now: SystemTime) -> Request {
-        Request { now: Some(now), ..self }
     }
 
     /// Always takes the most likely token.

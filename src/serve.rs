@@ -48,6 +48,7 @@ mod routes;
 mod sampling;
 mod state;
 mod streaming;
+mod thinking;
 mod timeline;
 mod tools;
 

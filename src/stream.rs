@@ -12,6 +12,7 @@ use lapwing_actors::message::{FinishReason, StreamEvent};
 use lapwing_actors::sample::{Sampled, TokenLogprob};
 use lapwing_traces::{Clock, RequestTimes};
 
+use crate::chat::AnswerStart;
 use crate::engine::unexpected;
 use crate::error::Error;
 use crate::stop::StopSearch;
@@ -93,6 +94,7 @@ pub struct TokenStream {
     detokenizer: Option<Detokenizer>,
     stop: StopSearch,
     prompt_ids: Vec<u32>,
+    start: AnswerStart,
     seed: u64,
     clock: Arc<dyn Clock>,
     /// Measured at this end, until the engine's own times arrive with the last event.
@@ -107,6 +109,7 @@ pub(crate) struct StreamParts {
     pub(crate) detokenizer: Detokenizer,
     pub(crate) stop: Vec<String>,
     pub(crate) prompt_ids: Vec<u32>,
+    pub(crate) start: AnswerStart,
     pub(crate) seed: u64,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -119,6 +122,7 @@ impl TokenStream {
             detokenizer: Some(parts.detokenizer),
             stop: StopSearch::new(parts.stop),
             prompt_ids: parts.prompt_ids,
+            start: parts.start,
             seed: parts.seed,
             times: RequestTimes {
                 submitted: parts.clock.now(),
@@ -135,6 +139,12 @@ impl TokenStream {
     /// Token ids of the prompt.
     pub fn prompt_ids(&self) -> &[u32] {
         &self.prompt_ids
+    }
+
+    /// Where the answer begins.
+    #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "the server reads it"))]
+    pub(crate) fn answer_start(&self) -> AnswerStart {
+        self.start
     }
 
     /// Seed of the sampler, drawn by the engine if the request has none.

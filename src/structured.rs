@@ -12,8 +12,10 @@ mod compile;
 mod constraint;
 mod gbnf;
 mod regex;
+mod thoughts;
 
 pub(crate) use compile::Grammars;
+pub(crate) use thoughts::{ThoughtTokens, ThoughtsFirst};
 
 /// What an answer must look like.
 ///

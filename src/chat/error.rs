@@ -60,6 +60,14 @@ pub enum ChatError {
         /// The token's text.
         token: String,
     },
+    /// The last message cannot be continued.
+    #[error(
+        "the last message cannot be continued, because {reason}; let the conversation end with a text, or let a new message begin"
+    )]
+    NotContinued {
+        /// Why.
+        reason: &'static str,
+    },
     /// The template failed while rendering.
     #[error("the model's chat template failed: {source}")]
     Failed {

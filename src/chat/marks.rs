@@ -44,6 +44,20 @@ impl Rendered {
         &self.text
     }
 
+    /// The prompt up to a position in bytes.
+    pub(super) fn cut(mut self, end: usize) -> Self {
+        self.text.truncate(end);
+        self.foreign.retain(|at| *at < end);
+        self
+    }
+
+    /// The prompt with a text after it that counts as the template's own.
+    #[cfg(feature = "structured")]
+    pub(crate) fn followed_by(mut self, text: &str) -> Self {
+        self.text.push_str(text);
+        self
+    }
+
     /// The token ids. A template writes its own begin token where it wants one, so a second one is left
     /// out.
     pub(crate) fn ids(&self, tokenizer: &Tokenizer) -> Vec<u32> {

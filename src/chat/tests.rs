@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 
+mod ending;
 mod hostile;
 mod python;
 mod text;

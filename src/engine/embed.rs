@@ -10,10 +10,9 @@ use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::ModelId;
 
 use super::{Engine, unexpected};
-use crate::chat::ChatOptions;
 use crate::embedding::{EmbedRequest, Embedding, Pooler, Pooling};
 use crate::error::Error;
-use crate::request::Prompt;
+use crate::request::{Prompt, Request};
 use crate::tokenizer::Special;
 
 impl Engine {
@@ -98,7 +97,7 @@ impl Engine {
                 self.check_text(text, inner.context + 1)?;
                 inner.tokenizer.encode(text, Special::Plain, true)
             }
-            other => self.ids(other, &ChatOptions::answer(), inner.context + 1)?,
+            other => self.prompt(&Request::new(other.clone()), inner.context + 1)?.ids,
         };
         let tokens = ids.len();
         let live_request = LiveRequest {

@@ -7,9 +7,10 @@ use lapwing_actors::sample::{Constraint, Sampler};
 use lapwing_traces::Recorder;
 
 use super::Engine;
+use crate::chat::{AnswerStart, ChatTemplate};
 use crate::error::Error;
-use crate::request::Request;
-use crate::structured::{GrammarError, Grammars};
+use crate::request::{Prompt, Request, Thoughts};
+use crate::structured::{GrammarError, Grammars, ThoughtTokens, ThoughtsFirst};
 use crate::tokenizer::Tokenizer;
 
 /// Threads that compute masks beside the passes.
@@ -20,12 +21,20 @@ const MASK_THREADS: usize = 2;
 pub(super) struct Structured {
     grammars: Grammars,
     masks: Arc<MaskThreads>,
+    /// The tags of the model's thoughts, if it has any.
+    thoughts: Option<Arc<ThoughtTokens>>,
 }
 
 impl Structured {
-    pub(super) fn new(tokenizer: &Tokenizer, recorder: &Recorder) -> Structured {
+    pub(super) fn new(
+        tokenizer: &Tokenizer,
+        template: Option<&ChatTemplate>,
+        recorder: &Recorder,
+    ) -> Structured {
         let masks = Arc::new(MaskThreads::new(MASK_THREADS, recorder));
-        Structured { grammars: Grammars::new(tokenizer.clone()), masks }
+        let tags = template.and_then(ChatTemplate::thought_tags);
+        let thoughts = tags.and_then(|tags| ThoughtTokens::new(tags, tokenizer)).map(Arc::new);
+        Structured { grammars: Grammars::new(tokenizer.clone()), masks, thoughts }
     }
 
     /// A sampler that follows a constraint, if there is one.
@@ -43,15 +52,35 @@ impl Structured {
 }
 
 impl Engine {
-    /// The constraint of a request, if it has a grammar.
+    /// The constraint of a request for at most `tokens_max` tokens whose answer begins at `start`, if it has a grammar
+    /// or its thoughts have an end.
     pub(super) fn constraint(
         &self,
         request: &Request,
+        start: AnswerStart,
+        tokens_max: usize,
     ) -> Result<Option<Box<dyn Constraint>>, Error> {
-        let Some(grammar) = &request.grammar else { return Ok(None) };
-        if request.ignore_eos {
-            return Err(GrammarError::IgnoresEnds.into());
+        let structured = &self.inner.structured;
+        let answer = match &request.grammar {
+            Some(_) if request.ignore_eos => return Err(GrammarError::IgnoresEnds.into()),
+            Some(grammar) => Some(structured.grammars.constraint(grammar)?),
+            None => None,
+        };
+        let (Thoughts::First { tokens_max: asked }, Some(tokens), Prompt::Chat(_)) =
+            (request.thoughts, &structured.thoughts, &request.prompt)
+        else {
+            return Ok(answer);
+        };
+        let most = match &answer {
+            Some(_) => {
+                let half = (tokens_max / 2).saturating_sub(tokens.close_tokens());
+                Some(asked.map_or(half, |asked| asked.min(half)))
+            }
+            None => asked,
+        };
+        if answer.is_none() && most.is_none() {
+            return Ok(None);
         }
-        Ok(Some(self.inner.structured.grammars.constraint(grammar)?))
+        Ok(Some(Box::new(ThoughtsFirst::new(Arc::clone(tokens), answer, start, most))))
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         path: settings.model,
         config: model.config,
         #[cfg(feature = "structured")]
-        structured: super::grammar::Structured::new(&tokenizer, &recorder),
+        structured: super::grammar::Structured::new(&tokenizer, template.as_ref(), &recorder),
         tokenizer,
         template,
         placement,

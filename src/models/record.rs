@@ -30,6 +30,14 @@ impl Record {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
+    /// The recorded hash of a model's file, if the file has the recorded size.
+    #[cfg(feature = "serve")]
+    pub(super) fn sha256_of(model: &Path) -> Option<String> {
+        let record = Self::read(&model.with_extension("json"))?;
+        let bytes = fs::metadata(model).ok()?.len();
+        super::digest::as_sha256(&record.sha256).filter(|_| bytes == record.bytes)
+    }
+
     /// Writes the record atomically.
     pub(super) fn write(&self, path: &Path) -> Result<(), FetchError> {
         let text = serde_json::to_vec_pretty(self)

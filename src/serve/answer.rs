@@ -13,6 +13,7 @@ use super::app::Call;
 use super::error::ApiError;
 use super::metrics::Taken;
 use super::models::ModelLease;
+use crate::chat::AnswerStart;
 use crate::request::Request;
 use crate::stream::{Summary, Token, TokenStream};
 use record::{Record, Texts};
@@ -36,6 +37,7 @@ pub(crate) struct Answers {
     /// Taken from the streams before they are handed out.
     peeked: Option<Item>,
     prompt_ids: Vec<u32>,
+    start: AnswerStart,
 }
 
 /// Numbers of tokens of an answer.
@@ -84,6 +86,7 @@ impl Answers {
         };
         let mut streams = SelectAll::new();
         let mut prompt_ids = Vec::new();
+        let mut start = AnswerStart::default();
         for (index, request) in requests.into_iter().enumerate() {
             let request = request.client(&record.client);
             let request = match record.call.timeout {
@@ -94,6 +97,7 @@ impl Answers {
             let stream = stream.map_err(|error| record.fail(error.into()))?;
             if index == 0 {
                 prompt_ids = stream.prompt_ids().to_vec();
+                start = stream.answer_start();
                 if let Some(texts) = &mut record.texts {
                     texts.prompt = record.lease.engine.tokenizer().decode(&prompt_ids);
                 }
@@ -104,7 +108,7 @@ impl Answers {
             streams.push(Choice { index, stream, is_done: false });
         }
         let interrupt = Box::pin(record.call.clone().interrupted());
-        Ok(Answers { streams, interrupt, record, peeked: None, prompt_ids })
+        Ok(Answers { streams, interrupt, record, peeked: None, prompt_ids, start })
     }
 
     /// Waits a while for the first item, so that an early failure becomes the status of the response.
@@ -153,6 +157,11 @@ impl Answers {
     /// Ids of the prompt.
     pub(crate) fn prompt_ids(&self) -> &[u32] {
         &self.prompt_ids
+    }
+
+    /// Where the text of the answers begins.
+    pub(crate) fn start_of_text(&self) -> AnswerStart {
+        self.start
     }
 
     /// Tokens so far.

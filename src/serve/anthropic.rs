@@ -15,10 +15,11 @@ use super::error::ApiError;
 use super::fields::Fields;
 use super::gate::{JsonBody, name_ignored, new_id};
 use super::models::ModelLease;
-use super::openai::messages::{read, text_of};
+use super::openai::messages::{end_after, read, text_of};
 use super::parts::{AnswerForm, AnswerReader, Divided};
 use super::sampling;
 use super::streaming::stream;
+use super::thinking;
 use super::tools::{CalledFunction, ToolCall, Tools};
 use crate::request::Request;
 use crate::stream::{EndReason, Summary};
@@ -45,6 +46,8 @@ pub(crate) async fn messages(
     let name: String = fields.need("model")?;
     let lease = call.model(Some(&name), None).await?;
     let (request, tools) = conversation(&mut fields, &lease)?;
+    let template = lease.engine.chat_template();
+    let form = AnswerForm::new(tools.as_ref(), template);
     if let Some(stop) = fields.take::<Value>("stop_sequences")? {
         fields.put("stop", stop);
     }
@@ -52,12 +55,11 @@ pub(crate) async fn messages(
     request.max_tokens = sampling::max_tokens(&mut fields)?;
     let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
     let is_streamed = fields.take("stream")?.unwrap_or(false);
-    let user = fields.object("metadata", "metadata.")?.take("user_id")?;
-    fields.drop_all(&["thinking", "service_tier"]);
+    let user = fields.take_of("metadata", "user_id")?;
+    fields.drop_if("service_tier", &[json!("auto"), json!("standard_only")]);
     let ignored = fields.rest();
-    let requests = vec![request];
+    let requests = vec![form.shown(request)];
     let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
-    let form = AnswerForm::new(tools.as_ref(), answers.lease().engine.chat_template());
     let reader = AnswerReader::new(form, &answers);
     let mut response = if is_streamed {
         answers.begun().await?;
@@ -83,6 +85,7 @@ fn conversation(
         sent.extend(in_openai_form(message));
     }
     let messages = read(sent)?;
+    let end = end_after(&messages)?;
     let described = fields.take::<Vec<Value>>("tools")?.map(|tools| {
         tools.into_iter().map(|tool| {
             json!({ "type": "function", "function": {
@@ -92,6 +95,7 @@ fn conversation(
             } })
         })
     });
+    let only_one = fields.take_of("tool_choice", "disable_parallel_tool_use")?.unwrap_or(false);
     let choice = fields.take::<Value>("tool_choice")?.map(|choice| match choice["type"].as_str() {
         Some("tool") => json!({ "name": choice["name"] }),
         Some("any") => json!("required"),
@@ -99,8 +103,18 @@ fn conversation(
         None => choice,
     });
     let template = lease.engine.chat_template();
-    let tools = Tools::new(described.map(Iterator::collect), choice, template)?;
-    Ok((Tools::request(tools.as_ref(), messages, template), tools))
+    let mut tools = Tools::new(described.map(Iterator::collect), choice, template)?;
+    match &mut tools {
+        Some(tools) => tools.parallel = !only_one,
+        None if only_one => {
+            fields.name_ignored(vec!["tool_choice.disable_parallel_tool_use".to_owned()]);
+        }
+        None => {}
+    }
+    let request = Tools::request(tools.as_ref(), messages, template).prompt_end(end);
+    let (request, ignored) = thinking::apply(fields, template, request)?;
+    fields.name_ignored(ignored);
+    Ok((request, tools))
 }
 
 fn object(value: Value) -> Option<Map<String, Value>> {
@@ -119,6 +133,7 @@ fn in_openai_form(mut message: Map<String, Value>) -> Vec<Map<String, Value>> {
         _ => return vec![message],
     };
     let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    let mut thoughts = String::new();
     for block in blocks {
         match block["type"].as_str() {
             Some("tool_use") => calls.push(json!({
@@ -131,14 +146,19 @@ fn in_openai_form(mut message: Map<String, Value>) -> Vec<Map<String, Value>> {
                 "tool_call_id": block["tool_use_id"],
                 "content": block["content"],
             }))),
-            Some("thinking" | "redacted_thinking") => {}
+            Some("thinking") => thoughts.push_str(block["thinking"].as_str().unwrap_or_default()),
+            // Only the server that has made them can read them.
+            Some("redacted_thinking") => {}
             _ => texts.push(block),
         }
     }
-    if !texts.is_empty() || !calls.is_empty() {
+    if !texts.is_empty() || !calls.is_empty() || results.is_empty() {
         message.insert("content".to_owned(), Value::Array(texts));
         if !calls.is_empty() {
             message.insert("tool_calls".to_owned(), Value::Array(calls));
+        }
+        if !thoughts.is_empty() {
+            message.insert("reasoning_content".to_owned(), thoughts.into());
         }
         results.push(message);
     }

@@ -113,8 +113,9 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        let message = format!("the request cannot be processed: {error}");
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "task_failed", message)
+        let message = "the request cannot be processed; the log of the server says why";
+        let failed = ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "task_failed", message);
+        failed.logged(format!("the request cannot be processed: {error}"))
     })
 }
 

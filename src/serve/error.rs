@@ -31,9 +31,10 @@ impl Dialect {
     }
 }
 
-/// Why a request is refused or fails.
+/// Why a request is refused or fails. Clients get the message; what only concerns the one who runs the server, such as
+/// paths of files, goes to the log.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
+#[error("{}", log.as_ref().unwrap_or(message))]
 pub(crate) struct ApiError {
     /// Status of the answer, if it has not begun.
     pub(crate) status: StatusCode,
@@ -41,6 +42,8 @@ pub(crate) struct ApiError {
     pub(crate) code: &'static str,
     /// What is wrong, and what to do.
     pub(crate) message: String,
+    /// What the log says instead of the message.
+    pub(crate) log: Option<String>,
     /// Field of the request that is wrong.
     pub(crate) param: Option<String>,
     /// Time after which the request may succeed.
@@ -54,7 +57,8 @@ impl ApiError {
         code: &'static str,
         message: impl Into<String>,
     ) -> ApiError {
-        ApiError { status, code, message: message.into(), param: None, retry_after: None }
+        let message = message.into();
+        ApiError { status, code, message, log: None, param: None, retry_after: None }
     }
 
     /// An invalid request.
@@ -65,6 +69,11 @@ impl ApiError {
     /// An invalid field.
     pub(crate) fn field(param: &str, message: impl Into<String>) -> ApiError {
         ApiError { param: Some(param.to_owned()), ..ApiError::invalid(message) }
+    }
+
+    /// The same error with more in the log.
+    pub(crate) fn logged(self, log: impl Into<String>) -> ApiError {
+        ApiError { log: Some(log.into()), ..self }
     }
 
     /// A limit is reached; the same request may succeed later.
@@ -147,7 +156,8 @@ impl IntoResponse for ApiError {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> ApiError {
-        let message = error.to_string();
+        let (whole, message) = (error.to_string(), error.for_clients());
+        let log = (whole != message).then_some(whole);
         let status = match error.kind() {
             ErrorKind::Request => StatusCode::BAD_REQUEST,
             ErrorKind::Busy => StatusCode::TOO_MANY_REQUESTS,
@@ -170,6 +180,6 @@ impl From<Error> for ApiError {
                 _ => (status, "engine_failed", None),
             },
         };
-        ApiError { status, code, message, param: None, retry_after }
+        ApiError { status, code, message, log, param: None, retry_after }
     }
 }

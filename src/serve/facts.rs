@@ -1,10 +1,13 @@
 //! What a model's file says about it, read without loading it.
 
+mod digest;
+mod file_type;
+
 use std::collections::HashMap;
 use std::path::Path;
 
 use lapwing_kernels::model::is_encoder;
-use lapwing_kernels::weights::WeightFile;
+use lapwing_kernels::weights::{WeightError, WeightFile};
 
 use crate::chat::ChatTemplate;
 use crate::error::Error;
@@ -18,8 +21,10 @@ pub(crate) struct ModelFacts {
     pub(crate) architecture: String,
     /// Number of its weights.
     pub(crate) parameters: u64,
-    /// Format of most of its weights, such as `Q4_K`.
+    /// How it is quantised, such as `Q4_K_M`: as its file says, or the format of most of its weights.
     pub(crate) quantization: String,
+    /// Its digest, 64 hex digits.
+    pub(crate) digest: String,
     /// Tokens of the context that it was trained with.
     pub(crate) context: Option<u32>,
     /// Its chat template.
@@ -42,11 +47,15 @@ impl ModelFacts {
         for tensor in file.tensors() {
             *weights.entry(tensor.dtype.to_string()).or_default() += tensor.shape.len() as u64;
         }
-        let most = weights.iter().max_by_key(|(_, count)| **count);
+        let named = metadata.opt_u32("general.file_type").ok().flatten().and_then(file_type::name);
+        let most = weights.iter().max_by_key(|(_, count)| **count).map(|(format, _)| &**format);
+        let bytes = file.bytes_total();
+        let unreadable = |source| WeightError::Open { path: path.to_owned(), source };
         let mut facts = ModelFacts {
-            bytes: file.bytes_total(),
+            bytes,
+            digest: digest::of_model(path, bytes).map_err(unreadable)?,
             parameters: weights.values().sum(),
-            quantization: most.map(|(format, _)| format.clone()).unwrap_or_default(),
+            quantization: named.or(most).unwrap_or_default().to_owned(),
             context: metadata.opt_u32(&format!("{architecture}.context_length")).ok().flatten(),
             template: text("tokenizer.chat_template"),
             architecture,
@@ -84,6 +93,12 @@ impl ModelFacts {
         };
         let fault = ChatTemplate::new(template, "", "").check().err()?;
         Some(format!("cannot answer messages: {fault}"))
+    }
+
+    /// Whether its template has tags for thoughts.
+    pub(crate) fn knows_thoughts(&self) -> bool {
+        let template = self.template.as_deref().map(|source| ChatTemplate::new(source, "", ""));
+        template.is_some_and(|template| template.thought_tags().is_some())
     }
 
     /// Whether its template writes descriptions of functions into the prompt.

@@ -10,6 +10,8 @@ use super::error::ApiError;
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     map: Map<String, Value>,
+    /// Further names without effect.
+    ignored: Vec<String>,
     /// What precedes a field's name in errors, such as `options.`.
     within: &'static str,
 }
@@ -21,7 +23,7 @@ impl Fields {
     /// When it is not a JSON object.
     pub(crate) fn of_body(body: &Bytes) -> Result<Fields, ApiError> {
         match serde_json::from_slice(body) {
-            Ok(Value::Object(map)) => Ok(Fields { map, within: "" }),
+            Ok(Value::Object(map)) => Ok(Fields { map, ..Fields::default() }),
             Ok(_) => Err(ApiError::invalid("the body is not a JSON object")),
             Err(error) => Err(ApiError::invalid(format!("the body is not valid JSON: {error}"))),
         }
@@ -72,7 +74,28 @@ impl Fields {
     /// The fields of the object `name`, `within` being its name with a dot; none if it is absent.
     pub(crate) fn object(&mut self, name: &str, within: &'static str) -> Result<Fields, ApiError> {
         let map = self.take(name)?.unwrap_or_default();
-        Ok(Fields { map, within })
+        Ok(Fields { map, within, ..Fields::default() })
+    }
+
+    /// Takes the member `name` of the object `object`; `None` if one of them is absent or null.
+    ///
+    /// # Errors
+    /// When it has another type.
+    pub(crate) fn take_of<T: DeserializeOwned>(
+        &mut self,
+        object: &str,
+        name: &str,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(Value::Object(members)) = self.map.get_mut(object) else { return Ok(None) };
+        let value = members.shift_remove(name).filter(|value| !value.is_null());
+        if members.is_empty() {
+            self.map.shift_remove(object);
+        }
+        let Some(value) = value else { return Ok(None) };
+        serde_json::from_value(value).map(Some).map_err(|error| {
+            let name = format!("{}{object}.{name}", self.within);
+            ApiError::field(&name, format!("{name}: {error}"))
+        })
     }
 
     /// Adds a field, in place of one with its name.
@@ -80,15 +103,22 @@ impl Fields {
         self.map.insert(name.to_owned(), value);
     }
 
-    /// Drops fields that need no action, such as names of users' own records.
-    pub(crate) fn drop_all(&mut self, names: &[&str]) {
-        for name in names {
-            self.map.shift_remove(*name);
+    /// Drops a field if it asks for nothing but what happens anyway.
+    pub(crate) fn drop_if(&mut self, name: &str, values: &[Value]) {
+        if self.map.get(name).is_some_and(|value| values.contains(value)) {
+            self.map.shift_remove(name);
         }
     }
 
-    /// Names of the fields that were not taken.
+    /// Counts parts of other fields among those without effect.
+    pub(crate) fn name_ignored(&mut self, names: Vec<String>) {
+        self.ignored.extend(names);
+    }
+
+    /// Names of the fields that were not taken and are not null.
     pub(crate) fn rest(self) -> Vec<String> {
-        self.map.into_iter().map(|(name, _)| format!("{}{name}", self.within)).collect()
+        let given = self.map.into_iter().filter(|(_, value)| !value.is_null());
+        let names = given.map(|(name, _)| format!("{}{name}", self.within));
+        names.chain(self.ignored).collect()
     }
 }

@@ -17,6 +17,7 @@ use super::error::{ApiError, Dialect};
 use super::fields::Fields;
 use super::origin;
 use super::routes::route_of;
+use crate::chat::short_id;
 
 /// Header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -54,6 +55,9 @@ pub(crate) async fn gate(
     };
     let status = response.status();
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        if error.log.is_some() {
+            tracing::warn!(id = &*id, path, %error, "the client was told less of an error");
+        }
         response = error.response(dialect);
     } else if matches!(status.as_u16(), 404 | 405) && is_plain(&response) {
         response = unknown_route(status).response(dialect);
@@ -122,6 +126,12 @@ pub(crate) fn new_id(prefix: &str) -> String {
     format!("{prefix}{:016x}{:08x}", RandomState::new().hash_one(count), count & 0xffff_ffff)
 }
 
+/// A new id of a call, in the form that every chat template accepts.
+pub(crate) fn new_call_id() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    short_id(RandomState::new().hash_one(COUNT.fetch_add(1, Ordering::Relaxed)))
+}
+
 /// The fields of a request's body.
 #[derive(Debug)]
 pub(crate) struct JsonBody(pub(crate) Fields);
@@ -147,7 +157,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
 fn body_error(status: StatusCode) -> ApiError {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            let message = "the body is larger than the server accepts (body_bytes_max)";
+            let message = "the body is larger than the server accepts";
             ApiError::new(status, "body_too_large", message)
         }
         _ => ApiError::invalid("the body cannot be read"),

@@ -13,7 +13,7 @@ use super::openai::messages;
 use super::tools::Tools;
 use crate::chat::{ChatError, ChatOptions};
 use crate::error::Error;
-use crate::request::Prompt;
+use crate::request::{Prompt, PromptEnd};
 use crate::tokenizer::Special;
 
 /// Says that the server runs.
@@ -38,7 +38,7 @@ pub(crate) async fn props(Extension(call): Extension<Call>) -> Response {
         "default_generation_settings": { "n_ctx": engine.map(|engine| engine.context()) },
         "total_slots": call.app.config.sequences_max,
         "model_alias": spec.name,
-        "model_path": spec.path.display().to_string(),
+        "model_path": spec.path.file_name().map(|name| name.to_string_lossy()),
         "chat_template": spec.facts.template.as_deref().unwrap_or_default(),
         "build_info": super::openai::FINGERPRINT,
         "is_sleeping": engine.is_none(),
@@ -109,6 +109,7 @@ pub(crate) async fn apply_template(
     let lease = call.model(name.as_deref(), None).await?;
     let sent: Vec<Map<String, Value>> = fields.need("messages")?;
     let messages = messages::read(sent)?;
+    let end = messages::prompt_end(&mut fields, &messages)?;
     let template = lease.engine.chat_template();
     let tools = Tools::new(fields.take("tools")?, fields.take("tool_choice")?, template)?;
     let request = Tools::request(tools.as_ref(), messages, template);
@@ -120,7 +121,8 @@ pub(crate) async fn apply_template(
     variables
         .extend(fields.take::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default());
     let options = ChatOptions {
-        add_generation_prompt: fields.take("add_generation_prompt")?.unwrap_or(true),
+        add_generation_prompt: end == PromptEnd::NewMessage,
+        continue_final_message: end == PromptEnd::LastMessage,
         variables,
         ..ChatOptions::default()
     };

@@ -211,8 +211,10 @@ impl Models {
             }
         });
         task.await.unwrap_or_else(|error| {
-            let message = format!("the model cannot be loaded: {error}");
-            Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "model_not_loaded", message))
+            let message = "the model cannot be loaded; the log of the server says why";
+            let failed =
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "model_not_loaded", message);
+            Err(failed.logged(format!("the model cannot be loaded: {error}")))
         })
     }
 

@@ -100,26 +100,12 @@ pub(super) fn with_options(
     // Negative numbers ask for no limit.
     request.max_tokens =
         options.take::<i64>("num_predict")?.and_then(|tokens| usize::try_from(tokens).ok());
+    // The context is at least that large, or the field has no effect.
     if let Some(context) = options.take::<usize>("num_ctx")?
         && context > lease.engine.context()
     {
-        tracing::warn!(
-            asked = context as u64,
-            has = lease.engine.context() as u64,
-            "num_ctx is larger than the context of the model; the server's --ctx sets it"
-        );
+        options.name_ignored(vec!["options.num_ctx".to_owned()]);
     }
-    // Settings of how Ollama computes, which the server's options decide here.
-    options.drop_all(&[
-        "num_keep",
-        "num_batch",
-        "num_gpu",
-        "main_gpu",
-        "use_mmap",
-        "num_thread",
-        "numa",
-        "low_vram",
-    ]);
     Ok((request, options.rest()))
 }
 

@@ -1,5 +1,6 @@
 //! OpenAI's interface.
 
+mod calls;
 pub(super) mod chat;
 mod chunks;
 pub(super) mod completions;
@@ -150,10 +151,14 @@ impl StreamOptions {
     /// When a field has the wrong type.
     pub(super) fn take(fields: &mut Fields) -> Result<StreamOptions, ApiError> {
         let mut options = fields.object("stream_options", "stream_options.")?;
-        Ok(StreamOptions {
+        let taken = StreamOptions {
             stream: fields.take("stream")?.unwrap_or(false),
             include_usage: options.take("include_usage")?.unwrap_or(false),
             continuous_usage: options.take("continuous_usage_stats")?.unwrap_or(false),
-        })
+        };
+        // Nothing is added to the chunks to hide their sizes.
+        options.drop_if("include_obfuscation", &[false.into()]);
+        fields.name_ignored(options.rest());
+        Ok(taken)
     }
 }

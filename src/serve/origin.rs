@@ -21,21 +21,21 @@ pub(crate) fn check(
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(header::HOST).unwrap_or_default();
     if only_local && !host.is_empty() && !is_local(host) {
-        return Err(refused(format!(
-            "the server was addressed as '{}', but without keys it answers only to localhost and to addresses; set a \
-             key (--key-file), or allow it (--public)",
+        let message = format!(
+            "the server was addressed as '{}', but without keys it answers only to localhost and to addresses",
             host.escape_default()
-        )));
+        );
+        let advice = format!("{message}; set a key (--key-file), or allow it (--public)");
+        return Err(refused(message).logged(advice));
     }
     let Some(origin) = text(header::ORIGIN) else { return Ok(()) };
     let is_own = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
     if is_own || allowed.iter().any(|allowed| allowed == "*" || allowed == origin) {
         return Ok(());
     }
-    Err(refused(format!(
-        "requests of pages of '{}' are not allowed; --cors ORIGIN allows them",
-        origin.escape_default()
-    )))
+    let message = format!("requests of pages of '{}' are not allowed", origin.escape_default());
+    let advice = format!("{message}; --cors ORIGIN allows them");
+    Err(refused(message).logged(advice))
 }
 
 fn refused(message: String) -> ApiError {

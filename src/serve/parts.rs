@@ -7,7 +7,8 @@ mod thoughts;
 
 use super::answer::Answers;
 use super::tools::{CalledFunction, Style, ToolCall, Tools};
-use crate::chat::ChatTemplate;
+use crate::chat::{AnswerStart, ChatTemplate, ThoughtTags};
+use crate::request::Request;
 use calls::CallReader;
 use thoughts::ThoughtReader;
 
@@ -30,16 +31,31 @@ pub(crate) enum Part {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AnswerForm {
     /// How the model writes calls; `None` if there are no functions.
-    pub(crate) calls: Option<Style>,
-    /// Whether the model may think; its template knows the tags if it does.
-    thinks: bool,
+    calls: Option<Style>,
+    /// Whether only the first call counts.
+    one_call: bool,
+    /// The tags of the model's thoughts, if it has any.
+    thoughts: Option<ThoughtTags>,
 }
 
 impl AnswerForm {
     /// The form of answers with these functions and this template.
     pub(crate) fn new(tools: Option<&Tools>, template: Option<&ChatTemplate>) -> AnswerForm {
-        let thinks = template.is_some_and(|template| template.source().contains(thoughts::CLOSE));
-        AnswerForm { calls: tools.map(|tools| tools.style), thinks }
+        AnswerForm {
+            calls: tools.map(|tools| tools.style),
+            one_call: tools.is_some_and(|tools| !tools.parallel),
+            thoughts: template.and_then(ChatTemplate::thought_tags),
+        }
+    }
+
+    /// The request with the tags in its text also where they are control tokens.
+    pub(crate) fn shown(self, mut request: Request) -> Request {
+        let thoughts =
+            self.thoughts.into_iter().flat_map(|tags| [tags.open.trim_end(), tags.close]);
+        let calls = self.calls.filter(|style| *style == Style::Tagged);
+        let calls = calls.into_iter().flat_map(|_| [calls::OPEN, calls::CLOSE]);
+        request.shown.extend(thoughts.chain(calls).map(str::to_owned));
+        request
     }
 }
 
@@ -48,26 +64,24 @@ impl AnswerForm {
 pub(crate) struct AnswerReader {
     thoughts: Option<ThoughtReader>,
     calls: Option<CallReader>,
+    one_call: bool,
+    /// Calls that have begun.
+    begun: usize,
 }
 
 impl AnswerReader {
     /// A reader at the start of the answers to a prompt.
     pub(crate) fn new(form: AnswerForm, answers: &Answers) -> AnswerReader {
-        /// Enough for the tag and white space after it.
-        const TAIL: usize = 16;
-        let ids = answers.prompt_ids();
-        let tail = || {
-            let tokenizer = answers.lease().engine.tokenizer();
-            tokenizer.decode(&ids[ids.len().saturating_sub(TAIL)..])
-        };
-        let is_begun = form.thinks && tail().trim_end().ends_with(thoughts::OPEN);
-        AnswerReader::begin(form, is_begun)
+        AnswerReader::begin(form, answers.start_of_text())
     }
 
-    fn begin(form: AnswerForm, is_begun: bool) -> AnswerReader {
+    fn begin(form: AnswerForm, start: AnswerStart) -> AnswerReader {
+        let is_within = start == AnswerStart::Within;
         AnswerReader {
-            thoughts: form.thinks.then(|| ThoughtReader::new(is_begun)),
-            calls: form.calls.map(CallReader::new),
+            thoughts: form.thoughts.map(|tags| ThoughtReader::new(tags, start)),
+            calls: form.calls.map(|style| CallReader::new(style, is_within)),
+            one_call: form.one_call,
+            begun: 0,
         }
     }
 
@@ -79,7 +93,7 @@ impl AnswerReader {
             None => text,
         };
         self.answer(text, &mut parts);
-        parts
+        self.counted(parts)
     }
 
     /// The parts at the end of the answer.
@@ -90,6 +104,16 @@ impl AnswerReader {
             self.answer(text, &mut parts);
         }
         parts.extend(self.calls.take().map(CallReader::finish).unwrap_or_default());
+        self.counted(parts)
+    }
+
+    /// The parts without calls that are too many.
+    fn counted(&mut self, mut parts: Vec<Part>) -> Vec<Part> {
+        parts.retain(|part| {
+            self.begun += usize::from(matches!(part, Part::Call { .. }));
+            let is_of_call = !matches!(part, Part::Thought(_) | Part::Text(_));
+            !(self.one_call && self.begun > 1 && is_of_call)
+        });
         parts
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Tools {
     /// As the client sent them.
     sent: Value,
     pub(crate) choice: ToolChoice,
+    /// Whether an answer may have several calls.
+    pub(crate) parallel: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -80,6 +82,10 @@ impl Tools {
     ) -> Result<Option<Tools>, ApiError> {
         let tools = tools.unwrap_or_default();
         let choice = read_choice(choice)?;
+        if tools.is_empty() && !matches!(choice, None | Some(ToolChoice::Auto)) {
+            let message = "tool_choice requires a call, but tools has no function";
+            return Err(ApiError::field("tool_choice", message));
+        }
         let (false, Some(choice)) = (tools.is_empty(), choice) else { return Ok(None) };
         let function = |(at, tool): (usize, &Value)| {
             let function = tool.get("function").unwrap_or(tool).clone();
@@ -96,7 +102,7 @@ impl Tools {
             return Err(ApiError::field("tool_choice", message));
         }
         let style = style_of(template.map_or("", ChatTemplate::source));
-        Ok(Some(Tools { style, functions, sent: Value::from(tools), choice }))
+        Ok(Some(Tools { style, functions, sent: Value::from(tools), choice, parallel: true }))
     }
 
     /// Whether the template writes the functions into the prompt.

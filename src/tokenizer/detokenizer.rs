@@ -8,6 +8,8 @@ use super::Tokenizer;
 pub struct Detokenizer {
     tokenizer: Tokenizer,
     show_control: bool,
+    /// Control tokens that are written as text although others are left out.
+    shown: Vec<u32>,
     /// Whether no space is one that was added by encoding.
     keep_spaces: bool,
     /// Whether a space at the start of the next piece was added by encoding.
@@ -21,13 +23,27 @@ impl Detokenizer {
     pub(super) fn new(tokenizer: Tokenizer, before: &[u32]) -> Self {
         let after_control = before.last().is_none_or(|id| tokenizer.is_special(*id));
         let drop_space = tokenizer.adds_space_prefix() && after_control;
-        Self { tokenizer, show_control: false, keep_spaces: false, drop_space, pending: Vec::new() }
+        Self {
+            tokenizer,
+            show_control: false,
+            shown: Vec::new(),
+            keep_spaces: false,
+            drop_space,
+            pending: Vec::new(),
+        }
     }
 
     /// Writes control tokens as text instead of leaving them out.
     #[must_use]
     pub fn showing_control(mut self) -> Self {
         self.show_control = true;
+        self
+    }
+
+    /// Writes these control tokens as text, named by their spelling.
+    #[must_use]
+    pub(crate) fn showing(mut self, tokens: &[String]) -> Self {
+        self.shown = tokens.iter().filter_map(|text| self.tokenizer.token_id(text)).collect();
         self
     }
 
@@ -43,7 +59,8 @@ impl Detokenizer {
     pub fn push(&mut self, id: u32) -> String {
         if self.tokenizer.is_special(id) {
             self.drop_space = self.tokenizer.adds_space_prefix();
-            if self.tokenizer.is_control(id) && !self.show_control {
+            let is_shown = self.show_control || self.shown.contains(&id);
+            if self.tokenizer.is_control(id) && !is_shown {
                 return String::new();
             }
             let bytes = self.tokenizer.token_bytes(id).unwrap_or_default().into_owned();

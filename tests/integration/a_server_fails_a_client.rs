@@ -4,11 +4,14 @@
 #![expect(clippy::disallowed_methods, reason = "servers and their clients run beside each other")]
 
 mod client;
+mod fields;
 mod interfaces;
 mod limits;
+mod meaning;
 mod models;
 #[cfg(feature = "structured")]
 mod parts;
+mod returns;
 mod shutdown;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +23,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) use client::{Answer, Client};
+
+use crate::with_template::with_template;
 
 /// A server that runs until it is stopped.
 struct Running {
@@ -53,6 +58,62 @@ fn slow(name: &str) -> EngineBuilder {
     let device = "gpu=throttled:kind=gpu,gflops=10,gbps=0.02,submit=0,idle-submit=0,sync=0";
     let device = device.parse().expect("a device");
     Engine::builder().model(tiny(name)).threads(1).device(device)
+}
+
+/// A server of the tiny model with a chat template. `control` takes the place of the last tokens of its vocabulary.
+async fn chatting(template: &str, control: &[&str]) -> (Running, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = std::fs::read(tiny("llama.gguf")).expect("a model");
+    let bytes = with_control_tokens(with_long_context(bytes), control);
+    let model = folder.path().join("plain.gguf");
+    std::fs::write(&model, bytes).expect("write");
+    let model = with_template(&model, template, folder.path());
+    let engine = Engine::builder().model(model).threads(1);
+    (start(Server::builder().model("tiny", engine).config(local())).await, folder)
+}
+
+/// Where the value of a key begins in a model's file.
+fn value_of(bytes: &[u8], key: &str) -> usize {
+    let found = bytes.windows(key.len()).position(|part| part == key.as_bytes());
+    found.expect("a key") + key.len() + 4
+}
+
+/// The model with room for conversations that have functions.
+fn with_long_context(mut bytes: Vec<u8>) -> Vec<u8> {
+    let at = value_of(&bytes, "llama.context_length");
+    bytes[at..at + 4].copy_from_slice(&2048u32.to_le_bytes());
+    bytes
+}
+
+/// The model with these control tokens as the last ones of its vocabulary.
+fn with_control_tokens(mut bytes: Vec<u8>, control: &[&str]) -> Vec<u8> {
+    let number = |bytes: &[u8], at: usize| {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes")) as usize
+    };
+    // A list begins with the type of its items and their number.
+    let kinds = value_of(&bytes, "tokenizer.ggml.token_type") + 12;
+    let count = number(&bytes, kinds - 8);
+    for nth in count - control.len()..count {
+        bytes[kinds + 4 * nth..][..4].copy_from_slice(&3u32.to_le_bytes());
+    }
+    let mut token = value_of(&bytes, "tokenizer.ggml.tokens") + 12;
+    for _ in 0..count - control.len() {
+        token += 8 + number(&bytes, token);
+    }
+    let mut grown = 0;
+    for text in control {
+        let length = number(&bytes, token);
+        let written = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+        grown += text.len() - length;
+        bytes.splice(token..token + 8 + length, written);
+        token += 8 + text.len();
+    }
+    // The data section is aligned to 32 bytes and must stay so: the name takes what is missing.
+    let name = value_of(&bytes, "general.name");
+    let (length, more) = (number(&bytes, name), (32 - grown % 32) % 32);
+    bytes.splice(name + 8 + length..name + 8 + length, std::iter::repeat_n(b' ', more));
+    bytes[name..name + 8].copy_from_slice(&((length + more) as u64).to_le_bytes());
+    bytes
 }
 
 async fn start(builder: ServerBuilder) -> Running {

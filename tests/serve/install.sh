@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the clients of `run.sh`: Python packages in two environments, because openai is there in two major versions, and
-# npm packages. What is there already is kept.
+# npm packages. What is there already, as listed here, is kept.
 #
 # usage: install.sh FOLDER
 set -eu
@@ -9,15 +9,15 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 
 install() {
-    [ -e "$folder/$1/done" ] && return
-    python3 -m venv "$folder/$1"
     name=$1
     shift
+    [ "$(cat "$folder/$name/done" 2>/dev/null)" = "$*" ] && return
+    python3 -m venv "$folder/$name"
     "$folder/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
-    touch "$folder/$name/done"
+    echo "$*" > "$folder/$name/done"
 }
 install older 'openai>=1.109,<2'
-install newer 'openai>=3.52,<4' 'ollama>=0.6.3,<0.7' 'litellm>=1.109,<2' 'langchain-openai>=1.7,<2'
+install newer 'openai>=3.52,<4' 'ollama>=0.6.3,<0.7' 'anthropic>=2.14,<3' 'litellm>=1.109,<2' 'langchain-openai>=1.7,<2'
 if [ ! -e "$folder/npm/done" ]; then
     mkdir -p "$folder/npm"
     echo '{"private":true,"type":"module"}' > "$folder/npm/package.json"

@@ -100,6 +100,19 @@ for chunk in client.chat.completions.create(model=MODEL, messages=ASK, tools=[TO
 assert name == "paint" and json.loads(arguments)["colour"] in ("red", "green"), (name, arguments)
 result = [*ASK, called.choices[0].message.model_dump(exclude_none=True), {"role": "tool", "tool_call_id": call.id, "content": "done"}]
 assert client.chat.completions.create(messages=result, tools=[TOOL], **GREEDY).choices[0].message.content is not None
+# As it came, with fields that are null; and as the client adds up a stream.
+result[1] = called.choices[0].message
+assert client.chat.completions.create(messages=result, tools=[TOOL], **GREEDY).choices[0].message.content is not None
+strict = {"type": "function", "function": {**TOOL["function"], "strict": True}}
+with client.chat.completions.stream(model=MODEL, messages=ASK, tools=[strict], tool_choice="required", max_tokens=300) as stream:
+    message = stream.get_final_completion().choices[0].message
+result = [*ASK, message, {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "done"}]
+assert client.chat.completions.create(messages=result, tools=[TOOL], **GREEDY).choices[0].message.content is not None
+
+begun = [*ASK, {"role": "assistant", "content": "My favourite colour is"}]
+goes_on = client.chat.completions.create(messages=begun, extra_body={"continue_final_message": True, "add_generation_prompt": False}, **GREEDY)
+anew = client.chat.completions.create(messages=begun, **GREEDY)
+assert goes_on.usage.prompt_tokens < anew.usage.prompt_tokens and goes_on.choices[0].message.content, (goes_on, anew)
 
 if hasattr(client, "responses"):
     response = client.responses.create(model=MODEL, input="Name a colour.", max_output_tokens=16, temperature=0)
@@ -110,6 +123,12 @@ if hasattr(client, "responses"):
         streamed += event.delta if event.type == "response.output_text.delta" else ""
     assert streamed == response.output_text
     assert kinds[0] == "response.created" and kinds[-1] in ("response.completed", "response.incomplete"), kinds
+    tool = {"type": "function", "name": "paint", **{k: v for k, v in TOOL["function"].items() if k != "name"}}
+    called = client.responses.create(model=MODEL, input=ASK, tools=[tool], tool_choice="required", max_output_tokens=300)
+    outputs = [{"type": "function_call_output", "call_id": item.call_id, "output": "done"} for item in called.output if item.type == "function_call"]
+    assert outputs, called
+    back = client.responses.create(model=MODEL, input=[*ASK, *called.output, *outputs], tools=[tool], max_output_tokens=4)
+    assert back.status in ("completed", "incomplete"), back
 
 assert failing(openai.NotFoundError, lambda: client.chat.completions.create(model="gpt-9", messages=ASK)).code == "model_not_found"
 assert failing(openai.BadRequestError, lambda: client.chat.completions.create(model=MODEL, messages=ASK, temperature=-1)).param == "temperature"

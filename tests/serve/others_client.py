@@ -1,4 +1,4 @@
-"""What the clients ollama, litellm and langchain-openai of Python do with the server at $LAPWING_URL."""
+"""What the clients ollama, anthropic, litellm and langchain-openai of Python do with the server at $LAPWING_URL."""
 
 import json
 import os
@@ -32,7 +32,37 @@ try:
     raise AssertionError("an unknown model was accepted")
 except ollama.ResponseError as error:
     assert error.status_code == 404 and "nothing" in error.error
+def paint(colour: str) -> str:
+    """Paints a wall."""
+    return "done"
+
+
+message = ollama.Message(role="assistant", content="", thinking="Hm.", tool_calls=[{"function": {"name": "paint", "arguments": {"colour": "red"}}}])
+back = client.chat(MODEL, messages=[*ASK, message, {"role": "tool", "tool_name": "paint", "content": "done"}], tools=[paint], options=options)
+assert back.done
+begun = client.chat(MODEL, messages=[*ASK, {"role": "assistant", "content": "My favourite colour is"}], options=options)
+assert begun.prompt_eval_count < client.chat(MODEL, messages=[*ASK, {"role": "assistant", "content": "My favourite colour is"}, *ASK], options=options).prompt_eval_count
+assert len(client.list().models[0].digest) == 64 and client.list().models[0].digest == client.ps().models[0].digest
 print("ollama: ok")
+
+import anthropic
+
+claude = anthropic.Anthropic(base_url=URL, api_key="any", max_retries=0)
+limits = {"model": MODEL, "max_tokens": 300}
+tool = {"name": "paint", "description": "Paints a wall", "input_schema": schema}
+called = claude.messages.create(messages=ASK, tools=[tool], tool_choice={"type": "any"}, **limits)
+use = called.content[-1]
+assert use.type == "tool_use" and use.input["colour"] in ("red", "green"), called
+with claude.messages.stream(messages=ASK, tools=[tool], tool_choice={"type": "any"}, **limits) as stream:
+    streamed = stream.get_final_message()
+assert streamed.content[-1].input["colour"] in ("red", "green"), streamed
+for message in (called, streamed):
+    done = {"type": "tool_result", "tool_use_id": message.content[-1].id, "content": "done"}
+    talk = [*ASK, {"role": "assistant", "content": message.content}, {"role": "user", "content": [done]}]
+    assert claude.messages.create(messages=talk, tools=[tool], **{**limits, "max_tokens": 4}).content
+begun = [*ASK, {"role": "assistant", "content": "My favourite colour is"}]
+assert claude.messages.count_tokens(model=MODEL, messages=begun).input_tokens < claude.messages.count_tokens(model=MODEL, messages=[*begun, *ASK]).input_tokens
+print(f"anthropic {anthropic.__version__}: ok")
 
 import litellm
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the clients that people use against `lapwing serve` on loopback: openai (two major versions), ollama, litellm and
-# langchain-openai of Python; openai, ollama, ai and @openai/agents of npm; the page in headless Chromium.
+# Runs the clients that people use against `lapwing serve` on loopback: openai (two major versions), ollama, anthropic,
+# litellm and langchain-openai of Python; openai, ollama, ai and @openai/agents of npm; the page in headless Chromium.
 #
 # usage: run.sh LAPWING FOLDER
 #

@@ -23,6 +23,13 @@ impl TokenMask {
         self.words[word] |= 1 << (id % 32);
     }
 
+    /// Takes an id out.
+    pub fn remove(&mut self, id: u32) {
+        if let Some(word) = self.words.get_mut(id as usize / 32) {
+            *word &= !(1 << (id % 32));
+        }
+    }
+
     /// Whether an id is in it.
     pub fn contains(&self, id: u32) -> bool {
         self.words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1)

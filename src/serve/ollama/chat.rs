@@ -16,6 +16,7 @@ use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::openai::messages;
 use crate::serve::parts::{AnswerForm, AnswerReader, Divided, Part};
 use crate::serve::streaming::{Writer, line, stream};
+use crate::serve::thinking;
 use crate::serve::tools::{CalledFunction, ToolCall, Tools};
 use crate::stream::{Summary, Token};
 
@@ -41,20 +42,20 @@ pub(crate) async fn chat(
     let messages = messages::read(sent)?;
     let template = lease.engine.chat_template();
     let tools = Tools::new(fields.take("tools")?, None, template)?;
-    let mut request = Tools::request(tools.as_ref(), messages, template);
-    if let Some(think) = fields.take::<bool>("think")? {
-        request = request.template_variable("enable_thinking", think);
-    }
-    let (mut request, mut ignored) = with_options(&mut fields, &lease, request)?;
+    let end = messages::end_after(&messages)?;
+    let request = Tools::request(tools.as_ref(), messages, template).prompt_end(end);
+    let (request, mut ignored) = thinking::apply(&mut fields, template, request)?;
+    let (mut request, of_options) = with_options(&mut fields, &lease, request)?;
+    ignored.extend(of_options);
+    let form = AnswerForm::new(tools.as_ref(), template);
     if let Some(grammar) = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten()
     {
         request = request.grammar(grammar);
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
-    let requests = vec![request];
+    let requests = vec![form.shown(request)];
     let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
-    let form = AnswerForm::new(tools.as_ref(), answers.lease().engine.chat_template());
     let reader = AnswerReader::new(form, &answers);
     let mut writer = ChatWriter { model: name, reader, call: Divided::default() };
     let mut response = if is_streamed {

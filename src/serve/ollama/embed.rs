@@ -36,7 +36,7 @@ async fn answer(call: Call, mut fields: Fields, is_old: bool) -> Result<Response
     let lease = call.model(Some(&name), keep_alive(&mut fields)?).await?;
     let input: Inputs = fields.need(if is_old { "prompt" } else { "input" })?;
     let dimensions = fields.take("dimensions")?;
-    fields.drop_all(&["options"]);
+    fields.drop_if("options", &[json!({})]);
     let ignored = fields.rest();
     let client = call.caller.client(None);
     let _permit = call.app.clients.admit(&client)?;

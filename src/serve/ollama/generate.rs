@@ -16,6 +16,7 @@ use crate::serve::error::{ApiError, Dialect};
 use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::parts::{AnswerForm, AnswerReader, Part};
 use crate::serve::streaming::{Writer, line, stream};
+use crate::serve::thinking;
 use crate::stream::{Summary, Token};
 
 /// Continues a prompt.
@@ -42,22 +43,21 @@ pub(crate) async fn generate(
             Prompt::Chat(system.into_iter().chain([Message::user(prompt)]).collect())
         }
     };
-    let mut request = Request::new(prompt);
-    if let Some(think) = fields.take::<bool>("think")? {
-        request = request.template_variable("enable_thinking", think);
-    }
-    let (mut request, mut ignored) = with_options(&mut fields, &lease, request)?;
+    // A raw prompt is answered as the model writes it.
+    let template = lease.engine.chat_template().filter(|_| !raw);
+    let (request, mut ignored) = thinking::apply(&mut fields, template, Request::new(prompt))?;
+    let (mut request, of_options) = with_options(&mut fields, &lease, request)?;
+    ignored.extend(of_options);
+    let form = AnswerForm::new(None, template);
     if let Some(grammar) = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten()
     {
         request = request.grammar(grammar);
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
-    let requests = vec![request];
+    let requests = vec![form.shown(request)];
     let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
-    // A raw prompt is answered as the model writes it.
-    let template = answers.lease().engine.chat_template().filter(|_| !raw);
-    let reader = AnswerReader::new(AnswerForm::new(None, template), &answers);
+    let reader = AnswerReader::new(form, &answers);
     let mut writer = GenerateWriter { model: name, ids: Vec::new(), reader };
     let mut response = if is_streamed {
         answers.begun().await?;

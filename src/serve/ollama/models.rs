@@ -32,7 +32,7 @@ fn entry(spec: &ModelSpec) -> Value {
         "model": spec.name,
         "modified_at": time(spec.modified),
         "size": spec.bytes,
-        "digest": "",
+        "digest": spec.facts.digest,
         "details": Details::of(spec),
     })
 }
@@ -76,13 +76,16 @@ pub(crate) async fn show(
     if facts.knows_tools() && facts.chat_fault.is_none() {
         capabilities.push("tools");
     }
+    if facts.knows_thoughts() {
+        capabilities.push("thinking");
+    }
     let info = json!({
         "general.architecture": architecture,
         "general.parameter_count": facts.parameters,
         format!("{architecture}.context_length"): facts.context,
     });
     Ok(Json(json!({
-        "modelfile": format!("FROM {}\n", spec.path.display()),
+        "modelfile": format!("FROM {}\n", spec.name),
         "parameters": "",
         "template": facts.template.as_deref().unwrap_or_default(),
         "modified_at": time(spec.modified),
@@ -101,11 +104,12 @@ pub(crate) async fn pull(
 ) -> Result<Response, ApiError> {
     let name: String = fields.take_any(&["model", "name"])?.unwrap_or_default();
     if call.app.models.find(Some(&name)).is_err() {
-        let message = format!(
-            "this server does not fetch models; fetch it with `lapwing pull {name}`, and start the server \
-             with `-m {name}`"
+        let message = "this server does not fetch models; who runs it decides which ones it offers";
+        let advice = format!(
+            "{message}: fetch it with `lapwing pull {name}`, and start the server with `-m {name}`"
         );
-        return Err(ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message));
+        let error = ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message);
+        return Err(error.logged(advice));
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     let mut response = format!("{}\n", json!({ "status": "success" })).into_response();

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::logprobs::{LogprobsJson, TOP_MAX};
 use super::{Head, StreamOptions, TimingsJson, UsageJson, messages};
@@ -21,20 +21,9 @@ use crate::serve::models::ModelLease;
 use crate::serve::parts::{AnswerForm, AnswerReader};
 use crate::serve::sampling;
 use crate::serve::streaming::stream;
+use crate::serve::thinking;
 use crate::serve::tools::{ToolCall, Tools};
 use writer::ChatWriter;
-
-/// Fields that clients send and that need no action here.
-const SILENT: [&str; 8] = [
-    "store",
-    "metadata",
-    "service_tier",
-    "safety_identifier",
-    "prompt_cache_key",
-    "parallel_tool_calls",
-    "modalities",
-    "reasoning_effort",
-];
 
 /// What the answer is to contain.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +41,6 @@ pub(crate) async fn chat(
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
     let (requests, wanted, user) = read(&mut fields, &lease)?;
-    fields.drop_all(&SILENT);
     let ignored = fields.rest();
     let n = requests.len();
     let mut answers = Answers::start(call.clone(), lease, user, (requests, n)).await?;
@@ -77,13 +65,14 @@ fn read(
     let template = lease.engine.chat_template();
     let sent: Vec<Map<String, Value>> = fields.need("messages")?;
     let messages = messages::read(sent)?;
-    let tools = Tools::new(fields.take("tools")?, fields.take("tool_choice")?, template)?;
-    let mut request = Tools::request(tools.as_ref(), messages, template);
-    for (name, value) in
-        fields.take::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default()
-    {
-        request = request.template_variable(name, value);
+    refuse(fields)?;
+    let mut tools = Tools::new(fields.take("tools")?, fields.take("tool_choice")?, template)?;
+    if let Some(tools) = &mut tools {
+        tools.parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
     }
+    let end = messages::prompt_end(fields, &messages)?;
+    let request = Tools::request(tools.as_ref(), messages, template).prompt_end(end);
+    let (request, ignored) = thinking::apply(fields, template, request)?;
     let mut request = sampling::apply(fields, lease.spec(), request)?;
     request.max_tokens = sampling::max_tokens(fields)?;
     let logprobs = fields.take("logprobs")?.unwrap_or(false);
@@ -94,12 +83,41 @@ fn read(
             format!("top_logprobs must be at most {TOP_MAX}"),
         ));
     }
-    request.top_logprobs = if logprobs { top.unwrap_or(0) } else { 0 };
+    if !logprobs && top.is_some_and(|top| top > 0) {
+        return Err(ApiError::field("top_logprobs", "top_logprobs needs logprobs to be true"));
+    }
+    request.top_logprobs = top.unwrap_or(0);
     let request = constraint::apply(fields, tools.as_ref(), request)?;
-    let requests = sampling::choices(request, fields.take("n")?)?;
     let form = AnswerForm::new(tools.as_ref(), template);
+    let requests = sampling::choices(form.shown(request), fields.take("n")?)?;
     let wanted = Wanted { stream: StreamOptions::take(fields)?, logprobs, form };
-    Ok((requests, wanted, fields.take("user")?))
+    let user = fields.take_any(&["user", "safety_identifier"])?;
+    fields.name_ignored(ignored);
+    drop_defaults(fields);
+    Ok((requests, wanted, user))
+}
+
+/// Refuses what would change the kind of the answer.
+fn refuse(fields: &Fields) -> Result<(), ApiError> {
+    let given = |name: &str| fields.peek(name).filter(|value| !value.is_null());
+    if given("modalities").is_some_and(|kinds| *kinds != json!(["text"])) {
+        return Err(ApiError::field("modalities", "this server answers with text only"));
+    }
+    let is_list = |value: &Value| value.as_array().is_some_and(|functions| !functions.is_empty());
+    if given("functions").is_some_and(is_list) {
+        let message = "functions is the older form of tools; send tools and tool_choice";
+        return Err(ApiError::field("functions", message));
+    }
+    Ok(())
+}
+
+/// Drops fields that ask for what happens anyway: nothing is stored, and there is one tier of service.
+fn drop_defaults(fields: &mut Fields) {
+    fields.drop_if("store", &[json!(false)]);
+    fields.drop_if("service_tier", &[json!("auto"), json!("default")]);
+    fields.drop_if("modalities", &[json!(["text"])]);
+    fields.drop_if("metadata", &[json!({})]);
+    fields.drop_if("functions", &[json!([])]);
 }
 
 /// A whole answer.

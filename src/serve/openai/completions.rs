@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::chunks::{Chunks, failed};
 use super::logprobs::TOP_MAX;
@@ -76,7 +77,6 @@ fn read(
     lease: &ModelLease,
     prompts: &[Prompt],
 ) -> Result<(Vec<Request>, Wanted, Option<String>), ApiError> {
-    fields.drop_all(&["best_of", "suffix"]);
     let echo = fields.take("echo")?.unwrap_or(false);
     let logprobs: Option<usize> = fields.take("logprobs")?;
     if logprobs.is_some_and(|top| top > TOP_MAX) {
@@ -87,7 +87,7 @@ fn read(
     let only_prompt = echo && fields.peek("max_tokens").is_some_and(|value| value == 0);
     request.max_tokens = match only_prompt {
         true => {
-            fields.drop_all(&["max_tokens"]);
+            fields.take::<Value>("max_tokens")?;
             Some(1)
         }
         false => sampling::max_tokens(fields)?.or(Some(DEFAULT_TOKENS)),
@@ -96,6 +96,9 @@ fn read(
     let request = constraint::apply(fields, None, request)?;
     let one = sampling::choices(request, fields.take("n")?)?;
     let n = one.len();
+    // As many answers as are returned, so that there is nothing to choose.
+    fields.drop_if("best_of", &[n.into()]);
+    fields.drop_if("suffix", &["".into()]);
     let requests = prompts.iter().flat_map(|prompt| {
         one.iter().map(|request| Request { prompt: prompt.clone(), ..request.clone() })
     });

@@ -1,10 +1,13 @@
 //! Messages of a conversation, as clients send them.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::calls;
 use crate::chat::Message;
+use crate::request::PromptEnd;
 use crate::serve::error::ApiError;
+use crate::serve::fields::Fields;
 
 /// The content of a message.
 #[derive(Debug, Deserialize)]
@@ -32,7 +35,46 @@ pub(crate) fn read(messages: Vec<Map<String, Value>>) -> Result<Vec<Message>, Ap
     if messages.is_empty() {
         return Err(ApiError::field("messages", "messages is empty"));
     }
-    messages.into_iter().enumerate().map(|(at, message)| read_one(at, message)).collect()
+    let read = messages.into_iter().enumerate().map(|(at, message)| read_one(at, message));
+    let mut messages = read.collect::<Result<Vec<Message>, ApiError>>()?;
+    calls::connect(&mut messages);
+    Ok(messages)
+}
+
+/// How the prompt ends, by the names of vLLM's and llama.cpp's servers.
+///
+/// # Errors
+/// When the fields contradict each other, or the last message cannot be continued.
+pub(crate) fn prompt_end(fields: &mut Fields, messages: &[Message]) -> Result<PromptEnd, ApiError> {
+    let continues = fields.take("continue_final_message")?.unwrap_or(false);
+    match (continues, fields.take("add_generation_prompt")?) {
+        (true, Some(true)) => Err(ApiError::field(
+            "continue_final_message",
+            "continue_final_message and add_generation_prompt exclude each other",
+        )),
+        (true, _) => within(messages.last()),
+        (false, Some(false)) => Ok(PromptEnd::Nothing),
+        (false, _) => Ok(PromptEnd::NewMessage),
+    }
+}
+
+/// How the prompt ends where a last message of the model is continued.
+///
+/// # Errors
+/// When it cannot be.
+pub(crate) fn end_after(messages: &[Message]) -> Result<PromptEnd, ApiError> {
+    match messages.last() {
+        Some(last) if last.role == "assistant" => within(Some(last)),
+        _ => Ok(PromptEnd::NewMessage),
+    }
+}
+
+fn within(last: Option<&Message>) -> Result<PromptEnd, ApiError> {
+    if last.is_some_and(|last| last.fields.contains_key("tool_calls")) {
+        let message = "the last message has calls of functions, so that it cannot be continued; add their results";
+        return Err(ApiError::field("messages", message));
+    }
+    Ok(PromptEnd::LastMessage)
 }
 
 fn read_one(at: usize, mut fields: Map<String, Value>) -> Result<Message, ApiError> {
@@ -42,17 +84,34 @@ fn read_one(at: usize, mut fields: Map<String, Value>) -> Result<Message, ApiErr
         _ => return Err(ApiError::field(&name("role"), format!("{} is not a text", name("role")))),
     };
     // Newer clients call instructions so; templates know them as the system's.
-    let role = if role == "developer" { "system".to_owned() } else { role };
+    let role = match &*role {
+        "developer" => "system".to_owned(),
+        "function" => "tool".to_owned(),
+        _ => role,
+    };
     let content = text_of(&name("content"), fields.shift_remove("content").unwrap_or(Value::Null))?;
     let mut message = Message::new(role, content);
+    // What the model has thought, by the names of several servers.
+    let thoughts = ["reasoning_content", "reasoning", "thinking"]
+        .iter()
+        .find_map(|field| fields.get(*field)?.as_str().filter(|text| !text.is_empty()));
+    if let Some(thoughts) = thoughts {
+        message = message.field("reasoning_content", thoughts);
+    }
+    if let Some(Value::Object(call)) = fields.shift_remove("function_call") {
+        fields.insert("tool_calls".to_owned(), json!([{ "function": call }]));
+    }
     for (field, value) in fields {
         match field.as_str() {
+            _ if value.is_null() => {}
             "tool_calls" => {
-                message = message.field(field, with_objects(value));
+                let calls = calls::read(&name(&field), &value)?;
+                if !calls.is_empty() {
+                    message = message.field(field, calls);
+                }
             }
-            "tool_call_id" | "name" | "reasoning_content" | "tool_name" | "thinking" => {
-                message = message.field(field, value);
-            }
+            "tool_name" => message = message.field("name", value),
+            "tool_call_id" | "name" | "thinking" => message = message.field(field, value),
             _ => {}
         }
     }
@@ -90,17 +149,4 @@ pub(crate) fn text_of(name: &str, content: Value) -> Result<String, ApiError> {
             Ok(whole)
         }
     }
-}
-
-/// Calls of functions whose arguments are objects, as templates expect them; clients send them as text.
-fn with_objects(mut calls: Value) -> Value {
-    for call in calls.as_array_mut().into_iter().flatten() {
-        let Some(arguments) = call.pointer_mut("/function/arguments") else { continue };
-        if let Some(text) = arguments.as_str()
-            && let Ok(object @ Value::Object(_)) = serde_json::from_str(text)
-        {
-            *arguments = object;
-        }
-    }
-    calls
 }

@@ -5,8 +5,8 @@ use super::objects::CallObjects;
 use super::tags::{Until, until};
 use crate::serve::tools::Style;
 
-const OPEN: &str = "<tool_call>";
-const CLOSE: &str = "</tool_call>";
+pub(super) const OPEN: &str = "<tool_call>";
+pub(super) const CLOSE: &str = "</tool_call>";
 
 /// Finds calls in the text of an answer as it arrives.
 #[derive(Debug)]
@@ -23,15 +23,15 @@ pub(super) struct CallReader {
 }
 
 impl CallReader {
-    /// A reader at the start of an answer.
-    pub(super) fn new(style: Style) -> CallReader {
+    /// A reader at the start of an answer, or inside of a text that the prompt begins.
+    pub(super) fn new(style: Style, is_within: bool) -> CallReader {
         CallReader {
             style,
             held: String::new(),
             objects: CallObjects::default(),
             is_broken: false,
             is_in_call: false,
-            is_blank: true,
+            is_blank: !is_within,
         }
     }
 
@@ -51,7 +51,10 @@ impl CallReader {
         let mut parts = Vec::new();
         let held = std::mem::take(&mut self.held);
         if self.is_in_call {
-            self.call(&held, &mut parts);
+            // The answer may be cut off inside of the tag after a call.
+            if !(self.objects.is_after_call() && CLOSE.starts_with(held.trim())) {
+                self.call(&held, &mut parts);
+            }
             self.end_call("", &mut parts);
         } else if !held.is_empty() {
             parts.push(Part::Text(held));

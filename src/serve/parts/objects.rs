@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Part;
-use crate::serve::gate::new_id;
+use crate::serve::gate::new_call_id;
 
 /// Reads objects with a name and arguments: several in a row, or a list of them. The arguments of an object
 /// are handed out as they arrive, once its name is known.
@@ -37,6 +37,11 @@ impl CallObjects {
         self.held.push_str(text);
         while self.step(parts) {}
         !matches!(self.state, State::Other)
+    }
+
+    /// Whether the text so far is one call or several, and nothing else.
+    pub(super) fn is_after_call(&self) -> bool {
+        self.has_calls && matches!(self.state, State::Between) && self.held.trim().is_empty()
     }
 
     /// The end of the text. Returns the text that no part has.
@@ -102,7 +107,7 @@ impl CallObjects {
         };
         self.has_calls = true;
         self.held.drain(..start + end);
-        parts.push(Part::Call { id: new_id("call_"), name });
+        parts.push(Part::Call { id: new_call_id(), name });
         self.state = match arguments {
             Some(arguments) => {
                 parts.extend([Part::Arguments(arguments), Part::CallEnd]);

@@ -1,8 +1,8 @@
 use super::*;
 
 /// What the pieces of an answer are divided into.
-fn divided(form: AnswerForm, is_begun: bool, pieces: &[&str]) -> Divided {
-    let mut reader = AnswerReader::begin(form, is_begun);
+fn divided(form: AnswerForm, start: AnswerStart, pieces: &[&str]) -> Divided {
+    let mut reader = AnswerReader::begin(form, start);
     let mut divided = Divided::default();
     let mut parts: Vec<Part> =
         pieces.iter().flat_map(|piece| reader.push((*piece).to_owned())).collect();
@@ -21,16 +21,18 @@ fn plain(divided: Divided) -> Plain {
     (divided.thoughts, divided.text, divided.calls.into_iter().map(call).collect())
 }
 
-const TAGGED: AnswerForm = AnswerForm { calls: Some(Style::Tagged), thinks: false };
-const BARE: AnswerForm = AnswerForm { calls: Some(Style::Bare), thinks: false };
-const THINKS: AnswerForm = AnswerForm { calls: Some(Style::Tagged), thinks: true };
-const NO_CALLS: AnswerForm = AnswerForm { calls: None, thinks: true };
+const TAGS: ThoughtTags = ThoughtTags { open: "<think>", close: "</think>" };
+const TAGGED: AnswerForm =
+    AnswerForm { calls: Some(Style::Tagged), one_call: false, thoughts: None };
+const BARE: AnswerForm = AnswerForm { calls: Some(Style::Bare), ..TAGGED };
+const THINKS: AnswerForm = AnswerForm { thoughts: Some(TAGS), ..TAGGED };
+const NO_CALLS: AnswerForm = AnswerForm { calls: None, ..THINKS };
 
 type Case =
     (&'static str, AnswerForm, &'static str, [&'static str; 2], &'static [[&'static str; 2]]);
 
 /// What it is, the form, the answer, its thoughts and its text, and its calls.
-const CASES: [Case; 24] = [
+const CASES: [Case; 25] = [
     ("text", TAGGED, "It is 5 < 6.", ["", "It is 5 < 6."], &[]),
     (
         "a call after text",
@@ -109,6 +111,13 @@ const CASES: [Case; 24] = [
         ["", "b"],
         &[["f", "{\"a\": 1"]],
     ),
+    (
+        "cut off inside the tag after a call",
+        TAGGED,
+        "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</to",
+        ["", ""],
+        &[["f", "{}"]],
+    ),
     ("a tag that does not end", TAGGED, "x <tool_cal", ["", "x <tool_cal"], &[]),
     (
         "an object as a call",
@@ -146,9 +155,13 @@ fn an_answer_is_divided_wherever_its_tokens_end() {
     for (what, form, answer, [thoughts, text], calls) in CASES {
         let calls = calls.iter().map(|[name, arguments]| ((*name).into(), (*arguments).into()));
         let want: Plain = (thoughts.into(), text.into(), calls.collect());
-        assert_eq!(plain(divided(form, false, &[answer])), want, "{what}");
+        assert_eq!(plain(divided(form, AnswerStart::Fresh, &[answer])), want, "{what}");
         let pieces: Vec<&str> = answer.split_inclusive(|_: char| true).collect();
-        assert_eq!(plain(divided(form, false, &pieces)), want, "{what}, character by character");
+        assert_eq!(
+            plain(divided(form, AnswerStart::Fresh, &pieces)),
+            want,
+            "{what}, character by character"
+        );
     }
 }
 
@@ -156,12 +169,36 @@ fn an_answer_is_divided_wherever_its_tokens_end() {
 fn thoughts_that_the_prompt_begins_need_no_tag() {
     let pieces = ["Hm.\n</thi", "nk>\n", "Yes."];
     let want = ("Hm.".into(), "Yes.".into(), Vec::new());
-    assert_eq!(plain(divided(NO_CALLS, true, &pieces)), want);
+    assert_eq!(plain(divided(NO_CALLS, AnswerStart::Thinking, &pieces)), want);
+}
+
+#[test]
+fn an_answer_that_continues_a_text_keeps_its_white_space_and_begins_no_thoughts() {
+    for form in [TAGGED, BARE, THINKS, NO_CALLS] {
+        let text = plain(divided(form, AnswerStart::Within, &[" 4", "2 <think>"]));
+        assert_eq!(text, (String::new(), " 42 <think>".into(), Vec::new()), "{form:?}");
+    }
+    let after = plain(divided(NO_CALLS, AnswerStart::Thought, &["\n\n", "Yes. "]));
+    assert_eq!(after, (String::new(), "Yes. ".into(), Vec::new()));
+}
+
+#[test]
+fn only_the_first_call_counts_where_one_is_allowed() {
+    let one = |form| AnswerForm { one_call: true, ..form };
+    let call = |name: &str| format!("{{\"name\": \"{name}\", \"arguments\": {{\"a\": 1}}}}");
+    let (f, g) = (call("f"), call("g"));
+    let tagged = format!("A <tool_call>{f}</tool_call>\n<tool_call>{g}</tool_call> b");
+    let want = vec![("f".to_owned(), "{\"a\": 1}".to_owned())];
+    let divided_tagged = plain(divided(one(TAGGED), AnswerStart::Fresh, &[&tagged]));
+    assert_eq!(divided_tagged, (String::new(), "A b".into(), want.clone()));
+    let bare = format!("[{f}, {g}]");
+    let divided_bare = plain(divided(one(BARE), AnswerStart::Fresh, &[&bare]));
+    assert_eq!(divided_bare, (String::new(), String::new(), want));
 }
 
 #[test]
 fn arguments_arrive_with_their_tokens() {
-    let mut reader = AnswerReader::begin(TAGGED, false);
+    let mut reader = AnswerReader::begin(TAGGED, AnswerStart::Fresh);
     let mut push = |text: &str| {
         let kept = |part: Part| match part {
             Part::Call { name, .. } => format!("call {name}"),
@@ -205,8 +242,12 @@ fn pieces_are_divided_as_the_whole() {
         let answer = [word(3), word(2), word(1), word(0)].concat();
         let pieces: Vec<&str> = answer.split_inclusive(|_: char| true).collect();
         for form in [TAGGED, BARE, THINKS] {
-            let whole = plain(divided(form, false, &[&answer]));
-            assert_eq!(plain(divided(form, false, &pieces)), whole, "{answer:?} as {form:?}");
+            let whole = plain(divided(form, AnswerStart::Fresh, &[&answer]));
+            assert_eq!(
+                plain(divided(form, AnswerStart::Fresh, &pieces)),
+                whole,
+                "{answer:?} as {form:?}"
+            );
         }
     }
 }

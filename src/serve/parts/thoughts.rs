@@ -1,14 +1,13 @@
-//! Thoughts of a model before its answer, between `<think>` and `</think>`.
+//! Thoughts of a model before its answer, between tags such as `<think>` and `</think>`.
 
 use super::Part;
 use super::tags::{Until, until};
-
-pub(super) const OPEN: &str = "<think>";
-pub(super) const CLOSE: &str = "</think>";
+use crate::chat::{AnswerStart, ThoughtTags};
 
 /// Separates thoughts from the answer that follows them.
 #[derive(Debug)]
 pub(super) struct ThoughtReader {
+    tags: ThoughtTags,
     state: State,
     /// Text that is not decided yet.
     held: String,
@@ -26,10 +25,15 @@ enum State {
 }
 
 impl ThoughtReader {
-    /// A reader at the start of an answer; `is_begun` if the prompt ends inside of thoughts.
-    pub(super) fn new(is_begun: bool) -> ThoughtReader {
-        let state = if is_begun { State::Inside } else { State::Before };
-        ThoughtReader { state, held: String::new(), is_blank: true }
+    /// A reader of an answer that begins at `start`.
+    pub(super) fn new(tags: ThoughtTags, start: AnswerStart) -> ThoughtReader {
+        let state = match start {
+            AnswerStart::Fresh => State::Before,
+            AnswerStart::Thinking => State::Inside,
+            AnswerStart::Thought | AnswerStart::Within => State::After,
+        };
+        let is_blank = start != AnswerStart::Within;
+        ThoughtReader { tags, state, held: String::new(), is_blank }
     }
 
     /// Adds the thoughts that `text` completes to `parts`, and returns the text of the answer.
@@ -37,10 +41,10 @@ impl ThoughtReader {
         self.held.push_str(text);
         if self.state == State::Before {
             let begin = self.held.trim_start();
-            if let Some(rest) = begin.strip_prefix(OPEN) {
+            if let Some(rest) = begin.strip_prefix(self.tags.open) {
                 self.held = rest.to_owned();
                 self.state = State::Inside;
-            } else if OPEN.starts_with(begin) {
+            } else if self.tags.open.starts_with(begin) {
                 return String::new();
             } else {
                 self.state = State::After;
@@ -75,7 +79,7 @@ impl ThoughtReader {
     }
 
     fn inside(&mut self, parts: &mut Vec<Part>) {
-        let Until { mut text, is_found } = until(&mut self.held, CLOSE);
+        let Until { mut text, is_found } = until(&mut self.held, self.tags.close);
         if self.is_blank {
             text = text.trim_start().to_owned();
         }

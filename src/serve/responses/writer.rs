@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::serve::answer::Answers;
 use crate::serve::app::unix_seconds;
@@ -18,11 +18,19 @@ pub(super) struct ResponseWriter {
     created: u64,
     model: String,
     reader: AnswerReader,
+    echo: Echo,
     /// Complete items.
     output: Vec<Value>,
     open: Option<OpenItem>,
     /// Number of the next event.
     sequence: u64,
+}
+
+/// What a response repeats of its request.
+pub(super) struct Echo {
+    /// Whether there may be several calls.
+    pub(super) parallel: bool,
+    pub(super) metadata: Map<String, Value>,
 }
 
 /// An item whose end is still to come.
@@ -63,12 +71,13 @@ impl Kind {
 }
 
 impl ResponseWriter {
-    pub(super) fn new(answers: &Answers, form: AnswerForm) -> ResponseWriter {
+    pub(super) fn new(answers: &Answers, form: AnswerForm, echo: Echo) -> ResponseWriter {
         ResponseWriter {
             id: new_id("resp_"),
             created: unix_seconds(SystemTime::now()),
             model: answers.lease().name().to_owned(),
             reader: AnswerReader::new(form, answers),
+            echo,
             output: Vec::new(),
             open: None,
             sequence: 0,
@@ -99,10 +108,10 @@ impl ResponseWriter {
             "error": null,
             "incomplete_details": incomplete,
             "instructions": null,
-            "metadata": {},
+            "metadata": self.echo.metadata,
             "model": self.model,
             "output": output,
-            "parallel_tool_calls": true,
+            "parallel_tool_calls": self.echo.parallel,
             "temperature": null,
             "tool_choice": "auto",
             "tools": [],

@@ -89,7 +89,76 @@ async fn a_model_that_cannot_be_used_is_named() {
     let engine = Engine::builder().model(tiny("llama.gguf"));
     let running = start(Server::builder().model("one", engine).config(config)).await;
     let answer = running.client.post("/v1/completions", &json!({ "prompt": "a" })).await;
-    assert_eq!((answer.status, answer.body.contains("no-such-policy")), (500, true), "{answer:?}");
+    assert_eq!(answer.json()["error"]["code"], "model_not_loaded", "{answer:?}");
+    assert_eq!((answer.status, answer.body.contains("no-such-policy")), (500, false), "{answer:?}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn errors_tell_clients_neither_paths_nor_options_of_the_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gone = folder.path().join("gone.gguf");
+    std::fs::copy(tiny("llama.gguf"), &gone).expect("a copy");
+    let engine = |path: &std::path::Path| Engine::builder().model(path).threads(1);
+    let server =
+        Server::builder().model("gone", engine(&gone)).model("tiny", engine(&tiny("llama.gguf")));
+    let running = start(server.config(local())).await;
+    std::fs::remove_file(&gone).expect("it is there");
+    let messages = json!([{ "role": "user", "content": "a" }]);
+    let schema = json!({ "$ref": "file:///etc/passwd" });
+    let rows = [
+        ("/v1/completions", json!({ "model": "gone", "prompt": "a" }), 500),
+        ("/api/generate", json!({ "model": "gone", "prompt": "a" }), 500),
+        ("/v1/messages", json!({ "model": "gone", "messages": messages, "max_tokens": 1 }), 500),
+        ("/v1/chat/completions", json!({ "model": "tiny", "messages": messages }), 400),
+        ("/api/chat", json!({ "model": "tiny", "messages": messages }), 400),
+        ("/v1/responses", json!({ "model": "tiny", "input": "a" }), 400),
+        ("/v1/messages/count_tokens", json!({ "model": "tiny", "messages": messages }), 400),
+        ("/v1/completions", json!({ "model": "tiny", "prompt": "a", "json_schema": schema }), 400),
+        ("/api/pull", json!({ "model": "other" }), 404),
+    ];
+    for (path, body, status) in rows {
+        let answer = running.client.post(path, &body).await;
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        for part in
+            [".gguf", "--", "lapwing pull", "command line", folder.path().to_str().expect("a path")]
+        {
+            assert!(!answer.body.contains(part), "{path}: {part:?} in {answer:?}");
+        }
+    }
+    let foreign = running.client.with("origin: https://other.example").get("/v1/models").await;
+    assert!(foreign.status == 403 && !foreign.body.contains("--"), "{foreign:?}");
+    for path in ["/api/show", "/props"] {
+        let answer = match path {
+            "/props" => running.client.get(path).await,
+            _ => running.client.post(path, &json!({ "model": "tiny" })).await,
+        };
+        assert!(!answer.body.contains(env!("CARGO_MANIFEST_DIR")), "{path}: {answer:?}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn each_model_has_its_digest_and_its_quantisation() {
+    let running = start(two(0)).await;
+    let tags = running.client.get("/api/tags").await.json()["models"].clone();
+    let digests: Vec<&str> = tags
+        .as_array()
+        .expect("models")
+        .iter()
+        .map(|model| model["digest"].as_str().expect("a digest"))
+        .collect();
+    let is_hex =
+        |digest: &&str| digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
+    assert!(digests.iter().all(is_hex) && digests[0] != digests[1], "{tags}");
+    running.client.post("/api/generate", &ask("one", json!({}))).await;
+    let ps = running.client.get("/api/ps").await.json();
+    assert_eq!(ps["models"][0]["digest"], digests[0]);
+    for model in tags.as_array().expect("models") {
+        let details = &model["details"];
+        assert!(model["size"].as_u64() > Some(0) && details["quantization_level"] != "", "{model}");
+        assert_eq!(details["families"], json!([details["family"]]), "{model}");
+    }
     running.stop().await;
 }
 

@@ -1,21 +1,15 @@
 //! Thoughts and calls of an answer have their place in every interface. Grammars make tiny models write them.
 
-use lapwing::Engine;
-use lapwing::serve::Server;
 use serde_json::{Value, json};
 
-use super::{Answer, Running, local, start, tiny};
-use crate::with_template::with_template;
+use super::{Answer, Running, chatting};
 
 /// A server of the tiny model with a template that knows of thoughts and calls, and ends with `end`.
 async fn thinking(end: &str) -> (Running, tempfile::TempDir) {
-    let folder = tempfile::tempdir().expect("a folder");
     let template = format!(
         "{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{end}{{# </think> tools <tool_call> -#}}"
     );
-    let model = with_template(&tiny("llama.gguf"), &template, folder.path());
-    let engine = Engine::builder().model(model).threads(1);
-    (start(Server::builder().model("tiny", engine).config(local())).await, folder)
+    chatting(&template, &[]).await
 }
 
 /// The strings at `pointer` of the events of a type, or of all events.
