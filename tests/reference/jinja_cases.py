@@ -53,7 +53,7 @@ NUMBERS = [
 ]
 
 FILTERS = [
-    "text|upper", "text|lower", "'hello world'|title", "'foo-bar (x) \\'y\\' it\\'s'|title", "'hELLO wORLD'|capitalize", "'  a '|trim ~ '|'", "'xxaxx'|trim('x')", "'xxaxx'|trim(chars='x')", "text|length", "text|count", "words|length", "table|count", "wide|length",
+    "text|upper", "text|lower", "'hello world'|title", "'foo-bar (x) \\'y\\' it\\'s'|title", "'hELLO wORLD'|capitalize", "'  a '|trim ~ '|'", "'xxaxx'|trim('x')", "'xxaxx'|trim(chars='x')", "text|length", "text|count", "words|length", "table|count", "wide|length", "missing|length", "people[3].age|length", "table|reverse|list",
     "'a-b'|replace('-', '+')", "'aaa'|replace('a', 'b', 2)", "'aaa'|replace('a', 'b', count=1)", "'aaa'|replace(old='a', new='b')", "42|replace('4', '5')",
     "nothing|default('d')", "missing|default('d')", "missing|d('d')", "empty|default('d', true)", "nothing|default('d', boolean=true)", "missing|default", "missing|default(default_value='x')", "false|default('d')", "missing.x|default('q') if missing is defined else 'z'",
     "words|join(', ')", "words|join", "people|join(', ', attribute='name')", "people|join('-', 'name')", "[1, none, true]|join('-')", "'abc'|join('.')", "numbers|join(d=', ')",
