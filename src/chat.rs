@@ -106,13 +106,6 @@ pub struct ChatOptions {
     pub variables: BTreeMap<String, serde_json::Value>,
 }
 
-impl ChatOptions {
-    /// For a prompt that the model's message follows.
-    pub(crate) fn answer() -> ChatOptions {
-        ChatOptions { add_generation_prompt: true, ..ChatOptions::default() }
-    }
-}
-
 /// A chat template, compiled when it is first used.
 ///
 /// A template is a program from an untrusted file: its size, its time and its memory are limited, far
