@@ -91,7 +91,7 @@ impl Keys<'_> {
             true => name.starts_with(*off),
             false => name == *off,
         };
-        if OFF.iter().any(|off| is_off(&off)) {
+        if OFF.iter().any(is_off) {
             let is_on = !numbers(value).iter().all(|number| *number == 0.0);
             return is_on.then(|| "variants of this architecture with it are not supported".into());
         }

@@ -41,7 +41,7 @@ impl Builder<'_> {
         let weight = self.part(&self.name("attn_qkv.weight"), (all, cols), rows.clone())?;
         let bias = match self.opt_part(&self.name("attn_qkv.bias"), (1, all), rows)? {
             Some(bias) => Some(bias),
-            None => self.opt_vector(&self.name(&format!("{role}.bias")), width)?,
+            None => self.bias(role, width)?,
         };
         Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role))
     }
@@ -55,8 +55,17 @@ impl Builder<'_> {
     ) -> Result<ValueId, ModelError> {
         let cols = self.graph.value(x).width;
         let weight = self.matrix(&self.name(&format!("{role}.weight")), width, cols)?;
-        let bias = self.opt_vector(&self.name(&format!("{role}.bias")), width)?;
+        let bias = self.bias(role, width)?;
         Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role))
+    }
+
+    /// The bias of a product. Every product of an encoder has one; other files may lack them.
+    fn bias(&mut self, role: &str, width: usize) -> Result<Option<WeightId>, ModelError> {
+        let name = self.name(&format!("{role}.bias"));
+        match self.config.arch.encoder {
+            true => self.vector(&name, width).map(Some),
+            false => self.opt_vector(&name, width),
+        }
     }
 
     /// The embeddings of the tokens, `[tokens, width]`.
