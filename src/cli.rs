@@ -15,6 +15,7 @@ mod grammar_args;
 pub(crate) mod input;
 pub(crate) mod interrupts;
 pub(crate) mod limits;
+pub(crate) mod other_names;
 pub(crate) mod outlier_report;
 pub(crate) mod output;
 mod parse;
@@ -39,7 +40,7 @@ pub(crate) mod watch;
 pub(crate) mod windowed_text;
 
 pub(crate) use device_args::DeviceArgs;
-pub(crate) use engine_args::{EngineArgs, ModelArg, PositionalModel};
+pub(crate) use engine_args::{DEFAULT_MODEL, EngineArgs, ModelArg, OptionalModel, PositionalModel};
 pub(crate) use parse::at_least_one;
 pub(crate) use prefix_args::PrefixArgs;
 pub(crate) use sampling_args::SamplingArgs;

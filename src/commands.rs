@@ -16,6 +16,7 @@ mod perplexity;
 mod plan;
 mod prepare;
 mod profile;
+mod ps;
 mod pull;
 mod ranges;
 mod reproduce;
@@ -31,16 +32,21 @@ mod what_if;
 
 pub(crate) use devices::list_drivers;
 
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::failure::Failure;
+use crate::cli::other_names;
 use crate::cli::session::Session;
 
 /// The end of `lapwing --help`.
 const EXAMPLES: &str = "\
 Examples:
   lapwing run \"Why is the sky blue?\"           answer one prompt; fetches the default model first
-  lapwing chat -m gemma-3-1b-it                talk to another model
+  lapwing run gemma-3-1b-it \"Why?\"             answer with another model
+  lapwing chat gemma-3-1b-it                   talk to it
   lapwing serve                                serve a model over HTTP, with a page to chat
   lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
   lapwing bench -m FILE.gguf -t 4              measure tokens per second
@@ -54,9 +60,14 @@ Examples:
 
 Models:
   MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo[:QUANT], or
-  hf:owner/repo/file.gguf[@revision].
+  hf:owner/repo/file.gguf[@revision]; hf.co/owner/repo is the same as hf:owner/repo.
   Files on disk need no network. Fetched models are stored in $LAPWING_CACHE, or else in
-  $XDG_CACHE_HOME/lapwing or ~/.cache/lapwing.
+  $XDG_CACHE_HOME/lapwing or ~/.cache/lapwing. Models in the cache of Hugging Face's tools are used
+  where they are. With HF_HUB_OFFLINE=1 no request is sent to the hub.
+
+Names of other programs:
+  Options of llama.cpp, Ollama and vLLM mean what they mean there, or the error says what to type
+  instead; docs/names.md lists them.
 
 Output:
   Results go to stdout; progress, notes and errors go to stderr. With --json a command prints one
@@ -87,16 +98,57 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Parses the program's arguments. Wrong ones end the process with a message.
-    pub(crate) fn from_args() -> Cli {
-        let matches = Cli::grouped().get_matches();
-        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    /// Parses the program's arguments. `--help` and `--version` end the process.
+    ///
+    /// # Errors
+    /// When they are wrong, in one sentence.
+    pub(crate) fn from_args() -> Result<Cli, Failure> {
+        Cli::of_words(std::env::args_os()).map_err(|wrong| match wrong {
+            Wrong::Failure(failure) => failure,
+            Wrong::Clap(error) => match error.kind() {
+                ErrorKind::DisplayHelp
+                | ErrorKind::DisplayVersion
+                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+                _ => Failure::usage(first_paragraph(&error.render().to_string())),
+            },
+        })
+    }
+
+    /// Parses words of which the first is the program, with names of other programs in the place of its own.
+    fn of_words(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Wrong> {
+        let cli = Cli::built();
+        let words = other_names::translated(&cli, words).map_err(Wrong::Failure)?;
+        let matches = cli.try_get_matches_from(words).map_err(Wrong::Clap)?;
+        Cli::from_arg_matches(&matches).map_err(Wrong::Clap)
+    }
+
+    /// The command line, with options of all commands in each.
+    pub(crate) fn built() -> clap::Command {
+        let mut cli = Cli::grouped();
+        cli.build();
+        cli
     }
 
     /// The command line, with its commands in groups.
     fn grouped() -> clap::Command {
         groups::group(Cli::command())
     }
+}
+
+/// Why arguments cannot be parsed.
+#[derive(Debug)]
+enum Wrong {
+    /// A name is unknown, or has no counterpart.
+    Failure(Failure),
+    /// The parser says so, or help was requested.
+    Clap(clap::Error),
+}
+
+/// The first paragraph of an error of the parser on one line, without its label: usage and tips follow it.
+fn first_paragraph(error: &str) -> String {
+    let text = error.strip_prefix("error: ").unwrap_or(error);
+    let lines = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim);
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// The commands.
@@ -112,6 +164,8 @@ pub(crate) enum Command {
     Pull(pull::Args),
     /// List, verify and remove models
     Models(models::Args),
+    /// Show which models a server has loaded
+    Ps(ps::Args),
     /// Show the contents of a model file, and which device would run which stage
     Inspect(inspect::Args),
     /// Convert a model file older than GGUF to GGUF
@@ -166,6 +220,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Serve(args) => serve::run(args, session).await,
         Command::Pull(args) => pull::run(args, session).await,
         Command::Models(args) => models::run(args, session).await,
+        Command::Ps(args) => ps::run(args, session).await,
         Command::Inspect(args) => inspect::run(args, session).await,
         Command::Load(args) => load::run(args, session).await,
         Command::Convert(args) => convert::run(args, session).await,

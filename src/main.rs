@@ -21,7 +21,10 @@ fn main() -> ExitCode {
     if let Some(request) = cli::drivers::Request::of(std::env::args_os()) {
         request.answer(commands::list_drivers);
     }
-    let cli = Cli::from_args();
+    let cli = match Cli::from_args() {
+        Ok(cli) => cli,
+        Err(failure) => return failure.report(),
+    };
     let session = Arc::new(Session::new(cli.json));
     if let Err(failure) = cli::limits::check() {
         return failure.report();

@@ -31,6 +31,7 @@ mod lock;
 mod name;
 mod progress;
 mod record;
+mod shared;
 mod source;
 #[cfg(test)]
 mod testing;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use lapwing_plan::Phase;
+use lapwing_traces::text::counted;
 
 mod explainer;
 
@@ -150,12 +151,12 @@ impl fmt::Display for PartPlacement {
 
 impl fmt::Display for TransferPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.count == 1 { "" } else { "s" };
         let (from, to) = match self.to_host {
             true => (&*self.device, "host"),
             false => ("host", &*self.device),
         };
-        write!(f, "{} transfer{plural} {from} → {to}, {} bytes", self.count, self.bytes)
+        let (transfers, bytes) = (counted(self.count, "transfer"), self.bytes);
+        write!(f, "{transfers} {from} → {to}, {bytes} bytes")
     }
 }
 
@@ -171,7 +172,7 @@ impl fmt::Display for Placement {
         for kind in self.kinds() {
             let StageKind { first: stage, count, layers } = kind;
             let times = if count > 1 { format!("{count} × ") } else { String::new() };
-            write!(f, "  {times}stage of {} ops", stage.ops)?;
+            write!(f, "  {times}stage of {}", counted(stage.ops, "op"))?;
             if let Some((first, last)) = layers {
                 write!(f, ", layers {first} to {last}")?;
             }

@@ -23,6 +23,7 @@
     reason = "a server runs in real time, on the runtime that awaits Server::run"
 )]
 
+mod address;
 mod answer;
 mod anthropic;
 mod app;
@@ -194,7 +195,7 @@ impl ServerBuilder {
 async fn listen(config: &ServeConfig, has_keys: bool) -> Result<TcpListener, ServeError> {
     let fault = |source| ServeError::Listen { listen: config.listen.clone(), source };
     let addresses: Vec<SocketAddr> =
-        tokio::net::lookup_host(&config.listen).await.map_err(fault)?.collect();
+        tokio::net::lookup_host(config.address()).await.map_err(fault)?.collect();
     let is_public = addresses.iter().any(|address| !address.ip().is_loopback());
     if is_public && !has_keys && !config.public {
         return Err(ServeError::Public { listen: config.listen.clone() });

@@ -75,7 +75,9 @@ pub enum PlanError {
     },
     /// The engine lacks a kind of device that the strategy needs.
     #[error(
-        "strategy '{strategy}' needs {count} device(s) of kind {}, but the engine has: {found}; add one with --device", kind.name()
+        "strategy '{strategy}' needs {} of kind {}, but the engine has: {found}; add one with --device",
+        if *count == 1 { "a device".to_owned() } else { format!("{count} devices") },
+        kind.name()
     )]
     Needs {
         /// Strategy.
@@ -84,6 +86,17 @@ pub enum PlanError {
         kind: DeviceKind,
         /// Number of devices that it needs.
         count: usize,
+        /// Devices of the engine.
+        found: String,
+    },
+    /// The engine lacks a second kind of device to divide work with.
+    #[error(
+        "strategy '{strategy}' needs devices of two kinds out of npu, gpu and cpu, but the engine has: {found}; add one \
+         with --device"
+    )]
+    NeedsTwoKinds {
+        /// Strategy.
+        strategy: String,
         /// Devices of the engine.
         found: String,
     },

@@ -17,13 +17,28 @@ use super::parse::{at_least_one, policy};
 use super::scales::Scales;
 use super::session::Session;
 
+/// The model that is used if none is named.
+pub(crate) const DEFAULT_MODEL: &str = "smollm2-135m-instruct";
+
 /// The model.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArg {
-    /// A .gguf file, a name from `lapwing models`, hf:owner/repo[:QUANT] or hf:owner/repo/file.gguf
-    #[arg(short, long, value_name = "MODEL", default_value = "smollm2-135m-instruct")]
+    /// A .gguf file, a name from `lapwing models`, or hf:owner/repo[:QUANT]
+    ///
+    /// Also hf:owner/repo/file.gguf, and addresses of hf.co.
+    #[arg(short, long, value_name = "MODEL", default_value = DEFAULT_MODEL)]
     pub(crate) model: String,
+}
+
+/// The model, or none for the default.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct OptionalModel {
+    /// A .gguf file, a name from `lapwing models`, or hf:owner/repo[:QUANT] [default:
+    /// smollm2-135m-instruct]
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 }
 
 /// The model, as the argument or as the option.
@@ -39,6 +54,11 @@ pub(crate) struct PositionalModel {
 }
 
 impl PositionalModel {
+    /// This model.
+    pub(crate) fn named(model: String) -> PositionalModel {
+        PositionalModel { argument: Some(model), model: None }
+    }
+
     /// The model, if one is named.
     pub(crate) fn name(&self) -> Option<&str> {
         self.argument.as_deref().or(self.model.as_deref())
@@ -49,12 +69,14 @@ impl PositionalModel {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Engine")]
 pub(crate) struct EngineArgs {
-    /// Compute threads [default: one for each of --cores, or all hardware threads]
+    /// Compute threads [default: one for each hardware thread, or each of --cores]
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     pub(crate) threads: Option<usize>,
 
-    /// Pin the compute threads to these cores, as in 0-3 or 0,2-3, or to those of a NUMA node, as in node0:
-    /// one thread to a core if there are as many, otherwise each to all of them [default: not pinned]
+    /// Pin the compute threads to cores, as in 0-3 or 0,2-3 or node0 [default: not pinned]
+    ///
+    /// node0 has the cores of the first NUMA node. One thread is pinned to a core if there are as many,
+    /// otherwise each thread to all of them.
     #[arg(long, value_name = "CORES")]
     pub(crate) cores: Option<CoreSet>,
 
@@ -66,7 +88,9 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) isa: Option<String>,
 
-    /// Type of the KV cache: f32, f16 or int8; int8 takes half the memory of f16 and costs accuracy
+    /// Type of the KV cache: f32, f16 or int8
+    ///
+    /// int8 takes half the memory of f16 and costs accuracy.
     #[arg(long, value_name = "TYPE", default_value_t)]
     pub(crate) kv: KvDtype,
 
@@ -102,10 +126,12 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "NAME[:KEY=N,…]", value_parser = policy, hide_short_help = true)]
     pub(crate) policy: Option<String>,
 
-    /// Drafter of speculative decoding: none; lookup, which proposes what followed the last tokens when they
-    /// occurred before; suffix, which also knows recent answers; lookup+suffix, both as a tree of tokens; a smaller
-    /// model with the same vocabulary, as .gguf file or name; or self:FORM, the model itself requantised as by
-    /// --requant, such as self:q4_0. It changes no token
+    /// Drafter of speculative decoding, as in lookup, suffix, or a smaller model
+    ///
+    /// One of: none; lookup, which proposes what followed the last tokens when they occurred before; suffix,
+    /// which also knows recent answers; lookup+suffix, both as a tree of tokens; a smaller model with the same
+    /// vocabulary, as .gguf file or name; or self:FORM, the model itself requantised as by --requant, such as
+    /// self:q4_0. It changes no token.
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,
 

@@ -19,6 +19,11 @@ pub(crate) enum Failure {
         /// What is wrong.
         message: String,
     },
+    /// The command line is invalid, and the sentence says what to type instead.
+    Instead {
+        /// The sentence.
+        message: String,
+    },
     /// The command failed.
     Failed {
         /// What went wrong.
@@ -36,6 +41,11 @@ impl Failure {
     /// Wrong usage.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure::Usage { message: message.into() }
+    }
+
+    /// Wrong usage, with a sentence that says what to type instead.
+    pub(crate) fn instead(message: impl Into<String>) -> Failure {
+        Failure::Instead { message: message.into() }
     }
 
     /// A failure without a hint.
@@ -61,7 +71,7 @@ impl Failure {
         match self {
             Failure::ClosedPipe => 0,
             Failure::Failed { .. } => 1,
-            Failure::Usage { .. } => 2,
+            Failure::Usage { .. } | Failure::Instead { .. } => 2,
             Failure::Interrupted(signal) => signal.code(),
         }
     }
@@ -73,6 +83,7 @@ impl Failure {
                 (Some(message), limits::hint_in(message).or(hint.as_deref()))
             }
             Failure::Usage { message } => (Some(message), Some("--help shows all options")),
+            Failure::Instead { message } => (Some(message), None),
             Failure::ClosedPipe | Failure::Interrupted(_) => (None, None),
         };
         let mut text = String::new();
@@ -135,6 +146,7 @@ mod tests {
         let codes = [
             (Failure::failed("x"), 1),
             (Failure::usage("x"), 2),
+            (Failure::instead("x"), 2),
             (Failure::Interrupted(Signal::Interrupt), 130),
             (Failure::Interrupted(Signal::Terminate), 143),
             (Failure::Interrupted(Signal::HangUp), 129),

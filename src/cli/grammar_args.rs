@@ -10,15 +10,19 @@ use lapwing::structured::Grammar;
 #[command(next_help_heading = "Structured output")]
 #[group(multiple = false, conflicts_with = "ignore_eos")]
 pub(crate) struct GrammarArgs {
-    /// Answer with JSON that is valid for a schema: a file, or the schema itself
+    /// Answer with JSON of a schema: a file, or the schema itself
     #[arg(long, value_name = "SCHEMA", value_parser = json_schema)]
     json_schema: Option<Grammar>,
 
-    /// Answer with text of the grammar in FILE: .gbnf (as in llama.cpp) or .lark
+    /// Answer with text of the grammar in FILE: .gbnf or .lark
+    ///
+    /// .gbnf is llama.cpp's form. A grammar in that form can also be given itself, if it has ::= in it.
     #[arg(long, value_name = "FILE", value_parser = grammar)]
     grammar: Option<Grammar>,
 
-    /// Answer with text that a regular expression matches as a whole
+    /// Answer with text that a regular expression matches
+    ///
+    /// As a whole.
     #[arg(long, value_name = "RE", value_parser = regex)]
     regex: Option<Grammar>,
 }
@@ -38,6 +42,9 @@ fn json_schema(value: &str) -> Result<Grammar, String> {
 }
 
 fn grammar(file: &str) -> Result<Grammar, String> {
+    if file.contains("::=") {
+        return Ok(Grammar::gbnf(file.to_owned()));
+    }
     match Path::new(file).extension().and_then(|extension| extension.to_str()) {
         Some("gbnf") => Ok(Grammar::gbnf(contents(file)?)),
         Some("lark") => Ok(Grammar::lark(contents(file)?)),

@@ -1,5 +1,7 @@
 //! Stores and finds plans, and prepares graphs.
 
+mod others;
+
 use std::path::PathBuf;
 
 use lapwing::EngineBuilder;
@@ -27,6 +29,11 @@ pub(crate) fn with_plans(builder: EngineBuilder, session: &Session) -> EngineBui
     let Ok(here) = builder.plans_subject() else { return builder };
     let Ok(file) = file_of(&here) else { return builder };
     if !file.exists() {
+        if let Some(difference) = others::difference(&here, &file) {
+            session.note(&format!(
+                "the plans of `lapwing prepare` are not used: {difference}; prepare with the options of this command"
+            ));
+        }
         return builder;
     }
     let usable = Plans::load(&file).map_err(|error| error.to_string()).and_then(|plans| {

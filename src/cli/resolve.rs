@@ -29,7 +29,7 @@ impl ModelChoice {
     /// When it is neither a file nor a known name.
     pub(crate) fn of(model: &str) -> Result<ModelChoice, Failure> {
         let path = Path::new(model);
-        let is_hub = model.starts_with("hf:");
+        let is_hub = ModelName::is_of_hub(model);
         let looks_like_file = model.contains(['/', MAIN_SEPARATOR])
             || path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
         if path.is_file() || (looks_like_file && !is_hub) {

@@ -14,53 +14,73 @@ use super::resolve::ModelChoice;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingArgs {
-    /// Maximum tokens to generate; 'max' for the rest of the context
+    /// Maximum tokens to generate; 'max' for all that fit
     #[arg(short = 'n', long, value_name = "N", default_value = "512")]
     pub(crate) max_tokens: TokenLimit,
 
-    /// Maximum tokens of prompt and answer together [default: the training context, up to 8192]
+    /// Maximum tokens of prompt and answer [default: the training context, up to 8192]
     #[arg(short, long, value_name = "TOKENS", value_parser = at_least_one, help_heading = "Engine")]
     pub(crate) ctx: Option<usize>,
 
-    /// Temperature; 0 always takes the most likely token [default: the recommendation of a catalogue
-    /// model's makers, otherwise 0.8]
+    /// Temperature; 0 always takes the most likely token [default: 0.8, or as the makers say]
+    ///
+    /// The makers of some models of `lapwing models` recommend one.
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temp: Option<f32>,
 
-    /// Sample from the K most likely tokens; 0 turns it off
+    /// Sample from the K most likely tokens; 0 for all
     #[arg(long, value_name = "K", default_value_t = 40)]
     top_k: usize,
 
-    /// Sample from the most likely tokens with a total probability of P; 1 turns it off
+    /// Sample from the most likely tokens that together have probability P
+    ///
+    /// 1 turns it off.
     #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
     top_p: f32,
 
-    /// Sample from tokens at least P times as likely as the most likely one; 0 turns it off
+    /// Sample from tokens at least P times as likely as the best one
+    ///
+    /// 0 turns it off.
     #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
     min_p: f32,
 
-    /// Make recent tokens less likely by dividing their logits; 1 turns it off
+    /// Make recent tokens less likely; 1 turns it off
+    ///
+    /// Their logits are divided by X.
     #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
     repeat_penalty: f32,
 
     /// Number of recent tokens that penalties apply to, prompt included
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
     repeat_last_n: usize,
 
     /// Subtract this once from the logits of recent tokens; 0 turns it off
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_negative_numbers = true,
+        hide_short_help = true
+    )]
     presence_penalty: f32,
 
     /// Subtract this per occurrence from the logits of recent tokens; 0 turns it off
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_negative_numbers = true,
+        hide_short_help = true
+    )]
     frequency_penalty: f32,
 
     /// Add a bias to the logit of a token id; -inf forbids it; may be repeated
-    #[arg(long, value_name = "ID=BIAS", value_parser = logit_bias)]
+    #[arg(long, value_name = "ID=BIAS", value_parser = logit_bias, hide_short_help = true)]
     logit_bias: Vec<(u32, f32)>,
 
-    /// Seed of the sampler: the same seed gives the same text; every answer of a chat starts with it
-    /// [default: a new seed for each answer, reported by --json]
+    /// Seed of the sampler: the same seed gives the same text [default: a new one each time]
+    ///
+    /// Every answer of a chat starts with it. --json reports it.
     #[arg(short, long, value_name = "N")]
     seed: Option<u64>,
 
@@ -69,7 +89,7 @@ pub(crate) struct SamplingArgs {
     stop: Vec<String>,
 
     /// Continue past the model's end tokens
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     ignore_eos: bool,
 
     #[command(flatten)]

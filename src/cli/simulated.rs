@@ -1,6 +1,7 @@
 //! A simulated run, as commands print it.
 
 use lapwing::simulate::{Repeated, Simulated};
+use lapwing_traces::text::counted;
 
 use super::table::{Align, table};
 use super::visible::visible;
@@ -45,6 +46,6 @@ pub(crate) fn means(repeated: &Repeated) -> String {
         let number = |value: f64| format!("{value:.2}");
         [mean.figure.to_owned(), number(mean.mean), number(mean.low), number(mean.high)]
     });
-    let count = repeated.count;
-    format!("\n{count} runs, mean and 95 % interval of the mean\n{}", table(header, rows.collect()))
+    let runs = counted(repeated.count, "run");
+    format!("\n{runs}, mean and 95 % interval of the mean\n{}", table(header, rows.collect()))
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing::traces::{OsClock, Recorder, RecorderConfig, Recording, Scope, whole_file};
+use lapwing_traces::text::counted;
 
 use super::failure::Failure;
 use super::session::Session;
@@ -53,8 +54,8 @@ fn save(path: &Path, recording: &Recording, session: &Session) -> Result<(), Fai
         dropped => format!(" ({dropped} more were dropped)"),
     };
     session.note(&format!(
-        "recorded {} events{dropped}; show them with: lapwing timeline {}",
-        recording.events.len(),
+        "recorded {}{dropped}; show them with: lapwing timeline {}",
+        counted(recording.events.len(), "event"),
         path.display()
     ));
     Ok(())

@@ -15,12 +15,12 @@ use self::lines::{Line, Lines};
 use crate::cli::failure::Failure;
 use crate::cli::resolve::ModelChoice;
 use crate::cli::session::Session;
-use crate::cli::{EngineArgs, ModelArg, PrefixArgs, SamplingArgs};
+use crate::cli::{DEFAULT_MODEL, EngineArgs, PositionalModel, PrefixArgs, SamplingArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   lapwing chat
-  lapwing chat -m gemma-3-1b-it --system \"Answer in one sentence.\"
+  lapwing chat gemma-3-1b-it --system \"Answer in one sentence.\"
   printf 'Hello!\\nAnd who are you?\\n' | lapwing chat --json
 
 Ctrl-C stops an answer, Ctrl-D leaves. /help lists the commands. A text between \"\"\" and \"\"\" is one
@@ -53,29 +53,55 @@ pub(crate) struct Args {
     no_history: bool,
 
     #[command(flatten)]
-    model: ModelArg,
+    model: PositionalModel,
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
     prefix: PrefixArgs,
+
+    /// The first message.
+    #[arg(skip)]
+    first: Option<String>,
+}
+
+/// A chat that another command begins.
+pub(crate) struct Start {
+    pub(crate) model: String,
+    pub(crate) first: Option<String>,
+    pub(crate) system: Option<String>,
+    pub(crate) stats: bool,
+    pub(crate) sampling: SamplingArgs,
+    pub(crate) engine: EngineArgs,
+    pub(crate) prefix: PrefixArgs,
+}
+
+impl Args {
+    /// The options of a chat that begins so; typed lines are stored at the usual place.
+    pub(crate) fn of(start: Start) -> Args {
+        let Start { model, first, system, stats, sampling, engine, prefix } = start;
+        let history = std::env::var_os("LAPWING_HISTORY").map(PathBuf::from);
+        let model = PositionalModel::named(model);
+        Args { system, stats, history, no_history: false, model, sampling, engine, prefix, first }
+    }
 }
 
 /// Chats until the user leaves.
-pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    ModelChoice::of(&args.model.model)?;
+pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure> {
+    let model = args.model.name().unwrap_or(DEFAULT_MODEL).to_owned();
+    ModelChoice::of(&model)?;
     args.sampling.check()?;
     args.engine.check(session)?;
     let history = history(&args);
+    let first = args.first.take();
     let options = Options {
         sampling: args.sampling,
         engine: args.engine,
         prefix: args.prefix,
         stats: args.stats,
     };
-    let mut conversation =
-        Conversation::open(options, &args.model.model, args.system, session).await?;
+    let mut conversation = Conversation::open(options, &model, args.system, session).await?;
     let mut lines = if is_interactive(session) {
         session.styled_note(Style::new().bold(), &conversation.title());
         session.note("/help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves");
@@ -83,6 +109,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     } else {
         Lines::stdin()
     };
+    if let Some(text) = first {
+        conversation.turn(text, session).await?;
+    }
     loop {
         let (line, back) = lines.next().await?;
         lines = back;

@@ -2,6 +2,7 @@
 
 use indicatif::HumanBytes;
 use lapwing::models::{CachedModel, CatalogueEntry, FetchError, ModelCache, ModelName, catalogue};
+use lapwing_traces::text::counted;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
@@ -13,26 +14,26 @@ use crate::cli::visible::visible;
 const EXAMPLES: &str = "\
 Examples:
   lapwing models
-  lapwing models --verify
+  lapwing models --verify                      all of them; or those that are named
   lapwing models --remove gemma3-270m
 
 With --json:
   {\"cache\":\"FOLDER\",\"models\":[{\"name\":\"…\",\"aliases\":[…],\"about\":\"…\",\"license\":\"…\",\"url\":\"…\",
    \"bytes\":N|null,\"cached\":true|false,\"path\":\"…\"|null,\"sha256\":\"…\"|null,\"source\":\"…\"|null}]}
   with --verify: {\"verified\":[{\"name\":\"…\",\"ok\":true|false,\"error\":\"…\"|null}]}
-  with --remove: {\"removed\":\"NAME\"}";
+  with --remove: {\"removed\":\"NAME\",\"bytes\":N}, one for each name";
 
 /// Options of `models`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Read every cached model again and compare its SHA-256; exit code 1 if one differs
-    #[arg(long, conflicts_with = "remove")]
-    verify: bool,
+    /// Read cached models again and compare their SHA-256, all or those named; exit code 1 if one differs
+    #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "remove")]
+    verify: Option<Vec<String>>,
 
-    /// Remove a model from the cache, including leftovers of an interrupted fetch
-    #[arg(long, value_name = "NAME")]
-    remove: Option<String>,
+    /// Remove models from the cache, including leftovers of an interrupted fetch
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    remove: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -53,6 +54,8 @@ struct Model {
     path: Option<String>,
     sha256: Option<String>,
     source: Option<String>,
+    #[serde(skip)]
+    files: usize,
 }
 
 #[derive(Serialize)]
@@ -65,11 +68,11 @@ struct Verified {
 /// Lists, verifies or removes.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let cache = ModelCache::open(None)?;
-    if let Some(name) = args.remove {
-        return remove(&cache, &name, session);
+    if !args.remove.is_empty() {
+        return remove(&cache, &args.remove, session);
     }
-    if args.verify {
-        return verify(&cache, session).await;
+    if let Some(names) = args.verify {
+        return verify(&cache, &names, session).await;
     }
     let models = models(&cache)?;
     let report = Report { cache: cache.dir().display().to_string(), models };
@@ -100,6 +103,7 @@ impl Model {
             url: entry.map(|entry| entry.url),
             bytes: cached.as_ref().map(|model| model.bytes).or(entry.and_then(|entry| entry.bytes)),
             cached: cached.is_some(),
+            files: cached.as_ref().map_or(0, |model| model.files),
             path: cached.as_ref().map(|model| model.path.display().to_string()),
             sha256: cached
                 .as_ref()
@@ -132,25 +136,54 @@ fn print_list(report: &Report) -> Result<(), Failure> {
     ];
     let mut text = table(header, rows.collect());
     text.push_str(&format!("\ncache: {}\n", visible(&report.cache)));
-    let paths = report.models.iter().filter_map(|model| model.path.as_deref());
-    paths.for_each(|path| text.push_str(&format!("  {}\n", visible(path))));
+    for model in &report.models {
+        let Some(path) = model.path.as_deref() else { continue };
+        let more = match model.files {
+            0 | 1 => String::new(),
+            files => format!(" and {}", counted(files - 1, "more part")),
+        };
+        text.push_str(&format!("  {}{more}\n", visible(path)));
+    }
     print(&text)
 }
 
-fn remove(cache: &ModelCache, name: &str, session: &Session) -> Result<(), Failure> {
-    // A name of the cache that is in no catalogue (any more) can be removed as well.
-    let known = name.parse::<ModelName>().map(|known| known.to_string());
-    let name = known.unwrap_or_else(|_| name.to_owned());
-    cache.remove(&name)?;
-    if session.json {
-        return print_json(&serde_json::json!({ "removed": name }));
-    }
-    print(&format!("removed {}\n", visible(&name)))
+/// The name in the cache that a name stands for. A model of the cache that is in no catalogue (any more)
+/// has a name, too, and a repository stands for its file in the cache.
+fn cached_name(cache: &ModelCache, name: &str) -> Result<String, Failure> {
+    let known: Option<ModelName> = name.parse().ok();
+    Ok(match known {
+        Some(known) => known.cached(cache)?.unwrap_or(known).to_string(),
+        None => name.to_owned(),
+    })
 }
 
-async fn verify(cache: &ModelCache, session: &Session) -> Result<(), Failure> {
+fn remove(cache: &ModelCache, names: &[String], session: &Session) -> Result<(), Failure> {
+    for name in names {
+        let name = cached_name(cache, name)?;
+        let bytes = cache.model(&name).map_or(0, |model| model.bytes);
+        cache.remove(&name)?;
+        match session.json {
+            true => print_json(&serde_json::json!({ "removed": name, "bytes": bytes }))?,
+            false => print(&format!("removed {} ({})\n", visible(&name), HumanBytes(bytes)))?,
+        }
+    }
+    Ok(())
+}
+
+async fn verify(cache: &ModelCache, names: &[String], session: &Session) -> Result<(), Failure> {
+    let mut models = cache.list()?;
+    if !names.is_empty() {
+        let mut wanted = Vec::new();
+        for name in names {
+            let name = cached_name(cache, name)?;
+            let at = models.iter().position(|model| model.name == name);
+            let absent = || FetchError::NotCached { name, dir: cache.dir().to_owned() };
+            wanted.push(models.swap_remove(at.ok_or_else(absent)?));
+        }
+        models = wanted;
+    }
     let mut verified = Vec::new();
-    for model in cache.list()? {
+    for model in models {
         session.note(&format!("verifying {} ({})", model.name, HumanBytes(model.bytes)));
         let error = cache.verify(&model.name).await.err().map(|error| error.to_string());
         verified.push(Verified { name: model.name, ok: error.is_none(), error });

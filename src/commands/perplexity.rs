@@ -4,6 +4,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::ProgressBar;
 use lapwing::tokenizer::{Special, Tokenizer};
 use lapwing::{Activations, Engine};
+use lapwing_traces::text::counted;
 use serde::Serialize;
 
 use crate::cli::attention::AttentionChanges;
@@ -83,8 +84,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let windows = windows(&ids, ctx, engine.tokenizer());
     if windows.is_empty() {
         return Err(Failure::failed(format!(
-            "the text has {} tokens, less than one window of {}",
-            ids.len(),
+            "the text has {}, less than one window of {}",
+            counted(ids.len(), "token"),
             ctx
         ))
         .hint("use a longer text, or a smaller --ctx"));
@@ -96,12 +97,12 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         return print_json(&report);
     }
     print(&format!(
-        "perplexity {:.4} ± {:.4}\n{} of {} tokens scored, in {} windows of {}\n{}{}",
+        "perplexity {:.4} ± {:.4}\n{} of {} tokens scored, in {} of {}\n{}{}",
         report.perplexity,
         report.standard_error,
         report.scored,
         report.tokens,
-        report.windows,
+        counted(report.windows, "window"),
         report.window,
         report.attention.lines(),
         report.outliers.iter().map(OutlierReport::line).collect::<String>()
@@ -132,7 +133,7 @@ async fn score(
             bar.set_length(count as u64);
             bar.tick();
         }
-        None => session.note(&format!("scoring {count} windows")),
+        None => session.note(&format!("scoring {}", counted(count, "window"))),
     }
     let scores = stream::iter(windows)
         .map(|window| {

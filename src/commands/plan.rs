@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lapwing::plan::strategy::Explanation;
 use lapwing::{Engine, PartPlacement, Placement, Shutdown, StageKind, TransferPlacement};
+use lapwing_traces::text::counted;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
@@ -61,6 +62,9 @@ struct Report {
     decode: ChunkReport,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     explained: Option<Explained>,
+    /// Whether devices were timed at the start, and not by a profile.
+    #[serde(skip)]
+    is_brief: bool,
 }
 
 #[derive(Serialize)]
@@ -140,6 +144,7 @@ fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
     Ok(Report {
         length: args.prompt_tokens,
         strategy: chunks.first().map_or_else(String::new, |chunk| chunk.strategy.clone()),
+        is_brief: engine.cost_source().contains("timed briefly"),
         source: engine.cost_source(),
         predicted_ms: engine.predict(args.prompt_tokens)?.map(ms),
         cold_ms: engine.predict_cold(args.prompt_tokens)?.map(ms),
@@ -157,7 +162,7 @@ fn chunk(placement: &Placement) -> ChunkReport {
     let mut parts: Vec<(String, usize)> = Vec::new();
     for stage in &placement.stages {
         let each: Vec<String> = stage.parts.iter().map(part).collect();
-        let text = format!("{} ops: {}", stage.ops, each.join(" ‖ "));
+        let text = format!("{}: {}", counted(stage.ops, "op"), each.join(" ‖ "));
         match parts.iter_mut().find(|(known, _)| *known == text) {
             Some((_, count)) => *count += 1,
             None => parts.push((text, 1)),
@@ -248,22 +253,27 @@ fn milliseconds(ms: Option<f64>) -> String {
 fn print_report(report: &Report) -> Result<(), Failure> {
     let bold = anstyle::Style::new().bold();
     let mut text = format!(
-        "{bold}{} tokens with '{}'{bold:#}: predicted {} ms{}\n{}{}\n",
-        report.length,
+        "{bold}{} with '{}'{bold:#}: predicted {} ms{}\n{}{}\n",
+        counted(report.length, "token"),
         visible(&report.strategy),
         milliseconds(report.predicted_ms),
         report.graphs.first((report.first_ms, report.cold_ms)),
         visible(&report.source),
         report.graphs.text(),
     );
+    if report.is_brief {
+        text.push_str(
+            "other programs make this brief timing vary from start to start: `lapwing profile` measures once for all\n",
+        );
+    }
     let chunks = report.chunks.iter().map(|chunk| ("chunk", chunk));
     for (what, chunk) in chunks.chain([("decode step", &report.decode)]) {
         let predicted = chunk.predicted_ms.map(|ms| format!(", predicted {ms:.2} ms alone"));
         text.push_str(&format!(
-            "\n{bold}{what} ({} rows, context {}){bold:#}: {} stages, {} of them cut{}\n  {}\n",
-            chunk.rows,
+            "\n{bold}{what} ({}, context {}){bold:#}: {}, {} of them cut{}\n  {}\n",
+            counted(chunk.rows, "row"),
             chunk.context,
-            chunk.stages,
+            counted(chunk.stages, "stage"),
             chunk.divided,
             predicted.unwrap_or_default(),
             visible(&chunk.reason),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lapwing::prepare::{Preparation, PrepareOptions, save};
 use lapwing::profile::Limits;
+use lapwing_traces::text::counted;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
@@ -169,12 +170,12 @@ fn print_report(report: &Report) -> Result<(), Failure> {
     let mut text = format!("profile: {made}{used}; {}\n", visible(&profile.file));
     let lengths: Vec<String> = plans.prompts.iter().map(usize::to_string).collect();
     text.push_str(&format!(
-        "plans: {} routes, {} of them solved in {:.1} s, for prompts of {} tokens and decode steps of 1 to {} sequences; {}\n",
-        plans.routes,
+        "plans: {}, {} of them solved in {:.1} s, for prompts of {} tokens and decode steps of 1 to {}; {}\n",
+        counted(plans.routes, "route"),
         plans.solved,
         plans.ms / 1e3,
         lengths.join(", "),
-        plans.decode_rows,
+        counted(plans.decode_rows, "sequence"),
         visible(&plans.file),
     ));
     for device in devices {
@@ -182,14 +183,15 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         let DeviceReport { graphs, prepared, kept, ms, .. } = device;
         text.push_str(&match device.keeps {
             true => format!(
-                "{name}: {graphs} graphs, {prepared} of them prepared in {:.1} s\n",
+                "{name}: {}, {prepared} of them prepared in {:.1} s\n",
+                counted(*graphs, "graph"),
                 ms / 1e3
             ),
             false => format!("{name}: its graphs cannot be kept, so that every start makes them\n"),
         });
         if device.keeps && kept < graphs {
             text.push_str(&format!(
-                "{name}: only {kept} of {graphs} graphs are kept: the folder is full, or cannot be written; prepare fewer \
+                "{name}: only {kept} of its {graphs} graphs are kept: the folder is full, or cannot be written; prepare fewer \
                  lengths with --prompt-tokens\n"
             ));
         }

@@ -1,7 +1,5 @@
 //! `lapwing pull`: fetches a model into the cache.
 
-use std::path::PathBuf;
-
 use lapwing::models::{FetchError, ModelCache, ModelName};
 use serde::Serialize;
 
@@ -20,8 +18,9 @@ Examples:
   lapwing pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0                  the one of this quantisation
   lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf  this file
 
-An interrupted fetch continues where it stopped; a damaged file is fetched again. The path of
-the file is printed at the end.
+An interrupted fetch continues where it stopped; a damaged file is fetched again. Of a model in
+several parts all are fetched. A model that Hugging Face's tools have in their cache is used there.
+The path of the file, or of the first part, is printed at the end.
 
 With --json:
   {\"name\":\"…\",\"path\":\"…\",\"bytes\":N,\"sha256\":\"…\",\"verified\":true|false,\"source\":\"…\"}
@@ -46,9 +45,9 @@ struct Report {
     source: String,
 }
 
-/// The model's file: as it has just been fetched, or as it is in the cache, if its SHA-256 is still that
-/// of its record. A damaged file is removed and fetched again.
-async fn sound(name: &ModelName, session: &Session) -> Result<PathBuf, Failure> {
+/// Fetches the model, unless it is in the cache and its SHA-256 is still that of its record. A damaged
+/// one is removed and fetched again.
+async fn sound(name: &ModelName, session: &Session) -> Result<(), Failure> {
     let (cache, cached) = (ModelCache::open(None)?, name.to_string());
     if cache.model(&cached).is_some() {
         match cache.verify(&cached).await {
@@ -60,7 +59,7 @@ async fn sound(name: &ModelName, session: &Session) -> Result<PathBuf, Failure> 
             Err(error) => return Err(error.into()),
         }
     }
-    fetched(name, session).await
+    fetched(name, session).await.map(|_| ())
 }
 
 /// Fetches a model, unless it is already cached and undamaged.
@@ -79,14 +78,27 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         }
     };
     let name = name.resolve(&ModelCache::open(None)?).await?;
-    let path = sound(&name, session).await?;
+    let cache = ModelCache::open(None)?;
+    let cached = name.to_string();
+    let shared = match cache.model(&cached) {
+        Some(_) => None,
+        None => name.verify_shared().await?,
+    };
+    let model = match shared {
+        Some(model) => {
+            session.note("it is in the cache of Hugging Face's tools, and is used there");
+            model
+        }
+        None => {
+            sound(&name, session).await?;
+            cache.model(&cached).ok_or_else(|| {
+                Failure::failed(format!("{cached} was removed from the cache during the fetch"))
+            })?
+        }
+    };
     if !session.json {
-        return print(&format!("{}\n", visible(&path.display().to_string())));
+        return print(&format!("{}\n", visible(&model.path.display().to_string())));
     }
-    let name = name.to_string();
-    let model = ModelCache::open(None)?.model(&name).ok_or_else(|| {
-        Failure::failed(format!("{name} was removed from the cache during the fetch"))
-    })?;
     print_json(&Report {
         name: model.name,
         path: model.path.display().to_string(),

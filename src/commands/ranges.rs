@@ -2,6 +2,7 @@
 
 use indicatif::ProgressBar;
 use lapwing::ranges::{ActivationRange, MeasuredRanges, RangeOptions};
+use lapwing_traces::text::counted;
 use serde::Serialize;
 
 use crate::cli::background::until_signal;
@@ -157,10 +158,10 @@ fn print_report(mut report: Report) -> Result<(), Failure> {
         right("max / 99.9 %"),
     ];
     print(&format!(
-        "{} products measured on {} tokens in {} windows; {}\nthe {} with the largest outliers:\n{}",
-        report.products.len(),
-        report.tokens,
-        report.windows,
+        "{} measured on {} in {}; {}\nthe {} with the largest outliers:\n{}",
+        counted(report.products.len(), "product"),
+        counted(usize::try_from(report.tokens).unwrap_or(usize::MAX), "token"),
+        counted(report.windows, "window"),
         visible(&report.file),
         report.products.len().min(SHOWN),
         table(header, rows.collect()),

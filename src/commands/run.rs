@@ -1,5 +1,9 @@
 //! `lapwing run`: answers one prompt.
 
+mod asked;
+mod conversation;
+mod prompt;
+
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 
@@ -11,7 +15,6 @@ use crate::cli::answer::{Answer, Timings, follow};
 use crate::cli::draft::DraftReport;
 use crate::cli::energy::{EnergyReport, Measuring};
 use crate::cli::failure::Failure;
-use crate::cli::input::{Source, without_last_line_feed};
 use crate::cli::output::{print_json, print_plain};
 use crate::cli::requant::RequantReport;
 use crate::cli::resolve::{ModelChoice, model_file, open};
@@ -19,20 +22,31 @@ use crate::cli::session::Session;
 use crate::cli::signals::Signal;
 use crate::cli::trace::{self, TraceArg};
 use crate::cli::watch::{self, Watched, watch};
-use crate::cli::{EngineArgs, ModelArg, PrefixArgs, SamplingArgs};
+use crate::cli::{DEFAULT_MODEL, EngineArgs, OptionalModel, PrefixArgs, SamplingArgs};
+use crate::commands::chat;
+use asked::Asked;
 
 const EXAMPLES: &str = "\
 Examples:
   lapwing run \"Why is the sky blue?\"
+  lapwing run gemma-3-1b-it \"Why is the sky blue?\"
+  lapwing run gemma-3-1b-it                       talk to it, as with `lapwing chat`
   lapwing run -m FILE.gguf --raw --temp 0 -n 64 \"Once upon a time\"
-  git diff | lapwing run --system \"Summarise this change.\" -
+  git diff | lapwing run \"Summarise this change.\"
   lapwing run -f prompt.txt --seed 7 --stop \"###\" --stats
   lapwing run --watch --trace out.lwt \"Tell me a story.\"
   lapwing run --json-schema schema.json \"Describe a cat as JSON.\"
   lapwing run --regex \"(yes|no)\" \"Is the sky blue?\"
 
-The answer goes to stdout as it is generated, notes and --stats go to stderr. Put `--` before a
-prompt that begins with a dash. One line feed at the end of a file or stdin is dropped.
+The first argument is the model if it names one, without -m: a .gguf file, a name from `lapwing
+models`, hf:… or hf.co/…. Everything else is the prompt. Without a prompt, stdin is the prompt, or, if
+it is a terminal, a conversation begins. With a prompt, text from a pipe or file on stdin follows it
+after an empty line; < /dev/null keeps it out, and `-` at the end waits for it as long as it takes.
+One line feed at the end of a file or stdin is dropped. Put `--` before a prompt that begins with a
+dash.
+
+The answer goes to stdout as it is generated, notes and --stats go to stderr. Options of llama.cpp
+and Ollama are understood as far as they have a counterpart (docs/names.md).
 
 With --json, one object is printed at the end:
   {\"prompt_ids\":[…],\"ids\":[…],\"text\":\"…\",\"logprobs\":[…],\"finish_reason\":\"stop\"|\"length\",
@@ -44,13 +58,19 @@ With --json, one object is printed at the end:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The prompt; `-` reads stdin
-    #[arg(conflicts_with = "file")]
-    prompt: Option<String>,
+    /// The model, if -m is not given, and the prompt
+    ///
+    /// The first word is the model if it names one; `-` at the end reads stdin.
+    #[arg(value_name = "PROMPT")]
+    words: Vec<String>,
 
     /// Read the prompt from FILE; `-` is stdin
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
+
+    /// Begin a conversation, as `lapwing chat` does
+    #[arg(long, conflicts_with_all = ["raw", "watch", "trace", "file"], hide_short_help = true)]
+    conversation: bool,
 
     /// System message, placed before the prompt by the model's chat template
     #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
@@ -64,8 +84,9 @@ pub(crate) struct Args {
     #[arg(long)]
     stats: bool,
 
-    /// Show the engine's activity on the terminal until a key is pressed after the end; the answer is
-    /// printed then
+    /// Show the engine's activity on the terminal
+    ///
+    /// Until a key is pressed after the end; the answer is printed then.
     #[arg(long)]
     watch: bool,
 
@@ -73,7 +94,7 @@ pub(crate) struct Args {
     trace: TraceArg,
 
     #[command(flatten)]
-    model: ModelArg,
+    model: OptionalModel,
     #[command(flatten)]
     sampling: SamplingArgs,
     #[command(flatten)]
@@ -99,15 +120,20 @@ struct Report<'a> {
 
 /// Answers one prompt.
 pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure> {
-    args.sampling.settle(&ModelChoice::of(&args.model.model)?);
+    let asked = Asked::of(args.model.model.as_deref(), &args.words)?;
+    let model = asked.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned());
+    if args.is_conversation(&asked, session) {
+        return chat::run(args.conversation(model, asked.prompt), session).await;
+    }
+    args.sampling.settle(&ModelChoice::of(&model)?);
     args.sampling.check()?;
     args.engine.check(session)?;
     args.trace.check()?;
     if args.watch {
         watch::check()?;
     }
-    let text = prompt_text(args.prompt.clone(), args.file.clone()).await?;
-    let path = model_file(&args.model.model, session).await?;
+    let text = prompt::text(asked, args.file.clone(), session).await?;
+    let path = model_file(&model, session).await?;
     let mut builder = args.prefix.applied(args.engine.builder(path)?);
     if let Some(context) = args.sampling.ctx {
         builder = builder.context(context);
@@ -227,13 +253,6 @@ fn note_length_limit(args: &Args, answer: &Answer, session: &Session) {
             answer.ids.len()
         ));
     }
-}
-
-async fn prompt_text(prompt: Option<String>, file: Option<PathBuf>) -> Result<String, Failure> {
-    let source = Source::choose("prompt", prompt, file)?;
-    let is_argument = matches!(source, Source::Argument(_));
-    let text = source.read().await?;
-    Ok(if is_argument { text } else { without_last_line_feed(&text).to_owned() })
 }
 
 fn prompt(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lapwing::serve::{ServeConfig, Server};
+use lapwing::serve::{KeyConfig, ServeConfig, Server};
 
 use crate::cli::failure::Failure;
 use crate::cli::plans::with_plans;
@@ -10,7 +10,7 @@ use crate::cli::profiles::with_stored;
 use crate::cli::resolve::{ModelChoice, model_file};
 use crate::cli::serve_log::{self, LogForm};
 use crate::cli::session::Session;
-use crate::cli::{EngineArgs, PrefixArgs, at_least_one};
+use crate::cli::{DEFAULT_MODEL, EngineArgs, PrefixArgs, at_least_one, other_names};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,42 +32,68 @@ With --json: {\"address\":\"127.0.0.1:11434\",\"models\":[\"…\"]}, printed whe
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A model to offer, by name or file as elsewhere; NAME=MODEL gives it another name. May be repeated:
-    /// each is loaded when a request asks for it
-    #[arg(
-        short,
-        long = "model",
-        value_name = "[NAME=]MODEL",
-        default_value = "smollm2-135m-instruct",
-        help_heading = "Model"
-    )]
+    /// Models to offer, as with -m
+    #[arg(value_name = "[NAME=]MODEL")]
+    arguments: Vec<String>,
+
+    /// A model to offer; NAME=MODEL gives it another name; may be repeated [default:
+    /// smollm2-135m-instruct]
+    ///
+    /// By name or file as elsewhere. Each is loaded when a request asks for it.
+    #[arg(short, long = "model", value_name = "[NAME=]MODEL", help_heading = "Model")]
     models: Vec<String>,
 
-    /// Address and port to listen on [default: 127.0.0.1:11434]
-    #[arg(long, value_name = "ADDRESS:PORT", env = "LAPWING_LISTEN")]
+    /// Address and port to listen on, or one of them [default: 127.0.0.1:11434]
+    ///
+    /// The variable LAPWING_LISTEN sets it, too.
+    #[arg(long, value_name = "ADDRESS:PORT", env = "LAPWING_LISTEN", hide_env = true)]
     listen: Option<String>,
 
+    /// Address to listen on, in the place of that of --listen
+    #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
+    host: Option<String>,
+
+    /// Port to listen on, in the place of that of --listen
+    #[arg(long, value_name = "N")]
+    port: Option<u16>,
+
     /// Settings in TOML; docs/serve.md lists them
-    #[arg(long, value_name = "FILE.toml", env = "LAPWING_SERVE_CONFIG")]
+    ///
+    /// The variable LAPWING_SERVE_CONFIG names the file, too.
+    #[arg(long, value_name = "FILE.toml", env = "LAPWING_SERVE_CONFIG", hide_env = true)]
     config: Option<PathBuf>,
 
-    /// File with keys, one NAME KEY on each line; requests then need a key, and NAME is the client
-    #[arg(long, value_name = "FILE", env = "LAPWING_KEY_FILE")]
+    /// File with keys, one NAME KEY on each line; requests then need a key
+    ///
+    /// NAME is the client. The variable LAPWING_KEY_FILE names the file, too.
+    #[arg(long, value_name = "FILE", env = "LAPWING_KEY_FILE", hide_env = true)]
     key_file: Option<PathBuf>,
+
+    /// A key that requests need; several have commas between them
+    ///
+    /// Other users of the machine can see it among its processes; they cannot see those of --key-file.
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_short_help = true)]
+    api_key: Vec<String>,
 
     /// Listen on an address that other machines reach although no key is set
     #[arg(long)]
     public: bool,
 
-    /// Origin that browsers may send requests from, as in http://localhost:3000; may be repeated
+    /// Origin that browsers may send requests from; may be repeated
+    ///
+    /// As in http://localhost:3000.
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
 
-    /// Maximum requests of a model that wait or run; further ones are refused with 429 [default: 256]
+    /// Maximum requests of a model; further ones are refused with 429 [default: 256]
+    ///
+    /// They wait or run.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     requests: Option<usize>,
 
-    /// Maximum requests of a model that are computed at once; further ones wait [default: 16]
+    /// Maximum requests that are computed at once; further ones wait [default: 16]
+    ///
+    /// Of each model.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     parallel: Option<usize>,
 
@@ -75,16 +101,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS")]
     grace: Option<f64>,
 
-    /// Seconds without requests after which a model is unloaded; negative for never [default: 300]
+    /// Seconds without requests after which a model is unloaded [default: 300]
+    ///
+    /// Negative for never.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     keep_alive: Option<f64>,
 
-    /// Maximum megabytes of the files of loaded models; beyond it, the one that was not used for the
-    /// longest time is unloaded [default: no limit]
+    /// Maximum megabytes of the files of loaded models [default: no limit]
+    ///
+    /// Beyond it, the one that was not used for the longest time is unloaded.
     #[arg(long, value_name = "MB")]
     memory: Option<u64>,
 
-    /// Maximum tokens of prompt and answer together [default: the training context, up to 8192]
+    /// Maximum tokens of prompt and answer [default: the training context, up to 8192]
     #[arg(short, long, value_name = "TOKENS", value_parser = at_least_one, help_heading = "Engine")]
     ctx: Option<usize>,
 
@@ -119,9 +148,14 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
     let config = config(&args)?;
     serve_log::start(args.log);
+    other_names::note_unread(session);
     let mut builder = Server::builder().config(config);
     let mut names = Vec::new();
-    for model in &args.models {
+    let mut models = [&args.arguments[..], &args.models].concat();
+    if models.is_empty() {
+        models.push(DEFAULT_MODEL.to_owned());
+    }
+    for model in &models {
         let (name, model) = named(model);
         let choice = ModelChoice::of(model)?;
         let path = model_file(model, session).await?;
@@ -187,6 +221,13 @@ fn config(args: &Args) -> Result<ServeConfig, Failure> {
     if let Some(listen) = &args.listen {
         config.listen.clone_from(listen);
     }
+    if args.host.is_some() || args.port.is_some() {
+        config.listen_at(args.host.as_deref(), args.port);
+    }
+    let keys = (1..).zip(args.api_key.iter().filter(|key| !key.is_empty()));
+    config.keys.extend(
+        keys.map(|(number, key)| KeyConfig { client: format!("key-{number}"), key: key.clone() }),
+    );
     if args.key_file.is_some() {
         config.key_file.clone_from(&args.key_file);
     }

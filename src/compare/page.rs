@@ -1,6 +1,7 @@
 //! A comparison as one HTML page.
 
 use lapwing_traces::html::{Column, Entry, Figure, Group, HtmlError, Overview, PageRun, overview};
+use lapwing_traces::text::counted;
 
 use super::{Comparison, Figures, LengthComparison, StrategyRun};
 
@@ -40,8 +41,9 @@ impl Comparison {
         facts.push(fact(
             "Each run",
             format!(
-                "the prompt and {} generated tokens; {} repetitions, the median of which is shown",
-                self.tokens, self.repetitions
+                "the prompt and {}; {}, the median of which is shown",
+                counted(self.tokens, "generated token"),
+                counted(self.repetitions, "repetition")
             ),
         ));
         facts.push(fact("Predictions from", self.cost_source.clone()));

@@ -18,6 +18,7 @@ use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
 use lapwing_plan::time::{TimeModel, TimePerModel};
 use lapwing_traces::Clock;
+use lapwing_traces::text::counted;
 
 mod in_place;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
@@ -266,13 +267,13 @@ fn kernels(
     (threads, cores): (usize, Option<&CoreSet>),
     (isa, activations): (Isa, Activations),
 ) -> String {
-    let plural = if threads == 1 { "" } else { "s" };
     let exact = match activations {
         Activations::Int8 => String::new(),
         other => format!(", with {} activations", other.name()),
     };
     let on = cores.map(|cores| format!(", pinned to cores {cores}")).unwrap_or_default();
-    let own = format!("{}{exact} on {threads} thread{plural}{on} ({})", isa.name(), isa.explain());
+    let own =
+        format!("{}{exact} on {}{on} ({})", isa.name(), counted(threads, "thread"), isa.explain());
     match (&spec.backend, spec.pace) {
         (_, Pace::Native) => own,
         (Backend::Systolic(settings), Pace::Throttled(rates)) => format!(

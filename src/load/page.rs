@@ -1,5 +1,7 @@
 //! The reports of several policies as one HTML page.
 
+use lapwing_traces::text::counted;
+
 use super::report::{ClientReport, LoadReport};
 use crate::simulate::plot::{BarGroup, Bars, Cell, Lines, Page, Section, Series};
 
@@ -16,7 +18,10 @@ pub fn page(workload: &str, place: &str, reports: &[LoadReport]) -> String {
     let requests = reports.first().map_or(0, |report| report.requests);
     Page {
         title: format!("Load: {workload}"),
-        lead: format!("{requests} requests, {place}, under each of these queue policies."),
+        lead: format!(
+            "{}, {place}, under each of these queue policies.",
+            counted(requests, "request")
+        ),
         sections,
         footer: format!(
             "Lapwing {}. docs/load.md defines service, differences and windows.",

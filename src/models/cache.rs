@@ -1,7 +1,7 @@
 //! The folder of fetched models.
 //!
-//! A model NAME is `NAME.gguf`, described by `NAME.json`; `NAME.partial/` is an unfinished fetch,
-//! `NAME.lock` the file that a fetch locks.
+//! A model NAME is `NAME.gguf`, described by `NAME.json`; one in parts is the folder `NAME.parts/`.
+//! `NAME.partial/` is an unfinished fetch, `NAME.lock` the file that a fetch locks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::error::FetchError;
 use super::lock::FetchLock;
-use super::record::Record;
+use super::record::{Record, RecordedFile};
 use super::{blocking, digest};
 
 /// Longest file name made from a model's name, in bytes.
@@ -27,11 +27,14 @@ pub struct ModelCache {
 pub struct CachedModel {
     /// The name it was fetched under.
     pub name: String,
-    /// The GGUF file.
+    /// The GGUF file, or the first of its parts.
     pub path: PathBuf,
-    /// Size in bytes.
+    /// Number of its files; more than one if it is in parts.
+    pub files: usize,
+    /// Size of all files in bytes.
     pub bytes: u64,
-    /// SHA-256 computed when it was fetched, lower-case hex.
+    /// SHA-256 computed when it was fetched, lower-case hex. Of a model in parts, the SHA-256 of the text
+    /// with that of each part, in order, on a line of its own.
     pub sha256: String,
     /// Whether the hash was compared with one that the source states.
     pub verified: bool,
@@ -86,7 +89,7 @@ impl ModelCache {
             if path.extension().is_some_and(|extension| extension == "json")
                 && let Some(record) = Record::read(&path)
                 && let Some(model) = self.model(&record.name)
-                && model.path.with_extension("json") == path
+                && self.slot(&record.name).is_ok_and(|slot| slot.record == path)
             {
                 models.push(model);
             }
@@ -95,14 +98,18 @@ impl ModelCache {
         Ok(models)
     }
 
-    /// The complete model of this name, with a record and a file of the recorded size.
+    /// The complete model of this name, with a record and files of the recorded sizes.
     pub fn model(&self, name: &str) -> Option<CachedModel> {
-        let slot = self.slot(name).ok()?;
-        let record = Record::read(&slot.record).filter(|record| record.name == name)?;
-        let size = fs::metadata(&slot.model).ok().filter(fs::Metadata::is_file)?.len();
-        (size == record.bytes).then_some(CachedModel {
+        let (record, files) = self.recorded(name)?;
+        let is_whole = |file: &RecordedFile| {
+            let found = fs::metadata(&file.path).ok().filter(fs::Metadata::is_file);
+            found.is_some_and(|found| found.len() == file.bytes)
+        };
+        files.iter().all(is_whole).then_some(())?;
+        Some(CachedModel {
+            files: files.len(),
+            path: files.into_iter().next()?.path,
             name: record.name,
-            path: slot.model,
             bytes: record.bytes,
             sha256: record.sha256,
             verified: record.verified,
@@ -110,12 +117,20 @@ impl ModelCache {
         })
     }
 
-    /// The file of a complete model.
+    /// The record of a name, and the files that it names.
+    fn recorded(&self, name: &str) -> Option<(Record, Vec<RecordedFile>)> {
+        let slot = self.slot(name).ok()?;
+        let record = Record::read(&slot.record).filter(|record| record.name == name)?;
+        let files = record.files(&slot)?;
+        Some((record, files))
+    }
+
+    /// The file of a complete model, or the first of its parts.
     pub fn path_of(&self, name: &str) -> Option<PathBuf> {
         self.model(name).map(|model| model.path)
     }
 
-    /// Removes a model and the leftovers of an interrupted fetch of it.
+    /// Removes a model with all its parts, and the leftovers of an interrupted fetch of it.
     ///
     /// # Errors
     /// [`FetchError::NotCached`] if there is no such model, [`FetchError::Busy`] while it is being
@@ -123,32 +138,34 @@ impl ModelCache {
     pub fn remove(&self, name: &str) -> Result<(), FetchError> {
         let slot = self.slot(name)?;
         let absent = || FetchError::NotCached { name: name.to_owned(), dir: self.dir.clone() };
-        if !slot.model.exists() && !slot.record.exists() && !slot.partial.exists() {
+        let Slot { model, record, partial, parts, .. } = &slot;
+        if ![model, record, partial, parts].iter().any(|path| path.exists()) {
             return Err(absent());
         }
         let _lock = FetchLock::try_take(&slot.lock)?
             .ok_or_else(|| FetchError::Busy { name: name.to_owned() })?;
         remove_file(&slot.model)?;
         remove_file(&slot.record)?;
+        remove_dir(&slot.parts)?;
         remove_dir(&slot.partial)
     }
 
-    /// Computes the SHA-256 of a cached model again and compares it with the record.
+    /// Computes the SHA-256 of each file of a cached model again and compares it with the record.
     ///
     /// # Errors
     /// [`FetchError::NotCached`], [`FetchError::HashMismatch`], [`FetchError::Io`].
     pub async fn verify(&self, name: &str) -> Result<CachedModel, FetchError> {
-        let Some(model) = self.model(name) else {
+        let (Some(model), Some((_, files))) = (self.model(name), self.recorded(name)) else {
             return Err(FetchError::NotCached { name: name.to_owned(), dir: self.dir.clone() });
         };
-        let path = model.path.clone();
-        let (_, actual) = blocking::run(move |state| digest::of_file(&path, state)).await?;
-        if actual != model.sha256 {
-            return Err(FetchError::HashMismatch {
-                name: model.name,
-                expected: model.sha256,
-                actual,
-            });
+        for RecordedFile { path, sha256: expected, .. } in files {
+            let part = path.file_name().filter(|_| model.files > 1);
+            let part = part.map(|part| format!(" ({})", part.display())).unwrap_or_default();
+            let (_, actual) = blocking::run(move |state| digest::of_file(&path, state)).await?;
+            if actual != expected {
+                let name = format!("{}{part}", model.name);
+                return Err(FetchError::HashMismatch { name, expected, actual });
+            }
         }
         Ok(model)
     }
@@ -185,6 +202,7 @@ impl ModelCache {
             record: file("json"),
             lock: file("lock"),
             partial: file("partial"),
+            parts: file("parts"),
         })
     }
 }
@@ -200,6 +218,8 @@ pub(super) struct Slot {
     pub(super) lock: PathBuf,
     /// Folder of an unfinished fetch.
     pub(super) partial: PathBuf,
+    /// Folder of a model in parts.
+    pub(super) parts: PathBuf,
 }
 
 /// File name of a model without extension. Different names give different file names: `/` becomes

@@ -63,17 +63,24 @@ pub(super) fn default_entry() -> &'static CatalogueEntry {
     &CATALOGUE[0]
 }
 
-/// The entry with this name or alias (lower case).
+/// Names and aliases of all entries.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    CATALOGUE
+        .iter()
+        .flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()))
+}
+
+/// The entry with this name or alias (lower case). `name:tag`, as Ollama writes it, is `name-tag`, and the
+/// tag `latest` says nothing.
 pub(super) fn find(name: &str) -> Option<&'static CatalogueEntry> {
+    let name = &*name.strip_suffix(":latest").unwrap_or(name).replacen(':', "-", 1);
     CATALOGUE.iter().find(|entry| entry.name == name || entry.aliases.contains(&name))
 }
 
 /// The name or alias most similar to `name`, if any is similar at all.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    CATALOGUE
-        .iter()
-        .flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases))
-        .map(|known| (strsim::jaro_winkler(known, name), *known))
+    names()
+        .map(|known| (strsim::jaro_winkler(known, name), known))
         .filter(|(likeness, _)| *likeness > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, known)| known)
@@ -216,6 +223,22 @@ static CATALOGUE: &[CatalogueEntry] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_of_ollama_is_a_part_of_the_name() {
+        for (tagged, name) in [
+            ("smollm2:135m", "smollm2-135m-instruct"),
+            ("smollm2:latest", "smollm2-135m-instruct"),
+            ("llama3.2:1b", "llama-3.2-1b-instruct"),
+            ("qwen2.5:0.5b", "qwen2.5-0.5b-instruct"),
+            ("qwen3:0.6b", "qwen3-0.6b"),
+            ("gemma3:270m", "gemma3-270m"),
+            ("gemma3:1b", "gemma-3-1b-it"),
+        ] {
+            assert_eq!(find(tagged).map(|entry| entry.name), Some(name), "{tagged}");
+        }
+        assert_eq!(find("llama3.2:70b"), None);
+    }
 
     #[test]
     fn names_are_unique() {

@@ -26,6 +26,12 @@ pub(super) fn of_file(path: &Path, state: &WorkState) -> Result<(u64, String), F
     }
 }
 
+/// SHA-256 in lower-case hex of a text with these hashes, each on a line.
+pub(super) fn of_hashes<'a>(hashes: impl IntoIterator<Item = &'a str>) -> String {
+    let lines: String = hashes.into_iter().map(|hash| format!("{hash}\n")).collect();
+    hex(&Sha256::digest(lines.as_bytes()))
+}
+
 /// The text in lower case, if it is a SHA-256 in hex.
 pub(super) fn as_sha256(text: &str) -> Option<String> {
     (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))

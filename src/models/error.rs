@@ -116,7 +116,7 @@ pub enum FetchError {
         "no file of {repository} {}; {}",
         if repository.matches(':').count() > 1 { "has this quantisation" } else { "has a usual quantisation" },
         if has.is_empty() {
-            "it has no GGUF file: look for a repository whose name ends in -GGUF".to_owned()
+            "it has no whole GGUF file: look for a repository whose name ends in -GGUF".to_owned()
         } else {
             format!("name one of its files as hf:owner/repo/FILE: {}", has.join(", "))
         }
@@ -138,6 +138,18 @@ pub enum FetchError {
         file: String,
         /// The hub's message.
         detail: String,
+    },
+
+    /// Requests to the hub are forbidden.
+    #[error(
+        "{name} is not on this machine, and {variable} forbids requests to the hub: unset it, or give a model that is here \
+         (`lapwing models`)"
+    )]
+    Offline {
+        /// The name, as `hf:…`.
+        name: String,
+        /// The variable.
+        variable: &'static str,
     },
 
     /// The hub does not answer.

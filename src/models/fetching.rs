@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::cache::{ModelCache, Slot, remove_dir, remove_file};
 use super::error::FetchError;
 use super::lock::FetchLock;
+use super::name::HubFile;
 use super::name::ModelName;
 use super::progress::{FetchEvent, Progress};
-use super::record::Record;
+use super::record::{PartRecord, Record};
 use super::source::{Claim, Site, Source};
 use super::{blocking, digest, files};
 
@@ -30,17 +31,18 @@ pub async fn fetch(
 ) -> Result<PathBuf, FetchError> {
     let name = name.resolve(cache).await?;
     let name_in_cache = name.to_string();
-    if let Some(notice) = name.entry().and_then(|entry| entry.notice)
-        && cache.path_of(&name_in_cache).is_none()
-    {
-        progress.on_event(FetchEvent::Notice { text: notice.to_owned() });
+    if cache.path_of(&name_in_cache).is_none() {
+        if let Some(path) = name.shared() {
+            progress.on_event(FetchEvent::Done { path: path.clone() });
+            return Ok(path);
+        }
+        if let Some(notice) = name.entry().and_then(|entry| entry.notice) {
+            progress.on_event(FetchEvent::Notice { text: notice.to_owned() });
+        }
     }
-    // A name that was resolved has a source.
-    let source = name.source().ok_or_else(|| FetchError::NoHubFile {
-        repository: name_in_cache.clone(),
-        has: Vec::new(),
-    })?;
-    fetch_from(cache, &name_in_cache, &*source, progress).await
+    let sources = name.sources();
+    let sources: Vec<&dyn Source> = sources.iter().map(|source| &**source).collect();
+    fetch_parts(cache, &name_in_cache, &sources, progress).await
 }
 
 /// As [`fetch`], until `stopped` is true; `None` if it was stopped.
@@ -59,7 +61,7 @@ pub(crate) async fn fetch_until(
     None
 }
 
-/// As [`fetch`], from any source; the model is cached as `name`.
+/// As [`fetch`], from any source of a whole model, which is cached as `name`.
 ///
 /// # Errors
 /// As [`fetch`].
@@ -69,8 +71,21 @@ pub async fn fetch_from(
     source: &dyn Source,
     progress: &mut dyn Progress,
 ) -> Result<PathBuf, FetchError> {
+    fetch_parts(cache, name, &[source], progress).await
+}
+
+/// As [`fetch_from`], from the sources of all parts in order. The model is in the cache when all are.
+pub(super) async fn fetch_parts(
+    cache: &ModelCache,
+    name: &str,
+    sources: &[&dyn Source],
+    progress: &mut dyn Progress,
+) -> Result<PathBuf, FetchError> {
     let slot = cache.slot(name)?;
-    let expected = source.claim();
+    let expected = match sources {
+        [source] => source.claim(),
+        _ => Claim::default(),
+    };
     if let Some(path) = complete(cache, name, &expected) {
         progress.on_event(FetchEvent::Done { path: path.clone() });
         return Ok(path);
@@ -86,23 +101,42 @@ pub async fn fetch_from(
     blocking::run(move |_| leftovers.clean(LEFTOVER_AGE)).await?;
 
     let site = Site::new(name, slot.partial.clone(), lock);
-    let path = transfer_again_if_damaged(&site, &slot, source, progress).await?;
+    let mut delivered = Vec::new();
+    for (number, source) in (1..).zip(sources) {
+        let site = match sources.len() {
+            1 => site.clone(),
+            _ => {
+                files::create_dir(site.dir()).map_err(FetchError::io("create", site.dir()))?;
+                site.part(number, source.describe())
+            }
+        };
+        delivered.push(transfer_again_if_damaged(site, *source, progress).await?);
+    }
+    let path = blocking::run(move |_| publish(&site, &slot, &delivered)).await?;
     progress.on_event(FetchEvent::Done { path: path.clone() });
     Ok(path)
 }
 
-/// Fetches the model. Wrong content is removed; if leftovers of an earlier attempt may be the
+/// A file that has been transferred and compared with what its source states.
+struct Delivered {
+    site: Site,
+    source: String,
+    bytes: u64,
+    sha256: String,
+    verified: bool,
+}
+
+/// Fetches the model, or a part of it. Wrong content is removed; if leftovers of an earlier attempt may be the
 /// cause, it is fetched once more from the start.
 async fn transfer_again_if_damaged(
-    site: &Site,
-    slot: &Slot,
+    site: Site,
     source: &dyn Source,
     progress: &mut dyn Progress,
-) -> Result<PathBuf, FetchError> {
+) -> Result<Delivered, FetchError> {
     let mut leftovers = site.dir().exists();
     loop {
         files::create_dir(site.dir()).map_err(FetchError::io("create", site.dir()))?;
-        match transfer_and_publish(site, slot, source, progress).await {
+        match transfer(&site, source, progress).await {
             Err(error) if error.is_bad_content() => {
                 let site = site.clone();
                 blocking::run(move |_| remove_dir(site.dir())).await?;
@@ -123,13 +157,12 @@ fn complete(cache: &ModelCache, name: &str, expected: &Claim) -> Option<PathBuf>
     same.then_some(model.path)
 }
 
-/// Transfers into the site, verifies, and publishes the file.
-async fn transfer_and_publish(
+/// Transfers into the site, and verifies.
+async fn transfer(
     site: &Site,
-    slot: &Slot,
     source: &dyn Source,
     progress: &mut dyn Progress,
-) -> Result<PathBuf, FetchError> {
+) -> Result<Delivered, FetchError> {
     let claim = source.deliver(site, progress).await?;
     match &claim.sha256 {
         Some(_) => progress.on_event(FetchEvent::Verifying),
@@ -137,22 +170,13 @@ async fn transfer_and_publish(
             reason: format!("{} states no SHA-256", source.describe()),
         }),
     }
-    let description = source.describe();
-    let (site, slot) = (site.clone(), slot.clone());
+    let (site, source) = (site.clone(), source.describe());
     blocking::run(move |state| {
         let file = site.file();
         sync(&file)?;
         let (bytes, sha256) = digest::of_file(&file, state)?;
         compare(site.name(), &claim, bytes, &sha256)?;
-        let record = Record {
-            name: site.name().to_owned(),
-            source: description,
-            bytes,
-            sha256,
-            verified: claim.sha256.is_some(),
-        };
-        publish(&site, &slot, &record)?;
-        Ok(slot.model)
+        Ok(Delivered { site, source, bytes, sha256, verified: claim.sha256.is_some() })
     })
     .await
 }
@@ -173,17 +197,56 @@ fn compare(name: &str, claim: &Claim, bytes: u64, sha256: &str) -> Result<(), Fe
     }
 }
 
-/// Moves record and model to their final names. A crash between any two steps leaves either no
-/// complete model or the new one: an old file is removed first, and a record without its file is
-/// ignored.
-fn publish(site: &Site, slot: &Slot, record: &Record) -> Result<(), FetchError> {
+/// Moves record and files to their final names, and returns the path of the first file. A crash between
+/// any two steps leaves either no complete model or the new one: an old file is removed first, and a record
+/// without all its files is ignored.
+fn publish(site: &Site, slot: &Slot, delivered: &[Delivered]) -> Result<PathBuf, FetchError> {
     remove_file(&slot.model)?;
+    remove_dir(&slot.parts)?;
+    let record = record(site.name(), delivered);
     record.write(&slot.record)?;
-    fs::rename(site.file(), &slot.model).map_err(FetchError::io("rename", site.file()))?;
-    if let Some(folder) = slot.model.parent() {
-        sync_folder(folder)?;
+    if !record.parts.is_empty() {
+        files::create_dir(&slot.parts).map_err(FetchError::io("create", &slot.parts))?;
     }
-    remove_dir(site.dir())
+    let targets = match &record.parts[..] {
+        [] => vec![slot.model.clone()],
+        parts => parts.iter().map(|part| slot.parts.join(&part.file)).collect(),
+    };
+    for (file, target) in delivered.iter().map(|delivered| delivered.site.file()).zip(&targets) {
+        fs::rename(&file, target).map_err(FetchError::io("rename", &file))?;
+        target.parent().map_or(Ok(()), sync_folder)?;
+    }
+    slot.model.parent().map_or(Ok(()), sync_folder)?;
+    remove_dir(site.dir())?;
+    Ok(targets.into_iter().next().unwrap_or_else(|| slot.model.clone()))
+}
+
+/// The record of a model that consists of these files.
+fn record(name: &str, delivered: &[Delivered]) -> Record {
+    let file_name = |source: &str| {
+        let file = source.parse().map(|file: HubFile| file.file_name().to_owned());
+        file.unwrap_or_else(|_| source.to_owned())
+    };
+    let of_file = |delivered: &Delivered| PartRecord {
+        file: file_name(&delivered.source),
+        bytes: delivered.bytes,
+        sha256: delivered.sha256.clone(),
+    };
+    let (source, sha256, parts) = match delivered {
+        [whole] => (whole.source.clone(), whole.sha256.clone(), Vec::new()),
+        all => {
+            let hashes = all.iter().map(|part| &*part.sha256);
+            (name.to_owned(), digest::of_hashes(hashes), all.iter().map(of_file).collect())
+        }
+    };
+    Record {
+        name: name.to_owned(),
+        source,
+        bytes: delivered.iter().map(|file| file.bytes).sum(),
+        sha256,
+        verified: delivered.iter().all(|file| file.verified),
+        parts,
+    }
 }
 
 fn sync(path: &Path) -> Result<(), FetchError> {

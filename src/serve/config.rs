@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::address;
 use crate::config::SEQUENCES_DEFAULT;
 
 /// Settings of a [`Server`](super::Server). A TOML file has the same names; unknown ones are errors.
@@ -14,7 +15,7 @@ use crate::config::SEQUENCES_DEFAULT;
 #[non_exhaustive]
 pub struct ServeConfig {
     /// Address and port to listen on. The default is that of Ollama, which many clients know:
-    /// `127.0.0.1:11434`. Port 0 takes a free one.
+    /// `127.0.0.1:11434`. One of both may be left out, and port 0 takes a free one.
     pub listen: String,
     /// Allow an address that other machines reach although no key is set.
     pub public: bool,
@@ -117,6 +118,16 @@ impl ServeConfig {
     /// When the text is not TOML, or has an unknown name or a wrong type; the message says where.
     pub fn from_toml(text: &str) -> Result<ServeConfig, toml::de::Error> {
         toml::from_str(text)
+    }
+
+    /// The whole address to listen on.
+    pub fn address(&self) -> String {
+        address::complete(&self.listen)
+    }
+
+    /// Replaces the host or the port of the address to listen on.
+    pub fn listen_at(&mut self, host: Option<&str>, port: Option<u16>) {
+        self.listen = address::replaced(&self.listen, host, port);
     }
 
     /// The queue policy with the weights and limits of clients as its parameters.

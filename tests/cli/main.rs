@@ -3,6 +3,7 @@
 
 mod a_chat_forgets;
 mod a_colour_escapes;
+mod a_command_line_by_memory_misleads;
 mod a_comparison_misleads;
 mod a_driver_fails;
 mod a_json_form_changes;
@@ -12,6 +13,7 @@ mod a_limit_or_a_damaged_file_stops_a_run;
 mod a_load_misleads;
 mod a_machine_is_simulated_as_another;
 mod a_mask_misleads;
+mod a_model_in_a_cache_is_not_found;
 mod a_peer_misleads;
 mod a_prediction_misleads;
 mod a_prefix_is_not_kept;

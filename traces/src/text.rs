@@ -5,6 +5,7 @@ use crate::analysis::diff::Diff;
 use crate::report::Report;
 use crate::timeline::Timeline;
 
+mod counted;
 mod difference;
 mod drafts;
 mod format;
@@ -14,6 +15,7 @@ mod options;
 mod scale;
 mod summary;
 
+pub use counted::counted;
 pub use options::{Colours, Glyphs, TextOptions, WIDTH_MAX, WIDTH_MIN};
 
 /// Draws a run: one row for each slot of each lane, idle time as a letter for its cause, the

@@ -101,9 +101,9 @@ impl SocSimulation {
             all.into_iter().filter(|kind| kinds.contains(kind)).collect()
         };
         match setup.build(&named(&options.devices)) {
-            Err(SocRunError::Plan(PlanError::Needs { kind: DeviceKind::Cpu, .. }))
-                if !options.devices.contains(&DeviceKind::Cpu) =>
-            {
+            Err(SocRunError::Plan(
+                PlanError::Needs { kind: DeviceKind::Cpu, .. } | PlanError::NeedsTwoKinds { .. },
+            )) if !options.devices.contains(&DeviceKind::Cpu) => {
                 setup.build(&named(&[&options.devices[..], &[DeviceKind::Cpu]].concat()))
             }
             built => built,

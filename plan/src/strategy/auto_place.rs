@@ -48,8 +48,9 @@ impl Strategy for AutoPlace {
         }
         let stages = stages.into_list();
         let reason = format!(
-            "{} stages, the fastest chain of undivided blocks, by {}",
+            "{} {}, the fastest chain of undivided blocks, by {}",
             stages.len(),
+            if stages.len() == 1 { "stage" } else { "stages" },
             input.cost.source()
         );
         Route::new(stages, reason, Some(total), input.route_for(shape))

@@ -181,12 +181,10 @@ pub(crate) fn fastest_devices(
     input: &PlanInput<'_>,
 ) -> Result<Vec<DeviceId>, PlanError> {
     let devices = Roles::of(input.devices).fastest_first();
-    if devices.len() < 2 {
-        let needs = Needs { strategy, devices: input.devices };
-        needs.npu()?;
-        needs.helper()?;
+    match devices.len() {
+        0 | 1 => Err(Needs { strategy, devices: input.devices }.two_kinds()),
+        _ => Ok(devices),
     }
-    Ok(devices)
 }
 
 /// A share of the output channels for each lane, in proportion to its units. A lane whose share holds

@@ -44,7 +44,7 @@ impl PlanInput<'_> {
     /// The first usable device of a kind. One that runs prepared graphs only is not usable if it has no graph sizes.
     ///
     /// # Errors
-    /// [`PlanError::Needs`], with the name of the strategy, if there is none.
+    /// [`PlanError::Needs`] or [`PlanError::NeedsTwoKinds`], with the name of the strategy, if there is none.
     pub fn need(&self, strategy: &str, kind: DeviceKind) -> Result<DeviceId, PlanError> {
         Needs { strategy, devices: self.devices }.first(kind)
     }

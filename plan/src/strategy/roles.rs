@@ -60,10 +60,20 @@ pub(crate) struct Needs<'a> {
 impl Needs<'_> {
     /// The error that no device of this kind exists.
     pub(crate) fn missing(&self, kind: DeviceKind) -> PlanError {
+        let found = self.found();
+        PlanError::Needs { strategy: self.strategy.to_owned(), kind, count: 1, found }
+    }
+
+    /// The error that there are no two kinds of usable devices.
+    pub(crate) fn two_kinds(&self) -> PlanError {
+        PlanError::NeedsTwoKinds { strategy: self.strategy.to_owned(), found: self.found() }
+    }
+
+    /// The engine's devices, as errors name them.
+    fn found(&self) -> String {
         let name = |d: &DeviceInfo| format!("{} ({})", d.name, d.kind.name());
         let all: Vec<String> = self.devices.iter().map(name).collect();
-        let found = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
-        PlanError::Needs { strategy: self.strategy.to_owned(), kind, count: 1, found }
+        if all.is_empty() { "none".to_owned() } else { all.join(", ") }
     }
 
     /// The first usable device of a kind.

@@ -25,11 +25,16 @@ fn missing(strategy: &str, devices: &str) -> Option<DeviceKind> {
         "gpu-only" => (!has("gpu")).then_some(DeviceKind::Gpu),
         "cpu-only" => (!has("cpu")).then_some(DeviceKind::Cpu),
         "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level" | "auto" => None,
-        "row-cut" | "sequence-cut" | "multi-sequence-cut" => {
+        strategy if divides_over_any_kinds(strategy) => {
             (!devices.contains(' ')).then_some(DeviceKind::Npu)
         }
         _ => (!has("npu")).then_some(DeviceKind::Npu),
     }
+}
+
+/// Whether a strategy needs two kinds of device, whichever they are.
+fn divides_over_any_kinds(strategy: &str) -> bool {
+    ["row-cut", "sequence-cut", "multi-sequence-cut"].contains(&strategy)
 }
 
 #[test]
@@ -64,6 +69,9 @@ fn check(setup: &Setup, strategy: &dyn Strategy, names: &str, shape: ChunkShape)
             let npu = |part: &&StagePart| !part.part.graphs.is_empty();
             let graphs = ahead.flat_map(|s| &s.parts).filter(npu).count();
             assert_eq!(graphs > 0, !route.graphs.is_empty(), "{what}");
+        }
+        (Err(PlanError::NeedsTwoKinds { strategy: name, .. }), Some(_)) => {
+            assert!(name == strategy.name() && divides_over_any_kinds(&name), "{what}");
         }
         (Err(PlanError::Needs { strategy: name, kind, .. }), Some(missing)) => {
             assert_eq!((name.as_str(), kind), (strategy.name(), missing), "{what}");
@@ -137,7 +145,7 @@ proptest! {
             let shape = if decodes { decode(rows % 64 + 1) } else { prefill(rows) };
             match setup.route(&*strategy, shape) {
                 Ok(route) => covers_once(&setup, &route, &shape),
-                Err(PlanError::Needs { .. }) => {
+                Err(PlanError::Needs { .. } | PlanError::NeedsTwoKinds { .. }) => {
                     prop_assert!(missing(name, DEVICES[devices]).is_some());
                 }
                 Err(error) => prop_assert!(false, "{name}: {error}"),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lapwing::Requantized;
 use lapwing::compare::{Compare, Comparison, Figures, LengthComparison};
+use lapwing_traces::text::counted;
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
@@ -156,10 +157,11 @@ fn text(compared: &Comparison) -> String {
         text.push_str(&format!("  {device}\n"));
     }
     text.push_str(&format!(
-        "{} runs each; times are medians in ms; predictions from {}; energy: unknown\n\
+        "{} each; times are medians in ms; predictions from {}; energy: unknown\n\
          Graphs that a strategy prepares ahead are warm; those that it prepares on the spot are \
          prepared in each run, and TTFT and prediction include it\n",
-        compared.repetitions, compared.cost_source
+        counted(compared.repetitions, "run"),
+        compared.cost_source
     ));
     for length in &compared.lengths {
         text.push_str(&of_length(length, compared.tokens));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 use lapwing::compare::Progress;
+use lapwing_traces::text::counted;
 
 use crate::cli::session::Session;
 
@@ -27,8 +28,8 @@ impl<'a> ProgressShown<'a> {
         if let (false, Some(left)) = (self.announced, progress.left) {
             self.announced = true;
             self.session.note(&format!(
-                "{} runs, expected to take {}; --quick measures each strategy once",
-                progress.all,
+                "{}, expected to take {}; --quick measures each strategy once",
+                counted(progress.all, "run"),
                 approximate(left)
             ));
         }

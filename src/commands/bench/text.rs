@@ -1,5 +1,7 @@
 //! Prints the results of `bench` as text.
 
+use lapwing_traces::text::counted;
+
 use super::Report;
 use super::against::Against;
 use super::pairs::{self, OURS};
@@ -30,13 +32,13 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
     let of_drafts = |result: &Measured| Some(result.draft.as_ref()?.lines(&result.test));
     let drafts: String = report.results.iter().filter_map(of_drafts).collect();
     print(&format!(
-        "{}\n{}, {}, {}, {} keys and values, {} runs\n{}{}\n{}{reading}{drafts}{}",
+        "{}\n{}, {}, {}, {} keys and values, {}\n{}{}\n{}{reading}{drafts}{}",
         visible(&report.model),
         report.architecture,
         indicatif::HumanBytes(report.model_bytes),
         kernels(report),
         report.kv,
-        report.repetitions,
+        counted(report.repetitions, "run"),
         requantised(report.requant.as_ref()),
         report.attention.lines(),
         table(header, rows.collect()),
@@ -49,8 +51,8 @@ fn kernels(report: &Report) -> String {
     let (opencl, alone) = &report.opencl;
     let opencl = opencl.iter().map(|kernels| format!("{}, f32 activations", visible(kernels)));
     let own = format!(
-        "{} threads{}, {}, {} activations",
-        report.threads,
+        "{}{}, {}, {} activations",
+        counted(report.threads, "thread"),
         pinned(report.cores.as_deref()),
         report.isa,
         report.activations

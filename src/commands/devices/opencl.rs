@@ -90,10 +90,11 @@ pub(super) fn describe(devices: &[OpenClDevice], text: &mut String) {
             (device.subgroups, "sub-groups"),
             (device.integer_dot, "int8 dot products"),
         ];
-        let has = |wanted: bool| {
-            let list = features.iter().filter(|(has, _)| *has == wanted).map(|(_, name)| *name);
-            let list = list.collect::<Vec<_>>().join(", ");
-            if list.is_empty() { "none".to_owned() } else { list }
+        let unused = features.iter().filter(|(has, _)| *has).map(|(_, name)| *name);
+        let unused = unused.collect::<Vec<_>>().join(", ");
+        let unused = match unused.is_empty() {
+            true => String::new(),
+            false => format!("also has {unused}, which no kernel uses; "),
         };
         let timer = match device.timer_ns {
             0 => "no timer".to_owned(),
@@ -105,7 +106,7 @@ pub(super) fn describe(devices: &[OpenClDevice], text: &mut String) {
             "  {} (--device gpu=opencl:{})\n    {}, {} compute units at {} MHz; {}, driver {} of {}\n    \
              memory: {}, {memory}; largest buffer {}; {} of local memory; work-groups up to {}\n    \
              values to and from the host: {}\n    \
-             features: {}; missing: {}; {timer}",
+             {unused}{timer}",
             visible(&device.name),
             device.index,
             device.kind,
@@ -119,8 +120,6 @@ pub(super) fn describe(devices: &[OpenClDevice], text: &mut String) {
             HumanBytes(device.local_memory_bytes),
             device.group_max,
             device.sharing,
-            has(true),
-            has(false),
         );
     }
 }

@@ -2,6 +2,7 @@
 
 use lapwing::load::{ClientReport, LoadReport};
 use lapwing_traces::report::Percentiles;
+use lapwing_traces::text::counted;
 
 use crate::cli::table::{Align, table};
 
@@ -17,7 +18,8 @@ pub(super) fn place(is_virtual: bool) -> &'static str {
 pub(super) fn report(workload: &str, is_virtual: bool, reports: &[LoadReport]) -> String {
     let place = place(is_virtual);
     let requests = reports.first().map_or(0, |report| report.requests);
-    let mut text = format!("{workload} ({requests} requests, {place})\n\n");
+    let requests = counted(requests, "request");
+    let mut text = format!("{workload} ({requests}, {place})\n\n");
     let right = |title| (title, Align::Right);
     let header = [
         ("policy", Align::Left),

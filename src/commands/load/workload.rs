@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use lapwing::load::{LoadClient, LoadRequest, Rate, SharedPrefixes, Trace, generate};
+use lapwing_traces::text::counted;
 
 use crate::cli::at_least_one;
 use crate::cli::failure::Failure;
@@ -107,7 +108,7 @@ impl WorkloadArgs {
             }
         };
         let arrival = match self.requests {
-            Some(requests) => format!("{requests} requests each, all at once"),
+            Some(requests) => format!("{} each, all at once", counted(requests, "request")),
             None => format!("{rate} requests/s each for {duration} s"),
         };
         let arrival = match self.turns {
@@ -119,8 +120,10 @@ impl WorkloadArgs {
             tokens => format!(", {tokens} of them shared"),
         };
         let name = format!(
-            "{} clients, {arrival}, {} prompt tokens{shared}, {} generated",
-            self.clients, self.prompt_tokens, self.max_tokens
+            "{}, {arrival}, {}{shared}, {} generated",
+            counted(self.clients, "client"),
+            counted(self.prompt_tokens, "prompt token"),
+            self.max_tokens
         );
         Ok((name, requests))
     }

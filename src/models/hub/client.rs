@@ -30,12 +30,16 @@ impl HubClient {
     /// A client of the hub at `endpoint`, or of the one of the environment.
     ///
     /// # Errors
-    /// When the system offers no TLS certificates or proxies cannot be read.
+    /// When `HF_HUB_OFFLINE` forbids requests, the system offers no TLS certificates, or proxies cannot be
+    /// read.
     pub(super) fn new(
         subject: String,
         endpoint: Option<&str>,
         redirects: Policy,
     ) -> Result<Self, FetchError> {
+        if let Some(variable) = forbidding() {
+            return Err(FetchError::Offline { name: subject, variable });
+        }
         let endpoint = endpoint.map(str::to_owned).or_else(|| variable("HF_ENDPOINT"));
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -108,6 +112,18 @@ impl HubClient {
             _ => FetchError::HubAnswer { file, detail },
         })
     }
+}
+
+/// The variable that forbids requests, if one does, as Hugging Face's tools read it.
+fn forbidding() -> Option<&'static str> {
+    let is_true = |value: &str| {
+        ["1", "on", "yes", "true"].iter().any(|word| value.eq_ignore_ascii_case(word))
+    };
+    // The second variable counts only where the first is not set.
+    let set = ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"]
+        .into_iter()
+        .find_map(|key| Some((key, variable(key)?)));
+    set.filter(|(_, value)| is_true(value)).map(|(key, _)| key)
 }
 
 fn variable(key: &str) -> Option<String> {

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use super::client::HubClient;
 use crate::models::cache::ModelCache;
 use crate::models::error::FetchError;
+use crate::models::name::parts::{is_later_part, is_part, parts_of};
 use crate::models::name::{HubFile, HubRepository};
+use crate::models::shared::SharedCache;
 
 /// Quantisations in the order in which one is chosen if the name states none.
 const PREFERRED: [&str; 12] = [
@@ -41,8 +43,14 @@ impl HubRepository {
         };
         let names = cache.list()?.into_iter().filter_map(|model| model.name.parse().ok());
         let files: Vec<String> =
-            names.filter(of_repository).map(|file: HubFile| file.file).collect();
+            names.filter(of_repository).flat_map(|file: HubFile| parts_of(&file.file)).collect();
         Ok(self.choose(&files).map(|file| self.file(file)))
+    }
+
+    /// A file of this repository that is in the cache of Hugging Face's tools and fits the name.
+    pub(in crate::models) fn shared(&self) -> Option<HubFile> {
+        let files = SharedCache::open()?.files(self);
+        self.choose(&files).map(|file| self.file(file))
     }
 
     /// The file that fits the name, from the list of the hub at `endpoint`, or of the one of the
@@ -56,7 +64,7 @@ impl HubRepository {
     ) -> Result<HubFile, FetchError> {
         let files = self.files(endpoint).await?;
         self.choose(&files).map(|file| self.file(file)).ok_or_else(|| {
-            let mut has: Vec<String> = files.into_iter().filter(|file| is_model(file)).collect();
+            let mut has: Vec<String> = models(&files).into_iter().map(str::to_owned).collect();
             let more = has.len().saturating_sub(LISTED_MAX);
             has.truncate(LISTED_MAX);
             if more > 0 {
@@ -68,9 +76,7 @@ impl HubRepository {
 
     /// The best of these files; `None` if none fits, or several might.
     fn choose<'a>(&self, files: &'a [String]) -> Option<&'a str> {
-        let mut models: Vec<&str> =
-            files.iter().map(String::as_str).filter(|file| is_model(file)).collect();
-        models.sort_unstable();
+        let models = models(files);
         let first = |quant: &str| models.iter().find(|file| has_quant(file, quant)).copied();
         match (&self.quant, &models[..]) {
             (Some(quant), _) => first(quant),
@@ -112,17 +118,23 @@ impl HubRepository {
     }
 }
 
-/// Whether a file is a whole language model: not a part of a split one, which are fetched one by one,
-/// and not a projector of images.
+/// The language models among these files, those in one file first. A model in parts is its first part, if
+/// all parts are there.
+fn models(files: &[String]) -> Vec<&str> {
+    let is_whole =
+        |file: &&str| !is_part(file) || parts_of(file).iter().all(|part| files.contains(part));
+    let all = files.iter().map(String::as_str);
+    let mut models: Vec<&str> =
+        all.filter(|file| is_model(file) && !is_later_part(file)).filter(is_whole).collect();
+    models.sort_unstable_by_key(|file| (is_part(file), *file));
+    models
+}
+
+/// Whether a file is a language model, and not a projector of images.
 fn is_model(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
-    let Some(stem) = name.strip_suffix(".gguf") else { return false };
-    let part = stem.rsplit_once("-of-").is_some_and(|(before, parts)| {
-        let is_number = |text: &str| text.len() == 5 && text.bytes().all(|b| b.is_ascii_digit());
-        is_number(parts) && before.rsplit('-').next().is_some_and(is_number)
-    });
     // The name must also be one that a model can be fetched by.
-    !part && !name.contains("mmproj") && HubFile::is_path(file)
+    name.ends_with(".gguf") && !name.contains("mmproj") && HubFile::is_path(file)
 }
 
 /// Whether the file's name states this quantisation, as a word of its own: `Q4_K` is not in `Q4_K_M`.
@@ -179,7 +191,20 @@ mod tests {
     }
 
     #[test]
-    fn parts_projectors_and_names_that_leave_the_repository_are_not_chosen() {
+    fn a_model_in_parts_is_chosen_if_all_parts_are_there() {
+        let part = |n: usize| format!("Q4_K_M/x-Q4_K_M-0000{n}-of-00002.gguf");
+        let (first, second) = (part(1), part(2));
+        for name in ["hf:o/r", "hf:o/r:Q4_K_M"] {
+            assert_eq!(chosen(name, &[&second, &first]).as_ref(), Some(&first), "{name}");
+            assert_eq!(chosen(name, &[&first]), None, "{name}");
+            let whole = "x-Q4_K_M.gguf";
+            assert_eq!(chosen(name, &[&second, &first, whole]).as_deref(), Some(whole), "{name}");
+        }
+        assert_eq!(chosen("hf:o/r", &["x-Q8_0.gguf", &first, &second]), Some(first));
+    }
+
+    #[test]
+    fn lone_parts_projectors_and_names_that_leave_the_repository_are_not_chosen() {
         for file in [
             "x-Q4_K_M-00001-of-00002.gguf",
             "mmproj-x-Q4_K_M.gguf",

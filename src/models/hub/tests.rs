@@ -1,3 +1,4 @@
+mod parts;
 mod server;
 
 use std::fs;

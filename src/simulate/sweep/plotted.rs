@@ -1,5 +1,7 @@
 //! The plot of a sweep.
 
+use lapwing_traces::text::counted;
+
 use super::{Axis, Figure, SEED, Sweep};
 use crate::simulate::labels::figure_label;
 use crate::simulate::plot::{Lines, Series};
@@ -63,7 +65,8 @@ impl Sweep {
         caption += &format!("Simulated; {}.", settings.join(", "));
         if let Some(seeds) = seeds {
             let count = seeds.values.len();
-            caption += &format!(" Means of {count} runs with 95 % intervals (Student's t).");
+            caption +=
+                &format!(" Means of {} with 95 % intervals (Student's t).", counted(count, "run"));
         }
         caption
     }

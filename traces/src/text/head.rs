@@ -1,5 +1,6 @@
 //! Shows the most important figures of the report.
 
+use super::counted::counted;
 use super::format::{bold, duration, name, or_dash, percent, wrapped};
 use super::options::TextOptions;
 use crate::report::Report;
@@ -15,7 +16,8 @@ pub(super) fn head(report: &Report, options: &TextOptions) -> String {
         share(report.overlap_achievable),
         share(report.overlap_efficiency)
     ));
-    lines.push(format!("{} spans, {} lanes", report.spans, report.lanes.len()));
+    let (spans, lanes) = (counted(report.spans, "span"), counted(report.lanes.len(), "lane"));
+    lines.push(format!("{spans}, {lanes}"));
     if report.idle_unattributed_ns > 0 {
         lines.push(format!("unattributed idle time {}", time(report.idle_unattributed_ns)));
     }

@@ -25,6 +25,8 @@ pub(super) enum Reply {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) content: Vec<u8>,
+    /// Other content of files whose paths end so.
+    pub(super) others: Vec<(&'static str, Vec<u8>)>,
     pub(super) etag: String,
     pub(super) status: u16,
     pub(super) ranges_work: bool,
@@ -53,6 +55,7 @@ impl Hub {
     pub(super) async fn start(content: &[u8]) -> Self {
         let state = Arc::new(Mutex::new(State {
             content: content.to_vec(),
+            others: Vec::new(),
             etag: crate::models::testing::hash(content),
             status: 200,
             ranges_work: true,
@@ -176,17 +179,23 @@ fn answer(state: &mut State, request: &Request) -> (String, Vec<u8>, Option<Repl
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
         return (head, body.into_bytes(), None);
     }
-    let total = state.content.len();
+    let other = state.others.iter().find(|(end, _)| request.path.ends_with(end));
+    let (content, etag) = match other {
+        Some((_, content)) => (content, crate::models::testing::hash(content)),
+        None => (&state.content, state.etag.clone()),
+    };
+    let total = content.len();
     if !request.path.starts_with("/cdn") {
+        let file = request.path.rsplit('/').next().unwrap_or_default();
         let head = format!(
-            "HTTP/1.1 302 Found\r\nLocation: /cdn/blob\r\nX-Repo-Commit: {COMMIT}\r\nX-Linked-ETag: \"{}\"\r\n\
+            "HTTP/1.1 302 Found\r\nLocation: /cdn/{file}\r\nX-Repo-Commit: {COMMIT}\r\nX-Linked-ETag: \"{}\"\r\n\
              X-Linked-Size: {total}\r\nETag: \"pointer\"\r\nContent-Length: 0\r\n\r\n",
-            state.etag
+            etag
         );
         return (head, Vec::new(), None);
     }
     let start = request.start.filter(|_| state.ranges_work);
-    let body = state.content[start.unwrap_or(0).min(total)..].to_vec();
+    let body = content[start.unwrap_or(0).min(total)..].to_vec();
     let status = if start.is_some() { "206 Partial Content" } else { "200 OK" };
     let head =
         format!("HTTP/1.1 {status}\r\nETag: \"cdn\"\r\nContent-Length: {}\r\n\r\n", body.len());
