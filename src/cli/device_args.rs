@@ -15,16 +15,18 @@ use super::session::Session;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct DeviceArgs {
-    /// Add a device; repeat the option, or join several with +. Presets: cpu; gpu and npu for those of this
-    /// machine, emulated where no driver has one; phone for all three, always emulated, in a phone's
-    /// proportions. Others: NAME=FORM:KEY=VALUE,…, as in
-    /// gpu=opencl, npu=openvino, npu=qnn, gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80
+    /// Add a device, as in cpu, gpu=opencl or npu=openvino; repeat it, or join several with +
+    ///
+    /// Presets: cpu; gpu and npu for those of this machine, emulated where no driver has one; phone for all
+    /// three, always emulated, in a phone's proportions. Others: NAME=FORM:KEY=VALUE,…, as in gpu=opencl,
+    /// npu=openvino, npu=qnn, gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80
     /// (`lapwing devices` explains the keys) [default: cpu]
     #[arg(long = "device", value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
 
-    /// Strategy that places ops on devices; `lapwing devices` lists them [default: cpu-only; with several
-    /// devices the one predicted to be fastest; with only a GPU gpu-only]
+    /// Strategy that places ops on devices; `lapwing devices` lists them
+    ///
+    /// [default: cpu-only; with several devices the one predicted to be fastest; with only a GPU gpu-only]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
 
