@@ -178,6 +178,7 @@ impl Words<'_> {
             Means::RepositoryFile => self.gathered.file(value),
             Means::Chunk => self.gathered.chunk(value),
             Means::Kv => self.gathered.kv(&said, &value)?,
+            Means::Strategy => self.gathered.strategy(value),
             Means::Instead(sentence) => {
                 return Err(Failure::instead(format!("'{said}' of {program}: {sentence}")));
             }
@@ -195,7 +196,7 @@ impl Words<'_> {
             row.names.contains(&name)
                 && (row.commands.is_empty() || row.commands.contains(&command))
                 && row.is_about(value.filter(is_switch_word).unwrap_or_default())
-                && (!is_own || !row.values.is_empty())
+                && (!is_own || !row.values.is_empty() || row.means == Means::Strategy)
                 && row.needs().is_none_or(|option| has(self.command, &format!("--{option}")))
         };
         TABLES.iter().find_map(|(program, rows)| {

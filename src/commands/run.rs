@@ -38,12 +38,12 @@ Examples:
   lapwing run --json-schema schema.json \"Describe a cat as JSON.\"
   lapwing run --regex \"(yes|no)\" \"Is the sky blue?\"
 
-The first argument is the model if it names one, without -m: a .gguf file, a name from `lapwing
-models`, hf:… or hf.co/…. Everything else is the prompt. Without a prompt, stdin is the prompt, or, if
-it is a terminal, a conversation begins. With a prompt, text from a pipe or file on stdin follows it
-after an empty line; < /dev/null keeps it out, and `-` at the end waits for it as long as it takes.
-One line feed at the end of a file or stdin is dropped. Put `--` before a prompt that begins with a
-dash.
+Without -m, the first argument is the model if it names one: a .gguf file, a name from `lapwing
+models`, hf:… or hf.co/…. Everything else is the prompt. Without a prompt, stdin is the prompt, or,
+if it is a terminal, a conversation begins. With a prompt, text from a pipe or file on stdin follows
+it after an empty line; < /dev/null keeps it out, and `-` at the end waits for it as long as it
+takes. One line feed at the end of a file or stdin is dropped. Put `--` before a prompt that begins
+with a dash.
 
 The answer goes to stdout as it is generated, notes and --stats go to stderr. Options of llama.cpp
 and Ollama are understood as far as they have a counterpart (docs/names.md).

@@ -15,6 +15,7 @@ pub(super) struct Gathered {
     /// Least number so far, or a text that is none.
     chunk: Option<Result<usize, OsString>>,
     kv: Option<&'static str>,
+    strategies: Vec<OsString>,
     arguments: Vec<OsString>,
 }
 
@@ -29,6 +30,10 @@ impl Gathered {
 
     pub(super) fn argument(&mut self, value: OsString) {
         self.arguments.push(value);
+    }
+
+    pub(super) fn strategy(&mut self, name: OsString) {
+        self.strategies.push(name);
     }
 
     pub(super) fn chunk(&mut self, rows: OsString) {
@@ -84,6 +89,9 @@ impl Gathered {
         }
         if let Some(kind) = self.kv.take() {
             add("--kv", kind.into());
+        }
+        if !self.strategies.is_empty() {
+            add("--strategy", std::mem::take(&mut self.strategies).join(OsStr::new(",")));
         }
         Ok(words)
     }

@@ -4,7 +4,7 @@ mod serving;
 mod without;
 
 use super::row::Means::{
-    Argument, Chunk, Holds, Instead, Kv, Option, Repository, RepositoryFile, Words,
+    Argument, Chunk, Holds, Instead, Kv, Option, Repository, RepositoryFile, Strategy, Words,
 };
 use super::row::Takes::{Nothing, Value};
 use super::row::{OFF, ON, Row, SWITCH, holds, renamed, row};
@@ -22,7 +22,7 @@ pub(crate) const KNOWN: &[Row] = &[
     row(&["-p", "--prompt"], Value, Argument).within(&["run", "tokenize", "embed"]),
     renamed(&["-sys", "--system-prompt"], "--system"),
     row(
-        &["-cnv", "--conversation", "-i", "--interactive", "-if", "--interactive-first"],
+        &["-cnv", "-i", "--interactive", "-if", "--interactive-first"],
         Nothing,
         Option("--conversation"),
     ),
@@ -115,6 +115,7 @@ pub(crate) const KNOWN: &[Row] = &[
     row(&["-dev", "--device"], Value, Holds).of(&["none"]),
     renamed(&["-dev"], "--device"),
     // Bench
+    row(&["--strategy"], Value, Strategy).within(&["bench"]),
     renamed(&["--n-prompt"], "--prompt-tokens").within(&["bench"]),
     renamed(&["--n-gen"], "--max-tokens").within(&["bench"]),
     renamed(&["--n-depth"], "--depth").within(&["bench"]),

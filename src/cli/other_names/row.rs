@@ -46,6 +46,8 @@ pub(crate) enum Means {
     Chunk,
     /// Type of keys, or of values.
     Kv,
+    /// A strategy; several are compared. Counts also where the command has the option itself.
+    Strategy,
     /// Nothing here has this meaning; the sentence says what to type instead.
     Instead(&'static str),
 }
@@ -114,6 +116,7 @@ impl Row {
             Means::Repository | Means::RepositoryFile => Some("model"),
             Means::Chunk => Some("chunk"),
             Means::Kv => Some("kv"),
+            Means::Strategy => Some("strategy"),
             Means::Argument | Means::Holds | Means::Instead(_) => None,
         }
     }

@@ -9,7 +9,7 @@ use crate::cli::input::{Piped, Source, without_last_line_feed};
 use crate::cli::session::Session;
 
 /// Time in which stdin must begin, beside a prompt.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The prompt, and the text of stdin after it.
 pub(super) async fn text(
