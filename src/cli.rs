@@ -3,6 +3,8 @@
 pub(crate) mod answer;
 pub(crate) mod attention;
 pub(crate) mod background;
+pub(crate) mod better_models;
+pub(crate) mod charset;
 mod device_args;
 pub(crate) mod draft;
 pub(crate) mod drivers;
@@ -32,12 +34,14 @@ pub(crate) mod session;
 pub(crate) mod signals;
 pub(crate) mod simulated;
 pub(crate) mod stage_report;
+pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod terminal;
 pub(crate) mod trace;
 pub(crate) mod visible;
 pub(crate) mod watch;
 pub(crate) mod windowed_text;
+pub(crate) mod wrap;
 
 pub(crate) use device_args::DeviceArgs;
 pub(crate) use engine_args::{DEFAULT_MODEL, EngineArgs, ModelArg, OptionalModel, PositionalModel};

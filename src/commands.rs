@@ -33,10 +33,12 @@ mod what_if;
 pub(crate) use devices::list_drivers;
 
 use std::ffi::OsString;
+use std::io::Write;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::cli::charset::shown;
 use crate::cli::failure::Failure;
 use crate::cli::other_names;
 use crate::cli::session::Session;
@@ -108,7 +110,7 @@ impl Cli {
             Wrong::Clap(error) => match error.kind() {
                 ErrorKind::DisplayHelp
                 | ErrorKind::DisplayVersion
-                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => end_with(&error),
                 _ => Failure::usage(first_paragraph(&error.render().to_string())),
             },
         })
@@ -149,6 +151,18 @@ fn first_paragraph(error: &str) -> String {
     let text = error.strip_prefix("error: ").unwrap_or(error);
     let lines = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim);
     lines.collect::<Vec<_>>().join(" ")
+}
+
+/// Prints a help text and ends the process.
+fn end_with(error: &clap::Error) -> ! {
+    let text = error.render().ansi().to_string();
+    let text = shown(&text);
+    // A reader that is gone gets nothing, as with every other output.
+    let _ = match error.use_stderr() {
+        true => anstream::stderr().write_all(text.as_bytes()),
+        false => anstream::stdout().write_all(text.as_bytes()),
+    };
+    std::process::exit(error.exit_code())
 }
 
 /// The commands.

@@ -184,6 +184,7 @@ impl Engine {
             prefix,
             client: request.client.map_or_else(ClientId::anonymous, ClientId::from),
             events: tokens_max,
+            prompt_progress: request.prompt_progress,
             model: ModelId::default(),
             traced: request.traced,
         };

@@ -69,4 +69,6 @@ pub use request::Thoughts;
 pub use request::{Prompt, PromptEnd, Request};
 /// JSON values, as in [`ChatOptions::variables`](chat::ChatOptions::variables).
 pub use serde_json;
-pub use stream::{BlockingTokens, EndReason, Summary, Token, TokenStream};
+pub use stream::{
+    BlockingTokens, EndReason, PromptProgress, Summary, Token, TokenEvent, TokenStream,
+};

@@ -14,6 +14,7 @@ use crate::structured::Grammar;
 
 mod conversation;
 mod limits;
+mod reports;
 
 pub use conversation::PromptEnd;
 #[cfg(feature = "structured")]
@@ -63,6 +64,8 @@ pub struct Request {
     pub sampling: SamplingParams,
     /// Number of most likely tokens that each [`Token`](crate::Token) reports.
     pub top_logprobs: usize,
+    /// Report how much of the prompt is computed ([`TokenStream::next_event`](crate::TokenStream::next_event)).
+    pub prompt_progress: bool,
     /// Maximum tokens to generate; `None` for the rest of the context.
     pub max_tokens: Option<usize>,
     /// Number of first tokens among which the model's end tokens are forbidden.
@@ -102,6 +105,7 @@ impl Request {
             shown: Vec::new(),
             sampling: SamplingParams::default(),
             top_logprobs: 0,
+            prompt_progress: false,
             max_tokens: None,
             min_tokens: 0,
             stop: Vec::new(),
@@ -222,14 +226,6 @@ impl Request {
         self
     }
 
-    /// Reports with each token the `count` most likely ones at its position and their
-    /// log-probabilities ([`Token::top_logprobs`](crate::Token::top_logprobs)). The default is 0.
-    #[must_use]
-    pub fn top_logprobs(mut self, count: usize) -> Request {
-        self.top_logprobs = count;
-        self
-    }
-
     /// Names the client that sends the request: queue policies may treat clients apart
     /// ([`EngineBuilder::policy`](crate::EngineBuilder::policy)).
     #[must_use]
@@ -282,13 +278,5 @@ impl Request {
             true => PrefixUse::Shared(self.cache_salt.as_deref().map(Arc::from)),
             false => PrefixUse::Off,
         }
-    }
-
-    /// Marks the request for a recorder whose scope is marked requests only
-    /// ([`Scope::Marked`](lapwing_traces::Scope::Marked)).
-    #[must_use]
-    pub fn traced(mut self) -> Request {
-        self.traced = true;
-        self
     }
 }

@@ -17,6 +17,14 @@ use crate::engine::unexpected;
 use crate::error::Error;
 use crate::stop::StopSearch;
 use crate::tokenizer::Detokenizer;
+use events::Reports;
+
+mod blocking;
+mod events;
+
+pub use blocking::BlockingTokens;
+pub use events::TokenEvent;
+pub use lapwing_actors::message::PromptProgress;
 
 /// A generated token.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +99,7 @@ impl EndReason {
 /// extension trait. An error is the last item.
 pub struct TokenStream {
     events: Option<Events>,
+    reports: Reports,
     detokenizer: Option<Detokenizer>,
     stop: StopSearch,
     prompt_ids: Vec<u32>,
@@ -119,6 +128,7 @@ impl TokenStream {
         let prompt_tokens = parts.prompt_ids.len();
         TokenStream {
             events: Some(parts.events),
+            reports: Reports::default(),
             detokenizer: Some(parts.detokenizer),
             stop: StopSearch::new(parts.stop),
             prompt_ids: parts.prompt_ids,
@@ -241,7 +251,7 @@ impl TokenStream {
                 self.events = None;
                 Some(Err(Error::from(error)))
             }
-            StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {
+            StreamEvent::Prompt(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {
                 self.events = None;
                 Some(Err(unexpected("a generation")))
             }
@@ -263,26 +273,14 @@ impl Stream for TokenStream {
     type Item = Result<Token, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Some(events) = &mut self.events else { return Poll::Ready(None) };
-        match events.poll_next(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(event) => Poll::Ready(self.on_event(event)),
+        loop {
+            return match self.poll_next_event(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Some(Ok(TokenEvent::Prompt(_)))) => continue,
+                Poll::Ready(Some(Ok(TokenEvent::Token(token)))) => Poll::Ready(Some(Ok(token))),
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
+                Poll::Ready(None) => Poll::Ready(None),
+            };
         }
-    }
-}
-
-/// The tokens of a [`TokenStream`], waited for on the calling thread
-/// ([`TokenStream::blocking`]). Dropping the iterator leaves the rest in the stream.
-#[derive(Debug)]
-pub struct BlockingTokens<'a> {
-    stream: &'a mut TokenStream,
-}
-
-impl Iterator for BlockingTokens<'_> {
-    type Item = Result<Token, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let event = self.stream.events.as_mut()?.next_blocking();
-        self.stream.on_event(event)
     }
 }

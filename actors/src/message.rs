@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapwing_kernels::device::{DeviceError, GraphKey, ModelId, Prepared};
 use lapwing_plan::DeviceId;
@@ -151,6 +152,8 @@ pub enum Outcome {
 /// An event of a request's stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
+    /// More rows of the prompt are computed. Only a [`Sink`] that wants it gets this event.
+    Prompt(PromptProgress),
     /// A generated token.
     Token(Sampled),
     /// The next prompt tokens and their log-probabilities.
@@ -161,6 +164,19 @@ pub enum StreamEvent {
     Finished(Finished),
     /// The request has failed; no event follows.
     Failed(RunError),
+}
+
+/// How far an admitted request's prompt is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptProgress {
+    /// Tokens of the prompt.
+    pub tokens: usize,
+    /// Those that the prefix cache had.
+    pub cached: usize,
+    /// Those whose rows are computed, with the cached ones.
+    pub computed: usize,
+    /// Time since the request was admitted.
+    pub elapsed: Duration,
 }
 
 /// An event for a caller.
@@ -216,6 +232,11 @@ pub trait Sink: Send + Sync + fmt::Debug {
 
     /// Whether the caller has dropped its stream, which cancels the request.
     fn is_closed(&self) -> bool;
+
+    /// Whether it wants [`StreamEvent::Prompt`] when the request is admitted and after each chunk of the prompt.
+    fn wants_prompt_progress(&self) -> bool {
+        false
+    }
 }
 
 /// A message to the scheduler.

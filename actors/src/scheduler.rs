@@ -176,6 +176,7 @@ impl Scheduler {
                 }
                 Outcome::Computed => {
                     sequence.on_pass_ended(progress.chunk, false, effects);
+                    sequence.report_prompt(now, effects);
                     None
                 }
                 Outcome::Sampled(tokens, generate) => {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::interrupts::Claim;
-use super::output::print_plain;
+use super::output::AnswerOutput;
 use super::session::Session;
 
 /// Times of a request, as printed by `--json`.
@@ -118,7 +118,22 @@ impl From<AnswerError> for Failure {
 /// Follows a stream to its end, or to a signal if there is a `claim`, and prints the text as it
 /// arrives unless JSON is requested.
 pub(crate) async fn follow(
+    stream: TokenStream,
+    mut output: AnswerOutput,
+    session: &Session,
+    claim: Option<&Claim<'_>>,
+) -> Result<Answer, AnswerError> {
+    let answer = follow_to_end(stream, &mut output, session, claim).await;
+    if !session.json {
+        output.finish()?;
+        session.set_mid_line(output.is_mid_line());
+    }
+    answer
+}
+
+async fn follow_to_end(
     mut stream: TokenStream,
+    output: &mut AnswerOutput,
     session: &Session,
     claim: Option<&Claim<'_>>,
 ) -> Result<Answer, AnswerError> {
@@ -140,8 +155,8 @@ pub(crate) async fn follow(
             Some(token) => token?,
         };
         if !session.json && !token.text.is_empty() {
-            session.set_mid_line(!token.text.ends_with('\n'));
-            print_plain(&token.text)?;
+            output.push(&token.text)?;
+            session.set_mid_line(output.is_mid_line());
         }
         answer.push(token);
     }

@@ -52,6 +52,11 @@ impl EnergyReport {
         }
     }
 
+    /// Whether it could be measured.
+    pub(crate) fn is_known(&self) -> bool {
+        self.joules.is_some()
+    }
+
     /// The energy on one line; per token if there are `tokens`.
     pub(crate) fn line(&self, tokens: usize) -> String {
         let Some(joules) = self.joules else {

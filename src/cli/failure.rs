@@ -8,6 +8,7 @@ use lapwing::models::FetchError;
 use lapwing::simulate::SimulateError;
 
 use super::limits;
+use super::output::for_stderr;
 use super::signals::Signal;
 use super::visible::visible;
 
@@ -101,7 +102,8 @@ impl Failure {
     /// Prints the failure to stderr and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         // If stderr is closed too, only the exit code remains.
-        let _ = anstream::stderr().lock().write_all(self.text().as_bytes());
+        let text = self.text();
+        let _ = anstream::stderr().lock().write_all(for_stderr(&text).as_bytes());
         ExitCode::from(self.code())
     }
 }

@@ -97,6 +97,11 @@ pub(crate) struct SamplingArgs {
 }
 
 impl SamplingArgs {
+    /// Whether a grammar says what an answer looks like.
+    pub(crate) fn has_grammar(&self) -> bool {
+        self.grammar.grammar().is_some()
+    }
+
     /// Checks everything that needs no model, before anything is fetched.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.params().check().map_err(|error| Failure::usage(error.to_string()))

@@ -9,8 +9,10 @@ use indicatif::{
     MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle, WeakProgressBar,
 };
 
+use super::charset::is_ascii;
 use super::failure::Failure;
 use super::interrupts::Interrupts;
+use super::output::for_stderr;
 use super::terminal::TypingModes;
 use super::visible::visible;
 use super::watch;
@@ -48,7 +50,7 @@ impl Session {
         }
         let bar = self.bars.add(ProgressBar::no_length().with_finish(ProgressFinish::AndClear));
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("━━─"));
+            bar.set_style(style.progress_chars(if is_ascii() { "##-" } else { "━━─" }));
         }
         *self.latest_bar.lock().unwrap_or_else(PoisonError::into_inner) = bar.downgrade();
         Some(bar)
@@ -70,8 +72,9 @@ impl Session {
     }
 
     fn write_note(&self, styled: &str) {
+        let text = for_stderr(styled);
         // A closed stderr must not make the command fail.
-        let _ = self.bars.suspend(|| anstream::stderr().write_all(styled.as_bytes()));
+        let _ = self.bars.suspend(|| anstream::stderr().write_all(text.as_bytes()));
     }
 
     /// Records whether the output on the terminal ends in the middle of a line.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::charset::is_ascii;
+
 /// Whether a terminal acts on the character: a control character other than line feed and tab (C0,
 /// DEL, and C1 such as the one-byte form of `ESC [`), or one that reorders the text after it (the
 /// embeddings, overrides and isolates of Unicode Standard Annex #9).
@@ -14,6 +16,7 @@ fn steers(c: char) -> bool {
 /// a symbol of their own.
 fn push_shown(shown: &mut String, c: char) {
     match u32::from(c) {
+        code @ (0..0x20 | 0x7F) if is_ascii() => shown.push_str(&format!("\\x{code:02x}")),
         code @ 0..0x20 => shown.push(char::from_u32(0x2400 + code).unwrap_or('\u{FFFD}')),
         0x7F => shown.push('␡'),
         code @ 0x80..0x100 => shown.push_str(&format!("\\x{code:02x}")),
@@ -82,7 +85,8 @@ pub(crate) fn visible_json(line: &str) -> Cow<'_, str> {
 
 /// As [`visible`], on one line.
 pub(crate) fn one_line(text: &str) -> String {
-    visible(text).replace('\n', "⏎").replace('\t', "⇥")
+    let (line_feed, tab) = if is_ascii() { ("\\n", "\\t") } else { ("⏎", "⇥") };
+    visible(text).replace('\n', line_feed).replace('\t', tab)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use super::interrupts::Claim;
 
 mod board;
 mod draw;
+mod plain;
 
 use board::Board;
 use draw::Shown;

@@ -2,6 +2,7 @@
 
 mod command;
 mod conversation;
+mod end;
 mod lines;
 mod saved;
 
@@ -15,6 +16,7 @@ use self::lines::{Line, Lines};
 use crate::cli::failure::Failure;
 use crate::cli::resolve::ModelChoice;
 use crate::cli::session::Session;
+use crate::cli::state;
 use crate::cli::{DEFAULT_MODEL, EngineArgs, PositionalModel, PrefixArgs, SamplingArgs};
 
 const EXAMPLES: &str = "\
@@ -151,10 +153,5 @@ fn history(args: &Args) -> Option<PathBuf> {
     if args.no_history {
         return None;
     }
-    let state = || {
-        let set = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-        let home = || Some(std::env::home_dir()?.join(".local").join("state"));
-        set.filter(|path| path.is_absolute()).or_else(home)
-    };
-    args.history.clone().or_else(|| Some(state()?.join("lapwing").join("history")))
+    args.history.clone().or_else(|| Some(state::folder()?.join("history")))
 }

@@ -12,10 +12,11 @@ use lapwing::{Engine, Message, Prompt, Shutdown, TokenStream};
 use serde::Serialize;
 
 use crate::cli::answer::{Answer, Timings, follow};
+use crate::cli::better_models;
 use crate::cli::draft::DraftReport;
 use crate::cli::energy::{EnergyReport, Measuring};
 use crate::cli::failure::Failure;
-use crate::cli::output::{print_json, print_plain};
+use crate::cli::output::{AnswerOutput, print_json, print_plain};
 use crate::cli::requant::RequantReport;
 use crate::cli::resolve::{ModelChoice, model_file, open};
 use crate::cli::session::Session;
@@ -80,9 +81,13 @@ pub(crate) struct Args {
     #[arg(long)]
     raw: bool,
 
-    /// Print token counts, speed and energy to stderr at the end
+    /// Print token counts, speed and, where it can be measured, energy to stderr at the end
     #[arg(long)]
     stats: bool,
+
+    /// Print the energy to stderr at the end, or why it is unknown
+    #[arg(long)]
+    energy: bool,
 
     /// Show the engine's activity on the terminal
     ///
@@ -125,7 +130,8 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     if args.is_conversation(&asked, session) {
         return chat::run(args.conversation(model, asked.prompt), session).await;
     }
-    args.sampling.settle(&ModelChoice::of(&model)?);
+    let choice = ModelChoice::of(&model)?;
+    args.sampling.settle(&choice);
     args.sampling.check()?;
     args.engine.check(session)?;
     args.trace.check()?;
@@ -152,19 +158,15 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     let Some(summary) = &answer.summary else {
         return Err(Failure::failed("the answer ended without a result"));
     };
-    let timings = Timings::new(&summary.times);
     let finish_reason = summary.reason.name();
-    let draft = summary.drafts.as_ref().map(|stats| DraftReport::new(engine.draft(), stats));
-    let tokens = summary.times.prompt_tokens + summary.times.generated_tokens;
-    let note_stats = || {
-        session.note(&timings.line());
-        draft.iter().for_each(|draft| session.note(&draft.line()));
-        session.note(&energy.line(tokens));
+    let figures = Figures {
+        timings: Timings::new(&summary.times),
+        draft: summary.drafts.as_ref().map(|stats| DraftReport::new(engine.draft(), stats)),
+        energy,
+        tokens: summary.times.prompt_tokens + summary.times.generated_tokens,
     };
     if session.json {
-        if args.stats {
-            note_stats();
-        }
+        figures.note(&args, session);
         return print_json(&Report {
             prompt_ids: &prompt_ids,
             ids: &answer.ids,
@@ -172,11 +174,11 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
             logprobs: &answer.logprobs,
             finish_reason,
             seed,
-            timings,
+            timings: figures.timings,
             model: engine.model_path().display().to_string(),
             requant: engine.requantized().map(RequantReport::of),
-            draft,
-            energy,
+            draft: figures.draft,
+            energy: figures.energy,
         });
     }
     if args.watch {
@@ -185,10 +187,33 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     print_plain("\n")?;
     session.set_mid_line(false);
     note_length_limit(&args, &answer, session);
-    if args.stats {
-        note_stats();
+    figures.note(&args, session);
+    if !args.watch {
+        better_models::note(&choice, session);
     }
     Ok(())
+}
+
+/// What a run took.
+struct Figures {
+    timings: Timings,
+    draft: Option<DraftReport>,
+    energy: EnergyReport,
+    /// Tokens of prompt and answer.
+    tokens: usize,
+}
+
+impl Figures {
+    /// Prints those that the options ask for.
+    fn note(&self, args: &Args, session: &Session) {
+        if args.stats {
+            session.note(&self.timings.line());
+            self.draft.iter().for_each(|draft| session.note(&draft.line()));
+        }
+        if args.energy || (args.stats && self.energy.is_known()) {
+            session.note(&self.energy.line(self.tokens));
+        }
+    }
 }
 
 /// Follows the stream to its end, and saves the recording. A signal ends the process after the
@@ -199,8 +224,9 @@ async fn answer(
     engine: &Engine,
     session: &Session,
 ) -> Result<Answer, Failure> {
+    let output = AnswerOutput::new(args.sampling.has_grammar());
     if !args.watch && args.trace.trace.is_none() {
-        let answer = follow(stream, session, None).await?;
+        let answer = follow(stream, output, session, None).await?;
         engine.shutdown(Shutdown::Drain).await?;
         return Ok(answer);
     }
@@ -213,7 +239,7 @@ async fn answer(
         let whole = args.trace.trace.is_some().then_some(&mut watched);
         watch(stream, Watched { model, recorder, whole }, &claim).await
     } else {
-        follow(stream, session, Some(&claim)).await
+        follow(stream, output, session, Some(&claim)).await
     };
     // `q` in the view is a Ctrl-C.
     let is_interrupted = answer.as_ref().is_ok_and(Answer::is_interrupted);

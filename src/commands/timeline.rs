@@ -14,6 +14,7 @@ use lapwing_traces::{Analysis, Recording, Report, Timeline, export};
 use serde_json::{Value, json};
 
 use self::what_if::Scenario;
+use crate::cli::charset::is_ascii;
 use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::output::{print, print_json};
@@ -227,7 +228,7 @@ fn text_options(args: &Args) -> TextOptions {
     let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     TextOptions {
         width: args.width.or(terminal).unwrap_or(WIDTH),
-        glyphs: if args.ascii { Glyphs::Ascii } else { Glyphs::Unicode },
+        glyphs: if args.ascii || is_ascii() { Glyphs::Ascii } else { Glyphs::Unicode },
         // `print` removes styles where they are unwanted.
         colours: Colours::Ansi,
         ..TextOptions::default()

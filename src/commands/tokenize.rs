@@ -21,7 +21,7 @@ Examples:
   lapwing tokenize --no-bos --no-special \"<|im_start|>\"
 
 The ids are those that `run --raw` uses. Prints one id and its piece per line; ⏎ and ⇥ stand for
-line feed and tab, � for bytes that are part of a character. Text from stdin includes the line feed
+line feed and tab, <0xE6> for a byte that is no whole character. Text from stdin includes the line feed
 at its end. A file with only a vocabulary is sufficient.
 
 With --json: {\"ids\":[…]}";
@@ -68,14 +68,42 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let mut lines = String::new();
     for id in ids {
         let bytes = tokenizer.token_bytes(id).unwrap_or_default();
-        let piece = one_line(&String::from_utf8_lossy(&bytes));
+        let piece = one_line(&piece_of(&bytes));
         lines.push_str(&format!("{id:>7}  '{piece}'\n"));
     }
     print_plain(&lines)
+}
+
+/// The text of a token. Bytes that are no whole characters are written as sentence-piece vocabularies write them: `<0xE6>`.
+fn piece_of(bytes: &[u8]) -> String {
+    let mut piece = String::new();
+    for chunk in bytes.utf8_chunks() {
+        piece.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| piece.push_str(&format!("<0x{byte:02X}>")));
+    }
+    piece
 }
 
 fn open_tokenizer(path: &Path) -> Result<Tokenizer, Failure> {
     let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
     Tokenizer::from_metadata(file.metadata())
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_characters_are_told_apart() {
+        let rows: [(&[u8], &str); 4] = [
+            ("鳥 a".as_bytes(), "鳥 a"),
+            (&[0xE9], "<0xE9>"),
+            (&[b' ', 0xE9, 0xB3], " <0xE9><0xB3>"),
+            (&[0xA5, b'!'], "<0xA5>!"),
+        ];
+        for (bytes, piece) in rows {
+            assert_eq!(piece_of(bytes), piece);
+        }
+    }
 }

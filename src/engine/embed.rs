@@ -107,6 +107,7 @@ impl Engine {
             prefix: PrefixUse::default(),
             client: request.client.map_or_else(ClientId::anonymous, ClientId::from),
             events: tokens,
+            prompt_progress: false,
             model: ModelId::default(),
             traced: request.traced,
         };
@@ -141,7 +142,7 @@ impl PendingEmbedding {
                     return Ok(self.pooler.finish(self.tokens, finished.times));
                 }
                 StreamEvent::Failed(error) => return Err(error.into()),
-                StreamEvent::Token(_) | StreamEvent::Scores(_) => {
+                StreamEvent::Prompt(_) | StreamEvent::Token(_) | StreamEvent::Scores(_) => {
                     return Err(unexpected("a request for an embedding"));
                 }
             }

@@ -41,6 +41,7 @@ impl Engine {
             urgency: Urgency::default(),
             prefix: PrefixUse::default(),
             events: chunks,
+            prompt_progress: false,
             model: ModelId::default(),
             traced: false,
         };
@@ -51,7 +52,7 @@ impl Engine {
                 StreamEvent::Scores(more) => scores.extend(more),
                 StreamEvent::Finished(_) => return Ok(scores),
                 StreamEvent::Failed(error) => return Err(error.into()),
-                StreamEvent::Token(_) | StreamEvent::Hidden(_) => {
+                StreamEvent::Prompt(_) | StreamEvent::Token(_) | StreamEvent::Hidden(_) => {
                     return Err(unexpected("a request for scores"));
                 }
             }

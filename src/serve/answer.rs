@@ -15,12 +15,14 @@ use super::metrics::Taken;
 use super::models::ModelLease;
 use crate::chat::AnswerStart;
 use crate::request::Request;
-use crate::stream::{Summary, Token, TokenStream};
+use crate::stream::{PromptProgress, Summary, Token, TokenEvent, TokenStream};
 use record::{Record, Texts};
 
 /// What happens in an answer.
 #[derive(Debug)]
 pub(crate) enum Item {
+    /// More of the prompt of a choice is computed.
+    Prompt(usize, PromptProgress),
     /// A choice has a token more.
     Token(usize, Token),
     /// A choice is complete.
@@ -143,6 +145,7 @@ impl Answers {
             },
         };
         match &item {
+            Item::Prompt(..) => {}
             Item::Token(choice, token) => self.record.token(*choice, token),
             Item::End(_, summary) => self.record.end(summary),
             Item::Failed(error) => {
@@ -196,9 +199,14 @@ impl Stream for Choice {
             return Poll::Ready(None);
         }
         let index = self.index;
-        match Pin::new(&mut self.stream).poll_next(cx) {
+        match self.stream.poll_next_event(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(Ok(token))) => Poll::Ready(Some(Item::Token(index, token))),
+            Poll::Ready(Some(Ok(TokenEvent::Prompt(progress)))) => {
+                Poll::Ready(Some(Item::Prompt(index, progress)))
+            }
+            Poll::Ready(Some(Ok(TokenEvent::Token(token)))) => {
+                Poll::Ready(Some(Item::Token(index, token)))
+            }
             Poll::Ready(Some(Err(error))) => {
                 self.is_done = true;
                 Poll::Ready(Some(Item::Failed(error.into())))
@@ -240,6 +248,7 @@ impl Answers {
         choices.resize_with(self.record.open, Complete::default);
         while let Some(item) = self.next().await {
             match item {
+                Item::Prompt(..) => {}
                 Item::Token(index, token) => {
                     choices[index].text.push_str(&token.text);
                     if !token.is_end {

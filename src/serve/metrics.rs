@@ -1,6 +1,7 @@
-//! Metrics in the OpenMetrics format, under Lapwing's names and under those that dashboards and gateways
+//! Metrics in the formats of OpenMetrics and Prometheus, under Lapwing's names and under those that dashboards and gateways
 //! read from vLLM and llama.cpp.
 
+mod format;
 mod state;
 
 use std::sync::atomic::AtomicU64;
@@ -8,13 +9,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lapwing_actors::stats::EngineStats;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
+pub(crate) use format::Format;
 use state::State;
 
 /// Names and values of labels.
@@ -23,9 +25,6 @@ type Number = Gauge<f64, AtomicU64>;
 type Counts = Family<Labels, Counter>;
 type Numbers = Family<Labels, Number>;
 type Times = Family<Labels, Histogram, fn() -> Histogram>;
-
-/// Type of the body of `/metrics`.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics.
 #[derive(Debug)]
@@ -253,14 +252,17 @@ impl Metrics {
         }
     }
 
-    /// All metrics as text, with the state of the loaded models.
-    pub(crate) fn text(&self, engines: &[(String, EngineStats)]) -> String {
+    /// All metrics as text in `format`, with the state of the loaded models.
+    pub(crate) fn text(&self, engines: &[(String, EngineStats)], format: Format) -> String {
         let _one = self.scrape.lock().unwrap_or_else(PoisonError::into_inner);
         self.state.set(engines);
-        let mut text = String::new();
+        let mut out = String::new();
         // Writing into a string cannot fail.
-        let _ = encode(&mut text, &self.registry);
-        text
+        let _ = match format {
+            Format::OpenMetrics => text::encode(&mut out, &self.registry),
+            Format::Prometheus => prometheus_text::encode(&mut out, &self.registry),
+        };
+        out
     }
 }
 

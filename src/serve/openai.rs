@@ -20,6 +20,7 @@ use super::error::ApiError;
 use super::fields::Fields;
 use super::gate::new_id;
 use crate::request::Prompt;
+use crate::stream::PromptProgress;
 
 /// What clients may compare to see whether the server has changed.
 pub(super) const FINGERPRINT: &str = concat!("lapwing-", env!("CARGO_PKG_VERSION"));
@@ -111,6 +112,30 @@ impl TimingsJson {
     }
 }
 
+/// How much of a prompt is computed, as llama.cpp's server reports it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct ProgressJson {
+    /// Tokens of the prompt.
+    total: usize,
+    /// Those that the prefix cache had.
+    cache: usize,
+    /// Those that are computed, with the cached ones.
+    processed: usize,
+    /// Time since the request was admitted.
+    time_ms: u64,
+}
+
+impl From<PromptProgress> for ProgressJson {
+    fn from(progress: PromptProgress) -> ProgressJson {
+        ProgressJson {
+            total: progress.tokens,
+            cache: progress.cached,
+            processed: progress.computed,
+            time_ms: u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
 /// A text, token ids, or several of them.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -142,6 +167,8 @@ pub(super) struct StreamOptions {
     pub(super) include_usage: bool,
     /// Numbers of tokens in every chunk.
     pub(super) continuous_usage: bool,
+    /// How much of the prompt is computed, in chunks of their own before the first token.
+    pub(super) prompt_progress: bool,
 }
 
 impl StreamOptions {
@@ -151,8 +178,12 @@ impl StreamOptions {
     /// When a field has the wrong type.
     pub(super) fn take(fields: &mut Fields) -> Result<StreamOptions, ApiError> {
         let mut options = fields.object("stream_options", "stream_options.")?;
+        let stream = fields.take("stream")?.unwrap_or(false);
+        // It has an effect on streams only.
+        let progress = if stream { fields.take("return_progress")? } else { None };
         let taken = StreamOptions {
-            stream: fields.take("stream")?.unwrap_or(false),
+            stream,
+            prompt_progress: progress.unwrap_or(false),
             include_usage: options.take("include_usage")?.unwrap_or(false),
             continuous_usage: options.take("continuous_usage_stats")?.unwrap_or(false),
         };

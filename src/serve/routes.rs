@@ -48,12 +48,17 @@ const fn open(
 }
 
 /// All paths.
-pub(crate) const ROUTES: [Route; 34] = [
+pub(crate) const ROUTES: [Route; 35] = [
     open("/", &["get"], "The page of the server", || get(page::page)),
     open("/health", &["get"], "Whether the server runs", || get(llama_cpp::health)),
     open("/ready", &["get"], "Whether the server accepts requests", || get(llama_cpp::ready)),
     open("/openapi.json", &["get"], "This document", || get(openapi::document)),
-    route("/metrics", &["get"], "Metrics in the OpenMetrics format", || get(state::metrics)),
+    open("/grafana.json", &["get"], "A dashboard of the metrics for Grafana", || {
+        get(state::dashboard)
+    }),
+    route("/metrics", &["get"], "Metrics in the format of OpenMetrics or Prometheus", || {
+        get(state::metrics)
+    }),
     route("/debug/state", &["get"], "Models, clients and queues", || get(state::state)),
     route("/debug/timeline", &["get"], "The timeline of the last seconds, as a page", || {
         get(timeline::timeline)
@@ -131,7 +136,7 @@ pub(crate) const ROUTES: [Route; 34] = [
 
 /// The route with this path.
 pub(crate) fn route_of(path: &str) -> Option<&'static Route> {
-    static ALL: [Route; 34] = ROUTES;
+    static ALL: [Route; 35] = ROUTES;
     ALL.iter().find(|route| route.path == path)
 }
 

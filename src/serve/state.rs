@@ -2,13 +2,13 @@
 
 use axum::Json;
 use axum::extract::Extension;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use lapwing_actors::stats::EngineStats;
 use serde_json::{Value, json};
 
 use super::app::{App, Call, Phase};
-use super::metrics::CONTENT_TYPE;
+use super::metrics::Format;
 
 /// What the loaded models report, by name.
 async fn reports(app: &App) -> Vec<(String, EngineStats)> {
@@ -23,10 +23,22 @@ async fn reports(app: &App) -> Vec<(String, EngineStats)> {
 }
 
 /// The metrics.
-pub(crate) async fn metrics(Extension(call): Extension<Call>) -> Response {
-    let text = call.app.metrics.text(&reports(&call.app).await);
+pub(crate) async fn metrics(Extension(call): Extension<Call>, headers: HeaderMap) -> Response {
+    let format = Format::of(&headers);
+    let text = call.app.metrics.text(&reports(&call.app).await, format);
     let mut response = text.into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+    let headers = response.headers_mut();
+    let content_type = HeaderValue::from_static(format.content_type());
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// A dashboard of the metrics for Grafana.
+pub(crate) async fn dashboard() -> Response {
+    let mut response = include_str!("grafana.json").into_response();
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
 

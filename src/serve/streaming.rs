@@ -11,7 +11,7 @@ use futures_util::stream::unfold;
 
 use super::answer::{Answers, Item};
 use super::error::ApiError;
-use crate::stream::{Summary, Token};
+use crate::stream::{PromptProgress, Summary, Token};
 
 /// Writes an answer as an interface does. Each method appends to `out`.
 pub(crate) trait Writer: Send + 'static {
@@ -22,6 +22,16 @@ pub(crate) trait Writer: Send + 'static {
 
     /// Before the first token.
     fn begin(&mut self, _answers: &Answers, _out: &mut String) {}
+
+    /// More of the prompt of a choice is computed.
+    fn prompt(
+        &mut self,
+        _choice: usize,
+        _progress: PromptProgress,
+        _answers: &Answers,
+        _out: &mut String,
+    ) {
+    }
 
     /// A token of a choice.
     fn token(&mut self, choice: usize, token: Token, answers: &Answers, out: &mut String);
@@ -104,6 +114,9 @@ impl<W: Writer> State<W> {
 
     fn write(&mut self, item: Option<Item>, out: &mut String) {
         match item {
+            Some(Item::Prompt(choice, progress)) => {
+                self.writer.prompt(choice, progress, &self.answers, out);
+            }
             Some(Item::Token(choice, token)) => {
                 self.writer.token(choice, token, &self.answers, out);
             }

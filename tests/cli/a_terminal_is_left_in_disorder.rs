@@ -10,12 +10,17 @@ const HANG_UP: (i32, i32) = (1, 129);
 const ENTER_SCREEN: &str = "\u{1b}[?1049h";
 const LEAVE_SCREEN: &str = "\u{1b}[?1049l";
 
-/// The last id of a text.
-fn id_of(text: &str) -> String {
+/// The ids of a text.
+fn ids_of(text: &str) -> Vec<u64> {
     let llama = model("llama.gguf");
     let ids = ended(lapwing(&["tokenize", "-m", &llama, "--json", text])).json();
     let ids = ids["ids"].as_array().expect("ids");
-    ids.last().expect("an id").to_string()
+    ids.iter().map(|id| id.as_u64().expect("an id")).collect()
+}
+
+/// The last id of a text.
+fn id_of(text: &str) -> String {
+    ids_of(text).last().expect("an id").to_string()
 }
 
 /// Asserts that the screen, the modes and the marking of pasted text are as before.
@@ -86,7 +91,7 @@ fn a_chat_names_its_model_and_its_context_in_colour_unless_told_not_to() {
     let steps = json!([
         {"wait": "chat, context of 256 tokens"},
         {"wait": "> "},
-        {"send": "hello\r"},
+        {"send": format!("{}\r", "x".repeat(130))},
         {"wait": "of 256 tokens of the context used"},
         {"wait": "> "},
         {"send": "/load missing.json\r"},
@@ -102,5 +107,60 @@ fn a_chat_names_its_model_and_its_context_in_colour_unless_told_not_to() {
             assert_eq!(done.output.contains(colour), coloured, "{colour:?}: {done:?}");
         }
         assert_restored(&done);
+    }
+}
+
+#[test]
+fn a_chat_with_room_says_nothing_of_its_context() {
+    let folder = tempfile::tempdir().expect("folder");
+    let chat = chat_model(folder.path());
+    let args = ["chat", "-m", &chat, "--no-history", "-n", "2", "--ignore-eos"];
+    let steps = json!([
+        {"wait": "> "}, {"send": "hello\r"}, {"wait": "length limit"}, {"wait": "> "}, {"send": "\u{4}"},
+    ]);
+    let done = on_terminal(&args, steps, &[]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(!done.output.contains("of the context used"), "{done:?}");
+}
+
+#[test]
+fn answers_are_broken_between_words_on_a_terminal_only() {
+    let llama = model("llama.gguf");
+    // Answers in which letters and spaces take turns.
+    let biases = [id_of("x"), id_of(" ")].map(|id| format!("{id}=1000"));
+    let mut args = vec!["run", "-m", &llama, "--raw", "-n", "220", "--temp", "0"];
+    args.extend(["--frequency-penalty", "20"]);
+    biases.iter().for_each(|bias| args.extend(["--logit-bias", bias]));
+    args.push("ab");
+    let written = ended(lapwing(&args)).stdout;
+    assert!(written.trim_end().len() > 200 && written.lines().count() == 1, "{written:?}");
+    let shown = on_terminal(&args, json!([]), &[]).output;
+    let lines: Vec<&str> = shown.lines().filter(|line| line.contains('x')).collect();
+    assert!(lines.len() > 2 && lines.iter().all(|line| line.len() <= 100), "{lines:?}");
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&lines.join(" ")), words(&written), "a word is broken or lost");
+    // What a grammar describes may be read by a program.
+    let exact = ["run", "-m", &llama, "--raw", "--regex", "(aa ){50}a", "ab"];
+    let shown = on_terminal(&exact, json!([]), &[]).output;
+    assert!(shown.contains(&"aa ".repeat(50)), "{shown:?}");
+}
+
+#[test]
+fn a_terminal_without_other_characters_gets_ascii() {
+    let llama = model("llama.gguf");
+    let bias = format!("{}=1000", id_of("\u{1b}"));
+    let args = ["run", "-m", &llama, "--raw", "-n", "3", "--logit-bias", &bias, "--watch", "ab"];
+    let steps = json!([{"wait": "any key ends the view"}, {"send": "k"}]);
+    for (envs, is_ascii) in [(&[("LC_ALL", "C")][..], true), (&[("LC_ALL", "C.UTF-8")][..], false)]
+    {
+        let done = on_terminal(&args, steps.clone(), envs);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert_eq!(done.output.is_ascii(), is_ascii, "{done:?}");
+        for text in [&["run", "--help"][..], &["tokenize", "-m", &llama, "a\tb"]] {
+            let mut command = lapwing(text);
+            command.envs(envs.iter().copied());
+            let ended = ended(command);
+            assert_eq!(ended.stdout.is_ascii(), is_ascii, "{ended:?}");
+        }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) fn lapwing(args: &[&str]) -> Command {
         .env_remove("LAPWING_LISTEN")
         .env("PIP_INDEX_URL", "http://127.0.0.1:9")
         .env("PIP_RETRIES", "0")
+        .env("LC_ALL", "C.UTF-8")
         .env_remove("NO_COLOR")
         .env_remove("CLICOLOR_FORCE")
         .env_remove("LAPWING_HISTORY")

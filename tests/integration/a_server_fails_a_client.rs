@@ -8,9 +8,11 @@ mod fields;
 mod interfaces;
 mod limits;
 mod meaning;
+mod metrics;
 mod models;
 #[cfg(feature = "structured")]
 mod parts;
+mod progress;
 mod returns;
 mod shutdown;
 

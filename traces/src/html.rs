@@ -30,9 +30,12 @@ use text::Escaped;
 
 const TEMPLATE: &str = include_str!("html/page.html");
 
+/// Colours, text and controls of the pages, in both themes, for pages that look like them.
+pub const BASE_STYLE: &str = include_str!("html/page/base.css");
+
 /// Style sheets of the page, in cascading order.
 const STYLE: &[&str] = &[
-    include_str!("html/page/base.css"),
+    BASE_STYLE,
     include_str!("html/page/stage.css"),
     include_str!("html/page/panel.css"),
     include_str!("html/page/charts.css"),

@@ -165,13 +165,31 @@ impl<T> DrainHandle<T> {
 pub struct ChannelSink {
     sender: flume::Sender<Traced<StreamEvent>>,
     overflowed: AtomicBool,
+    wants_prompt_progress: bool,
 }
 
 impl ChannelSink {
     /// A channel for at most `capacity` events.
     pub fn new(capacity: usize) -> (Arc<ChannelSink>, flume::Receiver<Traced<StreamEvent>>) {
+        ChannelSink::of(capacity, false)
+    }
+
+    /// As [`new`](ChannelSink::new), with events of the progress of a prompt of so many tokens beside the others. Each of
+    /// them reports more tokens than the one before it, so that they fit.
+    pub fn with_prompt_progress(
+        capacity: usize,
+        prompt_tokens: usize,
+    ) -> (Arc<ChannelSink>, flume::Receiver<Traced<StreamEvent>>) {
+        ChannelSink::of(capacity + prompt_tokens + 1, true)
+    }
+
+    fn of(
+        capacity: usize,
+        wants_prompt_progress: bool,
+    ) -> (Arc<ChannelSink>, flume::Receiver<Traced<StreamEvent>>) {
         let (sender, receiver) = flume::bounded(capacity);
-        (Arc::new(ChannelSink { sender, overflowed: AtomicBool::new(false) }), receiver)
+        let overflowed = AtomicBool::new(false);
+        (Arc::new(ChannelSink { sender, overflowed, wants_prompt_progress }), receiver)
     }
 }
 
@@ -186,6 +204,10 @@ impl Sink for ChannelSink {
 
     fn is_closed(&self) -> bool {
         self.overflowed.load(Ordering::Acquire) || self.sender.is_disconnected()
+    }
+
+    fn wants_prompt_progress(&self) -> bool {
+        self.wants_prompt_progress
     }
 }
 

@@ -79,6 +79,7 @@ pub(super) struct Outgoing {
 /// Names of the messages to a caller.
 #[derive(Clone, Copy, Debug)]
 struct EventNames {
+    prompt: NameId,
     token: NameId,
     scores: NameId,
     hidden: NameId,
@@ -89,6 +90,7 @@ struct EventNames {
 impl EventNames {
     fn new(recorder: &Recorder) -> EventNames {
         EventNames {
+            prompt: recorder.name("prompt progress"),
             token: recorder.name("token"),
             scores: recorder.name("scores"),
             hidden: recorder.name("hidden states"),
@@ -99,6 +101,7 @@ impl EventNames {
 
     fn of(&self, event: &StreamEvent) -> NameId {
         match event {
+            StreamEvent::Prompt(_) => self.prompt,
             StreamEvent::Token(_) => self.token,
             StreamEvent::Scores(_) => self.scores,
             StreamEvent::Hidden(_) => self.hidden,

@@ -249,6 +249,7 @@ impl Scheduler {
                 if self.waiting[at].reserve_prompt(model, effects).is_ok() {
                     let mut sequence = self.waiting.remove(at);
                     sequence.on_admitted(now, effects);
+                    sequence.report_prompt(now, effects);
                     self.queue.on_admitted(&mut sequence);
                     self.running.push(sequence);
                     continue 'admission;

@@ -84,6 +84,8 @@ pub(super) struct Sequence {
     /// First rows whose pages are in the prefix cache; always whole pages. It must not write them.
     pub(super) shared: usize,
     pub(super) entry: QueueEntry,
+    /// Prompt tokens that its caller knows to be computed.
+    reported: Option<usize>,
     work: Wanted,
     _admission: Option<AdmissionPermit>,
 }
@@ -150,6 +152,7 @@ impl Sequence {
             matched: Cell::default(),
             shared: 0,
             entry: QueueEntry::new(submit.client, submit.urgency, tokens_max),
+            reported: None,
             work,
             _admission: Some(submit.admission),
         }

@@ -190,7 +190,7 @@ impl Served {
             StreamEvent::Token(_) => self.tokens.push(now),
             StreamEvent::Finished(finished) => self.times = Some(finished.times),
             StreamEvent::Failed(error) => self.error = Some(error.to_string()),
-            StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
+            StreamEvent::Prompt(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
         }
     }
 }

@@ -21,7 +21,10 @@ pub fn submit(engine: &Live, ids: &[u32], tokens: usize) -> Result<Events, RunEr
 pub fn last(events: &mut Events) -> StreamEvent {
     loop {
         match events.next_blocking() {
-            StreamEvent::Token(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
+            StreamEvent::Prompt(_)
+            | StreamEvent::Token(_)
+            | StreamEvent::Scores(_)
+            | StreamEvent::Hidden(_) => {}
             end => return end,
         }
     }

@@ -364,6 +364,7 @@ impl Drafter for Guess {
 /// A request for greedy generation.
 pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
     LiveRequest {
+        prompt_progress: false,
         ids: prompt.to_vec(),
         task: generate(prompt, tokens_max),
         client: ClientId::anonymous(),

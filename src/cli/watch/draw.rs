@@ -7,6 +7,8 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Paragraph, Wrap};
 
 use super::board::{Board, WINDOW};
+use super::plain::in_plain_characters;
+use crate::cli::charset::is_ascii;
 use crate::cli::visible::visible;
 
 /// Characters of a strip's column, from idle to busy.
@@ -49,6 +51,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, shown: &Shown<'_>) {
     frame.render_widget(op_lines(board, left), left);
     frame.render_widget(counter_lines(board), right);
     frame.render_widget(answer_lines(shown.text, answer), answer);
+    if is_ascii() {
+        in_plain_characters(frame.buffer_mut(), Block::bordered().inner(answer));
+    }
 }
 
 fn head_lines(board: &Board, shown: &Shown<'_>) -> Paragraph<'static> {

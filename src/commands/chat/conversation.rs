@@ -2,27 +2,18 @@
 
 use std::io::{IsTerminal, stderr, stdin};
 
-use anstyle::Style;
-use lapwing::{Engine, ErrorKind, Message, Prompt, Shutdown};
-use serde::Serialize;
-
 use super::command::{Command, help};
+use super::end::print_end;
 use super::saved::Saved;
 use crate::cli::answer::{Answer, AnswerError, Timings, follow};
+use crate::cli::better_models;
 use crate::cli::failure::Failure;
-use crate::cli::output::{print_json, print_plain};
+use crate::cli::output::AnswerOutput;
 use crate::cli::resolve::{ModelChoice, model_file, open};
 use crate::cli::session::Session;
 use crate::cli::{EngineArgs, PrefixArgs, SamplingArgs};
-
-#[derive(Serialize)]
-struct Report<'a> {
-    role: &'static str,
-    content: &'a str,
-    finish_reason: &'static str,
-    seed: u64,
-    timings: Option<Timings>,
-}
+use anstyle::Style;
+use lapwing::{Engine, ErrorKind, Message, Prompt, Shutdown};
 
 /// Options that every model of a chat is opened with.
 #[derive(Debug)]
@@ -248,7 +239,8 @@ impl Conversation {
         let prompt = Prompt::Chat(system.chain(self.saved.messages.iter().cloned()).collect());
         let stream = self.model.engine.generate(self.sampling().request(prompt)).await?;
         let (seed, prompt_tokens) = (stream.seed(), stream.prompt_ids().len());
-        let answer = follow(stream, session, Some(&claim)).await?;
+        let output = AnswerOutput::new(self.options.sampling.has_grammar());
+        let answer = follow(stream, output, session, Some(&claim)).await?;
         let timings = answer.summary.as_ref().map(|summary| Timings::new(&summary.times));
         let figures = Figures {
             speed: timings.as_ref().map(Timings::line).unwrap_or_default(),
@@ -258,10 +250,12 @@ impl Conversation {
         if self.options.stats && !figures.speed.is_empty() {
             session.note(&figures.speed);
         }
-        if is_interactive(session) && stderr().is_terminal() {
+        let is_filling = figures.tokens * 2 >= self.model.engine.context();
+        if is_filling && is_interactive(session) && stderr().is_terminal() {
             session.styled_note(Style::new().dimmed(), &self.context_line(figures.tokens));
         }
         self.latest = Some(figures);
+        better_models::note(&self.model.choice, session);
         Ok(answer)
     }
 
@@ -270,28 +264,4 @@ impl Conversation {
         let percent = (tokens * 100).div_ceil(context);
         format!("({tokens} of {context} tokens of the context used, {percent} %)")
     }
-}
-
-fn print_end(
-    answer: &Answer,
-    (seed, timings): (u64, Option<Timings>),
-    session: &Session,
-) -> Result<(), Failure> {
-    let reason = answer.summary.as_ref().map_or("interrupted", |end| end.reason.name());
-    if session.json {
-        return print_json(&Report {
-            role: "assistant",
-            content: &answer.text,
-            finish_reason: reason,
-            seed,
-            timings,
-        });
-    }
-    print_plain("\n")?;
-    match reason {
-        "interrupted" => session.note("(stopped)"),
-        "length" => session.note("(length limit; raise it with -n N or /set max-tokens N)"),
-        _ => {}
-    }
-    Ok(())
 }

@@ -87,10 +87,12 @@ fn read(
         return Err(ApiError::field("top_logprobs", "top_logprobs needs logprobs to be true"));
     }
     request.top_logprobs = top.unwrap_or(0);
+    let stream = StreamOptions::take(fields)?;
+    request.prompt_progress = stream.prompt_progress;
     let request = constraint::apply(fields, tools.as_ref(), request)?;
     let form = AnswerForm::new(tools.as_ref(), template);
     let requests = sampling::choices(form.shown(request), fields.take("n")?)?;
-    let wanted = Wanted { stream: StreamOptions::take(fields)?, logprobs, form };
+    let wanted = Wanted { stream, logprobs, form };
     let user = fields.take_any(&["user", "safety_identifier"])?;
     fields.name_ignored(ignored);
     drop_defaults(fields);

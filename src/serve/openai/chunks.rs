@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::{Head, StreamOptions, TimingsJson, UsageJson};
+use super::{Head, ProgressJson, StreamOptions, TimingsJson, UsageJson};
 use crate::serve::answer::Answers;
 use crate::serve::error::{ApiError, Dialect};
 use crate::serve::streaming::event;
+use crate::stream::PromptProgress;
 
 #[derive(Serialize)]
 struct Chunk<'a, C> {
@@ -16,6 +17,8 @@ struct Chunk<'a, C> {
     usage: Option<UsageJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timings: Option<TimingsJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_progress: Option<ProgressJson>,
 }
 
 /// Writes the chunks of a streamed answer.
@@ -30,10 +33,26 @@ impl Chunks {
         Chunks { head, options }
     }
 
+    /// A chunk with these choices.
+    fn chunk<'a, C>(&'a self, choices: &'a [C]) -> Chunk<'a, C> {
+        Chunk { head: &self.head, choices, usage: None, timings: None, prompt_progress: None }
+    }
+
     /// Writes a chunk with a part of a choice.
     pub(super) fn choice<C: Serialize>(&self, choice: C, answers: &Answers, out: &mut String) {
         let usage = self.options.continuous_usage.then(|| answers.usage().into());
-        event(&Chunk { head: &self.head, choices: &[choice], usage, timings: None }, out);
+        event(&Chunk { usage, ..self.chunk(&[choice]) }, out);
+    }
+
+    /// Writes a chunk with an empty part of a choice, of whose prompt more is computed.
+    pub(super) fn prompt<C: Serialize>(
+        &self,
+        choice: C,
+        progress: PromptProgress,
+        out: &mut String,
+    ) {
+        let prompt_progress = Some(progress.into());
+        event(&Chunk { prompt_progress, ..self.chunk(&[choice]) }, out);
     }
 
     /// Ends the stream: writes the usage chunk if it was requested, then `[DONE]`.
@@ -41,7 +60,7 @@ impl Chunks {
         if self.options.include_usage {
             let usage = Some(answers.usage().into());
             let timings = Some(TimingsJson::of(answers));
-            event(&Chunk::<()> { head: &self.head, choices: &[], usage, timings }, out);
+            event(&Chunk { usage, timings, ..self.chunk::<()>(&[]) }, out);
         }
         out.push_str("data: [DONE]\n\n");
     }

@@ -20,7 +20,7 @@ use crate::serve::gate::{JsonBody, name_ignored};
 use crate::serve::models::ModelLease;
 use crate::serve::sampling;
 use crate::serve::streaming::{Writer, stream};
-use crate::stream::{Summary, Token};
+use crate::stream::{PromptProgress, Summary, Token};
 
 /// Most prompts of a request.
 const PROMPTS_MAX: usize = 128;
@@ -93,6 +93,8 @@ fn read(
         false => sampling::max_tokens(fields)?.or(Some(DEFAULT_TOKENS)),
     };
     request.top_logprobs = logprobs.unwrap_or(0);
+    let stream = StreamOptions::take(fields)?;
+    request.prompt_progress = stream.prompt_progress;
     let request = constraint::apply(fields, None, request)?;
     let one = sampling::choices(request, fields.take("n")?)?;
     let n = one.len();
@@ -102,7 +104,7 @@ fn read(
     let requests = prompts.iter().flat_map(|prompt| {
         one.iter().map(|request| Request { prompt: prompt.clone(), ..request.clone() })
     });
-    let wanted = Wanted { stream: StreamOptions::take(fields)?, echo, logprobs, n, only_prompt };
+    let wanted = Wanted { stream, echo, logprobs, n, only_prompt };
     Ok((requests.collect(), wanted, fields.take("user")?))
 }
 
@@ -215,6 +217,18 @@ impl Writer for CompletionWriter {
         if self.wanted.echo {
             self.begun(0, answers, out);
         }
+    }
+
+    fn prompt(
+        &mut self,
+        index: usize,
+        progress: PromptProgress,
+        answers: &Answers,
+        out: &mut String,
+    ) {
+        self.begun(index, answers, out);
+        let choice = ChoiceJson { index, text: String::new(), logprobs: None, finish_reason: None };
+        self.chunks.prompt(choice, progress, out);
     }
 
     fn token(&mut self, index: usize, token: Token, answers: &Answers, out: &mut String) {

@@ -123,7 +123,7 @@ const OVERVIEW: &str = include_str!("overview.html");
 
 /// Style sheets of the overview, in cascading order.
 const OVERVIEW_STYLE: &[&str] = &[
-    include_str!("page/base.css"),
+    super::BASE_STYLE,
     include_str!("page/panel.css"),
     include_str!("page/charts.css"),
     include_str!("page/overview.css"),

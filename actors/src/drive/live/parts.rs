@@ -57,6 +57,8 @@ pub struct LiveRequest {
     pub prefix: PrefixUse,
     /// Maximum number of stream events: tokens, or chunks of scores.
     pub events: usize,
+    /// Whether to send events of the prompt's progress, beside those.
+    pub prompt_progress: bool,
     /// The model.
     pub model: ModelId,
     /// Whether to record it when only marked requests are recorded.

@@ -55,6 +55,7 @@ impl Sequence {
             prefix: PrefixUse::Off,
             matched: Cell::default(),
             shared: 0,
+            reported: None,
             entry: self.entry.of_companion(),
             work: Wanted::Tokens(Some(Box::new(drafting(generate, alternatives)))),
             _admission: None,

@@ -8,8 +8,9 @@ use lapwing_traces::Nanos;
 use super::{Sequence, Wanted};
 use crate::draft::{DRAFT_MAX, DraftCost, Drafts, Source, StepTokens, Wait, chain};
 use crate::handover::Sampling;
-use crate::message::{FinishReason, Generate, OutputAction};
+use crate::message::{Emission, FinishReason, Generate, OutputAction, PromptProgress, StreamEvent};
 use crate::scheduler::effect::SchedulerEffect;
+use crate::traced::Traced;
 
 impl Sequence {
     /// The finish reason of a request that needs no computation.
@@ -183,6 +184,28 @@ impl Sequence {
                 model.fresh = true;
             }
         }
+    }
+
+    /// Tells its caller how much of the prompt is computed, if the caller wants that and does not know it. An event may
+    /// come after the first token, which a worker sends.
+    pub(in super::super) fn report_prompt(
+        &mut self,
+        now: Nanos,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        if !self.sink.wants_prompt_progress() || self.is_companion() || self.has_generated() {
+            return;
+        }
+        let (tokens, cached) = (self.times.prompt_tokens, self.times.cached_tokens);
+        let computed = self.progress.complete().min(tokens);
+        if self.reported.is_some_and(|known| computed <= known) {
+            return;
+        }
+        self.reported = Some(computed);
+        let elapsed = now.since(self.times.admitted);
+        let event = StreamEvent::Prompt(PromptProgress { tokens, cached, computed, elapsed });
+        let emission = Emission { sequence: self.id, sink: Arc::clone(&self.sink), event };
+        effects.push(SchedulerEffect::Emit(Traced::new(emission, self.context)));
     }
 
     pub(in super::super) fn on_scored(&mut self, count: usize, now: Nanos) -> Option<FinishReason> {

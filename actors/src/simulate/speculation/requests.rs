@@ -44,7 +44,9 @@ impl Speculation {
                             return false;
                         }
                         StreamEvent::Failed(error) => failed = Some(error),
-                        StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
+                        StreamEvent::Prompt(_)
+                        | StreamEvent::Scores(_)
+                        | StreamEvent::Hidden(_) => {}
                     }
                 }
                 true

@@ -77,7 +77,10 @@ impl Watch {
                 StreamEvent::Failed(error) => {
                     self.failed = Some(SocRunError::Failed { at: now, error });
                 }
-                StreamEvent::Scores(_) | StreamEvent::Hidden(_) | StreamEvent::Finished(_) => {}
+                StreamEvent::Prompt(_)
+                | StreamEvent::Scores(_)
+                | StreamEvent::Hidden(_)
+                | StreamEvent::Finished(_) => {}
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::serve::openai::chunks::{Chunks, failed};
 use crate::serve::openai::logprobs::LogprobsJson;
 use crate::serve::parts::{AnswerReader, Part};
 use crate::serve::streaming::Writer;
-use crate::stream::{Summary, Token};
+use crate::stream::{PromptProgress, Summary, Token};
 
 /// Writes a streamed answer.
 pub(super) struct ChatWriter {
@@ -132,6 +132,19 @@ impl ChoiceState {
 impl Writer for ChatWriter {
     fn begin(&mut self, answers: &Answers, out: &mut String) {
         self.state(0, answers, out);
+    }
+
+    fn prompt(
+        &mut self,
+        index: usize,
+        progress: PromptProgress,
+        answers: &Answers,
+        out: &mut String,
+    ) {
+        self.state(index, answers, out);
+        let choice =
+            ChunkChoice { index, delta: Delta::default(), logprobs: None, finish_reason: None };
+        self.chunks.prompt(choice, progress, out);
     }
 
     fn token(&mut self, index: usize, token: Token, answers: &Answers, out: &mut String) {

@@ -139,7 +139,10 @@ impl WorkerTrace {
         let tokens = match &message {
             StreamEvent::Token(_) => 1,
             StreamEvent::Scores(scores) => scores.len() as u64,
-            StreamEvent::Hidden(_) | StreamEvent::Finished(_) | StreamEvent::Failed(_) => 0,
+            StreamEvent::Prompt(_)
+            | StreamEvent::Hidden(_)
+            | StreamEvent::Finished(_)
+            | StreamEvent::Failed(_) => 0,
         };
         if let Some((_, at)) = sent
             && tokens > 0
