@@ -13,7 +13,7 @@ mod engine_args;
 pub(crate) mod failure;
 mod fetch_progress;
 pub(crate) mod files;
-mod grammar_args;
+pub(crate) mod grammar_args;
 pub(crate) mod input;
 pub(crate) mod interrupts;
 pub(crate) mod limits;

@@ -159,7 +159,7 @@ impl Engine {
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
         #[cfg(feature = "structured")]
-        let constraint = self.constraint(&request, start, tokens_max)?;
+        let (constraint, ignored) = self.constraint(&request, start, tokens_max)?;
         let mut sampling = request.sampling;
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids: Arc<[u32]> = if request.ignore_eos {
@@ -193,7 +193,7 @@ impl Engine {
         let detokenizer =
             if request.grammar.is_some() { detokenizer.keeping_spaces() } else { detokenizer };
         let events = inner.live.submit(admission, live_request)?;
-        Ok(TokenStream::new(StreamParts {
+        let stream = TokenStream::new(StreamParts {
             events,
             detokenizer,
             stop: request.stop,
@@ -201,7 +201,10 @@ impl Engine {
             start,
             seed,
             clock: Arc::clone(inner.recorder.clock()),
-        }))
+        });
+        #[cfg(feature = "structured")]
+        let stream = stream.ignoring(ignored);
+        Ok(stream)
     }
 
     /// Ends the engine. `Shutdown::Drain` finishes running requests, `Shutdown::Now` fails them; later

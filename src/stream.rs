@@ -110,6 +110,7 @@ pub struct TokenStream {
     times: RequestTimes,
     drafts: Option<DraftStats>,
     summary: Option<Summary>,
+    ignored_keywords: Arc<[String]>,
 }
 
 /// Arguments for the construction of a stream.
@@ -143,7 +144,20 @@ impl TokenStream {
             clock: parts.clock,
             drafts: None,
             summary: None,
+            ignored_keywords: Arc::default(),
         }
+    }
+
+    /// With the keywords of its grammar's schemas that have no effect.
+    #[cfg(feature = "structured")]
+    pub(crate) fn ignoring(self, ignored_keywords: Arc<[String]>) -> TokenStream {
+        TokenStream { ignored_keywords, ..self }
+    }
+
+    /// Keywords of the request's JSON schemas that have no effect on the answer, as pointers such as
+    /// `schema/properties/tags/uniqueItems`. They only narrow what is valid: an answer may violate them.
+    pub fn ignored_keywords(&self) -> &[String] {
+        &self.ignored_keywords
     }
 
     /// Token ids of the prompt.

@@ -11,10 +11,14 @@ use serde_json::Value;
 mod compile;
 mod constraint;
 mod gbnf;
+mod parts;
 mod regex;
+mod schema;
+mod source;
 mod thoughts;
 
-pub(crate) use compile::Grammars;
+pub(crate) use compile::{Followed, Grammars};
+pub use parts::{CallForm, Function, Tag};
 pub(crate) use thoughts::{ThoughtTokens, ThoughtsFirst};
 
 /// What an answer must look like.
@@ -48,6 +52,10 @@ enum Kind {
     Lark(String),
     Gbnf(String),
     Choice(Vec<String>),
+    Calls(CallForm),
+    Sequence(Vec<Grammar>),
+    OneOf(Vec<Grammar>),
+    Tagged(Vec<Tag>),
 }
 
 impl Grammar {
@@ -56,8 +64,9 @@ impl Grammar {
         Kind::JsonObject.into()
     }
 
-    /// JSON that is valid for a schema of the draft 2020-12. Properties come in the order of the schema. Keywords
-    /// that are not supported are errors (`docs/structured.md` lists them).
+    /// JSON that is valid for a schema of the draft 2020-12. Properties come in the order of the schema, and an object
+    /// has no other ones unless the schema says so. Keywords that only narrow what is valid and cannot be followed are left
+    /// out; [`TokenStream::ignored_keywords`](crate::TokenStream::ignored_keywords) names them. `docs/structured.md` has the lists.
     pub fn json_schema(schema: Value) -> Grammar {
         Kind::JsonSchema(schema).into()
     }
@@ -96,6 +105,8 @@ impl fmt::Display for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
             Kind::JsonObject | Kind::JsonSchema(_) => "JSON schema",
+            Kind::Calls(_) => "schema of the calls",
+            Kind::Sequence(_) | Kind::OneOf(_) | Kind::Tagged(_) => "grammar of several parts",
             Kind::Regex(_) => "regular expression",
             Kind::Lark(_) => "Lark grammar",
             Kind::Gbnf(_) => "GBNF grammar",

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use clap::Args;
+use lapwing::TokenStream;
 use lapwing::structured::Grammar;
+
+use super::session::Session;
 
 /// What the answer must look like.
 #[derive(Clone, Debug, Args)]
@@ -34,6 +37,15 @@ impl GrammarArgs {
     }
 }
 
+/// Names the keywords of the schema that have no effect.
+pub(crate) fn note_ignored(stream: &TokenStream, session: &Session) {
+    let ignored = stream.ignored_keywords();
+    if !ignored.is_empty() {
+        let names = ignored.join(", ");
+        session.note(&format!("these parts of the schema have no effect on the answer: {names}"));
+    }
+}
+
 fn json_schema(value: &str) -> Result<Grammar, String> {
     let is_schema = value.trim_start().starts_with('{');
     let text = if is_schema { value.to_owned() } else { contents(value)? };
@@ -57,6 +69,9 @@ fn regex(pattern: &str) -> Result<Grammar, String> {
     Ok(Grammar::regex(pattern))
 }
 
+/// The text of a file, without the mark of its byte order that some editors write first.
 fn contents(file: &str) -> Result<String, String> {
-    std::fs::read_to_string(file).map_err(|error| format!("cannot open the file: {error}"))
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| format!("cannot open the file: {error}"))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

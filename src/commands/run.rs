@@ -16,6 +16,7 @@ use crate::cli::better_models;
 use crate::cli::draft::DraftReport;
 use crate::cli::energy::{EnergyReport, Measuring};
 use crate::cli::failure::Failure;
+use crate::cli::grammar_args::note_ignored;
 use crate::cli::output::{AnswerOutput, print_json, print_plain};
 use crate::cli::requant::RequantReport;
 use crate::cli::resolve::{ModelChoice, model_file, open};
@@ -152,6 +153,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     let prompt = prompt(&args, text, &engine, session)?;
     let measuring = Measuring::start(&**engine.recorder().clock());
     let stream = engine.generate(args.sampling.request(prompt)).await?;
+    note_ignored(&stream, session);
     let (prompt_ids, seed) = (stream.prompt_ids().to_vec(), stream.seed());
     let answer = answer(&args, stream, &engine, session).await?;
     let energy = measuring.stop();

@@ -10,7 +10,7 @@ use super::Engine;
 use crate::chat::{AnswerStart, ChatTemplate};
 use crate::error::Error;
 use crate::request::{Prompt, Request, Thoughts};
-use crate::structured::{GrammarError, Grammars, ThoughtTokens, ThoughtsFirst};
+use crate::structured::{Followed, GrammarError, Grammars, ThoughtTokens, ThoughtsFirst};
 use crate::tokenizer::Tokenizer;
 
 /// Threads that compute masks beside the passes.
@@ -53,23 +53,26 @@ impl Structured {
 
 impl Engine {
     /// The constraint of a request for at most `tokens_max` tokens whose answer begins at `start`, if it has a grammar
-    /// or its thoughts have an end.
+    /// or its thoughts have an end, and the keywords of its schemas that have no effect.
     pub(super) fn constraint(
         &self,
         request: &Request,
         start: AnswerStart,
         tokens_max: usize,
-    ) -> Result<Option<Box<dyn Constraint>>, Error> {
+    ) -> Result<(Option<Box<dyn Constraint>>, Arc<[String]>), Error> {
         let structured = &self.inner.structured;
-        let answer = match &request.grammar {
+        let (answer, ignored) = match &request.grammar {
             Some(_) if request.ignore_eos => return Err(GrammarError::IgnoresEnds.into()),
-            Some(grammar) => Some(structured.grammars.constraint(grammar)?),
-            None => None,
+            Some(grammar) => {
+                let Followed { constraint, ignored } = structured.grammars.constraint(grammar)?;
+                (Some(constraint), ignored)
+            }
+            None => (None, Arc::default()),
         };
         let (Thoughts::First { tokens_max: asked }, Some(tokens), Prompt::Chat(_)) =
             (request.thoughts, &structured.thoughts, &request.prompt)
         else {
-            return Ok(answer);
+            return Ok((answer, ignored));
         };
         let most = match &answer {
             Some(_) => {
@@ -79,8 +82,9 @@ impl Engine {
             None => asked,
         };
         if answer.is_none() && most.is_none() {
-            return Ok(None);
+            return Ok((None, ignored));
         }
-        Ok(Some(Box::new(ThoughtsFirst::new(Arc::clone(tokens), answer, start, most))))
+        let first = ThoughtsFirst::new(Arc::clone(tokens), answer, start, most);
+        Ok((Some(Box::new(first)), ignored))
     }
 }

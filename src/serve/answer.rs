@@ -40,6 +40,8 @@ pub(crate) struct Answers {
     peeked: Option<Item>,
     prompt_ids: Vec<u32>,
     start: AnswerStart,
+    /// Keywords of schemas without effect.
+    ignored_keywords: Vec<String>,
 }
 
 /// Numbers of tokens of an answer.
@@ -89,6 +91,7 @@ impl Answers {
         let mut streams = SelectAll::new();
         let mut prompt_ids = Vec::new();
         let mut start = AnswerStart::default();
+        let mut ignored_keywords = Vec::new();
         for (index, request) in requests.into_iter().enumerate() {
             let request = request.client(&record.client);
             let request = match record.call.timeout {
@@ -100,6 +103,7 @@ impl Answers {
             if index == 0 {
                 prompt_ids = stream.prompt_ids().to_vec();
                 start = stream.answer_start();
+                ignored_keywords = stream.ignored_keywords().to_vec();
                 if let Some(texts) = &mut record.texts {
                     texts.prompt = record.lease.engine.tokenizer().decode(&prompt_ids);
                 }
@@ -110,7 +114,15 @@ impl Answers {
             streams.push(Choice { index, stream, is_done: false });
         }
         let interrupt = Box::pin(record.call.clone().interrupted());
-        Ok(Answers { streams, interrupt, record, peeked: None, prompt_ids, start })
+        Ok(Answers {
+            streams,
+            interrupt,
+            record,
+            peeked: None,
+            prompt_ids,
+            start,
+            ignored_keywords,
+        })
     }
 
     /// Waits a while for the first item, so that an early failure becomes the status of the response.
@@ -165,6 +177,11 @@ impl Answers {
     /// Where the text of the answers begins.
     pub(crate) fn start_of_text(&self) -> AnswerStart {
         self.start
+    }
+
+    /// Keywords of the request's schemas that have no effect.
+    pub(crate) fn ignored_keywords(&self) -> &[String] {
+        &self.ignored_keywords
     }
 
     /// Tokens so far.

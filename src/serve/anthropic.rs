@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Answers, Usage};
@@ -20,7 +21,7 @@ use super::parts::{AnswerForm, AnswerReader, Divided};
 use super::sampling;
 use super::streaming::stream;
 use super::thinking;
-use super::tools::{CalledFunction, ToolCall, Tools};
+use super::tools::{CalledFunction, ToolCall, Tools, as_object};
 use crate::request::Request;
 use crate::stream::{EndReason, Summary};
 use writer::MessageWriter;
@@ -51,15 +52,21 @@ pub(crate) async fn messages(
     if let Some(stop) = fields.take::<Value>("stop_sequences")? {
         fields.put("stop", stop);
     }
+    let mut output = fields.object("output_config", "output_config.")?;
+    if let Some(format) = output.take::<Value>("format")? {
+        fields.put("output_config.format", format);
+    }
+    fields.name_ignored(output.rest());
     let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
     request.max_tokens = sampling::max_tokens(&mut fields)?;
     let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
     let is_streamed = fields.take("stream")?.unwrap_or(false);
     let user = fields.take_of("metadata", "user_id")?;
     fields.drop_if("service_tier", &[json!("auto"), json!("standard_only")]);
-    let ignored = fields.rest();
+    let mut ignored = fields.rest();
     let requests = vec![form.shown(request)];
     let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
+    ignored.extend_from_slice(answers.ignored_keywords());
     let reader = AnswerReader::new(form, &answers);
     let mut response = if is_streamed {
         answers.begun().await?;
@@ -86,14 +93,18 @@ fn conversation(
     }
     let messages = read(sent)?;
     let end = end_after(&messages)?;
-    let described = fields.take::<Vec<Value>>("tools")?.map(|tools| {
-        tools.into_iter().map(|tool| {
-            json!({ "type": "function", "function": {
-                "name": tool["name"],
-                "description": tool["description"],
-                "parameters": tool["input_schema"],
-            } })
-        })
+    let sent = fields.take::<Vec<Value>>("tools")?.unwrap_or_default();
+    let strict = sent.iter().filter(|tool| tool["strict"] == true);
+    let strict: Vec<String> =
+        strict.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
+    let described = sent.into_iter().map(|tool| {
+        // Tools with another type are the provider's own: it knows their parameters.
+        let kind = tool["type"].as_str().filter(|kind| *kind != "custom").unwrap_or("function");
+        json!({ "type": kind, "function": {
+            "name": tool["name"],
+            "description": tool["description"],
+            "parameters": tool["input_schema"],
+        } })
     });
     let only_one = fields.take_of("tool_choice", "disable_parallel_tool_use")?.unwrap_or(false);
     let choice = fields.take::<Value>("tool_choice")?.map(|choice| match choice["type"].as_str() {
@@ -103,9 +114,12 @@ fn conversation(
         None => choice,
     });
     let template = lease.engine.chat_template();
-    let mut tools = Tools::new(described.map(Iterator::collect), choice, template)?;
+    let mut tools = Tools::new(Some(described.collect()), choice, template)?;
     match &mut tools {
-        Some(tools) => tools.parallel = !only_one,
+        Some(tools) => {
+            tools.parallel = !only_one;
+            tools.make_strict(&strict);
+        }
         None if only_one => {
             fields.name_ignored(vec!["tool_choice.disable_parallel_tool_use".to_owned()]);
         }
@@ -180,17 +194,31 @@ enum Block {
     ToolUse {
         id: String,
         name: String,
-        input: Value,
+        input: Box<RawValue>,
     },
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, Serialize)]
+struct Whole<'a> {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    role: &'static str,
+    model: &'a str,
+    content: Vec<Block>,
+    stop_reason: &'static str,
+    stop_sequence: Option<String>,
+    usage: Value,
 }
 
 impl From<ToolCall> for Block {
     fn from(call: ToolCall) -> Block {
         let CalledFunction { name, arguments } = call.function;
-        match serde_json::from_str(&arguments) {
-            Ok(input) => Block::ToolUse { id: call.id, name, input },
+        match as_object(&arguments) {
+            Some(input) => Block::ToolUse { id: call.id, name, input },
             // The answer was cut off inside of them.
-            Err(_) => Block::Text { text: format!("{name}({arguments}") },
+            None => Block::Text { text: format!("{name}({arguments}") },
         }
     }
 }
@@ -214,11 +242,11 @@ fn reason(summary: Option<&Summary>, has_calls: bool) -> (&'static str, Option<S
     }
 }
 
-async fn whole(
-    name: &str,
+async fn whole<'a>(
+    name: &'a str,
     mut reader: AnswerReader,
     answers: &mut Answers,
-) -> Result<Value, ApiError> {
+) -> Result<Whole<'a>, ApiError> {
     let choice = answers.complete().await?.pop().unwrap_or_default();
     let Divided { thoughts, text, calls } = reader.divide(choice.text);
     let (stop_reason, stop_sequence) = reason(choice.summary.as_deref(), !calls.is_empty());
@@ -230,14 +258,14 @@ async fn whole(
         content.push(Block::Text { text });
     }
     content.extend(calls.into_iter().map(Block::from));
-    Ok(json!({
-        "id": new_id("msg_"),
-        "type": "message",
-        "role": "assistant",
-        "model": name,
-        "content": content,
-        "stop_reason": stop_reason,
-        "stop_sequence": stop_sequence,
-        "usage": usage(answers.usage()),
-    }))
+    Ok(Whole {
+        id: new_id("msg_"),
+        kind: "message",
+        role: "assistant",
+        model: name,
+        content,
+        stop_reason,
+        stop_sequence,
+        usage: usage(answers.usage()),
+    })
 }

@@ -36,7 +36,7 @@ impl Fields {
     pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
         match self.map.shift_remove(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => serde_json::from_value(value).map(Some).map_err(|error| {
+            Some(value) => read(value).map(Some).map_err(|error| {
                 let name = format!("{}{name}", self.within);
                 ApiError::field(&name, format!("{name}: {error}"))
             }),
@@ -92,7 +92,7 @@ impl Fields {
             self.map.shift_remove(object);
         }
         let Some(value) = value else { return Ok(None) };
-        serde_json::from_value(value).map(Some).map_err(|error| {
+        read(value).map(Some).map_err(|error| {
             let name = format!("{}{object}.{name}", self.within);
             ApiError::field(&name, format!("{name}: {error}"))
         })
@@ -120,5 +120,62 @@ impl Fields {
         let given = self.map.into_iter().filter(|(_, value)| !value.is_null());
         let names = given.map(|(name, _)| format!("{}{name}", self.within));
         names.chain(self.ignored).collect()
+    }
+}
+
+/// Reads a value. A whole number may be written with a fraction of 0 or an exponent, such as `2.0` and `1e3`.
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
+    T::deserialize(&value).or_else(|error| match with_whole_numbers(value) {
+        Some(value) => T::deserialize(&value).map_err(|_| error),
+        None => Err(error),
+    })
+}
+
+/// A value with its whole numbers as integers; `None` if it has no number that changes.
+fn with_whole_numbers(value: Value) -> Option<Value> {
+    /// Doubles are exact up to here.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let mut has_changed = false;
+    let mut value = value;
+    let mut open = vec![&mut value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(values) => open.extend(values),
+            Value::Object(members) => open.extend(members.values_mut()),
+            Value::Number(number) => {
+                let whole =
+                    number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
+                if let (true, Some(whole)) = (number.is_f64(), whole) {
+                    *number = (whole as i64).into();
+                    has_changed = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    has_changed.then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use axum::body::Bytes;
+
+    use super::Fields;
+
+    #[test]
+    fn whole_numbers_may_have_a_fraction_of_zero_or_an_exponent() {
+        let body = r#"{"a": 2.0, "b": 1e3, "c": 2.5, "d": [1.0, 2], "e": {"x": 3.0}, "f": 7.0, "g": 1e300, "h": -1.0}"#;
+        let mut fields = Fields::of_body(&Bytes::from_static(body.as_bytes())).expect("fields");
+        assert_eq!(fields.take::<usize>("a").expect("a number"), Some(2));
+        assert_eq!(fields.take::<u64>("b").expect("a number"), Some(1000));
+        assert!(fields.take::<usize>("c").is_err());
+        assert_eq!(fields.take::<Vec<u32>>("d").expect("numbers"), Some(vec![1, 2]));
+        let map = fields.take::<BTreeMap<String, i64>>("e").expect("numbers");
+        assert_eq!(map.and_then(|map| map.get("x").copied()), Some(3));
+        assert_eq!(fields.take::<f32>("f").expect("a number"), Some(7.0));
+        assert!(fields.take::<i64>("g").is_err());
+        assert!(fields.take::<usize>("h").is_err());
     }
 }

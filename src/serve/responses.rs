@@ -42,7 +42,7 @@ pub(crate) async fn responses(
     }
     let mut text = fields.object("text", "text.")?;
     if let Some(format) = text.take::<Value>("format")? {
-        fields.put("response_format", format);
+        fields.put("text.format", format);
     }
     let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
     let is_streamed = fields.take("stream")?.unwrap_or(false);
@@ -53,9 +53,10 @@ pub(crate) async fn responses(
     };
     drop_defaults(&mut fields);
     fields.name_ignored(text.rest());
-    let ignored = fields.rest();
+    let mut ignored = fields.rest();
     let requests = vec![form.shown(request)];
     let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
+    ignored.extend_from_slice(answers.ignored_keywords());
     let mut writer = ResponseWriter::new(&answers, form, echo);
     let mut response = if is_streamed {
         answers.begun().await?;
@@ -111,7 +112,8 @@ fn conversation(
         _ => return Err(ApiError::field("input", "input is neither a text nor a list of items")),
     }
     let messages = read(sent)?;
-    let tools = fields.take("tools")?;
+    let tools = fields.take::<Vec<Value>>("tools")?;
+    let tools = tools.map(|tools| tools.into_iter().map(tool_in_chat_form).collect());
     let template = lease.engine.chat_template();
     let mut tools = Tools::new(tools, fields.take("tool_choice")?, template)?;
     if let Some(tools) = &mut tools {
@@ -121,4 +123,15 @@ fn conversation(
     let (request, ignored) = thinking::apply(fields, template, request)?;
     fields.name_ignored(ignored);
     Ok((request, tools))
+}
+
+/// A function as a chat describes it: its members are one level further down.
+fn tool_in_chat_form(tool: Value) -> Value {
+    match tool {
+        Value::Object(mut function) if !function.contains_key("function") => {
+            let kind = function.shift_remove("type").unwrap_or_else(|| "function".into());
+            json!({ "type": kind, "function": function })
+        }
+        tool => tool,
+    }
 }

@@ -1,11 +1,14 @@
 //! Functions that a model may call: how it is told of them, and how it writes calls.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+mod call;
+
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::error::ApiError;
 use crate::chat::{ChatTemplate, Message};
 use crate::request::Request;
+pub(crate) use call::{CalledFunction, ToolCall, as_object};
 
 /// How a model writes calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,19 +24,32 @@ pub(crate) enum Style {
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     pub(crate) style: Style,
-    functions: Vec<Function>,
+    pub(crate) functions: Vec<Function>,
     /// As the client sent them.
     sent: Value,
     pub(crate) choice: ToolChoice,
+    /// Names of the functions that the model may call; `None` for all of them.
+    allowed: Option<Vec<String>>,
     /// Whether an answer may have several calls.
     pub(crate) parallel: bool,
 }
 
+/// A function as a client describes it.
 #[derive(Clone, Debug, Deserialize)]
-struct Function {
-    name: String,
+pub(crate) struct Function {
+    pub(crate) name: String,
     #[serde(default)]
-    parameters: Option<Value>,
+    pub(crate) parameters: Option<Value>,
+    /// Whether calls must be valid for the parameters.
+    #[serde(default)]
+    strict: Option<bool>,
+}
+
+impl Function {
+    /// Whether calls must be valid for the parameters, also where the model decides whether it calls.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.strict == Some(true)
+    }
 }
 
 /// Whether the model has to call a function.
@@ -45,29 +61,6 @@ pub(crate) enum ToolChoice {
     Required,
     /// This one.
     Named(String),
-}
-
-/// A call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ToolCall {
-    pub(crate) id: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    pub(crate) function: CalledFunction,
-}
-
-impl ToolCall {
-    pub(crate) fn new(id: String, function: CalledFunction) -> ToolCall {
-        ToolCall { id, kind: "function", function }
-    }
-}
-
-/// The function of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct CalledFunction {
-    pub(crate) name: String,
-    /// Arguments as text in JSON.
-    pub(crate) arguments: String,
 }
 
 impl Tools {
@@ -82,27 +75,35 @@ impl Tools {
     ) -> Result<Option<Tools>, ApiError> {
         let tools = tools.unwrap_or_default();
         let choice = read_choice(choice)?;
-        if tools.is_empty() && !matches!(choice, None | Some(ToolChoice::Auto)) {
+        let requires_call = |choice: &Choice| choice.choice != ToolChoice::Auto;
+        if tools.is_empty() && choice.as_ref().is_some_and(requires_call) {
             let message = "tool_choice requires a call, but tools has no function";
             return Err(ApiError::field("tool_choice", message));
         }
-        let (false, Some(choice)) = (tools.is_empty(), choice) else { return Ok(None) };
+        let (false, Some(Choice { choice, allowed })) = (tools.is_empty(), choice) else {
+            return Ok(None);
+        };
         let function = |(at, tool): (usize, &Value)| {
+            check_type(at, tool)?;
             let function = tool.get("function").unwrap_or(tool).clone();
             serde_json::from_value::<Function>(function)
                 .map_err(|error| ApiError::field("tools", format!("tools[{at}].function: {error}")))
         };
         let functions: Vec<Function> =
             tools.iter().enumerate().map(function).collect::<Result<_, _>>()?;
-        if let ToolChoice::Named(name) = &choice
-            && !functions.iter().any(|function| function.name == *name)
-        {
+        let named = match &choice {
+            ToolChoice::Named(name) => std::slice::from_ref(name),
+            _ => allowed.as_deref().unwrap_or_default(),
+        };
+        let is_missing = |name: &&String| !functions.iter().any(|function| function.name == **name);
+        if let Some(name) = named.iter().find(is_missing) {
             let message =
                 format!("tool_choice names the function '{name}', which tools does not have");
             return Err(ApiError::field("tool_choice", message));
         }
         let style = style_of(template.map_or("", ChatTemplate::source));
-        Ok(Some(Tools { style, functions, sent: Value::from(tools), choice, parallel: true }))
+        let sent = Value::from(tools);
+        Ok(Some(Tools { style, functions, sent, choice, allowed, parallel: true }))
     }
 
     /// Whether the template writes the functions into the prompt.
@@ -148,32 +149,27 @@ impl Tools {
         None
     }
 
-    /// The schema of the calls that the choice requires; `None` if it requires none.
-    pub(crate) fn required_schema(&self) -> Option<Value> {
-        let wanted = |function: &&Function| match &self.choice {
-            ToolChoice::Auto => false,
-            ToolChoice::Required => true,
-            ToolChoice::Named(name) => function.name == *name,
-        };
-        let key = if self.style == Style::Bare { "parameters" } else { "arguments" };
-        let schema = |function: &Function| {
-            let any = || json!({ "type": "object" });
-            json!({
-                "type": "object",
-                "properties": {
-                    "name": { "const": function.name },
-                    key: function.parameters.clone().unwrap_or_else(any),
-                },
-                "required": ["name", key],
-                "additionalProperties": false,
-            })
-        };
-        let mut schemas: Vec<Value> = self.functions.iter().filter(wanted).map(schema).collect();
-        match schemas.len() {
-            0 => None,
-            1 => schemas.pop(),
-            _ => Some(json!({ "anyOf": schemas })),
+    /// Makes these functions strict.
+    pub(crate) fn make_strict(&mut self, names: &[String]) {
+        for function in self.functions.iter_mut().filter(|function| names.contains(&function.name))
+        {
+            function.strict = Some(true);
         }
+    }
+
+    /// Whether the answer has to be a call.
+    pub(crate) fn requires_call(&self) -> bool {
+        self.choice != ToolChoice::Auto
+    }
+
+    /// Whether the calls in a text must be valid.
+    pub(crate) fn checks_calls(&self) -> bool {
+        self.allowed.is_some() || self.functions.iter().any(Function::is_strict)
+    }
+
+    /// Whether the model may call a function.
+    pub(crate) fn allows(&self, name: &str) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|known| known == name))
     }
 }
 
@@ -191,26 +187,66 @@ fn write_calls(message: &mut Message) {
     }
 }
 
-fn read_choice(choice: Option<Value>) -> Result<Option<ToolChoice>, ApiError> {
+/// Checks that a tool is a function. Tools that a provider runs, and such without parameters, are none.
+fn check_type(at: usize, tool: &Value) -> Result<(), ApiError> {
+    match tool.get("type").and_then(Value::as_str) {
+        None | Some("function") => Ok(()),
+        Some(other) => Err(ApiError::field(
+            "tools",
+            format!(
+                "tools[{at}].type is '{other}', but this server knows only functions, which the client runs; describe \
+                 the tool as a function"
+            ),
+        )),
+    }
+}
+
+/// What a `tool_choice` says.
+struct Choice {
+    choice: ToolChoice,
+    allowed: Option<Vec<String>>,
+}
+
+impl From<ToolChoice> for Choice {
+    fn from(choice: ToolChoice) -> Choice {
+        Choice { choice, allowed: None }
+    }
+}
+
+/// The choice; `None` if the model may call nothing.
+fn read_choice(choice: Option<Value>) -> Result<Option<Choice>, ApiError> {
     let invalid = || {
         ApiError::field(
             "tool_choice",
-            "tool_choice must be none, auto, required, or {\"type\":\"function\",\"function\":{\"name\":NAME}}",
+            "tool_choice must be none, auto, required, {\"type\":\"function\",\"function\":{\"name\":NAME}}, or \
+             {\"type\":\"allowed_tools\",…}",
         )
     };
-    match choice {
-        None => Ok(Some(ToolChoice::Auto)),
-        Some(Value::String(text)) => match text.as_str() {
-            "none" => Ok(None),
-            "auto" => Ok(Some(ToolChoice::Auto)),
-            "required" | "any" => Ok(Some(ToolChoice::Required)),
-            _ => Err(invalid()),
-        },
-        Some(object) => {
-            let name = object.pointer("/function/name").or_else(|| object.get("name"));
-            let name = name.and_then(Value::as_str).ok_or_else(invalid)?;
-            Ok(Some(ToolChoice::Named(name.to_owned())))
+    let mode = |text: &str| match text {
+        "none" => Ok(None),
+        "auto" => Ok(Some(ToolChoice::Auto)),
+        "required" | "any" => Ok(Some(ToolChoice::Required)),
+        _ => Err(invalid()),
+    };
+    let name_of = |tool: &Value| {
+        let name = tool.pointer("/function/name").or_else(|| tool.get("name"));
+        name.and_then(Value::as_str).map(str::to_owned).ok_or_else(invalid)
+    };
+    let Some(choice) = choice else { return Ok(Some(ToolChoice::Auto.into())) };
+    let kind = choice.get("type").and_then(Value::as_str);
+    match (&choice, kind) {
+        (Value::String(text), _) => Ok(mode(text)?.map(Choice::from)),
+        (_, Some("allowed_tools")) => {
+            let allowed = choice.get("allowed_tools").unwrap_or(&choice);
+            let tools = allowed.get("tools").and_then(Value::as_array).ok_or_else(invalid)?;
+            let names = tools.iter().map(name_of).collect::<Result<Vec<_>, _>>()?;
+            let choice = mode(allowed.get("mode").and_then(Value::as_str).unwrap_or("auto"))?;
+            Ok(choice.map(|choice| Choice { choice, allowed: Some(names) }))
         }
+        (Value::Object(_), None | Some("function")) => {
+            Ok(Some(ToolChoice::Named(name_of(&choice)?).into()))
+        }
+        _ => Err(invalid()),
     }
 }
 

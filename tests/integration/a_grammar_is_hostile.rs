@@ -18,7 +18,8 @@ async fn a_wrong_grammar_is_refused_with_its_reason() {
         (Grammar::gbnf("other ::= \"a\""), "no rule 'root'"),
         (Grammar::choice(Vec::<String>::new()), "empty"),
         (Grammar::json_schema(json!({"type": "nonsense"})), "nonsense"),
-        (Grammar::json_schema(json!({"not": {"type": "null"}})), "not"),
+        (Grammar::json_schema(json!({"items": 3})), "schema/items"),
+        (Grammar::json_schema(json!({"not": {}})), "JSON schema"),
         (Grammar::json_schema(json!({"$ref": "#/$defs/missing"})), "missing"),
         (Grammar::json_schema(json!({"enum": []})), "JSON schema"),
         (Grammar::json_schema(json!(7)), "JSON schema"),
@@ -61,6 +62,15 @@ async fn hostile_grammars_end_in_bounded_time() {
         defs.insert(name(count), json!({"type": "boolean"}));
         json!({"$ref": "#/$defs/d0", "$defs": defs})
     };
+    let meeting = |count: usize| {
+        let next = |at: usize| json!({"$ref": format!("#/$defs/d{}", at + 1)});
+        let level = |at: usize| {
+            (format!("d{at}"), json!({"allOf": [next(at), next(at)], "properties": {"a": true}}))
+        };
+        let mut defs: serde_json::Map<_, _> = (0..count).map(level).collect();
+        defs.insert(format!("d{count}"), json!({"properties": {"b": true}}));
+        json!({"$ref": "#/$defs/d0", "$defs": defs})
+    };
     let rows = [
         ("exponential automaton", Grammar::regex("(?:a|b)*a(?:a|b){40}c")),
         ("repeated repeats", Grammar::regex("(?:(?:(?:a{1000}){1000}){1000}){1000}")),
@@ -86,6 +96,7 @@ async fn hostile_grammars_end_in_bounded_time() {
         ("a long chain of references", Grammar::json_schema(refs(3000))),
         ("a long text", Grammar::json_schema(json!({"type": "string", "minLength": 1_000_000}))),
         ("many items", Grammar::json_schema(json!({"type": "array", "minItems": 10_000_000}))),
+        ("references that meet again", Grammar::json_schema(meeting(200))),
         (
             "a hostile pattern",
             Grammar::json_schema(json!({"type": "string", "pattern": "^(a|b|ab)*(a|b){60}$"})),

@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "servers and their clients run beside each other")]
 
 mod client;
+#[cfg(feature = "structured")]
+mod constraints;
 mod fields;
 mod interfaces;
 mod limits;

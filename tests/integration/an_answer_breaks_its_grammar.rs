@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lapwing::draft::{DraftChoice, Schedule};
-use lapwing::structured::Grammar;
+use lapwing::structured::{CallForm, Function, Grammar, Tag};
 use lapwing::traces::Scope;
 use lapwing::{EndReason, Engine, EngineBuilder, Requant, Request, TokenStream};
 use serde_json::{Value, json};
@@ -114,6 +114,80 @@ async fn every_answer_follows_its_grammar_of_any_kind() {
         let is_bounded = grammar != Grammar::json_object();
         assert!(complete > 0 || !is_bounded, "no answer to {grammar:?} ended");
     }
+}
+
+#[tokio::test]
+async fn parts_of_a_text_follow_grammars_of_their_own() {
+    let engine = engine().await;
+    let digits = |count: usize| Grammar::regex(format!("[0-9]{{{count}}}"));
+    let row = [Grammar::choice(["<"]), digits(2), Grammar::choice([">"])];
+    let either = Grammar::one_of([
+        Grammar::sequence(row),
+        Grammar::json_schema(json!({ "enum": [1, [2]] })),
+    ]);
+    let function = |name: &str, value: i32| Function {
+        name: name.to_owned(),
+        parameters: Some(
+            json!({ "properties": { "x": { "$ref": "#/$defs/x" } }, "required": ["x"], "$defs": { "x": { "const": value } } }),
+        ),
+    };
+    let functions =
+        vec![function("f", 1), function("g", 2), Function { name: "h".into(), parameters: None }];
+    let calls = Grammar::calls(CallForm { functions, arguments: "arguments".to_owned() });
+    let called = [
+        json!({ "name": "f", "arguments": { "x": 1 } }),
+        json!({ "name": "g", "arguments": { "x": 2 } }),
+        json!({ "name": "h", "arguments": {} }),
+    ];
+    let tag = Tag {
+        trigger: "e".to_owned(),
+        begin: "ef".to_owned(),
+        inside: digits(2),
+        end: ";".to_owned(),
+    };
+    let tagged = Grammar::tagged([tag]);
+    // A random model would rarely write the trigger.
+    let tokenizer = engine.tokenizer();
+    let ids = (0..tokenizer.vocab_size() as u32)
+        .filter(|id| tokenizer.token_bytes(*id).is_some_and(|bytes| *bytes == *b"e"));
+    let triggers: Vec<(u32, f32)> = ids.map(|id| (id, 4.0)).collect();
+    let mut tags = 0;
+    for seed in 0..cases(12, 60) as u64 {
+        let (_, text, _) = answer(&engine, hot(either.clone(), seed)).await;
+        let is_row = text.len() == 4 && text.starts_with('<') && text[1..3].parse::<u8>().is_ok();
+        assert!(
+            is_row || text == "1" || text.replace([' ', '\n', '\r', '\t'], "") == "[2]",
+            "{text:?}"
+        );
+        let (_, text, reason) = answer(&engine, hot(calls.clone(), seed)).await;
+        assert_eq!(reason, EndReason::EndToken);
+        assert!(called.contains(&serde_json::from_str(&text).expect("JSON")), "{text}");
+        let mut request = hot(tagged.clone(), seed).max_tokens(60);
+        request.sampling.logit_bias.clone_from(&triggers);
+        let (_, text, _) = answer(&engine, request).await;
+        let parts: Vec<&str> = text.split('e').collect();
+        for (at, part) in parts.iter().enumerate().skip(1) {
+            let inside = part.strip_prefix('f').and_then(|rest| rest.split_once(';'));
+            let is_tag = inside.is_some_and(|(inside, _)| inside.len() == 2);
+            // The last tag may be cut.
+            assert!(is_tag || at + 1 == parts.len(), "{part:?} in {text:?}");
+            tags += usize::from(is_tag);
+        }
+    }
+    assert!(tags > 0, "no text has a tag");
+}
+
+#[tokio::test]
+async fn keywords_without_effect_are_named_with_the_answer() {
+    let engine = engine().await;
+    let schema =
+        json!({ "items": { "enum": [1] }, "type": "array", "maxItems": 2, "uniqueItems": true });
+    let stream = engine.generate(hot(Grammar::json_schema(schema), 1)).await.expect("a stream");
+    assert_eq!(stream.ignored_keywords(), ["schema/uniqueItems"]);
+    drain(stream).await;
+    let plain = engine.generate(hot(Grammar::regex("a"), 1)).await.expect("a stream");
+    assert!(plain.ignored_keywords().is_empty());
+    drain(plain).await;
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Literal
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 URL, MODEL = os.environ["LAPWING_URL"], "smollm2-135m-instruct"
@@ -77,10 +78,27 @@ assert claude.choices[0].message.content == text
 print("litellm: ok")
 
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from pydantic import BaseModel, Field
 
 chat = ChatOpenAI(model=MODEL, base_url=f"{URL}/v1", api_key="any", max_tokens=12, temperature=0)
 assert chat.invoke("Name a colour.").content == text
 assert "".join(part.content for part in chat.stream("Name a colour.")) == text
 vectors = OpenAIEmbeddings(model=MODEL, base_url=f"{URL}/v1", api_key="any", check_embedding_ctx_length=False)
 assert len(vectors.embed_documents(["a", "b"])) == 2
+
+
+class Street(BaseModel):
+    name: str = Field(max_length=8)
+    number: int = Field(ge=1, le=99)
+
+
+class Person(BaseModel):
+    name: str = Field(max_length=8)
+    street: Street
+    tags: set[Literal["old", "new"]] = Field(max_length=2)
+
+
+chat = ChatOpenAI(model=MODEL, base_url=f"{URL}/v1", api_key="any", max_tokens=300, temperature=0)
+for method in ("function_calling", "json_schema"):
+    assert isinstance(chat.with_structured_output(Person, method=method).invoke("Describe Ann of Main Street 5."), Person)
 print("langchain-openai: ok")

@@ -8,6 +8,7 @@ use super::saved::Saved;
 use crate::cli::answer::{Answer, AnswerError, Timings, follow};
 use crate::cli::better_models;
 use crate::cli::failure::Failure;
+use crate::cli::grammar_args::note_ignored;
 use crate::cli::output::AnswerOutput;
 use crate::cli::resolve::{ModelChoice, model_file, open};
 use crate::cli::session::Session;
@@ -238,6 +239,9 @@ impl Conversation {
         let system = self.saved.system.iter().map(Message::system);
         let prompt = Prompt::Chat(system.chain(self.saved.messages.iter().cloned()).collect());
         let stream = self.model.engine.generate(self.sampling().request(prompt)).await?;
+        if self.latest.is_none() {
+            note_ignored(&stream, session);
+        }
         let (seed, prompt_tokens) = (stream.seed(), stream.prompt_ids().len());
         let output = AnswerOutput::new(self.options.sampling.has_grammar());
         let answer = follow(stream, output, session, Some(&claim)).await?;

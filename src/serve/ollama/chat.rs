@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::generate::loaded;
@@ -17,7 +18,7 @@ use crate::serve::openai::messages;
 use crate::serve::parts::{AnswerForm, AnswerReader, Divided, Part};
 use crate::serve::streaming::{Writer, line, stream};
 use crate::serve::thinking;
-use crate::serve::tools::{CalledFunction, ToolCall, Tools};
+use crate::serve::tools::{CalledFunction, ToolCall, Tools, as_object};
 use crate::stream::{Summary, Token};
 
 /// Answers a conversation.
@@ -48,14 +49,15 @@ pub(crate) async fn chat(
     let (mut request, of_options) = with_options(&mut fields, &lease, request)?;
     ignored.extend(of_options);
     let form = AnswerForm::new(tools.as_ref(), template);
-    if let Some(grammar) = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten()
-    {
+    let format = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten();
+    if let Some(grammar) = constraint::with_calls(tools.as_ref(), format) {
         request = request.grammar(grammar);
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
     let requests = vec![form.shown(request)];
     let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
+    ignored.extend_from_slice(answers.ignored_keywords());
     let reader = AnswerReader::new(form, &answers);
     let mut writer = ChatWriter { model: name, reader, call: Divided::default() };
     let mut response = if is_streamed {
@@ -103,7 +105,19 @@ struct MessageJson {
     #[serde(skip_serializing_if = "String::is_empty")]
     thinking: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Value>,
+    tool_calls: Vec<CallJson>,
+}
+
+#[derive(Serialize)]
+struct CallJson {
+    function: FunctionJson,
+}
+
+#[derive(Serialize)]
+struct FunctionJson {
+    name: String,
+    /// An object here, not text.
+    arguments: Box<RawValue>,
 }
 
 impl MessageJson {
@@ -111,14 +125,12 @@ impl MessageJson {
         let Divided { thoughts: thinking, text: mut content, calls } = divided;
         let mut tool_calls = Vec::new();
         for ToolCall { function: CalledFunction { name, arguments }, .. } in calls {
-            // Arguments are an object here, not text.
-            match serde_json::from_str::<Value>(&arguments) {
-                Ok(arguments) => {
-                    let function = json!({ "name": name, "arguments": arguments });
-                    tool_calls.push(json!({ "function": function }));
+            match as_object(&arguments) {
+                Some(arguments) => {
+                    tool_calls.push(CallJson { function: FunctionJson { name, arguments } });
                 }
                 // The answer was cut off inside of them.
-                Err(_) => content.push_str(&format!("{name}({arguments}")),
+                None => content.push_str(&format!("{name}({arguments}")),
             }
         }
         MessageJson { role: "assistant", content, thinking, tool_calls }

@@ -57,6 +57,7 @@ pub(crate) async fn generate(
     ignored.extend(fields.rest());
     let requests = vec![form.shown(request)];
     let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
+    ignored.extend_from_slice(answers.ignored_keywords());
     let reader = AnswerReader::new(form, &answers);
     let mut writer = GenerateWriter { model: name, ids: Vec::new(), reader };
     let mut response = if is_streamed {

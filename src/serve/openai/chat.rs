@@ -41,9 +41,10 @@ pub(crate) async fn chat(
     let name: Option<String> = fields.take("model")?;
     let lease = call.model(name.as_deref(), None).await?;
     let (requests, wanted, user) = read(&mut fields, &lease)?;
-    let ignored = fields.rest();
+    let mut ignored = fields.rest();
     let n = requests.len();
     let mut answers = Answers::start(call.clone(), lease, user, (requests, n)).await?;
+    ignored.extend_from_slice(answers.ignored_keywords());
     let mut response = if wanted.stream.stream {
         answers.begun().await?;
         let head = Head::new("chatcmpl-", "chat.completion.chunk", &answers);

@@ -13,8 +13,9 @@ struct Chunk<'a, C> {
     #[serde(flatten)]
     head: &'a Head,
     choices: &'a [C],
+    /// Null in the chunks before the one with the numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageJson>,
+    usage: Option<Option<UsageJson>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timings: Option<TimingsJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,13 +36,18 @@ impl Chunks {
 
     /// A chunk with these choices.
     fn chunk<'a, C>(&'a self, choices: &'a [C]) -> Chunk<'a, C> {
-        Chunk { head: &self.head, choices, usage: None, timings: None, prompt_progress: None }
+        let usage = self.options.include_usage.then_some(None);
+        Chunk { head: &self.head, choices, usage, timings: None, prompt_progress: None }
     }
 
     /// Writes a chunk with a part of a choice.
     pub(super) fn choice<C: Serialize>(&self, choice: C, answers: &Answers, out: &mut String) {
-        let usage = self.options.continuous_usage.then(|| answers.usage().into());
-        event(&Chunk { usage, ..self.chunk(&[choice]) }, out);
+        let chunk = self.chunk(std::slice::from_ref(&choice));
+        let usage = match self.options.continuous_usage {
+            true => Some(Some(answers.usage().into())),
+            false => chunk.usage,
+        };
+        event(&Chunk { usage, ..chunk }, out);
     }
 
     /// Writes a chunk with an empty part of a choice, of whose prompt more is computed.
@@ -58,7 +64,7 @@ impl Chunks {
     /// Ends the stream: writes the usage chunk if it was requested, then `[DONE]`.
     pub(super) fn finish(&self, answers: &Answers, out: &mut String) {
         if self.options.include_usage {
-            let usage = Some(answers.usage().into());
+            let usage = Some(Some(answers.usage().into()));
             let timings = Some(TimingsJson::of(answers));
             event(&Chunk { usage, timings, ..self.chunk::<()>(&[]) }, out);
         }

@@ -52,12 +52,13 @@ pub(crate) async fn completions(
         return Err(ApiError::field("prompt", message));
     }
     let (requests, wanted, user) = read(&mut fields, &lease, &prompts)?;
-    let ignored = fields.rest();
+    let mut ignored = fields.rest();
     let echoed = match wanted.echo {
         true => prompt_pieces(&call, &lease.engine, &prompts, wanted.logprobs).await?,
         false => Vec::new(),
     };
     let mut answers = Answers::start(call.clone(), lease, user, (requests, wanted.n)).await?;
+    ignored.extend_from_slice(answers.ignored_keywords());
     let mut response = if wanted.stream.stream {
         answers.begun().await?;
         let head = Head::new("cmpl-", "text_completion", &answers);
@@ -84,7 +85,7 @@ fn read(
     }
     let mut request = sampling::apply(fields, lease.spec(), Request::text(""))?;
     // Scores of a prompt are asked for with max_tokens 0.
-    let only_prompt = echo && fields.peek("max_tokens").is_some_and(|value| value == 0);
+    let only_prompt = echo && fields.peek("max_tokens").and_then(Value::as_f64) == Some(0.0);
     request.max_tokens = match only_prompt {
         true => {
             fields.take::<Value>("max_tokens")?;
