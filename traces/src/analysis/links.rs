@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::interval::Interval;
+use super::interval::{Interval, union};
 use crate::event::Order;
 use crate::timeline::{Span, Timeline};
 
@@ -58,6 +58,7 @@ impl Links {
         let mut before = before(timeline);
         let sleeps = sleeps(timeline);
         let busy = Busy::by_lane(timeline);
+        let rests = rests_of_queues(timeline);
         let mut inputs: Vec<Vec<Input>> = vec![Vec::new(); timeline.spans.len()];
         for (index, message) in timeline.messages.iter().enumerate() {
             let (Some(to), Some(received)) = (message.to, message.received) else { continue };
@@ -71,7 +72,13 @@ impl Links {
             }
             let lane = message.to_lane.unwrap_or(timeline.spans[to].lane);
             let taken = busy[lane].taken_when_free(&sleeps[lane], (sent, received));
-            let ready = taken.map_or(received, |free| sent + (received - free));
+            let was_there =
+                || rests[lane].as_ref().is_some_and(|rests| !any_in(rests, sent, received));
+            let ready = match taken {
+                Some(free) => sent + (received - free),
+                None if was_there() => sent,
+                None => received,
+            };
             inputs[to].push(Input { message: Some(index), from, sent, ready });
         }
         add_waits(timeline, &outermost, &mut inputs);
@@ -156,6 +163,30 @@ fn add_waits(timeline: &Timeline, outermost: &[usize], inputs: &mut [Vec<Input>]
             inputs[next].push(Input { message: None, from: Some(from), sent, ready });
         }
     }
+}
+
+/// By lane of a device with a queue: the times during which its worker's thread waited. A message that was in the mailbox
+/// at none of them was not on its way until the thread took it: the thread was busy, with submitting to the device,
+/// which is part of the device's spans.
+fn rests_of_queues(timeline: &Timeline) -> Vec<Option<Vec<Interval>>> {
+    let mut rests: Vec<Option<Vec<Interval>>> = vec![None; timeline.lanes.len()];
+    for after in timeline.afters.iter().filter(|after| after.order == Order::Queue) {
+        rests[timeline.spans[after.span].lane] = Some(Vec::new());
+    }
+    let sleeps = timeline.sleeps.iter().map(|sleep| (sleep.lane, (sleep.start.0, sleep.end.0)));
+    let waits = timeline.waits.iter().map(|wait| (wait.lane, (wait.start.0, wait.end.0)));
+    for (lane, rest) in sleeps.chain(waits) {
+        if let Some(rests) = &mut rests[lane] {
+            rests.push(rest);
+        }
+    }
+    rests.into_iter().map(|rests| rests.map(union)).collect()
+}
+
+/// Whether one of the intervals, which are disjoint and ascending, overlaps the time between two moments.
+fn any_in(intervals: &[Interval], from: u64, to: u64) -> bool {
+    let first = intervals.partition_point(|interval| interval.1 <= from);
+    intervals.get(first).is_some_and(|interval| interval.0 < to)
 }
 
 /// Adds the recorded orders. That of a queue takes the place of the slot: a lane that also does the host work of its
