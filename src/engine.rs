@@ -61,6 +61,8 @@ mod tests;
 
 pub use builder::EngineBuilder;
 pub use drafts::DraftExplanation;
+#[cfg(feature = "structured")]
+use grammar::Held;
 pub use module::Module;
 pub use predictions::PromptGraphs;
 use prefix::KeptPrefixes;
@@ -159,7 +161,7 @@ impl Engine {
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
         #[cfg(feature = "structured")]
-        let (constraint, ignored) = self.constraint(&request, start, tokens_max)?;
+        let Held { constraint, ignored } = self.constraint(&request, start, tokens_max)?;
         let mut sampling = request.sampling;
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids: Arc<[u32]> = if request.ignore_eos {

@@ -51,15 +51,23 @@ impl Structured {
     }
 }
 
+/// What holds for the answer to a request.
+pub(super) struct Held {
+    /// The constraint, if it has one.
+    pub(super) constraint: Option<Box<dyn Constraint>>,
+    /// Keywords of its schemas that have no effect.
+    pub(super) ignored: Arc<[String]>,
+}
+
 impl Engine {
     /// The constraint of a request for at most `tokens_max` tokens whose answer begins at `start`, if it has a grammar
-    /// or its thoughts have an end, and the keywords of its schemas that have no effect.
+    /// or its thoughts have an end.
     pub(super) fn constraint(
         &self,
         request: &Request,
         start: AnswerStart,
         tokens_max: usize,
-    ) -> Result<(Option<Box<dyn Constraint>>, Arc<[String]>), Error> {
+    ) -> Result<Held, Error> {
         let structured = &self.inner.structured;
         let (answer, ignored) = match &request.grammar {
             Some(_) if request.ignore_eos => return Err(GrammarError::IgnoresEnds.into()),
@@ -72,7 +80,7 @@ impl Engine {
         let (Thoughts::First { tokens_max: asked }, Some(tokens), Prompt::Chat(_)) =
             (request.thoughts, &structured.thoughts, &request.prompt)
         else {
-            return Ok((answer, ignored));
+            return Ok(Held { constraint: answer, ignored });
         };
         let most = match &answer {
             Some(_) => {
@@ -82,9 +90,9 @@ impl Engine {
             None => asked,
         };
         if answer.is_none() && most.is_none() {
-            return Ok((None, ignored));
+            return Ok(Held { constraint: None, ignored });
         }
         let first = ThoughtsFirst::new(Arc::clone(tokens), answer, start, most);
-        Ok((Some(Box::new(first)), ignored))
+        Ok(Held { constraint: Some(Box::new(first)), ignored })
     }
 }

@@ -163,19 +163,21 @@ impl Wishes {
             return Ok(());
         };
         let is_on = match &*kind {
-            "enabled" => true,
-            "disabled" => false,
+            "enabled" => Some(true),
+            "disabled" => Some(false),
             // The model decides.
-            "adaptive" => return Ok(self.ignored.extend(thinking.rest())),
+            "adaptive" => None,
             _ => {
                 let message =
                     format!("thinking.type is '{kind}', but must be enabled, disabled or adaptive");
                 return Err(ApiError::field("thinking.type", message));
             }
         };
-        self.is_on = Some(("thinking".to_owned(), is_on));
-        if let Some(tokens) = thinking.take("budget_tokens")? {
-            self.tokens_max = Some(("thinking.budget_tokens".to_owned(), tokens));
+        if let Some(is_on) = is_on {
+            self.is_on = Some(("thinking".to_owned(), is_on));
+            if let Some(tokens) = thinking.take("budget_tokens")? {
+                self.tokens_max = Some(("thinking.budget_tokens".to_owned(), tokens));
+            }
         }
         self.ignored.extend(thinking.rest());
         Ok(())

@@ -124,8 +124,7 @@ impl Live {
                 free: Nanos::default(),
                 slots: parts.slots.clone(),
             };
-            let thread = live.start_actor(&name, move || actor.run());
-            thread.inspect_err(|_| stop(&workers, &lanes))?;
+            live.start_actor(&name, move || actor.run()).inspect_err(|_| stop(&workers, &lanes))?;
         }
         let started = live.start_scheduler(
             (scheduler, inbox, link(parts.waits.scheduler_link)),

@@ -126,7 +126,7 @@ impl Tiny {
                 StreamEvent::Token(token) => tokens.push(token.id),
                 StreamEvent::Failed(error) => panic!("{name} on {names}, {rows} rows: {error}"),
                 StreamEvent::Finished(_) => finished = true,
-                StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {}
+                StreamEvent::Scores(_) | StreamEvent::Hidden(_) | StreamEvent::Prompt(_) => {}
             }
         }
         assert!(finished, "{name} on {names}, {rows} rows: the stream has no end");

@@ -296,6 +296,7 @@ impl Stream {
                 StreamEvent::Token(token) => self.tokens.push(token.id),
                 StreamEvent::Scores(scores) => self.scores.extend(scores),
                 StreamEvent::Hidden(rows) => self.hidden.extend(rows),
+                StreamEvent::Prompt(_) => {}
                 StreamEvent::Finished(finished) => self.end = Some(Ok(finished.reason)),
                 StreamEvent::Failed(error) => self.end = Some(Err(error)),
             }

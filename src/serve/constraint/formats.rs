@@ -68,12 +68,11 @@ fn structured_outputs(fields: &mut Fields) -> Result<Vec<(String, Grammar)>, Api
     let found =
         found.into_iter().map(|(name, grammar)| (format!("structured_outputs.{name}"), grammar));
     // Names with a line before are the program's own notes; objects are closed in any case.
-    outputs.drop_all(&[
-        "disable_fallback",
-        "disable_additional_properties",
-        "_backend",
-        "_backend_was_auto",
-    ]);
+    for name in
+        ["disable_fallback", "disable_additional_properties", "_backend", "_backend_was_auto"]
+    {
+        outputs.take::<Value>(name)?;
+    }
     if let Some(name) = outputs.rest().first() {
         let message = format!("{name} is not known; known are {}", names.join(", "));
         return Err(ApiError::field(name, message));
