@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Running, chatting, with_control_tokens};
+use super::{Answer, Running, chatting};
 
 /// A prompt that opens the thoughts, as templates of the family of R1 have it.
 const OPENS: &str = "{% for m in messages %}[{{ m.role }}]{{ m.content }}[/]{% endfor %}{% if tools %}{{ tools|tojson }} <tool_call>\
