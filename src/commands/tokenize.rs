@@ -21,8 +21,8 @@ Examples:
   lapwing tokenize --no-bos --no-special \"<|im_start|>\"
 
 The ids are those that `run --raw` uses. Prints one id and its piece per line; ⏎ and ⇥ stand for
-line feed and tab, <0xE6> for a byte that is no whole character. Text from stdin includes the line feed
-at its end. A file with only a vocabulary is sufficient.
+line feed and tab, <0xE6> for a byte that is no whole character. Text from stdin includes the line
+feed at its end. A file with only a vocabulary is sufficient.
 
 With --json: {\"ids\":[…]}";
 
