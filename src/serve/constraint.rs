@@ -47,15 +47,13 @@ pub(crate) fn apply(
             }
             Some(asked.grammar)
         }
-        (tools, asked) => with_calls(tools, asked.map(|asked| asked.grammar)),
+        (Some(tools), asked) => calls::grammar(tools, asked.map(|asked| asked.grammar)),
+        (None, asked) => asked.map(|asked| asked.grammar),
     };
     Ok(grammar.into_iter().fold(request, Request::grammar))
 }
 
-/// The grammar of an answer that is a message of the grammar `message`, or calls a function.
-pub(crate) fn with_calls(tools: Option<&Tools>, message: Option<Grammar>) -> Option<Grammar> {
-    match tools {
-        Some(tools) => calls::grammar(tools, message),
-        None => message,
-    }
+/// The grammar of an answer of which only the calls are to be valid.
+pub(crate) fn calls(tools: Option<&Tools>) -> Option<Grammar> {
+    tools.and_then(|tools| calls::grammar(tools, None))
 }

@@ -112,8 +112,7 @@ fn conversation(
         _ => return Err(ApiError::field("input", "input is neither a text nor a list of items")),
     }
     let messages = read(sent)?;
-    let tools = fields.take::<Vec<Value>>("tools")?;
-    let tools = tools.map(|tools| tools.into_iter().map(tool_in_chat_form).collect());
+    let tools = fields.take("tools")?;
     let template = lease.engine.chat_template();
     let mut tools = Tools::new(tools, fields.take("tool_choice")?, template)?;
     if let Some(tools) = &mut tools {
@@ -123,15 +122,4 @@ fn conversation(
     let (request, ignored) = thinking::apply(fields, template, request)?;
     fields.name_ignored(ignored);
     Ok((request, tools))
-}
-
-/// A function as a chat describes it: its members are one level further down.
-fn tool_in_chat_form(tool: Value) -> Value {
-    match tool {
-        Value::Object(mut function) if !function.contains_key("function") => {
-            let kind = function.shift_remove("type").unwrap_or_else(|| "function".into());
-            json!({ "type": kind, "function": function })
-        }
-        tool => tool,
-    }
 }

@@ -3,7 +3,7 @@
 mod call;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::ApiError;
 use crate::chat::{ChatTemplate, Message};
@@ -73,7 +73,7 @@ impl Tools {
         choice: Option<Value>,
         template: Option<&ChatTemplate>,
     ) -> Result<Option<Tools>, ApiError> {
-        let tools = tools.unwrap_or_default();
+        let tools: Vec<Value> = tools.unwrap_or_default().into_iter().map(in_chat_form).collect();
         let choice = read_choice(choice)?;
         let requires_call = |choice: &Choice| choice.choice != ToolChoice::Auto;
         if tools.is_empty() && choice.as_ref().is_some_and(requires_call) {
@@ -184,6 +184,19 @@ fn write_calls(message: &mut Message) {
     if message.role == "tool" {
         message.role = "user".to_owned();
         message.content = format!("<tool_response>\n{}\n</tool_response>", message.content);
+    }
+}
+
+/// A function as templates know it: its members are one level further down than in OpenAI's responses.
+fn in_chat_form(tool: Value) -> Value {
+    match tool {
+        Value::Object(mut function)
+            if !function.contains_key("function") && function.contains_key("name") =>
+        {
+            let kind = function.shift_remove("type").unwrap_or_else(|| "function".into());
+            json!({ "type": kind, "function": function })
+        }
+        tool => tool,
     }
 }
 

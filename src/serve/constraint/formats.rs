@@ -67,10 +67,10 @@ fn structured_outputs(fields: &mut Fields) -> Result<Vec<(String, Grammar)>, Api
     let found = named(&mut outputs, names, options)?;
     let found =
         found.into_iter().map(|(name, grammar)| (format!("structured_outputs.{name}"), grammar));
-    // Names with a line before are the program's own notes; objects are closed in any case.
-    for name in
-        ["disable_fallback", "disable_additional_properties", "_backend", "_backend_was_auto"]
-    {
+    // The program's own notes; and objects are closed in any case.
+    let notes =
+        ["disable_fallback", "disable_additional_properties", "_backend", "_backend_was_auto"];
+    for name in notes {
         outputs.take::<Value>(name)?;
     }
     if let Some(name) = outputs.rest().first() {

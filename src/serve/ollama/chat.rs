@@ -50,7 +50,8 @@ pub(crate) async fn chat(
     ignored.extend(of_options);
     let form = AnswerForm::new(tools.as_ref(), template);
     let format = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten();
-    if let Some(grammar) = constraint::with_calls(tools.as_ref(), format) {
+    // As in Ollama, a format holds for the whole answer.
+    if let Some(grammar) = format.or_else(|| constraint::calls(tools.as_ref())) {
         request = request.grammar(grammar);
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);

@@ -16,10 +16,10 @@ async fn serving() -> (Running, tempfile::TempDir) {
     (start(Server::builder().model("tiny", engine).config(local())).await, folder)
 }
 
-/// The body of a request that every interface takes, with further fields.
+/// The body of a request that every interface of conversations takes, with further fields.
 fn asked(more: &Value) -> Value {
     let mut body = json!({
-        "model": "tiny", "messages": [{ "role": "user", "content": "ab" }], "input": "ab", "prompt": "ab",
+        "model": "tiny", "messages": [{ "role": "user", "content": "ab" }], "input": "ab",
         "max_tokens": 120, "max_output_tokens": 120, "temperature": 1, "seed": 3, "stream": false,
         "options": { "num_predict": 120, "seed": 3, "temperature": 1 },
     });
@@ -28,17 +28,21 @@ fn asked(more: &Value) -> Value {
     body
 }
 
+/// Where the interfaces have the text of an answer.
+const TEXTS: &str = "/choices/0/message/content /choices/0/text /content/0/text /output/0/content/0/text /message/content /response";
+
 /// The text of an answer of any interface.
 fn text_of(answer: &Value) -> &str {
-    let pointers = [
-        "/choices/0/message/content",
-        "/choices/0/text",
-        "/content/0/text",
-        "/output/0/content/0/text",
-        "/message/content",
-        "/response",
-    ];
-    pointers.iter().find_map(|pointer| answer.pointer(pointer)?.as_str()).unwrap_or_default()
+    TEXTS.split(' ').find_map(|pointer| answer.pointer(pointer)?.as_str()).unwrap_or_default()
+}
+
+/// The body of a request of the interface at `path`.
+fn asked_at(path: &str, more: &Value) -> Value {
+    let mut body = asked(more);
+    if [COMPLETIONS, "/api/generate"].contains(&path) {
+        body["prompt"] = "ab".into();
+    }
+    body
 }
 
 const CHAT: &str = "/v1/chat/completions";
@@ -88,7 +92,7 @@ async fn every_name_of_a_constraint_has_its_effect() {
         ("/api/generate", json!({ "format": schema })),
     ];
     for (path, more) in rows {
-        let answer = running.client.post(path, &asked(&more)).await;
+        let answer = running.client.post(path, &asked_at(path, &more)).await;
         assert_eq!(answer.status, 200, "{path} {more}: {answer:?}");
         let body = answer.json();
         let value: Value = serde_json::from_str(text_of(&body)).unwrap_or_default();
@@ -145,7 +149,7 @@ async fn constraints_that_are_not_known_or_contradict_each_other_are_refused() {
         ("/api/chat", json!({ "format": "xml" }), "xml"),
     ];
     for (path, more, part) in rows {
-        let answer = running.client.post(path, &asked(&more)).await;
+        let answer = running.client.post(path, &asked_at(path, &more)).await;
         assert_eq!(answer.status, 400, "{path} {more}: {answer:?}");
         assert!(answer.body.contains(part), "{path} {more}: {}", answer.body);
     }
@@ -163,18 +167,12 @@ async fn functions_have_definitions_of_their_own() {
         })
     };
     let names = [("f", 1), ("g", 2)];
-    let tools: Vec<Value> = names
-        .iter()
-        .map(|(name, value)| json!({ "type": "function", "function": { "name": name, "parameters": parameters(*value) } }))
-        .collect();
-    let flat: Vec<Value> = names
-        .iter()
-        .map(|(name, value)| json!({ "type": "function", "name": name, "parameters": parameters(*value) }))
-        .collect();
-    let anthropic: Vec<Value> = names
-        .iter()
-        .map(|(name, value)| json!({ "name": name, "input_schema": parameters(*value) }))
-        .collect();
+    let function = |(name, value)| json!({ "name": name, "parameters": parameters(value) });
+    let nested = |named| json!({ "type": "function", "function": function(named) });
+    let tools: Vec<Value> = names.into_iter().map(nested).collect();
+    let flat: Vec<Value> = names.into_iter().map(function).collect();
+    let anthropic = |(name, value)| json!({ "name": name, "input_schema": parameters(value) });
+    let anthropic: Vec<Value> = names.into_iter().map(anthropic).collect();
     for (name, value) in names {
         let want = json!({ "p": { "x": value } });
         let choice = json!({ "type": "function", "function": { "name": name } });
@@ -233,7 +231,7 @@ async fn keywords_without_effect_are_named() {
         ("/api/chat", json!({ "format": schema })),
     ];
     for (path, more) in rows {
-        let answer = client.post(path, &asked(&more)).await;
+        let answer = client.post(path, &asked_at(path, &more)).await;
         assert!(answer.headers.contains(names), "{path}: {answer:?}");
     }
     let tools = json!([{ "type": "function", "function": { "name": "f", "parameters": {
@@ -258,7 +256,7 @@ async fn numbers_are_read_and_written_as_they_are() {
         (RESPONSES, "max_output_tokens"),
     ] {
         for (number, status) in [(json!(2.0), 200), (json!(2.5), 400)] {
-            let answer = client.post(path, &asked(&json!({ field: number }))).await;
+            let answer = client.post(path, &asked_at(path, &json!({ field: number }))).await;
             assert_eq!(answer.status, status, "{path} {number}: {answer:?}");
         }
     }
@@ -277,10 +275,8 @@ async fn numbers_are_read_and_written_as_they_are() {
     let forced = json!({ "guided_choice": [call], "tools": [{ "type": "function", "function": { "name": "f" } }] });
     let answer = client.post(CHAT, &asked(&forced)).await;
     assert!(answer.body.contains(&format!("{number}}}\"")), "{answer:?}");
-    // Ollama's interface has no field for it: the call follows from the only integers that are allowed.
-    let tool = json!([{ "name": "f", "input_schema": {} }]);
-    let answer =
-        client.post(MESSAGES, &asked(&json!({ "guided_choice": [call], "tools": tool }))).await;
+    let body = json!({ "guided_choice": [call], "tools": [{ "name": "f", "input_schema": {} }] });
+    let answer = client.post(MESSAGES, &asked(&body)).await;
     assert!(answer.body.contains(&format!("\"input\":{{\"x\":{number}}}")), "{answer:?}");
     running.stop().await;
 }
@@ -289,14 +285,14 @@ async fn numbers_are_read_and_written_as_they_are() {
 async fn chunks_before_the_last_have_null_for_the_requested_usage() {
     let (running, _folder) = serving().await;
     for path in [CHAT, COMPLETIONS] {
-        let body = asked(
-            &json!({ "stream": true, "max_tokens": 3, "stream_options": { "include_usage": true } }),
-        );
+        let options = json!({ "include_usage": true });
+        let more = json!({ "stream": true, "max_tokens": 3, "stream_options": options });
+        let body = asked_at(path, &more);
         let events = running.client.post(path, &body).await.events();
         let (last, others) = events.split_last().expect("events");
         assert!(last["usage"]["total_tokens"].is_u64() && !others.is_empty(), "{last}");
         assert!(others.iter().all(|event| event.get("usage") == Some(&Value::Null)), "{others:?}");
-        let body = asked(&json!({ "stream": true, "max_tokens": 3 }));
+        let body = asked_at(path, &json!({ "stream": true, "max_tokens": 3 }));
         let events = running.client.post(path, &body).await.events();
         assert!(events.iter().all(|event| event.get("usage").is_none()), "{events:?}");
     }
