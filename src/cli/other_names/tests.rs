@@ -13,9 +13,18 @@ fn translate(line: &[&str]) -> Result<String, Failure> {
     Ok(words[1..].join(" "))
 }
 
+fn check(rows: &[(&[&str], &str)]) {
+    for (line, expected) in rows {
+        match translate(line) {
+            Ok(words) => assert_eq!(words, *expected, "{line:?}"),
+            Err(failure) => panic!("{line:?}: {failure:?}"),
+        }
+    }
+}
+
 #[test]
-fn command_lines_of_other_programs_mean_what_they_mean_there() {
-    let rows: [(&[&str], &str); 59] = [
+fn prompts_and_sampling_of_other_programs_mean_what_they_mean_there() {
+    check(&[
         (&["run", "-hf", "o/r", "hi"], "run hi --model hf:o/r"),
         (&["run", "-hf", "o/r:Q8_0", "hi"], "run hi --model hf:o/r:Q8_0"),
         (&["run", "-hf", "o/r:Q8_0", "-hff", "f.gguf", "hi"], "run hi --model hf:o/r/f.gguf"),
@@ -61,6 +70,12 @@ fn command_lines_of_other_programs_mean_what_they_mean_there() {
         (&["run", "-r", "User:", "hi"], "run --stop User: hi"),
         (&["run", "-md", "D", "hi"], "run --draft D hi"),
         (&["run", "--system", "-1", "hi"], "run --system -1 hi"),
+    ]);
+}
+
+#[test]
+fn commands_of_other_programs_mean_what_they_mean_there() {
+    check(&[
         (
             &["bench", "-p", "512", "-n", "128", "-r", "3", "-o", "json"],
             "bench -p 512 -n 128 -r 3 --json",
@@ -84,13 +99,7 @@ fn command_lines_of_other_programs_mean_what_they_mean_there() {
         ),
         (&["bench", "-m", "F", "-v"], "bench -m F"),
         (&["help", "run"], "help run"),
-    ];
-    for (line, expected) in rows {
-        match translate(line) {
-            Ok(words) => assert_eq!(words, expected, "{line:?}"),
-            Err(failure) => panic!("{line:?}: {failure:?}"),
-        }
-    }
+    ]);
 }
 
 #[test]
