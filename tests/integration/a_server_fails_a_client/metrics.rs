@@ -36,12 +36,19 @@ async fn a_scraper_gets_the_format_that_it_reads() {
     assert!(classic.headers.contains(PROMETHEUS), "{classic:?}");
     assert!(!classic.body.contains("# EOF"), "{classic:?}");
     assert!(classic.body.contains("# TYPE vllm:prompt_tokens_total counter\n"), "{classic:?}");
-    // The scrapes themselves are counted.
+    // The scrapes themselves are counted, and labels have no order.
     let others = |body: &str| {
-        let all = samples(body).into_iter().map(str::to_owned);
-        all.filter(|sample| !sample.contains("/metrics")).collect::<BTreeSet<_>>()
+        let all = samples(body).into_iter().filter(|sample| !sample.contains("/metrics"));
+        let named = all.map(|sample| {
+            let (name, labels) = sample.split_once('{').unwrap_or((sample, ""));
+            let mut labels: Vec<&str> = labels.trim_end_matches('}').split(',').collect();
+            labels.sort_unstable();
+            format!("{name} {}", labels.join(","))
+        });
+        named.collect::<BTreeSet<_>>()
     };
-    assert_eq!(others(&open.body), others(&classic.body));
+    let (open, classic) = (others(&open.body), others(&classic.body));
+    assert_eq!(open.symmetric_difference(&classic).collect::<Vec<_>>(), Vec::<&String>::new());
     running.stop().await;
 }
 
