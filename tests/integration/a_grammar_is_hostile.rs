@@ -2,7 +2,7 @@
 
 use lapwing::ErrorKind;
 use lapwing::structured::Grammar;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::an_answer_breaks_its_grammar::{answer, engine, hot};
 
@@ -36,8 +36,29 @@ async fn a_wrong_grammar_is_refused_with_its_reason() {
     assert!(error.to_string().contains("cannot ignore end tokens"), "{error}");
 }
 
+/// A schema of references, each of which leads to the next one.
+fn refs(count: usize) -> Value {
+    let name = |at: usize| format!("d{at}");
+    let link =
+        |at: usize| json!({"anyOf": [{"$ref": format!("#/$defs/d{}", at + 1)}, {"type": "null"}]});
+    let mut defs: serde_json::Map<_, _> = (0..count).map(|at| (name(at), link(at))).collect();
+    defs.insert(name(count), json!({"type": "boolean"}));
+    json!({"$ref": "#/$defs/d0", "$defs": defs})
+}
+
+/// A schema each of whose levels holds the next one twice.
+fn meeting(count: usize) -> Value {
+    let next = |at: usize| json!({"$ref": format!("#/$defs/d{}", at + 1)});
+    let level = |at: usize| {
+        (format!("d{at}"), json!({"allOf": [next(at), next(at)], "properties": {"a": true}}))
+    };
+    let mut defs: serde_json::Map<_, _> = (0..count).map(level).collect();
+    defs.insert(format!("d{count}"), json!({"properties": {"b": true}}));
+    json!({"$ref": "#/$defs/d0", "$defs": defs})
+}
+
 #[tokio::test]
-async fn hostile_grammars_end_in_bounded_time() {
+async fn hostile_grammars_end_and_the_engine_goes_on() {
     let engine = engine().await;
     let rules = |count: usize| -> String {
         let chain = (0..count).map(|at| format!("r{at}: r{} \"a\" | \"b\"\n", at + 1));
@@ -55,22 +76,6 @@ async fn hostile_grammars_end_in_bounded_time() {
     for _ in 0..200 {
         too_deep = json!({"type": "array", "items": too_deep});
     }
-    let refs = |count: usize| {
-        let name = |at: usize| format!("d{at}");
-        let link = |at: usize| json!({"anyOf": [{"$ref": format!("#/$defs/d{}", at + 1)}, {"type": "null"}]});
-        let mut defs: serde_json::Map<_, _> = (0..count).map(|at| (name(at), link(at))).collect();
-        defs.insert(name(count), json!({"type": "boolean"}));
-        json!({"$ref": "#/$defs/d0", "$defs": defs})
-    };
-    let meeting = |count: usize| {
-        let next = |at: usize| json!({"$ref": format!("#/$defs/d{}", at + 1)});
-        let level = |at: usize| {
-            (format!("d{at}"), json!({"allOf": [next(at), next(at)], "properties": {"a": true}}))
-        };
-        let mut defs: serde_json::Map<_, _> = (0..count).map(level).collect();
-        defs.insert(format!("d{count}"), json!({"properties": {"b": true}}));
-        json!({"$ref": "#/$defs/d0", "$defs": defs})
-    };
     let rows = [
         ("exponential automaton", Grammar::regex("(?:a|b)*a(?:a|b){40}c")),
         ("repeated repeats", Grammar::regex("(?:(?:(?:a{1000}){1000}){1000}){1000}")),
@@ -103,18 +108,15 @@ async fn hostile_grammars_end_in_bounded_time() {
         ),
     ];
     for (name, grammar) in rows {
-        let start = engine.recorder().clock().now();
-        // Either is right, as long as it is quick and the engine goes on.
+        // Either is right, as long as it ends: the work of a grammar is limited.
         let outcome = match engine.generate(hot(grammar, 1).max_tokens(8)).await {
             Ok(stream) => stream.into_text().await,
             Err(error) => Err(error),
         };
-        let took = engine.recorder().clock().now() - start;
         if let Err(error) = &outcome {
             assert_eq!(error.kind(), ErrorKind::Request, "{name}: {error}");
             assert!(error.to_string().len() < 1000, "{name}: {error}");
         }
-        assert!(took.as_nanos() < 20_000_000_000, "{name} took {took:?}: {outcome:?}");
     }
     let (_, text, _) = answer(&engine, hot(Grammar::choice(["fine"]), 1)).await;
     assert_eq!(text, "fine");

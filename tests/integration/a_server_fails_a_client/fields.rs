@@ -1,6 +1,6 @@
 //! Fields of requests without effect: each is named, or refused if the answer would be of another kind.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::meaning::{asked, post, schema};
 use super::{Answer, chatting};
@@ -14,13 +14,46 @@ fn ignored(answer: &Answer) -> Vec<&str> {
     header.map(|names| names.split(", ").collect()).unwrap_or_default()
 }
 
-#[tokio::test]
-async fn each_field_has_an_effect_or_is_named() {
+/// Fields added to a request on a path, and the names of those without effect.
+type Row = (&'static str, Value, Vec<&'static str>);
+
+/// The smallest request on a path, with these fields.
+fn request(path: &str, fields: &Value) -> Value {
+    let mut body = match path {
+        "/v1/responses" => json!({ "input": "hi", "max_output_tokens": 1 }),
+        "/api/generate" => json!({ "prompt": "hi" }),
+        "/api/chat" => json!({ "messages": asked() }),
+        _ => json!({ "model": "tiny", "max_tokens": 1, "messages": asked() }),
+    };
+    let members = body.as_object_mut().expect("an object");
+    members.extend(fields.as_object().expect("fields").clone());
+    if path.starts_with("/api/") {
+        if body["options"].is_null() {
+            body["options"] = json!({});
+        }
+        body["options"]["num_predict"] = 1.into();
+    }
+    body
+}
+
+async fn check(rows: Vec<Row>) {
     let (running, _folder) = chatting(DECIDES, &[]).await;
+    for (path, fields, mut want) in rows {
+        let answer = post(&running, path, request(path, &fields)).await;
+        let mut named = ignored(&answer);
+        named.sort_unstable();
+        want.sort_unstable();
+        assert_eq!(named, want, "{path} {fields}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn each_field_of_a_chat_has_an_effect_or_is_named() {
     let chat = "/v1/chat/completions";
     let tools =
         json!([{ "type": "function", "function": { "name": "f", "parameters": schema() } }]);
-    let rows = [
+    check(vec![
         (chat, json!({ "reasoning_effort": "none" }), vec![]),
         (chat, json!({ "reasoning_effort": "high", "verbosity": "low" }), vec!["verbosity"]),
         (chat, json!({ "parallel_tool_calls": false }), vec!["parallel_tool_calls"]),
@@ -39,6 +72,13 @@ async fn each_field_has_an_effect_or_is_named() {
             json!({ "chat_template_kwargs": { "enable_thinking": false, "wibble": 1 } }),
             vec!["chat_template_kwargs.wibble"],
         ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn each_field_of_the_other_interfaces_has_an_effect_or_is_named() {
+    check(vec![
         (
             "/v1/responses",
             json!({ "reasoning": { "effort": "low", "summary": "auto" } }),
@@ -81,36 +121,14 @@ async fn each_field_has_an_effect_or_is_named() {
             json!({ "options": { "num_ctx": 1_000_000 }, "template": "t" }),
             vec!["options.num_ctx", "template"],
         ),
-    ];
-    for (path, fields, want) in rows {
-        let mut body = json!({
-            "model": "tiny", "max_tokens": 1, "max_output_tokens": 1, "messages": asked(), "prompt": "hi", "input": "hi",
-        });
-        match path {
-            "/v1/responses" => body = json!({ "input": "hi", "max_output_tokens": 1 }),
-            "/api/generate" => body = json!({ "prompt": "hi" }),
-            "/api/chat" => body = json!({ "messages": asked() }),
-            _ => ["max_output_tokens", "prompt", "input"].iter().for_each(|name| {
-                body.as_object_mut().expect("an object").shift_remove(*name);
-            }),
-        }
-        body.as_object_mut()
-            .expect("an object")
-            .extend(fields.as_object().expect("fields").clone());
-        let ollama = path.starts_with("/api/");
-        if ollama && body["options"].is_null() {
-            body["options"] = json!({});
-        }
-        if ollama {
-            body["options"]["num_predict"] = 1.into();
-        }
-        let answer = post(&running, path, body).await;
-        let mut named = ignored(&answer);
-        let mut want = want;
-        named.sort_unstable();
-        want.sort_unstable();
-        assert_eq!(named, want, "{path} {fields}");
-    }
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn fields_that_would_change_the_kind_of_an_answer_are_refused() {
+    let (running, _folder) = chatting(DECIDES, &[]).await;
+    let chat = "/v1/chat/completions";
     let refused = [
         (chat, json!({ "reasoning_effort": "enormous" }), "reasoning_effort"),
         (chat, json!({ "modalities": ["text", "audio"] }), "modalities"),
