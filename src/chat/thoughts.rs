@@ -34,6 +34,7 @@ const KNOWN: [ThoughtTags; 9] = [
 ];
 
 /// Variables of templates that say whether the model is to think.
+#[cfg(feature = "structured")]
 pub(crate) const SWITCHES: [&str; 2] = ["enable_thinking", "thinking"];
 
 /// Where the answer to a prompt begins.
@@ -78,12 +79,13 @@ impl ChatTemplate {
         }
     }
 
-    /// Whether it reads a variable of this name.
-    pub(crate) fn reads(&self, name: &str) -> bool {
+    /// Whether it reads a variable of this name, such as `enable_thinking`.
+    pub fn reads(&self, name: &str) -> bool {
         self.compiled().is_ok_and(|compiled| compiled.names.contains(name))
     }
 
     /// Whether it lets a caller decide if the model thinks.
+    #[cfg(feature = "structured")]
     pub(crate) fn decides_thoughts(&self) -> bool {
         SWITCHES.iter().any(|name| self.reads(name))
     }
