@@ -6,12 +6,14 @@ Examples:
   lapwing plan -p 300 --device cpu --device npu --strategy sequence-cut
   lapwing plan -p 300 --explain -m model-f16.gguf --draft self:q4_0
 
-predicted_ms is for a warm engine, with all graphs of NPUs ready; first_ms for the first prompt now, with
-the graphs that a start reads from disk; cold_ms for a first prompt without any graph. Until the graphs
-are ready, other devices compute; with --wait-for-graphs the prompt waits instead. The predictions come from the profile that `lapwing profile` has stored for these devices, otherwise
-from the devices' own models, in which the rates of a CPU are those of a short timing. The decode
-step is that of a single sequence after the prompt. With --draft, --explain also shows how long the
-drafts of that sequence would be, by the share of drafted tokens that are accepted, and why.
+predicted_ms is for a warm engine, with all graphs of NPUs ready; first_ms for the first prompt
+now, with the graphs that a start reads from disk; cold_ms for a first prompt without any graph.
+Until the graphs are ready, other devices compute; with --wait-for-graphs the prompt waits
+instead. The predictions come from the profile that `lapwing profile` has stored for these
+devices, otherwise from the devices' own models, in which the rates of a CPU are those of a short
+timing. The decode step is that of a single sequence after the prompt. With --draft, --explain
+also shows how long the drafts of that sequence would be, by the share of drafted tokens that are
+accepted, and why.
 
 With --json:
   {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,

@@ -41,7 +41,11 @@ async fn a_scraper_gets_the_format_that_it_reads() {
         let all = samples(body).into_iter().filter(|sample| !sample.contains("/metrics"));
         let named = all.map(|sample| {
             let (name, labels) = sample.split_once('{').unwrap_or((sample, ""));
-            let mut labels: Vec<&str> = labels.trim_end_matches('}').split(',').collect();
+            let labels = labels.trim_end_matches('}').split(',');
+            // The classic format writes a bound of 1.0 as 1.
+            let mut labels: Vec<&str> =
+                labels.map(|label| label.strip_suffix(".0\"").unwrap_or(label)).collect();
+            labels.iter_mut().for_each(|label| *label = label.trim_end_matches('"'));
             labels.sort_unstable();
             format!("{name} {}", labels.join(","))
         });
