@@ -69,8 +69,10 @@ LAPWING_TEST=full cargo test --workspace --features lapwing-traces/layer --quiet
 # Oclgrind checks accesses of the kernels whatever the driver.
 step "OpenCL devices with Intel's CPU runtime"
 OPENCL_DYLIB_PATH=$PWD/target/opencl/intel/lib/libintelocl.so LAPWING_TEST=full \
-    cargo test --workspace --features lapwing-traces/layer --lib --test integration --test cli --quiet opencl \
+    cargo test --workspace --features lapwing-traces/layer --lib --test integration --quiet opencl \
     -- --include-ignored --skip races
+OPENCL_DYLIB_PATH=$PWD/target/opencl/intel/lib/libintelocl.so LAPWING_TEST=full \
+    cargo test --workspace --features lapwing-traces/layer --test cli --quiet a_signal_meets_drivers
 
 # The examples of the build above, with the features of the whole workspace.
 EXAMPLES=$PWD/target/debug/examples
