@@ -3,7 +3,7 @@
 //! A driver may install handlers when it is loaded, opens a device or compiles: LLVM, which many drivers contain, takes
 //! SIGTERM, SIGINT, all faults and some more. Each copy of it calls the handler that it found, so those of two drivers are
 //! nested on the small stack that a thread has for signals, and can end the process. [`keep`] undoes what a driver changed. A handler
-//! that the program itself installs at the same time stays: handlers are told apart by the library that has their code.
+//! that the program itself installs at the same time stays: the library that contains a handler's code tells whose it is.
 
 #[cfg(unix)]
 mod objects;

@@ -67,8 +67,8 @@ impl ChatTemplate {
         }
     }
 
-    /// What follows a prompt whose answer is to be without thoughts; `None` if nothing has to. A template that lets
-    /// its caller decide about thoughts writes what the model needs.
+    /// Text to append to a prompt so that the answer has no thoughts; `None` if nothing is needed. A template with a
+    /// variable for thoughts writes the needed text itself.
     #[cfg(feature = "structured")]
     pub(crate) fn closing(&self, start: AnswerStart) -> Option<String> {
         let ThoughtTags { open, close } = self.thought_tags()?;

@@ -153,7 +153,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
         let recorder = Recorder::new(Arc::clone(&compare.clock), RecorderConfig::default());
         recorder.set_scope(Scope::Marked);
         let builder = compare.candidates[at].builder(&compare.builder);
-        // A strategy is measured, not what computes in its place.
+        // The strategy itself is measured, so requests wait for its graphs.
         let builder = builder.context(longest + compare.tokens).wait_for_graphs(true);
         builder.recorder(recorder).build().await
     }

@@ -1,4 +1,4 @@
-//! Prepared graphs at the start of an engine, and what computes until they are ready.
+//! Prepared graphs at the start of an engine, and the strategy that computes until they are ready.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +46,7 @@ impl ReadGraphs {
     }
 }
 
-/// Adds what depends on the strategy: the draft model's plans, the graphs that are ready, and what computes until others are.
+/// Adds the parts that depend on the strategy: the draft model's plans, the ready graphs, and the strategy until others are ready.
 pub(super) fn complete(
     explainer: &mut Explainer,
     settings: &Settings,

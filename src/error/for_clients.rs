@@ -1,4 +1,4 @@
-//! Errors as clients of a server are told of them.
+//! Errors in the form that clients of a server get.
 
 use super::{Cause, Error, ErrorKind, RunError};
 

@@ -25,7 +25,7 @@ pub enum Thoughts {
     /// They are text like any other: a grammar holds for them as for the rest.
     #[default]
     Text,
-    /// They come before the answer, and a grammar holds for what follows them. They are closed after `tokens_max`
+    /// They come before the answer, and a grammar applies to the text after them. They are closed after `tokens_max`
     /// tokens. With a grammar they get at most half of the request's tokens, so that there is room for the answer.
     First {
         /// Most tokens of thoughts; `None` for any number.

@@ -56,7 +56,7 @@ pub(crate) async fn gate(
     let status = response.status();
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         if error.log.is_some() {
-            tracing::warn!(id = &*id, path, %error, "the client was told less of an error");
+            tracing::warn!(id = &*id, path, %error, "the error in full; the client got a shorter one");
         }
         response = error.response(dialect);
     } else if matches!(status.as_u16(), 404 | 405) && is_plain(&response) {

@@ -34,7 +34,7 @@ impl Subject {
         warm_up: bool,
         session: &Session,
     ) -> Result<Subject, Failure> {
-        // A strategy is measured, not what computes in its place.
+        // The strategy itself is measured, so requests wait for its graphs.
         let builder = builder.wait_for_graphs(true);
         let builder = with_plans(with_stored(builder, session), session);
         let engine = Some(open_as_is(builder.clone(), session).await?);

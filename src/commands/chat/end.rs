@@ -16,7 +16,7 @@ struct Report<'a> {
     timings: Option<Timings>,
 }
 
-/// Prints what follows the text of an answer, or its JSON form.
+/// Prints the figures after the text of an answer, or its JSON form.
 pub(super) fn print_end(
     answer: &Answer,
     (seed, timings): (u64, Option<Timings>),
