@@ -257,7 +257,7 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         counted(report.length, "token"),
         visible(&report.strategy),
         milliseconds(report.predicted_ms),
-        report.graphs.first((report.first_ms, report.cold_ms)),
+        report.graphs.first(report.first_ms, report.cold_ms),
         visible(&report.source),
         report.graphs.text(),
     );

@@ -32,7 +32,7 @@ impl SharedCache {
 
     /// The model's file, or the first of its parts, if all of them are there.
     pub(super) fn find(&self, file: &HubFile) -> Option<PathBuf> {
-        let snapshot = self.snapshot((&file.owner, &file.repo), file.revision.as_deref())?;
+        let snapshot = self.snapshot(&file.owner, &file.repo, file.revision.as_deref())?;
         let paths: Vec<PathBuf> =
             file.parts().iter().map(|part| snapshot.join(&part.file)).collect();
         let is_whole = paths.iter().all(|path| path.is_file());
@@ -71,16 +71,16 @@ impl SharedCache {
 
     /// Paths of the repository's files that end in `.gguf`, with `/` between folders.
     pub(super) fn files(&self, repository: &HubRepository) -> Vec<String> {
-        let of = (&*repository.owner, &*repository.repo);
+        let HubRepository { owner, repo, revision, .. } = repository;
         let mut files = Vec::new();
-        if let Some(snapshot) = self.snapshot(of, repository.revision.as_deref()) {
+        if let Some(snapshot) = self.snapshot(owner, repo, revision.as_deref()) {
             collect(&snapshot, "", DEPTH_MAX, &mut files);
         }
         files
     }
 
     /// The folder of a revision's files.
-    fn snapshot(&self, (owner, repo): (&str, &str), revision: Option<&str>) -> Option<PathBuf> {
+    fn snapshot(&self, owner: &str, repo: &str, revision: Option<&str>) -> Option<PathBuf> {
         let repository = self.dir.join(format!("models--{owner}--{repo}"));
         let revision = revision.unwrap_or("main");
         let commit = std::fs::read_to_string(repository.join("refs").join(revision));

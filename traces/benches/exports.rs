@@ -59,9 +59,9 @@ fn timeline(lanes: u32) -> (Timeline, Analysis) {
 
 /// Milliseconds of one export.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-fn milliseconds(export: Export, (timeline, analysis): &(Timeline, Analysis)) -> f64 {
+fn milliseconds(export: Export, run: &(Timeline, Analysis)) -> f64 {
     let start = Instant::now();
-    std::hint::black_box(export(timeline, analysis));
+    std::hint::black_box(export(&run.0, &run.1));
     start.elapsed().as_secs_f64() * 1e3
 }
 

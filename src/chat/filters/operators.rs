@@ -137,41 +137,50 @@ fn slice(meter: &Meter, args: &[Value]) -> Result<Value, Error> {
             Error::new(ErrorKind::InvalidOperation, "a border of a slice is not an integer")
         }),
     };
-    let (start, stop, step) = (number(1)?, number(2)?, number(3)?.unwrap_or(1));
-    if step == 0 {
+    let slice = Slice { start: number(1)?, stop: number(2)?, step: number(3)?.unwrap_or(1) };
+    if slice.step == 0 {
         return Err(Error::new(ErrorKind::InvalidOperation, "the step of a slice is 0"));
     }
     if let Some(text) = value.as_str() {
         let chars: Vec<char> = text.chars().collect();
-        let picked = positions(chars.len(), (start, stop), step);
+        let picked = slice.positions(chars.len());
         return Ok(picked.into_iter().map(|at| chars[at]).collect::<String>().into());
     }
     if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
         return Ok(Value::UNDEFINED);
     }
     let items: Vec<Value> = value.try_iter()?.collect();
-    let picked = positions(items.len(), (start, stop), step);
+    let picked = slice.positions(items.len());
     let picked: Vec<Value> = picked.into_iter().map(|at| items[at].clone()).collect();
     Ok(if value.is_tuple() { Value::from(Tuple::from(picked)) } else { picked.into() })
 }
 
-/// Positions of a slice of `length` items, in order.
-fn positions(length: usize, (start, stop): (Option<i64>, Option<i64>), step: i64) -> Vec<usize> {
-    let length = length as i64;
-    let (least, most) = if step > 0 { (0, length) } else { (-1, length - 1) };
-    let border = |given: Option<i64>, default: i64| match given {
-        None => default,
-        Some(at) if at < 0 => at.saturating_add(length).max(least),
-        Some(at) => at.min(most),
-    };
-    let (first, end) = if step > 0 { (least, most) } else { (most, least) };
-    let (mut at, stop) = (border(start, first), border(stop, end));
-    let mut positions = Vec::new();
-    while if step > 0 { at < stop } else { at > stop } {
-        positions.push(at as usize);
-        at = at.saturating_add(step);
+/// `[start:stop:step]`; the step is not 0.
+struct Slice {
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: i64,
+}
+
+impl Slice {
+    /// The positions of the slice among `length` items, in order.
+    fn positions(&self, length: usize) -> Vec<usize> {
+        let (length, step) = (length as i64, self.step);
+        let (least, most) = if step > 0 { (0, length) } else { (-1, length - 1) };
+        let border = |given: Option<i64>, default: i64| match given {
+            None => default,
+            Some(at) if at < 0 => at.saturating_add(length).max(least),
+            Some(at) => at.min(most),
+        };
+        let (first, end) = if step > 0 { (least, most) } else { (most, least) };
+        let (mut at, stop) = (border(self.start, first), border(self.stop, end));
+        let mut positions = Vec::new();
+        while if step > 0 { at < stop } else { at > stop } {
+            positions.push(at as usize);
+            at = at.saturating_add(step);
+        }
+        positions
     }
-    positions
 }
 
 fn unsupported(operator: &str, left: &Value, right: &Value) -> Error {

@@ -67,7 +67,7 @@ pub(super) fn call(
             expand_tabs(meter, text, width).map(Value::from)
         }
         "count" | "find" | "rfind" | "index" | "rindex" | "startswith" | "endswith" => {
-            search((text, method), &bound(&["sub", "start", "end"])?)
+            search(text, method, &bound(&["sub", "start", "end"])?)
         }
         "join" => join(meter, text, bound(&["iterable"])?.need(0)?),
         "split" | "rsplit" => {
@@ -238,7 +238,7 @@ pub(super) fn bound(given: Option<i64>, default: usize, length: usize) -> usize 
 }
 
 /// Methods that look for a text in a slice of another.
-fn search((text, method): (&str, &str), args: &Arguments) -> Result<Value, Error> {
+fn search(text: &str, method: &str, args: &Arguments) -> Result<Value, Error> {
     let length = text.chars().count();
     let (start, end) =
         (bound(args.integer(1)?, 0, length), bound(args.integer(2)?, length, length));

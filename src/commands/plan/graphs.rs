@@ -22,7 +22,7 @@ impl Graphs {
     }
 
     /// The times of a first prompt, now and without any graph, if the prompt needs graphs.
-    pub(super) fn first(&self, (now, cold): (Option<f64>, Option<f64>)) -> String {
+    pub(super) fn first(&self, now: Option<f64>, cold: Option<f64>) -> String {
         if self.needed == 0 {
             return String::new();
         }

@@ -1,5 +1,6 @@
 //! The window of a server that has been running for long, under a clock that the test sets.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,11 +25,11 @@ fn info(recorder: &Recorder, name: &str) -> SpanInfo {
     SpanInfo { name, activity: Activity::Compute, parent: None, tags }
 }
 
-/// Records that a lane ran from one moment to another.
-fn ran(writer: &mut Writer, (lane, kind): (&str, LaneKind), (from, to): (u64, u64)) {
+/// Records that a lane ran during that time, in ns.
+fn ran(writer: &mut Writer, lane: &str, kind: LaneKind, time: Range<u64>) {
     let recorder = writer.recorder().clone();
     let (lane, span, info) = (recorder.lane(lane, kind), writer.span(), info(&recorder, lane));
-    writer.record(Nanos(to), lane, EventKind::Ran(span, info, Nanos(from)));
+    writer.record(Nanos(time.end), lane, EventKind::Ran(span, info, Nanos(time.start)));
 }
 
 /// What a server with room for 64 events has after 300 seconds: in each, its device ran for 0.4 seconds. The caller
@@ -45,9 +46,9 @@ fn after_five_minutes() -> (Arc<Hand>, Asked, Writer) {
     let mut writer = recorder.writer();
     for second in 0..300 {
         let start = second * SECOND;
-        ran(&mut writer, ("cpu", LaneKind::Device), (start, start + SECOND * 2 / 5));
+        ran(&mut writer, "cpu", LaneKind::Device, start..start + SECOND * 2 / 5);
         if second == 297 {
-            ran(&mut writer, ("caller", LaneKind::Thread), (70 * SECOND, start));
+            ran(&mut writer, "caller", LaneKind::Thread, 70 * SECOND..start);
         }
         recorder.collect();
     }
