@@ -108,7 +108,7 @@ impl Live {
                 id: DeviceId(at),
                 worker: Worker::new(DeviceId(at), name.clone(), device.device.info().depth),
                 trace: WorkerTrace::new(recorder, &name, &parts.graphs)
-                    .with_depth(device.device.info().depth),
+                    .with_order(device.runs_beside_its_worker()),
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,

@@ -22,6 +22,12 @@ impl LiveDevice {
         &self.device.info().name
     }
 
+    /// Whether it runs stages while its worker's thread does other work: it has a queue, or it is held back to its modelled
+    /// time.
+    pub(super) fn runs_beside_its_worker(&self) -> bool {
+        self.device.info().depth > 1 || self.time.is_some()
+    }
+
     /// Pins the calling thread to the device's cores until the guard is dropped. If the system refuses,
     /// the thread runs on any core, and a warning says so.
     pub(in crate::drive) fn pin_thread(&self) -> Option<PinnedThread> {

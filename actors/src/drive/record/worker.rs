@@ -78,7 +78,7 @@ struct Stage {
     last: Nanos,
 }
 
-/// The latest spans of a device with a queue of its own, which runs stages beside the host work of its worker.
+/// The latest spans of a device that runs stages beside the host work of its worker.
 #[derive(Debug, Default)]
 struct QueueOrder {
     stage: Option<SpanId>,
@@ -123,9 +123,9 @@ impl WorkerTrace {
         }
     }
 
-    /// The recording of a device that runs as many stages at a time. One that runs several has a queue of its own.
-    pub(in super::super) fn with_depth(mut self, depth: usize) -> WorkerTrace {
-        self.order = (depth > 1).then(QueueOrder::default);
+    /// As it is, with the order of stages and that of host work if stages run beside the worker's host work.
+    pub(in super::super) fn with_order(mut self, is_beside: bool) -> WorkerTrace {
+        self.order = is_beside.then(QueueOrder::default);
         self
     }
 
@@ -158,6 +158,11 @@ impl WorkerTrace {
             self.trace.record(now, EventKind::Received(message, Some(span)));
         }
         // The worker's thread takes messages after the host work that it has begun.
+        self.comes_after_host(span, now);
+    }
+
+    /// Records that a span comes after the latest host work.
+    fn comes_after_host(&mut self, span: SpanId, now: Nanos) {
         if let Some(host) = self.order.as_ref().and_then(|order| order.host) {
             self.trace.record(now, EventKind::After(span, host, Order::Need));
         }
@@ -225,6 +230,10 @@ impl WorkerTrace {
         let now = at.unwrap_or_else(|| self.trace.now());
         self.trace.record(now, EventKind::Started(span, info));
         self.comes_after(span, chunk, now);
+        // Without a queue, the worker's thread computes the stage after its host work.
+        if at.is_none() {
+            self.comes_after_host(span, now);
+        }
         let model = chunk.route.model.0;
         self.stage =
             Some(Stage { span, tags, start: now, model, first_node: nodes.start, last: now });
