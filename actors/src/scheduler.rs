@@ -20,6 +20,8 @@ use crate::traced::{TraceContext, Traced};
 
 mod accounts;
 mod ahead;
+mod background;
+mod chunk_times;
 mod chunks;
 mod companions;
 mod effect;
@@ -28,11 +30,13 @@ mod graphs;
 mod latencies;
 mod meanwhile;
 mod models;
+mod pace;
 mod parts;
 mod prefixes;
 mod queue;
 mod reserve;
 mod running;
+mod selection;
 mod stall;
 mod state;
 mod step_times;
@@ -42,6 +46,7 @@ pub use effect::{Note, Noted, SchedulerEffect, Stall};
 use end::{fail, finish, refuse};
 pub use meanwhile::{BUSY_MAX, BUSY_PAUSE, REST};
 pub use models::SchedulerModel;
+pub use pace::Limit;
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
 pub use prefixes::CopyPage;
 use running::Sequence;
@@ -160,6 +165,7 @@ impl Scheduler {
         for model in &mut self.models {
             model.on_chunk_ended(progress.chunk, now);
         }
+        self.on_chunk_timed(progress.chunk, now);
         self.graphs.on_progress(progress.chunk);
         for rows in progress.sequences {
             let found = self.running.iter().position(|s| s.id == rows.sequence);
@@ -258,8 +264,9 @@ impl Scheduler {
             self.reserve_decode_rows(effects);
             let Some(permit) = self.permits.try_take() else { break };
             match self.next_chunk(permit, effects) {
-                NextChunk::Chunk(chunk, stall) => {
+                NextChunk::Chunk(chunk, stall, limit) => {
                     let context = TraceContext::of_all(chunk.sequences.iter().map(|s| s.context));
+                    effects.extend(limit.map(|limit| limit.note(&chunk, context)));
                     for delivery in chunk.deliver(context) {
                         effects.push(SchedulerEffect::Send(delivery.device(), delivery, stall));
                     }

@@ -10,6 +10,7 @@ use crate::chunk::{ChunkShape, PromptRows};
 use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::error::PlanError;
+use crate::predict::alone;
 use crate::route::Route;
 use crate::strategy::interface::{PlanInput, Strategy};
 
@@ -44,6 +45,8 @@ pub struct Planner {
     routes: HashMap<ChunkShape, Arc<Route>>,
     /// Total stages of all cached routes.
     stages: usize,
+    /// Predicted times of cached routes, in ns.
+    times: HashMap<ChunkShape, f64>,
     /// Plans chunks whose graphs are not ready.
     meanwhile: Option<Box<Planner>>,
 }
@@ -52,10 +55,14 @@ pub struct Planner {
 /// of a long conversation.
 const STAGES_MAX: usize = 100_000;
 
+/// Below this context, times are interpolated from no context.
+const CONTEXT_MIN: usize = 256;
+
 impl Planner {
     /// A planner with an empty cache.
     pub fn new(parts: PlannerParts) -> Planner {
-        Planner { parts, routes: HashMap::new(), stages: 0, meanwhile: None }
+        let (routes, times) = (HashMap::new(), HashMap::new());
+        Planner { parts, routes, stages: 0, times, meanwhile: None }
     }
 
     /// With a strategy for chunks whose graphs are not ready. It must use none that are prepared ahead. Without such a
@@ -100,9 +107,19 @@ impl Planner {
         &self.parts.graph
     }
 
+    /// Number of devices.
+    pub fn devices(&self) -> usize {
+        self.parts.devices.len()
+    }
+
     /// Name of a device.
     pub fn device(&self, id: DeviceId) -> &str {
         self.parts.devices.get(id.0).map_or("", |device| &device.name)
+    }
+
+    /// Most prompt rows of a chunk.
+    pub fn chunk_rows_max(&self) -> usize {
+        self.parts.chunk_rows
     }
 
     /// Rows of the next chunk of a prompt, as the strategy decides.
@@ -127,10 +144,36 @@ impl Planner {
         route.check(input.route_for(&shape))?;
         if self.stages + route.stages.len() > STAGES_MAX {
             self.routes.clear();
+            self.times.clear();
             self.stages = 0;
         }
         self.stages += route.stages.len();
         self.routes.insert(shape, Arc::clone(&route));
         Ok(route)
+    }
+
+    /// Predicted time of a chunk alone, in ns. Between two contexts for which routes are planned it is interpolated. `None`
+    /// if the strategy has no route.
+    pub fn time(&mut self, shape: ChunkShape) -> Option<f64> {
+        let above = shape.context.next_power_of_two().max(CONTEXT_MIN);
+        let below = if above == CONTEXT_MIN { 0 } else { above / 2 };
+        let after = self.time_planned(ChunkShape { context: above, ..shape })?;
+        if shape.context == above {
+            return Some(after);
+        }
+        let before = self.time_planned(ChunkShape { context: below, ..shape })?;
+        let share = (shape.context - below) as f64 / (above - below) as f64;
+        Some(before + share * (after - before))
+    }
+
+    /// Predicted time of a chunk of a planned shape.
+    fn time_planned(&mut self, shape: ChunkShape) -> Option<f64> {
+        if let Some(time) = self.times.get(&shape) {
+            return Some(*time);
+        }
+        let route = self.route(shape).ok()?;
+        let time = alone(&self.parts.input(), &shape, &route).makespan.as_nanos() as f64;
+        self.times.insert(shape, time);
+        Some(time)
     }
 }

@@ -65,7 +65,7 @@ impl LoadRequest {
     /// How urgent it is.
     pub fn urgency(&self) -> Urgency {
         let deadline = self.deadline.and_then(|after| Duration::try_from_secs_f64(after).ok());
-        Urgency { priority: self.priority, deadline }
+        Urgency { priority: self.priority, deadline, token_gap: None }
     }
 
     /// What is wrong with it, if anything.

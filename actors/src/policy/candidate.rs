@@ -35,10 +35,22 @@ pub struct Candidate<'a> {
 /// How urgent a request is to its client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Urgency {
-    /// The greater number is more urgent.
+    /// The greater number is more urgent. Requests with a priority below 0 are background work.
     pub priority: i32,
     /// Time after its arrival at which its last token is due.
     pub deadline: Option<Duration>,
+    /// Longest time that it is to wait for a token after the last one; `None` for the engine's target.
+    pub token_gap: Option<Duration>,
+}
+
+impl Urgency {
+    /// The urgency of background work: it is computed when no other request needs the devices.
+    pub const BACKGROUND: Urgency = Urgency { priority: -1, deadline: None, token_gap: None };
+
+    /// Whether it is background work: its priority is below 0.
+    pub fn is_background(&self) -> bool {
+        self.priority < 0
+    }
 }
 
 /// Work that was done for a request, in tokens.

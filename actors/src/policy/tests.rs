@@ -106,6 +106,7 @@ fn priorities_come_before_deadlines() {
     let urgent = |priority, seconds: Option<u64>| Urgency {
         priority,
         deadline: seconds.map(Duration::from_secs),
+        token_gap: None,
     };
     requests[0].urgency = urgent(0, None);
     requests[1].urgency = urgent(0, Some(9));

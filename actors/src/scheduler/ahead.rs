@@ -10,10 +10,11 @@
 
 use lapwing_plan::Route;
 
-use super::chunks::{NextChunk, Selection};
+use super::chunks::NextChunk;
 use super::graphs::Readiness;
 use super::models::Model;
 use super::running::Sequence;
+use super::selection::Selection;
 use super::state::Scheduler;
 use crate::sequence::Permit;
 
@@ -56,7 +57,7 @@ impl Scheduler {
             return NextChunk::Nothing;
         }
         for kind in self.kinds_in_order() {
-            let Some(selection) = self.select(kind, RowKinds::AHEAD) else { continue };
+            let Some(selection) = self.select(kind, RowKinds::AHEAD, 0) else { continue };
             if let Ok((route, Readiness::Ready)) = self.route_for(kind, &selection.shape)
                 && self.may_take(&selection, &route)
             {

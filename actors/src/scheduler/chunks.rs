@@ -9,7 +9,9 @@ use super::effect::{SchedulerEffect, Stall};
 use super::end::fail;
 use super::graphs::Readiness;
 use super::models::ChunkKind;
+use super::pace::Limit;
 use super::running::devices;
+use super::selection::{PlannedBy, Selection};
 use super::state::Scheduler;
 use super::step_times::DecodeChunk;
 use crate::chunk::{Chunk, SequenceRows};
@@ -18,19 +20,12 @@ use crate::sequence::Permit;
 use crate::traced::{TraceContext, Traced};
 use lapwing_plan::Phase;
 use lapwing_plan::Route;
-use lapwing_plan::planner::Planner;
-use lapwing_plan::strategy::{ChunkShape, PromptRows};
-
-/// Rows for one chunk: indices of running sequences, with a row count for each.
-pub(super) struct Selection {
-    pub(super) rows: Vec<(usize, usize)>,
-    pub(super) shape: ChunkShape,
-}
+use lapwing_plan::strategy::ChunkShape;
 
 /// The result of a search for a chunk to send.
 pub(super) enum NextChunk {
-    /// The chunk, with the longest stall of its rows.
-    Chunk(Box<Chunk>, Option<Stall>),
+    /// The chunk, with the longest stall of its rows, and what limits its prompt rows.
+    Chunk(Box<Chunk>, Option<Stall>, Option<Limit>),
     /// Sequences without a route have failed, so others may now be admitted.
     Failed,
     /// No chunk can be sent.
@@ -48,29 +43,54 @@ impl Scheduler {
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
         let mut permit = Some(permit);
+        self.pace.has_held = false;
+        let next = self.next_chunk_of_any(&mut permit, false, effects);
+        // With nothing in flight, no message would come for which held rows could wait.
+        match next {
+            NextChunk::Nothing if self.pace.has_held && self.permits.in_use() == 1 => {
+                self.next_chunk_of_any(&mut permit, true, effects)
+            }
+            NextChunk::Nothing => self.pass_ahead(&mut permit),
+            next => next,
+        }
+    }
+
+    fn next_chunk_of_any(
+        &mut self,
+        permit: &mut Option<Permit>,
+        forced: bool,
+        effects: &mut Vec<SchedulerEffect>,
+    ) -> NextChunk {
         for kind in self.kinds_in_order() {
-            match self.next_chunk_of(kind, &mut permit, effects) {
+            match self.next_chunk_of(kind, permit, forced, effects) {
                 NextChunk::Nothing => {}
                 next => return next,
             }
         }
-        self.pass_ahead(&mut permit)
+        NextChunk::Nothing
     }
 
-    /// The next chunk of one kind. Takes the permit if it returns a chunk.
+    /// The next chunk of one kind. Takes the permit if it returns a chunk. If `forced`, prompt rows are not held back.
     fn next_chunk_of(
         &mut self,
         kind: ChunkKind,
         permit: &mut Option<Permit>,
+        forced: bool,
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
-        let Some(both) = self.select(kind, RowKinds::ALL) else { return NextChunk::Nothing };
+        let Some(both) = self.select_paced(kind, PlannedBy::Strategy, forced) else {
+            return NextChunk::Nothing;
+        };
         let mixed = both.shape.phase == Phase::Mixed;
         let alone = if mixed {
             if let Ok((route, Readiness::Ready)) = self.route_for(kind, &both.shape) {
                 return self.cut(permit, &both, route);
             }
-            [RowKinds::DECODES, RowKinds::PROMPTS].map(|wanted| self.select(kind, wanted))
+            let prompts = both.prompts;
+            [RowKinds::DECODES, RowKinds::PROMPTS].map(|wanted| {
+                let limit = both.limit;
+                self.select(kind, wanted, prompts).map(|it| Selection { limit, ..it })
+            })
         } else {
             [Some(both), None]
         };
@@ -93,7 +113,7 @@ impl Scheduler {
         if self.serves_meanwhile(kind) {
             missing.iter().for_each(|(_, route)| self.graphs.want(route));
             if ready.is_none() && !missing.is_empty() {
-                return self.next_chunk_meanwhile(kind, permit, effects);
+                return self.next_chunk_meanwhile(kind, permit, forced, effects);
             }
             missing.clear();
         }
@@ -153,82 +173,6 @@ impl Scheduler {
         Ok((route, readiness))
     }
 
-    /// Selects ready rows of these kinds.
-    pub(super) fn select(&self, kind: ChunkKind, of: RowKinds) -> Option<Selection> {
-        self.select_for(self.models[kind.model.0].planner(kind.output), kind, of)
-    }
-
-    /// As [`select`](Scheduler::select), in chunks of the size that this planner chooses.
-    pub(super) fn select_for(
-        &self,
-        planner: &Planner,
-        kind: ChunkKind,
-        of: RowKinds,
-    ) -> Option<Selection> {
-        let mut rows: Vec<(usize, usize)> = Vec::new();
-        let model = &self.models[kind.model.0];
-        let kv = &model.kv;
-        let can_decode = model.may_step();
-        let can_send = |at: &usize| {
-            let sequence = &self.running[*at];
-            sequence.kind() == kind && sequence.has_pages(kv)
-        };
-        let decoding = |at: &usize| {
-            let sequence = &self.running[*at];
-            let wanted = match sequence.has_state() {
-                true => of.decodes,
-                false => of.ahead && model.may_go_ahead(sequence) && sequence.may_be_followed(),
-            };
-            wanted && can_decode && sequence.is_decoding() && can_send(at)
-        };
-        let prompts = of.prompts;
-        let decode_rows = (0..self.running.len())
-            .filter(decoding)
-            .map(|at| self.running[at].due() + self.running[at].branch_rows())
-            .sum::<usize>();
-        let prompt = |at: &usize| prompts && !self.running[*at].is_decoding() && can_send(at);
-        let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
-        let prompts = prompts.filter(|sequence| sequence.due() > 0);
-        let (due, all) = prompts.fold((0, 0), |(due, all), s| (due + s.due(), all + s.goal()));
-        let rows_of = PromptRows { all: all + decode_rows, remaining: due + decode_rows };
-        let mut left = match due {
-            0 => 0,
-            _ => planner.chunk_rows(rows_of).saturating_sub(decode_rows).max(1),
-        };
-        let (mut selected, mut context, mut branch_rows) = (0, 0, 0);
-        let (mut any_decode, mut any_prompt) = (false, false);
-        for (at, sequence) in self.running.iter().enumerate() {
-            let count = if decoding(&at) {
-                any_decode = true;
-                branch_rows += sequence.branch_rows();
-                sequence.due()
-            } else if prompt(&at) {
-                sequence.prompt_rows(left, any_prompt)
-            } else {
-                0
-            };
-            if count == 0 {
-                continue;
-            }
-            if !sequence.is_decoding() {
-                any_prompt = true;
-                left = left.saturating_sub(count);
-            }
-            selected += sequence.selected_in(count);
-            context = context.max(sequence.sent);
-            rows.push((at, count));
-        }
-        let phase = match (any_decode, any_prompt) {
-            (true, true) => Phase::Mixed,
-            (true, false) => Phase::Decode,
-            (false, true) => Phase::Prefill,
-            (false, false) => return None,
-        };
-        let total = rows.iter().map(|(_, count)| count).sum::<usize>() + branch_rows;
-        let shape = ChunkShape { phase, rows: total, selected, context, prompt: all };
-        Some(Selection { rows, shape })
-    }
-
     /// Cuts a chunk from the selected rows.
     pub(super) fn cut(
         &mut self,
@@ -277,6 +221,7 @@ impl Scheduler {
             self.models[route.model.0].decoding.push(step);
         }
         self.graphs.on_dispatch(id, &route);
+        self.on_paced(id, selection);
         let (rows, count) = (batch.rows(), sequences.len());
         let trace = tracing::trace_span!("chunk", id, rows, sequences = count);
         let chunk = Chunk {
@@ -289,6 +234,6 @@ impl Scheduler {
             permit,
             trace,
         };
-        NextChunk::Chunk(Box::new(chunk), stall)
+        NextChunk::Chunk(Box::new(chunk), stall, selection.limit)
     }
 }

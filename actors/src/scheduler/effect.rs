@@ -3,6 +3,7 @@
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{Milestone, RowOutcome, StallCause};
 
+use super::pace::Limit;
 use super::prefixes::CopyPage;
 use crate::message::{Delivery, Emission, PrepareGraphs};
 use crate::sequence::SequenceId;
@@ -53,4 +54,6 @@ pub enum Noted {
     Freed(usize),
     /// Rows of the chunk with this number were accepted or discarded.
     Rows(u64, RowOutcome),
+    /// The prompt rows of the chunk with this number are limited.
+    Limited(u64, Limit),
 }

@@ -15,10 +15,10 @@ use lapwing_kernels::device::GraphKey;
 use lapwing_plan::{DeviceId, Route};
 use lapwing_traces::Nanos;
 
-use super::ahead::RowKinds;
 use super::chunks::NextChunk;
 use super::effect::SchedulerEffect;
 use super::models::ChunkKind;
+use super::selection::PlannedBy;
 use super::state::Scheduler;
 use crate::error::RunError;
 use crate::sequence::Permit;
@@ -94,10 +94,10 @@ impl Scheduler {
         &mut self,
         kind: ChunkKind,
         permit: &mut Option<Permit>,
+        forced: bool,
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
-        let planner = self.models[kind.model.0].planner(kind.output).meanwhile();
-        let selection = planner.and_then(|it| self.select_for(it, kind, RowKinds::ALL));
+        let selection = self.select_paced(kind, PlannedBy::Meanwhile, forced);
         let Some(selection) = selection else { return NextChunk::Nothing };
         match self.models[kind.model.0].route_meanwhile(kind.output, selection.shape) {
             Ok(route) => {

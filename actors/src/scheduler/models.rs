@@ -9,6 +9,7 @@ use lapwing_plan::strategy::{ChunkShape, PromptRows};
 use lapwing_plan::{Phase, PlanError, Route};
 use lapwing_traces::Nanos;
 
+use super::chunk_times::Corrections;
 use super::parts::KvPages;
 use super::step_times::{DecodeChunk, StepTimes};
 use crate::prefix::PrefixCache;
@@ -61,6 +62,8 @@ pub(super) struct Model {
     pub(super) staggered: Option<usize>,
     /// Times of decode steps.
     pub(super) steps: StepTimes,
+    /// Times of chunks with prompt rows, beside those of the cost model.
+    pub(super) corrections: Corrections,
 }
 
 impl Model {
@@ -92,6 +95,7 @@ impl Model {
             decoding,
             staggered: None,
             steps,
+            corrections: Corrections::default(),
         })
     }
 
@@ -132,6 +136,11 @@ impl Model {
             Some(meanwhile) => meanwhile.route(shape),
             None => planner.route(shape),
         })
+    }
+
+    /// Predicted time of a chunk alone, in ns.
+    pub(super) fn time(&mut self, output: Output, shape: ChunkShape) -> Option<f64> {
+        self.with_planner(output, |planner| planner.time(shape))
     }
 
     fn with_planner<T>(&mut self, output: Output, run: impl FnOnce(&mut Planner) -> T) -> T {

@@ -13,18 +13,20 @@ use std::ops::Range;
 
 use lapwing_traces::Nanos;
 
-use super::accounts::{AccountId, Accounts, Step};
+use super::accounts::{Accounts, Step};
 use super::effect::SchedulerEffect;
 use super::end::fail;
 use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
 use crate::error::RunError;
-use crate::policy::{
-    Candidate, Charge, ClientId, End, NoPrefixCache, PrefixView, QueuePolicy, Rank, Urgency,
-};
+use crate::policy::{Candidate, Charge, End, NoPrefixCache, PrefixView, QueuePolicy, Rank};
 use crate::sequence::SequenceId;
 use crate::stats::EngineStats;
+
+mod entry;
+
+pub(super) use entry::QueueEntry;
 
 /// The policy, the time that is passed to it, and an account of what it decided.
 pub(super) struct Queue {
@@ -66,53 +68,6 @@ impl PrefixView for Waiting<'_> {
     }
 }
 
-/// The queue's state of a sequence, apart from its progress.
-pub(super) struct QueueEntry {
-    client: ClientId,
-    urgency: Urgency,
-    tokens_max: usize,
-    /// Its rank at the latest ordering of running sequences.
-    rank: Rank,
-    running: bool,
-    account: AccountId,
-    /// Rows before this position are recomputed if they are sent again, because a preemption or a roll-back
-    /// has lost them.
-    lost_rows: usize,
-}
-
-impl QueueEntry {
-    /// The entry of a sequence that has just arrived.
-    pub(super) fn new(client: ClientId, urgency: Urgency, tokens_max: usize) -> QueueEntry {
-        let (rank, running, account, lost_rows) = (Rank::EQUAL, false, AccountId::default(), 0);
-        QueueEntry { client, urgency, tokens_max, rank, running, account, lost_rows }
-    }
-}
-
-impl QueueEntry {
-    /// The entry of a draft model's sequence, for which no client is charged.
-    pub(super) fn of_companion(&self) -> QueueEntry {
-        QueueEntry { rank: self.rank, ..QueueEntry::new(self.client.clone(), self.urgency, 0) }
-    }
-
-    pub(super) fn rank(&self) -> Rank {
-        self.rank
-    }
-
-    pub(super) fn set_rank(&mut self, rank: Rank) {
-        self.rank = rank;
-    }
-
-    /// Most tokens that the request may generate.
-    pub(super) fn tokens_max(&self) -> usize {
-        self.tokens_max
-    }
-
-    /// Records that the rows before `end` are lost and must be recomputed.
-    pub(super) fn lose_rows(&mut self, end: usize) {
-        self.lost_rows = self.lost_rows.max(end);
-    }
-}
-
 impl Sequence {
     fn candidate(&self) -> Candidate<'_> {
         Candidate {
@@ -138,7 +93,7 @@ impl Queue {
         self.policy.rank(&sequence.candidate(), &NoPrefixCache, self.now)
     }
 
-    /// Indices of waiting sequences, the best rank first.
+    /// Indices of waiting sequences, the best rank first; background work after all others.
     fn order(
         &mut self,
         waiting: &[Sequence],
@@ -150,10 +105,10 @@ impl Queue {
         self.policy.survey(&candidates, &view, self.now);
         let rank = |(at, candidate): (usize, &Candidate<'_>)| {
             let rank = self.policy.rank(candidate, &view, self.now);
-            Reverse((rank, candidate.sequence, at))
+            Reverse((waiting[at].gives_way(self.now), rank, candidate.sequence, at))
         };
         let mut ranked: BinaryHeap<_> = candidates.iter().enumerate().map(rank).collect();
-        std::iter::from_fn(move || ranked.pop().map(|Reverse((_, _, at))| at))
+        std::iter::from_fn(move || ranked.pop().map(|Reverse((_, _, _, at))| at))
     }
 
     fn may_overtake(&self, blocked: &Sequence) -> bool {
@@ -235,14 +190,18 @@ impl Scheduler {
     /// Moves requests from the queue to the running ones, in order of rank, while the KV cache has
     /// pages for their tokens.
     pub(super) fn admit(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
-        'admission: while self.running() < self.config.sequences_max {
+        'admission: while self.running() < self.config.sequences_max
+            || self.makes_room(None, effects)
+        {
             for at in self.queue.order(&self.waiting, &self.models) {
                 let model = &self.models[self.waiting[at].model.0];
                 if let Some(error) = model.kv.too_small_for(self.waiting[at].ids.len()) {
                     fail(&mut self.queue, self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
-                if self.awaits_prefix(at) {
+                // Otherwise background work that has just lost its place would take it again.
+                let is_displaced = self.waiting[at].gives_way(now) && self.foreground_waits();
+                if is_displaced || self.awaits_prefix(at) {
                     continue;
                 }
                 let model = &mut self.models[self.waiting[at].model.0];
@@ -254,6 +213,9 @@ impl Scheduler {
                     self.running.push(sequence);
                     continue 'admission;
                 }
+                if self.makes_room(Some(at), effects) {
+                    continue 'admission;
+                }
                 if !self.queue.may_overtake(&self.waiting[at]) {
                     return;
                 }
@@ -262,7 +224,7 @@ impl Scheduler {
         }
     }
 
-    /// Puts the running sequences in order of rank, with the ranks of now.
+    /// Puts the running sequences in order of rank, with the ranks of now. Background work comes after all others.
     pub(super) fn order_running(&mut self) {
         if self.running.len() < 2 {
             return;
@@ -271,7 +233,10 @@ impl Scheduler {
             sequence.entry.rank = self.queue.rank(sequence);
         }
         self.rank_companions();
-        self.running.sort_unstable_by_key(|sequence| (sequence.entry.rank, sequence.id));
+        let now = self.queue.now;
+        self.running.sort_unstable_by_key(|sequence| {
+            (sequence.gives_way(now), sequence.entry.rank, sequence.id)
+        });
     }
 
     /// The running sequence to preempt for the one at `requester`: the last one after it, of the same

@@ -77,6 +77,10 @@ pub(super) struct Sequence {
     next_pass: Option<Arc<Handover>>,
     /// Makes the drafts; `None` without speculative decoding.
     drafts: Option<Box<Drafts>>,
+    /// Time of its latest token.
+    pub(super) latest_token: Nanos,
+    /// Whether it has had a token since the latest chunk with prompt rows was sent.
+    pub(super) is_fed: bool,
     /// How it uses the prefix cache.
     pub(super) prefix: PrefixUse,
     /// What the prefix cache has of its tokens while it waits.
@@ -148,10 +152,12 @@ impl Sequence {
             before: None,
             next_pass: None,
             drafts,
+            latest_token: now,
+            is_fed: false,
             prefix: submit.prefix,
             matched: Cell::default(),
             shared: 0,
-            entry: QueueEntry::new(submit.client, submit.urgency, tokens_max),
+            entry: QueueEntry::new(submit.client, submit.urgency, tokens_max).since(now),
             reported: None,
             work,
             _admission: Some(submit.admission),
@@ -206,6 +212,11 @@ impl Sequence {
             None => self.due() > 0 && self.sent + 1 >= self.ids.len() && self.has_generated(),
             Some(_) => (1..=companion::STEP_ROWS).contains(&self.due()),
         }
+    }
+
+    /// Whether it is a request of which only the next token is missing, after those that it has generated.
+    pub(super) fn is_streaming(&self) -> bool {
+        !self.is_companion() && self.has_generated() && self.sent + 1 >= self.ids.len()
     }
 
     /// Whether it has tokens that were generated.

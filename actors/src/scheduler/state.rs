@@ -10,6 +10,7 @@ use lapwing_traces::event::StallCause;
 use super::graphs::Graphs;
 use super::meanwhile::Moments;
 use super::models::{ChunkKind, Model, Output, SchedulerModel};
+use super::pace::Pace;
 use super::parts::{SchedulerConfig, SchedulerParts};
 use super::queue::Queue;
 use super::running::Sequence;
@@ -25,6 +26,7 @@ pub struct Scheduler {
     pub(super) models: Vec<Model>,
     pub(super) graphs: Graphs,
     pub(super) moments: Moments,
+    pub(super) pace: Pace,
     pub(super) queue: Queue,
     pub(super) permits: Permits,
     pub(super) waiting: Vec<Sequence>,
@@ -49,6 +51,7 @@ impl Scheduler {
             models: vec![Model::new(model)?],
             graphs: Graphs::default(),
             moments: Moments::default(),
+            pace: Pace::default(),
             queue: Queue::new(parts.policy),
             permits: Permits::new(parts.config.permits),
             waiting: Vec::new(),
@@ -138,14 +141,27 @@ impl Scheduler {
         Ok(id)
     }
 
-    /// Kinds of chunk that running sequences need, in the order of their best-ranked one.
+    /// Kinds of chunk that running sequences need, in the order of their best-ranked one. On one device, those come first
+    /// in which a decode row is ready of a sequence that has had no token since the latest chunk with prompt rows, then
+    /// those with prompt rows.
     pub(super) fn kinds_in_order(&self) -> Vec<ChunkKind> {
-        let mut order: Vec<ChunkKind> = Vec::new();
+        let now = self.queue.now;
+        let takes_turns = self.models[0].planner(Output::Logits).devices() == 1;
+        let turn = |sequence: &Sequence| match sequence.is_decoding() {
+            _ if !takes_turns => 0,
+            true => usize::from(sequence.is_fed || sequence.gives_way(now)) * 2,
+            false if sequence.due() > 0 => 1,
+            false => 2,
+        };
+        let mut order: Vec<(usize, ChunkKind)> = Vec::new();
         for sequence in &self.running {
-            if !order.contains(&sequence.kind()) {
-                order.push(sequence.kind());
+            let (turn, kind) = (turn(sequence), sequence.kind());
+            match order.iter_mut().find(|(_, known)| *known == kind) {
+                Some((first, _)) => *first = turn.min(*first),
+                None => order.push((turn, kind)),
             }
         }
-        order
+        order.sort_by_key(|(turn, _)| *turn);
+        order.into_iter().map(|(_, kind)| kind).collect()
     }
 }

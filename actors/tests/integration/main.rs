@@ -42,6 +42,7 @@ mod stale;
 mod strategy_values;
 mod support;
 mod throttled;
+mod token_gap;
 mod two_models;
 mod waits;
 mod what_if;

@@ -60,6 +60,8 @@ pub struct Setup {
     pub late: Vec<usize>,
     /// Whether requests share the pages of prefixes; and which copies of pages then fail.
     pub prefixes: Option<Option<usize>>,
+    /// Target of streams that name none.
+    pub token_gap: Option<Duration>,
 }
 
 impl Default for Setup {
@@ -83,6 +85,7 @@ impl Default for Setup {
             time: None,
             late: Vec::new(),
             prefixes: None,
+            token_gap: None,
         }
     }
 }
@@ -151,6 +154,7 @@ impl Setup {
             policy: self.policy.make().expect("a policy"),
         })
         .expect("a route");
+        scheduler.set_token_gap(self.token_gap);
         let mut memory = Memory::default();
         if let Some(failing_copies) = self.prefixes {
             memory.failing_copies = failing_copies;
@@ -193,6 +197,8 @@ pub struct World {
     pub buffers: Arc<AtomicUsize>,
     /// Layers of the graph.
     pub layers: usize,
+    /// Urgency of the next requests.
+    pub urgency: Urgency,
 }
 
 pub struct Stream {
@@ -226,6 +232,7 @@ impl World {
             stages_run,
             buffers,
             layers: setup.layers,
+            urgency: Urgency::default(),
         }
     }
 
@@ -264,8 +271,7 @@ impl World {
         let (sink, receiver) = ChannelSink::new(1000);
         let admission = self.admission.try_take().expect("a permit");
         let trace = tracing::Span::none();
-        let (model, ids) = (ModelId::default(), ids.to_vec());
-        let urgency = Urgency::default();
+        let (model, ids, urgency) = (ModelId::default(), ids.to_vec(), self.urgency);
         let submit = Submit { model, client, urgency, prefix, ids, task, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));

@@ -51,6 +51,8 @@ pub(crate) struct Setup {
     pub(crate) vocab_of_draft: usize,
     /// Both models are Markov chains, and no oracles.
     pub(crate) markov: Option<[Table; 2]>,
+    /// Number of devices, of those that `rates` names.
+    pub(crate) devices: usize,
     /// The seed of delays, if devices have queues of two runs and complete them late.
     pub(crate) late: Option<u64>,
 }
@@ -70,6 +72,7 @@ impl Default for Setup {
             context_of_draft: 128,
             vocab_of_draft: VOCAB,
             markov: None,
+            devices: 5,
             late: None,
         }
     }
@@ -79,6 +82,8 @@ pub(crate) struct Engine {
     pub(crate) sim: Simulation,
     pub(crate) pools: [KvPool; 2],
     pub(crate) admission: AdmissionLimit,
+    /// Urgency of the next requests.
+    pub(crate) urgency: Urgency,
 }
 
 /// A device with both models.
@@ -123,7 +128,8 @@ impl Engine {
             ("gpu-2", DeviceKind::Gpu),
         ];
         let depth = if setup.late.is_some() { 2 } else { 1 };
-        let infos = kinds.map(|(name, kind)| DeviceInfo { depth, ..DeviceInfo::new(name, kind) });
+        let info = |(name, kind)| DeviceInfo { depth, ..DeviceInfo::new(name, kind) };
+        let infos: Vec<_> = kinds.into_iter().take(setup.devices).map(info).collect();
         let [cpu, gpu, other] = setup.rates.map(|(stage, row)| {
             let [per_stage, per_row] = [stage, row].map(Duration::from_micros);
             FixedRate { per_stage, per_row }
@@ -135,7 +141,7 @@ impl Engine {
             Planner::new(PlannerParts {
                 model: ModelId(model),
                 graph: Arc::clone(&graphs[model]),
-                devices: infos.to_vec(),
+                devices: infos.clone(),
                 cost: Arc::new(Modelled { devices: times(), sync: Duration::ZERO, copy_rate: 1e9 }),
                 strategy: Arc::clone(&setup.strategies[model]),
                 chunk_rows: setup.chunk_rows,
@@ -162,7 +168,7 @@ impl Engine {
             slots: SlotPool::default(),
             copy_rate: f64::INFINITY,
         });
-        Engine { sim, pools, admission: AdmissionLimit::new(64) }
+        Engine { sim, pools, admission: AdmissionLimit::new(64), urgency: Urgency::default() }
     }
 
     /// Sends a request to a model.
@@ -179,7 +185,7 @@ impl Engine {
             ids: ids.to_vec(),
             task,
             client: ClientId::anonymous(),
-            urgency: Urgency::default(),
+            urgency: self.urgency,
             prefix: PrefixUse::default(),
             sink,
             admission: self.admission.try_take().expect("a permit"),

@@ -180,6 +180,7 @@ impl SchedulerTrace {
             Noted::Rows(chunk, rows) => {
                 self.trace.record(self.trace.now(), EventKind::Rows(chunk, rows));
             }
+            Noted::Limited(..) => {}
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {
                 let bytes = pages as u64 * kv_page_bytes as u64;

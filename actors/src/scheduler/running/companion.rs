@@ -52,6 +52,8 @@ impl Sequence {
             before: None,
             next_pass: None,
             drafts: None,
+            latest_token: self.latest_token,
+            is_fed: false,
             prefix: PrefixUse::Off,
             matched: Cell::default(),
             shared: 0,

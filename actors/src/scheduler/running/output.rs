@@ -102,6 +102,7 @@ impl Sequence {
             self.times.first_token = now;
         }
         let is_step = self.has_generated();
+        (self.latest_token, self.is_fed) = (now, true);
         self.times.generated_tokens += tokens.iter().count();
         let drafted = self.on_pass_decided(chunk, tokens, effects);
         let verified = self.follow_draft(drafted, tokens);

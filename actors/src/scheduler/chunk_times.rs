@@ -1,0 +1,183 @@
+//! Times of chunks, predicted and measured.
+
+use lapwing_kernels::device::ModelId;
+use lapwing_traces::Nanos;
+
+/// A chunk in flight whose time was predicted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PredictedChunk {
+    /// Number of the chunk.
+    pub(super) id: u64,
+    pub(super) model: ModelId,
+    /// Its rows.
+    pub(super) rows: usize,
+    /// Predicted time in ns, as the cost model has it.
+    pub(super) time: f64,
+    /// Time of its dispatch.
+    pub(super) since: Nanos,
+}
+
+/// Chunks in flight whose times were predicted, and when the latest chunk ended.
+#[derive(Debug, Default)]
+pub(super) struct ChunkTimes {
+    in_flight: Vec<PredictedChunk>,
+    latest_end: Nanos,
+}
+
+impl ChunkTimes {
+    /// Records that a chunk is sent.
+    pub(super) fn on_sent(&mut self, chunk: PredictedChunk) {
+        self.in_flight.push(chunk);
+    }
+
+    /// Records that a chunk has ended. Returns its prediction and its real time in ns: since it was sent, or since the chunk
+    /// before it ended.
+    pub(super) fn on_ended(&mut self, id: u64, now: Nanos) -> Option<(PredictedChunk, f64)> {
+        let before = std::mem::replace(&mut self.latest_end, now);
+        let at = self.in_flight.iter().position(|chunk| chunk.id == id)?;
+        let chunk = self.in_flight.remove(at);
+        let begin = chunk.since.max(before);
+        (now > begin).then(|| (chunk, now.since(begin).as_nanos() as f64))
+    }
+}
+
+/// How much longer chunks of a model take than the cost model says, by their size.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Corrections {
+    /// By the binary logarithm of the number of rows.
+    sizes: Vec<Option<Ratio>>,
+}
+
+/// Real time / predicted time: a moving average, and the mean distance from it.
+#[derive(Clone, Copy, Debug)]
+struct Ratio {
+    mean: f64,
+    spread: f64,
+}
+
+/// Weight of a new ratio in an average.
+const WEIGHT: f64 = 0.25;
+
+/// Ratios beyond these were disturbed, and count as these.
+const RATIOS: std::ops::RangeInclusive<f64> = 0.1..=20.0;
+
+/// Ratio before anything is measured: rates of devices are those of their best ops.
+const UNMEASURED: f64 = 1.5;
+
+/// First spread of a ratio, where nothing was measured before.
+const FIRST_SPREAD: f64 = 0.1;
+
+/// Share by which each new ratio makes those of other sizes less pessimistic. A size that was disturbed is tried again.
+const FORGET: f64 = 0.02;
+
+/// Spreads that are added to a mean. The time of a chunk is then rarely longer.
+const SPREADS: f64 = 2.0;
+
+fn size_of(rows: usize) -> usize {
+    rows.max(1).ilog2() as usize
+}
+
+impl Corrections {
+    /// Records that a chunk took `time` in place of `predicted`.
+    pub(super) fn record(&mut self, rows: usize, predicted: f64, time: f64) {
+        if !(predicted > 0.0) {
+            return;
+        }
+        let ratio = (time / predicted).clamp(*RATIOS.start(), *RATIOS.end());
+        let (size, nearest) = (size_of(rows), self.nearest(rows));
+        if self.sizes.len() <= size {
+            self.sizes.resize(size + 1, None);
+        }
+        let first = nearest.map_or(ratio * FIRST_SPREAD, |it| it.spread);
+        let new = match self.sizes[size] {
+            None => Ratio { mean: ratio, spread: first },
+            Some(Ratio { mean, spread }) => Ratio {
+                mean: mean + WEIGHT * (ratio - mean),
+                spread: spread + WEIGHT * ((ratio - mean).abs() - spread),
+            },
+        };
+        for other in self.sizes.iter_mut().flatten() {
+            other.mean -= FORGET * (other.mean - new.mean).max(0.0);
+            other.spread *= 1.0 - FORGET;
+        }
+        self.sizes[size] = Some(new);
+    }
+
+    /// A time that a chunk of so many rows rarely exceeds.
+    pub(super) fn at_most(&self, rows: usize, predicted: f64) -> f64 {
+        self.nearest(rows).map_or(UNMEASURED, |it| it.mean + SPREADS * it.spread) * predicted
+    }
+
+    /// The time that a chunk of so many rows takes on average.
+    pub(super) fn on_average(&self, rows: usize, predicted: f64) -> f64 {
+        self.nearest(rows).map_or(UNMEASURED, |it| it.mean) * predicted
+    }
+
+    /// The ratio of chunks of the nearest size that was measured; of two, the smaller.
+    fn nearest(&self, rows: usize) -> Option<Ratio> {
+        let size = size_of(rows);
+        let known = self.sizes.iter().enumerate().filter_map(|(at, ratio)| Some((at, (*ratio)?)));
+        known.min_by_key(|(at, _)| at.abs_diff(size)).map(|(_, ratio)| ratio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_corrected_by_what_chunks_of_its_size_took() {
+        let mut corrections = Corrections::default();
+        assert_eq!(corrections.on_average(64, 100.0), 100.0 * UNMEASURED);
+        for _ in 0..40 {
+            corrections.record(64, 100.0, 300.0);
+            corrections.record(512, 1000.0, 2000.0);
+        }
+        for (rows, expected) in [(64, 300.0), (100, 300.0), (32, 300.0), (512, 200.0), (999, 200.0)]
+        {
+            let found = corrections.on_average(rows, 100.0);
+            assert!((found / expected - 1.0).abs() < 0.05, "{rows} rows: {found}");
+            assert!(corrections.at_most(rows, 100.0) < 1.05 * expected, "its times are steady");
+        }
+        // Between the sizes, the nearer one counts, and of two the smaller.
+        assert!(corrections.on_average(128, 100.0) > 290.0);
+        assert!(corrections.on_average(256, 100.0) < 210.0);
+    }
+
+    #[test]
+    fn unsteady_times_leave_more_room() {
+        let mut corrections = Corrections::default();
+        (0..50)
+            .for_each(|at| corrections.record(64, 100.0, if at % 2 == 0 { 80.0 } else { 120.0 }));
+        let most = corrections.at_most(64, 100.0);
+        assert!((125.0..150.0).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn a_size_that_was_disturbed_is_tried_again() {
+        let mut corrections = Corrections::default();
+        corrections.record(32, 100.0, 100.0);
+        corrections.record(256, 100.0, 1000.0);
+        assert!(corrections.at_most(256, 100.0) > 900.0);
+        (0..200).for_each(|_| corrections.record(32, 100.0, 100.0));
+        assert!(corrections.at_most(256, 100.0) < 150.0);
+    }
+
+    #[test]
+    fn a_chunk_that_waited_for_another_is_timed_from_its_end() {
+        let mut times = ChunkTimes::default();
+        let chunk = |id, since| PredictedChunk {
+            id,
+            model: ModelId::default(),
+            rows: 1,
+            time: 1.0,
+            since: Nanos(since),
+        };
+        times.on_sent(chunk(1, 10));
+        times.on_sent(chunk(2, 20));
+        let mut took = |id, now| times.on_ended(id, Nanos(now)).map(|(_, time)| time);
+        assert_eq!(took(1, 110), Some(100.0));
+        assert_eq!(took(2, 150), Some(40.0));
+        assert_eq!(took(3, 160), None, "its time was not predicted");
+    }
+}
