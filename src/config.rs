@@ -87,6 +87,7 @@ pub(crate) struct Settings {
     pub(crate) draft: DraftChoice,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
+    pub(crate) token_gap: Option<Duration>,
     pub(crate) profile: Option<Arc<Profile>>,
     /// Routes that were solved ahead.
     pub(crate) plans: Option<Arc<Plans>>,
@@ -163,6 +164,7 @@ pub(crate) struct Chosen {
     pub(crate) sequences_max: usize,
     pub(crate) requests_max: usize,
     pub(crate) permits: usize,
+    pub(crate) token_gap: Option<Duration>,
     pub(crate) waits: Waits,
     /// Whether the model's rows see later ones, so that requests share no prefixes.
     pub(crate) is_encoder: bool,
@@ -250,6 +252,7 @@ impl Settings {
             sequences_max,
             requests_max,
             permits: within("permits", self.permits.unwrap_or(permits_default), 1..=256)?,
+            token_gap: self.token_gap,
             waits,
             is_encoder: model.arch.encoder,
         })

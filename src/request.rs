@@ -234,10 +234,27 @@ impl Request {
         self
     }
 
-    /// Sets its priority for queue policies that ask, such as `edf`: the greater number goes first. The default is 0.
+    /// Sets its priority for queue policies that ask, such as `edf`: the greater number goes first. The default is 0. Below 0,
+    /// it is background work whatever the policy ([`background`](Request::background)).
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Request {
         self.urgency.priority = priority;
+        self
+    }
+
+    /// Makes it background work: it is computed when no other request needs the devices, in short chunks, and gives its place
+    /// to requests that arrive. Its priority is −1. After 10 seconds without any rows it has a turn like other requests.
+    #[must_use]
+    pub fn background(self) -> Request {
+        self.priority(Urgency::BACKGROUND.priority)
+    }
+
+    /// Sets the longest time that it is to wait for a token after the last one, while the prompts of other requests are
+    /// computed; it takes the place of the engine's ([`EngineBuilder::token_gap`](crate::EngineBuilder::token_gap)). A target
+    /// that cannot be kept, since even a chunk of 32 rows takes longer, does not end a request.
+    #[must_use]
+    pub fn token_gap(mut self, gap: Duration) -> Request {
+        self.urgency.token_gap = Some(gap);
         self
     }
 

@@ -1,6 +1,7 @@
 //! Parsers of option values.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use lapwing::plan::OrderSwap;
 use lapwing::policy::by_name;
@@ -12,6 +13,20 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(0) => Err("it must be at least 1".to_owned()),
         Ok(count) => Ok(count),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A positive time with its unit: `250ms`, `0.25s`.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1e-3),
+        (None, Some(number)) => (number, 1.0),
+        (None, None) => return Err("a time needs its unit, as in 250ms or 0.25s".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("'{number}' is not a number"))?;
+    match Duration::try_from_secs_f64(number * unit) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err("it must be more than 0, as in 250ms".to_owned()),
     }
 }
 

@@ -261,7 +261,17 @@ impl EngineBuilder {
         self
     }
 
-    /// Maximum chunks in flight; by default 2 for one device and 4 for several.
+    /// Longest time that a stream is to wait for a token after the last one, while the prompts of other requests are
+    /// computed. A chunk then has the most prompt rows whose predicted time fits. By default, chunks beside a stream have
+    /// the fewest rows that keep 94 % of the prefill rate. [`Request::token_gap`](crate::Request::token_gap) takes its place
+    /// for one request.
+    pub fn token_gap(mut self, gap: Duration) -> EngineBuilder {
+        self.settings.token_gap = Some(gap);
+        self
+    }
+
+    /// Maximum chunks in flight; by default 2 for one device and 4 for several. Beside a stream, chunks with prompt rows are
+    /// sent only while fewer chunks are in flight than there are devices.
     pub fn permits(mut self, permits: usize) -> EngineBuilder {
         self.settings.permits = Some(permits);
         self

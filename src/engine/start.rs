@@ -174,6 +174,7 @@ fn scheduler(
         kv: KvPages { pool, layout: chosen.layout },
         policy,
     })?;
+    scheduler.set_token_gap(chosen.token_gap);
     if let Some(prefixes) = prefixes {
         scheduler.cache_prefixes(ModelId::default(), prefixes);
     }

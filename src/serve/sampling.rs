@@ -1,7 +1,9 @@
 //! Sampling fields of requests, by the names that OpenAI's interface and its relatives use.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use lapwing_actors::policy::Urgency;
 use serde::Deserialize;
 
 use super::error::ApiError;
@@ -78,9 +80,7 @@ pub(crate) fn apply(
         request.stop = stops(stop)?;
     }
     request.ignore_eos = fields.take("ignore_eos")?.unwrap_or(false);
-    if let Some(priority) = fields.take("priority")? {
-        request.urgency.priority = priority;
-    }
+    urgency(fields, &mut request)?;
     if let Some(salt) = fields.take::<String>("cache_salt")? {
         request = request.cache_salt(salt);
     }
@@ -88,6 +88,28 @@ pub(crate) fn apply(
         request.prefix_cache = cache;
     }
     Ok(request)
+}
+
+/// How urgent the request is: `class` or `priority`, and `token_gap_ms`.
+fn urgency(fields: &mut Fields, request: &mut Request) -> Result<(), ApiError> {
+    let class = fields.take::<String>("class")?;
+    request.urgency.priority = match class.as_deref() {
+        None | Some("interactive") => 0,
+        Some("background") => Urgency::BACKGROUND.priority,
+        Some(other) => {
+            let text = format!("class is '{other}'; it must be 'interactive' or 'background'");
+            return Err(ApiError::field("class", text));
+        }
+    };
+    if let Some(priority) = fields.take("priority")? {
+        request.urgency.priority = priority;
+    }
+    if let Some(ms) = fields.take::<f64>("token_gap_ms")? {
+        let gap = Duration::try_from_secs_f64(ms / 1e3).ok().filter(|gap| !gap.is_zero());
+        let text = "token_gap_ms must be a time of more than 0 ms";
+        request.urgency.token_gap = Some(gap.ok_or_else(|| ApiError::field("token_gap_ms", text))?);
+    }
+    Ok(())
 }
 
 /// Texts that end the answer; empty ones would end it at once.

@@ -12,7 +12,7 @@ impl EngineArgs {
         let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, activations, .. } =
             self;
         let EngineArgs { draft, draft_schedule, draft_device, draft_width, .. } = self;
-        let EngineArgs { attention, policy, mlock, no_packed_cache, devices, .. } = self;
+        let EngineArgs { attention, policy, token_gap, mlock, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
         let DeviceArgs { gpu_layers, permits, wait_for_graphs, .. } = devices;
@@ -31,6 +31,7 @@ impl EngineArgs {
             ("--requant", requant.map(Requant::name)),
             ("--activations", (!exact).then(|| activations.name().to_owned())),
             ("--policy", policy.clone()),
+            ("--token-gap", token_gap.map(|gap| format!("{}ms", gap.as_secs_f64() * 1e3))),
             ("--draft", Some(draft.0.to_string())),
             ("--draft-schedule", draft_schedule.map(|schedule| schedule.name().to_owned())),
             ("--draft-device", draft_device.clone()),
