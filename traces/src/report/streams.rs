@@ -72,19 +72,11 @@ pub(super) fn limited(timeline: &Timeline) -> Vec<LimitedReport> {
     timeline.limited.values().map(report).collect()
 }
 
-impl TokenGapReport {
-    /// Time by which the longest gap is beyond the target, in ms; negative if it is within.
-    fn excess(&self) -> Option<f64> {
-        Some(self.gap_max_ms? - self.gap_target_ms?)
-    }
-}
-
 impl super::RequestsReport {
     /// The request whose longest gap is farthest beyond its target; none without late gaps.
     pub fn worst_gap(&self) -> Option<&TokenGapReport> {
-        let late = self.gaps.iter().filter_map(|gap| Some((gap.excess()?, gap)));
-        late.filter(|(excess, _)| *excess > 0.0)
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, gap)| gap)
+        let late = self.gaps.iter().filter(|of| of.gaps_late.is_some_and(|late| late > 0));
+        let excess = |of: &TokenGapReport| of.gap_max_ms.zip(of.gap_target_ms).map(|(a, b)| a - b);
+        late.max_by(|a, b| excess(a).unwrap_or(0.0).total_cmp(&excess(b).unwrap_or(0.0)))
     }
 }

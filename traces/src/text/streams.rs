@@ -8,7 +8,9 @@ use crate::report::Report;
 /// Sentences below the table of requests; empty without targets and limited chunks.
 pub(super) fn sentences(report: &Report, options: &TextOptions) -> String {
     let lines = [gaps(report, options), limited(report)].into_iter().flatten();
-    lines.map(|line| wrapped(&line, options.width, options.glyphs) + "\n").collect()
+    let wrap = |line: String| wrapped(&line, options.width.saturating_sub(2), options.glyphs);
+    let text = lines.map(wrap).collect::<Vec<_>>().join("\n");
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 fn gaps(report: &Report, options: &TextOptions) -> Option<String> {
