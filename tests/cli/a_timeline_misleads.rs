@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId,
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
     RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
@@ -42,6 +42,8 @@ fn recording(gpu_ns: u64) -> Recording {
     };
     let end = 40_000 + gpu_ns;
     event(0, 0, EventKind::Request(1, Milestone::Submitted, 3));
+    event(0, 0, EventKind::Request(1, Milestone::TokenGap, 25_000));
+    event(0, 0, EventKind::Limited(Limited { chunk: 7, stream: Some(1), slack: 48_000 }));
     event(500, 0, EventKind::Request(1, Milestone::Admitted, 0));
     event(40_000, 0, EventKind::Ran(span(1), info(0, None, 1), Nanos(0)));
     event(30_000, 0, EventKind::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
@@ -125,6 +127,7 @@ fn a_violated_bound_fails() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let kept = ["--assert", "makespan_ns==100000", "--assert", "lanes.cpu.utilization > 0.39"];
+    let kept = [&kept[..], &["--assert", "requests.gap_ms.max<=0.02"]].concat();
     let ended = timeline(&[&[run.as_str()], &kept[..]].concat());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     assert!(ended.stdout.contains("kept:     makespan_ns is 100000, expected == 100000"));
@@ -149,8 +152,9 @@ fn an_invalid_bound_is_wrong_usage() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let page = folder.path().join("run.html").display().to_string();
-    let rows: [(&[&str], &[&str]); 6] = [
+    let rows: [(&[&str], &[&str]); 7] = [
         (&["--assert", "overlpa>0.5", "--html", &page], &["no metric 'overlpa'", "overlap"]),
+        (&["--assert", "requests.gap.max<=250"], &["requests.gap_ms.max"]),
         (&["--assert", "lanes.npu.busy_ns>1"], &["lanes.cpu.busy_ns", "lanes.gpu.busy_ns"]),
         (&["--assert", "overlap"], &["has no comparison", "overlap>=0.6"]),
         (&["--assert", "overlap>much"], &["'much'", "is not a number"]),

@@ -2,8 +2,10 @@
 
 use crate::clock::Nanos;
 
+mod limited;
 mod words;
 
+pub use limited::Limited;
 pub use words::WORDS;
 
 /// Number of a lane in its recording. A lane is a device queue, an actor, a link or a thread.
@@ -150,6 +152,8 @@ coded! {
         Cancelled = 4 "cancelled",
         /// The request failed.
         Failed = 5 "failed",
+        /// The request has a target for the time between two of its tokens; the value is the target in ns.
+        TokenGap = 6 "token gap",
     }
 }
 
@@ -271,6 +275,8 @@ pub enum EventKind {
     Rows(u64, RowOutcome),
     /// The first span could not start before the end of the second.
     After(SpanId, SpanId, Order),
+    /// The rows of prompts in a chunk were limited.
+    Limited(Limited),
 }
 
 /// An event on a lane.

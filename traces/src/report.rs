@@ -8,8 +8,10 @@ mod drafts;
 mod figures;
 mod make;
 mod requests;
+mod streams;
 
 pub use drafts::DraftReport;
+pub use streams::{LimitedReport, TokenGapReport};
 
 /// Version of the report format. New fields do not change it.
 pub const REPORT_VERSION: u32 = 1;
@@ -60,6 +62,8 @@ pub struct Report {
     pub requests: RequestsReport,
     /// Passes of speculative decoding, by lane and role.
     pub drafts: Vec<DraftReport>,
+    /// Chunks with fewer rows of prompts than there was room for, by number.
+    pub limited: Vec<LimitedReport>,
     /// Counters, such as queue depths and memory in use.
     pub counters: Vec<CounterReport>,
     /// Memory freed, by name.
@@ -232,6 +236,13 @@ pub struct RequestsReport {
     pub tpot_ms: Percentiles,
     /// Inter-token latency: each gap between two tokens, in ms.
     pub itl_ms: Percentiles,
+    /// Each time between two moments at which tokens of a request arrived, in ms. Unlike for ITL, tokens of one moment
+    /// count once: accepted tokens of a draft.
+    pub gap_ms: Percentiles,
+    /// Number of these times that are longer than the target of their request; `null` if no request has one.
+    pub gaps_late: Option<usize>,
+    /// These times of each request that has some or has a target, by number.
+    pub gaps: Vec<TokenGapReport>,
 }
 
 /// Figures of a counter.

@@ -13,6 +13,7 @@ mod gantt;
 mod head;
 mod options;
 mod scale;
+mod streams;
 mod summary;
 
 pub use counted::counted;

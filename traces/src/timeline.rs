@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
 use crate::event::{
-    Activity, LaneKind, Milestone, Order, RowOutcome, SpanId, StallCause, Tags, WaitMode,
+    Activity, LaneKind, Limited, Milestone, Order, RowOutcome, SpanId, StallCause, Tags, WaitMode,
 };
 use crate::recording::Recording;
 
 mod build;
 mod discarded;
 mod slots;
+mod streams;
 mod window;
+
+pub use streams::{TokenGap, TokenGaps};
 
 /// Joins the names of ops that one dispatch computes together, as in `ffn_down + ffn_residual`.
 pub const FUSED: &str = " + ";
@@ -37,6 +40,10 @@ pub struct Timeline {
     pub counters: Vec<Counter>,
     /// Milestones of requests, by time.
     pub milestones: Vec<RequestMilestone>,
+    /// By request: its target for the time between two of its tokens, in ns.
+    pub gap_targets: BTreeMap<u64, u64>,
+    /// By chunk: why it has no more rows of prompts.
+    pub limited: BTreeMap<u64, Limited>,
     /// Memory freed, by time.
     pub freed: Vec<Freed>,
     /// By chunk: what became of its rows in speculative decoding.

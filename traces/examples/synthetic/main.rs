@@ -6,6 +6,7 @@ mod run;
 
 use std::error::Error;
 
+use lapwing_traces::event::Milestone;
 use lapwing_traces::html::{Column, Entry, Figure, Group, Overview, PageRun, overview, page};
 use lapwing_traces::{Analysis, Recording, Report, Timeline};
 
@@ -55,6 +56,13 @@ fn busy(timeline: &Timeline, from: u64, to: u64) -> Vec<u64> {
     sums
 }
 
+/// Times between the tokens of a request, in ns. Its tokens arrive one by one.
+fn token_gaps(timeline: &Timeline, request: u64) -> Vec<u64> {
+    let tokens = timeline.milestones.iter().filter(|of| of.milestone == Milestone::Token);
+    let times: Vec<u64> = tokens.filter(|of| of.request == request).map(|of| of.at.0).collect();
+    times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
 fn facts(made: &Made, events: usize) -> serde_json::Value {
     let timeline = &made.timeline;
     let count = |test: &dyn Fn(&lapwing_traces::timeline::Span) -> bool| {
@@ -66,7 +74,14 @@ fn facts(made: &Made, events: usize) -> serde_json::Value {
     let (start, makespan) = (timeline.extent().0.0, timeline.makespan());
     let range = (makespan / 3 + 7, makespan / 2 + 11);
     let first = timeline.spans.iter().find(|span| span.name == "attention");
+    let gaps = token_gaps(timeline, 3);
+    let is_limited =
+        |stream: bool| timeline.limited.values().find(|of| of.stream.is_some() == stream);
     serde_json::json!({
+        "worstGap3": gaps.iter().max(),
+        "lateGaps3": gaps.iter().filter(|gap| **gap > 300_000).count(),
+        "shortChunk": is_limited(false).map(|of| of.chunk),
+        "dueChunk": is_limited(true).map(|of| serde_json::json!([of.chunk, of.stream])),
         "events": events,
         "spans": timeline.spans.len(),
         "gaps": made.analysis.gaps.len(),

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::clock::Nanos;
 use lapwing_traces::event::{
-    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId,
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
     RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
@@ -20,6 +20,8 @@ const CLIENT: u32 = 4;
 
 const LAYERS: u16 = 6;
 const PERMITS: usize = 4;
+/// Target of some requests for the time between two tokens, in ns.
+const GAP_TARGET: u64 = 300_000;
 const CHUNK_ROWS: u32 = 64;
 
 /// Pseudo-random numbers (SplitMix64).
@@ -176,6 +178,9 @@ impl Run {
         self.requests.push(Request { prompt_left: prompt, tokens_left: tokens, epoch: 0 });
         let milestone = |milestone, value| EventKind::Request(number as u64, milestone, value);
         self.record(at, SCHEDULER, milestone(Milestone::Submitted, u64::from(prompt)));
+        if number.is_multiple_of(3) {
+            self.record(at, SCHEDULER, milestone(Milestone::TokenGap, GAP_TARGET));
+        }
         let admitted = at + 2_000 + self.random.below(9_000);
         self.record(admitted, SCHEDULER, milestone(Milestone::Admitted, 0));
         // The first chunk depends on the client's message.
@@ -219,6 +224,12 @@ impl Run {
             }
             let stalled = begin > hop.ready + 4_000;
             let stall = stalled.then_some((StallCause::BackPressure, Nanos(hop.ready)));
+            if hop.rows > 1 && hop.request > 0 {
+                let stream = (hop.request % 2 == 1).then_some(hop.request as u64 - 1);
+                let slack = stream.map_or(0, |_| 48_000);
+                let limited = Limited { chunk: hop.chunk, stream, slack };
+                self.record(end, SCHEDULER, EventKind::Limited(limited));
+            }
             hop.message = Some(self.send((end, SCHEDULER), "chunk", Some(span), stall));
             hop.ready = end;
             self.park(hop);

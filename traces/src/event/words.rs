@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, DraftRole, Event, EventKind, LaneId, MessageId, Milestone, NameId, Order, RowOutcome,
-    Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, LaneId, Limited, MessageId, Milestone, NameId, Order,
+    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use crate::clock::Nanos;
 
@@ -147,6 +147,14 @@ impl Fields {
                 other: before.0.get(),
                 ..none
             },
+            EventKind::Limited(Limited { chunk, stream, slack }) => Fields {
+                kind: 15,
+                sub: stream.is_some().into(),
+                chunk,
+                request: stream.unwrap_or(0),
+                bytes: slack,
+                ..none
+            },
         }
     }
 
@@ -213,6 +221,11 @@ impl Fields {
                 },
             ),
             14 => EventKind::After(self.id()?, self.other()?, Order::from_code(self.sub)?),
+            15 => EventKind::Limited(Limited {
+                chunk: self.chunk,
+                stream: (self.sub > 0).then_some(self.request),
+                slack: self.bytes,
+            }),
             _ => return None,
         })
     }

@@ -19,8 +19,8 @@ pub struct Table {
     pub text: String,
 }
 
-/// Exports a timeline as tables of spans, gaps, critical path, messages, waits, counters and
-/// milestones of requests. Times and durations are in nanoseconds; absent values are empty.
+/// Exports a timeline as tables of spans, gaps, critical path, messages, waits, counters,
+/// milestones of requests and limited chunks. Times and durations are in nanoseconds; absent values are empty.
 pub fn csv(timeline: &Timeline, analysis: &Analysis) -> Vec<Table> {
     let lanes = fields::lane_names(timeline);
     let source = Source { timeline, analysis, lanes };
@@ -32,6 +32,7 @@ pub fn csv(timeline: &Timeline, analysis: &Analysis) -> Vec<Table> {
         source.waits(),
         source.counters(),
         source.requests(),
+        source.limited(),
     ]
 }
 
@@ -186,6 +187,20 @@ impl Source<'_> {
                 text(milestone.milestone.name()),
                 milestone.at.0.to_string(),
                 milestone.value.to_string(),
+            ]);
+        }
+        rows.table
+    }
+
+    fn limited(&self) -> Table {
+        let mut rows = Rows::new("limited.csv", "chunk,rows,stream,slack_ns");
+        let of_chunk = self.timeline.limited_rows();
+        for limited in self.timeline.limited.values() {
+            rows.add(&[
+                limited.chunk.to_string(),
+                or_empty(of_chunk.get(&limited.chunk)),
+                or_empty(limited.stream),
+                or_empty(limited.stream.map(|_| limited.slack)),
             ]);
         }
         rows.table

@@ -1,16 +1,24 @@
 //! Fields that exports attach to spans, gaps, messages and segments of the critical path.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::analysis::{Analysis, IdleCause, SegmentKind};
+use crate::text::counted;
 use crate::timeline::{Lane, Message, Span, Timeline};
 
 /// Value of a field.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Number(u64),
     Flag(bool),
-    Text(&'a str),
+    Text(Cow<'a, str>),
+}
+
+impl<'a> Value<'a> {
+    fn text(text: impl Into<Cow<'a, str>>) -> Value<'a> {
+        Value::Text(text.into())
+    }
 }
 
 /// Name and value of a field; absent values are left out.
@@ -52,19 +60,20 @@ impl<'a> Facts<'a> {
         let span: &'a Span = &self.timeline.spans[at];
         let tags = &span.tags;
         let number = |name, value: Option<u64>| value.map(|value| (name, Value::Number(value)));
-        let counted = |value: u64| Some(value).filter(|value| *value > 0);
+        let present = |value: u64| Some(value).filter(|value| *value > 0);
         let fields = [
             Some(("id", Value::Number(span.id.0.get()))),
-            Some(("activity", Value::Text(span.activity.name()))),
+            Some(("activity", Value::text(span.activity.name()))),
             number("chunk", tags.chunk),
             number("request", tags.request),
             number("stage", tags.stage.map(u64::from)),
             number("layer", tags.layer.map(u64::from)),
-            tags.role.map(|role| ("role", Value::Text(role.name()))),
-            number("rows", counted(tags.rows.into())),
-            number("epoch", counted(tags.epoch.into())),
-            number("bytes", counted(tags.bytes)),
-            number("flops", counted(tags.flops)),
+            tags.role.map(|role| ("role", Value::text(role.name()))),
+            number("rows", present(tags.rows.into())),
+            self.limit(span).map(|limit| ("limited", Value::text(limit))),
+            number("epoch", present(tags.epoch.into())),
+            number("bytes", present(tags.bytes)),
+            number("flops", present(tags.flops)),
             number("queued_ns", span.queued.map(|at| at.0)),
             number("submitted_ns", span.submitted.map(|at| at.0)),
             number("slack_ns", self.slack(at)),
@@ -75,6 +84,13 @@ impl<'a> Facts<'a> {
         fields.into_iter().flatten().collect()
     }
 
+    /// Why an outer span has no more rows of prompts, with its rows, as in `128 rows, kept short for streams`.
+    fn limit(&self, span: &Span) -> Option<String> {
+        let limited = self.timeline.limited.get(&span.tags.chunk?)?;
+        let is_shown = span.parent.is_none() && span.tags.rows > 0;
+        is_shown.then(|| format!("{}, {limited}", counted(span.tags.rows as usize, "row")))
+    }
+
     /// Fields of a gap: the lane depended on, the next span, and the span that delayed it.
     pub(super) fn wait(
         &self,
@@ -83,11 +99,11 @@ impl<'a> Facts<'a> {
         blocker: Option<usize>,
     ) -> Vec<Field<'a>> {
         let timeline: &'a Timeline = self.timeline;
-        let name = |span: usize| Value::Text(timeline.spans[span].name.as_str());
+        let name = |span: usize| Value::text(timeline.spans[span].name.as_str());
         let id = |span: usize| Value::Number(timeline.spans[span].id.0.get());
         let mut fields = Vec::new();
         if let IdleCause::Dependency(lane) = cause {
-            fields.push(("on_lane", Value::Text(timeline.lanes[lane].name.as_str())));
+            fields.push(("on_lane", Value::text(timeline.lanes[lane].name.as_str())));
         }
         if let Some(next) = next {
             fields.extend([("next", name(next)), ("next_id", id(next))]);
@@ -103,8 +119,8 @@ impl<'a> Facts<'a> {
     pub(super) fn segment(&self, lane: usize, span: usize) -> Vec<Field<'a>> {
         let timeline: &'a Timeline = self.timeline;
         vec![
-            ("lane", Value::Text(timeline.lanes[lane].name.as_str())),
-            ("span", Value::Text(timeline.spans[span].name.as_str())),
+            ("lane", Value::text(timeline.lanes[lane].name.as_str())),
+            ("span", Value::text(timeline.spans[span].name.as_str())),
             ("span_id", Value::Number(timeline.spans[span].id.0.get())),
         ]
     }
@@ -118,7 +134,7 @@ pub(super) fn message(message: &Message) -> Vec<Field<'_>> {
     }
     if let Some((cause, since)) = message.stall {
         let held = message.sent.0.saturating_sub(since.0);
-        fields.extend([("held_by", Value::Text(cause.name())), ("held_ns", Value::Number(held))]);
+        fields.extend([("held_by", Value::text(cause.name())), ("held_ns", Value::Number(held))]);
     }
     if message.received.is_none() {
         fields.push(("lost", Value::Flag(true)));

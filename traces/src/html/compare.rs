@@ -41,6 +41,12 @@ const NUMBERS: &[Number] = &[
     Number { name: "TPOT, median", of: |r| r.requests.tpot_ms.p50, show: millis },
     Number { name: "ITL, median", of: |r| r.requests.itl_ms.p50, show: millis },
     Number { name: "ITL, p99", of: |r| r.requests.itl_ms.p99, show: millis },
+    Number { name: "Token gap, max", of: |r| r.requests.gap_ms.max, show: millis },
+    Number {
+        name: "Late token gaps",
+        of: |r| r.requests.gaps_late.map(|late| late as f64),
+        show: whole,
+    },
     Number { name: "Messages per token", of: |r| r.messages_per_token, show: plain },
     Number { name: "Spans", of: |r| Some(r.spans as f64), show: whole },
     Number { name: "Events dropped", of: |r| Some(r.events_dropped as f64), show: whole },

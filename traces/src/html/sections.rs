@@ -7,7 +7,7 @@ use super::run::{PageRun, letter};
 use super::summary::{figure, millis, summary};
 use super::table::{Cell, Table};
 use super::text::{self, Escaped};
-use crate::report::Report;
+use crate::report::{Report, RequestsReport};
 
 /// A section of the page.
 struct Section {
@@ -203,6 +203,9 @@ fn requests(report: &Report) -> String {
     let cached = format!("{} from the prefix cache", text::grouped(requests.cached_tokens));
     figure(&mut html, "Prompt tokens", Some(text::grouped(requests.prompt_tokens)), &cached);
     figure(&mut html, "Generated tokens", Some(text::grouped(requests.generated_tokens)), "");
+    if let Some(late) = requests.gaps_late {
+        figure(&mut html, "Late token gaps", count(late), &worst(requests));
+    }
     html.push_str("</dl>\n");
     let heads = ["Latency", "#Count", "#Mean", "#p50", "#p90", "#p95", "#p99", "#Max"];
     let mut table = Table::new("Latencies", "", &heads);
@@ -211,6 +214,7 @@ fn requests(report: &Report) -> String {
         ("Time to first token (TTFT)", &requests.ttft_ms),
         ("Time per output token (TPOT)", &requests.tpot_ms),
         ("Inter-token latency (ITL)", &requests.itl_ms),
+        ("Time between moments with tokens (token gap)", &requests.gap_ms),
     ] {
         table.row(&[
             Cell::Text(name),
@@ -225,4 +229,13 @@ fn requests(report: &Report) -> String {
     }
     html.push_str(&table.end(""));
     html
+}
+
+/// The token gap that is farthest beyond its target; empty if none is.
+fn worst(requests: &RequestsReport) -> String {
+    let worst = requests.worst_gap().and_then(|of| Some((of, of.gap_max_ms?, of.gap_target_ms?)));
+    worst.map_or_else(String::new, |(of, gap, target)| {
+        let (gap, target) = (millis(gap), millis(target));
+        format!("worst {gap} in request {}, target {target}", of.request)
+    })
 }

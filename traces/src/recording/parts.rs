@@ -69,6 +69,7 @@ fn span_of(kind: &EventKind) -> Option<SpanId> {
         | EventKind::Freed(..)
         | EventKind::Counter(..)
         | EventKind::Request(..)
-        | EventKind::Rows(..) => None,
+        | EventKind::Rows(..)
+        | EventKind::Limited(_) => None,
     }
 }

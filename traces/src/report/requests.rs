@@ -1,4 +1,4 @@
-//! Computes the figures of requests: queue time, TTFT, TPOT and ITL.
+//! Computes the figures of requests: queue time, TTFT, TPOT, ITL and the times between tokens.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +29,7 @@ pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
     let first = requests.values().filter_map(|request| request.submitted).min();
     let last =
         requests.values().filter_map(|request| request.tokens.last().map(|(at, _)| *at)).max();
+    let gaps = timeline.token_gaps();
     let time = first.zip(last).map(|(first, last)| last.saturating_sub(first));
     RequestsReport {
         count: requests.len(),
@@ -50,7 +51,10 @@ pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
         queued_ms: Percentiles::of(requests.values().filter_map(Progress::queued).map(ms)),
         ttft_ms: Percentiles::of(requests.values().filter_map(Progress::ttft).map(ms)),
         tpot_ms: Percentiles::of(requests.values().filter_map(Progress::tpot).map(|ns| ns / 1e6)),
-        itl_ms: Percentiles::of(requests.values().flat_map(Progress::gaps).map(ms)),
+        itl_ms: Percentiles::of(requests.values().flat_map(Progress::latencies).map(ms)),
+        gap_ms: super::streams::spread(&gaps),
+        gaps_late: super::streams::late(&gaps),
+        gaps: super::streams::by_request(&gaps),
     }
 }
 
@@ -68,6 +72,7 @@ impl Progress {
                 self.admitted = Some(at);
                 self.cached_tokens = milestone.value;
             }
+            Milestone::TokenGap => {}
             Milestone::Token => self.tokens.push((at, milestone.value)),
             end @ (Milestone::Finished | Milestone::Cancelled | Milestone::Failed) => {
                 self.end = Some(end);
@@ -94,7 +99,7 @@ impl Progress {
         Some((last.0 - first.0) as f64 / later as f64)
     }
 
-    fn gaps(&self) -> Vec<u64> {
+    fn latencies(&self) -> Vec<u64> {
         self.tokens.windows(2).map(|pair| pair[1].0 - pair[0].0).collect()
     }
 }

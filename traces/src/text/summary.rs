@@ -181,8 +181,10 @@ impl Tables<'_> {
             row("TTFT", &requests.ttft_ms),
             row("TPOT", &requests.tpot_ms),
             row("ITL", &requests.itl_ms),
+            row("token gap", &requests.gap_ms),
         ];
         table(&title, header, &rows, self.options)
+            + &super::streams::sentences(self.report, self.options)
     }
 
     fn waits(&self) -> String {

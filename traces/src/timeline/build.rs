@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{After, Counter, Freed, Lane, Message, RequestMilestone, Sleep, Span, Timeline, Wait};
 use crate::clock::Nanos;
 use crate::event::{
-    Event, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo,
 };
 use crate::recording::Recording;
 
@@ -121,6 +121,9 @@ impl Build<'_> {
                 self.counters.entry((lane, name)).or_default().push((at, value));
             }
             EventKind::Request(request, milestone, value) => {
+                if milestone == Milestone::TokenGap {
+                    self.timeline.gap_targets.insert(request, value);
+                }
                 self.timeline.milestones.push(RequestMilestone { request, milestone, at, value });
             }
             EventKind::Rows(chunk, rows) => {
@@ -128,6 +131,9 @@ impl Build<'_> {
                 sum.drafted = sum.drafted.saturating_add(rows.drafted);
                 sum.accepted = sum.accepted.saturating_add(rows.accepted);
                 sum.wasted = sum.wasted.saturating_add(rows.wasted);
+            }
+            EventKind::Limited(limited) => {
+                self.timeline.limited.insert(limited.chunk, limited);
             }
             // Handled in `close_links`, because their spans may start and end later.
             EventKind::Waited(_) | EventKind::After(..) => {}

@@ -50,6 +50,11 @@ pub(super) fn cut(timeline: Timeline, (from, to): (Nanos, Nanos)) -> Timeline {
     timeline.freed.retain(|freed| is_inside(freed.at));
     let chunks: HashSet<u64> = timeline.spans.iter().filter_map(|span| span.tags.chunk).collect();
     timeline.outcomes.retain(|chunk, _| chunks.contains(chunk));
+    timeline.limited.retain(|chunk, _| chunks.contains(chunk));
+    // A target holds from the submission on, which may precede the window.
+    let requests: HashSet<u64> =
+        timeline.milestones.iter().map(|milestone| milestone.request).collect();
+    timeline.gap_targets.retain(|request, _| requests.contains(request));
     timeline.window = Some((window.from, window.to));
     super::slots::assign(&mut timeline);
     // A lane that ran something before is idle in the window, rather than unused.

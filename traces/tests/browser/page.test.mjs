@@ -352,6 +352,29 @@ test("the tooltip of a span shows what was recorded", async () => {
   await press("Escape");
 });
 
+test("late gaps of a request and the reason for the rows of a chunk are shown", async () => {
+  await press("Escape");
+  await page.click("#tab-requests");
+  const button = page.locator("button.jump", { hasText: /^3$/ });
+  const cells = await page.locator("#requests tr", { has: button }).locator("td").allInnerTexts();
+  about(Number.parseFloat(cells[5]) * 1000, facts.worstGap3, 0.01, cells[5]);
+  assert.match(cells[5], /, target 300\sµs$/);
+  assert.equal(Number(cells[6]), facts.lateGaps3);
+  const [chunk, stream] = facts.dueChunk;
+  for (const [limited, why] of [
+    [facts.shortChunk, /Rows\n+\d+, kept short for streams\n/],
+    [chunk, new RegExp(`Rows\\n+\\d+, because stream ${stream} was due in 48.0\\sµs\\n`)],
+  ]) {
+    await searchFor(`layers stage chunk:${limited}`);
+    await press("Enter");
+    await press("Enter");
+    assert.match(await text("#selected-body"), why);
+    await press("Escape");
+    await press("Escape");
+  }
+  await press("0");
+});
+
 test("the messages of a pinned span lead to the spans at their other ends", async () => {
   await searchFor("layers stage");
   await press("Enter");

@@ -194,6 +194,7 @@ fn check_csv(timeline: &Timeline, analysis: &Analysis) {
     assert_eq!(count("messages.csv"), timeline.messages.len());
     assert_eq!(count("waits.csv"), timeline.waits.len());
     assert_eq!(count("requests.csv"), timeline.milestones.len());
+    assert_eq!(count("limited.csv"), timeline.limited.len());
     let values: usize = timeline.counters.iter().map(|counter| counter.values.len()).sum();
     assert_eq!(count("counters.csv"), values);
     let spans = rows(&tables[0].text);

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Order,
-    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
+    Order, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use proptest::collection::{btree_map, vec};
@@ -100,6 +100,9 @@ fn event_kind() -> impl Strategy<Value = EventKind> {
         }),
         (span(), span(), select(Order::ALL))
             .prop_map(|(span, before, order)| EventKind::After(span, before, order)),
+        (number(), option::of(number()), number()).prop_map(|(chunk, stream, slack)| {
+            EventKind::Limited(Limited { chunk, stream, slack })
+        }),
     ]
 }
 

@@ -10,6 +10,7 @@ mod a_program_is_shown_wrongly;
 mod a_recording_has_many_lanes;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
+mod a_stream_is_late;
 mod a_window_shows_something_else;
 mod an_export_loses_something;
 mod any_recording;

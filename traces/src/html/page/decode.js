@@ -12,6 +12,7 @@
  * @property {string[]} names
  * @property {string[]} chunks
  * @property {string[]} requests
+ * @property {string[]} streams for which chunks were limited
  * @property {{ name: string, lane: number }[]} counters
  * @property {string[]} activities
  * @property {string[]} roles of passes in speculative decoding; codes count from 1
@@ -24,7 +25,7 @@
 
 /** Columns whose values may exceed 31 bits. */
 const WIDE =
-  /\.(start|duration|queued|submitted|rows|drafted|accepted|wasted|epoch|bytes|flops|slack|sent|delay|stalled|predicted|margin|slept|spun|at|value)$/;
+  /^request\.target$|\.(start|duration|queued|submitted|rows|drafted|accepted|wasted|epoch|bytes|flops|slack|sent|delay|stalled|predicted|margin|slept|spun|at|value)$/;
 
 /**
  * @param {string} text base64

@@ -45,6 +45,19 @@ function earlier(coded) {
 }
 
 /**
+ * Why an outer span has no more rows of prompts; empty if its chunk was not limited.
+ * @param {Run} run
+ * @param {number} span
+ */
+function limitText({ spans, chunks, head }, span) {
+  const chunk = spans.parent[span] < 0 ? spans.chunk[span] : -1;
+  const limit = chunk < 0 ? 0 : chunks.limit[chunk];
+  if (limit === 0) return "";
+  if (limit === 1) return ", kept short for streams";
+  return `, because stream ${head.streams[limit - 2]} was due in ${formatTime(chunks.slack[chunk])}`;
+}
+
+/**
  * @param {Run} run
  * @param {number} i
  * @returns {Facts}
@@ -70,7 +83,7 @@ function spanFacts(run, i) {
   if (spans.layer[i] > 0) add("Layer", String(spans.layer[i] - 1));
   if (spans.chunk[i] >= 0) add("Chunk", head.chunks[spans.chunk[i]]);
   if (spans.request[i] >= 0) add("Request", head.requests[spans.request[i]]);
-  if (spans.rows[i] > 0) add("Rows", formatGrouped(spans.rows[i]));
+  if (spans.rows[i] > 0) add("Rows", formatGrouped(spans.rows[i]) + limitText(run, i));
   if (spans.role[i] > 0) {
     const part =
       spans.drafted[i] > 0 ? `, ${spans.accepted[i]} of ${spans.drafted[i]} accepted` : "";

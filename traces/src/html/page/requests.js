@@ -11,6 +11,9 @@ const REQUESTS_MAX = 1000;
  * @property {number} last token
  * @property {number} tokens
  * @property {number} prompt tokens
+ * @property {number} target for the time between two tokens
+ * @property {number} worst time between two tokens
+ * @property {number} late such times longer than the target
  * @property {string} end
  */
 
@@ -26,8 +29,10 @@ function passages(run) {
     const id = milestones.request[i];
     let progress = all.get(id);
     if (!progress) {
-      const never = { submitted: NaN, admitted: NaN, first: NaN, last: NaN };
-      all.set(id, (progress = { ...never, tokens: 0, prompt: 0, end: "in progress" }));
+      const never = { submitted: NaN, admitted: NaN, first: NaN, last: NaN, worst: NaN };
+      const target = run.requests.target[id] - 1;
+      const none = { tokens: 0, prompt: 0, late: 0, end: "in progress" };
+      all.set(id, (progress = { ...never, ...none, target: target < 0 ? NaN : target }));
     }
     const at = milestones.at[i];
     const kind = head.milestones[milestones.kind[i]];
@@ -37,9 +42,13 @@ function passages(run) {
     } else if (kind === "admitted") progress.admitted = at;
     else if (kind === "token") {
       if (progress.tokens === 0) progress.first = at;
+      // Tokens of one moment arrive together.
+      const gap = at - progress.last;
+      if (gap > 0) progress.worst = Math.max(gap, progress.worst || 0);
+      if (gap > progress.target) progress.late += 1;
       progress.last = at;
       progress.tokens += milestones.value[i];
-    } else progress.end = kind;
+    } else if (kind !== "token gap") progress.end = kind;
   }
   return all;
 }
@@ -56,6 +65,8 @@ function listRequests() {
       "#Queued",
       "#TTFT",
       "#TPOT",
+      "#Worst gap",
+      "#Late gaps",
       "#Prompt",
       "#Tokens",
       "End",
@@ -82,7 +93,8 @@ function listRequests() {
  * @param {string} name
  * @param {Progress} progress
  */
-function requestRow(name, { submitted, admitted, first, last, tokens, prompt, end }) {
+function requestRow(name, progress) {
+  const { submitted, admitted, first, last, tokens, prompt, target, worst, late, end } = progress;
   const only = element("button", "jump", name);
   only.title = "Show only this request";
   only.addEventListener("click", () => {
@@ -96,6 +108,12 @@ function requestRow(name, { submitted, admitted, first, last, tokens, prompt, en
     if (!Number.isNaN(time)) cell.dataset.v = String(time);
     row.append(cell);
   }
+  const ofTarget = Number.isNaN(target) ? "" : `, target ${formatTime(target)}`;
+  const gap = element("td", "n", formatTime(worst) + ofTarget);
+  if (!Number.isNaN(worst)) gap.dataset.v = String(worst);
+  const lates = element("td", "n", Number.isNaN(target) ? "–" : formatGrouped(late));
+  if (!Number.isNaN(target)) lates.dataset.v = String(late);
+  row.append(gap, lates);
   for (const count of [prompt, tokens]) {
     const cell = element("td", "n", formatGrouped(count));
     cell.dataset.v = String(count);

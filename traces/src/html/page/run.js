@@ -149,6 +149,8 @@ function makeRun(head, columns, number) {
     at: moments("milestone.at"),
     value: wide("milestone.value"),
   };
+  const chunks = { limit: ints("chunk.limit"), slack: wide("chunk.slack") };
+  const requests = { target: wide("request.target") };
   const counters = head.counters.map(({ name, lane }, i) => {
     const value = wide(`counter.${i}.value`);
     let low = 0;
@@ -199,6 +201,8 @@ function makeRun(head, columns, number) {
     messages,
     waits,
     milestones,
+    chunks,
+    requests,
     counters,
     lanes,
     rowCount: levels.rowCount,
