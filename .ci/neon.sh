@@ -32,6 +32,8 @@ fi
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export LAPWING_EMULATED=1
+# A test loads a library that it compiles.
+export LAPWING_TEST_CC=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 on() {
     cpu=$1

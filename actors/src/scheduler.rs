@@ -107,6 +107,10 @@ impl Scheduler {
         let (sink, context) = (Arc::clone(&submit.sink), submit.context.same_request());
         let what = Noted::Milestone(Milestone::Submitted, submit.ids.len() as u64);
         effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
+        if let Some(gap) = submit.urgency.token_gap.or(self.pace.token_gap) {
+            let what = Noted::Milestone(Milestone::TokenGap, (Nanos(0) + gap).0);
+            effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
+        }
         if let Err(error) = self.check(&submit) {
             drop(submit);
             let what = Noted::Milestone(Milestone::Failed, 0);

@@ -1,6 +1,7 @@
 //! Settings of an engine, one method each.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lapwing_actors::drive::blocking::spawn_blocking;
 use lapwing_actors::policy::PolicyChoice;

@@ -45,7 +45,10 @@ impl Books {
                     books.submitted.insert(request)
                 }
                 EventKind::Request(request, milestone, _)
-                    if !matches!(milestone, Milestone::Admitted | Milestone::Token) =>
+                    if !matches!(
+                        milestone,
+                        Milestone::Admitted | Milestone::Token | Milestone::TokenGap
+                    ) =>
                 {
                     books.ends.entry(request).or_default().push(milestone);
                     true

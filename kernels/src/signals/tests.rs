@@ -52,7 +52,8 @@ impl Driver {
         let folder = tempfile::tempdir().expect("a folder");
         let (source, library) = (folder.path().join("d.c"), folder.path().join("libd.so"));
         std::fs::write(&source, DRIVER).expect("a source");
-        let compiled = Command::new("cc")
+        let compiler = std::env::var("LAPWING_TEST_CC").unwrap_or_else(|_| "cc".to_owned());
+        let compiled = Command::new(compiler)
             .args(["-shared", "-fPIC", "-o"])
             .args([&library, &source])
             .status()

@@ -1,14 +1,15 @@
 //! Trace events of the scheduler.
 
 use lapwing_traces::event::{
-    Activity, EventKind, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo, Tags,
+    Activity, EventKind, LaneKind, Limited, MessageId, Milestone, NameId, Sending, SpanId,
+    SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, TraceWriter};
 use crate::drive::wait::WaitRecord;
 use crate::message::{Delivery, Emission, PrepareGraphs, SchedulerMessage, TraceContext, Traced};
-use crate::scheduler::{Note, Noted, Scheduler, Stall};
+use crate::scheduler::{Limit, Note, Noted, Scheduler, Stall};
 
 /// The scheduler's connection to a recorder.
 #[derive(Debug)]
@@ -180,7 +181,11 @@ impl SchedulerTrace {
             Noted::Rows(chunk, rows) => {
                 self.trace.record(self.trace.now(), EventKind::Rows(chunk, rows));
             }
-            Noted::Limited(..) => {}
+            Noted::Limited(chunk, Limit { stream, slack }) => {
+                let (stream, slack) = (stream.map(|stream| stream.0), (Nanos(0) + slack).0);
+                let limited = Limited { chunk, stream, slack };
+                self.trace.record(self.trace.now(), EventKind::Limited(limited));
+            }
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {
                 let bytes = pages as u64 * kv_page_bytes as u64;

@@ -15,6 +15,8 @@ pub(super) struct FollowUp {
     pub(super) span: SpanId,
     pub(super) info: SpanInfo,
     pub(super) start: Nanos,
+    /// Time of its first token. Those of a draft that was accepted arrive together.
+    pub(super) tokens_at: Option<Nanos>,
 }
 
 /// Tags of host work on a whole chunk.
@@ -64,7 +66,7 @@ impl WorkerTrace {
         let tags = Tags { bytes: 0, flops: 0, ..stage.tags };
         let info = SpanInfo { name, activity, parent: None, tags };
         let span = self.trace.span();
-        self.follow_up(FollowUp { span, info, start: now });
+        self.follow_up(FollowUp { span, info, start: now, tokens_at: None });
         if let Some(order) = &mut self.order {
             order.stage = Some(stage.span);
             self.trace.record(now, EventKind::After(span, stage.span, Order::Need));
@@ -89,7 +91,7 @@ impl WorkerTrace {
         let (name, activity) = (self.names.sample, Activity::Sample);
         let info = SpanInfo { name, activity, parent: None, tags };
         let start = self.trace.now();
-        self.follow_up(FollowUp { span, info, start });
+        self.follow_up(FollowUp { span, info, start, tokens_at: None });
     }
 
     /// Records that the merge of a stage's parts begins.
@@ -109,7 +111,7 @@ impl WorkerTrace {
         let tags = host_tags(chunk);
         let (name, activity) = (self.names.merge, Activity::Copy);
         let info = SpanInfo { name, activity, parent: None, tags };
-        self.follow_up(FollowUp { span, info, start: now });
+        self.follow_up(FollowUp { span, info, start: now, tokens_at: None });
     }
 
     /// Adds the number of bytes read and written to the merge's span.
@@ -144,9 +146,10 @@ impl WorkerTrace {
             | StreamEvent::Finished(_)
             | StreamEvent::Failed(_) => 0,
         };
-        if let Some((_, at)) = sent
+        if let (Some((_, at)), Some(follow_up)) = (sent, &mut self.follow_up)
             && tokens > 0
         {
+            let at = *follow_up.tokens_at.get_or_insert(at);
             self.trace.record(at, EventKind::Request(sequence.0, Milestone::Token, tokens));
         }
         Outgoing { sink, event: Traced::new(message, TraceContext { sent, ..context }) }
@@ -169,7 +172,7 @@ impl WorkerTrace {
             let (name, activity) = (self.names.drop, Activity::Other);
             let info = SpanInfo { name, activity, parent: None, tags };
             let start = self.trace.now();
-            self.follow_up(FollowUp { span, info, start });
+            self.follow_up(FollowUp { span, info, start, tokens_at: None });
         }
         let span = self.follow_up.as_ref().map(|follow_up| follow_up.span);
         let sent = span.map(|span| self.trace.post(self.names.progress, Some(span)));
