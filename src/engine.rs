@@ -64,7 +64,7 @@ pub use drafts::DraftExplanation;
 #[cfg(feature = "structured")]
 use grammar::Held;
 pub use module::Module;
-pub use predictions::PromptGraphs;
+pub use predictions::{BesideStream, PromptGraphs};
 use prefix::KeptPrefixes;
 use prompt::EnginePrompt;
 use strategies::PlacedStrategies;

@@ -43,7 +43,7 @@ pub mod weights;
 pub use chat::Message;
 pub use config::WaitLink;
 pub use embedding::{EmbedRequest, Embedding, Pooling};
-pub use engine::{Engine, EngineBuilder, Module, PromptGraphs};
+pub use engine::{BesideStream, Engine, EngineBuilder, Module, PromptGraphs};
 pub use error::{Error, ErrorKind};
 /// The trait of a [`TokenStream`].
 pub use futures_core::Stream;

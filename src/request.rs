@@ -251,7 +251,7 @@ impl Request {
 
     /// Sets the longest time that it is to wait for a token after the last one, while the prompts of other requests are
     /// computed; it takes the place of the engine's ([`EngineBuilder::token_gap`](crate::EngineBuilder::token_gap)). A target
-    /// that cannot be kept, since even a chunk of 32 rows takes longer, does not end a request.
+    /// that cannot be kept, since even a chunk of 16 rows takes longer, does not end a request.
     #[must_use]
     pub fn token_gap(mut self, gap: Duration) -> Request {
         self.urgency.token_gap = Some(gap);

@@ -174,6 +174,9 @@ impl Scheduler {
         for rows in progress.sequences {
             let found = self.running.iter().position(|s| s.id == rows.sequence);
             let Some(at) = found else { continue };
+            if matches!(rows.outcome, Outcome::Sampled(..)) {
+                self.on_token(at, now);
+            }
             let sequence = &mut self.running[at];
             sequence.on_chunk_ended(rows.epoch);
             let generated = sequence.times.generated_tokens;

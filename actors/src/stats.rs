@@ -25,6 +25,8 @@ pub struct EngineStats {
     pub kv_pages_cached: usize,
     /// Prepared graphs of NPUs.
     pub graphs: GraphStats,
+    /// Streams and prompts beside each other.
+    pub pace: PaceStats,
     /// The work of all clients.
     pub all: Work,
     /// Times of the requests of all clients.
@@ -36,6 +38,18 @@ pub struct EngineStats {
     pub policy: String,
     /// Numbers that explain the policy's decisions, such as the counter of each client, by name.
     pub policy_numbers: Vec<(String, f64)>,
+}
+
+/// Streams and prompts beside each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PaceStats {
+    /// Chunks with fewer prompt rows because a stream with a token gap was due.
+    pub chunks_limited: u64,
+    /// Chunks that were kept short for streams without a token gap, or as background work.
+    pub chunks_short: u64,
+    /// Tokens that came later than the token gap of their stream.
+    pub tokens_late: u64,
 }
 
 /// Prepared graphs of all devices.

@@ -14,6 +14,7 @@ pub mod cost;
 mod device;
 mod error;
 pub mod fit;
+pub mod pace;
 mod phase;
 pub mod place;
 pub mod planner;

@@ -16,10 +16,12 @@ use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
+mod beside;
 mod drafts;
 mod graphs;
 mod help;
 
+use beside::BesideStream;
 use drafts::Drafts;
 use graphs::Graphs;
 use help::EXAMPLES;
@@ -60,6 +62,8 @@ struct Report {
     graphs: Graphs,
     chunks: Vec<ChunkReport>,
     decode: ChunkReport,
+    /// `None` if the times of devices are unknown.
+    beside_stream: Option<BesideStream>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     explained: Option<Explained>,
     /// Whether devices were timed at the start, and not by a profile.
@@ -152,6 +156,7 @@ fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
         graphs: Graphs::new(engine.graphs_of(args.prompt_tokens)?),
         chunks: chunks.iter().map(chunk).collect(),
         decode: chunk(&engine.plan_decode(1, args.prompt_tokens)?),
+        beside_stream: BesideStream::of(engine, args)?,
         explained: explained.transpose()?,
     })
 }
@@ -285,6 +290,7 @@ fn print_report(report: &Report) -> Result<(), Failure> {
             text.push_str(&format!("  {}\n", visible(&transfers.text)));
         }
     }
+    text.extend(report.beside_stream.iter().map(|beside| beside.text(report.predicted_ms)));
     if let Some(explained) = &report.explained {
         let rows = explained.candidates.iter().map(|candidate| {
             [

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use lapwing_kernels::device::GraphKey;
+pub use lapwing_plan::pace::BesideStream;
+use lapwing_plan::planner::Planner;
 use lapwing_plan::predict::{
     ChunksWithGraphs, PlannedChunk, Workload, alone, plan, predict, predict_cold, predict_warm,
 };
@@ -95,6 +97,24 @@ impl Engine {
             prepare,
             waits: self.inner.explainer.meanwhile.is_none(),
         })
+    }
+
+    /// A prompt of `length` tokens beside a stream with that target for its gaps between tokens, or without one: the rows of its
+    /// chunks, how long the stream waits for a token, and the time of the prompt. `None` if the route uses a device whose
+    /// times are unknown.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn predict_beside_stream(
+        &self,
+        length: usize,
+        token_gap: Option<Duration>,
+    ) -> Result<Option<BesideStream>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        let mut planner = Planner::new(explainer.parts.clone());
+        Ok(known.then(|| planner.beside_stream(length, token_gap)).flatten())
     }
 
     /// Predicted time with these graphs prepared.

@@ -109,6 +109,9 @@ fn engine_state(stats: &EngineStats) -> Value {
         "graphs_ready": stats.graphs.ready,
         "graphs_wanted": stats.graphs.wanted,
         "chunks_elsewhere": stats.graphs.chunks_elsewhere,
+        "chunks_limited": stats.pace.chunks_limited,
+        "chunks_short": stats.pace.chunks_short,
+        "tokens_late": stats.pace.tokens_late,
         "clients": clients,
     })
 }

@@ -1,7 +1,13 @@
 //! Times of chunks, predicted and measured.
 
+use std::ops::RangeInclusive;
+
 use lapwing_kernels::device::ModelId;
 use lapwing_traces::Nanos;
+
+mod fit;
+
+use fit::Fit;
 
 /// A chunk in flight whose time was predicted.
 #[derive(Clone, Copy, Debug)]
@@ -11,8 +17,8 @@ pub(super) struct PredictedChunk {
     pub(super) model: ModelId,
     /// Its rows.
     pub(super) rows: usize,
-    /// Predicted time in ns, as the cost model has it.
-    pub(super) time: f64,
+    /// Its time, as the cost model has it.
+    pub(super) time: ModelTime,
     /// Time of its dispatch.
     pub(super) since: Nanos,
 }
@@ -41,14 +47,25 @@ impl ChunkTimes {
     }
 }
 
-/// How much longer chunks of a model take than the cost model says, by their size.
+/// Time of a chunk in ns, as the cost model has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ModelTime {
+    /// Without rows before it in the KV cache.
+    pub(super) alone: f64,
+    /// What the rows before it add.
+    pub(super) context: f64,
+}
+
+/// How the times of a model's chunks differ from those of its cost model: by a factor, by another one of the time that the
+/// context adds, and by the chunk's size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Corrections {
-    /// By the binary logarithm of the number of rows.
+    fit: Fit,
+    /// By the binary logarithm of the number of rows: what the fit leaves.
     sizes: Vec<Option<Ratio>>,
 }
 
-/// Real time / predicted time: a moving average, and the mean distance from it.
+/// Real time / fitted time: a moving average, and the mean distance from it.
 #[derive(Clone, Copy, Debug)]
 struct Ratio {
     mean: f64,
@@ -59,10 +76,7 @@ struct Ratio {
 const WEIGHT: f64 = 0.25;
 
 /// Ratios beyond these were disturbed, and count as these.
-const RATIOS: std::ops::RangeInclusive<f64> = 0.1..=20.0;
-
-/// Ratio before anything is measured: rates of devices are those of their best ops.
-const UNMEASURED: f64 = 1.5;
+const RATIOS: RangeInclusive<f64> = 0.5..=2.0;
 
 /// First spread of a ratio, where nothing was measured before.
 const FIRST_SPREAD: f64 = 0.1;
@@ -73,17 +87,25 @@ const FORGET: f64 = 0.02;
 /// Spreads that are added to a mean. The time of a chunk is then rarely longer.
 const SPREADS: f64 = 2.0;
 
+/// Smallest spread: times of a device vary a little, however steady the latest were.
+const SPREAD_MIN: f64 = 0.025;
+
 fn size_of(rows: usize) -> usize {
     rows.max(1).ilog2() as usize
 }
 
 impl Corrections {
-    /// Records that a chunk took `time` in place of `predicted`.
-    pub(super) fn record(&mut self, rows: usize, predicted: f64, time: f64) {
-        if !(predicted > 0.0) {
+    /// Records that a chunk took `time` ns.
+    pub(super) fn record(&mut self, rows: usize, model: ModelTime, time: f64) {
+        let fitted = self.fit.time(model);
+        if !(fitted > 0.0 && time > 0.0) {
             return;
         }
-        let ratio = (time / predicted).clamp(*RATIOS.start(), *RATIOS.end());
+        let is_first = self.sizes.is_empty();
+        self.fit.record(model, time);
+        // Before anything is measured, the fit is a guess.
+        let fitted = if is_first { self.fit.time(model) } else { fitted };
+        let ratio = (time / fitted).clamp(*RATIOS.start(), *RATIOS.end());
         let (size, nearest) = (size_of(rows), self.nearest(rows));
         if self.sizes.len() <= size {
             self.sizes.resize(size + 1, None);
@@ -103,14 +125,16 @@ impl Corrections {
         self.sizes[size] = Some(new);
     }
 
-    /// A time that a chunk of so many rows rarely exceeds.
-    pub(super) fn at_most(&self, rows: usize, predicted: f64) -> f64 {
-        self.nearest(rows).map_or(UNMEASURED, |it| it.mean + SPREADS * it.spread) * predicted
+    /// A time in ns that a chunk of so many rows rarely exceeds.
+    pub(super) fn at_most(&self, rows: usize, model: ModelTime) -> f64 {
+        let ratio =
+            self.nearest(rows).map_or(1.0, |it| it.mean + SPREADS * it.spread.max(SPREAD_MIN));
+        ratio * self.fit.time(model)
     }
 
-    /// The time that a chunk of so many rows takes on average.
-    pub(super) fn on_average(&self, rows: usize, predicted: f64) -> f64 {
-        self.nearest(rows).map_or(UNMEASURED, |it| it.mean) * predicted
+    /// The time in ns that a chunk of so many rows takes on average.
+    pub(super) fn on_average(&self, rows: usize, model: ModelTime) -> f64 {
+        self.nearest(rows).map_or(1.0, |it| it.mean) * self.fit.time(model)
     }
 
     /// The ratio of chunks of the nearest size that was measured; of two, the smaller.
@@ -125,42 +149,59 @@ impl Corrections {
 mod tests {
     use super::*;
 
+    fn model(alone: f64, context: f64) -> ModelTime {
+        ModelTime { alone, context }
+    }
+
     #[test]
     fn a_time_is_corrected_by_what_chunks_of_its_size_took() {
         let mut corrections = Corrections::default();
-        assert_eq!(corrections.on_average(64, 100.0), 100.0 * UNMEASURED);
-        for _ in 0..40 {
-            corrections.record(64, 100.0, 300.0);
-            corrections.record(512, 1000.0, 2000.0);
+        for _ in 0..60 {
+            corrections.record(64, model(100.0, 0.0), 300.0);
+            corrections.record(512, model(1000.0, 0.0), 2000.0);
         }
         for (rows, expected) in [(64, 300.0), (100, 300.0), (32, 300.0), (512, 200.0), (999, 200.0)]
         {
-            let found = corrections.on_average(rows, 100.0);
-            assert!((found / expected - 1.0).abs() < 0.05, "{rows} rows: {found}");
-            assert!(corrections.at_most(rows, 100.0) < 1.05 * expected, "its times are steady");
+            let found = corrections.on_average(rows, model(100.0, 0.0));
+            assert!((found / expected - 1.0).abs() < 0.1, "{rows} rows: {found}");
         }
         // Between the sizes, the nearer one counts, and of two the smaller.
-        assert!(corrections.on_average(128, 100.0) > 290.0);
-        assert!(corrections.on_average(256, 100.0) < 210.0);
+        assert!(corrections.on_average(128, model(100.0, 0.0)) > 270.0);
+        assert!(corrections.on_average(256, model(100.0, 0.0)) < 220.0);
+    }
+
+    #[test]
+    fn times_that_grow_otherwise_with_the_context_leave_little_room() {
+        let mut corrections = Corrections::default();
+        for chunk in 0..60 {
+            let at = model(1000.0, f64::from(chunk) * 50.0);
+            let time = 0.1 * at.alone + 0.3 * at.context;
+            if chunk > 10 {
+                let most = corrections.at_most(128, at);
+                assert!((time..1.1 * time).contains(&most), "chunk {chunk}: {most} for {time}");
+            }
+            corrections.record(128, at, time);
+        }
     }
 
     #[test]
     fn unsteady_times_leave_more_room() {
         let mut corrections = Corrections::default();
-        (0..50)
-            .for_each(|at| corrections.record(64, 100.0, if at % 2 == 0 { 80.0 } else { 120.0 }));
-        let most = corrections.at_most(64, 100.0);
-        assert!((125.0..150.0).contains(&most), "{most}");
+        for at in 0..50 {
+            corrections.record(64, model(100.0, 0.0), if at % 2 == 0 { 80.0 } else { 120.0 });
+        }
+        let most = corrections.at_most(64, model(100.0, 0.0));
+        assert!((120.0..150.0).contains(&most), "{most}");
     }
 
     #[test]
     fn a_size_that_was_disturbed_is_tried_again() {
         let mut corrections = Corrections::default();
-        corrections.record(32, 100.0, 100.0);
-        corrections.record(256, 100.0, 1000.0);
-        assert!(corrections.at_most(256, 100.0) > 900.0);
-        (0..200).for_each(|_| corrections.record(32, 100.0, 100.0));
-        assert!(corrections.at_most(256, 100.0) < 150.0);
+        (0..20).for_each(|_| corrections.record(32, model(100.0, 0.0), 100.0));
+        corrections.record(256, model(100.0, 0.0), 1000.0);
+        assert!(corrections.at_most(256, model(100.0, 0.0)) > 150.0);
+        (0..200).for_each(|_| corrections.record(32, model(100.0, 0.0), 100.0));
+        assert!(corrections.at_most(256, model(100.0, 0.0)) < 120.0);
     }
 
     #[test]
@@ -170,7 +211,7 @@ mod tests {
             id,
             model: ModelId::default(),
             rows: 1,
-            time: 1.0,
+            time: model(1.0, 0.0),
             since: Nanos(since),
         };
         times.on_sent(chunk(1, 10));

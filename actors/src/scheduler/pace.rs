@@ -12,10 +12,11 @@
 use std::time::Duration;
 
 use lapwing_plan::Phase;
+use lapwing_plan::pace::{TILE, efficient_rows, fitting_rows};
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_traces::Nanos;
 
-use super::chunk_times::{ChunkTimes, PredictedChunk};
+use super::chunk_times::{ChunkTimes, ModelTime, PredictedChunk};
 use super::effect::{Note, Noted, SchedulerEffect};
 use super::models::ChunkKind;
 use super::running::Sequence;
@@ -23,16 +24,8 @@ use super::selection::Selection;
 use super::state::Scheduler;
 use crate::chunk::Chunk;
 use crate::sequence::SequenceId;
+use crate::stats::PaceStats;
 use crate::traced::{TraceContext, Traced};
-
-/// Prompt rows of a chunk are limited to a multiple of this number, which is also the fewest.
-const TILE: usize = 32;
-
-/// Fewest prompt rows that are taken to keep most of the prefill rate. Device models know little of the price of small chunks.
-const EFFICIENT_MIN: usize = 128;
-
-/// Share of the prefill rate that chunks beside streams without a target keep.
-const KEPT: f64 = 0.94;
 
 /// What limits the prompt rows of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +65,7 @@ pub(super) struct Pace {
     pub(super) times: ChunkTimes,
     /// Whether prompt rows were held back since the flag was cleared.
     pub(super) has_held: bool,
+    pub(super) stats: PaceStats,
 }
 
 /// The slack of the stream that is due first.
@@ -170,45 +164,26 @@ impl Scheduler {
         left - step.unwrap_or(0.0)
     }
 
-    /// The most prompt rows whose predicted time fits a slack in ns: a multiple of [`TILE`].
+    /// The most prompt rows whose predicted time fits a slack in ns.
     fn fitting_rows(&mut self, kind: ChunkKind, all: &Selection, slack: f64) -> usize {
-        let (mut fits, mut exceeds) = (1, all.prompts.div_ceil(TILE) + 1);
-        while exceeds - fits > 1 {
-            let tiles = usize::midpoint(fits, exceeds);
-            let rows = Rows { decodes: all.decodes(), prompts: tiles * TILE };
-            let time = self.predicted(kind, &all.shape, rows);
-            let total = rows.decodes + rows.prompts;
-            let corrections = &self.models[kind.model.0].corrections;
-            match time.map(|time| corrections.at_most(total, time)) {
-                Some(time) if time > slack => exceeds = tiles,
-                _ => fits = tiles,
-            }
-        }
-        fits * TILE
+        let decodes = all.decodes();
+        fitting_rows(all.prompts, slack, |prompts| {
+            let time = self.predicted(kind, &all.shape, Rows { decodes, prompts })?;
+            Some(self.models[kind.model.0].corrections.at_most(decodes + prompts, time))
+        })
     }
 
     /// The fewest prompt rows that keep most of the prefill rate of the strategy's chunks.
     fn efficient_rows(&mut self, kind: ChunkKind, all: &Selection) -> usize {
         let whole = self.models[kind.model.0].planner(kind.output).chunk_rows_max();
-        let Some(best) = self.time_of_row(kind, &all.shape, whole) else { return EFFICIENT_MIN };
-        let mut rows = EFFICIENT_MIN;
-        while rows < whole {
-            match self.time_of_row(kind, &all.shape, rows) {
-                Some(time) if time > best / KEPT => rows *= 2,
-                _ => break,
-            }
-        }
-        rows.min(whole)
+        efficient_rows(whole, |prompts| {
+            let time = self.predicted(kind, &all.shape, Rows { decodes: 0, prompts })?;
+            Some(self.models[kind.model.0].corrections.on_average(prompts, time))
+        })
     }
 
-    /// Average time of a row in a chunk of so many prompt rows, in ns.
-    fn time_of_row(&mut self, kind: ChunkKind, shape: &ChunkShape, rows: usize) -> Option<f64> {
-        let time = self.predicted(kind, shape, Rows { decodes: 0, prompts: rows })?;
-        Some(self.models[kind.model.0].corrections.on_average(rows, time) / rows as f64)
-    }
-
-    /// Time of a chunk in ns, as the cost model has it. Shapes are rounded, so that few are predicted.
-    fn predicted(&mut self, kind: ChunkKind, shape: &ChunkShape, rows: Rows) -> Option<f64> {
+    /// Time of a chunk, as the cost model has it. Shapes are rounded, so that few are predicted.
+    fn predicted(&mut self, kind: ChunkKind, shape: &ChunkShape, rows: Rows) -> Option<ModelTime> {
         let Rows { decodes, prompts } = rows;
         let whole =
             decodes.next_power_of_two() * usize::from(decodes > 0) + prompts.next_multiple_of(TILE);
@@ -219,8 +194,11 @@ impl Scheduler {
             context: shape.context,
             prompt: shape.prompt.next_power_of_two(),
         };
-        let time = self.models[kind.model.0].time(kind.output, shape)?;
-        Some(time * (decodes + prompts) as f64 / whole as f64)
+        let model = &mut self.models[kind.model.0];
+        let share = (decodes + prompts) as f64 / whole as f64;
+        let alone = model.time(kind.output, ChunkShape { context: 0, ..shape })?;
+        let context = model.time(kind.output, shape)? - alone;
+        Some(ModelTime { alone: alone * share, context: context.max(0.0) * share })
     }
 
     /// Records that a chunk is sent: streams wait for their next tokens from now on, and its predicted time is to be compared
@@ -230,6 +208,11 @@ impl Scheduler {
             return;
         }
         self.running.iter_mut().for_each(|sequence| sequence.is_fed = false);
+        match sent.limit {
+            Some(Limit { stream: Some(_), .. }) => self.pace.stats.chunks_limited += 1,
+            Some(_) => self.pace.stats.chunks_short += 1,
+            None => {}
+        }
         // On several devices, chunks overlap: only a chunk alone has the predicted time.
         let kind = sent.kind;
         let devices = self.models[kind.model.0].planner(kind.output).devices();
@@ -240,6 +223,15 @@ impl Scheduler {
         let Some(time) = self.predicted(kind, &sent.shape, rows) else { return };
         let (model, rows, since) = (kind.model, rows.decodes + rows.prompts, self.queue.now);
         self.pace.times.on_sent(PredictedChunk { id, model, rows, time, since });
+    }
+
+    /// Records that a running sequence has a token now: whether it comes later than its target.
+    pub(super) fn on_token(&mut self, at: usize, now: Nanos) {
+        let sequence = &self.running[at];
+        let is_stream = !sequence.is_companion() && sequence.has_generated();
+        let gap = self.gap_of(sequence).filter(|_| is_stream);
+        let is_late = gap.is_some_and(|gap| now > sequence.latest_token + gap);
+        self.pace.stats.tokens_late += u64::from(is_late);
     }
 
     /// Records that a chunk has ended.

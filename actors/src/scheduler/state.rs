@@ -112,6 +112,7 @@ impl Scheduler {
             kv_pages_leased: self.kv_pages_in_use(),
             kv_pages_cached: self.cached_pages(),
             graphs: self.graphs.stats(),
+            pace: self.pace.stats,
             ..EngineStats::default()
         })
     }

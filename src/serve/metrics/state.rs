@@ -15,6 +15,8 @@ pub(super) struct State {
     kv_cached: Numbers,
     graphs_wanted: Numbers,
     chunks_elsewhere: Numbers,
+    chunks_short: Numbers,
+    tokens_late: Numbers,
     preempted: Numbers,
     loaded: Numbers,
     clients: Numbers,
@@ -23,7 +25,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn register(&self, r: &mut Registry) {
-        let rows: [(&[&str], &str, &Numbers); 11] = [
+        let rows: [(&[&str], &str, &Numbers); 13] = [
             (
                 &[
                     "lapwing_requests_running",
@@ -60,6 +62,16 @@ impl State {
                 &self.chunks_elsewhere,
             ),
             (
+                &["lapwing_chunks_short"],
+                "Chunks with fewer prompt rows beside streams, since the model was loaded, by cause",
+                &self.chunks_short,
+            ),
+            (
+                &["lapwing_tokens_late"],
+                "Tokens that came later than the token gap of their stream, since the model was loaded",
+                &self.tokens_late,
+            ),
+            (
                 &["lapwing_preemptions", "vllm:num_preemptions"],
                 "How many times a request lost its KV pages, since the model was loaded",
                 &self.preempted,
@@ -87,6 +99,7 @@ impl State {
             [&self.running, &self.waiting, &self.kv_usage, &self.kv_pages, &self.kv_cached]
                 .into_iter()
                 .chain([&self.graphs_wanted, &self.chunks_elsewhere])
+                .chain([&self.chunks_short, &self.tokens_late])
                 .chain([&self.preempted, &self.loaded, &self.clients, &self.policy])
         {
             family.clear();
@@ -102,6 +115,7 @@ impl State {
             set(&self.kv_cached, stats.kv_pages_cached as f64);
             set(&self.graphs_wanted, stats.graphs.wanted as f64);
             set(&self.chunks_elsewhere, stats.graphs.chunks_elsewhere as f64);
+            set(&self.tokens_late, stats.pace.tokens_late as f64);
             set(&self.preempted, stats.all.preempted as f64);
             set(&self.loaded, 1.0);
             let with = |key, value: &str| {
@@ -109,6 +123,12 @@ impl State {
                 labels.push((key, value.to_owned()));
                 labels
             };
+            for (cause, chunks) in [
+                ("token gap", stats.pace.chunks_limited),
+                ("no token gap", stats.pace.chunks_short),
+            ] {
+                self.chunks_short.get_or_create(&with("cause", cause)).set(chunks as f64);
+            }
             for client in &stats.clients {
                 let quantities = [
                     ("running", client.running),

@@ -1,0 +1,119 @@
+//! Prompt rows of a chunk beside streams: as many as a time allows, or as few as keep most of the prefill rate.
+
+use std::time::Duration;
+
+use crate::chunk::ChunkShape;
+use crate::phase::Phase;
+use crate::planner::Planner;
+
+/// Prompt rows of a chunk are limited to a multiple of this number, which is also the fewest.
+pub const TILE: usize = 16;
+
+/// Fewest prompt rows that are taken to keep most of the prefill rate. Device models know little of the price of small chunks.
+pub const EFFICIENT_MIN: usize = 128;
+
+/// Share of the prefill rate that chunks beside streams without a target keep.
+pub const KEPT: f64 = 0.94;
+
+/// The most prompt rows, of `most`, whose time fits: a multiple of [`TILE`]. One tile is taken to fit, and so is a number of rows
+/// without a predicted time.
+pub fn fitting_rows(most: usize, limit: f64, mut time: impl FnMut(usize) -> Option<f64>) -> usize {
+    let (mut fits, mut exceeds) = (1, most.div_ceil(TILE) + 1);
+    while exceeds - fits > 1 {
+        let tiles = usize::midpoint(fits, exceeds);
+        match time(tiles * TILE) {
+            Some(time) if time > limit => exceeds = tiles,
+            _ => fits = tiles,
+        }
+    }
+    fits * TILE
+}
+
+/// The fewest prompt rows that keep [`KEPT`] of the prefill rate of chunks with `whole` rows: at least [`EFFICIENT_MIN`], if
+/// there are as many.
+pub fn efficient_rows(whole: usize, mut time: impl FnMut(usize) -> Option<f64>) -> usize {
+    let mut of_a_row = |rows: usize| time(rows).map(|time| time / rows as f64);
+    let Some(best) = of_a_row(whole) else { return EFFICIENT_MIN.min(whole) };
+    let mut rows = EFFICIENT_MIN;
+    while rows < whole {
+        match of_a_row(rows) {
+            Some(time) if time > best / KEPT => rows *= 2,
+            _ => break,
+        }
+    }
+    rows.min(whole)
+}
+
+/// A prompt that is computed beside a stream, by predicted times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BesideStream {
+    /// Prompt rows of its largest chunk.
+    pub rows: usize,
+    /// The longest time of a chunk, for which the stream waits.
+    pub gap: Duration,
+    /// Time of the prompt.
+    pub time: Duration,
+}
+
+impl Planner {
+    /// Predicts a prompt beside a stream with that target, or without one. `None` if the strategy has no route.
+    pub fn beside_stream(&mut self, prompt: usize, gap: Option<Duration>) -> Option<BesideStream> {
+        let (mut done, mut rows_max, mut longest, mut whole) = (0, 0, 0.0_f64, 0.0);
+        while done < prompt {
+            let most = (prompt - done).min(self.chunk_rows_max());
+            // The stream has a row in each chunk.
+            let mut time = |rows: usize| {
+                let shape = ChunkShape {
+                    phase: Phase::Mixed,
+                    rows: rows + 1,
+                    selected: 2,
+                    context: done,
+                    prompt,
+                };
+                self.time(shape)
+            };
+            let rows = match gap {
+                Some(gap) => fitting_rows(most, gap.as_nanos() as f64, &mut time),
+                None => efficient_rows(most, &mut time),
+            };
+            let rows = rows.min(most);
+            let time = time(rows)?;
+            (longest, whole, rows_max) = (longest.max(time), whole + time, rows.max(rows_max));
+            done += rows;
+        }
+        let [gap, time] = [longest, whole].map(|nanos| Duration::from_nanos(nanos as u64));
+        Some(BesideStream { rows: rows_max, gap, time })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_tiles_fit_whose_time_does() {
+        let time = |rows: usize| Some(20.0 + rows as f64);
+        for (most, limit, rows) in [
+            (512, 1000.0, 512),
+            (500, 1000.0, 512),
+            (512, 340.0, 320),
+            (512, 339.0, 304),
+            (512, 1.0, 16),
+            (3, 1000.0, 16),
+        ] {
+            assert_eq!(fitting_rows(most, limit, time), rows, "{limit} for {most} rows");
+        }
+        assert_eq!(fitting_rows(512, 1.0, |_| None), 512);
+    }
+
+    #[test]
+    fn the_fewest_rows_keep_most_of_the_rate() {
+        let chunks = |overhead: f64| move |rows: usize| Some(overhead + rows as f64);
+        for (overhead, rows) in [(0.0, 128), (10.0, 128), (20.0, 256), (60.0, 512)] {
+            assert_eq!(efficient_rows(512, chunks(overhead)), rows, "{overhead}");
+        }
+        assert_eq!(efficient_rows(16, chunks(50.0)), 16);
+        assert_eq!(efficient_rows(512, |_| None), 128);
+    }
+}
