@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use lapwing::devices::DeviceSpec;
 use lapwing::{Engine, EngineBuilder, Request, Shutdown};
@@ -27,6 +28,19 @@ fn allowed() -> BTreeMap<String, String> {
         found.insert(field("Name:"), field("Cpus_allowed_list:"));
     }
     found
+}
+
+/// Waits until a thread of each name is there and allowed these cores: a thread names and pins itself once it runs, which may
+/// be after the first answer.
+async fn wait_for(expected: &BTreeMap<String, String>, text: &str) -> BTreeMap<String, String> {
+    for _ in 0..6_000 {
+        let allowed = allowed();
+        if expected.iter().all(|(name, cores)| allowed.get(name) == Some(cores)) {
+            return allowed;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{text}: {:?}, not {expected:?}", allowed());
 }
 
 async fn answer(engine: &Engine) -> Vec<u32> {
@@ -55,12 +69,10 @@ async fn threads_run_on_the_cores_asked_for() {
         let text = format!("{threads} threads on cores {cores:?}");
         let engine = builder().cores(cores).threads(threads).build().await.expect("an engine");
         assert_eq!(answer(&engine).await, ids, "{text}");
-        let allowed = allowed();
-        assert_eq!(allowed.get("lapwing-cpu").map(String::as_str), Some(expected), "{text}");
-        for helper in 1..threads {
-            let helper = format!("lapwing-cpu-{helper}");
-            assert_eq!(allowed.get(&helper).map(String::as_str), Some(expected), "{text}");
-        }
+        let helpers = (1..threads).map(|helper| format!("lapwing-cpu-{helper}"));
+        let names = helpers.chain(["lapwing-cpu".to_owned()]);
+        let pinned = names.map(|name| (name, expected.to_owned())).collect();
+        let allowed = wait_for(&pinned, &text).await;
         assert_eq!(allowed["lapwing-schedul"], all, "{text}: the scheduler is not pinned");
         let kernels = &engine.placement().stages[0].kernels;
         assert!(kernels.contains(&format!("pinned to cores {expected} (")), "{kernels}");
@@ -71,9 +83,9 @@ async fn threads_run_on_the_cores_asked_for() {
         let engine = devices.into_iter().fold(builder(), EngineBuilder::device);
         let engine = engine.cores([b, a]).build().await.expect("an engine");
         assert_eq!(answer(&engine).await, ids, "on two devices");
-        let allowed = allowed();
-        let of = |name: &str| allowed[name].clone();
-        assert_eq!((of("lapwing-cpu"), of("lapwing-gpu")), (a.to_string(), b.to_string()));
+        let pinned = [("lapwing-cpu", a), ("lapwing-gpu", b)];
+        let pinned = pinned.map(|(name, core)| (name.to_owned(), core.to_string())).into();
+        wait_for(&pinned, "two devices").await;
     }
 }
 

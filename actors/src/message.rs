@@ -149,6 +149,13 @@ pub enum Outcome {
     Lost(RunError),
 }
 
+impl Outcome {
+    /// Whether the rows were computed, and not dropped on the way.
+    pub fn is_computed(&self) -> bool {
+        !matches!(self, Outcome::Stale(_) | Outcome::Abandoned | Outcome::Lost(_))
+    }
+}
+
 /// An event of a request's stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {

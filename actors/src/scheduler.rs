@@ -169,7 +169,7 @@ impl Scheduler {
         for model in &mut self.models {
             model.on_chunk_ended(progress.chunk, now);
         }
-        self.on_chunk_timed(progress.chunk, now);
+        self.on_chunk_timed(&progress, now);
         self.graphs.on_progress(progress.chunk);
         for rows in progress.sequences {
             let found = self.running.iter().position(|s| s.id == rows.sequence);

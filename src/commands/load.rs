@@ -184,6 +184,7 @@ impl Args {
             if self.prefix.is_off() {
                 experiment.server.prefix_cache = false;
             }
+            experiment.server.token_gap = self.engine.token_gap;
             let until = self.until.or(experiment.until);
             let place = Place::Virtual(Box::new(experiment.server), until);
             return Ok((name.clone(), experiment.requests, place, experiment.measure));
@@ -203,6 +204,7 @@ impl Args {
                     chunk_rows: self.engine.chunk.unwrap_or(2048),
                     sequences_max: 256,
                     prefix_cache: !self.prefix.is_off(),
+                    token_gap: self.engine.token_gap,
                 };
                 Place::Virtual(Box::new(server), self.until)
             }

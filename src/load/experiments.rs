@@ -116,6 +116,7 @@ fn a10g(name: &str) -> Result<Server, CostError> {
         chunk_rows: 2048,
         sequences_max: 256,
         prefix_cache: is_dlpm,
+        token_gap: None,
     })
 }
 
@@ -127,6 +128,7 @@ fn a6000() -> Server {
         chunk_rows: 2048,
         sequences_max: 256,
         prefix_cache: true,
+        token_gap: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Workloads on a modelled server in virtual time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapwing_actors::policy::PolicyChoice;
 use lapwing_actors::simulate::SocRunError;
@@ -25,6 +26,8 @@ pub struct Server {
     pub sequences_max: usize,
     /// Whether requests share common prefixes.
     pub prefix_cache: bool,
+    /// Target of the time between two tokens of a stream; `None` has passes as large as they may be, as published servers do.
+    pub token_gap: Option<Duration>,
 }
 
 /// Tokens of a KV page. Prefixes of modelled servers are shared token by token.
@@ -62,6 +65,7 @@ impl Server {
             chunk_rows: self.chunk_rows,
             sequences_max: self.sequences_max,
             prefix_cache: self.prefix_cache,
+            token_gap: self.token_gap,
             policy: policy.make()?,
         };
         let (served, stats) = serving.run(&arrivals, until.map(nanos))?;

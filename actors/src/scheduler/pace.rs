@@ -23,6 +23,7 @@ use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
 use crate::chunk::Chunk;
+use crate::message::Progress;
 use crate::sequence::SequenceId;
 use crate::stats::PaceStats;
 use crate::traced::{TraceContext, Traced};
@@ -62,6 +63,8 @@ pub(super) enum Room {
 pub(super) struct Pace {
     /// Target of requests that name none.
     pub(super) token_gap: Option<Duration>,
+    /// Whether streams without a target, and background work, shorten no chunk.
+    keeps_whole: bool,
     pub(super) times: ChunkTimes,
     /// Whether prompt rows were held back since the flag was cleared.
     pub(super) has_held: bool,
@@ -90,6 +93,11 @@ impl Scheduler {
         self.pace.token_gap = token_gap;
     }
 
+    /// Lets streams without a target, and background work, shorten no chunk, as in servers that know no such rule.
+    pub fn keep_chunks_whole(&mut self) {
+        self.pace.keeps_whole = true;
+    }
+
     /// The target of a request.
     pub(super) fn gap_of(&self, sequence: &Sequence) -> Option<Duration> {
         sequence.entry.urgency().token_gap.or(self.pace.token_gap)
@@ -107,9 +115,9 @@ impl Scheduler {
         let streams = self.running.iter().filter(|sequence| sequence.is_streaming());
         for stream in streams.filter(|stream| !stream.gives_way(now)) {
             let is_in_chunk = all.rows.iter().any(|(at, _)| self.running[*at].id == stream.id);
-            // On one device, the next step of a stream of the same model takes the prompt rows along, and a stream of another
-            // model has a step in between.
-            let waits = stream.model == kind.model || !stream.is_fed;
+            // On one device, the next step of a stream of the same kind takes the prompt rows along, and a stream of another
+            // kind has a step in between.
+            let waits = stream.kind() == kind || !stream.is_fed;
             held |= devices == 1 && !is_in_chunk && waits;
             match self.gap_of(stream) {
                 None => untimed = true,
@@ -121,6 +129,7 @@ impl Scheduler {
                 }
             }
         }
+        untimed &= !self.pace.keeps_whole;
         if least.is_none() && !untimed {
             return Room::Free;
         }
@@ -234,9 +243,11 @@ impl Scheduler {
         self.pace.stats.tokens_late += u64::from(is_late);
     }
 
-    /// Records that a chunk has ended.
-    pub(super) fn on_chunk_timed(&mut self, id: u64, now: Nanos) {
-        if let Some((chunk, time)) = self.pace.times.on_ended(id, now) {
+    /// Records that a chunk has ended. Its time counts if all of it was computed.
+    pub(super) fn on_chunk_timed(&mut self, progress: &Progress, now: Nanos) {
+        let is_whole = progress.sequences.iter().all(|rows| rows.outcome.is_computed());
+        let timed = self.pace.times.on_ended(progress.chunk, now);
+        if let Some((chunk, time)) = timed.filter(|_| is_whole) {
             self.models[chunk.model.0].corrections.record(chunk.rows, chunk.time, time);
         }
     }

@@ -2,6 +2,7 @@
 //! device whose passes take stated times and yield token 0.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
@@ -37,6 +38,8 @@ pub struct Serving {
     pub sequences_max: usize,
     /// Whether requests share the pages of their common prefixes.
     pub prefix_cache: bool,
+    /// Target of the time between two tokens of a stream; `None` has passes as large as they may be, as published servers do.
+    pub token_gap: Option<Duration>,
     /// Orders requests.
     pub policy: Box<dyn QueuePolicy>,
 }
@@ -151,7 +154,7 @@ impl Serving {
             devices: vec![info.clone()],
             cost: Arc::new(Modelled {
                 devices: vec![Arc::clone(&self.time)],
-                sync: std::time::Duration::ZERO,
+                sync: Duration::ZERO,
                 copy_rate: f64::INFINITY,
             }),
             strategy: Arc::new(OneDevice { device: DeviceId(0) }),
@@ -169,6 +172,10 @@ impl Serving {
             kv: KvPages { pool: KvPool::new(pages), layout },
             policy: self.policy,
         })?;
+        match self.token_gap {
+            Some(gap) => scheduler.set_token_gap(Some(gap)),
+            None => scheduler.keep_chunks_whole(),
+        }
         if self.prefix_cache {
             scheduler.cache_prefixes(ModelId(0), PrefixCache::new(page_rows, None));
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::draft::Schedule;
+use lapwing_actors::message::Task;
 use lapwing_actors::policy::{PolicyChoice, Urgency};
 use lapwing_plan::strategy::CpuOnly;
 use lapwing_plan::time::FixedRate;
@@ -167,6 +168,25 @@ fn a_stream_of_another_model_on_the_device_has_its_turn() {
     let last = arrivals(&recording, 6)[0];
     let meanwhile = arrivals(&recording, 0).iter().filter(|at| **at < last).count();
     assert!(meanwhile <= 40, "{meanwhile} tokens before the last prompt");
+}
+
+#[test]
+fn an_embedding_has_its_turn_beside_a_stream() {
+    let mut world = World::new(&one_device());
+    world.sim.recorder().set_scope(Scope::All);
+    let (stream, text) = (long_answer(40, 400), prompt(3, 600));
+    let _stream = world.submit(Nanos(0), &stream, generate(&stream, 400));
+    let at = 10_000 * MICRO;
+    let _embedding = world.submit(Nanos(at), &text, Task::Embed { rows: 0..600 });
+    world.sim.run();
+    let recording = world.sim.recorder().recording();
+    let end = recording.events.iter().find_map(|event| match event.kind {
+        EventKind::Request(1, Milestone::Finished, _) => Some(event.at.0),
+        _ => None,
+    });
+    let took = end.expect("its end") - at;
+    assert!(took < 2 * (600 * 10 + 3 * 200 + 4 * 210) * MICRO, "{took} ns");
+    assert!(worst_gap(&recording, 0) < 3_500 * MICRO);
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn serving(kv_tokens: usize, prefix_cache: bool) -> Serving {
         chunk_rows: 512,
         sequences_max: 64,
         prefix_cache,
+        token_gap: None,
         policy: Box::new(Fcfs),
     }
 }
