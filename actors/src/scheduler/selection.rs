@@ -50,7 +50,8 @@ impl Scheduler {
             Room::Free => Some(all),
             Room::Rows(rows, limit) => {
                 let limited = self.select_by(by, kind, RowKinds::ALL, rows)?;
-                Some(Selection { limit: Some(limit), ..limited })
+                let limit = (limited.prompts > 0).then_some(limit);
+                Some(Selection { limit, ..limited })
             }
             Room::Nothing => {
                 self.pace.has_held = true;

@@ -61,6 +61,8 @@ async fn each_field_of_a_chat_has_an_effect_or_is_named() {
         (chat, json!({ "store": true, "metadata": { "a": "b" } }), vec!["store", "metadata"]),
         (chat, json!({ "store": false, "service_tier": "auto", "metadata": null }), vec![]),
         (chat, json!({ "service_tier": "flex" }), vec!["service_tier"]),
+        (chat, json!({ "class": "background", "token_gap_ms": 250.5 }), vec![]),
+        (chat, json!({ "class": "interactive", "priority": 3 }), vec![]),
         (chat, json!({ "prediction": { "type": "content", "content": "a" } }), vec!["prediction"]),
         (
             chat,
@@ -100,6 +102,9 @@ async fn each_field_of_the_other_interfaces_has_an_effect_or_is_named() {
             vec![],
         ),
         ("/v1/messages", json!({ "output_config": { "effort": "low" } }), vec![]),
+        ("/v1/messages", json!({ "class": "background", "token_gap_ms": 90 }), vec![]),
+        ("/v1/responses", json!({ "class": "background", "token_gap_ms": 90 }), vec![]),
+        ("/api/chat", json!({ "options": { "class": "background", "token_gap_ms": 90 } }), vec![]),
         (
             "/v1/messages",
             json!({ "thinking": { "type": "adaptive", "display": "omitted" } }),
@@ -135,6 +140,9 @@ async fn fields_that_would_change_the_kind_of_an_answer_are_refused() {
         (chat, json!({ "functions": [{ "name": "f" }] }), "tools"),
         (chat, json!({ "tool_choice": "required" }), "tool_choice"),
         (chat, json!({ "top_logprobs": 2 }), "logprobs"),
+        (chat, json!({ "class": "urgent" }), "class"),
+        (chat, json!({ "token_gap_ms": 0 }), "token_gap_ms"),
+        (chat, json!({ "token_gap_ms": -5.0 }), "token_gap_ms"),
         ("/v1/responses", json!({ "background": true }), "background"),
         ("/v1/responses", json!({ "conversation": "c" }), "conversation"),
         ("/v1/messages", json!({ "thinking": { "type": "often" } }), "thinking.type"),
