@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapwing_actors::draft::Schedule;
 use lapwing_actors::message::Task;
-use lapwing_actors::policy::{PolicyChoice, Urgency};
+use lapwing_actors::policy::{PolicyChoice, Urgency, known};
 use lapwing_plan::strategy::CpuOnly;
 use lapwing_plan::time::FixedRate;
 use lapwing_traces::event::{Event, EventKind, Milestone};
@@ -246,9 +246,10 @@ fn targets_classes_and_drafts_change_no_token_and_starve_no_request() {
         let mut setup = setup(&mut dice);
         setup.token_gap = (dice.below(2) == 0).then(|| micros(dice.below(4_000)));
         setup.chunk_rows = 1 + dice.below(200) as usize;
-        if dice.below(2) == 0 {
-            setup.policy = PolicyChoice::from("edf".to_owned());
-        }
+        // Any policy but the one that refuses requests.
+        let policies: Vec<&str> = known().iter().map(|known| known.name).collect();
+        let policy = policies[dice.below(policies.len() as u64) as usize];
+        setup.policy = PolicyChoice::from(if policy == "rpm" { "fcfs" } else { policy });
         let mut world = World::new(&setup);
         let requests = (0..1 + dice.below(12)).map(|i| {
             world.urgency = Urgency {
