@@ -1,6 +1,7 @@
 //! Tests of this engine: prompts and generations, each alone in the engine.
 
 use std::fmt;
+use std::time::Duration;
 
 use lapwing::Engine;
 use lapwing_traces::metrics::rate;
@@ -159,9 +160,11 @@ impl Test {
             }
             (Kind::Prompt, _) => {
                 let whole = prompt_ids(subject.engine()?, depth + tokens, run);
+                let mut before = Duration::MAX;
                 for _ in 0..DIFFERENCE_TRIES {
                     let after = subject.prefill(whole.clone()).await?;
-                    let before = subject.prefill(whole[..depth].to_vec()).await?;
+                    // Other programs only make it longer.
+                    before = before.min(subject.prefill(whole[..depth].to_vec()).await?);
                     if let Some(time) = after.checked_sub(before).filter(|time| !time.is_zero()) {
                         return Ok(rate(tokens, time));
                     }
