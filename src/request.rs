@@ -242,8 +242,9 @@ impl Request {
         self
     }
 
-    /// Makes it background work: it is computed when no other request needs the devices, in short chunks, and gives its place
-    /// to requests that arrive. Its priority is −1. After 10 seconds without any rows it has a turn like other requests.
+    /// Makes it background work: it gives way to other requests, and its place to those that arrive. None of its rows is computed
+    /// beside prompt rows of others, and its own prompt is computed in short chunks. Its priority is −1. In each 10 seconds,
+    /// one that has had no rows for so long has a turn until its next token.
     #[must_use]
     pub fn background(self) -> Request {
         self.priority(Urgency::BACKGROUND.priority)

@@ -264,6 +264,7 @@ impl Scheduler {
     /// Admits requests and sends chunks while there are permits.
     fn dispatch(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         self.running.iter_mut().for_each(|sequence| sequence.lacks_graphs = false);
+        self.give_turn(now);
         loop {
             self.admit(now, effects);
             self.draft_by_models(effects);

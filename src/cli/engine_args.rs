@@ -127,8 +127,9 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "NAME[:KEY=N,…]", value_parser = policy, hide_short_help = true)]
     pub(crate) policy: Option<String>,
 
-    /// Longest time that a stream is to wait for a token while other prompts are computed, as in 250ms; shorter
-    /// times make prompts slower [default: the shortest that keeps 94 % of the prefill rate]
+    /// Longest time that a stream is to wait for a token while other prompts are computed, as in 250ms; a
+    /// shorter time makes prompts slower [default: that of chunks of 128 rows or more, which keep 94 % of the
+    /// prefill rate]
     #[arg(long, value_name = "TIME", value_parser = time, hide_short_help = true)]
     pub(crate) token_gap: Option<Duration>,
 

@@ -21,12 +21,14 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1e-3),
         (None, Some(number)) => (number, 1.0),
-        (None, None) => return Err("a time needs its unit, as in 250ms or 0.25s".to_owned()),
+        (None, None) => return Err("a time needs its unit, ms or s, as in 250ms".to_owned()),
     };
-    let number: f64 = number.parse().map_err(|_| format!("'{number}' is not a number"))?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("'{number}' is not a number of ms or s, as in 250ms"))?;
     match Duration::try_from_secs_f64(number * unit) {
         Ok(time) if !time.is_zero() => Ok(time),
-        _ => Err("it must be more than 0, as in 250ms".to_owned()),
+        _ => Err("it must be more than 0 and finite, as in 250ms".to_owned()),
     }
 }
 

@@ -101,7 +101,12 @@ fn urgency(fields: &mut Fields, request: &mut Request) -> Result<(), ApiError> {
             return Err(ApiError::field("class", text));
         }
     };
-    if let Some(priority) = fields.take("priority")? {
+    if let Some(priority) = fields.take::<i32>("priority")? {
+        let is_background = (priority < 0).then_some("background").unwrap_or("interactive");
+        if class.as_deref().is_some_and(|class| class != is_background) {
+            let text = format!("a priority of {priority} is of the class '{is_background}'");
+            return Err(ApiError::field("priority", text));
+        }
         request.urgency.priority = priority;
     }
     if let Some(ms) = fields.take::<f64>("token_gap_ms")? {

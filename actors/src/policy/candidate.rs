@@ -44,7 +44,7 @@ pub struct Urgency {
 }
 
 impl Urgency {
-    /// The urgency of background work: it is computed when no other request needs the devices.
+    /// The urgency of background work, which gives way to other requests.
     pub const BACKGROUND: Urgency = Urgency { priority: -1, deadline: None, token_gap: None };
 
     /// Whether it is background work: its priority is below 0.

@@ -9,12 +9,16 @@ mod fit;
 
 use fit::Fit;
 
+use super::selection::PlannedBy;
+
 /// A chunk in flight whose time was predicted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PredictedChunk {
     /// Number of the chunk.
     pub(super) id: u64,
     pub(super) model: ModelId,
+    /// Whose route it has.
+    pub(super) by: PlannedBy,
     /// Its rows.
     pub(super) rows: usize,
     /// Its time, as the cost model has it.
@@ -210,6 +214,7 @@ mod tests {
         let chunk = |id, since| PredictedChunk {
             id,
             model: ModelId::default(),
+            by: PlannedBy::Strategy,
             rows: 1,
             time: model(1.0, 0.0),
             since: Nanos(since),

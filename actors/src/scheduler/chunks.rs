@@ -10,7 +10,7 @@ use super::end::fail;
 use super::graphs::Readiness;
 use super::models::ChunkKind;
 use super::pace::Limit;
-use super::running::devices;
+use super::running::{Sequence, devices};
 use super::selection::{PlannedBy, Selection};
 use super::state::Scheduler;
 use super::step_times::DecodeChunk;
@@ -46,8 +46,9 @@ impl Scheduler {
         self.pace.has_held = false;
         let next = self.next_chunk_of_any(&mut permit, false, effects);
         // With nothing in flight, no message would come for which held rows could wait.
+        let has_held = self.pace.has_held || self.running.iter().any(Sequence::gives_way);
         match next {
-            NextChunk::Nothing if self.pace.has_held && self.permits.in_use() == 1 => {
+            NextChunk::Nothing if has_held && self.permits.in_use() == 1 => {
                 self.next_chunk_of_any(&mut permit, true, effects)
             }
             NextChunk::Nothing => self.pass_ahead(&mut permit),
@@ -86,11 +87,10 @@ impl Scheduler {
             if let Ok((route, Readiness::Ready)) = self.route_for(kind, &both.shape) {
                 return self.cut(permit, &both, route);
             }
-            let prompts = both.prompts;
-            [RowKinds::DECODES, RowKinds::PROMPTS].map(|wanted| {
-                let limit = both.limit;
-                self.select(kind, wanted, prompts).map(|it| Selection { limit, ..it })
-            })
+            let (prompts, limit) = (both.prompts, both.limit);
+            let prompts = self.select(kind, RowKinds::PROMPTS, prompts);
+            let prompts = prompts.map(|it| Selection { limit, ..it });
+            [self.select(kind, RowKinds::DECODES, 0), prompts]
         } else {
             [Some(both), None]
         };
@@ -193,6 +193,7 @@ impl Scheduler {
             sequence.go_ahead();
             let (selected, action) = sequence.dispatch_rows(*rows);
             self.queue.on_rows(sequence, start..start + rows);
+            sequence.entry.on_served(self.queue.now);
             let ids = sequence.row_ids(start..start + rows);
             batch.push(&ids, start, Arc::clone(sequence.lease.page_ids()), selected);
             let branches = sequence.push_branches(&mut batch);

@@ -11,6 +11,7 @@ use lapwing_traces::Nanos;
 
 use super::chunk_times::Corrections;
 use super::parts::KvPages;
+use super::selection::PlannedBy;
 use super::step_times::{DecodeChunk, StepTimes};
 use crate::prefix::PrefixCache;
 
@@ -62,8 +63,11 @@ pub(super) struct Model {
     pub(super) staggered: Option<usize>,
     /// Times of decode steps.
     pub(super) steps: StepTimes,
-    /// Times of chunks with prompt rows, beside those of the cost model.
-    pub(super) corrections: Corrections,
+    /// Times of chunks with prompt rows, beside those of the cost model: of the strategy's routes, and of those for chunks
+    /// whose graphs are not ready.
+    pub(super) corrections: [Corrections; 2],
+    /// Number of the latest chunk with prompt rows, by output.
+    latest_prompts: [u64; 2],
 }
 
 impl Model {
@@ -95,7 +99,8 @@ impl Model {
             decoding,
             staggered: None,
             steps,
-            corrections: Corrections::default(),
+            corrections: Default::default(),
+            latest_prompts: [0; 2],
         })
     }
 
@@ -139,8 +144,21 @@ impl Model {
     }
 
     /// Predicted time of a chunk alone, in ns.
-    pub(super) fn time(&mut self, output: Output, shape: ChunkShape) -> Option<f64> {
-        self.with_planner(output, |planner| planner.time(shape))
+    pub(super) fn time(&mut self, output: Output, by: PlannedBy, shape: ChunkShape) -> Option<f64> {
+        self.with_planner(output, |planner| match by {
+            PlannedBy::Strategy => planner.time(shape),
+            PlannedBy::Meanwhile => planner.meanwhile_mut()?.time(shape),
+        })
+    }
+
+    /// Number of the latest chunk with prompt rows of that output.
+    pub(super) fn latest_prompts(&self, output: Output) -> u64 {
+        self.latest_prompts[output as usize]
+    }
+
+    /// Records that a chunk with prompt rows is sent.
+    pub(super) fn on_prompts(&mut self, output: Output, chunk: u64) {
+        self.latest_prompts[output as usize] = chunk;
     }
 
     fn with_planner<T>(&mut self, output: Output, run: impl FnOnce(&mut Planner) -> T) -> T {

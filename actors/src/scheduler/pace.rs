@@ -16,9 +16,8 @@ use lapwing_plan::pace::{TILE, efficient_rows, fitting_rows};
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_traces::Nanos;
 
-use super::chunk_times::{ChunkTimes, ModelTime, PredictedChunk};
+use super::chunk_times::{ChunkTimes, Corrections, ModelTime, PredictedChunk};
 use super::effect::{Note, Noted, SchedulerEffect};
-use super::models::ChunkKind;
 use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
@@ -68,6 +67,10 @@ pub(super) struct Pace {
     pub(super) times: ChunkTimes,
     /// Whether prompt rows were held back since the flag was cleared.
     pub(super) has_held: bool,
+    /// Whether the rows that are being selected are not held back.
+    pub(super) is_forced: bool,
+    /// Time at which background work got its latest turn.
+    pub(super) latest_turn: Nanos,
     pub(super) stats: PaceStats,
 }
 
@@ -104,25 +107,17 @@ impl Scheduler {
     }
 
     /// How many prompt rows a chunk may hold that would hold `all` without streams. If `forced`, it holds some in any case.
-    pub(super) fn room(&mut self, kind: ChunkKind, all: &Selection, forced: bool) -> Room {
+    pub(super) fn room(&mut self, all: &Selection, forced: bool) -> Room {
         if all.prompts == 0 {
             return Room::Free;
         }
-        let devices = self.models[kind.model.0].planner(kind.output).devices();
-        let is_background = self.is_background_chunk(all);
-        let (mut least, mut untimed, mut held) = (None::<Slack>, is_background, false);
-        let now = self.queue.now;
-        let streams = self.running.iter().filter(|sequence| sequence.is_streaming());
-        for stream in streams.filter(|stream| !stream.gives_way(now)) {
-            let is_in_chunk = all.rows.iter().any(|(at, _)| self.running[*at].id == stream.id);
-            // On one device, the next step of a stream of the same kind takes the prompt rows along, and a stream of another
-            // kind has a step in between.
-            let waits = stream.kind() == kind || !stream.is_fed;
-            held |= devices == 1 && !is_in_chunk && waits;
+        let devices = self.models[all.kind.model.0].planner(all.kind.output).devices();
+        let (mut least, mut untimed) = (None::<Slack>, self.is_background_chunk(all));
+        for (at, stream) in self.streams() {
             match self.gap_of(stream) {
                 None => untimed = true,
                 Some(gap) => {
-                    let nanos = self.slack(stream, gap, is_in_chunk);
+                    let nanos = self.slack(stream, gap, all.holds(at));
                     if least.is_none_or(|least| nanos < least.nanos) {
                         least = Some(Slack { stream: stream.id, nanos });
                     }
@@ -134,27 +129,41 @@ impl Scheduler {
             return Room::Free;
         }
         // More chunks in flight would each add their time to the gap. This chunk's permit is taken.
-        if !forced && (held || self.permits.in_use() > devices) {
+        let waits = self.permits.in_use() > devices || devices == 1 && self.waits_for_steps(all);
+        if !forced && waits {
             return Room::Nothing;
         }
-        self.room_within(kind, all, least, untimed)
+        self.room_within(all, least, untimed)
+    }
+
+    /// Streams that give way to none, by their place among the running sequences.
+    fn streams(&self) -> impl Iterator<Item = (usize, &Sequence)> {
+        let running = self.running.iter().enumerate();
+        running.filter(|(_, sequence)| sequence.is_streaming() && !sequence.gives_way())
+    }
+
+    /// Whether prompt rows wait, on one device: until each stream has had a token since the latest prompt rows, and until the
+    /// step of one of the same kind takes them along, if there is one.
+    fn waits_for_steps(&self, all: &Selection) -> bool {
+        let has_pages = |stream: &Sequence| stream.has_pages(&self.models[stream.model.0].kv);
+        // A stream without pages has no step before another request ends.
+        let streams = || self.streams().filter(|(_, stream)| has_pages(stream));
+        let takes_along = streams().any(|(at, _)| all.holds(at));
+        streams().any(|(at, stream)| {
+            let of_kind = stream.kind() == all.kind && !takes_along;
+            !all.holds(at) && (of_kind || !stream.is_fed)
+        })
     }
 
     /// The prompt rows that fit the least slack and keep the chunk short.
-    fn room_within(
-        &mut self,
-        kind: ChunkKind,
-        all: &Selection,
-        least: Option<Slack>,
-        untimed: bool,
-    ) -> Room {
+    fn room_within(&mut self, all: &Selection, least: Option<Slack>, untimed: bool) -> Room {
         let short = untimed.then(|| {
             let limit = Limit { stream: None, slack: Duration::ZERO };
-            (self.efficient_rows(kind, all), limit)
+            (self.efficient_rows(all), limit)
         });
         let timed = least.map(|Slack { stream, nanos }| {
             let slack = Duration::from_nanos(nanos.max(0.0) as u64);
-            (self.fitting_rows(kind, all, nanos), Limit { stream: Some(stream), slack })
+            (self.fitting_rows(all, nanos), Limit { stream: Some(stream), slack })
         });
         match short.into_iter().chain(timed).min_by_key(|(rows, _)| *rows) {
             Some((rows, limit)) if rows < all.prompts => Room::Rows(rows, limit),
@@ -174,25 +183,29 @@ impl Scheduler {
     }
 
     /// The most prompt rows whose predicted time fits a slack in ns.
-    fn fitting_rows(&mut self, kind: ChunkKind, all: &Selection, slack: f64) -> usize {
+    fn fitting_rows(&mut self, all: &Selection, slack: f64) -> usize {
         let decodes = all.decodes();
         fitting_rows(all.prompts, slack, |prompts| {
-            let time = self.predicted(kind, &all.shape, Rows { decodes, prompts })?;
-            Some(self.models[kind.model.0].corrections.at_most(decodes + prompts, time))
+            let time = self.predicted(all, Rows { decodes, prompts })?;
+            Some(self.corrections(all).at_most(decodes + prompts, time))
         })
     }
 
     /// The fewest prompt rows that keep most of the prefill rate of the strategy's chunks.
-    fn efficient_rows(&mut self, kind: ChunkKind, all: &Selection) -> usize {
-        let whole = self.models[kind.model.0].planner(kind.output).chunk_rows_max();
+    fn efficient_rows(&mut self, all: &Selection) -> usize {
+        let whole = self.models[all.kind.model.0].planner(all.kind.output).chunk_rows_max();
         efficient_rows(whole, |prompts| {
-            let time = self.predicted(kind, &all.shape, Rows { decodes: 0, prompts })?;
-            Some(self.models[kind.model.0].corrections.on_average(prompts, time))
+            let time = self.predicted(all, Rows { decodes: 0, prompts })?;
+            Some(self.corrections(all).on_average(prompts, time))
         })
     }
 
-    /// Time of a chunk, as the cost model has it. Shapes are rounded, so that few are predicted.
-    fn predicted(&mut self, kind: ChunkKind, shape: &ChunkShape, rows: Rows) -> Option<ModelTime> {
+    fn corrections(&self, chunk: &Selection) -> &Corrections {
+        &self.models[chunk.kind.model.0].corrections[chunk.by as usize]
+    }
+
+    /// Time of a chunk like that one with other rows, as the cost model has it. Shapes are rounded, so that few are predicted.
+    fn predicted(&mut self, chunk: &Selection, rows: Rows) -> Option<ModelTime> {
         let Rows { decodes, prompts } = rows;
         let whole =
             decodes.next_power_of_two() * usize::from(decodes > 0) + prompts.next_multiple_of(TILE);
@@ -200,13 +213,14 @@ impl Scheduler {
             phase: if decodes > 0 { Phase::Mixed } else { Phase::Prefill },
             rows: whole,
             selected: (decodes + 1).next_power_of_two(),
-            context: shape.context,
-            prompt: shape.prompt.next_power_of_two(),
+            context: chunk.shape.context,
+            prompt: chunk.shape.prompt.next_power_of_two(),
         };
-        let model = &mut self.models[kind.model.0];
+        let (output, by) = (chunk.kind.output, chunk.by);
+        let model = &mut self.models[chunk.kind.model.0];
         let share = (decodes + prompts) as f64 / whole as f64;
-        let alone = model.time(kind.output, ChunkShape { context: 0, ..shape })?;
-        let context = model.time(kind.output, shape)? - alone;
+        let alone = model.time(output, by, ChunkShape { context: 0, ..shape })?;
+        let context = model.time(output, by, shape)? - alone;
         Some(ModelTime { alone: alone * share, context: context.max(0.0) * share })
     }
 
@@ -222,25 +236,29 @@ impl Scheduler {
             Some(_) => self.pace.stats.chunks_short += 1,
             None => {}
         }
+        let Selection { kind, by, .. } = *sent;
+        self.models[kind.model.0].on_prompts(kind.output, id);
         // On several devices, chunks overlap: only a chunk alone has the predicted time.
-        let kind = sent.kind;
         let devices = self.models[kind.model.0].planner(kind.output).devices();
         if devices > 1 && (self.permits.in_use() > 1 || sent.limit.is_none()) {
             return;
         }
         let rows = Rows { decodes: sent.decodes(), prompts: sent.prompts };
-        let Some(time) = self.predicted(kind, &sent.shape, rows) else { return };
+        let Some(time) = self.predicted(sent, rows) else { return };
         let (model, rows, since) = (kind.model, rows.decodes + rows.prompts, self.queue.now);
-        self.pace.times.on_sent(PredictedChunk { id, model, rows, time, since });
+        self.pace.times.on_sent(PredictedChunk { id, model, by, rows, time, since });
     }
 
     /// Records that a running sequence has a token now: whether it comes later than its target.
     pub(super) fn on_token(&mut self, at: usize, now: Nanos) {
         let sequence = &self.running[at];
-        let is_stream = !sequence.is_companion() && sequence.has_generated();
-        let gap = self.gap_of(sequence).filter(|_| is_stream);
+        let is_request = !sequence.is_companion();
+        let gap = self.gap_of(sequence).filter(|_| is_request && sequence.has_generated());
         let is_late = gap.is_some_and(|gap| now > sequence.latest_token + gap);
         self.pace.stats.tokens_late += u64::from(is_late);
+        if is_request {
+            self.end_turn(at);
+        }
     }
 
     /// Records that a chunk has ended. Its time counts if all of it was computed.
@@ -248,7 +266,8 @@ impl Scheduler {
         let is_whole = progress.sequences.iter().all(|rows| rows.outcome.is_computed());
         let timed = self.pace.times.on_ended(progress.chunk, now);
         if let Some((chunk, time)) = timed.filter(|_| is_whole) {
-            self.models[chunk.model.0].corrections.record(chunk.rows, chunk.time, time);
+            let corrections = &mut self.models[chunk.model.0].corrections[chunk.by as usize];
+            corrections.record(chunk.rows, chunk.time, time);
         }
     }
 }

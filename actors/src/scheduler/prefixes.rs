@@ -146,7 +146,10 @@ impl Scheduler {
         let ids = &waiting.ids[..waiting.reusable_rows()];
         let cached = waiting.matched(&self.models);
         let computes = |running: &Sequence| {
-            let is_alike = running.model == waiting.model && running.prefix == waiting.prefix;
+            // What gives way may be computed much later.
+            let is_late = running.gives_way() && !waiting.gives_way();
+            let is_alike =
+                running.model == waiting.model && running.prefix == waiting.prefix && !is_late;
             let whole = || {
                 let same = common(ids, &running.ids[..running.goal().min(running.ids.len())]);
                 same / kv.layout.page_rows * kv.layout.page_rows

@@ -4,7 +4,8 @@
 //! Preemption terminates for any ranks. A sequence is admitted with pages for all of its
 //! tokens, so one that needs a page has generated a token since it was last given pages; and a
 //! preempted sequence keeps its tokens. Sequences that preempt each other in turn therefore generate
-//! tokens meanwhile: there are at most as many preemptions as KV pages that generated tokens begin.
+//! tokens meanwhile: there are at most as many preemptions as KV pages that generated tokens begin. Background work also
+//! gives its place to each request that arrives (`background.rs`), at most once for each of them.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -105,7 +106,7 @@ impl Queue {
         self.policy.survey(&candidates, &view, self.now);
         let rank = |(at, candidate): (usize, &Candidate<'_>)| {
             let rank = self.policy.rank(candidate, &view, self.now);
-            Reverse((waiting[at].gives_way(self.now), rank, candidate.sequence, at))
+            Reverse((waiting[at].gives_way(), rank, candidate.sequence, at))
         };
         let mut ranked: BinaryHeap<_> = candidates.iter().enumerate().map(rank).collect();
         std::iter::from_fn(move || ranked.pop().map(|Reverse((_, _, _, at))| at))
@@ -193,14 +194,15 @@ impl Scheduler {
         'admission: while self.running() < self.config.sequences_max
             || self.makes_room(None, effects)
         {
+            // Otherwise background work that has just lost its place would take it again.
+            let displaces = self.waiting.iter().any(Sequence::gives_way) && self.foreground_waits();
             for at in self.queue.order(&self.waiting, &self.models) {
                 let model = &self.models[self.waiting[at].model.0];
                 if let Some(error) = model.kv.too_small_for(self.waiting[at].ids.len()) {
                     fail(&mut self.queue, self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
-                // Otherwise background work that has just lost its place would take it again.
-                let is_displaced = self.waiting[at].gives_way(now) && self.foreground_waits();
+                let is_displaced = displaces && self.waiting[at].gives_way();
                 if is_displaced || self.awaits_prefix(at) {
                     continue;
                 }
@@ -233,9 +235,8 @@ impl Scheduler {
             sequence.entry.rank = self.queue.rank(sequence);
         }
         self.rank_companions();
-        let now = self.queue.now;
         self.running.sort_unstable_by_key(|sequence| {
-            (sequence.gives_way(now), sequence.entry.rank, sequence.id)
+            (sequence.gives_way(), sequence.entry.rank, sequence.id)
         });
     }
 

@@ -12,6 +12,7 @@ use super::state::Scheduler;
 /// Rows for one chunk: indices of running sequences, with a row count for each.
 pub(super) struct Selection {
     pub(super) kind: ChunkKind,
+    pub(super) by: PlannedBy,
     pub(super) rows: Vec<(usize, usize)>,
     pub(super) shape: ChunkShape,
     /// Number of prompt rows among them.
@@ -24,6 +25,11 @@ impl Selection {
     /// Number of decode rows, with those of branches.
     pub(super) fn decodes(&self) -> usize {
         self.shape.rows - self.prompts
+    }
+
+    /// Whether it has rows of the running sequence at that place.
+    pub(super) fn holds(&self, place: usize) -> bool {
+        self.rows.binary_search_by_key(&place, |(at, _)| *at).is_ok()
     }
 }
 
@@ -45,8 +51,9 @@ impl Scheduler {
         by: PlannedBy,
         forced: bool,
     ) -> Option<Selection> {
+        self.pace.is_forced = forced;
         let all = self.select_by(by, kind, RowKinds::ALL, usize::MAX)?;
-        match self.room(kind, &all, forced) {
+        match self.room(&all, forced) {
             Room::Free => Some(all),
             Room::Rows(rows, limit) => {
                 let limited = self.select_by(by, kind, RowKinds::ALL, rows)?;
@@ -68,10 +75,11 @@ impl Scheduler {
         room: usize,
     ) -> Option<Selection> {
         let planner = self.models[kind.model.0].planner(kind.output);
-        match by {
+        let selection = match by {
             PlannedBy::Strategy => self.select_for(planner, kind, of, room),
             PlannedBy::Meanwhile => self.select_for(planner.meanwhile()?, kind, of, room),
-        }
+        };
+        selection.map(|selection| Selection { by, ..selection })
     }
 
     /// Selects ready rows of these kinds, of which at most `room` are prompt rows.
@@ -91,10 +99,10 @@ impl Scheduler {
         let model = &self.models[kind.model.0];
         let kv = &model.kv;
         let can_decode = model.may_step();
-        let displaces = of.prompts && self.has_foreground_prompts(kind);
+        let displaces = of.prompts && self.displaces_background(kind);
         let can_send = |at: &usize| {
             let sequence = &self.running[*at];
-            let is_displaced = displaces && sequence.gives_way(self.queue.now);
+            let is_displaced = displaces && sequence.gives_way();
             sequence.kind() == kind && sequence.has_pages(kv) && !is_displaced
         };
         let decoding = |at: &usize| {
@@ -151,6 +159,7 @@ impl Scheduler {
         };
         let total = rows.iter().map(|(_, count)| count).sum::<usize>() + branch_rows;
         let shape = ChunkShape { phase, rows: total, selected, context, prompt: all };
-        Some(Selection { kind, rows, shape, prompts: prompt_rows, limit: None })
+        let by = PlannedBy::Strategy;
+        Some(Selection { kind, by, rows, shape, prompts: prompt_rows, limit: None })
     }
 }

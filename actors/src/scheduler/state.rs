@@ -142,19 +142,22 @@ impl Scheduler {
         Ok(id)
     }
 
-    /// Kinds of chunk that running sequences need, in the order of their best-ranked one. On one device, those come first
-    /// in which a decode row is ready of a sequence that has had no token since the latest chunk with prompt rows, then
-    /// those with prompt rows.
+    /// Kinds of chunk that running sequences need, in the order of their best-ranked one. On one device with a stream, those
+    /// come first in which a decode row is ready of a sequence that has had no token since the latest chunk with prompt
+    /// rows, then those with prompt rows, of which the one whose latest chunk is longest ago.
     pub(super) fn kinds_in_order(&self) -> Vec<ChunkKind> {
-        let now = self.queue.now;
-        let takes_turns = self.models[0].planner(Output::Logits).devices() == 1;
+        let takes_turns = self.models[0].planner(Output::Logits).devices() == 1
+            && self.running.iter().any(|sequence| sequence.is_streaming() && !sequence.gives_way());
         let turn = |sequence: &Sequence| match sequence.is_decoding() {
-            _ if !takes_turns => 0,
-            true => usize::from(sequence.is_fed || sequence.gives_way(now)) * 2,
-            false if sequence.due() > 0 => 1,
-            false => 2,
+            _ if !takes_turns => (0, 0),
+            true if !sequence.is_fed && !sequence.gives_way() => (0, 0),
+            false if sequence.due() > 0 => {
+                let kind = sequence.kind();
+                (1, self.models[kind.model.0].latest_prompts(kind.output))
+            }
+            true | false => (2, 0),
         };
-        let mut order: Vec<(usize, ChunkKind)> = Vec::new();
+        let mut order: Vec<((u8, u64), ChunkKind)> = Vec::new();
         for sequence in &self.running {
             let (turn, kind) = (turn(sequence), sequence.kind());
             match order.iter_mut().find(|(_, known)| *known == kind) {

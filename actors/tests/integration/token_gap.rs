@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::draft::Schedule;
+use lapwing_actors::draft::{Drafts, Schedule};
 use lapwing_actors::message::Task;
 use lapwing_actors::policy::{PolicyChoice, Urgency, known};
+use lapwing_kernels::device::ModelId;
 use lapwing_plan::strategy::CpuOnly;
 use lapwing_plan::time::FixedRate;
 use lapwing_traces::event::{Event, EventKind, Milestone};
@@ -190,6 +191,87 @@ fn an_embedding_has_its_turn_beside_a_stream() {
 }
 
 #[test]
+fn an_embedding_has_its_turn_beside_a_stream_and_a_prompt() {
+    let mut world = World::new(&one_device());
+    world.sim.recorder().set_scope(Scope::All);
+    let (stream, long, text) = (long_answer(40, 400), prompt(5, 4000), prompt(3, 600));
+    let _stream = world.submit(Nanos(0), &stream, generate(&stream, 400));
+    let _prompt = world.submit(Nanos(10_000 * MICRO), &long, generate(&long, 1));
+    let _embedding = world.submit(Nanos(11_000 * MICRO), &text, Task::Embed { rows: 0..600 });
+    world.sim.run();
+    let recording = world.sim.recorder().recording();
+    let is_end =
+        |event: &&Event| matches!(event.kind, EventKind::Request(2, Milestone::Finished, _));
+    let end = recording.events.iter().find(is_end).expect("its end").at.0;
+    assert!(end < arrivals(&recording, 1)[0], "it waits for the whole prompt");
+}
+
+#[test]
+fn streams_that_draft_out_of_step_starve_no_prompt() {
+    for schedule in Schedule::ALL {
+        let setup = two_models::Setup {
+            strategies: [Arc::new(CpuOnly), Arc::new(CpuOnly)],
+            devices: 1,
+            chunk_rows: 32,
+            pages: [256, 256],
+            ..two_models::Setup::default()
+        };
+        let mut engine = two_models::Engine::new(&setup);
+        engine.sim.recorder().set_scope(Scope::All);
+        let is_long = |ids: &Vec<u32>| foretell(ids, 80).0.len() == 80;
+        let streams: Vec<_> = (0..).map(|seed| prompt(seed, 9)).filter(is_long).take(3).collect();
+        let mut requests: Vec<_> = streams
+            .into_iter()
+            .zip(0..)
+            .map(|(ids, at)| {
+                let drafts = Drafts::of_model(ModelId(1), schedule).always(2);
+                let at = Nanos(at * 130 * MICRO);
+                drafts_by_model::submit(&mut engine, at, (ids, 80), Some(drafts))
+            })
+            .collect();
+        let at = Nanos(1_000 * MICRO);
+        requests.push(drafts_by_model::submit(&mut engine, at, (prompt(77, 100), 1), None));
+        drafts_by_model::play(&mut engine, &mut requests, schedule.name());
+        let recording = engine.sim.recorder().recording();
+        let first = arrivals(&recording, 3)[0];
+        for stream in 0..3 {
+            let of_stream = arrivals(&recording, stream);
+            let meanwhile =
+                of_stream.iter().filter(|at| **at > 1_000 * MICRO && **at < first).count();
+            let what = schedule.name();
+            assert!(meanwhile <= 40, "{what}: {meanwhile} tokens of stream {stream} meanwhile");
+        }
+    }
+}
+
+#[test]
+fn background_work_gives_way_however_long_it_has_run() {
+    let rate = FixedRate { per_stage: micros(2_000), per_row: micros(1_000) };
+    let mut setup = Setup { rates: vec![rate], ..one_device() };
+    setup.config.sequences_max = 4;
+    let foreground = prompt(9, 1000);
+    let start = 25_000_000 * MICRO;
+    let first_token = |background: u32| {
+        let mut world = World::new(&setup);
+        world.sim.recorder().set_scope(Scope::All);
+        world.urgency = Urgency::BACKGROUND;
+        let submit = |seed| {
+            let ids = prompt(seed + 20, 1500);
+            world.submit(Nanos(0), &ids, generate(&ids, 30))
+        };
+        let _streams: Vec<_> = (0..background).map(submit).collect();
+        world.urgency = Urgency::default();
+        let _asked = world.submit(Nanos(start), &foreground, generate(&foreground, 1));
+        world.sim.run();
+        arrivals(&world.sim.recorder().recording(), u64::from(background))[0] - start
+    };
+    let (alone, beside) = (first_token(0), first_token(30));
+    // It waits for the chunk in flight, of 128 rows, and for no more.
+    let most = alone + (2_000 + 132 * 1_000) * MICRO;
+    assert!(beside <= most, "{beside} ns beside background work, {alone} ns alone");
+}
+
+#[test]
 fn a_foreground_request_starts_beside_background_work_as_on_an_idle_machine() {
     let setup = || {
         let mut setup = one_device();
@@ -229,11 +311,11 @@ fn background_work_does_not_starve_beside_requests_that_never_end() {
     let mut background = world.submit(Nanos(0), &ids, generate(&ids, 3));
     world.urgency = Urgency::default();
     // Prompts for 60 s, each of which arrives before the one before it has ended.
-    let long = prompt(4, 4000);
+    let (long, mut others) = (prompt(4, 4000), Vec::new());
     for at in 0..1_500 {
         let at = Nanos(at * 40_000 * MICRO);
         while world.sim.now() < at && world.sim.step() {}
-        drop(world.submit(at, &long, generate(&long, 1)).receiver.take());
+        others.push(world.submit(at, &long, generate(&long, 1)));
     }
     background.drain();
     assert_eq!(background.tokens, foretell(&ids, 3).0);

@@ -63,7 +63,7 @@ impl State {
             ),
             (
                 &["lapwing_chunks_short"],
-                "Chunks with fewer prompt rows beside streams, since the model was loaded, by cause",
+                "Chunks with fewer prompt rows for streams or as background work, since the model was loaded, by cause",
                 &self.chunks_short,
             ),
             (
@@ -123,10 +123,9 @@ impl State {
                 labels.push((key, value.to_owned()));
                 labels
             };
-            for (cause, chunks) in [
-                ("token gap", stats.pace.chunks_limited),
-                ("no token gap", stats.pace.chunks_short),
-            ] {
+            for (cause, chunks) in
+                [("token gap", stats.pace.chunks_limited), ("kept short", stats.pace.chunks_short)]
+            {
                 self.chunks_short.get_or_create(&with("cause", cause)).set(chunks as f64);
             }
             for client in &stats.clients {

@@ -9,8 +9,10 @@ pub(super) struct Fit {
     factors: [f64; 2],
     /// Covariance of the factors.
     covariance: [[f64; 2]; 2],
-    /// Chunks that were recorded.
+    /// Chunks that were recorded since everything was uncertain.
     chunks: usize,
+    /// Disturbed chunks without another one between them.
+    disturbed: usize,
 }
 
 /// Factor before anything is measured: rates of devices are those of their best ops.
@@ -28,13 +30,20 @@ const DISTURBED: [f64; 2] = [0.5, 2.0];
 /// Chunks after which a time counts as disturbed if it is far from the fitted one.
 const LEARNED: usize = 4;
 
+/// Disturbed chunks in a row after which the times have changed: what was learned no longer counts.
+const CHANGED: usize = 3;
+
 /// Smallest factor of a time.
 const LEAST: f64 = 1e-3;
 
+/// The covariance before anything is measured.
+fn prior() -> [[f64; 2]; 2] {
+    [[VARIANCES[0], 0.0], [0.0, VARIANCES[1]]]
+}
+
 impl Default for Fit {
     fn default() -> Fit {
-        let [whole, context] = VARIANCES;
-        Fit { factors: [UNMEASURED, 0.0], covariance: [[whole, 0.0], [0.0, context]], chunks: 0 }
+        Fit { factors: [UNMEASURED, 0.0], covariance: prior(), chunks: 0, disturbed: 0 }
     }
 }
 
@@ -48,12 +57,7 @@ impl Fit {
 
     /// Records that a chunk took `time` ns.
     pub(super) fn record(&mut self, model: ModelTime, time: f64) {
-        let fitted = self.time(model);
-        let time = match self.chunks >= LEARNED {
-            true => time.clamp(DISTURBED[0] * fitted, DISTURBED[1] * fitted),
-            false => time,
-        };
-        self.chunks = self.chunks.saturating_add(1);
+        let time = self.without_disturbance(model, time);
         let features = [(model.alone + model.context) / time, model.context / time];
         let [[a, b], [_, c]] = self.covariance;
         let spread = [a * features[0] + b * features[1], b * features[0] + c * features[1]];
@@ -66,10 +70,68 @@ impl Fit {
         let next = |at: usize, other: usize, now: f64| now - gain[at] * spread[other];
         let mut covariance = [[next(0, 0, a), next(0, 1, b)], [next(1, 0, b), next(1, 1, c)]];
         // What is not measured for long would become arbitrarily uncertain.
-        let is_certain = |at: usize| covariance[at][at] / KEPT <= VARIANCES[at];
-        if is_certain(0) && is_certain(1) {
-            covariance.iter_mut().flatten().for_each(|it| *it /= KEPT);
+        let forget = |at: usize| {
+            let is_certain = covariance[at][at] / KEPT <= VARIANCES[at];
+            if is_certain { KEPT.sqrt().recip() } else { 1.0 }
+        };
+        let scale = [forget(0), forget(1)];
+        for (row, by) in covariance.iter_mut().zip(scale) {
+            row.iter_mut().zip(scale).for_each(|(it, of)| *it *= by * of);
         }
         self.covariance = covariance;
+    }
+
+    /// A time that is not far from the fitted one, unless several were.
+    fn without_disturbance(&mut self, model: ModelTime, time: f64) -> f64 {
+        let fitted = self.time(model);
+        let [least, most] = DISTURBED.map(|factor| factor * fitted);
+        self.chunks = self.chunks.saturating_add(1);
+        if self.chunks <= LEARNED || (least..=most).contains(&time) {
+            self.disturbed = 0;
+            return time;
+        }
+        self.disturbed += 1;
+        if self.disturbed < CHANGED {
+            return time.clamp(least, most);
+        }
+        (self.covariance, self.chunks, self.disturbed) = (prior(), 1, 0);
+        time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(alone: f64, context: f64) -> ModelTime {
+        ModelTime { alone, context }
+    }
+
+    #[test]
+    fn times_that_change_are_learned_again() {
+        let mut fit = Fit::default();
+        let times = [1.0, 3.0, 1.2, 0.2];
+        for (turn, factor) in times.into_iter().enumerate() {
+            for chunk in 0..60 {
+                let at = model(1000.0, f64::from(chunk % 10) * 20.0);
+                fit.record(at, factor * (at.alone + at.context));
+            }
+            let found = fit.time(model(1000.0, 100.0)) / 1100.0;
+            assert!((found / factor - 1.0).abs() < 0.1, "turn {turn}: {found} for {factor}");
+        }
+    }
+
+    #[test]
+    fn one_wrong_time_is_forgotten_wherever_it_comes() {
+        for wrong in [0, 1, 3, 10] {
+            let mut fit = Fit::default();
+            for chunk in 0..40 {
+                let at = model(1000.0, f64::from(chunk) * 20.0);
+                let time = if chunk == wrong { 1.0 } else { 0.5 * (at.alone + at.context) };
+                fit.record(at, time);
+            }
+            let found = fit.time(model(1000.0, 500.0)) / 1500.0;
+            assert!((found - 0.5).abs() < 0.05, "after chunk {wrong}: {found}");
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! What the queue knows of a sequence.
 
-use std::time::Duration;
-
 use lapwing_traces::Nanos;
 
 use crate::policy::{ClientId, Rank, Urgency};
@@ -20,11 +18,10 @@ pub(in super::super) struct QueueEntry {
     /// has lost them.
     pub(super) lost_rows: usize,
     /// Time of its latest rows, or of its arrival.
-    pub(super) served: Nanos,
+    served: Nanos,
+    /// Whether it is background work that has a turn.
+    has_turn: bool,
 }
-
-/// Time without rows after which background work ranks with other requests, so that it does not starve.
-const AGE: Duration = Duration::from_secs(10);
 
 impl QueueEntry {
     /// The entry of a sequence that has just arrived.
@@ -34,8 +31,17 @@ impl QueueEntry {
         tokens_max: usize,
     ) -> QueueEntry {
         let (rank, running, account, lost_rows) = (Rank::EQUAL, false, AccountId::default(), 0);
-        let served = Nanos::default();
-        QueueEntry { client, urgency, tokens_max, rank, running, account, lost_rows, served }
+        QueueEntry {
+            client,
+            urgency,
+            tokens_max,
+            rank,
+            running,
+            account,
+            lost_rows,
+            served: Nanos::default(),
+            has_turn: false,
+        }
     }
 
     /// As it is, of a sequence that arrived at that time.
@@ -45,17 +51,37 @@ impl QueueEntry {
 
     /// The entry of a draft model's sequence, for which no client is charged.
     pub(in super::super) fn of_companion(&self) -> QueueEntry {
-        let (rank, served) = (self.rank, self.served);
-        QueueEntry { rank, served, ..QueueEntry::new(self.client.clone(), self.urgency, 0) }
+        let QueueEntry { rank, has_turn, .. } = *self;
+        QueueEntry { rank, has_turn, ..QueueEntry::new(self.client.clone(), self.urgency, 0) }
     }
 
     pub(in super::super) fn urgency(&self) -> Urgency {
         self.urgency
     }
 
-    /// Whether it gives way to other requests: it is background work that has had rows lately.
-    pub(in super::super) fn gives_way(&self, now: Nanos) -> bool {
-        self.urgency.is_background() && now < self.served + AGE
+    /// Whether it gives way to other requests: it is background work without a turn.
+    pub(in super::super) fn gives_way(&self) -> bool {
+        self.urgency.is_background() && !self.has_turn
+    }
+
+    /// Records that it has rows in a chunk, or a token.
+    pub(in super::super) fn on_served(&mut self, now: Nanos) {
+        self.served = now;
+    }
+
+    /// Time of its latest rows, or of its arrival.
+    pub(in super::super) fn served(&self) -> Nanos {
+        self.served
+    }
+
+    /// Gives it a turn, or takes it.
+    pub(in super::super) fn set_turn(&mut self, has_turn: bool) {
+        self.has_turn = has_turn;
+    }
+
+    /// Whether it is background work that has a turn.
+    pub(in super::super) fn has_turn(&self) -> bool {
+        self.has_turn
     }
 
     pub(in super::super) fn rank(&self) -> Rank {
