@@ -102,9 +102,9 @@ fn urgency(fields: &mut Fields, request: &mut Request) -> Result<(), ApiError> {
         }
     };
     if let Some(priority) = fields.take::<i32>("priority")? {
-        let is_background = (priority < 0).then_some("background").unwrap_or("interactive");
-        if class.as_deref().is_some_and(|class| class != is_background) {
-            let text = format!("a priority of {priority} is of the class '{is_background}'");
+        let right = if priority < 0 { "background" } else { "interactive" };
+        if class.as_deref().is_some_and(|class| class != right) {
+            let text = format!("a priority of {priority} is of the class '{right}'");
             return Err(ApiError::field("priority", text));
         }
         request.urgency.priority = priority;

@@ -141,6 +141,7 @@ async fn fields_that_would_change_the_kind_of_an_answer_are_refused() {
         (chat, json!({ "tool_choice": "required" }), "tool_choice"),
         (chat, json!({ "top_logprobs": 2 }), "logprobs"),
         (chat, json!({ "class": "urgent" }), "class"),
+        (chat, json!({ "class": "background", "priority": 0 }), "interactive"),
         (chat, json!({ "token_gap_ms": 0 }), "token_gap_ms"),
         (chat, json!({ "token_gap_ms": -5.0 }), "token_gap_ms"),
         ("/v1/responses", json!({ "background": true }), "background"),
