@@ -151,15 +151,20 @@ impl Scheduler {
             context = context.max(sequence.sent);
             rows.push((at, count));
         }
-        let phase = match (any_decode, any_prompt) {
-            (true, true) => Phase::Mixed,
-            (true, false) => Phase::Decode,
-            (false, true) => Phase::Prefill,
-            (false, false) => return None,
-        };
+        let phase = phase(any_decode, any_prompt)?;
         let total = rows.iter().map(|(_, count)| count).sum::<usize>() + branch_rows;
         let shape = ChunkShape { phase, rows: total, selected, context, prompt: all };
         let by = PlannedBy::Strategy;
         Some(Selection { kind, by, rows, shape, prompts: prompt_rows, limit: None })
+    }
+}
+
+/// The phase of a chunk with such rows; `None` without any.
+fn phase(decodes: bool, prompts: bool) -> Option<Phase> {
+    match (decodes, prompts) {
+        (true, true) => Some(Phase::Mixed),
+        (true, false) => Some(Phase::Decode),
+        (false, true) => Some(Phase::Prefill),
+        (false, false) => None,
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(unreachable_pub, reason = "a test binary has no outside")]
 
+mod background;
 mod blank;
 mod cancel;
 #[path = "../../../tests/support/cases.rs"]
