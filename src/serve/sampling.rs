@@ -111,7 +111,7 @@ fn urgency(fields: &mut Fields, request: &mut Request) -> Result<(), ApiError> {
     }
     if let Some(ms) = fields.take::<f64>("token_gap_ms")? {
         let gap = Duration::try_from_secs_f64(ms / 1e3).ok().filter(|gap| !gap.is_zero());
-        let text = "token_gap_ms must be a time of more than 0 ms";
+        let text = "token_gap_ms must be a time of more than 0 ms, and finite";
         request.urgency.token_gap = Some(gap.ok_or_else(|| ApiError::field("token_gap_ms", text))?);
     }
     Ok(())

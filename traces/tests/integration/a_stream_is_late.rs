@@ -12,9 +12,23 @@ use crate::runs::{Script, Work, work};
 
 const MS: u64 = 1_000_000;
 
-/// A request that is submitted at a time in ms, with a target in ms unless it is 0, and its tokens: their times in ms
-/// and numbers.
-fn request(script: &mut Script, number: u64, (submitted, target): (u64, u64), tokens: &[[u64; 2]]) {
+/// A request.
+struct Asked {
+    number: u64,
+    /// Time of its submission in ms.
+    submitted: u64,
+    /// Its target in ms; 0 for none.
+    target: u64,
+}
+
+/// A request without a target, that is submitted at the start.
+fn asked(number: u64) -> Asked {
+    Asked { number, submitted: 0, target: 0 }
+}
+
+/// Records a request and its tokens: their times in ms and numbers.
+fn request(script: &mut Script, asked: &Asked, tokens: &[[u64; 2]]) {
+    let Asked { number, submitted, target } = *asked;
     let milestone = |of, value| EventKind::Request(number, of, value);
     script.event(submitted * MS, "scheduler", milestone(Milestone::Submitted, 5));
     if target > 0 {
@@ -32,10 +46,10 @@ fn request(script: &mut Script, number: u64, (submitted, target): (u64, u64), to
 fn streams() -> Script {
     let mut script = Script::default();
     let draft = [[300, 1], [340, 1], [400, 1], [400, 1], [400, 1], [500, 1]];
-    request(&mut script, 1, (200, 50), &draft);
-    request(&mut script, 2, (0, 0), &[[10, 1], [20, 3], [40, 1]]);
-    request(&mut script, 3, (0, 30), &[[90, 1]]);
-    request(&mut script, 4, (0, 20), &[[100, 1], [120, 1]]);
+    request(&mut script, &Asked { number: 1, submitted: 200, target: 50 }, &draft);
+    request(&mut script, &asked(2), &[[10, 1], [20, 3], [40, 1]]);
+    request(&mut script, &Asked { target: 30, ..asked(3) }, &[[90, 1]]);
+    request(&mut script, &Asked { target: 20, ..asked(4) }, &[[100, 1], [120, 1]]);
     let tags = |chunk, rows| Tags { chunk: Some(chunk), rows, ..Tags::default() };
     for (chunk, rows) in [(1, 120), (2, 128), (3, 512)] {
         let time = (chunk * 100 * MS, chunk * 100 * MS + MS);
@@ -96,8 +110,8 @@ fn the_report_has_the_gaps_of_all_requests_and_of_each() {
 #[test]
 fn without_targets_no_gap_is_late_or_in_time() {
     let mut script = Script::default();
-    request(&mut script, 1, (0, 0), &[[10, 1], [20, 1]]);
-    request(&mut script, 2, (0, 0), &[[30, 2]]);
+    request(&mut script, &asked(1), &[[10, 1], [20, 1]]);
+    request(&mut script, &asked(2), &[[30, 2]]);
     let (timeline, analysis) = script.analysed();
     let report = Report::new(&timeline, &analysis);
     assert_eq!((report.requests.gaps_late, report.requests.gaps.len()), (None, 1));
