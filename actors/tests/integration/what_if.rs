@@ -6,8 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::message::{Shutdown, StreamEvent};
-use lapwing_kernels::device::{DeviceKind, GraphKey};
+use lapwing_kernels::device::{DeviceKind, GraphKey, Prepare};
+use lapwing_kernels::part::Part;
+use lapwing_plan::blocks::blocks;
+use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use lapwing_plan::time::{Job, TimeModel};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart, StageWork};
 use lapwing_traces::analysis::{Analysis, Replay, SegmentKind};
 use lapwing_traces::{Scope, Timeline};
 
@@ -93,11 +97,45 @@ fn work_stays_where_it_was_without_what_it_waited_for() {
     }
 }
 
-/// A recording of one request at a time whose work is a chain over a CPU and an NPU: no work overlaps other work.
-fn recorded_chain(late: Vec<usize>) -> Timeline {
+/// Puts each block on the next device that can run it, whole. Graphs are prepared ahead of the work, or where they run.
+struct InTurns(Prepare);
+
+impl Strategy for InTurns {
+    fn name(&self) -> &str {
+        "in-turns"
+    }
+
+    fn chunk_rows(&self, _: &PlanInput<'_>, prompt: PromptRows) -> usize {
+        prompt.remaining
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let mut turns = (0..input.devices.len()).cycle();
+        let stages = blocks(input.graph).into_iter().map(|block| {
+            let ops = &input.graph.nodes()[block.nodes.clone()];
+            let can_run = |device: &usize| {
+                let info = &input.devices[*device];
+                ops.iter().all(|node| info.runs(&node.op))
+            };
+            let device = turns.find(can_run).expect("the CPU runs all");
+            let graphs = match input.devices[device].kind {
+                DeviceKind::Npu => vec![shape.rows.next_multiple_of(32)],
+                _ => Vec::new(),
+            };
+            let part = StagePart { device: DeviceId(device), part: Part { graphs, ..Part::WHOLE } };
+            Stage { work: StageWork::Nodes, nodes: block.nodes, parts: vec![part], prepare: self.0 }
+        });
+        Route::new(stages.collect(), "in turns".to_owned(), None, input.route_for(shape))
+    }
+}
+
+/// A recording of a request whose work is a chain over a CPU and an NPU: no work overlaps other work, except that graphs are
+/// prepared ahead of it.
+fn recorded_chain(prepare: Prepare, late: Vec<usize>) -> Timeline {
     let mut setup = Setup {
         devices: 2,
         kinds: vec![DeviceKind::Cpu, DeviceKind::Npu],
+        strategy: Some(Arc::new(InTurns(prepare))),
         time: Some(Arc::new(Times)),
         late,
         ..Setup::default()
@@ -117,10 +155,7 @@ fn recorded_chain(late: Vec<usize>) -> Timeline {
 fn on_the_path(timeline: &Timeline) -> BTreeMap<String, u64> {
     let mut shares = BTreeMap::new();
     for segment in Analysis::new(timeline).critical_path.segments {
-        let SegmentKind::Running(mut span) = segment.kind else { continue };
-        while let Some(parent) = timeline.spans[span].parent {
-            span = parent;
-        }
+        let SegmentKind::Running(span) = segment.kind else { continue };
         let activity = timeline.spans[span].activity.name();
         let lane = &timeline.lanes[segment.lane].name;
         for change in [format!("activity:{activity}*0"), format!("on:{lane}*0")] {
@@ -130,25 +165,34 @@ fn on_the_path(timeline: &Timeline) -> BTreeMap<String, u64> {
     shares
 }
 
-/// What is on the critical path and has nothing beside it is saved without it, to four fifths at least. In some
-/// recordings a preempted thread takes the path over, so each change is judged by the best of several.
+/// The share of what the critical path gives a change that it saves, in the best of several recordings: in some, a preempted
+/// thread takes the path over.
+fn best_savings(prepare: Prepare, late: &[usize]) -> BTreeMap<String, f64> {
+    let mut best: BTreeMap<String, f64> = BTreeMap::new();
+    for _ in 0..5 {
+        let timeline = recorded_chain(prepare, late.to_vec());
+        // What takes little time is easily hidden behind what a busy machine adds.
+        let shares = on_the_path(&timeline).into_iter();
+        for (change, share) in shares.filter(|(_, share)| *share >= timeline.makespan() / 5) {
+            let saved = timeline.makespan() - makespan(&timeline, &change);
+            let best = best.entry(change).or_default();
+            *best = best.max(saved as f64 / share as f64);
+        }
+    }
+    best
+}
+
 #[test]
 fn what_the_critical_path_says_is_saved_without_it() {
-    for late in [Vec::new(), vec![0, 2]] {
-        let mut best: BTreeMap<String, f64> = BTreeMap::new();
-        for _ in 0..5 {
-            let timeline = recorded_chain(late.clone());
-            for (change, share) in on_the_path(&timeline) {
-                let saved = timeline.makespan() - makespan(&timeline, &change);
-                let best = best.entry(change).or_default();
-                *best = best.max(saved as f64 / share as f64);
-            }
-        }
-        for change in ["activity:prepare*0", "activity:compute*0"] {
-            assert!(best.contains_key(change), "{change} is not on the path of {best:?}");
-        }
-        for (change, saved) in best {
+    for late in [&[][..], &[0, 2]] {
+        let savings = best_savings(Prepare::OnTheSpot, late);
+        assert!(savings.contains_key("on:oracle-1*0"), "the NPU is not on the path of {savings:?}");
+        for (change, saved) in savings {
             assert!(saved >= 0.8, "{change} saves {saved:.2} of its share, queues of {late:?}");
         }
     }
+    // Work goes on beside graphs that are prepared ahead of it, but an emulated NPU takes most of the time for them.
+    let savings = best_savings(Prepare::Ahead, &[]);
+    let saved = savings.get("activity:prepare*0");
+    assert!(saved.is_some_and(|saved| *saved >= 0.8), "{savings:?}");
 }

@@ -2,8 +2,31 @@ use serde_json::{Value, json};
 
 use super::Schemas;
 
-/// A schema as it is compiled, and the keywords that have no effect.
+/// The largest integer of 64 bits that a double holds.
+const INTEGER_MAX: f64 = 9_223_372_036_854_774_784.0;
+
+/// A schema as it is compiled, but for the bounds that every integer has, and the keywords that have no effect.
 fn prepared(schema: &Value) -> (Value, Vec<String>) {
+    let (mut prepared, ignored) = bounded(schema);
+    without_bounds(&mut prepared);
+    (prepared, ignored)
+}
+
+/// Takes the bounds that every integer has.
+fn without_bounds(schema: &mut Value) {
+    match schema {
+        Value::Array(schemas) => schemas.iter_mut().for_each(without_bounds),
+        Value::Object(members) => {
+            let every = [("minimum", json!(-INTEGER_MAX)), ("maximum", json!(INTEGER_MAX))];
+            members.retain(|name, value| !every.iter().any(|it| it.0 == name && it.1 == *value));
+            members.values_mut().for_each(without_bounds);
+        }
+        _ => {}
+    }
+}
+
+/// A schema as it is compiled, and the keywords that have no effect.
+fn bounded(schema: &Value) -> (Value, Vec<String>) {
     let mut schemas = Schemas::default();
     let root = schemas.add("schema", schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
     (schemas.with_definitions(root), schemas.into_ignored())
@@ -241,10 +264,7 @@ fn alternatives_and_patterns_are_followed_where_they_can_be() {
 #[test]
 fn numbers_that_cannot_be_written_are_refused() {
     let rows = [
-        (
-            json!({ "type": "integer", "maximum": 1e22 }),
-            json!({ "type": "integer", "maximum": 9_223_372_036_854_774_784.0 }),
-        ),
+        (json!({ "type": "integer", "maximum": 1e22 }), json!({ "type": "integer" })),
         (
             json!({ "type": "number", "maximum": 1e22 }),
             json!({ "type": "number", "maximum": 1e22 }),
@@ -295,4 +315,32 @@ fn hostile_schemas_end_with_an_error_or_in_a_small_form() {
     let wide: serde_json::Map<String, Value> =
         (0..60_000).map(|at| (at.to_string(), json!(true))).collect();
     assert!(refused(&json!({ "properties": wide })).contains("more than"));
+}
+
+#[test]
+fn integers_end_after_as_many_digits_as_64_bits_have() {
+    let [least, most] = [json!(-INTEGER_MAX), json!(INTEGER_MAX)];
+    let rows = [
+        (
+            json!({ "type": "integer" }),
+            json!({ "type": "integer", "minimum": least, "maximum": most }),
+        ),
+        (
+            json!({ "type": ["integer", "null"], "minimum": 3, "maximum": 1e22 }),
+            json!({ "type": ["integer", "null"], "minimum": 3, "maximum": most }),
+        ),
+        (
+            json!({ "type": "integer", "exclusiveMaximum": 9 }),
+            json!({ "type": "integer", "exclusiveMaximum": 9, "minimum": least }),
+        ),
+        (
+            json!({ "type": "integer", "enum": [1, 2] }),
+            json!({ "type": "integer", "enum": [1, 2] }),
+        ),
+        (json!({ "type": ["integer", "number"] }), json!({ "type": ["integer", "number"] })),
+        (json!({ "type": "number" }), json!({ "type": "number" })),
+    ];
+    for (schema, want) in rows {
+        assert_eq!(bounded(&schema), (want, vec![]), "{schema}");
+    }
 }

@@ -85,6 +85,28 @@ fn bound(keyword: &str, value: &Value, is_integer: bool) -> Result<Kept, String>
     Ok(Kept::As(if clamped == bound { value.clone() } else { json!(clamped) }))
 }
 
+/// Bounds of the integers of the schema `members` where it has none, so that an answer has no more digits than 64 bits: a model
+/// that repeats a digit would never end.
+pub(super) fn integer_bounds(members: &Map<String, Value>) -> Map<String, Value> {
+    let kinds = match members.get("type") {
+        Some(Value::Array(kinds)) => kinds.as_slice(),
+        Some(kind) => std::slice::from_ref(kind),
+        None => &[],
+    };
+    let is = |name: &str| kinds.iter().any(|kind| kind == name);
+    let has = |keyword: &str| members.contains_key(keyword);
+    let mut bounds = Map::new();
+    if is("integer") && !is("number") && !has("const") && !has("enum") {
+        if !has("minimum") && !has("exclusiveMinimum") {
+            bounds.insert("minimum".to_owned(), json!(-INTEGER_MAX));
+        }
+        if !has("maximum") && !has("exclusiveMaximum") {
+            bounds.insert("maximum".to_owned(), json!(INTEGER_MAX));
+        }
+    }
+    bounds
+}
+
 /// A length or a number of parts, which may be written as `2.0`.
 ///
 /// # Errors

@@ -83,6 +83,7 @@ impl<'a, 'd, 's> Writer<'a, 'd, 's> {
             let value = Place { value, ..place };
             self.keyword((keyword, value), (members, inner), &mut output, at)?;
         }
+        output.join(values::integer_bounds(members));
         match (whole, known) {
             (Whole::Own, _) => self.close(place, &mut output, at),
             (_, Some(known)) => self.close_composed(members, &known, &mut output, at),
