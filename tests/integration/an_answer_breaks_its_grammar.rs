@@ -178,6 +178,31 @@ async fn parts_of_a_text_follow_grammars_of_their_own() {
 }
 
 #[tokio::test]
+async fn integers_have_no_more_digits_than_64_bits() {
+    let engine = engine().await;
+    for integer in [json!({ "type": "integer" }), json!({ "type": "integer", "maximum": 1e22 })] {
+        let schema = json!({
+            "type": "object", "properties": { "x": integer }, "required": ["x"], "x-guidance": { "whitespace_flexible": false }
+        });
+        // A part of a grammar is written as text.
+        let function = Function { name: "f".to_owned(), parameters: Some(schema.clone()) };
+        let form = CallForm { functions: vec![function], arguments: "arguments".to_owned() };
+        let digits: Vec<u32> = (0..engine.tokenizer().vocab_size() as u32)
+            .filter(|id| engine.tokenizer().token_bytes(*id).is_some_and(|it| *it == *b"9"))
+            .collect();
+        for grammar in [Grammar::json_schema(schema), Grammar::calls(form)] {
+            let mut request = hot(grammar, 1);
+            request.sampling.logit_bias = digits.iter().map(|id| (*id, 100.0)).collect();
+            let (_, text, reason) = answer(&engine, request).await;
+            assert_eq!(reason, EndReason::EndToken, "{text}");
+            let value: Value = serde_json::from_str(&text).expect("JSON");
+            let value = value.get("arguments").unwrap_or(&value);
+            assert!(value["x"].as_i64().is_some_and(|x| x > 100_000_000_000_000_000), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn keywords_without_effect_are_named_with_the_answer() {
     let engine = engine().await;
     let schema =

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::Schemas;
 
 /// The largest integer of 64 bits that a double holds.
-const INTEGER_MAX: f64 = 9_223_372_036_854_774_784.0;
+const INTEGER_MAX: i64 = 9_223_372_036_854_774_784;
 
 /// A schema as it is compiled, but for the bounds that every integer has, and the keywords that have no effect.
 fn prepared(schema: &Value) -> (Value, Vec<String>) {

@@ -11,7 +11,7 @@ const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
 
 /// The largest number below 2⁶³ that a double holds. Bounds of integers are kept within it.
-const INTEGER_MAX: f64 = 9_223_372_036_854_774_784.0;
+const INTEGER_MAX: i64 = 9_223_372_036_854_774_784;
 
 /// The largest length that counts: no answer is longer.
 const LENGTH_MAX: f64 = u32::MAX as f64;
@@ -75,14 +75,16 @@ fn bound(keyword: &str, value: &Value, is_integer: bool) -> Result<Kept, String>
     let Some(bound) = value.as_f64().filter(|_| is_integer) else {
         return Ok(Kept::As(value.clone()));
     };
+    let most = INTEGER_MAX as f64;
     let (beyond, clamped) = match keyword {
-        "maximum" | "exclusiveMaximum" => (bound < -INTEGER_MAX, bound.min(INTEGER_MAX)),
-        _ => (bound > INTEGER_MAX, bound.max(-INTEGER_MAX)),
+        "maximum" | "exclusiveMaximum" => (bound < -most, (bound > most).then_some(INTEGER_MAX)),
+        _ => (bound > most, (bound < -most).then_some(-INTEGER_MAX)),
     };
     if beyond {
         return Err(format!("{keyword} is {value}, which no integer of 64 bits reaches"));
     }
-    Ok(Kept::As(if clamped == bound { value.clone() } else { json!(clamped) }))
+    // An integer, since a grammar's text has not all digits of a double.
+    Ok(Kept::As(clamped.map_or_else(|| value.clone(), |bound| json!(bound))))
 }
 
 /// Bounds of the integers of the schema `members` where it has none, so that an answer has no more digits than 64 bits: a model
