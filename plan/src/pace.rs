@@ -6,8 +6,11 @@ use crate::chunk::ChunkShape;
 use crate::phase::Phase;
 use crate::planner::Planner;
 
-/// Prompt rows of a chunk are limited to a multiple of this number, which is also the fewest.
+/// Prompt rows of a chunk are limited to a multiple of this number, as far as so many fit.
 pub const TILE: usize = 16;
+
+/// Fewest prompt rows of a chunk that a time limits: fewer cost as much.
+pub const FITTING_MIN: usize = 4;
 
 /// Fewest prompt rows that are taken to keep most of the prefill rate. Device models know little of the price of small chunks.
 pub const EFFICIENT_MIN: usize = 128;
@@ -15,8 +18,8 @@ pub const EFFICIENT_MIN: usize = 128;
 /// Share of the prefill rate that chunks beside streams without a target keep.
 pub const KEPT: f64 = 0.94;
 
-/// The most prompt rows, of `most`, whose time fits: a multiple of [`TILE`]. One tile is taken to fit, and so is a number of rows
-/// without a predicted time.
+/// The most prompt rows, of `most`, whose time fits: a multiple of [`TILE`], or half a tile and so on down to [`FITTING_MIN`], which
+/// are taken to fit. So is a number of rows without a predicted time.
 pub fn fitting_rows(most: usize, limit: f64, mut time: impl FnMut(usize) -> Option<f64>) -> usize {
     let (mut fits, mut exceeds) = (1, most.div_ceil(TILE) + 1);
     while exceeds - fits > 1 {
@@ -26,7 +29,11 @@ pub fn fitting_rows(most: usize, limit: f64, mut time: impl FnMut(usize) -> Opti
             _ => fits = tiles,
         }
     }
-    fits * TILE
+    let mut rows = fits * TILE;
+    while fits == 1 && rows > FITTING_MIN && time(rows).is_some_and(|time| time > limit) {
+        rows /= 2;
+    }
+    rows
 }
 
 /// The fewest prompt rows that keep [`KEPT`] of the prefill rate of chunks with `whole` rows: at least [`EFFICIENT_MIN`], if
@@ -99,7 +106,10 @@ mod tests {
             (500, 1000.0, 512),
             (512, 340.0, 320),
             (512, 339.0, 304),
-            (512, 1.0, 16),
+            (512, 36.0, 16),
+            (512, 35.0, 8),
+            (512, 27.0, 4),
+            (512, 1.0, 4),
             (3, 1000.0, 16),
         ] {
             assert_eq!(fitting_rows(most, limit, time), rows, "{limit} for {most} rows");

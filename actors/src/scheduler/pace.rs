@@ -196,7 +196,7 @@ impl Scheduler {
         let whole = self.models[all.kind.model.0].planner(all.kind.output).chunk_rows_max();
         efficient_rows(whole, |prompts| {
             let time = self.predicted(all, Rows { decodes: 0, prompts })?;
-            Some(self.corrections(all).on_average(prompts, time))
+            Some(self.corrections(all).of_any_size(time))
         })
     }
 
@@ -207,8 +207,11 @@ impl Scheduler {
     /// Time of a chunk like that one with other rows, as the cost model has it. Shapes are rounded, so that few are predicted.
     fn predicted(&mut self, chunk: &Selection, rows: Rows) -> Option<ModelTime> {
         let Rows { decodes, prompts } = rows;
-        let whole =
-            decodes.next_power_of_two() * usize::from(decodes > 0) + prompts.next_multiple_of(TILE);
+        let tiles = match prompts < TILE {
+            true => prompts.next_power_of_two(),
+            false => prompts.next_multiple_of(TILE),
+        };
+        let whole = decodes.next_power_of_two() * usize::from(decodes > 0) + tiles;
         let shape = ChunkShape {
             phase: if decodes > 0 { Phase::Mixed } else { Phase::Prefill },
             rows: whole,
