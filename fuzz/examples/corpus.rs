@@ -6,7 +6,7 @@ mod gguf_bytes;
 use std::path::Path;
 
 use gguf_bytes::{Raw, bytes, rich};
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
 use lapwing_traces::event::{
     Activity, EventKind, LaneKind, Milestone, Sending, SpanInfo, StallCause, Tags, WaitInfo,

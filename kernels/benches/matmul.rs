@@ -9,8 +9,8 @@ use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{
     self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa, Matrix, PackedMatrix,
 };
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
-use lapwing_kernels::quant::DType;
 use std::time::{Duration, Instant};
 
 /// (k, n, times per token) of SmolLM2-135M: 30 layers and the output head.

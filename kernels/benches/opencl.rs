@@ -4,10 +4,10 @@
 //! `cargo bench -p lapwing-kernels --features opencl --bench opencl`
 
 use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix, PackedMatrix};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::opencl::{
     MatMulShape, OpenClInfo, OpenClKind, Trial, devices, matmul_kernels,
 };
-use lapwing_kernels::quant::DType;
 use std::time::Instant;
 
 const FORMATS: [DType; 7] =

@@ -163,11 +163,11 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::DType;
     use crate::graph::{NewNode, WeightSpec};
     use crate::kv::{KvDtype, KvLayout};
     use crate::mask::{AttentionRule, Mask};
     use crate::op::{RopePairs, RopeScaling, RopeSpec};
-    use crate::quant::DType;
 
     /// embed 64 → q 32, k 16, v 16 → rope → attention → select → matmul with bias → …
     fn graph(window: Option<usize>) -> Graph {

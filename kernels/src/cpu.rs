@@ -52,9 +52,6 @@ pub(crate) use loops::quantize::{Q8Block, QuantScheme};
 pub(crate) use loops::quantize_row::fill as fill_scaled;
 pub use loops::rope::RopeShape;
 pub use loops::tile_shape::TileShape;
-pub(crate) use loops::unpack::dequantize_row;
-#[cfg(feature = "openvino")]
-pub(crate) use loops::unpack::stored_blocks;
 pub use matrix::{Matrix, MatrixError};
 pub use pack::{CacheReadError, CacheWriteError, FileMatrix, PackCache, PackError, PackReport};
 pub use packed::{OutputChannels, PackedMatrix};

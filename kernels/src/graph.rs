@@ -11,10 +11,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::formats::DType;
 use crate::kv::KvLayout;
 pub use crate::op::WeightId;
 use crate::op::{Op, RopeSpec};
-use crate::quant::DType;
 use crate::requant::Requant;
 use crate::weights::Slices;
 

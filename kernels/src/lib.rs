@@ -8,6 +8,7 @@ pub mod completion;
 pub mod cost;
 pub mod cpu;
 pub mod device;
+pub mod formats;
 pub mod graph;
 mod kept_file;
 pub mod kv;

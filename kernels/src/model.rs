@@ -16,9 +16,9 @@ use std::ops::Range;
 pub use config::{LayerAttention, ModelConfig};
 pub use spec::{ArchSpec, SoftCaps, is_encoder, supported};
 
+use crate::formats::DType;
 use crate::graph::Graph;
 use crate::kv::{KvSharing, KvSharingError};
-use crate::quant::DType;
 use crate::weights::{Gguf, MetadataError, WeightFile};
 
 /// A model's hyper-parameters and its op graph.

@@ -5,7 +5,7 @@ mod formats;
 
 pub use formats::{dequantize, quantize};
 
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// Activations after dynamic quantisation for weights of `dtype`: `x` rounded to int8, and for blocks
 /// of 32 the block sums, which Q4_1 and Q5_1 multiply by the weights' minimums. Float weights leave

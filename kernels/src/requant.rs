@@ -6,9 +6,9 @@ mod form;
 mod report;
 mod write;
 
+use crate::formats::DType;
 use crate::graph::{Graph, WeightId};
 use crate::op::Op;
-use crate::quant::DType;
 pub(crate) use blocks::quantize;
 pub use form::{Group, Requant, UnknownRequant};
 pub use report::{KeptReason, KeptTensor, Requantized};

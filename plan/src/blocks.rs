@@ -78,9 +78,9 @@ fn joins(graph: &Graph, block: &Block, at: usize, kind: BlockKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lapwing_kernels::formats::DType;
     use lapwing_kernels::graph::{NewNode, ValueId, WeightSpec};
     use lapwing_kernels::op::Activation;
-    use lapwing_kernels::quant::DType;
 
     #[test]
     fn a_block_of_matmuls_includes_only_the_element_wise_ops_on_their_outputs() {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{DeviceKind, GraphKey, ModelId};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
-use lapwing_kernels::quant::DType;
 use lapwing_plan::Phase;
 use lapwing_plan::soc::{Soc, SyncMode, WeightBits, Workload};
 use lapwing_plan::solve::{Candidate, Cut, Problem, Solution, Solver};

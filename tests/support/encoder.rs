@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
 
 pub(crate) const WIDTH: usize = 24;

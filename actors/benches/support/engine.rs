@@ -19,10 +19,10 @@ use lapwing_actors::scheduler::{
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_actors::worker::{Worker, WorkerEffect};
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId, SlotPool, Tensor, TensorSet};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
 use lapwing_kernels::op::Op;
-use lapwing_kernels::quant::DType;
 use lapwing_plan::DeviceId;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};

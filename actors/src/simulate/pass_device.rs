@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapwing_kernels::device::{Batch, BlockingDevice, DeviceError, StageRun, Tensor};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::kv::PageId;
 use lapwing_kernels::op::Op;
-use lapwing_kernels::quant::DType;
 
 use super::speculation::Acceptance;
 

@@ -12,7 +12,7 @@ use lapwing_kernels::device::{
     BlockingDevice, Completed, Device, DeviceBuffer, DeviceError, DeviceInfo, MemoryDomain, Notify,
     Observer, Preparer, RunId, StageRun, Stamps, Task, Tensor, TensorSet, Work,
 };
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 
 /// Values in the memory of a late device.
 #[derive(Debug)]

@@ -12,12 +12,12 @@ use lapwing_kernels::device::{
     Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphKey, ModelId, Observer,
     Prepare, Prepared, Preparer, StageRun, Step, Tensor,
 };
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, RowSet, ValueId, WeightSpec};
 use lapwing_kernels::kv::{DuplicatePage, KvDtype, KvLayout, PageId};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::{AttentionOp, Op};
 use lapwing_kernels::part::Share;
-use lapwing_kernels::quant::DType;
 
 pub const VOCAB: usize = 97;
 pub const PAGE_ROWS: usize = 4;

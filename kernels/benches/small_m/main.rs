@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::op::Op;
-use lapwing_kernels::quant::DType;
 use passes::{Passes, Timing};
 
 pub(crate) type Failure = Box<dyn std::error::Error>;

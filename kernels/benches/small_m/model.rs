@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
 use tempfile::NamedTempFile;
 

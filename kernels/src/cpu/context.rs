@@ -8,7 +8,8 @@ use crate::cpu::loops::quantize_row::RowScheme;
 use crate::cpu::packed::layout::GROUP;
 use crate::cpu::pool::{CoreSet, CoresError, Pool};
 use crate::cpu::quantize::InputScheme;
-use crate::quant::{Activations, DType};
+use crate::formats::DType;
+use crate::quant::Activations;
 use std::sync::Arc;
 
 /// Where CPU ops run: a thread pool and an instruction set. Clones share the pool.

@@ -1,7 +1,6 @@
 //! Embedding lookup: rows of a weight matrix as activations.
 
 use crate::cpu::context::Cpu;
-use crate::cpu::loops::unpack::dequantize_row;
 use crate::cpu::matrix::Matrix;
 use crate::cpu::pack::source::FileMatrix;
 use crate::cpu::packed::PackedMatrix;
@@ -83,7 +82,7 @@ pub fn embed_rows(
         for (id, out) in ids[i * chunk..].iter().zip(out.chunks_exact_mut(cols)) {
             let id = *id as usize;
             match table {
-                Table::Stored(matrix) => dequantize_row(matrix.dtype(), matrix.row(id), out),
+                Table::Stored(matrix) => matrix.dtype().dequantize_row(matrix.row(id), out),
                 Table::File(matrix) => {
                     if let Err(error) = row_of_file(&matrix, id, out) {
                         *lock(&failed) = Some(error);
@@ -131,7 +130,7 @@ fn row_of_file(
 ) -> Result<(), TensorReadError> {
     ROW.with_borrow_mut(|stored| {
         matrix.read(row..row + 1, stored)?;
-        dequantize_row(matrix.dtype(), stored, out);
+        matrix.dtype().dequantize_row(stored, out);
         Ok(())
     })
 }

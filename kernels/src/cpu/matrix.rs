@@ -1,6 +1,6 @@
 //! A weight matrix as stored.
 
-use crate::quant::DType;
+use crate::formats::DType;
 use std::ops::Range;
 use thiserror::Error;
 

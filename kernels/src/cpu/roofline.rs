@@ -13,9 +13,9 @@ use crate::cpu::context::Cpu;
 use crate::cpu::isa::Isa;
 use crate::cpu::isa::peak::{PeakLoop, PeakLoops};
 use crate::cpu::loops::quantize::QuantScheme;
+use crate::formats::DType;
 use crate::kv::KvDtype;
 use crate::quant::Activations;
-use crate::quant::DType;
 
 mod bandwidth;
 mod error;

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::graphs::GraphKey;
+use crate::formats::DType;
 use crate::graph::Graph;
 use crate::mask::Mask;
 use crate::op::Op;
-use crate::quant::DType;
 
 /// Kind of processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! Formats in which weights are stored and used for computation, and their tensors in a file.
 
 use super::{Graph, WeightId};
-use crate::quant::DType;
+use crate::formats::DType;
 use crate::requant::Requant;
 use crate::weights::{Slices, WeightFile, WeightTensor};
 use std::collections::BTreeMap;

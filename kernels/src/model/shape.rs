@@ -4,8 +4,8 @@
 use super::build::build;
 use super::tensors::{TensorSpec, Tensors};
 use super::{Model, ModelConfig, ModelError, spec};
+use crate::formats::DType;
 use crate::op::RopeScaling;
-use crate::quant::DType;
 
 /// Published sizes of a model.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::quant::DType;
+use crate::formats::DType;
 use crate::weights::{Gguf, WeightFile};
 
 /// A source of tensor shapes: a weight file, the header of one, or a [`ModelShape`] without a file.

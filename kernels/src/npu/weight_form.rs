@@ -1,6 +1,6 @@
 //! How a library keeps weights that it does not take as the model file stores them.
 
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// How the graphs of a device represent the matrices of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

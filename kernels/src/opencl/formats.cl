@@ -8,10 +8,11 @@
 // - REST(s, count, lane, EMIT) does so for values of a short run after its last whole word.
 // - RUN(panel, lane, run, count, EMIT) decodes a whole run of `count` values.
 //
-// FORMAT is the number of the format in GGUF files. BY_CHANNEL: the words of a run of a channel lie side by side, at
+// FORMAT is the number of the format in GGUF files, or ANY for formats that have no decoder of their own. BY_CHANNEL: the words of a run of a channel lie side by side, at
 // QUANTS(s) + lane * RUN_WORDS.
 
 #define RUN_LEN 32
+#define ANY 255
 
 #if LANES == 16
 typedef float16 VF;
@@ -228,6 +229,27 @@ typedef uint VU;
         SIXES(q_, h_, (w) * 8, e_, m_, EMIT)                                                        \
     }
 
+#elif FORMAT == ANY
+
+// Unsigned integers of 8 bits, and floats: a scale of each half run, then a minimum of each.
+#define BLOCK 32
+#define WORD_LEN 4
+#define RECORD 192
+#define BYTE(q, j) SMALL(((q) >> (8 * (j))) & 255u)
+#define START(s, panel, lane, run)                                                                  \
+    global const uint *p_##s = (panel) + (size_t)(run) * RECORD;
+#define WORD_OF(s, w, q_, lane, EMIT)                                                               \
+    {                                                                                               \
+        const VF d_ = LOAD(float, p_##s + 128 + (w) / 4 * PANEL, lane);                             \
+        const VF m_ = LOAD(float, p_##s + 160 + (w) / 4 * PANEL, lane);                             \
+        EMIT((w) * 4 + 0, fma(d_, BYTE(q_, 0), m_))                                                 \
+        EMIT((w) * 4 + 1, fma(d_, BYTE(q_, 1), m_))                                                 \
+        EMIT((w) * 4 + 2, fma(d_, BYTE(q_, 2), m_))                                                 \
+        EMIT((w) * 4 + 3, fma(d_, BYTE(q_, 3), m_))                                                 \
+    }
+
+#else
+#error "FORMAT has no decoder"
 #endif
 
 // Runs of formats with blocks are whole.

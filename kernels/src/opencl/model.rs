@@ -15,10 +15,10 @@ use super::shared::SharedMemory;
 use super::weights::DeviceWeights;
 use crate::cpu::{BindError, RopeFreqs};
 use crate::device::{MemoryDomain, SlotPool};
+use crate::formats::DType;
 use crate::graph::{Graph, Node, ValueId};
 use crate::kv::KvStore;
 use crate::op::{Op, RopePairs};
-use crate::quant::DType;
 use crate::weights::WeightFile;
 
 /// Parts of an [`OpenClDevice`](super::OpenClDevice).

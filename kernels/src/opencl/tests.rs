@@ -14,8 +14,8 @@ use super::ops::{AS_ON_GPU, FewRows, Ints, KernelSpec, Kernels, ManyRows, Shapes
 use super::pool::BufferPool;
 use super::program::ProgramCache;
 use super::session::{Buffer, Lane, Session};
+use crate::formats::DType;
 use crate::kv::KvDtype;
-use crate::quant::DType;
 
 /// A device and its kernels.
 struct Bench {

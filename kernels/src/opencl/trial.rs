@@ -8,8 +8,8 @@ use super::ops::{Add, Fused, KernelSpec, Kernels, MatMul, Matrix, View};
 use super::pack::Stored;
 use super::program::ProgramCache;
 use super::session::{Buffer, Session};
+use crate::formats::DType;
 use crate::kv::KvDtype;
-use crate::quant::DType;
 
 /// Bytes of weights beyond the caches of any device.
 const BEYOND_CACHES: usize = 256 << 20;

@@ -7,8 +7,8 @@ use super::find::OpenClInfo;
 use super::ops::{KernelSpec, Kernels};
 use super::program::ProgramCache;
 use super::session::Session;
+use crate::formats::DType;
 use crate::kv::KvDtype;
-use crate::quant::DType;
 
 /// The kernels of a device for matmuls with weights of one format.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::memory::Place;
 use super::session::{Lane, Session};
 use crate::device::{DeviceBuffer, DeviceError, MemoryDomain, TopLogit};
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// A value that a run has written.
 pub(super) struct Value {

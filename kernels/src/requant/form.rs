@@ -1,7 +1,7 @@
 //! Target forms of a requantisation and their names.
 
 use super::blocks::{BLOCK, quantize};
-use crate::quant::DType;
+use crate::formats::DType;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;

@@ -1,8 +1,8 @@
 //! Report of a requantisation.
 
 use super::{Group, Requant};
+use crate::formats::DType;
 use crate::graph::WeightSpec;
-use crate::quant::DType;
 use std::fmt;
 
 /// Maximum number of kept matrices that a report names; the others are counted.

@@ -1,7 +1,6 @@
 //! Writes requantised tensors, a few rows at a time.
 
 use super::{Requant, quantize};
-use crate::cpu::dequantize_row;
 use crate::weights::{TensorReadError, WeightTensor};
 use std::io::{self, Write};
 use thiserror::Error;
@@ -71,7 +70,7 @@ impl Requant {
             tensor.read_range(first * from_bytes, read)?;
             let lines = read.chunks_exact(from_bytes).zip(written.chunks_exact_mut(to_bytes));
             for (row, (from, to)) in (first..).zip(lines) {
-                dequantize_row(stored, from, &mut values);
+                stored.dequantize_row(from, &mut values);
                 if !quantize(self, &values, to) {
                     return Err(RequantError::Values { name: name(), row, format: self });
                 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::slot::{Slot, SlotPool};
 use crate::device::error::DeviceError;
 use crate::device::info::MemoryDomain;
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// The most likely column of a row of logits.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::any::Any;
 use super::slot::Storage;
 use super::*;
 use crate::device::{DeviceError, MemoryDomain};
-use crate::quant::DType;
+use crate::formats::DType;
 use crate::sync::lock;
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::data_file::ReadFault;
 use super::tensor::{Shape, TensorInfo};
 use super::{Inner, WeightFile};
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// Why data of a tensor cannot be read, though its file could be opened.
 #[derive(Clone, Debug, thiserror::Error)]

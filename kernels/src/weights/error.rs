@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::data_file::ReadFault;
 use super::split_fault::SplitFault;
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// The reason why a weight file could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -21,7 +21,7 @@ pub use model::{LegacyOptions, LegacyParams};
 use super::data_file::DataFile;
 use super::tensor::Shape;
 use super::write::GgufWriter;
-use crate::quant::DType;
+use crate::formats::DType;
 use format::Layout;
 use names::Cut;
 use source::Source;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::cursor::{Cursor, bad};
 use super::error::{Fault, WeightError};
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// Maximum tensor name length, in bytes. The specification has 64, some writers exceed it.
 pub(super) const NAME_MAX: u64 = 256;

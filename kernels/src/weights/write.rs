@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use super::gguf::{ALIGNMENT, ALIGNMENT_KEY};
 use super::tensor::Shape;
 use super::value::Value;
-use crate::quant::DType;
+use crate::formats::DType;
 use values::{put, put_string, put_value};
 
 /// A metadata value to write.

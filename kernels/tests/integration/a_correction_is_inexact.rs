@@ -3,7 +3,7 @@
 
 use crate::support::{assert_close, cpus, noise, packed};
 use lapwing_kernels::cpu::{self, Matrix};
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::reference;
 use proptest::prelude::*;
 

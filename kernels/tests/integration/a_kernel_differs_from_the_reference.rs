@@ -3,8 +3,8 @@
 use crate::support::{assert_close, bits, cpus, noise, packed};
 use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError, PackedMatrix, Table};
 use lapwing_kernels::cpu::{RopeFreqs, RopeShape};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
-use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
 
 /// Rows, output channels, blocks per row.
@@ -68,7 +68,10 @@ fn matmul_of_extreme_values_does_not_saturate() {
         ] {
             let (k, n) = (512, 16);
             let mut bytes = reference::quantize(dtype, &vec![1.0; n * k]);
-            let scale = if dtype == DType::Q6K { 208 } else { 0 };
+            let scale = match dtype {
+                DType::Q6K => 208,
+                _ => 0,
+            };
             for block in bytes.chunks_mut(dtype.block_bytes()) {
                 let keep = [block[scale], block[scale + 1]];
                 block.fill(fill);

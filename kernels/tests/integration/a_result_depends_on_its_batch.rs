@@ -2,7 +2,7 @@
 
 use crate::support::{bits, multiplying, noise, packed};
 use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix};
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::reference;
 
 #[test]

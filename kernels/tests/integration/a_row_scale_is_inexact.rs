@@ -3,7 +3,7 @@
 use crate::a_kernel_differs_from_the_reference::{SHAPES, cols};
 use crate::support::{assert_close, cpus, noise, packed};
 use lapwing_kernels::cpu::{self, Activations, Matrix};
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::reference;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue, WeightError, WeightFile};
 
 use crate::gguf_bytes::bytes;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::model::Model;
-use lapwing_kernels::quant::DType;
 use lapwing_kernels::weights::{
     GgufWriter, MetaValue, MetadataError, Shape, Value, ValueKind, WeightError, WeightFile,
     WeightTensor, WriteError, parse, parse_header,

@@ -1,6 +1,6 @@
 //! GGUF files for tests: valid ones from the writer, invalid ones byte by byte.
 
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
 
 /// A file with every kind of value that the writer knows, and a tensor of every format.

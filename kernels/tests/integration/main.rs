@@ -4,6 +4,7 @@
 
 mod a_branch_sees_a_wrong_key;
 mod a_correction_is_inexact;
+mod a_format_has_other_values;
 mod a_graph_is_evicted_too_early;
 mod a_graph_runs_twice;
 mod a_kernel_differs_from_the_reference;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_kernels::device::{Batch, TensorSet};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::model::Model;
-use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference::dequantize;
 use lapwing_kernels::requant::{Group, Requant};
 use lapwing_kernels::weights::{GgufWriter, MetaValue, Value, WeightFile, WeightTensor};

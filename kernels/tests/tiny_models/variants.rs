@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::{distance, folder, ids, logits, reference};
 use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::kv::KvSharing;
 use lapwing_kernels::model::{Model, ModelError};
-use lapwing_kernels::quant::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue, WeightFile};
 use serde_json::Value;
 

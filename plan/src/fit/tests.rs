@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::Batch;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
-use lapwing_kernels::quant::DType;
 
 use super::*;
 use crate::array::SystolicArray;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
-use lapwing_kernels::quant::DType;
 
 use super::candidate::{Candidate, Solution};
 use super::space::Space;

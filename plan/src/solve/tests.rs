@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{Part, Share};
-use lapwing_kernels::quant::DType;
 
 use super::*;
 use crate::chunk::ChunkShape;

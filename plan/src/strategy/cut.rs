@@ -218,9 +218,9 @@ pub(crate) fn shares(graph: &Graph, nodes: &Range<usize>, units: &[usize]) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lapwing_kernels::formats::DType;
     use lapwing_kernels::graph::{NewNode, WeightSpec};
     use lapwing_kernels::op::Op;
-    use lapwing_kernels::quant::DType;
 
     /// Output channels of each lane in a matmul of that width.
     fn divided(width: usize, units: &[usize]) -> Vec<Option<usize>> {

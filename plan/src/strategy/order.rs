@@ -101,8 +101,8 @@ impl Matmuls<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lapwing_kernels::formats::DType;
     use lapwing_kernels::graph::{NewNode, WeightSpec};
-    use lapwing_kernels::quant::DType;
 
     /// Matmuls of one value of width `k`, with these output widths.
     fn graph(k: usize, outputs: &[usize]) -> Graph {

@@ -1,10 +1,10 @@
 //! FLOPs of attention in chunks: the chunks of a prompt add up to the closed form.
 
 use lapwing_kernels::device::Batch;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::{AttentionOp, Op};
-use lapwing_kernels::quant::DType;
 use lapwing_plan::attention_flops::AttentionWork;
 use lapwing_plan::strategy::{PromptRows, StrategyOptions, all};
 use proptest::prelude::*;

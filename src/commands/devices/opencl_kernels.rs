@@ -4,10 +4,10 @@
 use lapwing::devices::{Backend, DeviceSpec, OpenClSettings};
 use lapwing::drivers::DriverKind;
 use lapwing::models::ModelCache;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::opencl::{MatMulKernels, OpenClError, OpenClInfo, find, matmul_kernels};
-use lapwing_kernels::quant::DType;
 use serde::Serialize;
 
 use super::kernels::graph;

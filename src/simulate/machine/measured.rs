@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::part::OperandOrder;
-use lapwing_kernels::quant::DType;
 use lapwing_plan::array::SystolicArray;
 use lapwing_plan::profile::PrepareSample;
 use lapwing_plan::soc::{Number, NumberKind};

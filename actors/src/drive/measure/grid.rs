@@ -192,8 +192,8 @@ fn rows(device: &DeviceInfo, share: &Share, selected: bool, chunk_rows: usize) -
 mod tests {
     use super::*;
     use lapwing_kernels::device::DeviceKind;
+    use lapwing_kernels::formats::DType;
     use lapwing_kernels::graph::{NewNode, WeightSpec};
-    use lapwing_kernels::quant::DType;
 
     /// A wide matmul in three layers, a narrow one in one layer, and a norm.
     fn graph() -> Graph {

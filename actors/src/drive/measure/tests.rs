@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lapwing_kernels::device::{Blocking, DeviceKind, GraphKey, ModelId};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{NewNode, ValueId, WeightSpec};
 use lapwing_kernels::op::{Activation, Op};
 use lapwing_kernels::part::{OperandOrder, Part, Share};
-use lapwing_kernels::quant::DType;
 use lapwing_traces::{Nanos, OsClock};
 
 use self::blank::Blank;

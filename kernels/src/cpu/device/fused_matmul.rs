@@ -6,10 +6,10 @@ use super::fusion_context::{FusionContext, Norm};
 use crate::cpu::context::Cpu;
 use crate::cpu::gemm::{GemvPlan, MATMULS_MAX, NextDispatch};
 use crate::cpu::loops::quantize::QuantScheme;
+use crate::formats::DType;
 use crate::graph::{Node, ValueId};
 use crate::op::{Activation, Op};
 use crate::part::Part;
-use crate::quant::DType;
 
 /// Consecutive nodes: an optional norm, matmuls of its result (or of one value), and an optional
 /// tail: a residual added to a single matmul, or the gated activation of two. Nothing else reads

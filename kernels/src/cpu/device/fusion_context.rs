@@ -5,9 +5,9 @@ use std::ops::Range;
 use crate::cpu::loops::rms_norm::RmsNormWeight;
 use crate::cpu::packed::PackedMatrix;
 use crate::cpu::weights::Weights;
+use crate::formats::DType;
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::Op;
-use crate::quant::DType;
 
 /// The model, as fusion sees it.
 #[derive(Clone, Copy, Debug)]

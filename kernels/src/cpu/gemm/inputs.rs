@@ -7,7 +7,7 @@ use crate::cpu::context::Cpu;
 use crate::cpu::loops::quantize::QuantScheme;
 use crate::cpu::quantize::{InputScheme, InputSource, Q8Buffer};
 use crate::cpu::rms_norm::rms_norm;
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// The same activations for the formats of up to [`MATMULS_MAX`] weights; reuses its memory.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use crate::cpu::packed::layout::{GROUP, TILE};
 use crate::cpu::packed::tile::FloatTiles;
 use crate::cpu::pool::ColumnBlock;
 use crate::cpu::quantize::Q8Rows;
-use crate::quant::DType;
+use crate::formats::DType;
 use std::ops::Range;
 
 /// Values that are gated and then quantised at once: they stay in the first-level cache.

@@ -12,9 +12,9 @@ use crate::cpu::loops::quantize::QuantScheme;
 use crate::cpu::matrix::Matrix;
 use crate::cpu::packed::PackedMatrix;
 use crate::cpu::quantize::{InputSource, Q8Buffer};
+use crate::formats::DType;
 use crate::op::Activation;
 use crate::quant::Activations;
-use crate::quant::DType;
 use crate::reference;
 use std::ops::Range;
 
@@ -196,7 +196,7 @@ fn quantising_on_the_fly_has_the_bits_of_quantising_later() {
                     };
                     let mut values = vec![f32::NAN; m * n];
                     matmuls(&cpu, &Dispatch::of(m), [(product.clone(), &mut values[..])]);
-                    for scheme in [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K] {
+                    for scheme in [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K(32)] {
                         let (mut want, mut found) = (Q8Buffer::default(), Q8Buffer::default());
                         want.fill(&cpu, scheme, &InputSource { x: &values, k: n, norm: None });
                         quantized_matmul(

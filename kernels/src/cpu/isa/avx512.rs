@@ -9,11 +9,11 @@ mod quantize;
 mod unpack;
 
 use crate::cpu::isa::kernels;
-use crate::cpu::loops::formats::with_format;
 use crate::cpu::loops::gemm_args::{GemmQ8, GemmScratch, TilePairGroup};
 use crate::cpu::loops::tile_shape::TileShape;
 use crate::cpu::simd::avx512::Avx512F32x16;
 use crate::cpu::simd::f32x16::F32x16;
+use crate::formats::with_format;
 
 kernels::kernels!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",

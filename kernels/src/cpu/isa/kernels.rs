@@ -202,12 +202,7 @@ macro_rules! gemm_q8_fn {
             }
             // SAFETY: reached only through this module's tables, which `Isa` hands out only when
             // the machine has the features; `check` has compared all lengths.
-            unsafe {
-                crate::cpu::loops::formats::with_format!(
-                    job.weight.dtype(),
-                    tiles(job, out, scratch)
-                )
-            }
+            unsafe { crate::formats::with_format!(job.weight.dtype(), tiles(job, out, scratch)) }
         }
     };
 }

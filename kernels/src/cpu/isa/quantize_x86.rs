@@ -3,8 +3,6 @@
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme, inverse_of, super_scale};
-use crate::cpu::packed::layout::zero_point;
-use crate::quant::DType;
 use std::arch::x86_64::*;
 
 /// The operations on 32 values that differ between instruction sets.
@@ -43,7 +41,7 @@ pub(super) unsafe fn row<V: QuantizeOps>(x: &[f32], scheme: QuantScheme, out: &m
         match scheme {
             QuantScheme::Q8_0(offset) => blocks::<V, false>(x, offset, out),
             QuantScheme::Q8_1 => blocks::<V, true>(x, 0, out),
-            QuantScheme::Q8K => super_blocks::<V>(x, out),
+            QuantScheme::Q8K(offset) => super_blocks::<V>(x, offset, out),
         }
     }
 }
@@ -119,8 +117,7 @@ unsafe fn interleaved<V: QuantizeOps, const ROUNDED_SUM: bool>(
 /// # Safety
 /// As [`QuantizeOps`] says.
 #[inline(always)]
-unsafe fn super_blocks<V: QuantizeOps>(x: &[f32], out: &mut [Q8Block]) {
-    let offset = zero_point(DType::Q6K);
+unsafe fn super_blocks<V: QuantizeOps>(x: &[f32], offset: i32, out: &mut [Q8Block]) {
     for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
         // SAFETY: by the caller; 8 values are loaded of a chunk of as many.
         let (d, inverse) = unsafe {

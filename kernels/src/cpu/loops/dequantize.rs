@@ -2,10 +2,10 @@
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into arrays of their size")]
 
 use crate::cpu::packed::group::Group;
-use crate::cpu::packed::layout::{GROUP, Layout, Scales, TILE, zero_point};
+use crate::cpu::packed::layout::{GROUP, Layout, TILE, zero_point};
 use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::f32x16::F32x16;
-use crate::quant::DType;
+use crate::formats::{DType, Scales};
 
 /// Bytes of a line of 16 f32.
 const LINE_BYTES: usize = TILE * size_of::<f32>();
@@ -31,7 +31,8 @@ pub(crate) unsafe fn dequantize_tile<V: F32x16>(tile: &TileBytes<'_>, to: &mut [
                 match dtype {
                     DType::F16 => V::load_f16(from.cast()).store(to),
                     DType::Bf16 => V::load_bf16(from.cast()).store(to),
-                    _ => V::load(from.cast()).store(to),
+                    DType::F32 => V::load(from.cast()).store(to),
+                    dtype => unreachable!("{dtype} is no format of floats"),
                 }
             }
         }
@@ -50,7 +51,7 @@ pub(crate) unsafe fn dequantize_tile<V: F32x16>(tile: &TileBytes<'_>, to: &mut [
         group.read_scales(tile, index, halves);
         let quads = group.q.iter().zip(to.as_chunks_mut::<{ 4 * LINE_BYTES }>().0);
         for (j, (q, to)) in quads.enumerate() {
-            let scale = &group.scale[if kind == Scales::Halves { j / 4 } else { 0 }];
+            let scale = &group.scale[if kind.has_halves() { j / 4 } else { 0 }];
             let groups = q.as_chunks::<4>().0.as_ptr();
             // SAFETY: by the caller; `q` has 16 groups of four, and all others have 16 values.
             unsafe {

@@ -1,51 +1,44 @@
-//! The quantised formats as types, which kernels are compiled for.
+//! The packed form of the quantised formats, which kernels are compiled for.
 
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
-use crate::cpu::packed::layout::{LINE, Scales};
+use crate::cpu::loops::quantize::Q8Block;
+use crate::cpu::packed::layout::{LINE, scale_bytes};
 use crate::cpu::simd::prefetch::prefetch_range;
+use crate::formats::Quantised;
 
 /// Properties of a packed format.
-pub(crate) trait Format: Copy {
-    /// Lines of 64 bytes per group.
-    const LINES: usize;
-    /// How scales are stored.
-    const SCALES: Scales;
+pub(crate) trait Format: Quantised {
+    /// Lines of 64 bytes per group: one for each bit of an integer.
+    const LINES: usize = Self::BITS;
+    /// Whether integers take a byte: those of 8 bits, and values of a table. They are 128 above the values.
+    const IS_WIDE: bool = Self::BITS == 8 || Self::TABLE.is_some();
     /// Whether the integers have a zero point, which the sums' initial value
     /// [`Q8Block::start`](crate::cpu::loops::quantize::Q8Block::start) subtracts.
-    const HAS_ZERO_POINT: bool;
+    const HAS_ZERO_POINT: bool = Self::ZERO_POINT != 0;
     /// Groups of activations that share a scale.
     const GROUPS: usize = Self::SCALES.groups();
+    /// Bytes of a record of scales, which is that of [`GROUPS`](Format::GROUPS) groups.
+    const SCALE_BYTES: usize = scale_bytes(Self::SCALES);
     /// Bytes of a tile per group, including its part of the scales.
-    const GROUP_BYTES: usize = Self::LINES * LINE + Self::SCALES.bytes() / Self::SCALES.groups();
+    const GROUP_BYTES: usize = Self::LINES * LINE + Self::SCALE_BYTES / Self::GROUPS;
     /// Whether half groups have their own scales.
-    const HALVES: bool = matches!(Self::SCALES, Scales::Halves);
+    const HALVES: bool = Self::SCALES.has_halves();
     /// Whether the format has minimums.
-    const MIN: bool = matches!(Self::SCALES, Scales::Minimum | Scales::Super);
-}
+    const MIN: bool = Self::SCALES.has_minimum();
 
-macro_rules! formats {
-    ($($name:ident = $lines:literal, $scales:ident, $offset:literal;)*) => {$(
-        #[doc = concat!("The format ", stringify!($name), ".")]
-        #[derive(Clone, Copy, Debug)]
-        pub(crate) struct $name;
-        impl Format for $name {
-            const LINES: usize = $lines;
-            const SCALES: Scales = Scales::$scales;
-            const HAS_ZERO_POINT: bool = $offset;
+    /// The initial value of the integer sum from quad `from` on, of the whole group or of a half.
+    #[inline(always)]
+    fn start(block: &Q8Block, from: usize) -> i32 {
+        match Self::HAS_ZERO_POINT {
+            // Blocks of 256 have a value for each half.
+            true if Self::GROUPS > 1 && !Self::HALVES => block.start[0] + block.start[1],
+            true => block.start[from / 4],
+            false => 0,
         }
-    )*};
+    }
 }
 
-formats! {
-    Q4_0 = 4, Plain, true;
-    Q4_1 = 4, Minimum, false;
-    Q5_0 = 5, Plain, true;
-    Q5_1 = 5, Minimum, false;
-    Q8_0 = 8, Plain, true;
-    Q4K = 4, Super, false;
-    Q5K = 5, Super, false;
-    Q6K = 6, Halves, true;
-}
+impl<F: Quantised> Format for F {}
 
 /// Prefetches as many cache lines as group `g` of a tile spans, rounded up: a line shared by two
 /// groups is prefetched twice, which costs less than a check.
@@ -57,24 +50,3 @@ pub(crate) fn prefetch_group<F: Format>(prefetch: PrefetchStream, tile: *const u
         prefetch.prefetch_hint,
     );
 }
-
-/// Calls a function for the format of a [`DType`](crate::quant::DType); does nothing for float
-/// formats.
-macro_rules! with_format {
-    ($dtype:expr, $($function:ident)::+($($arg:expr),*)) => {{
-        use crate::cpu::loops::formats as types;
-        use crate::quant::DType;
-        match $dtype {
-            DType::Q4_0 => $($function)::+::<types::Q4_0>($($arg),*),
-            DType::Q4_1 => $($function)::+::<types::Q4_1>($($arg),*),
-            DType::Q5_0 => $($function)::+::<types::Q5_0>($($arg),*),
-            DType::Q5_1 => $($function)::+::<types::Q5_1>($($arg),*),
-            DType::Q8_0 => $($function)::+::<types::Q8_0>($($arg),*),
-            DType::Q4K => $($function)::+::<types::Q4K>($($arg),*),
-            DType::Q5K => $($function)::+::<types::Q5K>($($arg),*),
-            DType::Q6K => $($function)::+::<types::Q6K>($($arg),*),
-            DType::F32 | DType::F16 | DType::Bf16 => {}
-        }
-    }};
-}
-pub(crate) use with_format;

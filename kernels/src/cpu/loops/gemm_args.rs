@@ -4,9 +4,10 @@ use crate::aligned::Aligned;
 use crate::cpu::loops::prefetch_stream::{NextTiles, PrefetchStream};
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use crate::cpu::packed::group::Group;
-use crate::cpu::packed::layout::{Scales, TILE};
+use crate::cpu::packed::layout::TILE;
 use crate::cpu::packed::matrix::PackedMatrix;
 use crate::cpu::packed::tile::FloatTiles;
+use crate::formats::Scales;
 use std::ops::Range;
 
 /// Rows of quantised activations × a range of quantised tiles.

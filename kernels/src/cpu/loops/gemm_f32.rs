@@ -9,7 +9,7 @@ use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::packed::layout::{LINE, TILE};
 use crate::cpu::simd::f32x16::F32x16;
 use crate::cpu::simd::prefetch::PrefetchHint;
-use crate::quant::DType;
+use crate::formats::DType;
 use block::{Bf16, Block, F16, F32, FloatFormat, PREFETCH_LINES, PrefetchLines};
 
 /// Most rows of a register block.
@@ -44,7 +44,8 @@ pub(crate) unsafe fn gemm_f32<V: F32x16>(job: &GemmF32<'_>, out: &mut [f32]) {
         match job.tiles.dtype {
             DType::F16 => gemm_format::<V, F16>(job, out),
             DType::Bf16 => gemm_format::<V, Bf16>(job, out),
-            _ => gemm_format::<V, F32>(job, out),
+            DType::F32 => gemm_format::<V, F32>(job, out),
+            dtype => unreachable!("{dtype} is no format of floats"),
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use crate::cpu::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
 use crate::cpu::loops::quantize::Q8Block;
-use crate::cpu::loops::unpack::bf16;
 use crate::cpu::packed::group::Group;
-use crate::cpu::packed::layout::{Scales, TILE};
-use crate::quant::DType;
+use crate::cpu::packed::layout::TILE;
+use crate::formats::{DType, Float, bfloat16, float16, float32};
 
 /// One row's input to the sums of a group.
 struct Step<'a> {
@@ -41,8 +40,12 @@ pub(crate) fn gemm_q8(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScrat
                 let mut step = Step {
                     x: &x[g],
                     d: x[g].d,
-                    start: if kind.has_minimum() { [0; 2] } else { x[g].start },
-                    halves: kind == Scales::Halves,
+                    start: match (kind.has_minimum(), kind.has_halves()) {
+                        (true, _) => [0; 2],
+                        (false, true) => x[g].start,
+                        (false, false) => [x[g].start[0] + x[g].start[1], 0],
+                    },
+                    halves: kind.has_halves(),
                     has_minimum: kind.has_minimum(),
                 };
                 if !is_super {
@@ -91,9 +94,10 @@ fn add(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
 pub(crate) fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
     job.check(out);
     match job.tiles.dtype {
-        DType::F16 => values::<2>(job, out, |b| crate::binary16::to_f32(u16::from_le_bytes(b))),
-        DType::Bf16 => values::<2>(job, out, bf16),
-        _ => values::<4>(job, out, f32::from_le_bytes),
+        DType::F32 => values(job, out, float32::F32::value),
+        DType::F16 => values(job, out, float16::F16::value),
+        DType::Bf16 => values(job, out, bfloat16::Bf16::value),
+        dtype => unreachable!("{dtype} is no format of floats"),
     }
 }
 

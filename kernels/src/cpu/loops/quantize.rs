@@ -2,8 +2,8 @@
 //! compared with it.
 
 use crate::binary16;
-use crate::cpu::packed::layout::zero_point;
-use crate::quant::DType;
+use crate::formats::q6_k::Q6K;
+use crate::formats::{ActivationBlocks, DType, Quantised, QuantisedInfo};
 use std::cmp::Ordering;
 
 /// 32 quantised activations of a row: `value = d · q` with q within ±127.
@@ -29,26 +29,28 @@ pub(crate) enum QuantScheme {
     /// ggml's Q8_1: blocks of 32 with their sum, which is computed with the unrounded scale and
     /// then rounded to binary16.
     Q8_1,
-    /// ggml's Q8_K: blocks of 256 with an f32 scale; for all K formats.
-    Q8K,
+    /// ggml's Q8_K: blocks of 256 with an f32 scale. The zero point is that of the weights.
+    Q8K(i32),
 }
 
 impl QuantScheme {
     /// The scheme for weights of this format; `None` for float formats.
     pub(crate) fn of_format(dtype: DType) -> Option<QuantScheme> {
-        match dtype {
-            DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => Some(QuantScheme::Q8_0(zero_point(dtype))),
-            DType::Q4_1 | DType::Q5_1 => Some(QuantScheme::Q8_1),
-            DType::Q4K | DType::Q5K | DType::Q6K => Some(QuantScheme::Q8K),
-            DType::F32 | DType::F16 | DType::Bf16 => None,
-        }
+        let QuantisedInfo { scales, zero_point, activations, .. } = *dtype.quantised()?;
+        Some(match activations {
+            ActivationBlocks::Q8_0 => QuantScheme::Q8_0(zero_point),
+            ActivationBlocks::Q8_1 => QuantScheme::Q8_1,
+            // Kernels of formats with minimums use no zero point, so they share blocks with those of Q6_K.
+            ActivationBlocks::Q8K if scales.has_minimum() => QuantScheme::Q8K(Q6K::ZERO_POINT),
+            ActivationBlocks::Q8K => QuantScheme::Q8K(zero_point),
+        })
     }
 
     /// Columns that share a scale.
     pub(crate) fn columns(self) -> usize {
         match self {
             QuantScheme::Q8_0(_) | QuantScheme::Q8_1 => 32,
-            QuantScheme::Q8K => 256,
+            QuantScheme::Q8K(_) => 256,
         }
     }
 }
@@ -59,7 +61,7 @@ pub(crate) fn row(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
     match scheme {
         QuantScheme::Q8_0(offset) => blocks::<false>(x, offset, out),
         QuantScheme::Q8_1 => blocks::<true>(x, 0, out),
-        QuantScheme::Q8K => super_blocks(x, out),
+        QuantScheme::Q8K(offset) => super_blocks(x, offset, out),
     }
 }
 
@@ -92,9 +94,7 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [Q8Block]) 
 }
 
 #[inline(always)]
-fn super_blocks(x: &[f32], out: &mut [Q8Block]) {
-    // Q6_K is the only K format without minimums.
-    let offset = zero_point(DType::Q6K);
+fn super_blocks(x: &[f32], offset: i32, out: &mut [Q8Block]) {
     for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
         let (mut high, mut low) = ([0.0f32; 16], [0.0f32; 16]);
         for x in x.as_chunks::<16>().0 {

@@ -1,8 +1,6 @@
 //! Quantises activations to int8 with one scale for each row, as runtimes of mobile processors do.
 
 use super::quantize::{Q8Block, QuantScheme};
-use crate::cpu::packed::layout::zero_point;
-use crate::quant::DType;
 
 /// How a row of activations is quantised with one scale: `value = d · (q − z)` with q within ±127.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub(crate) fn fill(
     let (offset, is_super) = match blocks {
         QuantScheme::Q8_0(offset) => (offset, false),
         QuantScheme::Q8_1 => (0, false),
-        QuantScheme::Q8K => (zero_point(DType::Q6K), true),
+        QuantScheme::Q8K(offset) => (offset, true),
     };
     for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
         for (q, x) in out.q.iter_mut().zip(x) {

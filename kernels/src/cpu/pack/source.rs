@@ -1,9 +1,8 @@
 //! Matrices to pack, from memory or from a weight file, and requantisation on the fly.
 
-use crate::cpu::loops::unpack::dequantize_row;
 use crate::cpu::matrix::{Matrix, MatrixError, StoredRows};
 use crate::cpu::packed::layout::Layout;
-use crate::quant::DType;
+use crate::formats::DType;
 use crate::requant::{Requant, quantize};
 use crate::weights::{TensorReadError, WeightTensor};
 use std::ops::Range;
@@ -169,7 +168,7 @@ impl Requantizer {
         self.stored.resize(view.rows * row_bytes, 0);
         let stored = view.bytes.chunks_exact(view.row_bytes).take(view.rows);
         for (r, (to, row)) in self.stored.chunks_exact_mut(row_bytes).zip(stored).enumerate() {
-            dequantize_row(view.dtype, row, &mut self.values);
+            view.dtype.dequantize_row(row, &mut self.values);
             if !quantize(format, &self.values, to) {
                 return Err(r);
             }

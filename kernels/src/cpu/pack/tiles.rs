@@ -2,9 +2,9 @@
 
 use super::source::{Requantizer, Source};
 use crate::cpu::context::Cpu;
-use crate::cpu::loops::unpack;
 use crate::cpu::matrix::StoredRows;
-use crate::cpu::packed::layout::{GROUP, LINE, Layout, Scales, TILE};
+use crate::cpu::packed::layout::{GROUP, LINE, Layout, TILE, scale_bytes};
+use crate::formats::{Quantised, Scales, with_format};
 use crate::requant::Requant;
 use crate::sync::{Mutex, lock};
 use crate::weights::TensorReadError;
@@ -115,7 +115,7 @@ fn tile(ctx: &Cpu, (view, layout): (&StoredRows<'_>, &Layout), to: &mut [u8], by
             bytes.resize(layout.cols * TILE, 0);
             (ctx.kernels().unpack_tile)(view, bytes);
             join(layout.lines, bytes, values);
-            copy_scales(view, layout, scales);
+            with_format!(layout.dtype, copy_scales(view, scales));
         }
     }
 }
@@ -142,6 +142,16 @@ fn join(lines: usize, bytes: &[u8], to: &mut [u8]) {
         let (from, to) = (from.as_chunks::<LINE>().0, to.as_chunks_mut::<LINE>().0);
         if lines == 8 {
             to.copy_from_slice(from);
+            continue;
+        }
+        if let [low, high, third] = to {
+            for (j, from) in from.iter().enumerate() {
+                let two = if j < 4 { &mut *low } else { &mut *high };
+                for i in 0..LINE {
+                    two[i] |= (from[i] & 3) << (2 * (j % 4));
+                    third[i] |= (from[i] >> 2 & 1) << j;
+                }
+            }
             continue;
         }
         let (nibbles, high) = to.split_at_mut(4);
@@ -171,39 +181,44 @@ fn join(lines: usize, bytes: &[u8], to: &mut [u8]) {
     }
 }
 
-fn copy_scales(view: &StoredRows<'_>, layout: &Layout, to: &mut [u8]) {
-    let bytes = layout.dtype.block_bytes();
-    let used = view.row_bytes;
+/// Puts the scales of rows where [`scale_bytes`] says.
+fn copy_scales<F: Quantised>(view: &StoredRows<'_>, to: &mut [u8]) {
     for r in 0..view.rows {
-        let row = &view.bytes[r * view.row_bytes..][..used];
-        let parts = to.chunks_exact_mut(layout.kind.bytes());
-        for (stored, to) in row.chunks_exact(bytes).zip(parts) {
-            let mut two = |at: usize, from: usize| {
-                to[at + 2 * r] = stored[from];
-                to[at + 2 * r + 1] = stored[from + 1];
+        let row = &view.bytes[r * view.row_bytes..][..view.row_bytes];
+        let parts = to.chunks_exact_mut(const { scale_bytes(F::SCALES) });
+        for (stored, to) in row.chunks_exact(F::BYTES).zip(parts) {
+            let stored = F::scales(stored);
+            let mut two = |at: usize, value: u16| {
+                to[at + 2 * r..][..2].copy_from_slice(&value.to_le_bytes());
             };
-            match layout.kind {
+            match F::SCALES {
                 Scales::None => {}
-                Scales::Plain => two(0, 0),
+                Scales::Plain => two(0, stored.scale),
                 Scales::Minimum => {
-                    two(0, 0);
-                    two(2 * TILE, 2);
+                    two(0, stored.scale);
+                    two(2 * TILE, stored.minimum);
                 }
                 Scales::Super => {
-                    two(0, 0);
-                    two(2 * TILE, 2);
-                    let (scales, minimums) = unpack::k_scales(&stored[4..16]);
+                    two(0, stored.scale);
+                    two(2 * TILE, stored.minimum);
                     for g in 0..8 {
-                        to[(4 + g) * TILE + r] = scales[g];
-                        to[(12 + g) * TILE + r] = minimums[g];
+                        to[(4 + g) * TILE + r] = stored.factors[g];
+                        to[(12 + g) * TILE + r] = stored.minimums[g];
                     }
                 }
                 Scales::Halves => {
-                    two(16 * TILE, 208);
-                    for (g, scale) in stored[192..208].iter().enumerate() {
-                        to[g * TILE + r] = *scale;
+                    two(16 * TILE, stored.scale);
+                    for (g, factor) in stored.factors.iter().enumerate() {
+                        to[g * TILE + r] = *factor;
                     }
                 }
+                Scales::Signed => {
+                    two(8 * TILE, stored.scale);
+                    for (g, factor) in stored.factors[..8].iter().enumerate() {
+                        to[g * TILE + r] = *factor;
+                    }
+                }
+                Scales::Power => to[r] = stored.scale as u8,
             }
         }
     }

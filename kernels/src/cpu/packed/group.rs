@@ -1,9 +1,10 @@
 //! One group of a tile, unpacked in plain Rust.
 
 use crate::binary16;
-use crate::cpu::packed::layout::{GROUP, LINE, Scales, TILE, zero_point};
+use crate::cpu::packed::layout::{GROUP, LINE, TILE, scale_bytes};
 use crate::cpu::packed::tile::TileBytes;
-use crate::quant::DType;
+use crate::formats::Scales;
+use crate::formats::block::power;
 
 /// A group, unpacked: 32 columns × 16 output channels, `value = scale · (q − zero point) + min`
 /// with q unsigned. With scales of half groups, the second scale is that of the last 16 columns.
@@ -53,7 +54,18 @@ impl Group {
                     }
                 }
             }
+            ([low, high, third], 3) => {
+                for (j, q) in self.q.iter_mut().enumerate() {
+                    let two = if j < 4 { low } else { high };
+                    for i in 0..LINE {
+                        q[i] = two[i] >> (2 * (j % 4)) & 3 | (third[i] >> j & 1) << 2;
+                    }
+                }
+            }
             (from, _) => self.nibbles(from),
+        }
+        if let Some(table) = &tile.layout.table {
+            self.q.as_flattened_mut().iter_mut().for_each(|q| *q = table[usize::from(*q & 15)]);
         }
     }
 
@@ -77,9 +89,13 @@ impl Group {
     ) {
         let kind = tile.layout.kind;
         let (block, g) = (index / kind.groups(), index % kind.groups());
-        let from = &tile.scales[block * kind.bytes()..][..kind.bytes()];
+        let from = &tile.scales[block * scale_bytes(kind)..][..scale_bytes(kind)];
         let Group { scale: [scale, second], min, .. } = self;
         (*second, *min) = ([0.0; TILE], [0.0; TILE]);
+        let signed = |at: usize, d: &[f32; TILE]| -> [f32; TILE] {
+            let factors = &from[at * TILE..][..TILE];
+            std::array::from_fn(|i| d[i] * f32::from(factors[i].cast_signed()))
+        };
         match kind {
             Scales::None => *scale = [0.0; TILE],
             Scales::Plain => *scale = halves(from),
@@ -93,12 +109,10 @@ impl Group {
             }
             Scales::Halves => {
                 let d = halves(&from[16 * TILE..]);
-                let factors = &from[2 * g * TILE..][..2 * TILE];
-                for i in 0..TILE {
-                    scale[i] = d[i] * f32::from(factors[i].cast_signed());
-                    second[i] = d[i] * f32::from(factors[TILE + i].cast_signed());
-                }
+                (*scale, *second) = (signed(2 * g, &d), signed(2 * g + 1, &d));
             }
+            Scales::Signed => *scale = signed(g, &halves(&from[8 * TILE..])),
+            Scales::Power => *scale = std::array::from_fn(|i| power(from[i])),
         }
     }
 }
@@ -118,7 +132,7 @@ fn halves(from: &[u8]) -> [f32; TILE] {
 fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
     let kind = tile.layout.kind;
     let (block, g) = (index / kind.groups(), index % kind.groups());
-    let from = &tile.scales[block * kind.bytes()..][..kind.bytes()];
+    let from = &tile.scales[block * scale_bytes(kind)..][..scale_bytes(kind)];
     let half = |at: usize| {
         let bytes = [from[at + 2 * i], from[at + 2 * i + 1]];
         binary16::to_f32(u16::from_le_bytes(bytes))
@@ -136,35 +150,31 @@ fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
                 |h: usize| half(16 * TILE) * f32::from(from[(2 * g + h) * TILE + i].cast_signed());
             ([of_half(0), of_half(1)], 0.0)
         }
+        Scales::Signed => {
+            ([half(8 * TILE) * f32::from(from[g * TILE + i].cast_signed()), 0.0], 0.0)
+        }
+        Scales::Power => ([power(from[i]), 0.0], 0.0),
     }
 }
 
 /// Dequantises channel `lane` of a tile.
 pub(crate) fn channel(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
     let layout = tile.layout;
-    let stored = |bytes: usize| tile.values.chunks_exact(bytes).skip(lane).step_by(TILE);
-    let two = |stored: &[u8]| u16::from_le_bytes([stored[0], stored[1]]);
-    match layout.dtype {
-        DType::F32 => to.iter_mut().zip(stored(4)).for_each(|(to, from)| {
-            *to = f32::from_le_bytes([from[0], from[1], from[2], from[3]]);
-        }),
-        DType::F16 => {
-            to.iter_mut().zip(stored(2)).for_each(|(to, from)| *to = binary16::to_f32(two(from)));
-        }
-        DType::Bf16 => to.iter_mut().zip(stored(2)).for_each(|(to, from)| {
-            *to = f32::from_bits(u32::from(two(from)) << 16);
-        }),
-        dtype => {
-            let offset = zero_point(dtype) as f32;
-            let groups = tile.values.chunks_exact(layout.lines * LINE);
-            for (index, (lines, to)) in groups.zip(to.chunks_exact_mut(GROUP)).enumerate() {
-                let (scale, min) = scale(tile, index, lane);
-                for (col, to) in to.iter_mut().enumerate() {
-                    let half = if layout.kind == Scales::Halves { col / 16 } else { 0 };
-                    let q = f32::from(value(lines, layout.lines, (lane, col)));
-                    *to = scale[half] * (q - offset) + min;
-                }
-            }
+    let Some(format) = layout.dtype.quantised() else {
+        let stored = tile.values.chunks_exact(layout.dtype.block_bytes()).skip(lane).step_by(TILE);
+        let row = layout.dtype.info().row;
+        to.iter_mut().zip(stored).for_each(|(to, from)| row(from, std::slice::from_mut(to)));
+        return;
+    };
+    let offset = format.zero_point as f32;
+    let groups = tile.values.chunks_exact(layout.lines * LINE);
+    for (index, (lines, to)) in groups.zip(to.chunks_exact_mut(GROUP)).enumerate() {
+        let (scale, min) = scale(tile, index, lane);
+        for (col, to) in to.iter_mut().enumerate() {
+            let half = if layout.kind.has_halves() { col / 16 } else { 0 };
+            let q = value(lines, layout.lines, (lane, col));
+            let q = f32::from(layout.table.map_or(q, |table| table[usize::from(q & 15)]));
+            *to = scale[half] * (q - offset) + min;
         }
     }
 }
@@ -179,6 +189,7 @@ fn value(from: &[u8], lines: usize, (lane, col): (usize, usize)) -> u8 {
         8 => line(j),
         5 => nibble() | (line(4) >> j & 1) << 4,
         6 => nibble() | (line(4 + j / 4) >> (2 * (j % 4)) & 3) << 4,
+        3 => line(j / 4) >> (2 * (j % 4)) & 3 | (line(2) >> j & 1) << 2,
         _ => nibble(),
     }
 }

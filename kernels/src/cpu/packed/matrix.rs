@@ -5,7 +5,7 @@ use crate::cpu::packed::group;
 use crate::cpu::packed::layout::{Layout, TILE};
 use crate::cpu::packed::memory::Memory;
 use crate::cpu::packed::tile::{FloatTiles, TileBytes};
-use crate::quant::DType;
+use crate::formats::DType;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 

@@ -1,7 +1,7 @@
 //! Tiles of a packed matrix.
 
 use crate::cpu::packed::layout::{Layout, TILE};
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// The bytes of one tile, as [`Layout`] describes it.
 #[derive(Clone, Copy, Debug)]
@@ -10,7 +10,7 @@ pub(crate) struct TileBytes<'a> {
     /// Quantised: per group of 32 columns, [`Layout::lines`] lines of 64 bytes. Float: `[k][16]`
     /// stored values.
     pub(crate) values: &'a [u8],
-    /// Scales and minimums, as [`Scales`](crate::cpu::packed::layout::Scales) describes.
+    /// Scales and minimums, as [`scale_bytes`](crate::cpu::packed::layout::scale_bytes) describes.
     pub(crate) scales: &'a [u8],
 }
 

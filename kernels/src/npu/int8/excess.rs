@@ -116,7 +116,7 @@ fn is_finite(x: &[f32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quant::DType;
+    use crate::formats::DType;
 
     fn scale(outliers: bool) -> ProductScale {
         ProductScale { scale: 0.01, outliers, hot: Vec::new() }

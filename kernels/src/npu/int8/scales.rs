@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::LARGEST;
 use super::ranges::{ActivationRange, ActivationRanges};
+use crate::formats::DType;
 use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
-use crate::quant::DType;
 
 /// How activations are rounded to int8 with one fixed scale for each product's input.
 #[derive(Clone, Copy, Debug, PartialEq)]

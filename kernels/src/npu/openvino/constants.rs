@@ -2,8 +2,7 @@
 //! a zero point for each group, which represent the same values: `(q − zero point) · scale`.
 
 use super::ir::Element;
-use crate::cpu::stored_blocks;
-use crate::quant::DType;
+use crate::formats::{Block, DType, QuantisedInfo};
 
 /// How the constants of a matrix represent its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,18 +23,20 @@ pub(super) enum Form {
 impl Form {
     /// The form of a weight format.
     pub(super) fn of(dtype: DType) -> Form {
-        let groups = |element, len, zero_point| Form::Groups { element, len, zero_point };
-        match dtype {
-            DType::F32 => Form::Floats(Element::F32),
-            DType::F16 => Form::Floats(Element::F16),
-            DType::Bf16 => Form::Floats(Element::Bf16),
-            DType::Q4_0 => groups(Element::U4, 32, Some(8.0)),
-            DType::Q4_1 | DType::Q4K => groups(Element::U4, 32, None),
-            DType::Q5_0 => groups(Element::U8, 32, Some(16.0)),
-            DType::Q5_1 | DType::Q5K => groups(Element::U8, 32, None),
-            DType::Q8_0 => groups(Element::U8, 32, Some(128.0)),
-            DType::Q6K => groups(Element::U8, 16, Some(32.0)),
+        match (dtype, dtype.quantised()) {
+            (_, Some(format)) => Form::of_blocks(format),
+            (DType::F16, _) => Form::Floats(Element::F16),
+            (DType::Bf16, _) => Form::Floats(Element::Bf16),
+            (DType::F32, _) => Form::Floats(Element::F32),
+            _ => unreachable!("{dtype} has neither blocks nor an element type"),
         }
+    }
+
+    fn of_blocks(format: &QuantisedInfo) -> Form {
+        let is_small = format.bits <= 4 && format.table.is_none();
+        let element = if is_small { Element::U4 } else { Element::U8 };
+        let zero_point = (!format.scales.has_minimum()).then_some(format.zero_point as f32);
+        Form::Groups { element, len: format.scales.span(), zero_point }
     }
 }
 
@@ -53,11 +54,16 @@ pub(super) struct Groups {
 impl Groups {
     /// Adds stored rows of a quantised format.
     pub(super) fn push(&mut self, dtype: DType, stored: &[u8]) {
-        let Form::Groups { element, zero_point: common, .. } = Form::of(dtype) else { return };
-        stored_blocks(dtype, stored, |q, scales, minimums| {
-            let len = q.len() / scales.len();
-            let groups = q.chunks_exact(len).zip(scales.iter().zip(minimums));
-            for (q, (scale, min)) in groups {
+        let (Some(format), Form::Groups { element, len, zero_point: common }) =
+            (dtype.quantised(), Form::of(dtype))
+        else {
+            return;
+        };
+        let mut block = Block::new();
+        for stored in stored.chunks_exact(dtype.block_bytes()) {
+            (format.unpack)(stored, &mut block);
+            let groups = block.q[..dtype.block_len()].chunks_exact(len);
+            for (q, (scale, min)) in groups.zip(block.scale.iter().zip(&block.min)) {
                 let zero_point = -min / scale;
                 // Without a scale, all values of a group with a minimum are that minimum.
                 let is_flat = common.is_none() && (*scale == 0.0 || !zero_point.is_finite());
@@ -73,7 +79,7 @@ impl Groups {
                     _ => self.integers.extend((0..len).map(q)),
                 }
             }
-        });
+        }
     }
 }
 

@@ -9,11 +9,11 @@ use super::programs::{
 };
 use super::tuning::{FewRows, ManyRows, Shapes};
 use super::{F32, Kernels, Matrix, View, int};
+use crate::formats::DType;
 use crate::op::Activation;
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{CHANNELS, PANEL};
 use crate::opencl::session::{Arg, Buffer, Range as SessionRange};
-use crate::quant::DType;
 
 /// Fewest rows for the kernels for many rows, whose items compute panels.
 const TILE_MIN: usize = 6;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::KernelSpec;
+use crate::formats::DType;
 use crate::kv::KvDtype;
 use crate::opencl::error::OpenClError;
-use crate::opencl::pack::PANEL;
+use crate::opencl::pack::{PANEL, decoder};
 use crate::opencl::program::{Origin, ProgramCache, Source};
 use crate::opencl::session::{Kernel, Program, Session};
 use crate::opencl::top;
-use crate::quant::DType;
 
 pub(super) const COMMON: &str = include_str!("../common.cl");
 pub(super) const FORMATS: &str = include_str!("../formats.cl");
@@ -158,17 +158,17 @@ impl Text {
 impl Family {
     /// A matmul with weights of a format.
     pub(super) fn matmul(dtype: DType) -> Family {
-        Family::MatMul(dtype.gguf_id())
+        Family::MatMul(decoder(dtype))
     }
 
     /// A matmul with weights of a format, in work-groups.
     pub(in crate::opencl) fn matmul_group(dtype: DType) -> Family {
-        Family::MatMulGroup(dtype.gguf_id())
+        Family::MatMulGroup(decoder(dtype))
     }
 
     /// An embedding table of a format.
     pub(in crate::opencl) fn embed(dtype: DType) -> Family {
-        Family::Embed(dtype.gguf_id())
+        Family::Embed(decoder(dtype))
     }
 
     /// The program's source and options.

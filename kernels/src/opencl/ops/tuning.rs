@@ -3,10 +3,10 @@
 
 use super::programs::{Family, GROUP, GROUP_MEMORY, RUN, TILE_STEPS, few_in_groups};
 use super::{F32, Fused, Kernels, MatMul, Matrix, View};
+use crate::formats::DType;
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{CHANNELS, Stored};
 use crate::opencl::session::{Event, EventState};
-use crate::quant::DType;
 
 /// Kernels for many rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use super::{
     Add, Attention, Embed, Fused, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, Norm,
     RmsNorm, Rope, RopeHeads, RopeKv, SelectRows, SoftCap, View,
 };
+use crate::formats::DType;
 use crate::op::{Activation, RopePairs};
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{CHANNELS, Stored};
 use crate::opencl::session::Buffer;
-use crate::quant::DType;
 
 /// Values per row of the operands.
 const WIDTH: usize = 256;

@@ -1,10 +1,10 @@
 //! Matmuls that compute other ops before and after them, against those ops one after another.
 
 use super::{Bench, bits, cases, grouped, noise, plain};
+use crate::formats::DType;
 use crate::op::Activation;
 use crate::opencl::ops::{Fused, Gated, Kernels, MatMul, Matrix, Norm, RmsNorm, View};
 use crate::opencl::pack::Stored;
-use crate::quant::DType;
 use crate::reference;
 
 const EPS: f32 = 1e-5;

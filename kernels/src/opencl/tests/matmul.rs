@@ -1,9 +1,9 @@
 //! Matmuls and embedding tables of every format.
 
 use super::{Bench, Guarded, assert_near, bits, cases, grouped, ints, noise, plain};
+use crate::formats::DType;
 use crate::opencl::ops::{Embed, Fused, MatMul, Matrix};
 use crate::opencl::pack::Stored;
-use crate::quant::DType;
 use crate::reference;
 
 const ROWS: [usize; 7] = [1, 2, 3, 7, 8, 9, 33];

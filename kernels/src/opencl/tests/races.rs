@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cases;
+use crate::formats::DType;
 use crate::kv::KvDtype;
 use crate::opencl::ops::{Family, KernelSpec};
 use crate::opencl::pack::Stored;
-use crate::quant::DType;
 
 const PROGRAM: &str = "oclgrind-kernel";
 

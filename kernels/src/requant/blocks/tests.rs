@@ -1,5 +1,5 @@
 use super::*;
-use crate::quant::DType;
+use crate::formats::DType;
 use crate::reference::dequantize;
 use crate::requant::Group;
 use half::f16;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::binary16;
-use crate::quant::DType;
+use crate::formats::DType;
 
 /// Format and version of a file older than GGUF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,9 +8,9 @@ use crate::rate::{RateModel, Rates};
 use crate::strategy::{CpuOnly, LayerSplit};
 use crate::time::TimeModel;
 use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
-use lapwing_kernels::quant::DType;
 
 fn graph() -> Arc<Graph> {
     let mut graph = Graph::default();

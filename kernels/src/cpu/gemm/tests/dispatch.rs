@@ -7,7 +7,7 @@ use crate::cpu::gemm::dispatch::{BlockEnd, Dispatch, NextDispatch};
 use crate::cpu::isa::Isa;
 use crate::cpu::loops::quantize::QuantScheme;
 use crate::cpu::pool::{AfterBlock, NextBlock};
-use crate::quant::DType;
+use crate::formats::DType;
 
 #[test]
 fn tasks_and_panels_fit_the_caches() {
@@ -55,11 +55,11 @@ fn the_next_dispatch_starts_with_the_thread_s_own_weights() {
     // 12 tiles in tasks of 2, or of 16 if 256 columns are quantised at once.
     let one = |output_scheme| next_dispatch([Some(k.all()), None, None, None], true, output_scheme);
     assert_eq!(start(&one(None), 1), Some(k.all().bytes_from(3 * 2 * 16).as_ptr()));
-    assert_eq!(start(&one(Some(QuantScheme::Q8K)), 0), Some(k.all().bytes_from(0).as_ptr()));
-    assert_eq!(start(&one(Some(QuantScheme::Q8K)), 1), None);
+    assert_eq!(start(&one(Some(QuantScheme::Q8K(32))), 0), Some(k.all().bytes_from(0).as_ptr()));
+    assert_eq!(start(&one(Some(QuantScheme::Q8K(32))), 1), None);
     assert_eq!(start(&NextDispatch::default(), 0), None);
     // A precomputed plan gives the same.
-    for next in [all, one(None), one(Some(QuantScheme::Q8K)), NextDispatch::default()] {
+    for next in [all, one(None), one(Some(QuantScheme::Q8K(32))), NextDispatch::default()] {
         let tasks = next.gemv_plan(&cpu);
         let known = NextDispatch { gemv_plan: Some(&tasks), ..next.clone() };
         (0..3).for_each(|thread| assert_eq!(start(&known, thread), start(&next, thread)));

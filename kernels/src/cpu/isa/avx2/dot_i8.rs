@@ -47,7 +47,7 @@ macro_rules! each_quad {
 #[inline(always)]
 unsafe fn start<F: Format, const FROM: usize>(x: ActRows, r: usize) -> __m256i {
     // SAFETY: by the caller.
-    unsafe { _mm256_set1_epi32(if F::HAS_ZERO_POINT { x.block(r).start[FROM / 4] } else { 0 }) }
+    unsafe { _mm256_set1_epi32(F::start(x.block(r), FROM)) }
 }
 
 /// An optimisation barrier: keeps sums in source order, for which the registers suffice.
@@ -64,7 +64,7 @@ impl Maddubs {
     /// · 127 · (2^bits − 1).
     const fn quads(lines: usize) -> usize {
         match lines {
-            4 => 8,
+            3 | 4 => 8,
             5 => 4,
             6 => 2,
             _ => 1,
@@ -81,7 +81,7 @@ impl Maddubs {
         // SAFETY: by the caller.
         unsafe {
             let mut sums = [[_mm256_setzero_si256(); 2]; R];
-            if const { F::LINES == 8 } {
+            if const { F::IS_WIDE } {
                 each_quad!(FROM, TO, j => signed::<W, R, j>(w, x, &mut sums));
                 return sums;
             }
@@ -195,7 +195,7 @@ dots!(
     Maddubs,
     "avx2,fma,f16c",
     unsafe fn arrange<F: Format>(group: &mut Group) {
-        if F::LINES == 8 {
+        if F::IS_WIDE {
             group.q.as_flattened_mut().iter_mut().for_each(|q| *q ^= 128);
         }
     }

@@ -7,7 +7,7 @@ use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::packed::layout::{LINE, TILE};
 use crate::cpu::packed::tile::FloatTiles;
 use crate::cpu::simd::prefetch::prefetch_line;
-use crate::quant::DType;
+use crate::formats::DType;
 use std::arch::x86_64::*;
 
 /// Rows and tiles of a register block.
@@ -30,7 +30,8 @@ pub(super) fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
         match job.tiles.dtype {
             DType::F16 => gemm_format::<F16>(job, out),
             DType::Bf16 => gemm_format::<Bf16>(job, out),
-            _ => gemm_format::<F32>(job, out),
+            DType::F32 => gemm_format::<F32>(job, out),
+            dtype => unreachable!("{dtype} is no format of floats"),
         }
     }
 }

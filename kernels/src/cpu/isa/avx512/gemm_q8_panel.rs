@@ -20,7 +20,7 @@ macro_rules! dot {
     ($dot:ident, $F:ident, ($w:ident, $x:ident, $groups:ident), $from:literal, $to:literal) => {
         if $F::HAS_ZERO_POINT {
             for (r, dot) in $dot.iter_mut().enumerate() {
-                *dot = [_mm512_set1_epi32((*$x.add(r * $groups)).start[$from / 4]); T];
+                *dot = [_mm512_set1_epi32($F::start(&*$x.add(r * $groups), $from)); T];
             }
         }
         for j in $from..$to {

@@ -106,7 +106,7 @@ unsafe fn rows<F: Format, const R: usize>(
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn dot<F: Format, const FROM: usize, const TO: usize>(w: &[__m512i; 8], x: &Q8Block) -> __m512i {
     let mut first = match F::HAS_ZERO_POINT {
-        true => _mm512_set1_epi32(x.start[FROM / 4]),
+        true => _mm512_set1_epi32(F::start(x, FROM)),
         false => _mm512_setzero_si512(),
     };
     let mut second = _mm512_setzero_si512();

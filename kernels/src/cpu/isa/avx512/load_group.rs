@@ -2,8 +2,9 @@
 
 use crate::cpu::loops::formats::{Format, prefetch_group};
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
-use crate::cpu::packed::layout::{Layout, Scales, TILE};
+use crate::cpu::packed::layout::{Layout, TILE, scale_bytes};
 use crate::cpu::packed::tile::TileBytes;
+use crate::formats::{Scales, unsigned};
 use std::arch::x86_64::*;
 
 /// Start of the values and of the scales of a tile.
@@ -22,7 +23,7 @@ pub(super) fn tile_start<F: Format>(tile: &TileBytes<'_>) -> TileStart {
     let groups = tile.layout.groups();
     assert!(lines == F::LINES && kind == F::SCALES, "another format");
     assert!(tile.values.len() == groups * lines * 64);
-    assert!(tile.scales.len() >= groups / kind.groups() * kind.bytes());
+    assert!(tile.scales.len() >= groups / kind.groups() * scale_bytes(kind));
     TileStart { values: tile.values.as_ptr(), scales: tile.scales.as_ptr() }
 }
 
@@ -44,10 +45,29 @@ impl TileStart {
         if F::LINES == 8 {
             return std::array::from_fn(load);
         }
+        if F::LINES == 3 {
+            let (two, third) = ([load(0), load(1)], load(2));
+            let (twos, bit) = (_mm512_set1_epi8(3), _mm512_set1_epi8(4));
+            return std::array::from_fn(|j| {
+                let low = _mm512_srl_epi16(two[j / 4], _mm_cvtsi32_si128(2 * (j as i32 % 4)));
+                let at = j as i32 - 2;
+                let third = match at < 0 {
+                    true => _mm512_sll_epi16(third, _mm_cvtsi32_si128(-at)),
+                    false => _mm512_srl_epi16(third, _mm_cvtsi32_si128(at)),
+                };
+                _mm512_or_si512(_mm512_and_si512(low, twos), _mm512_and_si512(third, bit))
+            });
+        }
         let n: [__m512i; 4] = std::array::from_fn(load);
         let low = n.map(|n| _mm512_and_si512(n, mask));
         let high = n.map(|n| _mm512_and_si512(_mm512_srli_epi16::<4>(n), mask));
         let q = [low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]];
+        if let Some(table) = const { F::TABLE } {
+            let table = unsigned(table);
+            // SAFETY: there are 16 bytes.
+            let table = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())) };
+            return q.map(|q| _mm512_shuffle_epi8(table, q));
+        }
         match F::LINES {
             5 => {
                 let v = load(4);
@@ -90,7 +110,7 @@ impl TileStart {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
     pub(super) unsafe fn scales<F: Format>(self, g: usize) -> GroupScales {
-        let from = self.scales.wrapping_add(g / F::GROUPS * F::SCALES.bytes());
+        let from = self.scales.wrapping_add(g / F::GROUPS * F::SCALE_BYTES);
         let i = g % F::GROUPS;
         // SAFETY: the scales of the group's super-block are there.
         let half = |at: usize| unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.add(at).cast())) };
@@ -109,6 +129,22 @@ impl TileStart {
                 let d = half(16 * TILE);
                 let value = |at: usize| _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(at)));
                 [0, 1].map(|h| _mm512_mul_ps(d, value((2 * i + h) * TILE)))
+            }
+            Scales::Signed => {
+                let factor = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(i * TILE)));
+                [_mm512_mul_ps(half(8 * TILE), factor), _mm512_setzero_ps()]
+            }
+            Scales::Power => {
+                let exponent = _mm512_cvtepu8_epi32(bytes(0));
+                let one = _mm512_set1_epi32(1);
+                let normal = _mm512_slli_epi32::<23>(_mm512_sub_epi32(exponent, one));
+                // The two smallest powers are subnormal.
+                let subnormal = _mm512_sllv_epi32(
+                    _mm512_set1_epi32(0x0020_0000),
+                    _mm512_min_epi32(exponent, one),
+                );
+                let power = _mm512_castsi512_ps(_mm512_max_epi32(normal, subnormal));
+                [power, _mm512_setzero_ps()]
             }
         }
     }

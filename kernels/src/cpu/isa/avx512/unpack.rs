@@ -4,14 +4,19 @@
 
 use crate::cpu::matrix::StoredRows;
 use crate::cpu::packed::layout::TILE;
-use crate::quant::DType;
+use crate::formats::Places;
 use std::arch::x86_64::*;
 
 /// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; absent rows repeat the last.
 pub(super) fn unpack_tile(view: &StoredRows<'_>, to: &mut [u8]) {
     let rows = view.rows.min(TILE);
-    let blocks = to.len() / (view.dtype.block_len() * TILE);
-    let used = blocks * view.dtype.block_bytes();
+    let shape = BlockShape { bytes: view.dtype.block_bytes(), len: view.dtype.block_len() };
+    let blocks = to.len() / (shape.len * TILE);
+    let used = blocks * shape.bytes;
+    let Some(format) = view.dtype.quantised() else { return };
+    if let Places::Scattered { .. } = format.places {
+        return crate::cpu::loops::unpack::tile(view, to);
+    }
     if rows == 0 || blocks == 0 {
         return;
     }
@@ -19,29 +24,35 @@ pub(super) fn unpack_tile(view: &StoredRows<'_>, to: &mut [u8]) {
     let row = |r: usize| &view.bytes[r.min(rows - 1) * view.row_bytes..][..used];
     let rows_at: [*const u8; TILE] = std::array::from_fn(|r| row(r).as_ptr());
     // SAFETY: reached only through the AVX-512 table, which `Isa` hands out only when the
-    // machine has the features; every row has `blocks` stored blocks, as checked above.
-    unsafe { blocks_of(view.dtype, &rows_at, blocks, to) }
+    // machine has the features; every row has as many stored blocks as `to` has, as checked above.
+    unsafe { blocks_of(format.places, shape, &rows_at, to) }
+}
+
+/// Size of a stored block.
+#[derive(Clone, Copy)]
+struct BlockShape {
+    bytes: usize,
+    /// In values.
+    len: usize,
 }
 
 /// # Safety
-/// Each of `rows` has `blocks` blocks of `dtype`.
+/// Each of `rows` has as many blocks as `to`, with integers at those places.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-unsafe fn blocks_of(dtype: DType, rows: &[*const u8; TILE], blocks: usize, to: &mut [u8]) {
-    let (bytes, len) = (dtype.block_bytes(), dtype.block_len());
-    for (b, q) in to.chunks_exact_mut(len * TILE).take(blocks).enumerate() {
-        let mut lines = Lines { rows, at: b * bytes, q };
+unsafe fn blocks_of(places: Places, shape: BlockShape, rows: &[*const u8; TILE], to: &mut [u8]) {
+    for (b, q) in to.chunks_exact_mut(shape.len * TILE).enumerate() {
+        let mut lines = Lines { rows, at: b * shape.bytes, q };
         // SAFETY: block `b` exists in every row; each function reads inside its block.
         unsafe {
-            match dtype {
-                DType::Q4_0 => lines.q4(2),
-                DType::Q4_1 => lines.q4(4),
-                DType::Q5_0 => lines.q5(2),
-                DType::Q5_1 => lines.q5(4),
-                DType::Q8_0 => lines.q8(),
-                DType::Q4K => lines.q4_k(),
-                DType::Q5K => lines.q5_k(),
-                DType::Q6K => lines.q6_k(),
-                DType::F32 | DType::F16 | DType::Bf16 => {}
+            match places {
+                Places::Nibbles { at } => lines.q4(at),
+                Places::Fifths { at } => lines.q5(at),
+                Places::Bytes { at } => lines.q8(at),
+                Places::GroupNibbles { at } => lines.q4_k(at),
+                Places::GroupFifths { at } => lines.q5_k(at),
+                Places::NibbleGroups { at } => lines.q4_groups(at),
+                Places::Sixths { at } => lines.q6_k(at),
+                Places::Scattered { .. } => {}
             }
         }
     }
@@ -108,6 +119,19 @@ impl Lines<'_> {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+    unsafe fn q4_groups(&mut self, from: usize) {
+        for group in 0..8 {
+            // SAFETY: the 16 bytes of each group follow those before it.
+            let v = unsafe { self.load(from + 16 * group) };
+            for (c, v) in v.into_iter().enumerate() {
+                self.store(8 * group + c, low(v));
+                self.store(8 * group + 4 + c, high(v));
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
     unsafe fn q5(&mut self, from: usize) {
         let mut bits = [0u32; TILE];
         for (bits, row) in bits.iter_mut().zip(self.rows) {
@@ -125,10 +149,10 @@ impl Lines<'_> {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    unsafe fn q8(&mut self) {
+    unsafe fn q8(&mut self, from: usize) {
         for part in 0..2 {
-            // SAFETY: the 32 values follow the scale.
-            let v = unsafe { self.load(2 + 16 * part) };
+            // SAFETY: the 32 values start at `from`.
+            let v = unsafe { self.load(from + 16 * part) };
             for (c, v) in v.into_iter().enumerate() {
                 let v = _mm512_xor_si512(v, _mm512_set1_epi8(-128));
                 self.store(4 * part + c, v);
@@ -138,10 +162,10 @@ impl Lines<'_> {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    unsafe fn q4_k(&mut self) {
+    unsafe fn q4_k(&mut self, from: usize) {
         for part in 0..8 {
-            // SAFETY: 128 bytes of nibbles follow the 16 of the head.
-            let v = unsafe { self.load(16 + 16 * part) };
+            // SAFETY: the 128 bytes of nibbles start at `from`.
+            let v = unsafe { self.load(from + 16 * part) };
             let line = part / 2 * 16 + part % 2 * 4;
             for (c, v) in v.into_iter().enumerate() {
                 self.store(line + c, low(v));
@@ -152,10 +176,11 @@ impl Lines<'_> {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    unsafe fn q5_k(&mut self) {
+    unsafe fn q5_k(&mut self, from: usize) {
         for part in 0..8 {
-            // SAFETY: 32 bytes of fifth bits, then 128 of nibbles, follow the 16 of the head.
-            let (v, bits) = unsafe { (self.load(48 + 16 * part), self.load(16 + part % 2 * 16)) };
+            // SAFETY: 32 bytes of fifth bits, then 128 of nibbles, start at `from`.
+            let (v, bits) =
+                unsafe { (self.load(from + 32 + 16 * part), self.load(from + part % 2 * 16)) };
             let line = part / 2 * 16 + part % 2 * 4;
             let first = (part / 2 * 2) as u32;
             for c in 0..4 {
@@ -167,11 +192,13 @@ impl Lines<'_> {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    unsafe fn q6_k(&mut self) {
+    unsafe fn q6_k(&mut self, from: usize) {
         for part in 0..8 {
             let (half, quarter, j) = (part / 4, part % 4 / 2, part % 2);
-            // SAFETY: 128 bytes of low bits, then 64 of high bits, start the block.
-            let (v, bits) = unsafe { (self.load(16 * part), self.load(128 + 32 * half + 16 * j)) };
+            // SAFETY: 128 bytes of low bits, then 64 of high bits, start at `from`.
+            let (v, bits) = unsafe {
+                (self.load(from + 16 * part), self.load(from + 128 + 32 * half + 16 * j))
+            };
             let line = half * 32 + quarter * 8 + j * 4;
             let shift = 2 * quarter as u32;
             for c in 0..4 {

@@ -25,7 +25,7 @@ pub(super) struct I8mm;
 /// Four 32-bit sums per register.
 pub(super) type Sums = [int32x4_t; 4];
 
-/// Bytes `16 t …` of line `j` as signed weights. 8-bit integers are stored 128 above their values;
+/// Bytes `16 t …` of line `j` as signed weights. Integers of a byte are 128 above their values;
 /// flipping the top bit restores them, so their sums start at 0.
 ///
 /// # Safety
@@ -35,7 +35,7 @@ unsafe fn weights<F: Format>(group: &Group, j: usize, t: usize) -> int8x16_t {
     // SAFETY: by the caller; a line has 64 bytes.
     unsafe {
         let w = vld1q_s8(group.q[j].as_ptr().add(16 * t).cast());
-        if F::LINES == 8 { veorq_s8(w, vdupq_n_s8(-128)) } else { w }
+        if F::IS_WIDE { veorq_s8(w, vdupq_n_s8(-128)) } else { w }
     }
 }
 
@@ -45,9 +45,8 @@ unsafe fn weights<F: Format>(group: &Group, j: usize, t: usize) -> int8x16_t {
 /// The machine has NEON, and there is a row `r`.
 #[inline(always)]
 unsafe fn start<F: Format, const FROM: usize>(x: ActRows, r: usize) -> int32x4_t {
-    let offset = F::HAS_ZERO_POINT && F::LINES < 8;
     // SAFETY: by the caller.
-    unsafe { vdupq_n_s32(if offset { x.block(r).start[FROM / 4] } else { 0 }) }
+    unsafe { vdupq_n_s32(if F::IS_WIDE { 0 } else { F::start(x.block(r), FROM) }) }
 }
 
 /// # Safety
@@ -61,9 +60,10 @@ unsafe fn floats(sums: Sums) -> NeonF32x16 {
 impl Smlal {
     /// Quads of which a lane's products fit in 16 bits together: |x| ≤ 127, and |w| < 2^bits or ≤
     /// 128.
-    const fn quads(lines: usize) -> usize {
-        match lines {
-            4 | 5 => 8,
+    const fn quads<F: Format>() -> usize {
+        match F::LINES {
+            _ if F::IS_WIDE => 2,
+            3..=5 => 8,
             6 => 4,
             _ => 2,
         }
@@ -86,7 +86,7 @@ impl Int8Dot for Smlal {
             let mut from = FROM;
             while from < TO {
                 let mut narrow = [[vdupq_n_s16(0); 8]; R];
-                for j in from..from + Self::quads(F::LINES).min(TO - FROM) {
+                for j in from..from + Self::quads::<F>().min(TO - FROM) {
                     for t in 0..4 {
                         let w = weights::<F>(group, j, t);
                         for (r, narrow) in narrow.iter_mut().enumerate() {
@@ -100,7 +100,7 @@ impl Int8Dot for Smlal {
                 for (wide, narrow) in wide.iter_mut().flatten().zip(narrow.iter().flatten()) {
                     *wide = vpadalq_s16(*wide, *narrow);
                 }
-                from += Self::quads(F::LINES).min(TO - FROM);
+                from += Self::quads::<F>().min(TO - FROM);
             }
             std::array::from_fn(|r| {
                 let start = start::<F, FROM>(x, r);

@@ -38,7 +38,7 @@ fn rows() -> Vec<(&'static str, Vec<f32>)> {
 
 #[test]
 fn every_isa_quantises_a_row_with_one_scale_to_the_same_bits() {
-    let blocks = [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K];
+    let blocks = [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K(32)];
     let schemes = blocks.map(|blocks| [false, true].map(|with_min| RowScheme { blocks, with_min }));
     for scheme in schemes.into_iter().flatten() {
         for (what, x) in rows() {
@@ -69,7 +69,7 @@ fn every_isa_quantises_a_row_with_one_scale_to_the_same_bits() {
                 let (s, start) = match scheme.blocks {
                     QuantScheme::Q8_0(zero) => (block.d * sum as f32, [-zero * sum, 0]),
                     QuantScheme::Q8_1 => (block.d * sum as f32, [0, 0]),
-                    QuantScheme::Q8K => (sum as f32, sums.map(|sum| -32 * sum)),
+                    QuantScheme::Q8K(zero) => (sum as f32, sums.map(|sum| -zero * sum)),
                 };
                 assert_eq!((block.s, block.start, block.d), (s, start, want[0].d));
                 assert!(block.q.iter().all(|q| *q != -128));
@@ -82,7 +82,7 @@ fn every_isa_quantises_a_row_with_one_scale_to_the_same_bits() {
 fn every_isa_quantises_a_row_to_the_same_bits() {
     for isa in Isa::available() {
         for scheme in
-            [QuantScheme::Q8_0(8), QuantScheme::Q8_0(128), QuantScheme::Q8_1, QuantScheme::Q8K]
+            [QuantScheme::Q8_0(8), QuantScheme::Q8_0(128), QuantScheme::Q8_1, QuantScheme::Q8K(32)]
         {
             for (what, x) in rows() {
                 let mut want = [Q8Block::default(); 8];

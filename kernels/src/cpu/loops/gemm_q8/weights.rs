@@ -3,9 +3,11 @@
 use super::dot::{ActRows, Int8Dot};
 use crate::cpu::loops::formats::Format;
 use crate::cpu::packed::group::Group;
-use crate::cpu::packed::layout::{Scales, TILE};
+use crate::cpu::packed::layout::TILE;
 use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::f32x16::F32x16;
+use crate::formats::Scales;
+use crate::formats::block::power;
 use std::marker::PhantomData;
 
 /// The weights of one group.
@@ -231,7 +233,7 @@ impl<V: F32x16> GroupScales<V> {
 /// When the tile has no such group.
 #[inline(always)]
 unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> GroupScales<D::Floats> {
-    let from = &tile.scales[g / F::GROUPS * F::SCALES.bytes()..][..F::SCALES.bytes()];
+    let from = &tile.scales[g / F::GROUPS * F::SCALE_BYTES..][..F::SCALE_BYTES];
     let i = g % F::GROUPS;
     // SAFETY: by the caller; the slices have 16 values from there on, or it panics.
     unsafe {
@@ -250,6 +252,13 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
             Scales::Halves => {
                 let d = half(16 * TILE);
                 GroupScales { scale: [d.mul(bytes(2 * i)), d.mul(bytes(2 * i + 1))], min: none }
+            }
+            Scales::Signed => {
+                GroupScales { scale: [half(8 * TILE).mul(bytes(i)), none], min: none }
+            }
+            Scales::Power => {
+                let powers: [f32; TILE] = std::array::from_fn(|i| power(from[i]));
+                GroupScales { scale: [D::Floats::load(powers.as_ptr()), none], min: none }
             }
         }
     }

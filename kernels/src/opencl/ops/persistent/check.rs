@@ -91,7 +91,7 @@ impl Kernels {
 
     fn operands(&self) -> Result<Operands, OpenClError> {
         let session = &self.session;
-        let matrix = |dtype: &crate::quant::DType| {
+        let matrix = |dtype: &crate::formats::DType| {
             // Any bytes are weights; these make every scale a normal number.
             let len = WIDTH * dtype.row_bytes(WIDTH).unwrap_or(0);
             let bytes = [0x66, 0x2c].repeat(len.div_ceil(2));

@@ -86,8 +86,12 @@ fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
         pieces.push(of_family(Family::Attention(*head_dim), &kernels));
     }
     for dtype in &spec.dtypes {
-        pieces.push(of_family(Family::embed(*dtype), &items(&["embed"])));
         let family = Family::matmul_group(*dtype);
+        // Formats without a decoder of their own share one.
+        if pieces.iter().any(|piece| piece.family == family) {
+            continue;
+        }
+        pieces.push(of_family(Family::embed(*dtype), &items(&["embed"])));
         let mut piece = of_family(family, &[]);
         piece.text = [FORMATS, MATMUL_COMMON].concat();
         for gemv in GEMVS {

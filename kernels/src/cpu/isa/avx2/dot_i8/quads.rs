@@ -4,6 +4,7 @@ use crate::cpu::loops::formats::Format;
 use crate::cpu::packed::group::Group;
 use crate::cpu::packed::layout::LINE;
 use crate::cpu::packed::tile::TileBytes;
+use crate::formats::unsigned;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
@@ -63,6 +64,15 @@ impl<F: Format> Quads for InTile<F> {
             if F::LINES == 8 {
                 return [line(j, 0), line(j, 1)];
             }
+            if F::LINES == 3 {
+                let (twos, bit) = (_mm256_set1_epi8(3), _mm256_set1_epi8(1 << j));
+                return std::array::from_fn(|h| {
+                    let shift = _mm_cvtsi32_si128(2 * (j as i32 % 4));
+                    let two = _mm256_and_si256(_mm256_srl_epi16(line(j / 4, h), shift), twos);
+                    let has = _mm256_cmpeq_epi8(_mm256_and_si256(line(2, h), bit), bit);
+                    _mm256_or_si256(two, _mm256_and_si256(has, _mm256_set1_epi8(4)))
+                });
+            }
             let low = _mm256_set1_epi8(15);
             let mut quad = [low; 2];
             for (h, quad) in quad.iter_mut().enumerate() {
@@ -87,6 +97,11 @@ impl<F: Format> Quads for InTile<F> {
                     }
                     _ => n,
                 };
+            }
+            if let Some(table) = const { F::TABLE } {
+                let table = unsigned(table);
+                let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+                return quad.map(|quad| _mm256_shuffle_epi8(table, quad));
             }
             quad
         }

@@ -4,14 +4,14 @@ use super::*;
 use crate::cpu::context::Cpu;
 use crate::cpu::isa::Isa;
 use crate::cpu::loops::gemm_args::{GemmQ8, GemmScratch};
+use crate::cpu::loops::gemm_q8;
 use crate::cpu::loops::prefetch_stream::NextTiles;
 use crate::cpu::loops::quantize::QuantScheme;
-use crate::cpu::loops::{formats, gemm_q8};
 use crate::cpu::matrix::Matrix;
 use crate::cpu::packed::PackedMatrix;
 use crate::cpu::packed::layout::TILE;
 use crate::cpu::quantize::{InputSource, Q8Buffer};
-use crate::quant::DType;
+use crate::formats::DType;
 use crate::reference;
 
 struct Evex;
@@ -54,7 +54,7 @@ fn vnni_and_maddubs_give_the_same_bits() {
             (isa.kernels().gemm_q8)(&job, &mut outs[0], &mut scratch);
             let out = &mut outs[1];
             // SAFETY: the machine has the features, as seen above, and the lengths are right.
-            unsafe { formats::with_format!(dtype, tiles(&job, out, &mut scratch)) };
+            unsafe { crate::formats::with_format!(dtype, tiles(&job, out, &mut scratch)) };
             let [pairs, fours] =
                 outs.map(|out| out.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
             assert_eq!(pairs, fours, "{dtype}, {rows} rows");

@@ -1,0 +1,111 @@
+//! What is known of a format at run time.
+
+use super::block::{Block, Places, Scales};
+use super::{ActivationBlocks, Float, Quantised};
+
+/// What is known of a format.
+#[derive(Debug)]
+pub(crate) struct FormatInfo {
+    pub(super) name: &'static str,
+    pub(super) gguf_id: u32,
+    pub(super) block_len: usize,
+    pub(super) block_bytes: usize,
+    /// Of a format of blocks; `None` for floats.
+    pub(crate) quantised: Option<QuantisedInfo>,
+    /// Dequantises a stored row.
+    pub(crate) row: fn(&[u8], &mut [f32]),
+    /// Value `i` of a stored block, by the reference.
+    pub(crate) value: fn(&[u8], usize) -> f32,
+    /// Quantises a block of values by the simplest rule.
+    pub(crate) quantize: fn(&[f32]) -> Vec<u8>,
+}
+
+/// What is known of a format of blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuantisedInfo {
+    /// As [`Quantised::BITS`].
+    pub(crate) bits: usize,
+    /// As [`Quantised::TABLE`].
+    pub(crate) table: Option<&'static [i8; 16]>,
+    /// As [`Quantised::SCALES`].
+    pub(crate) scales: Scales,
+    /// As [`Quantised::ZERO_POINT`].
+    pub(crate) zero_point: i32,
+    /// As [`Quantised::ACTIVATIONS`].
+    pub(crate) activations: ActivationBlocks,
+    /// As [`Quantised::PLACES`].
+    pub(crate) places: Places,
+    /// Unpacks a stored block.
+    pub(crate) unpack: fn(&[u8], &mut Block),
+}
+
+impl FormatInfo {
+    pub(super) const fn of_floats<const N: usize, F: Float<N>>() -> FormatInfo {
+        FormatInfo {
+            name: F::NAME,
+            gguf_id: F::GGUF_ID,
+            block_len: 1,
+            block_bytes: N,
+            quantised: None,
+            row: |stored, out| {
+                for (out, stored) in out.iter_mut().zip(stored.as_chunks::<N>().0) {
+                    *out = F::value(*stored);
+                }
+            },
+            value: |stored, _| stored.first_chunk().map_or(f32::NAN, |stored| F::naive(*stored)),
+            quantize: |x| x.iter().flat_map(|x| F::store(*x)).collect(),
+        }
+    }
+
+    pub(super) const fn of_blocks<F: Quantised>() -> FormatInfo {
+        // Unpackers that use vectors rely on it.
+        const { assert!(F::PLACES.end() <= F::BYTES && F::PLACES.values() == F::LEN) };
+        FormatInfo {
+            name: F::NAME,
+            gguf_id: F::GGUF_ID,
+            block_len: F::LEN,
+            block_bytes: F::BYTES,
+            quantised: Some(QuantisedInfo {
+                bits: F::BITS,
+                table: F::TABLE,
+                scales: F::SCALES,
+                zero_point: F::ZERO_POINT,
+                activations: F::ACTIVATIONS,
+                places: F::PLACES,
+                unpack: unpack::<F>,
+            }),
+            row: dequantize_row::<F>,
+            value: F::value,
+            quantize: F::quantize,
+        }
+    }
+}
+
+/// The values of a table as unsigned integers, 128 above them.
+pub(crate) const fn unsigned(table: &[i8; 16]) -> [u8; 16] {
+    let (mut to, mut i) = ([0; 16], 0);
+    while i < to.len() {
+        to[i] = table[i] as u8 ^ 0x80;
+        i += 1;
+    }
+    to
+}
+
+fn unpack<F: Quantised>(stored: &[u8], block: &mut Block) {
+    F::integers(stored, &mut block.q);
+    if let Some(table) = F::TABLE {
+        let table = unsigned(table);
+        block.q[..F::LEN].iter_mut().for_each(|q| *q = table[usize::from(*q & 15)]);
+    }
+    block.set_scales(F::SCALES, &F::scales(stored), F::ZERO_POINT);
+}
+
+fn dequantize_row<F: Quantised>(stored: &[u8], out: &mut [f32]) {
+    let (mut block, span) = (Block::new(), F::SCALES.span());
+    for (out, stored) in out.chunks_exact_mut(F::LEN).zip(stored.chunks_exact(F::BYTES)) {
+        unpack::<F>(stored, &mut block);
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = block.scale[i / span] * f32::from(block.q[i]) + block.min[i / span];
+        }
+    }
+}
