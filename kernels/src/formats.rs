@@ -12,6 +12,7 @@ pub(crate) mod float16;
 pub(crate) mod float32;
 mod info;
 mod naive;
+pub(crate) mod q3_k;
 pub(crate) mod q4_0;
 pub(crate) mod q4_1;
 pub(crate) mod q4_k;
@@ -146,6 +147,8 @@ formats! {
         Q5K = q5_k::Q5K;
         /// 6-bit, super-block of 256 = 16 × 16: 8-bit scales over one f16.
         Q6K = q6_k::Q6K;
+        /// 3-bit, super-block of 256 = 16 × 16: 6-bit scales over one f16.
+        Q3K = q3_k::Q3K;
     }
 }
 
@@ -162,6 +165,7 @@ macro_rules! with_format {
             DType::Q4K => $($function)::+::<formats::q4_k::Q4K>($($arg),*),
             DType::Q5K => $($function)::+::<formats::q5_k::Q5K>($($arg),*),
             DType::Q6K => $($function)::+::<formats::q6_k::Q6K>($($arg),*),
+            DType::Q3K => $($function)::+::<formats::q3_k::Q3K>($($arg),*),
             DType::F32 | DType::F16 | DType::Bf16 => {}
         }
     }};

@@ -84,7 +84,9 @@ fn packed_weights_are_about_the_stored_size() {
         let packed =
             PackedMatrix::new(&cpu, &Matrix::new(dtype, 64, 768, &stored).unwrap()).unwrap();
         let more = packed.bytes() as f64 / stored.len() as f64;
-        assert!((1.0..1.03).contains(&more), "{dtype}: {more}");
+        // Factors of 6 bits for every 16 values of 3 bits become bytes.
+        let widened = if dtype == DType::Q3K { 2.0 / 16.0 / 3.4375 } else { 0.0 };
+        assert!((1.0..1.03 + widened).contains(&more), "{dtype}: {more}");
     }
 }
 
@@ -105,7 +107,7 @@ fn a_change_of_the_packed_values_raises_their_version() {
     // bytes in absent channels.
     const OF_VERSION_1: [u32; DType::ALL.len()] = [
         1691637459, 1114157116, 1114157116, 1759422829, 3594175354, 484198769, 3768954763,
-        2311357355, 375374439, 1073453869, 1524822819,
+        2311357355, 375374439, 1073453869, 1524822819, 1812339626,
     ];
     let generic = Isa::available().into_iter().find(|isa| isa.name() == "generic").unwrap();
     let cpu = Cpu::new(2, generic);
