@@ -11,6 +11,7 @@ pub(crate) mod block;
 pub(crate) mod float16;
 pub(crate) mod float32;
 mod info;
+pub(crate) mod iq4_nl;
 mod naive;
 pub(crate) mod q3_k;
 pub(crate) mod q4_0;
@@ -149,6 +150,8 @@ formats! {
         Q6K = q6_k::Q6K;
         /// 3-bit, super-block of 256 = 16 × 16: 6-bit scales over one f16.
         Q3K = q3_k::Q3K;
+        /// 4-bit codes of a table of 16 values, block of 32: f16 scale.
+        Iq4Nl = iq4_nl::Iq4Nl;
     }
 }
 
@@ -166,6 +169,7 @@ macro_rules! with_format {
             DType::Q5K => $($function)::+::<formats::q5_k::Q5K>($($arg),*),
             DType::Q6K => $($function)::+::<formats::q6_k::Q6K>($($arg),*),
             DType::Q3K => $($function)::+::<formats::q3_k::Q3K>($($arg),*),
+            DType::Iq4Nl => $($function)::+::<formats::iq4_nl::Iq4Nl>($($arg),*),
             DType::F32 | DType::F16 | DType::Bf16 => {}
         }
     }};

@@ -52,7 +52,7 @@ impl Record<'_> {
                 let scale = self.u8(768, i / 16 * PANEL + c) as i8;
                 self.f16(832, c) * f32::from(scale) * (q as f32 - 32.0)
             }
-            DType::Q3K => {
+            DType::Q3K | DType::Iq4Nl => {
                 let (run, i) = (Record(&self.0[i / 32 * 192..]), i % 32);
                 let [scale, min] =
                     [128, 160].map(|at| f32::from_bits(run.0[at + i / 16 * PANEL + c]));
@@ -111,6 +111,7 @@ fn the_words_of_a_run_by_channel_are_those_by_word_and_nothing_else_moves() {
         (DType::Q8_0, [8, 1, 8]),
         (DType::Q4K, [4, 8, 80]),
         (DType::Q6K, [4, 8, 328]),
+        (DType::Iq4Nl, [8, 1, 64]),
     ];
     for (dtype, [len, runs, rest]) in formats {
         let (rows, cols) = (40, dtype.block_len() * 3);
