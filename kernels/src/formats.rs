@@ -12,6 +12,7 @@ pub(crate) mod float16;
 pub(crate) mod float32;
 mod info;
 pub(crate) mod iq4_nl;
+pub(crate) mod iq4_xs;
 mod naive;
 pub(crate) mod q3_k;
 pub(crate) mod q4_0;
@@ -152,6 +153,8 @@ formats! {
         Q3K = q3_k::Q3K;
         /// 4-bit codes of a table of 16 values, block of 32: f16 scale.
         Iq4Nl = iq4_nl::Iq4Nl;
+        /// 4-bit codes of a table of 16 values, super-block of 256 = 8 × 32: 6-bit scales over one f16.
+        Iq4Xs = iq4_xs::Iq4Xs;
     }
 }
 
@@ -170,6 +173,7 @@ macro_rules! with_format {
             DType::Q6K => $($function)::+::<formats::q6_k::Q6K>($($arg),*),
             DType::Q3K => $($function)::+::<formats::q3_k::Q3K>($($arg),*),
             DType::Iq4Nl => $($function)::+::<formats::iq4_nl::Iq4Nl>($($arg),*),
+            DType::Iq4Xs => $($function)::+::<formats::iq4_xs::Iq4Xs>($($arg),*),
             DType::F32 | DType::F16 | DType::Bf16 => {}
         }
     }};
