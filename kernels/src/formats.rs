@@ -13,6 +13,7 @@ pub(crate) mod float32;
 mod info;
 pub(crate) mod iq4_nl;
 pub(crate) mod iq4_xs;
+pub(crate) mod mxfp4;
 mod naive;
 pub(crate) mod q3_k;
 pub(crate) mod q4_0;
@@ -155,6 +156,8 @@ formats! {
         Iq4Nl = iq4_nl::Iq4Nl;
         /// 4-bit codes of a table of 16 values, super-block of 256 = 8 × 32: 6-bit scales over one f16.
         Iq4Xs = iq4_xs::Iq4Xs;
+        /// 4-bit floats, block of 32: a power of two as scale.
+        Mxfp4 = mxfp4::Mxfp4;
     }
 }
 
@@ -174,6 +177,7 @@ macro_rules! with_format {
             DType::Q3K => $($function)::+::<formats::q3_k::Q3K>($($arg),*),
             DType::Iq4Nl => $($function)::+::<formats::iq4_nl::Iq4Nl>($($arg),*),
             DType::Iq4Xs => $($function)::+::<formats::iq4_xs::Iq4Xs>($($arg),*),
+            DType::Mxfp4 => $($function)::+::<formats::mxfp4::Mxfp4>($($arg),*),
             DType::F32 | DType::F16 | DType::Bf16 => {}
         }
     }};

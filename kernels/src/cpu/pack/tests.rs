@@ -108,6 +108,7 @@ fn a_change_of_the_packed_values_raises_their_version() {
     const OF_VERSION_1: [u32; DType::ALL.len()] = [
         1691637459, 1114157116, 1114157116, 1759422829, 3594175354, 484198769, 3768954763,
         2311357355, 375374439, 1073453869, 1524822819, 1812339626, 1759422829, 3964348606,
+        2848881524,
     ];
     let generic = Isa::available().into_iter().find(|isa| isa.name() == "generic").unwrap();
     let cpu = Cpu::new(2, generic);

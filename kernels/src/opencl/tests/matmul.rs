@@ -143,6 +143,7 @@ every_format! {
     q3_k_products_are_right_and_independent_of_other_rows Q3K
     iq4_nl_products_are_right_and_independent_of_other_rows Iq4Nl
     iq4_xs_products_are_right_and_independent_of_other_rows Iq4Xs
+    mxfp4_products_are_right_and_independent_of_other_rows Mxfp4
 }
 
 #[test]
