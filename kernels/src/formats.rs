@@ -1,8 +1,8 @@
 //! Formats of weights.
 //!
 //! A format is one file: the layout of its blocks, how they are unpacked and quantised, its properties, its names, and its
-//! naive reference. The table below names each once. Packing, matmuls and devices follow from the properties: how many bits an
-//! integer has ([`Quantised::BITS`]), how scales are stored ([`Scales`]), and the zero point.
+//! naive reference. The table below names each once. Packing, matmuls and devices follow from the properties of a format's type:
+//! how many bits an integer has, how scales are stored, the zero point, and the table of values if the integers are codes.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub(crate) mod q6_k;
 pub(crate) mod q8_0;
 
 pub(crate) use block::{Block, BlockScales, Integers, Places, Scales};
-pub(crate) use info::{FormatInfo, QuantisedInfo, unsigned};
+pub(crate) use info::{FormatInfo, FormatKind, QuantisedInfo, unsigned};
 
 /// A format of floats of `N` bytes.
 pub(crate) trait Float<const N: usize> {
@@ -216,12 +216,26 @@ impl DType {
 
     /// Dequantises a stored row; a value that has no whole block is left as it is.
     pub(crate) fn dequantize_row(self, stored: &[u8], out: &mut [f32]) {
-        (self.info().row)(stored, out);
+        let format = match &self.info().kind {
+            FormatKind::Floats(row) => return row(stored, out),
+            FormatKind::Blocks(format) => format,
+        };
+        let (mut block, span) = (Block::new(), format.scales.span());
+        let stored = stored.chunks_exact(self.block_bytes());
+        for (out, stored) in out.chunks_exact_mut(self.block_len()).zip(stored) {
+            (format.unpack)(stored, &mut block);
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = block.scale[i / span] * f32::from(block.q[i]) + block.min[i / span];
+            }
+        }
     }
 
     /// What is known of a format of blocks; `None` for floats.
     pub(crate) fn quantised(self) -> Option<&'static QuantisedInfo> {
-        self.info().quantised.as_ref()
+        match &self.info().kind {
+            FormatKind::Floats(_) => None,
+            FormatKind::Blocks(format) => Some(format),
+        }
     }
 }
 

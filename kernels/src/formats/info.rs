@@ -10,14 +10,20 @@ pub(crate) struct FormatInfo {
     pub(super) gguf_id: u32,
     pub(super) block_len: usize,
     pub(super) block_bytes: usize,
-    /// Of a format of blocks; `None` for floats.
-    pub(crate) quantised: Option<QuantisedInfo>,
-    /// Dequantises a stored row.
-    pub(crate) row: fn(&[u8], &mut [f32]),
+    pub(crate) kind: FormatKind,
     /// Value `i` of a stored block, by the reference.
     pub(crate) value: fn(&[u8], usize) -> f32,
     /// Quantises a block of values by the simplest rule.
     pub(crate) quantize: fn(&[f32]) -> Vec<u8>,
+}
+
+/// What a format stores.
+#[derive(Debug)]
+pub(crate) enum FormatKind {
+    /// Floats, with the function that converts stored ones.
+    Floats(fn(&[u8], &mut [f32])),
+    /// Blocks of integers.
+    Blocks(QuantisedInfo),
 }
 
 /// What is known of a format of blocks.
@@ -46,12 +52,11 @@ impl FormatInfo {
             gguf_id: F::GGUF_ID,
             block_len: 1,
             block_bytes: N,
-            quantised: None,
-            row: |stored, out| {
+            kind: FormatKind::Floats(|stored, out| {
                 for (out, stored) in out.iter_mut().zip(stored.as_chunks::<N>().0) {
                     *out = F::value(*stored);
                 }
-            },
+            }),
             value: |stored, _| stored.first_chunk().map_or(f32::NAN, |stored| F::naive(*stored)),
             quantize: |x| x.iter().flat_map(|x| F::store(*x)).collect(),
         }
@@ -65,7 +70,7 @@ impl FormatInfo {
             gguf_id: F::GGUF_ID,
             block_len: F::LEN,
             block_bytes: F::BYTES,
-            quantised: Some(QuantisedInfo {
+            kind: FormatKind::Blocks(QuantisedInfo {
                 bits: F::BITS,
                 table: F::TABLE,
                 scales: F::SCALES,
@@ -74,7 +79,6 @@ impl FormatInfo {
                 places: F::PLACES,
                 unpack: unpack::<F>,
             }),
-            row: dequantize_row::<F>,
             value: F::value,
             quantize: F::quantize,
         }
@@ -98,14 +102,4 @@ fn unpack<F: Quantised>(stored: &[u8], block: &mut Block) {
         block.q[..F::LEN].iter_mut().for_each(|q| *q = table[usize::from(*q & 15)]);
     }
     block.set_scales(F::SCALES, &F::scales(stored), F::ZERO_POINT);
-}
-
-fn dequantize_row<F: Quantised>(stored: &[u8], out: &mut [f32]) {
-    let (mut block, span) = (Block::new(), F::SCALES.span());
-    for (out, stored) in out.chunks_exact_mut(F::LEN).zip(stored.chunks_exact(F::BYTES)) {
-        unpack::<F>(stored, &mut block);
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = block.scale[i / span] * f32::from(block.q[i]) + block.min[i / span];
-        }
-    }
 }

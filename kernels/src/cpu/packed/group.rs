@@ -3,8 +3,8 @@
 use crate::binary16;
 use crate::cpu::packed::layout::{GROUP, LINE, TILE, scale_bytes};
 use crate::cpu::packed::tile::TileBytes;
-use crate::formats::Scales;
 use crate::formats::block::power;
+use crate::formats::{FormatKind, Scales};
 
 /// A group, unpacked: 32 columns × 16 output channels, `value = scale · (q − zero point) + min`
 /// with q unsigned. With scales of half groups, the second scale is that of the last 16 columns.
@@ -160,11 +160,14 @@ fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
 /// Dequantises channel `lane` of a tile.
 pub(crate) fn channel(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
     let layout = tile.layout;
-    let Some(format) = layout.dtype.quantised() else {
-        let stored = tile.values.chunks_exact(layout.dtype.block_bytes()).skip(lane).step_by(TILE);
-        let row = layout.dtype.info().row;
-        to.iter_mut().zip(stored).for_each(|(to, from)| row(from, std::slice::from_mut(to)));
-        return;
+    let format = match &layout.dtype.info().kind {
+        FormatKind::Blocks(format) => format,
+        FormatKind::Floats(row) => {
+            let bytes = layout.dtype.block_bytes();
+            let stored = tile.values.chunks_exact(bytes).skip(lane).step_by(TILE);
+            to.iter_mut().zip(stored).for_each(|(to, from)| row(from, std::slice::from_mut(to)));
+            return;
+        }
     };
     let offset = format.zero_point as f32;
     let groups = tile.values.chunks_exact(layout.lines * LINE);
