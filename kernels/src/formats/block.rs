@@ -69,6 +69,14 @@ pub(crate) struct BlockScales {
     pub(crate) minimums: [u8; 8],
 }
 
+impl BlockScales {
+    /// With the binary16 scale at an offset of a stored block, and nothing else.
+    #[inline(always)]
+    pub(super) fn at(stored: &[u8], at: usize) -> BlockScales {
+        BlockScales { scale: half_bits(stored, at), ..BlockScales::default() }
+    }
+}
+
 /// Where the integers of a block are in its bytes, for unpackers that use vectors. Offsets are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Places {
@@ -202,7 +210,7 @@ pub(crate) fn half_bits(stored: &[u8], at: usize) -> u16 {
 
 /// 16 bytes as 16 low, then 16 high halves.
 #[inline(always)]
-pub(super) fn nibbles(stored: &[u8], q: &mut Integers) {
+pub(super) fn nibbles(stored: &[u8], q: &mut [u8]) {
     if let (Some(s), Some(q)) = (stored.first_chunk::<16>(), q.first_chunk_mut::<32>()) {
         for i in 0..16 {
             q[i] = s[i] & 15;

@@ -1,6 +1,6 @@
 //! IQ4_NL: 4 bits that stand for the values of a table, blocks of 32 with a binary16 scale; value = d · t[q].
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits, nibbles};
+use super::block::{BlockScales, Integers, Places, Scales, nibbles};
 use super::naive::{half_at, magnitude, nearest_code, nibble, nibble_pairs};
 use super::{ActivationBlocks, Quantised};
 use half::f16;
@@ -31,7 +31,7 @@ impl Quantised for Iq4Nl {
 
     #[inline(always)]
     fn scales(stored: &[u8]) -> BlockScales {
-        BlockScales { scale: half_bits(stored, 0), ..BlockScales::default() }
+        BlockScales::at(stored, 0)
     }
 
     fn value(b: &[u8], i: usize) -> f32 {

@@ -1,6 +1,6 @@
 //! IQ4_XS: 4 bits that stand for the values of a table, blocks of 8 groups of 32 whose scales have 6 bits; value = d · (s − 32) · t[q].
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits};
+use super::block::{BlockScales, Integers, Places, Scales, half_bits, nibbles};
 use super::iq4_nl::TABLE;
 use super::naive::{half_at, magnitude, nearest_code, nibble, nibble_pairs, steps};
 use super::{ActivationBlocks, Quantised};
@@ -23,17 +23,14 @@ impl Quantised for Iq4Xs {
 
     #[inline(always)]
     fn integers(stored: &[u8], q: &mut Integers) {
-        for (from, to) in stored[8..].as_chunks::<16>().0.iter().zip(q.as_chunks_mut::<32>().0) {
-            for i in 0..16 {
-                to[i] = from[i] & 15;
-                to[16 + i] = from[i] >> 4;
-            }
+        for (from, to) in stored[8..].chunks_exact(16).zip(q.chunks_exact_mut(32)) {
+            nibbles(from, to);
         }
     }
 
     #[inline(always)]
     fn scales(stored: &[u8]) -> BlockScales {
-        let mut all = BlockScales { scale: half_bits(stored, 0), ..BlockScales::default() };
+        let mut all = BlockScales::at(stored, 0);
         let high = half_bits(stored, 2);
         for g in 0..8 {
             let low = stored[4 + g / 2] >> (4 * (g % 2)) & 15;

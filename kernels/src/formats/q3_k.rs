@@ -1,6 +1,6 @@
 //! Q3_K: 3 bits, blocks of 16 halves of groups whose scales have 6 bits; value = d · (s − 32) · (q − 4).
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits, two_bits};
+use super::block::{BlockScales, Integers, Places, Scales, two_bits};
 use super::naive::{half_at, magnitude, steps, two_bit_bytes, two_bits_at};
 use super::{ActivationBlocks, Quantised};
 use half::f16;
@@ -39,7 +39,7 @@ impl Quantised for Q3K {
 
     #[inline(always)]
     fn scales(stored: &[u8]) -> BlockScales {
-        let mut all = BlockScales { scale: half_bits(stored, 108), ..BlockScales::default() };
+        let mut all = BlockScales::at(stored, 108);
         for (j, to) in all.factors.iter_mut().enumerate() {
             *to = factor(&stored[96..108], j).wrapping_sub(32);
         }

@@ -1,6 +1,6 @@
 //! Q4_0: 4 bits, blocks of 32 with a binary16 scale; value = d · (q − 8).
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits, nibbles};
+use super::block::{BlockScales, Integers, Places, Scales, nibbles};
 use super::naive::{half_at, nibble, small};
 use super::{ActivationBlocks, Quantised};
 
@@ -26,7 +26,7 @@ impl Quantised for Q4_0 {
 
     #[inline(always)]
     fn scales(stored: &[u8]) -> BlockScales {
-        BlockScales { scale: half_bits(stored, 0), ..BlockScales::default() }
+        BlockScales::at(stored, 0)
     }
 
     fn value(b: &[u8], i: usize) -> f32 {

@@ -1,6 +1,6 @@
 //! Q5_0: 5 bits, blocks of 32 with a binary16 scale; value = d · (q − 16).
 
-use super::block::{BlockScales, Integers, Places, Scales, fifth_bits, half_bits, nibbles};
+use super::block::{BlockScales, Integers, Places, Scales, fifth_bits, nibbles};
 use super::naive::{bit, half_at, nibble, small};
 use super::{ActivationBlocks, Quantised};
 
@@ -27,7 +27,7 @@ impl Quantised for Q5_0 {
 
     #[inline(always)]
     fn scales(stored: &[u8]) -> BlockScales {
-        BlockScales { scale: half_bits(stored, 0), ..BlockScales::default() }
+        BlockScales::at(stored, 0)
     }
 
     fn value(b: &[u8], i: usize) -> f32 {

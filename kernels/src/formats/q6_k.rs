@@ -1,6 +1,6 @@
 //! Q6_K: 6 bits, blocks of 16 halves of groups whose scales have 8 bits; value = d · s · (q − 32).
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits};
+use super::block::{BlockScales, Integers, Places, Scales};
 use super::naive::{half_at, magnitude, steps};
 use super::{ActivationBlocks, Quantised};
 use half::f16;
@@ -36,7 +36,7 @@ impl Quantised for Q6K {
 
     #[inline(always)]
     fn scales(stored: &[u8]) -> BlockScales {
-        let mut all = BlockScales { scale: half_bits(stored, 208), ..BlockScales::default() };
+        let mut all = BlockScales::at(stored, 208);
         all.factors.copy_from_slice(&stored[192..208]);
         all
     }

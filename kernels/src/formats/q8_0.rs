@@ -1,6 +1,6 @@
 //! Q8_0: 8 bits, blocks of 32 with a binary16 scale; value = d · q with q signed.
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits};
+use super::block::{BlockScales, Integers, Places, Scales};
 use super::naive::{half_at, magnitude, steps};
 use super::{ActivationBlocks, Quantised};
 use half::f16;
@@ -31,7 +31,7 @@ impl Quantised for Q8_0 {
 
     #[inline(always)]
     fn scales(stored: &[u8]) -> BlockScales {
-        BlockScales { scale: half_bits(stored, 0), ..BlockScales::default() }
+        BlockScales::at(stored, 0)
     }
 
     fn value(b: &[u8], i: usize) -> f32 {
