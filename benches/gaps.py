@@ -6,7 +6,9 @@ usage: gaps.py MODEL.gguf [OPTION...] NAME=COMMAND...
 COMMAND starts a server with an OpenAI interface; {model} and {port} in it are replaced. One server runs at a time. Streams
 begin; when each has had some tokens, long prompts arrive. A gap is the time between two pieces of a stream at the client, from
 the arrival of the prompts until each has its first token. CPU time is that of the server's process: of the prompts alone, and
-beside the streams, less what the streams' tokens cost alone. `kept` is the former divided by the latter. Examples:
+beside the streams, less what the streams' tokens cost alone. `kept` is the former divided by the latter. `near` is the share of
+chunks whose predicted time is within a tenth of the real one, where a server counts them. Of background work, `kept` compares its
+tokens with those that it would have in the time that the foreground requests leave. Examples:
 
   gaps.py M.gguf 'lapwing=target/release/lapwing serve -m {model} -t 2 --ctx 8192 --listen 127.0.0.1:{port} --log off'
   gaps.py M.gguf --gaps none,60,100,150,250,500 …     # token_gap_ms of the streams
@@ -85,6 +87,22 @@ def cpu(server):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def predictions(server):
+    """Chunks whose predicted time is within a tenth of the real one, and all, as Lapwing's metrics have them."""
+    found = {"0.1": 0.0, "+Inf": 0.0}
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        for bound in found:
+            if line.startswith("lapwing_chunk_time_errors{") and f'le="{bound}"' in line:
+                found[bound] = float(line.rsplit(" ", 1)[1])
+    return found
+
+
 def prompts_alone(server, chance, options):
     """CPU time and time until prompts without streams have their first tokens."""
     before, begin = cpu(server), time.perf_counter()
@@ -110,12 +128,14 @@ def round_of(server, chance, options, target):
     """Figures of one round."""
     alone_cpu, alone = prompts_alone(server, chance, options)
     streams, token_cpu, solo = streams_alone(server, chance, options, target)
+    chunks = predictions(server)
     before, begin = cpu(server), time.perf_counter()
     counts = [len(stream.times) for stream in streams]
     answers = [Answer(server, text(chance, options.words), 1) for _ in range(options.prompts)]
     last = max(answer.wait_for(1) for answer in answers)
     time.sleep(0.05)
     beside_cpu = cpu(server) - before
+    chunks = {bound: count - chunks[bound] for bound, count in predictions(server).items()}
     # A gap counts if it overlaps the time from the prompts' arrival to the last of their tokens.
     gaps, tokens = [], 0
     for stream, count in zip(streams, counts):
@@ -128,6 +148,7 @@ def round_of(server, chance, options, target):
             "median_ms": statistics.median(gaps) * 1e3, "tokens": tokens, "prompts_s": last - begin,
             "alone_s": alone, "cpu_alone_s": alone_cpu, "cpu_beside_s": beside_cpu,
             "kept": alone_cpu / max(beside_cpu - tokens * token_cpu, 1e-9),
+            "near": chunks["0.1"] / chunks["+Inf"] if chunks["+Inf"] else None,
             "late": None if target is None else sum(gap * 1e3 > target for gap in gaps), "gaps": len(gaps)}
 
 
@@ -142,16 +163,19 @@ def foreground(server, chance, options):
     before, begin = done(), time.perf_counter()
     time.sleep(3)
     pace = (done() - before) / (time.perf_counter() - begin)
-    asked = Answer(server, text(chance, words), 1)
-    beside = asked.wait_for(1) - asked.begin
-    # The share of the machine that the foreground left: what the background did with it, against its pace alone.
-    before, begin = done(), time.perf_counter()
-    time.sleep(3)
-    after = (done() - before) / (time.perf_counter() - begin)
+    # Foreground requests, one after another; background work is to use what they leave of the machine.
+    before, begin, besides = done(), time.perf_counter(), []
+    for _ in range(3):
+        asked = Answer(server, text(chance, words), 1)
+        besides.append(asked.wait_for(1) - asked.begin)
+        time.sleep(2 * alone)
+    left = time.perf_counter() - begin - len(besides) * alone
+    kept = (done() - before) / max(pace * left, 1e-9)
     [answer.stopped.set() for answer in work]
     [answer.join(30) for answer in work]
+    beside = statistics.median(besides)
     return {"ttft_alone_ms": alone * 1e3, "ttft_beside_ms": beside * 1e3, "ratio": beside / alone,
-            "background_kept": after / max(pace, 1e-9)}
+            "kept": kept}
 
 
 def measured(options, name):
@@ -165,8 +189,8 @@ def measured(options, name):
         for target in targets:
             figures = [foreground(server, chance, options) if options.background
                        else round_of(server, chance, options, target) for _ in range(options.rounds + 1)][1:]
-            merged = {key: None if figures[0][key] is None else statistics.median(f[key] for f in figures)
-                      for key in figures[0]}
+            known = {key: [f[key] for f in figures if f[key] is not None] for key in figures[0]}
+            merged = {key: statistics.median(values) if values else None for key, values in known.items()}
             for key in ("worst_ms",):
                 if key in merged:
                     merged[key] = max(f[key] for f in figures)

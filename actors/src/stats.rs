@@ -50,6 +50,29 @@ pub struct PaceStats {
     pub chunks_short: u64,
     /// Tokens that came later than the token gap of their stream.
     pub tokens_late: u64,
+    /// Chunks with fewer prompt rows for streams, by the error of their predicted time as a share of the real one: at most
+    /// each of [`TIME_ERRORS`] and more than the one before, then beyond the last.
+    pub time_errors: [u64; TIME_ERRORS.len() + 1],
+}
+
+/// Bounds of the errors of predicted times that [`PaceStats::time_errors`] counts.
+pub const TIME_ERRORS: [f64; 5] = [0.02, 0.05, 0.1, 0.2, 0.5];
+
+impl PaceStats {
+    /// Records the error of a chunk's predicted time. Both times have the same unit.
+    pub(crate) fn record_error(&mut self, predicted: f64, real: f64) {
+        let error = (predicted / real - 1.0).abs();
+        self.time_errors[TIME_ERRORS.partition_point(|bound| *bound < error)] += 1;
+    }
+
+    /// For each of [`TIME_ERRORS`], the number of chunks whose error is at most that, then the number of all chunks.
+    pub fn time_errors_within(&self) -> [u64; TIME_ERRORS.len() + 1] {
+        let mut within = 0;
+        self.time_errors.map(|chunks| {
+            within += chunks;
+            within
+        })
+    }
 }
 
 /// Prepared graphs of all devices.

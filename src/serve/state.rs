@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lapwing_actors::stats::EngineStats;
+use lapwing_actors::stats::{EngineStats, PaceStats, TIME_ERRORS};
 use serde_json::{Value, json};
 
 use super::app::{App, Call, Phase};
@@ -112,6 +112,13 @@ fn engine_state(stats: &EngineStats) -> Value {
         "chunks_limited": stats.pace.chunks_limited,
         "chunks_short": stats.pace.chunks_short,
         "tokens_late": stats.pace.tokens_late,
+        "chunk_time_errors": time_errors(&stats.pace),
         "clients": clients,
     })
+}
+
+/// Number of chunks by the most that their predicted time differs from the real one.
+fn time_errors(pace: &PaceStats) -> Value {
+    let bounds = TIME_ERRORS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+    bounds.zip(pace.time_errors_within()).map(|(bound, chunks)| (bound, json!(chunks))).collect()
 }

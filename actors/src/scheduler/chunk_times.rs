@@ -25,6 +25,8 @@ pub(super) struct PredictedChunk {
     pub(super) time: ModelTime,
     /// Time of its dispatch.
     pub(super) since: Nanos,
+    /// Whether streams limit its prompt rows.
+    pub(super) is_limited: bool,
 }
 
 /// Chunks in flight whose times were predicted, and when the latest chunk ended.
@@ -88,8 +90,8 @@ const FIRST_SPREAD: f64 = 0.1;
 /// Share by which each new ratio makes those of other sizes less pessimistic. A size that was disturbed is tried again.
 const FORGET: f64 = 0.02;
 
-/// Spreads that are added to a mean. The time of a chunk is then rarely longer.
-const SPREADS: f64 = 2.0;
+/// Spreads that are added to a mean. A spread is a mean deviation: of times that vary normally, one of 43 is longer.
+const SPREADS: f64 = 2.5;
 
 /// Smallest spread: times of a device vary a little, however steady the latest were.
 const SPREAD_MIN: f64 = 0.025;
@@ -136,6 +138,11 @@ impl Corrections {
         ratio * self.fit.time(model)
     }
 
+    /// The time in ns that a chunk of so many rows takes on average.
+    pub(super) fn on_average(&self, rows: usize, model: ModelTime) -> f64 {
+        self.nearest(rows).map_or(1.0, |it| it.mean) * self.fit.time(model)
+    }
+
     /// The time in ns of a chunk, whatever its size: times of chunks beside streams and of others are not comparable, because
     /// they were measured under different loads.
     pub(super) fn of_any_size(&self, model: ModelTime) -> f64 {
@@ -158,11 +165,6 @@ mod tests {
         ModelTime { alone, context }
     }
 
-    /// The time that a chunk of so many rows takes on average.
-    fn on_average(corrections: &Corrections, rows: usize, model: ModelTime) -> f64 {
-        corrections.nearest(rows).map_or(1.0, |it| it.mean) * corrections.fit.time(model)
-    }
-
     #[test]
     fn a_time_is_corrected_by_what_chunks_of_its_size_took() {
         let mut corrections = Corrections::default();
@@ -172,12 +174,12 @@ mod tests {
         }
         for (rows, expected) in [(64, 300.0), (100, 300.0), (32, 300.0), (512, 200.0), (999, 200.0)]
         {
-            let found = on_average(&corrections, rows, model(100.0, 0.0));
+            let found = corrections.on_average(rows, model(100.0, 0.0));
             assert!((found / expected - 1.0).abs() < 0.1, "{rows} rows: {found}");
         }
         // Between the sizes, the nearer one counts, and of two the smaller.
-        assert!(on_average(&corrections, 128, model(100.0, 0.0)) > 270.0);
-        assert!(on_average(&corrections, 256, model(100.0, 0.0)) < 220.0);
+        assert!(corrections.on_average(128, model(100.0, 0.0)) > 270.0);
+        assert!(corrections.on_average(256, model(100.0, 0.0)) < 220.0);
     }
 
     #[test]
@@ -224,6 +226,7 @@ mod tests {
             rows: 1,
             time: model(1.0, 0.0),
             since: Nanos(since),
+            is_limited: false,
         };
         times.on_sent(chunk(1, 10));
         times.on_sent(chunk(2, 20));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::effect::SchedulerEffect;
 use super::models::Model;
-use super::running::Sequence;
+use super::running::{NextStep, Sequence};
 use super::state::Scheduler;
 use crate::sequence::SequenceId;
 
@@ -19,12 +19,13 @@ impl Scheduler {
         let sequence = &self.running[at];
         let (model, draft) = (sequence.model, sequence.model_drafts().map(|drafts| drafts.model));
         let others = self.others(at);
+        let slack = self.least_slack(model).unwrap_or(f64::INFINITY);
         let Model { vocab, steps, .. } = &self.models[model.0];
         // A token that was never drafted costs nothing, so that the first draft shows what it costs.
         let per_token = draft.and_then(|draft| self.models[draft.0].steps.estimate(1));
         let per_token = per_token.unwrap_or(0.0);
-        let times = (per_token, |rows: usize| steps.estimate(rows));
-        self.running[at].propose(*vocab, others, times);
+        let verify = |rows: usize| steps.estimate(rows);
+        self.running[at].propose(*vocab, NextStep { others, per_token, slack, verify });
     }
 
     /// Number of other sequences of the same model that decode.

@@ -66,8 +66,17 @@ pub(super) struct Model {
     /// Times of chunks with prompt rows, beside those of the cost model: of the strategy's routes, and of those for chunks
     /// whose graphs are not ready.
     pub(super) corrections: [Corrections; 2],
-    /// Number of the latest chunk with prompt rows, by output.
-    latest_prompts: [u64; 2],
+    /// Numbers of the latest chunks, by output.
+    latest: [Latest; 2],
+}
+
+/// Numbers of the latest chunks that were sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Latest {
+    /// With prompt rows.
+    pub(super) prompts: u64,
+    /// With decode rows.
+    pub(super) decodes: u64,
 }
 
 impl Model {
@@ -100,7 +109,7 @@ impl Model {
             staggered: None,
             steps,
             corrections: Default::default(),
-            latest_prompts: [0; 2],
+            latest: Default::default(),
         })
     }
 
@@ -151,14 +160,14 @@ impl Model {
         })
     }
 
-    /// Number of the latest chunk with prompt rows of that output.
-    pub(super) fn latest_prompts(&self, output: Output) -> u64 {
-        self.latest_prompts[output as usize]
+    /// Numbers of the latest chunks of that output.
+    pub(super) fn latest(&self, output: Output) -> Latest {
+        self.latest[output as usize]
     }
 
-    /// Records that a chunk with prompt rows is sent.
-    pub(super) fn on_prompts(&mut self, output: Output, chunk: u64) {
-        self.latest_prompts[output as usize] = chunk;
+    /// The same, to record one that is sent.
+    pub(super) fn latest_mut(&mut self, output: Output) -> &mut Latest {
+        &mut self.latest[output as usize]
     }
 
     fn with_planner<T>(&mut self, output: Output, run: impl FnOnce(&mut Planner) -> T) -> T {

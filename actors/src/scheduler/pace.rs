@@ -16,6 +16,10 @@ use lapwing_plan::pace::{TILE, efficient_rows, fitting_rows};
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_traces::Nanos;
 
+mod slack;
+
+use slack::Slack;
+
 use super::chunk_times::{ChunkTimes, Corrections, ModelTime, PredictedChunk};
 use super::effect::{Note, Noted, SchedulerEffect};
 use super::running::Sequence;
@@ -74,13 +78,6 @@ pub(super) struct Pace {
     pub(super) stats: PaceStats,
 }
 
-/// The slack of the stream that is due first.
-#[derive(Clone, Copy, Debug)]
-struct Slack {
-    stream: SequenceId,
-    nanos: f64,
-}
-
 /// Rows of a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Rows {
@@ -101,29 +98,15 @@ impl Scheduler {
         self.pace.keeps_whole = true;
     }
 
-    /// The target of a request.
-    pub(super) fn gap_of(&self, sequence: &Sequence) -> Option<Duration> {
-        sequence.entry.urgency().token_gap.or(self.pace.token_gap)
-    }
-
     /// How many prompt rows a chunk may hold that would hold `all` without streams. If `forced`, it holds some in any case.
     pub(super) fn room(&mut self, all: &Selection, forced: bool) -> Room {
         if all.prompts == 0 {
             return Room::Free;
         }
         let devices = self.models[all.kind.model.0].planner(all.kind.output).devices();
-        let (mut least, mut untimed) = (None::<Slack>, self.is_background_chunk(all));
-        for (at, stream) in self.streams() {
-            match self.gap_of(stream) {
-                None => untimed = true,
-                Some(gap) => {
-                    let nanos = self.slack(stream, gap, all.holds(at));
-                    if least.is_none_or(|least| nanos < least.nanos) {
-                        least = Some(Slack { stream: stream.id, nanos });
-                    }
-                }
-            }
-        }
+        let least = self.slack_beside(all);
+        let mut untimed = self.is_background_chunk(all)
+            || self.streams().any(|(_, stream)| self.gap_of(stream).is_none());
         untimed &= !self.pace.keeps_whole;
         if least.is_none() && !untimed {
             return Room::Free;
@@ -134,12 +117,6 @@ impl Scheduler {
             return Room::Nothing;
         }
         self.room_within(all, least, untimed)
-    }
-
-    /// Streams that give way to none, by their place among the running sequences.
-    fn streams(&self) -> impl Iterator<Item = (usize, &Sequence)> {
-        let running = self.running.iter().enumerate();
-        running.filter(|(_, sequence)| sequence.is_streaming() && !sequence.gives_way())
     }
 
     /// Whether prompt rows wait, on one device: until each stream has had a token since the latest prompt rows, and until the
@@ -169,17 +146,6 @@ impl Scheduler {
             Some((rows, limit)) if rows < all.prompts => Room::Rows(rows, limit),
             _ => Room::Free,
         }
-    }
-
-    /// Time until a stream's next token is due, in ns, less the time of its own step if it is not in the chunk.
-    fn slack(&self, stream: &Sequence, gap: Duration, is_in_chunk: bool) -> f64 {
-        let due = stream.latest_token + gap;
-        let left = due.0 as f64 - self.queue.now.0 as f64;
-        let step = match is_in_chunk {
-            true => None,
-            false => self.models[stream.model.0].steps.estimate(1),
-        };
-        left - step.unwrap_or(0.0)
     }
 
     /// The most prompt rows whose predicted time fits a slack in ns.
@@ -230,9 +196,14 @@ impl Scheduler {
     /// Records that a chunk is sent: streams wait for their next tokens from now on, and its predicted time is to be compared
     /// with the real one.
     pub(super) fn on_paced(&mut self, id: u64, sent: &Selection) {
+        let latest = self.models[sent.kind.model.0].latest_mut(sent.kind.output);
+        if sent.decodes() > 0 {
+            latest.decodes = id;
+        }
         if sent.prompts == 0 {
             return;
         }
+        latest.prompts = id;
         self.running.iter_mut().for_each(|sequence| sequence.is_fed = false);
         match sent.limit {
             Some(Limit { stream: Some(_), .. }) => self.pace.stats.chunks_limited += 1,
@@ -240,7 +211,6 @@ impl Scheduler {
             None => {}
         }
         let Selection { kind, by, .. } = *sent;
-        self.models[kind.model.0].on_prompts(kind.output, id);
         // On several devices, chunks overlap: only a chunk alone has the predicted time.
         let devices = self.models[kind.model.0].planner(kind.output).devices();
         if devices > 1 && (self.permits.in_use() > 1 || sent.limit.is_none()) {
@@ -249,7 +219,8 @@ impl Scheduler {
         let rows = Rows { decodes: sent.decodes(), prompts: sent.prompts };
         let Some(time) = self.predicted(sent, rows) else { return };
         let (model, rows, since) = (kind.model, rows.decodes + rows.prompts, self.queue.now);
-        self.pace.times.on_sent(PredictedChunk { id, model, by, rows, time, since });
+        let is_limited = sent.limit.is_some();
+        self.pace.times.on_sent(PredictedChunk { id, model, by, rows, time, since, is_limited });
     }
 
     /// Records that a running sequence has a token now: whether it comes later than its target.
@@ -270,6 +241,10 @@ impl Scheduler {
         let timed = self.pace.times.on_ended(progress.chunk, now);
         if let Some((chunk, time)) = timed.filter(|_| is_whole) {
             let corrections = &mut self.models[chunk.model.0].corrections[chunk.by as usize];
+            if chunk.is_limited {
+                let predicted = corrections.on_average(chunk.rows, chunk.time);
+                self.pace.stats.record_error(predicted, time);
+            }
             corrections.record(chunk.rows, chunk.time, time);
         }
     }

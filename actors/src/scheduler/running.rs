@@ -28,6 +28,7 @@ mod pages;
 mod passes;
 
 use branches::Branches;
+pub(super) use output::NextStep;
 pub(super) use passes::devices;
 use passes::{Pass, PassRows};
 

@@ -144,18 +144,24 @@ impl Scheduler {
 
     /// Kinds of chunk that running sequences need, in the order of their best-ranked one. On one device with a stream, those
     /// come first in which a decode row is ready of a sequence that has had no token since the latest chunk with prompt
-    /// rows, then those with prompt rows, of which the one whose latest chunk is longest ago.
+    /// rows, then those with prompt rows. Of those alike the one comes first whose latest such chunk is longest ago, but a
+    /// stream whose token is due before a step of another kind could end comes before other decode rows.
     pub(super) fn kinds_in_order(&self) -> Vec<ChunkKind> {
         let takes_turns = self.models[0].planner(Output::Logits).devices() == 1
             && self.running.iter().any(|sequence| sequence.is_streaming() && !sequence.gives_way());
-        let turn = |sequence: &Sequence| match sequence.is_decoding() {
-            _ if !takes_turns => (0, 0),
-            true if !sequence.is_fed && !sequence.gives_way() => (0, 0),
-            false if sequence.due() > 0 => {
-                let kind = sequence.kind();
-                (1, self.models[kind.model.0].latest_prompts(kind.output))
+        let turn = |sequence: &Sequence| {
+            let kind = sequence.kind();
+            let latest = self.models[kind.model.0].latest(kind.output);
+            let is_urgent = || self.is_urgent(sequence);
+            match sequence.is_decoding() {
+                _ if !takes_turns => (0, 0),
+                true => {
+                    let waits = !sequence.is_fed && !sequence.gives_way();
+                    (if waits { 0 } else { 2 }, if is_urgent() { 0 } else { 1 + latest.decodes })
+                }
+                false if sequence.due() > 0 => (1, latest.prompts),
+                false => (3, 0),
             }
-            true | false => (2, 0),
         };
         let mut order: Vec<((u8, u64), ChunkKind)> = Vec::new();
         for sequence in &self.running {

@@ -3,21 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::draft::{Drafts, Schedule};
 use lapwing_actors::message::Task;
 use lapwing_actors::policy::{PolicyChoice, Urgency, known};
-use lapwing_kernels::device::ModelId;
 use lapwing_plan::strategy::CpuOnly;
 use lapwing_plan::time::FixedRate;
 use lapwing_traces::event::{Event, EventKind, Milestone};
 use lapwing_traces::{Nanos, Recording, Scope, Timeline};
 
 use crate::cases::cases;
-use crate::drafts_by_model;
 use crate::random_schedules::{Dice, setup};
 use crate::requests::{Draw, Request, play};
 use crate::support::{Setup, World, foretell, generate, prompt};
 use crate::two_models;
+
+mod drafts;
 
 pub(crate) const MICRO: u64 = 1_000;
 
@@ -213,44 +212,6 @@ fn an_embedding_has_its_turn_beside_a_stream_and_a_prompt() {
 }
 
 #[test]
-fn streams_that_draft_out_of_step_starve_no_prompt() {
-    for schedule in Schedule::ALL {
-        let setup = two_models::Setup {
-            strategies: [Arc::new(CpuOnly), Arc::new(CpuOnly)],
-            devices: 1,
-            chunk_rows: 32,
-            pages: [256, 256],
-            ..two_models::Setup::default()
-        };
-        let mut engine = two_models::Engine::new(&setup);
-        engine.sim.recorder().set_scope(Scope::All);
-        let is_long = |ids: &Vec<u32>| foretell(ids, 80).0.len() == 80;
-        let streams: Vec<_> = (0..).map(|seed| prompt(seed, 9)).filter(is_long).take(3).collect();
-        let mut requests: Vec<_> = streams
-            .into_iter()
-            .zip(0..)
-            .map(|(ids, at)| {
-                let drafts = Drafts::of_model(ModelId(1), schedule).always(2);
-                let at = Nanos(at * 130 * MICRO);
-                drafts_by_model::submit(&mut engine, at, (ids, 80), Some(drafts))
-            })
-            .collect();
-        let at = Nanos(1_000 * MICRO);
-        requests.push(drafts_by_model::submit(&mut engine, at, (prompt(77, 100), 1), None));
-        drafts_by_model::play(&mut engine, &mut requests, schedule.name());
-        let recording = engine.sim.recorder().recording();
-        let first = arrivals(&recording, 3)[0];
-        for stream in 0..3 {
-            let of_stream = arrivals(&recording, stream);
-            let meanwhile =
-                of_stream.iter().filter(|at| **at > 1_000 * MICRO && **at < first).count();
-            let what = schedule.name();
-            assert!(meanwhile <= 40, "{what}: {meanwhile} tokens of stream {stream} meanwhile");
-        }
-    }
-}
-
-#[test]
 fn targets_classes_and_drafts_change_no_token_and_starve_no_request() {
     for seed in 0..cases(1_000, 10_000) {
         let mut dice = Dice::new(seed ^ 0x70_6b65_6e67_6170);
@@ -281,36 +242,6 @@ fn targets_classes_and_drafts_change_no_token_and_starve_no_request() {
         });
         let requests = requests.collect();
         play(&mut world, requests, seed);
-    }
-}
-
-#[test]
-fn drafts_of_a_model_on_the_same_device_change_no_token_beside_targets() {
-    for seed in 0..cases(60, 600) {
-        let mut dice = Dice::new(seed);
-        let setup = two_models::Setup {
-            strategies: [Arc::new(CpuOnly), Arc::new(CpuOnly)],
-            devices: 1,
-            permits: 1 + dice.below(3) as usize,
-            chunk_rows: 4 + dice.below(60) as usize,
-            pages: [40 + dice.below(60) as u32; 2],
-            ..two_models::Setup::default()
-        };
-        let mut engine = two_models::Engine::new(&setup);
-        let mut requests: Vec<drafts_by_model::Request> = (0..1 + dice.below(6))
-            .map(|i| {
-                let gap = (dice.below(2) == 0).then(|| micros(dice.below(2_000)));
-                let priority = dice.below(3) as i32 - 1;
-                engine.urgency = Urgency { priority, deadline: None, token_gap: gap };
-                let ids = prompt(i as u32, 1 + dice.below(60) as usize);
-                let schedule = Schedule::ALL[dice.below(Schedule::ALL.len() as u64) as usize];
-                let drafts = (dice.below(4) > 0).then(|| drafts_by_model::drafts(schedule));
-                let at = Nanos(dice.below(1_000_000));
-                drafts_by_model::submit(&mut engine, at, (ids, 30), drafts)
-            })
-            .collect();
-        drafts_by_model::play(&mut engine, &mut requests, &format!("seed {seed}"));
-        requests.iter().for_each(|request| request.check(&format!("seed {seed}")));
     }
 }
 

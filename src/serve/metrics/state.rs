@@ -1,6 +1,6 @@
 //! The state of engines when the metrics are read.
 
-use lapwing_actors::stats::EngineStats;
+use lapwing_actors::stats::{EngineStats, TIME_ERRORS};
 use prometheus_client::registry::Registry;
 
 use super::{Numbers, add, model};
@@ -17,6 +17,7 @@ pub(super) struct State {
     chunks_elsewhere: Numbers,
     chunks_short: Numbers,
     tokens_late: Numbers,
+    time_errors: Numbers,
     preempted: Numbers,
     loaded: Numbers,
     clients: Numbers,
@@ -25,7 +26,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn register(&self, r: &mut Registry) {
-        let rows: [(&[&str], &str, &Numbers); 13] = [
+        let rows: [(&[&str], &str, &Numbers); 14] = [
             (
                 &[
                     "lapwing_requests_running",
@@ -72,6 +73,11 @@ impl State {
                 &self.tokens_late,
             ),
             (
+                &["lapwing_chunk_time_errors"],
+                "Chunks with fewer prompt rows for streams, by the most that their predicted time differs from the real one, as a share of it",
+                &self.time_errors,
+            ),
+            (
                 &["lapwing_preemptions", "vllm:num_preemptions"],
                 "How many times a request lost its KV pages, since the model was loaded",
                 &self.preempted,
@@ -99,7 +105,7 @@ impl State {
             [&self.running, &self.waiting, &self.kv_usage, &self.kv_pages, &self.kv_cached]
                 .into_iter()
                 .chain([&self.graphs_wanted, &self.chunks_elsewhere])
-                .chain([&self.chunks_short, &self.tokens_late])
+                .chain([&self.chunks_short, &self.tokens_late, &self.time_errors])
                 .chain([&self.preempted, &self.loaded, &self.clients, &self.policy])
         {
             family.clear();
@@ -127,6 +133,10 @@ impl State {
                 [("token gap", stats.pace.chunks_limited), ("kept short", stats.pace.chunks_short)]
             {
                 self.chunks_short.get_or_create(&with("cause", cause)).set(chunks as f64);
+            }
+            let bounds = TIME_ERRORS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+            for (bound, chunks) in bounds.zip(stats.pace.time_errors_within()) {
+                self.time_errors.get_or_create(&with("le", &bound)).set(chunks as f64);
             }
             for client in &stats.clients {
                 let quantities = [

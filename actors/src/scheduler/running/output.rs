@@ -12,6 +12,18 @@ use crate::message::{Emission, FinishReason, Generate, OutputAction, PromptProgr
 use crate::scheduler::effect::SchedulerEffect;
 use crate::traced::Traced;
 
+/// The next decode step of a sequence.
+pub(in super::super) struct NextStep<F> {
+    /// Rows of other sequences in it.
+    pub(in super::super) others: usize,
+    /// Time of drafting a token, in ns.
+    pub(in super::super) per_token: f64,
+    /// Time in ns within which it is to end, with the drafting. A draft is as short as that needs.
+    pub(in super::super) slack: f64,
+    /// Predicts its time in ns by its rows, if that is known.
+    pub(in super::super) verify: F,
+}
+
 impl Sequence {
     /// The finish reason of a request that needs no computation.
     pub(in super::super) fn finished_before_start(&self) -> Option<FinishReason> {
@@ -135,15 +147,12 @@ impl Sequence {
         self.on_pass_ended(chunk, false, effects);
     }
 
-    /// Drafts the tokens of the next step, beside the rows of `others` other sequences, or chooses how many a
-    /// draft model is to draft. `verify` predicts the time of a step by its rows, and `per_token` is the time of
-    /// drafting a token.
-    pub(in super::super) fn propose(
-        &mut self,
-        vocab: usize,
-        others: usize,
-        (per_token, verify): (f64, impl Fn(usize) -> Option<f64>),
-    ) {
+    /// Drafts the tokens of the next step, or chooses how many a draft model is to draft.
+    pub(in super::super) fn propose<F>(&mut self, vocab: usize, step: NextStep<F>)
+    where
+        F: Fn(usize) -> Option<f64>,
+    {
+        let NextStep { others, per_token, slack, verify } = step;
         let Wanted::Tokens(Some(generate)) = &self.work else { return };
         let most = generate.tokens_max.saturating_sub(1);
         let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
@@ -153,11 +162,18 @@ impl Sequence {
         let others_accepted = length.acceptance_of_others();
         let cost = DraftCost { per_token, overlaps, acceptance };
         let time = |rows: usize| Some(cost.step(rows - 1 - others, verify(rows)?));
+        // A stale pass of the draft model may be in flight when the draft begins.
+        let stale = usize::from(overlaps);
+        let fits = |drafted: &usize| {
+            let drafting = per_token * (drafted + stale) as f64;
+            verify(drafted + 1 + others).is_none_or(|time| time + drafting <= slack)
+        };
+        let fitting = |most: usize| (1..=most).rev().find(fits).unwrap_or(0);
         let mut choose = |chances: &[f64]| {
-            let verified = match always {
+            let verified = fitting(match always {
                 Some(_) => chances.len(),
                 None => length.choose(chances, others, time),
-            };
+            });
             stats.declined += usize::from(verified == 0 && !chances.is_empty());
             verified
         };
@@ -174,7 +190,7 @@ impl Sequence {
             Source::Model(model) => {
                 // A draft that was missed is still wanted, so that a trial does not end before it began.
                 let wanted = match model.wait {
-                    Wait::Missed(count) => count.min(most),
+                    Wait::Missed(count) => fitting(count.min(most)),
                     _ => {
                         let chances = chain(acceptance).take(most.min(DRAFT_MAX));
                         choose(&chances.collect::<Vec<_>>())
