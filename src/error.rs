@@ -34,7 +34,7 @@ use crate::prefix_file::PrefixFileError;
 pub use crate::ranges::RangesError;
 #[cfg(feature = "structured")]
 pub use crate::structured::GrammarError;
-pub use crate::tokenizer::{TokenizerError, VocabularyDifference};
+pub use crate::tokenizer::{NotAnId, TokenizerError, VocabularyDifference};
 
 /// Why an engine cannot be built, or a request cannot be served. The message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +76,8 @@ enum Cause {
     Bind(#[from] BindError),
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    #[error(transparent)]
+    NotAnId(#[from] NotAnId),
     #[error(transparent)]
     Memory(#[from] KvTooLarge),
     #[error(transparent)]
@@ -258,6 +260,7 @@ error_from! {
     ModelError => Model,
     BindError => Model,
     TokenizerError => Model,
+    NotAnId => Request,
     ChatError => Request,
     PlanError => Config,
     StrategyNameError => Config,

@@ -1,9 +1,9 @@
 //! Converts text to token ids and back, with the vocabulary of a weight file.
 //!
 //! Supports byte-level BPE (`gpt2`) and SentencePiece BPE (`llama`), whose ids equal llama.cpp's, and
-//! WordPiece (`bert`), whose ids equal those of the `tokenizers` crate. Encoding
-//! takes three steps: special tokens are cut out of the text, the text between them is split into
-//! words (byte-level BPE only), and each word is merged into tokens.
+//! WordPiece (`bert`), whose ids equal those of the `tokenizers` crate. In a file without a vocabulary (`none`) a text
+//! is ids with spaces between them. Encoding takes three steps: special tokens are cut out of the text, the text between them is split into words (byte-level BPE
+//! only), and each word is merged into tokens.
 
 mod build;
 mod byte_alphabet;
@@ -11,6 +11,7 @@ mod byte_pairs;
 mod compare;
 mod detokenizer;
 mod error;
+mod ids;
 mod metadata;
 mod roles;
 mod sentence_pieces;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use byte_pairs::BytePairs;
 pub use compare::VocabularyDifference;
 pub use detokenizer::Detokenizer;
-pub use error::TokenizerError;
+pub use error::{NotAnId, TokenizerError};
 use roles::Roles;
 use special_tokens::{Control, Fragment, SpecialTokens};
 use token_table::TokenTable;
@@ -69,6 +70,8 @@ enum Method {
     BytePairs(Box<BytePairs>),
     SentencePieces,
     WordPieces(Box<WordPieces>),
+    /// A text is ids.
+    Ids,
 }
 
 impl Tokenizer {
@@ -78,6 +81,17 @@ impl Tokenizer {
     /// Takes time close to linear in the length of the text.
     pub fn encode(&self, text: &str, special: Special, add_ends: bool) -> Vec<u32> {
         self.inner.encode(text, special.control(), add_ends)
+    }
+
+    /// Checks that [`encode`](Self::encode) reads all of a text: one for a model without a tokenizer must be ids.
+    ///
+    /// # Errors
+    /// [`NotAnId`] of the first word that is no id.
+    pub fn check(&self, text: &str) -> Result<(), NotAnId> {
+        match self.inner.method {
+            Method::Ids => ids::check(text, self.inner.table.len()),
+            Method::BytePairs(_) | Method::SentencePieces | Method::WordPieces(_) => Ok(()),
+        }
     }
 
     /// The ids of a rendered conversation: control tokens are matched only where they contain none of
@@ -106,10 +120,15 @@ impl Tokenizer {
             let joins = inner.specials.any_plain();
             return if joins { words.div_ceil(inner.table.text_len_max().max(1)) } else { words };
         }
+        if let Method::Ids = inner.method {
+            return text.split_whitespace().count();
+        }
         let is_expressed = |byte: u8| match &inner.method {
             Method::BytePairs(pairs) => pairs.has_byte(byte),
             // A byte without a token becomes the unknown token.
-            Method::SentencePieces | Method::WordPieces(_) => inner.table.byte_id(byte).is_some(),
+            Method::SentencePieces | Method::WordPieces(_) | Method::Ids => {
+                inner.table.byte_id(byte).is_some()
+            }
         };
         let is_absorbed = |byte: u8| inner.specials.any_strips() && byte.is_ascii_whitespace();
         let counts: [bool; 256] = std::array::from_fn(|byte| {
@@ -152,6 +171,7 @@ impl Tokenizer {
         } else {
             match self.inner.method {
                 Method::BytePairs(_) => Cow::Owned(table.byte_level_bytes(id)),
+                Method::Ids => Cow::Borrowed(text.as_bytes()),
                 Method::SentencePieces | Method::WordPieces(_) => {
                     Cow::Owned(text.replace(sentence_pieces::SPACE, " ").into_bytes())
                 }
@@ -250,6 +270,7 @@ impl Inner {
         match &self.method {
             Method::BytePairs(pairs) => pairs.encode(text, ids),
             Method::WordPieces(pieces) => pieces.encode(text, ids),
+            Method::Ids => ids::encode(text, self.table.len(), ids),
             Method::SentencePieces => {
                 let prefix = if self.add_space_prefix && after_token { " " } else { "" };
                 let text = format!("{prefix}{text}").replace(' ', sentence_pieces::SPACE);

@@ -80,6 +80,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let builder = args.engine.builder(path)?.context(ctx).wait_for_graphs(true);
     let cache_tokens = ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);
     let engine = open(builder.cache_tokens(cache_tokens), session).await?;
+    engine.tokenizer().check(&text).map_err(|error| Failure::usage(error.to_string()))?;
     let ids = engine.tokenizer().encode(&text, Special::Plain, true);
     let windows = windows(&ids, ctx, engine.tokenizer());
     if windows.is_empty() {

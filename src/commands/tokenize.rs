@@ -61,6 +61,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let path = model_file(&args.model.model, session).await?;
     let tokenizer = open_tokenizer(&path)?;
     let special = if args.no_special { Special::Plain } else { Special::Parse };
+    tokenizer.check(&text).map_err(|error| Failure::usage(error.to_string()))?;
     let ids = tokenizer.encode(&text, special, !args.no_bos);
     if session.json {
         return print_json(&Report { ids });

@@ -77,8 +77,9 @@ impl Engine {
         Ok(EnginePrompt { ids: prompt.ids(&inner.tokenizer), start })
     }
 
-    /// Refuses a text that certainly has `most` tokens or more.
+    /// Refuses a text that certainly has `most` tokens or more, and for a model without a tokenizer one that is no ids.
     pub(super) fn check_text(&self, text: &str, most: usize) -> Result<(), Error> {
+        self.inner.tokenizer.check(text)?;
         match self.inner.tokenizer.tokens_at_least(text) {
             tokens if tokens >= most => {
                 Err(Error::prompt_too_long(text.len(), tokens, self.inner.context))

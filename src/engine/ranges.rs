@@ -87,6 +87,7 @@ fn windows(options: &RangeOptions, tokenizer: &Tokenizer) -> Result<Vec<Vec<u32>
             "at least 1 token, in at least one window",
         ));
     }
+    tokenizer.check(text)?;
     let ids = tokenizer.encode(text, Special::Plain, true);
     if ids.is_empty() {
         return Err(Error::config("the text of ranges", "empty", "at least one token"));

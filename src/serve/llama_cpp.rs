@@ -73,6 +73,7 @@ pub(crate) async fn tokenize(
     };
     let with_pieces = fields.take("with_pieces")?.unwrap_or(false);
     let tokenizer = lease.engine.tokenizer().clone();
+    tokenizer.check(&text).map_err(|error| ApiError::invalid(error.to_string()))?;
     let ids = blocking(move || tokenizer.encode(&text, special, adds_ends)).await?;
     let tokenizer = lease.engine.tokenizer();
     let piece = |id: &u32| {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::byte_pairs::BytePairs;
 use super::error::TokenizerError;
+use super::ids;
 use super::roles::Roles;
 use super::special_tokens::SpecialTokens;
 use super::token_table::TokenTable;
@@ -82,6 +83,12 @@ impl Defaults {
                     add_space_prefix: true,
                 })
             }
+            model if ids::is_model(model) => Ok(Self {
+                method: Method::Ids,
+                roles: RoleIds::default(),
+                add_bos: false,
+                add_space_prefix: true,
+            }),
             model => Err(TokenizerError::UnknownModel { model: model.to_owned() }),
         }
     }

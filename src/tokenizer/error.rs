@@ -1,5 +1,18 @@
 //! Errors of vocabularies.
 
+/// A text for a model without a tokenizer has a word that is no id.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the model has no tokenizer, so a text is ids from 0 to {last} with spaces between them, which '{word}' is not"
+)]
+#[non_exhaustive]
+pub struct NotAnId {
+    /// The word, or its beginning.
+    pub word: String,
+    /// The largest id.
+    pub last: u32,
+}
+
 /// Why a tokenizer could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -8,7 +21,9 @@ pub enum TokenizerError {
     #[error("cannot read the tokenizer from the weight file: {0}")]
     Metadata(#[from] lapwing_kernels::weights::MetadataError),
     /// The file's tokenizer model is not supported.
-    #[error("tokenizer model `{model}` is not supported (supported are gpt2, llama and bert)")]
+    #[error(
+        "tokenizer model `{model}` is not supported (supported are gpt2, llama and bert, and none for prompts of ids)"
+    )]
     UnknownModel {
         /// Value of `tokenizer.ggml.model`.
         model: String,
@@ -22,6 +37,16 @@ pub enum TokenizerError {
         pre: String,
         /// Every supported value.
         supported: String,
+    },
+    /// A model without a tokenizer has more tokens than any real one.
+    #[error(
+        "the vocabulary has {tokens} tokens, more than the {most} that are supported; the file is damaged"
+    )]
+    VocabularySize {
+        /// Number of tokens that the file states.
+        tokens: usize,
+        /// Most tokens.
+        most: usize,
     },
     /// The token list has no entries.
     #[error("the token list (tokenizer.ggml.tokens) is empty; the file has no vocabulary")]

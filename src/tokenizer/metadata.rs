@@ -4,6 +4,7 @@ use lapwing_kernels::weights::{Metadata, MetadataError};
 
 use super::Tokenizer;
 use super::error::TokenizerError;
+use super::ids;
 use super::vocabulary::{RoleIds, TokenKind, Vocabulary};
 
 impl Tokenizer {
@@ -22,10 +23,21 @@ impl Vocabulary {
     /// # Errors
     /// If a key that every tokenizer needs is missing, or a key has the wrong type.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
+        let model = metadata.str("tokenizer.ggml.model")?;
+        if ids::is_model(model) {
+            return Ok(Self {
+                model: model.to_owned(),
+                tokens: ids::tokens(metadata)?,
+                roles: RoleIds::from_metadata(metadata)?,
+                add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
+                add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
+                ..Self::default()
+            });
+        }
         let kinds = metadata.opt_i32s("tokenizer.ggml.token_type")?.unwrap_or_default();
         let merges = metadata.opt_strings("tokenizer.ggml.merges")?;
         Ok(Self {
-            model: metadata.str("tokenizer.ggml.model")?.to_owned(),
+            model: model.to_owned(),
             pre: metadata.opt_str("tokenizer.ggml.pre")?.map(str::to_owned),
             name: metadata.opt_str("general.name")?.map(str::to_owned),
             tokens: metadata.strings("tokenizer.ggml.tokens")?.map(str::to_owned).collect(),

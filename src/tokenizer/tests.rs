@@ -2,6 +2,7 @@
 //! repository's `tests`.
 
 mod hostile;
+mod ids;
 mod least;
 mod word_pieces;
 

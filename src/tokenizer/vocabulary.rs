@@ -44,7 +44,8 @@ impl TokenKind {
 /// the defaults of its model and pre-tokenizer.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
-    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece BPE) or `bert` (WordPiece).
+    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece BPE), `bert` (WordPiece) or `none`, whose tokens
+    /// are written as their ids.
     pub model: String,
     /// `tokenizer.ggml.pre`: name of the rules that split text into words before BPE.
     pub pre: Option<String>,

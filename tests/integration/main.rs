@@ -10,6 +10,7 @@ mod a_draft_changes_a_token;
 mod a_draft_on_other_devices;
 #[cfg(feature = "structured")]
 mod a_grammar_is_hostile;
+mod a_model_has_no_tokenizer;
 mod a_policy_is_ignored;
 mod a_prefix_changes_a_token;
 mod a_prepared_engine_is_cold;
