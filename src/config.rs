@@ -254,7 +254,7 @@ impl Settings {
             permits: within("permits", self.permits.unwrap_or(permits_default), 1..=256)?,
             token_gap: self.token_gap,
             waits,
-            is_encoder: model.arch.encoder,
+            is_encoder: model.arch.is_encoder(),
         })
     }
 }

@@ -56,7 +56,7 @@ pub use lapwing_kernels::device::SlotStats;
 pub use lapwing_kernels::formats::DType;
 pub use lapwing_kernels::kv::{KvCopies, KvDtype, KvSharing, KvSharingError};
 pub use lapwing_kernels::mask::{AttentionRule, BlockList, Mask, MaskError};
-pub use lapwing_kernels::model::{ArchSpec, LayerAttention, ModelConfig, SoftCaps};
+pub use lapwing_kernels::model::{Architecture, LayerAttention, ModelConfig};
 pub use lapwing_kernels::requant::{Group, KeptReason, KeptTensor, Requant, Requantized};
 /// Recording a run, and analysing what was recorded.
 pub use lapwing_traces as traces;

@@ -104,6 +104,10 @@ impl Graph {
                 read = 2 * out;
                 (out, 0)
             }
+            Op::Scale { .. } => {
+                read = out;
+                (out, 0)
+            }
             Op::SoftCap { .. } => {
                 read = out;
                 (3 * out, 0)

@@ -224,7 +224,7 @@ impl Graph {
     pub fn can_cut_features(&self, range: Range<usize>) -> bool {
         self.nodes[range.clone()].iter().all(|node| match node.op {
             Op::MatMul { .. } => self.writer(node.inputs[0]) < range.start,
-            Op::Gated(_) | Op::Gelu | Op::Add | Op::SoftCap { .. } => true,
+            Op::Gated(_) | Op::Gelu | Op::Add | Op::Scale { .. } | Op::SoftCap { .. } => true,
             _ => false,
         })
     }

@@ -1,20 +1,18 @@
-//! Model architectures as data: each row of a table describes one architecture, and one builder
-//! turns a weight file's metadata into an op graph.
+//! Models: each architecture is one file over a builder that turns a weight file's metadata into an op graph.
 
+mod architectures;
 mod build;
 mod config;
-mod encoder;
 mod keys;
 mod other_keys;
 pub mod shape;
-mod spec;
 mod tensors;
 mod vocabulary;
 
 use std::ops::Range;
 
+pub use architectures::{Architecture, supported};
 pub use config::{LayerAttention, ModelConfig};
-pub use spec::{ArchSpec, SoftCaps, is_encoder, supported};
 
 use crate::formats::DType;
 use crate::graph::Graph;

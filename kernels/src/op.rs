@@ -74,6 +74,11 @@ pub enum Op {
     Add,
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
     SelectRows,
+    /// factor·x.
+    Scale {
+        /// Factor on every value.
+        factor: f32,
+    },
     /// cap·tanh(x/cap).
     SoftCap {
         /// Largest magnitude of the result.
@@ -203,6 +208,7 @@ impl Op {
             Op::Gelu => "gelu",
             Op::Add => "add",
             Op::SelectRows => "select_rows",
+            Op::Scale { .. } => "scale",
             Op::SoftCap { .. } => "soft_cap",
         }
     }

@@ -33,6 +33,7 @@ impl BlockKind {
             | Op::Gated(_)
             | Op::Gelu
             | Op::Add
+            | Op::Scale { .. }
             | Op::SoftCap { .. } => BlockKind::Rowwise,
         }
     }

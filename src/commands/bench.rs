@@ -200,7 +200,7 @@ async fn alone(
         results,
         model: engine.model_path().display().to_string(),
         model_bytes: std::fs::metadata(&path).map_or(0, |data| data.len()),
-        architecture: engine.model().arch.name.to_owned(),
+        architecture: engine.model().arch.name().to_owned(),
         threads: args.engine.thread_count(),
         cores: args.engine.cores.as_ref().map(ToString::to_string),
         isa: args.engine.isa_name(),

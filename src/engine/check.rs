@@ -26,7 +26,7 @@ impl Engine {
     /// # Errors
     /// [`RunError::Encoder`] if the model is an encoder.
     pub fn check_generates(&self) -> Result<(), Error> {
-        if self.inner.config.arch.encoder {
+        if self.inner.config.arch.is_encoder() {
             return Err(RunError::Encoder.into());
         }
         Ok(())

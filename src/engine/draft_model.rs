@@ -65,7 +65,7 @@ impl DraftModel {
             );
             return Err(Error::config("draft", settings.draft.name(), &expected));
         }
-        if model.config.arch.encoder {
+        if model.config.arch.is_encoder() {
             let path = own.model.display();
             return Err(Error::config("the draft model", path, "a model that generates"));
         }

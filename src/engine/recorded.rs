@@ -39,7 +39,7 @@ pub(super) fn set_facts(
     recorder.set_meta("clock", "monotonic");
     recorder.set_meta("model", &name);
     recorder.set_meta("model path", &path.to_string_lossy());
-    recorder.set_meta("architecture", config.arch.name);
+    recorder.set_meta("architecture", config.arch.name());
     recorder.set_meta("strategy", &placement.strategy);
     recorder.set_meta("devices", &devices.join(" + "));
     if let Some(requantized) = requantized {

@@ -6,7 +6,7 @@ mod file_type;
 use std::collections::HashMap;
 use std::path::Path;
 
-use lapwing_kernels::model::is_encoder;
+use lapwing_kernels::model::Architecture;
 use lapwing_kernels::weights::{WeightError, WeightFile};
 
 use crate::chat::ChatTemplate;
@@ -80,7 +80,7 @@ impl ModelFacts {
 
     /// Whether it makes embeddings only.
     pub(crate) fn is_encoder(&self) -> bool {
-        is_encoder(&self.architecture)
+        Architecture::by_name(&self.architecture).is_some_and(|known| known.is_encoder())
     }
 
     /// Why it cannot answer conversations, if it cannot.

@@ -68,8 +68,14 @@ impl OpSet {
 
     /// Ops that a static graph can hold: the result of a row depends on that row only, and not on
     /// its position.
-    pub const STATIC: OpSet =
-        OpSet(OpSet::RMS_NORM | OpSet::MATMUL | OpSet::GATED | OpSet::ADD | OpSet::SOFT_CAP);
+    pub const STATIC: OpSet = OpSet(
+        OpSet::RMS_NORM
+            | OpSet::MATMUL
+            | OpSet::GATED
+            | OpSet::ADD
+            | OpSet::SCALE
+            | OpSet::SOFT_CAP,
+    );
 
     const EMBED: u16 = 1;
     const RMS_NORM: u16 = 1 << 1;
@@ -83,6 +89,7 @@ impl OpSet {
     const LAYER_NORM: u16 = 1 << 9;
     const ADD_ROW: u16 = 1 << 10;
     const GELU: u16 = 1 << 11;
+    const SCALE: u16 = 1 << 13;
     /// Attention whose rows see later ones.
     const FULL_ATTENTION: u16 = 1 << 12;
 
@@ -100,6 +107,7 @@ impl OpSet {
             Op::Gated(_) => OpSet::GATED,
             Op::Add => OpSet::ADD,
             Op::SelectRows => OpSet::SELECT_ROWS,
+            Op::Scale { .. } => OpSet::SCALE,
             Op::SoftCap { .. } => OpSet::SOFT_CAP,
         }
     }

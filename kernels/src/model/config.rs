@@ -1,17 +1,17 @@
 //! Hyper-parameters from a weight file's metadata.
 
 use super::ModelError;
+use super::architectures::{Architecture, Family};
 use super::keys::Keys;
-use super::spec::{self, ArchSpec};
 use crate::kv::{KvDtype, KvLayout};
-use crate::op::RopeScaling;
+use crate::op::{Activation, RopePairs, RopeScaling};
 use crate::weights::Metadata;
 
 /// Hyper-parameters of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
-    /// Row of the architecture table.
-    pub arch: ArchSpec,
+    /// Architecture.
+    pub arch: Architecture,
     /// Name of the model, if the file has one.
     pub name: Option<String>,
     /// Transformer layers.
@@ -33,6 +33,18 @@ pub struct ModelConfig {
     pub context: usize,
     /// Epsilon of the norms.
     pub norm_eps: f32,
+    /// Activation of the feed-forward blocks of a decoder.
+    pub activation: Activation,
+    /// Factor on embeddings.
+    pub embedding_scale: f32,
+    /// Factor on the attention scores q·k.
+    pub score_scale: f32,
+    /// Factor on logits.
+    pub logit_scale: f32,
+    /// Which values of a head rotary embedding rotates together.
+    pub rope_pairs: RopePairs,
+    /// Whether each layer has rotary embedding.
+    pub rotated: Vec<bool>,
     /// Values per head that rotary embedding rotates.
     pub rope_dims: usize,
     /// Rotary base of the layers with full attention.
@@ -41,6 +53,8 @@ pub struct ModelConfig {
     pub rope_base_window: f32,
     /// Rotary scaling of the layers with full attention.
     pub rope_scaling: RopeScaling,
+    /// Whether the rotary embedding of the sliding-window layers is scaled and has factors, as that of the others.
+    pub window_rope_is_scaled: bool,
     /// Sliding window, in tokens, if any layer has one.
     pub window: Option<usize>,
     /// Whether each layer has the sliding window.
@@ -70,11 +84,28 @@ impl ModelConfig {
     /// The architecture is not supported, a key is missing, or a value is invalid.
     pub fn from_metadata(meta: &Metadata) -> Result<ModelConfig, ModelError> {
         let name = meta.str("general.architecture")?;
-        let arch = spec::find(name)
+        let arch = Architecture::by_name(name)
             .ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
-        let keys = Keys { meta, arch: arch.name };
+        let name = meta.opt_str("general.name")?.map(str::to_owned);
+        let config = ModelConfig::of(arch, meta)?;
+        Ok(ModelConfig { name, ..config })
+    }
+
+    /// Reads the hyper-parameters of an architecture.
+    pub(super) fn of(arch: Architecture, meta: &Metadata) -> Result<ModelConfig, ModelError> {
+        let keys = Keys::new(meta, arch.name());
         keys.refuse_experts()?;
-        keys.check_direction(arch.encoder)?;
+        keys.check_direction(arch.is_encoder())?;
+        let mut config = ModelConfig::plain(arch, &keys)?;
+        if let Family::Decoder(family) = arch.family {
+            family.settings(&keys, &mut config)?;
+        }
+        keys.refuse_others(&config)?;
+        Ok(config)
+    }
+
+    /// The hyper-parameters of the plain transformer.
+    fn plain(arch: Architecture, keys: &Keys<'_>) -> Result<ModelConfig, ModelError> {
         let layers = keys.count("block_count", 4096)?;
         let width = keys.count("embedding_length", 1 << 20)?;
         let heads = keys.per_layer_count("attention.head_count", None)?;
@@ -90,9 +121,9 @@ impl ModelConfig {
         })?;
         let rope_base = keys.rope_base("rope.freq_base")?.unwrap_or(10_000.0);
         let context = keys.count("context_length", 1 << 30)?;
-        let config = ModelConfig {
+        Ok(ModelConfig {
             arch,
-            name: meta.opt_str("general.name")?.map(str::to_owned),
+            name: None,
             layers,
             width,
             heads,
@@ -101,25 +132,37 @@ impl ModelConfig {
             head_dim,
             ffn_width: keys.per_layer_count("feed_forward_length", None)?,
             context,
-            norm_eps: keys.epsilon(match arch.encoder {
+            norm_eps: keys.epsilon(match arch.is_encoder() {
                 true => "attention.layer_norm_epsilon",
                 false => "attention.layer_norm_rms_epsilon",
             })?,
+            activation: Activation::Silu,
+            embedding_scale: 1.0,
+            score_scale: score_scale(head_dim),
+            logit_scale: 1.0,
+            rope_pairs: RopePairs::Adjacent,
+            rotated: vec![true; layers],
             rope_dims,
             rope_base,
-            rope_base_window: keys
-                .rope_base("rope.freq_base_swa")?
-                .or(arch.window_rope_base)
-                .unwrap_or(rope_base),
+            rope_base_window: keys.rope_base("rope.freq_base_swa")?.unwrap_or(rope_base),
             rope_scaling: keys.rope_scaling(context)?,
-            window: keys.window(arch, context)?.or(arch.window_default),
-            windowed: keys.windowed(arch.window_period, layers)?,
-            attention_cap: keys.cap("attn_logit_softcapping", arch.soft_caps.attention)?,
-            logit_cap: keys.cap("final_logit_softcapping", arch.soft_caps.logits)?,
-            pooling_type: meta.opt_u32(&keys.key("pooling_type"))?,
-        };
-        keys.refuse_others(&config)?;
-        Ok(config)
+            window_rope_is_scaled: true,
+            window: None,
+            windowed: vec![false; layers],
+            attention_cap: keys.cap("attn_logit_softcapping", None)?,
+            logit_cap: keys.cap("final_logit_softcapping", None)?,
+            pooling_type: keys.opt_u32("pooling_type")?,
+        })
+    }
+
+    /// Sets what all Gemmas have. The size with that many layers has another factor on scores.
+    pub(super) fn as_gemma(&mut self, wide_scale_layers: usize) {
+        self.activation = Activation::GeluTanh;
+        self.rope_pairs = RopePairs::Halves;
+        self.embedding_scale = (self.width as f32).sqrt();
+        if self.layers == wide_scale_layers {
+            self.score_scale = score_scale(self.width / self.heads);
+        }
     }
 
     /// Attention of a layer.
@@ -130,15 +173,6 @@ impl ModelConfig {
             }
             _ => LayerAttention::Full,
         }
-    }
-
-    /// Factor on the attention scores q·k.
-    pub fn score_scale(&self) -> f32 {
-        let dim = match self.arch.wide_scale_layers {
-            Some(layers) if layers == self.layers => self.width / self.heads,
-            _ => self.head_dim,
-        };
-        1.0 / (dim as f32).sqrt()
     }
 
     /// Shape of the model's KV pages.
@@ -156,4 +190,9 @@ impl ModelConfig {
     pub fn kv_width(&self) -> usize {
         self.kv_heads * self.head_dim
     }
+}
+
+/// The factor on scores of heads with that many values.
+fn score_scale(values: usize) -> f32 {
+    1.0 / (values as f32).sqrt()
 }

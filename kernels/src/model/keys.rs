@@ -1,7 +1,9 @@
 //! Checked values of metadata keys.
 
-use super::ModelError;
-use super::spec::{self, ArchSpec};
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+use super::{ModelConfig, ModelError};
 use crate::op::RopeScaling;
 use crate::weights::Metadata;
 
@@ -9,11 +11,33 @@ use crate::weights::Metadata;
 pub(super) struct Keys<'a> {
     pub(super) meta: &'a Metadata,
     pub(super) arch: &'static str,
+    /// Names of the keys that were asked for.
+    read: RefCell<HashSet<String>>,
 }
 
-impl Keys<'_> {
+/// Windows of an architecture, unless a file says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    /// Every layer has a window, but each one of so many.
+    pub(super) period: usize,
+    /// Positions that a window shows. Without it, a file without a window has none.
+    pub(super) default: Option<usize>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn new(meta: &'a Metadata, arch: &'static str) -> Keys<'a> {
+        Keys { meta, arch, read: RefCell::default() }
+    }
+
+    /// A key by its name within the architecture. It counts as read.
     pub(super) fn key(&self, name: &str) -> String {
+        self.read.borrow_mut().insert(name.to_owned());
         format!("{}.{name}", self.arch)
+    }
+
+    /// Whether a key was read.
+    pub(super) fn is_read(&self, name: &str) -> bool {
+        self.read.borrow().contains(name)
     }
 
     pub(super) fn check(
@@ -43,6 +67,26 @@ impl Keys<'_> {
 
     pub(super) fn opt_count(&self, name: &str) -> Result<Option<usize>, ModelError> {
         Ok(self.meta.opt_u32(&self.key(name))?.filter(|v| *v > 0).map(|v| v as usize))
+    }
+
+    pub(super) fn opt_u32(&self, name: &str) -> Result<Option<u32>, ModelError> {
+        Ok(self.meta.opt_u32(&self.key(name))?)
+    }
+
+    /// A factor, which is 1 where a file has none, or 0.
+    pub(super) fn factor(&self, name: &str) -> Result<f32, ModelError> {
+        Ok(self.opt_f32(name)?.filter(|factor| *factor > 0.0).unwrap_or(1.0))
+    }
+
+    /// The factor on scores, which replaces the usual one unless it is 0.
+    pub(super) fn score_scale(&self, config: &ModelConfig) -> Result<f32, ModelError> {
+        let scale = self.opt_f32("attention.scale")?.filter(|scale| *scale > 0.0);
+        Ok(scale.unwrap_or(config.score_scale))
+    }
+
+    /// Whether something is so, unless a file says otherwise.
+    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, ModelError> {
+        Ok(self.meta.opt_bool(&self.key(name))?.unwrap_or(default))
     }
 
     pub(super) fn epsilon(&self, name: &str) -> Result<f32, ModelError> {
@@ -109,42 +153,33 @@ impl Keys<'_> {
         Ok(head_dim)
     }
 
-    /// The sliding window, in tokens, if the file has one. Only some architectures have layers with one.
-    pub(super) fn window(
-        &self,
-        arch: ArchSpec,
-        context: usize,
-    ) -> Result<Option<usize>, ModelError> {
-        const NAME: &str = "attention.sliding_window";
-        let window = self.opt_count(NAME)?;
-        let reaches = window.is_none_or(|window| window >= context);
-        self.check(NAME, window.unwrap_or_default(), arch.window_period > 0 || reaches, || {
-            "layers of this architecture have no sliding window".to_owned()
-        })?;
-        Ok(window.filter(|_| arch.window_period > 0))
-    }
-
-    /// Whether each layer has the sliding window: the file's list, or all layers but each n-th, where a file may
+    /// Sets the sliding window, and which layers have it: those of the file's list, or all but each n-th, where a file may
     /// say n; 0 means all layers.
-    pub(super) fn windowed(&self, period: usize, layers: usize) -> Result<Vec<bool>, ModelError> {
-        const NAME: &str = "attention.sliding_window_pattern";
-        let key = self.key(NAME);
-        let default = spec::windowed(period, layers);
-        let Some(value) = self.meta.get(&key).filter(|_| period > 0) else { return Ok(default) };
-        if !value.is_array() {
-            return Ok(match self.meta.u32(&key)? as usize {
+    pub(super) fn windows(
+        &self,
+        config: &mut ModelConfig,
+        windows: Windows,
+    ) -> Result<(), ModelError> {
+        const PATTERN: &str = "attention.sliding_window_pattern";
+        let layers = config.layers;
+        let but_each = |period: usize| (1..=layers).map(|layer| layer % period != 0).collect();
+        config.window = self.opt_count("attention.sliding_window")?.or(windows.default);
+        let key = self.key(PATTERN);
+        config.windowed = match self.meta.get(&key) {
+            _ if config.window.is_none() => vec![false; layers],
+            None => but_each(windows.period),
+            Some(value) if !value.is_array() => match self.meta.u32(&key)? as usize {
                 0 => vec![true; layers],
-                period => spec::windowed(period, layers),
-            });
-        }
-        let windowed = match self.meta.opt_bools(&key) {
-            Ok(list) => list.unwrap_or_default(),
-            Err(_) => self.meta.u32s(&key)?.into_iter().map(|value| value != 0).collect(),
+                period => but_each(period),
+            },
+            Some(_) => match self.meta.opt_bools(&key) {
+                Ok(list) => list.unwrap_or_default(),
+                Err(_) => self.meta.u32s(&key)?.into_iter().map(|value| value != 0).collect(),
+            },
         };
-        self.check(NAME, value.type_name(), windowed.len() == layers, || {
+        self.check(PATTERN, config.windowed.len(), config.windowed.len() == layers, || {
             format!("it must have a value for each of the {layers} layers")
-        })?;
-        Ok(windowed)
+        })
     }
 
     pub(super) fn cap(&self, name: &str, default: Option<f32>) -> Result<Option<f32>, ModelError> {

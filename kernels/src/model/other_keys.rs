@@ -77,6 +77,9 @@ impl Keys<'_> {
             else {
                 continue;
             };
+            if self.is_read(name) {
+                continue;
+            }
             if let Some(expected) = self.changes(name, value, config) {
                 let (key, found) = (key.to_owned(), value.to_string());
                 return Err(ModelError::BadValue { key, found, expected });
@@ -104,13 +107,17 @@ impl Keys<'_> {
         if FACTORS.contains(&name) {
             return only(&[1.0, 0.0]);
         }
-        let head = config.head_dim as f64;
+        let (head, context) = (config.head_dim as f64, config.context as f64);
         match name {
-            "attention.scale" => only(&[config.score_scale().into(), 0.0]),
+            "attention.scale" => only(&[config.score_scale.into(), 0.0]),
             "attention.key_length_swa" | "attention.value_length_swa" => only(&[head, 0.0]),
             "rope.dimension_count_swa" => only(&[config.rope_dims as f64, 0.0]),
             "embedding_length_out" => only(&[config.width as f64, 0.0]),
             "attention.rope_pattern" => only(&[1.0]),
+            "attention.sliding_window" => {
+                let is_seen = numbers(value).iter().any(|window| (1.0..context).contains(window));
+                is_seen.then(|| "layers of this architecture have no sliding window".to_owned())
+            }
             "rope.scaling.attn_factor" if !is_yarn(config) => only(&[1.0, 0.0]),
             "rope.scaling.yarn_ext_factor" => {
                 only(&[if is_yarn(config) { 1.0 } else { 0.0 }, -1.0])
@@ -127,7 +134,7 @@ fn is_yarn(config: &ModelConfig) -> bool {
 
 /// The names of the activation, unless the value is one of them.
 fn other_activation(value: &Value, config: &ModelConfig) -> Option<String> {
-    let names: &[&str] = match (config.arch.encoder, config.arch.activation) {
+    let names: &[&str] = match (config.arch.is_encoder(), config.activation) {
         (true, _) => &["gelu"],
         (false, Activation::Silu) => &["silu", "swish"],
         (false, Activation::GeluTanh) => &["gelu_pytorch_tanh", "gelu"],

@@ -3,9 +3,9 @@
 
 use super::build::build;
 use super::tensors::{TensorSpec, Tensors};
-use super::{Model, ModelConfig, ModelError, spec};
+use super::{Architecture, Model, ModelConfig, ModelError};
 use crate::formats::DType;
-use crate::op::RopeScaling;
+use crate::weights::{Metadata, Value};
 
 /// Published sizes of a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct ModelShape {
     pub name: &'static str,
     /// Name in reports.
     pub title: &'static str,
-    /// Row of the architecture table, as in `general.architecture`.
+    /// Architecture, as in `general.architecture`.
     pub arch: &'static str,
     /// Transformer layers.
     pub layers: usize,
@@ -32,6 +32,8 @@ pub struct ModelShape {
     pub vocab: usize,
     /// Whether the output matrix is the embedding table.
     pub tied: bool,
+    /// Whether queries, keys and values have biases.
+    pub qkv_bias: bool,
     /// Context length of the training, in tokens.
     pub context: usize,
     /// Rotary base.
@@ -55,6 +57,7 @@ const LLAMA_3_8B: ModelShape = ModelShape {
     ffn_width: 14_336,
     vocab: 128_256,
     tied: false,
+    qkv_bias: false,
     context: 8192,
     rope_base: 500_000.0,
     norm_eps: 1e-5,
@@ -104,6 +107,7 @@ const SHAPES: &[ModelShape] = &[
         name: "qwen1.5-1.8b",
         title: "Qwen1.5-1.8B",
         arch: "qwen2",
+        qkv_bias: true,
         layers: 24,
         width: 2048,
         heads: 16,
@@ -120,6 +124,7 @@ const SHAPES: &[ModelShape] = &[
         name: "qwen2-1.5b",
         title: "Qwen2-1.5B",
         arch: "qwen2",
+        qkv_bias: true,
         layers: 28,
         width: 1536,
         heads: 12,
@@ -154,54 +159,49 @@ impl ModelShape {
     /// [`ModelError::UnknownArchitecture`] if the architecture is not in the table.
     pub fn model(&self) -> Result<Model, ModelError> {
         let config = self.config()?;
-        let tensors = ShapeTensors { shape: self, config: &config };
-        let graph = build(&config, &tensors, None)?;
+        let graph = build(&config, &ShapeTensors(self), None)?;
         Ok(Model { config, graph })
     }
 
     fn config(&self) -> Result<ModelConfig, ModelError> {
-        let arch = spec::find(self.arch)
+        let arch = Architecture::by_name(self.arch)
             .ok_or_else(|| ModelError::UnknownArchitecture { found: self.arch.to_owned() })?;
-        let rope_base = self.rope_base;
-        Ok(ModelConfig {
-            arch,
-            name: Some(self.title.to_owned()),
-            layers: self.layers,
-            width: self.width,
-            heads: self.heads,
-            kv_heads: self.kv_heads,
-            kv_layers: self.layers,
-            head_dim: self.head_dim,
-            ffn_width: self.ffn_width,
-            context: self.context,
-            norm_eps: self.norm_eps,
-            rope_dims: self.head_dim,
-            rope_base,
-            rope_base_window: arch.window_rope_base.unwrap_or(rope_base),
-            rope_scaling: RopeScaling::None,
-            window: arch.window_default,
-            windowed: spec::windowed(arch.window_period, self.layers),
-            attention_cap: arch.soft_caps.attention,
-            logit_cap: arch.soft_caps.logits,
-            pooling_type: None,
-        })
+        let config = ModelConfig::of(arch, &self.metadata())?;
+        Ok(ModelConfig { name: Some(self.title.to_owned()), ..config })
+    }
+
+    /// The keys that a weight file of this shape would have.
+    fn metadata(&self) -> Metadata {
+        let counts = [
+            ("block_count", self.layers),
+            ("embedding_length", self.width),
+            ("attention.head_count", self.heads),
+            ("attention.head_count_kv", self.kv_heads),
+            ("attention.key_length", self.head_dim),
+            ("feed_forward_length", self.ffn_width),
+            ("context_length", self.context),
+        ];
+        let numbers = [
+            ("rope.freq_base", self.rope_base),
+            ("attention.layer_norm_rms_epsilon", self.norm_eps),
+        ];
+        let counts = counts.map(|(key, count)| (key, Value::U64(count as u64)));
+        let all = counts.into_iter().chain(numbers.map(|(key, number)| (key, Value::F32(number))));
+        Metadata::new(all.map(|(key, value)| (format!("{}.{key}", self.arch), value)).collect())
     }
 }
 
 /// Tensors that a weight file of this shape would have.
-struct ShapeTensors<'a> {
-    shape: &'a ModelShape,
-    config: &'a ModelConfig,
-}
+struct ShapeTensors<'a>(&'a ModelShape);
 
 impl Tensors for ShapeTensors<'_> {
     fn find(&self, name: &str) -> Option<TensorSpec> {
-        let (shape, config) = (self.shape, self.config);
+        let shape = self.0;
         let (width, ffn) = (shape.width, shape.ffn_width);
-        let (q, kv) = (shape.heads * shape.head_dim, config.kv_width());
+        let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
         let matrix = |rows, cols| Some(TensorSpec { rows, cols, dtype: DType::Q4_0 });
         let vector = |cols| Some(TensorSpec { rows: 1, cols, dtype: DType::F32 });
-        let biased = |cols| if config.arch.qkv_bias { vector(cols) } else { None };
+        let biased = |cols| if shape.qkv_bias { vector(cols) } else { None };
         let role = match name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) {
             Some((_, role)) => role,
             None => name,

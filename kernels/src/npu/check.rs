@@ -211,6 +211,9 @@ impl Checker {
                 pairs.map(|(a, b)| gate(wide(a)) * wide(b)).collect()
             }
             Op::Add => input(0)?.iter().zip(input(1)?).map(|(a, b)| wide(a) + wide(b)).collect(),
+            Op::Scale { factor } => {
+                input(0)?.iter().map(|x| wide(x) * f64::from(*factor)).collect()
+            }
             Op::SoftCap { cap } => {
                 let cap = f64::from(*cap);
                 input(0)?.iter().map(|x| reference::soft_cap(wide(x), cap)).collect()

@@ -52,6 +52,9 @@ pub(super) trait Lowering {
     /// The sum of two values.
     fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, DeviceError>;
 
+    /// `factor · x`.
+    fn scale(&mut self, x: &Self::Value, factor: f32) -> Result<Self::Value, DeviceError>;
+
     /// `cap · tanh(x / cap)`.
     fn soft_cap(&mut self, x: &Self::Value, cap: f32) -> Result<Self::Value, DeviceError>;
 
@@ -104,6 +107,7 @@ fn lower<L: Lowering>(
         }
         (Op::Gated(activation), [gate, up, ..]) => graph.gated(gate, up, *activation),
         (Op::Add, [a, b, ..]) => graph.add(a, b),
+        (Op::Scale { factor }, [x, ..]) => graph.scale(x, *factor),
         (Op::SoftCap { cap }, [x, ..]) => graph.soft_cap(x, *cap),
         (
             Op::Embed { .. }

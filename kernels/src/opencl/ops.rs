@@ -31,7 +31,7 @@ pub(super) use persistent::PERSISTENT_ROWS;
 use persistent::{Parameter, Recorder};
 use programs::Built;
 pub(super) use programs::Family;
-pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, SoftCap};
+pub(super) use rows::{Add, Gated, RmsNorm, Rope, RopeHeads, Unary, UnaryOp};
 #[cfg(test)]
 pub(super) use tuning::{FewRows, ManyRows};
 pub(super) use tuning::{Shapes, Tuned};

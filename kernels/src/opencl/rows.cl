@@ -26,6 +26,12 @@ kernel void add(PLACE PARAMETERS(a), PARAMETERS(b), OUT_PARAMETERS, int rows, in
                ROW(out)[i] = ROW(a)[i] + ROW(b)[i];)
 }
 
+kernel void scale(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float factor)
+{
+    EACH_VALUE(vstore16(factor * vload16(0, ROW(x) + i), 0, ROW(out) + i);,
+               ROW(out)[i] = factor * ROW(x)[i];)
+}
+
 kernel void soft_cap(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float cap)
 {
     EACH_VALUE(vstore16(cap * tanh(vload16(0, ROW(x) + i) / cap), 0, ROW(out) + i);,

@@ -20,7 +20,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    pub(super) fn new(entries: Vec<(String, Value)>) -> Metadata {
+    pub(crate) fn new(entries: Vec<(String, Value)>) -> Metadata {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_unstable_by(|a, b| entries[*a].0.cmp(&entries[*b].0));
         Metadata { entries, order }

@@ -96,7 +96,11 @@ impl Shared {
         let read = match &node.op {
             // Both inputs have the width of the output.
             Op::Gated(_) | Op::Add => 2.0 * out,
-            Op::Embed { .. } | Op::Gelu | Op::SelectRows | Op::SoftCap { .. } => out,
+            Op::Embed { .. }
+            | Op::Gelu
+            | Op::SelectRows
+            | Op::Scale { .. }
+            | Op::SoftCap { .. } => out,
             // The value and a row of the table.
             Op::AddRow { .. } => 2.0 * out,
             _ => node.inputs.iter().map(|value| width(*value)).sum(),

@@ -224,7 +224,7 @@ impl HyperParameters {
             context: config.context,
             vocabulary: engine.tokenizer().vocab_size(),
             norm_eps: config.norm_eps,
-            encoder: config.arch.encoder,
+            encoder: config.arch.is_encoder(),
             rope_dims: config.rope_dims,
             rope_base: config.rope_base,
             rope_scaling: format!("{:?}", config.rope_scaling).to_lowercase(),

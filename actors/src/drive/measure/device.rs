@@ -138,7 +138,10 @@ impl<'a> DeviceBench<'a> {
     pub(super) fn fixed(&mut self, info: &DeviceInfo) -> Result<Fixed, MeasureError> {
         let nodes = self.graph.nodes();
         let is_small = |op: &Op| {
-            matches!(op, Op::Add | Op::Gated(_) | Op::RmsNorm { .. } | Op::SoftCap { .. })
+            matches!(
+                op,
+                Op::Add | Op::Gated(_) | Op::RmsNorm { .. } | Op::SoftCap { .. } | Op::Scale { .. }
+            )
         };
         let pair = (1..nodes.len()).find(|at| {
             let both = [&nodes[at - 1].op, &nodes[*at].op];

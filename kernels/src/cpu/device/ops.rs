@@ -3,7 +3,7 @@
 use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
 use crate::cpu::attention::{AttentionJob, AttentionMask, AttentionSequence, attention};
-use crate::cpu::elementwise::{add, gated, gelu, soft_cap};
+use crate::cpu::elementwise::{add, gated, gelu, scale, soft_cap};
 use crate::cpu::embed::{EmbedError, add_rows, embed_rows};
 use crate::cpu::gemm::matmul;
 use crate::cpu::layer_norm::layer_norm;
@@ -41,6 +41,10 @@ impl OpRun<'_> {
             Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, &mut out),
             Op::Gelu => gelu(cpu, &columns(0)?, &mut out),
             Op::Add => add(cpu, &columns(0)?, &columns(1)?, &mut out),
+            Op::Scale { factor } => {
+                out.copy_from_slice(&columns(0)?);
+                scale(cpu, &mut out, *factor);
+            }
             Op::SoftCap { cap } => {
                 out.copy_from_slice(&columns(0)?);
                 soft_cap(cpu, &mut out, *cap);

@@ -62,7 +62,7 @@ impl Builder<'_> {
     /// The bias of a product. Every product of an encoder has one; other files may lack them.
     fn bias(&mut self, role: &str, width: usize) -> Result<Option<WeightId>, ModelError> {
         let name = self.name(&format!("{role}.bias"));
-        match self.config.arch.encoder {
+        match self.config.arch.is_encoder() {
             true => self.vector(&name, width).map(Some),
             false => self.opt_vector(&name, width),
         }
@@ -91,7 +91,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn missing(&self, name: &str) -> ModelError {
-        ModelError::MissingTensor { name: name.to_owned(), arch: self.config.arch.name }
+        ModelError::MissingTensor { name: name.to_owned(), arch: self.config.arch.name() }
     }
 
     pub(super) fn opt_vector(
@@ -171,7 +171,7 @@ impl Builder<'_> {
         let Some(first) = unused.next() else { return Ok(()) };
         Err(ModelError::UnusedTensor {
             name: first.to_owned(),
-            arch: self.config.arch.name,
+            arch: self.config.arch.name(),
             count: 1 + unused.count(),
         })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::parts::Int8Parts;
 use super::product::{Product, ProductScratch};
-use crate::cpu::{add, gated, rms_norm, soft_cap};
+use crate::cpu::{add, gated, rms_norm, scale, soft_cap};
 use crate::device::{DeviceError, Observer};
 use crate::npu::backend::PreparedGraph;
 use crate::npu::spec::{GraphSpec, Operand, Source};
@@ -112,6 +112,10 @@ impl Int8Graph {
                 gated(&parts.cpu, *activation, &operand(0), &operand(1), out);
             }
             Op::Add => add(&parts.cpu, &operand(0), &operand(1), out),
+            Op::Scale { factor } => {
+                out.copy_from_slice(&operand(0));
+                scale(&parts.cpu, out, *factor);
+            }
             Op::SoftCap { cap } => {
                 out.copy_from_slice(&operand(0));
                 soft_cap(&parts.cpu, out, *cap);

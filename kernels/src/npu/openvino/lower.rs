@@ -162,6 +162,11 @@ impl Lowering for Writer<'_> {
         Ok(self.ir.binary("Add", a, b))
     }
 
+    fn scale(&mut self, x: &Value, factor: f32) -> Result<Value, DeviceError> {
+        let factor = self.floats(vec![1, 1], || Ok(vec![factor]))?;
+        Ok(self.ir.binary("Multiply", x, &factor))
+    }
+
     fn soft_cap(&mut self, x: &Value, cap: f32) -> Result<Value, DeviceError> {
         let cap = self.floats(vec![1, 1], || Ok(vec![cap]))?;
         let x = self.ir.binary("Divide", x, &cap);

@@ -15,7 +15,7 @@ use crate::opencl::memory::Place;
 use crate::opencl::model::Model;
 use crate::opencl::ops::{
     Add, Attention, Embed, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope, RopeHeads,
-    SelectRows, SoftCap, View,
+    SelectRows, Unary, UnaryOp, View,
 };
 use crate::opencl::weights::Placed;
 
@@ -55,7 +55,9 @@ impl Encoder<'_> {
     pub(super) fn node(&mut self, node: &Node) -> Result<Stored, DeviceError> {
         match &node.op {
             Op::MatMul { .. } => self.matmul(node, None),
-            Op::Gated(_) | Op::Add | Op::SoftCap { .. } => self.element_wise(node),
+            Op::Gated(_) | Op::Add | Op::Scale { .. } | Op::SoftCap { .. } => {
+                self.element_wise(node)
+            }
             Op::LayerNorm { .. } | Op::AddRow { .. } | Op::Gelu => {
                 Err(self.unsupported(node, "an OpenCL device"))
             }
@@ -105,7 +107,12 @@ impl Encoder<'_> {
             Op::Gated(activation) => {
                 kernels.gated(&Gated { activation, gate: a, up: b, rows, width, out })
             }
-            Op::SoftCap { cap } => kernels.soft_cap(&SoftCap { x: a, rows, width, cap, out }),
+            Op::Scale { factor: number } => {
+                kernels.unary(&Unary { op: UnaryOp::Scale, x: a, rows, width, number, out })
+            }
+            Op::SoftCap { cap: number } => {
+                kernels.unary(&Unary { op: UnaryOp::SoftCap, x: a, rows, width, number, out })
+            }
             _ => kernels.add(&Add { a, b, rows, width, out }),
         };
         self.added(added, stored)

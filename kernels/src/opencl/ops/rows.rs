@@ -71,13 +71,23 @@ pub(in crate::opencl) struct Add<'a> {
     pub(in crate::opencl) out: View<'a>,
 }
 
-/// `out = cap · tanh(x / cap)`.
+/// An op on each value, with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::opencl) enum UnaryOp {
+    /// `out = number · x`.
+    Scale,
+    /// `out = number · tanh(x / number)`.
+    SoftCap,
+}
+
+/// An op on each value of `x`.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::opencl) struct SoftCap<'a> {
+pub(in crate::opencl) struct Unary<'a> {
+    pub(in crate::opencl) op: UnaryOp,
     pub(in crate::opencl) x: View<'a>,
     pub(in crate::opencl) rows: usize,
     pub(in crate::opencl) width: usize,
-    pub(in crate::opencl) cap: f32,
+    pub(in crate::opencl) number: f32,
     /// May be `x`.
     pub(in crate::opencl) out: View<'a>,
 }
@@ -182,19 +192,23 @@ impl Kernels {
         unsafe { self.launch((Family::Rows, name), &args, items) }
     }
 
-    /// Soft cap.
+    /// Scales values, or caps them.
     ///
     /// # Panics
     /// If an operand is too small.
-    pub(in crate::opencl) fn soft_cap(&mut self, job: &SoftCap<'_>) -> Result<(), OpenClError> {
-        let SoftCap { rows, width, .. } = *job;
+    pub(in crate::opencl) fn unary(&mut self, job: &Unary<'_>) -> Result<(), OpenClError> {
+        let Unary { rows, width, .. } = *job;
+        let name = match job.op {
+            UnaryOp::Scale => "scale",
+            UnaryOp::SoftCap => "soft_cap",
+        };
         let views = [job.x, job.out];
-        views.iter().for_each(|view| view.check(rows, width, "soft cap"));
+        views.iter().for_each(|view| view.check(rows, width, name));
         let mut args: Vec<Arg<'_>> = views.iter().flat_map(View::args).collect();
-        args.extend([int(rows), int(width), Arg::Float(job.cap)]);
+        args.extend([int(rows), int(width), Arg::Float(job.number)]);
         let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked.
-        unsafe { self.launch((Family::Rows, "soft_cap"), &args, items) }
+        unsafe { self.launch((Family::Rows, name), &args, items) }
     }
 
     /// Reduces each row to one result per piece of columns, as [`top`](crate::opencl::top) reads them.

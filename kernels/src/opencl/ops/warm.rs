@@ -3,7 +3,7 @@
 use super::programs::FEW;
 use super::{
     Add, Attention, Embed, Fused, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, Norm,
-    RmsNorm, Rope, RopeHeads, RopeKv, SelectRows, SoftCap, View,
+    RmsNorm, Rope, RopeHeads, RopeKv, SelectRows, Unary, UnaryOp, View,
 };
 use crate::formats::DType;
 use crate::op::{Activation, RopePairs};
@@ -46,7 +46,9 @@ impl Kernels {
             self.gated(&Gated { activation, gate: x, up: x, rows, width, out })?;
         }
         self.add(&Add { a: x, b: x, rows, width, out })?;
-        self.soft_cap(&SoftCap { x, rows, width, cap: 1.0, out })?;
+        for op in [UnaryOp::Scale, UnaryOp::SoftCap] {
+            self.unary(&Unary { op, x, rows, width, number: 1.0, out })?;
+        }
         let weight = x.buffer;
         self.rms_norm(&RmsNorm { x, rows, groups: 1, weight, len: width, eps: 1.0, out })?;
         let shape = RopeHeads { heads: 1, head_dim: WIDTH, dims: WIDTH, pairs: RopePairs::Halves };

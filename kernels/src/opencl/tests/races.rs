@@ -139,8 +139,11 @@ fn ops_on_rows_do_not_race() {
             of(views).into_iter().chain(sizes()),
         )
     };
-    let mut soft_cap = plain("soft_cap", 2);
-    soft_cap.args.push(Float(5.0));
+    let unary = ["scale", "soft_cap"].map(|name| {
+        let mut launch = plain(name, 2);
+        launch.args.push(Float(5.0));
+        launch
+    });
     let rope = of(1).into_iter().chain(view(rows, 64)).chain(of(1));
     let rope = rope.chain([Int(rows), Int(heads), Int(len), Int(32), Int(0)]);
     let rope = Launch::new("rope", [1, rows, heads], [64, 1], rope);
@@ -148,7 +151,7 @@ fn ops_on_rows_do_not_race() {
     let select = select.chain([Int(0), Int(rows)]).chain(sizes());
     let select = Launch::new("select_rows", [width.div_ceil(64), rows, 1], [64, 1], select);
     let elementwise = [plain("add", 3), plain("gated_silu", 3), plain("gated_gelu", 3)];
-    check(Family::Rows, KvDtype::F32, elementwise.into_iter().chain([soft_cap, rope, select]));
+    check(Family::Rows, KvDtype::F32, elementwise.into_iter().chain(unary).chain([rope, select]));
 
     let norm = of(1).into_iter().chain([Floats(len)]).chain(of(1));
     let norm = norm.chain([Int(rows), Int(heads), Int(len), Float(1e-5)]);

@@ -2,7 +2,7 @@
 
 use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
 use crate::op::{Activation, RopePairs};
-use crate::opencl::ops::{Add, Gated, RmsNorm, Rope, RopeHeads, SelectRows, SoftCap};
+use crate::opencl::ops::{Add, Gated, RmsNorm, Rope, RopeHeads, SelectRows, Unary, UnaryOp};
 use crate::opencl::top;
 use crate::reference;
 
@@ -84,12 +84,21 @@ fn check_element_wise_ops(mut bench: Bench) {
                 assert_near(&bench.rows(out), &wanted, 1e-5, &format!("{activation:?} {what}"));
             }
 
-            let (first, _, room) = with(&bench);
-            let out = if in_place { &first } else { &room };
-            let job = SoftCap { x: first.view(), rows, width, cap: 5.0, out: out.view() };
-            bench.kernels.soft_cap(&job).unwrap();
-            let wanted: Vec<f64> = pairs().map(|(x, _)| reference::soft_cap(x, 5.0)).collect();
-            assert_near(&bench.rows(out), &wanted, 1e-6, &format!("soft cap {what}"));
+            for op in [UnaryOp::Scale, UnaryOp::SoftCap] {
+                let (first, _, room) = with(&bench);
+                let out = if in_place { &first } else { &room };
+                let (x, number) = (first.view(), 5.0);
+                bench
+                    .kernels
+                    .unary(&Unary { op, x, rows, width, number, out: out.view() })
+                    .unwrap();
+                let of = |x: f64| match op {
+                    UnaryOp::Scale => 5.0 * x,
+                    UnaryOp::SoftCap => reference::soft_cap(x, 5.0),
+                };
+                let wanted: Vec<f64> = pairs().map(|(x, _)| of(x)).collect();
+                assert_near(&bench.rows(out), &wanted, 1e-6, &format!("{op:?} {what}"));
+            }
         }
     }
 }

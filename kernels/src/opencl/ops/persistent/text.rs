@@ -76,7 +76,8 @@ fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
     let items = |names: &[&'static str]| -> Vec<_> {
         names.iter().map(|name| (*name, Sharing::Items)).collect()
     };
-    let rows = items(&["add", "soft_cap", "gated_silu", "gated_gelu", "rope", "select_rows"]);
+    let rows =
+        items(&["add", "scale", "soft_cap", "gated_silu", "gated_gelu", "rope", "select_rows"]);
     let in_groups = [("rms_norm", row_groups), ("top", row_groups), (NORM.1, Sharing::EveryGroup)];
     let mut pieces = vec![of_family(Family::Rows, &rows), of_family(NORM.0, &in_groups)];
     pieces[1].text += GEMV_NORM;

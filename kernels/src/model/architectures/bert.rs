@@ -1,14 +1,26 @@
-//! Builds the op graph of an encoder: BERT (Devlin et al., 2018), with the tensor names of GGUF files.
+//! BERT (Devlin et al., 2018), MiniLM, BGE, GTE and all other models whose files say `bert`: positions come from a table,
+//! norms are layer norms after the residual additions, the feed-forward blocks have no gate, and there is no output matrix.
 
-use super::ModelError;
-use super::build::Builder;
+use super::super::ModelError;
+use super::super::build::Builder;
+use super::{Architecture, Encoder};
 use crate::graph::ValueId;
 use crate::mask::Mask;
 use crate::op::{AttentionOp, Op, TableRow};
 
+pub(super) const ARCHITECTURE: Architecture = Architecture::encoder("bert", &Bert);
+
+struct Bert;
+
+impl Encoder for Bert {
+    fn nodes(&self, b: &mut Builder<'_>) -> Result<(), ModelError> {
+        b.bert()
+    }
+}
+
 impl Builder<'_> {
     /// The nodes of the whole model. The output is the hidden states `[selected rows, width]`.
-    pub(super) fn encoder(&mut self) -> Result<(), ModelError> {
+    fn bert(&mut self) -> Result<(), ModelError> {
         let (layers, width) = (self.config.layers, self.config.width);
         let table = self.embedding()?;
         let x = self.push(Op::Embed { table, scale: 1.0 }, &[], width, "embed");
@@ -20,7 +32,7 @@ impl Builder<'_> {
         for layer in 0..layers {
             self.layer = Some(layer);
             let attended = self.full_attention(x, layer)?;
-            let sum = self.residual(attended, x, layer + 1 == layers);
+            let sum = self.add_attended(attended, x);
             x = self.layer_norm("attn_output_norm", sum)?;
             let fed = self.feed_forward_without_gate(x)?;
             let sum = self.push(Op::Add, &[fed, x], width, "ffn_residual");
@@ -45,7 +57,7 @@ impl Builder<'_> {
         let [q, k, v] = self.projections(x)?;
         let op = AttentionOp {
             layer,
-            scale: c.score_scale(),
+            scale: c.score_scale,
             window: None,
             mask: Mask::Full,
             soft_cap: None,

@@ -1,0 +1,197 @@
+//! Nodes of decoders: whole layers of the usual forms, and their parts.
+
+use super::super::architectures::Decoder;
+use super::super::{LayerAttention, ModelError};
+use super::Builder;
+use crate::graph::{ValueId, WeightId};
+use crate::mask::Mask;
+use crate::op::{AttentionOp, Op, RopeScaling, RopeSpec};
+
+/// Indices of the rotary embeddings of layers with full attention, and of those with a window.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ropes {
+    full: usize,
+    window: usize,
+}
+
+/// How queries and keys are normalised before the rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) enum QkNorm {
+    /// Not at all.
+    None,
+    /// Each head by itself.
+    Heads,
+    /// All heads of a row together.
+    Rows,
+}
+
+impl Builder<'_> {
+    /// All nodes of a decoder.
+    pub(super) fn decoder(&mut self, family: &dyn Decoder) -> Result<(), ModelError> {
+        self.add_ropes()?;
+        let c = self.config;
+        let table = self.embedding()?;
+        let scale = c.embedding_scale;
+        let mut x = self.push(Op::Embed { table, scale }, &[], c.width, "embed");
+        for layer in 0..c.layers {
+            self.layer = Some(layer);
+            x = family.layer(self, x)?;
+        }
+        self.layer = None;
+        let normed = self.norm("output_norm", x)?;
+        self.head(normed, table)
+    }
+
+    /// A layer with a norm before each block.
+    pub(in crate::model) fn pre_norm_layer(
+        &mut self,
+        x: ValueId,
+        qk: QkNorm,
+    ) -> Result<ValueId, ModelError> {
+        let normed = self.norm("attn_norm", x)?;
+        let attended = self.attention(normed, qk)?;
+        let x = self.add_attended(attended, x);
+        let normed = self.norm("ffn_norm", x)?;
+        let fed = self.feed_forward(normed)?;
+        Ok(self.add_fed(fed, x))
+    }
+
+    /// A layer with a norm after each block.
+    pub(in crate::model) fn post_norm_layer(
+        &mut self,
+        x: ValueId,
+        qk: QkNorm,
+    ) -> Result<ValueId, ModelError> {
+        let attended = self.attention(x, qk)?;
+        let attended = self.norm("post_attention_norm", attended)?;
+        let x = self.add_attended(attended, x);
+        let fed = self.feed_forward(x)?;
+        let fed = self.norm("post_ffw_norm", fed)?;
+        Ok(self.add_fed(fed, x))
+    }
+
+    /// A layer with a norm before and after each block.
+    pub(in crate::model) fn sandwich_layer(
+        &mut self,
+        x: ValueId,
+        qk: QkNorm,
+    ) -> Result<ValueId, ModelError> {
+        let normed = self.norm("attn_norm", x)?;
+        let attended = self.attention(normed, qk)?;
+        let attended = self.norm("post_attention_norm", attended)?;
+        let x = self.add_attended(attended, x);
+        let normed = self.norm("ffn_norm", x)?;
+        let fed = self.feed_forward(normed)?;
+        let fed = self.norm("post_ffw_norm", fed)?;
+        Ok(self.add_fed(fed, x))
+    }
+
+    /// Attention of the current layer, with its projections.
+    pub(in crate::model) fn attention(
+        &mut self,
+        x: ValueId,
+        qk: QkNorm,
+    ) -> Result<ValueId, ModelError> {
+        let c = self.config;
+        let layer = self.layer.unwrap_or_default();
+        let (q_width, kv_width) = (c.heads * c.head_dim, c.kv_width());
+        let [mut q, mut k, v] = self.projections(x)?;
+        q = self.qk_norm("attn_q_norm", q, qk)?;
+        k = self.qk_norm("attn_k_norm", k, qk)?;
+        let (rope, window) = match c.layer_attention(layer) {
+            LayerAttention::Full => (self.ropes.full, None),
+            LayerAttention::Window(window) => (self.ropes.window, Some(window)),
+        };
+        if c.rotated[layer] {
+            q = self.push(Op::Rope { heads: c.heads, rope }, &[q], q_width, "rope_q");
+            k = self.push(Op::Rope { heads: c.kv_heads, rope }, &[k], kv_width, "rope_k");
+        }
+        let op = AttentionOp {
+            layer,
+            scale: c.score_scale,
+            window,
+            mask: Mask::Causal,
+            soft_cap: c.attention_cap,
+        };
+        let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
+        self.linear("attn_output", mixed, c.width)
+    }
+
+    /// The gated feed-forward block.
+    pub(in crate::model) fn feed_forward(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        let c = self.config;
+        let gate = self.linear("ffn_gate", x, c.ffn_width)?;
+        let up = self.linear("ffn_up", x, c.ffn_width)?;
+        let inner = self.push(Op::Gated(c.activation), &[gate, up], c.ffn_width, "ffn_gated");
+        self.linear("ffn_down", inner, c.width)
+    }
+
+    /// The RMS norm of whole rows.
+    pub(in crate::model) fn norm(
+        &mut self,
+        role: &'static str,
+        x: ValueId,
+    ) -> Result<ValueId, ModelError> {
+        self.norm_of_groups(role, x, self.graph.value(x).width)
+    }
+
+    fn qk_norm(
+        &mut self,
+        role: &'static str,
+        x: ValueId,
+        qk: QkNorm,
+    ) -> Result<ValueId, ModelError> {
+        match qk {
+            QkNorm::None => Ok(x),
+            QkNorm::Heads => self.norm_of_groups(role, x, self.config.head_dim),
+            QkNorm::Rows => self.norm(role, x),
+        }
+    }
+
+    fn norm_of_groups(
+        &mut self,
+        role: &'static str,
+        x: ValueId,
+        group: usize,
+    ) -> Result<ValueId, ModelError> {
+        let width = self.graph.value(x).width;
+        let weight = self.vector(&self.name(&format!("{role}.weight")), group)?;
+        Ok(self.push(Op::RmsNorm { weight, eps: self.config.norm_eps }, &[x], width, role))
+    }
+
+    fn add_ropes(&mut self) -> Result<(), ModelError> {
+        let c = self.config;
+        let factors = self.opt_vector("rope_freqs.weight", c.rope_dims / 2)?;
+        self.ropes.full = self.graph.add_rope(RopeSpec {
+            base: c.rope_base,
+            dims: c.rope_dims,
+            pairs: c.rope_pairs,
+            scaling: c.rope_scaling,
+            factors,
+        });
+        let is_scaled = c.window_rope_is_scaled;
+        let scaling = if is_scaled { c.rope_scaling } else { RopeScaling::None };
+        let factors = factors.filter(|_| is_scaled);
+        let full = &self.graph.ropes()[self.ropes.full];
+        let window = RopeSpec { base: c.rope_base_window, scaling, factors, ..full.clone() };
+        let is_other = window != *full && c.windowed.contains(&true);
+        self.ropes.window = if is_other { self.graph.add_rope(window) } else { self.ropes.full };
+        Ok(())
+    }
+
+    fn head(&mut self, x: ValueId, table: WeightId) -> Result<(), ModelError> {
+        let c = self.config;
+        let vocab = self.graph.weights()[table.0].rows;
+        let (weight, rows) = self.output_matrix(table)?;
+        let bias = self.opt_part("output.bias", (1, rows), 0..vocab)?;
+        let mut logits = self.push(Op::MatMul { weight, bias }, &[x], vocab, "output");
+        if c.logit_scale != 1.0 {
+            let op = Op::Scale { factor: c.logit_scale };
+            logits = self.push(op, &[logits], vocab, "logit_scale");
+        }
+        if let Some(cap) = c.logit_cap {
+            self.push(Op::SoftCap { cap }, &[logits], vocab, "logit_cap");
+        }
+        Ok(())
+    }
+}
