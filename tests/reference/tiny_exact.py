@@ -40,7 +40,7 @@ def angles(model, factors: np.ndarray, windowed: bool) -> tuple[np.ndarray, floa
     if windowed and model.rope_base_window:
         base = model.rope_base_window
     plain = base ** (-np.arange(half) / half) / factors
-    if not model.scaling or (windowed and model.arch == "gemma3"):
+    if not model.scaling or (windowed and model.arch in ("gemma3", "olmo2")):
         return plain, 1.0
     slow = plain / model.scaling_factor
     if model.scaling == "linear":
@@ -64,24 +64,38 @@ def rotate(x: np.ndarray, radians: np.ndarray, length: float, adjacent: bool) ->
     return np.stack(turned, -1).reshape(x.shape) if adjacent else np.concatenate(turned, -1)
 
 
-def attention(model, layer, x: np.ndarray, factors: np.ndarray, windowed: bool) -> np.ndarray:
+def has_window(model, index: int) -> bool:
+    """Whether a layer has a sliding window."""
+    if model.windowed:
+        return model.windowed[index]
+    every = {"gemma2": 2, "gemma3": 6}.get(model.arch, 1)
+    return model.arch.startswith("gemma") and (index + 1) % every != 0
+
+
+def attention(model, layer, x: np.ndarray, factors: np.ndarray, index: int) -> np.ndarray:
     """Causal grouped-query attention of one layer on normalised rows."""
     rows = len(x)
+    windowed = has_window(model, index)
 
     def project(part: str, heads: int) -> np.ndarray:
         y = x @ layer(f"attn_{part}.weight").T
         if model.qkv_bias:
             y = y + layer(f"attn_{part}.bias")
-        return y.reshape(rows, heads, model.head_width)
+        if model.qk_norm == "rows" and part != "v":
+            y = rms_norm(y, layer(f"attn_{part}_norm.weight"))
+        y = y.reshape(rows, heads, model.head_width)
+        if model.qk_norm == "heads" and part != "v":
+            y = rms_norm(y, layer(f"attn_{part}_norm.weight"))
+        return y
 
     q, k, v = project("q", model.heads), project("k", model.heads_kv), project("v", model.heads_kv)
-    if model.qk_norm:
-        q, k = rms_norm(q, layer("attn_q_norm.weight")), rms_norm(k, layer("attn_k_norm.weight"))
     radians, length = angles(model, factors, windowed)
-    adjacent = model.arch in ("llama", "internlm2")
-    q, k = rotate(q, radians, length, adjacent), rotate(k, radians, length, adjacent)
+    adjacent = model.arch in ("llama", "internlm2", "smollm3", "granite")
+    if not model.rotated or model.rotated[index]:
+        q, k = rotate(q, radians, length, adjacent), rotate(k, radians, length, adjacent)
     group = model.heads // model.heads_kv
-    scores = np.einsum("ihd,jhd->hij", q, np.repeat(k, group, 1)) / math.sqrt(model.head_width)
+    scale = model.score_scale or 1 / math.sqrt(model.head_width)
+    scores = np.einsum("ihd,jhd->hij", q, np.repeat(k, group, 1)) * scale
     if model.softcap_attention:
         scores = model.softcap_attention * np.tanh(scores / model.softcap_attention)
     behind = np.arange(rows)[:, None] - np.arange(rows)[None, :]
@@ -109,19 +123,21 @@ def forward(model, path: Path, ids: list[int]) -> np.ndarray:
     gemma = model.arch.startswith("gemma")
     factors = tensors.get("rope_freqs.weight", np.ones(model.head_width // 2))
     embedding = tensors["token_embd.weight"]
-    x = embedding[ids] * (math.sqrt(model.width) if gemma else 1)
-    every = {"gemma2": 2, "gemma3": 6}.get(model.arch, 1)
+    x = embedding[ids] * (math.sqrt(model.width) if gemma else model.embedding_scale or 1)
     for index in range(model.layers):
-        windowed = model.windowed[index] if model.windowed else gemma and (index + 1) % every != 0
-
         def layer(name: str) -> np.ndarray:
             return tensors[f"blk.{index}.{name}"]
 
-        y = attention(model, layer, rms_norm(x, layer("attn_norm.weight")), factors, windowed)
-        x = x + (rms_norm(y, layer("post_attention_norm.weight")) if model.post_norms else y)
-        y = feed_forward(gemma, layer, rms_norm(x, layer("ffn_norm.weight")))
-        x = x + (rms_norm(y, layer("post_ffw_norm.weight")) if model.post_norms else y)
+        def norm(which: int, y: np.ndarray) -> np.ndarray:
+            name = model.norms[which]
+            return rms_norm(y, layer(f"{name}.weight")) if name else y
+
+        residual = model.residual_scale or 1
+        x = x + residual * norm(1, attention(model, layer, norm(0, x), factors, index))
+        x = x + residual * norm(3, feed_forward(gemma, layer, norm(2, x)))
     rows = rms_norm(x, tensors["output_norm.weight"]) @ tensors.get("output.weight", embedding).T
+    if model.logit_scale:
+        rows = rows / model.logit_scale
     if model.softcap_logits:
         rows = model.softcap_logits * np.tanh(rows / model.softcap_logits)
     return rows

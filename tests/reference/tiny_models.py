@@ -1,6 +1,8 @@
 """Writes small random models (GGUF) and llama.cpp's logits for them.
 
-usage: python3 tiny_models.py OUT_FOLDER REFERENCE_BINARY QUANTIZE_BINARY
+usage: python3 tiny_models.py OUT_FOLDER REFERENCE_BINARY QUANTIZE_BINARY [NAME...]
+
+With names, only models of these names are written.
 
 Every weight is rounded to eight significant bits, so that its F32, F16 and BF16 forms are the same
 number. The random numbers depend only on the model's name.
@@ -40,8 +42,8 @@ class Model:
     head_width: int = 16
     tied: bool = True
     qkv_bias: bool = False
-    qk_norm: bool = False
-    post_norms: bool = False
+    qk_norm: str = ""  # of "heads", or of whole "rows"
+    norms: tuple[str, ...] = ("attn_norm", "", "ffn_norm", "")  # before and after attention, and the feed-forward block
     rope_base: float = 10000.0
     rope_factors: bool = False
     scaling: str = ""
@@ -53,10 +55,23 @@ class Model:
     explicit_head_width: bool = False
     windowed: tuple[bool, ...] = ()  # whether each layer has the window; empty: as the architecture does
     rope_base_window: float = 0.0  # 0: as the architecture does
+    rotated: tuple[bool, ...] = ()  # whether each layer has rotary embedding; empty: all
+    embedding_scale: float = 0.0
+    residual_scale: float = 0.0
+    score_scale: float = 0.0
+    logit_scale: float = 0.0
+    gain: float = 1.0  # of what each block adds: below 1, many layers do not multiply rounding errors
 
 
 YARN = {"rope_base": 100.0, "scaling": "yarn", "scaling_factor": 4.0, "scaling_context": 64}
-GEMMA = {"width": 32, "hidden": 64, "post_norms": True, "window": 8, "explicit_head_width": True}
+POST_NORMS = ("", "post_attention_norm", "", "post_ffw_norm")
+BOTH_NORMS = ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
+GEMMA = {"width": 32, "hidden": 64, "norms": BOTH_NORMS, "window": 8, "explicit_head_width": True}
+SMALL = {"width": 32, "hidden": 48, "heads": 2, "heads_kv": 1}
+SCALES = {"embedding_scale": 6.0, "residual_scale": 0.25, "score_scale": 0.5, "logit_scale": 4.0}
+OLMO = {"tied": False, "qk_norm": "rows", "norms": POST_NORMS, "width": 32, "hidden": 48, "head_width": 8}
+EXAONE = {"qk_norm": "heads", "norms": POST_NORMS}
+EVERY_FOURTH = (True, True, True, False)
 
 MODELS = [
     Model("llama", "llama", layers=2, tied=False),
@@ -67,10 +82,21 @@ MODELS = [
     Model("internlm2", "internlm2", tied=False, rope_base=1000000.0),
     Model("qwen2", "qwen2", qkv_bias=True, rope_base=1000000.0),
     Model("qwen2-rope-yarn", "qwen2", qkv_bias=True, **YARN),
-    Model("qwen3", "qwen3", head_width=32, explicit_head_width=True, qk_norm=True, rope_base=1000000.0),
+    Model("qwen3", "qwen3", head_width=32, explicit_head_width=True, qk_norm="heads", rope_base=1000000.0),
     Model("gemma2", "gemma2", layers=4, heads=2, heads_kv=1, softcap_attention=5.0, softcap_logits=8.0, **GEMMA),
-    Model("gemma3", "gemma3", layers=7, heads=2, heads_kv=1, head_width=24, qk_norm=True, rope_base=1000000.0,
+    Model("gemma3", "gemma3", layers=7, heads=2, heads_kv=1, head_width=24, qk_norm="heads", rope_base=1000000.0,
           scaling="linear", scaling_factor=8.0, **GEMMA),
+    Model("smollm3", "smollm3", layers=5, rotated=(*EVERY_FOURTH, True), gain=0.5, **SMALL),
+    Model("granite", "granite", layers=2, **SCALES, **SMALL),
+    Model("granite-without-rope", "granite", rotated=(False,), **SCALES, **SMALL),
+    Model("olmo2", "olmo2", layers=2, rope_base=500000.0, **OLMO),
+    Model("olmo2-windows", "olmo2", layers=4, window=8, windowed=EVERY_FOURTH, gain=0.2, **YARN,
+          **OLMO),
+    Model("exaone4", "exaone4", layers=2, rope_base=1000000.0, **EXAONE, **SMALL),
+    Model("exaone4-windows", "exaone4", layers=64, width=16, hidden=16, heads=2, heads_kv=1, head_width=8, window=8,
+          windowed=EVERY_FOURTH * 16, rotated=EVERY_FOURTH * 16, gain=0.03, **EXAONE),
+    Model("seed_oss", "seed_oss", head_width=24, explicit_head_width=True, qkv_bias=True, rope_base=10000000.0,
+          norms=("attn_norm", "", "post_attention_norm", "")),
 ]
 SPLIT = Model("llama-split", "llama", heads=4, heads_kv=2, width=32, head_width=8, hidden=64)
 FORMAT = Model("format", "llama", width=256, hidden=256, heads=4, heads_kv=1, head_width=64)
@@ -95,6 +121,13 @@ def random_tensors(model: Model) -> dict[str, np.ndarray]:
     def norm(columns: int) -> np.ndarray:
         return round_bits(1 + 0.2 * rng.standard_normal(columns))
 
+    def norms(*places: int) -> dict[str, np.ndarray]:
+        gain = [1, model.gain, 1, model.gain]
+        return {f"{model.norms[at]}.weight": round_bits(gain[at] * norm(model.width))
+                for at in places if model.norms[at]}
+
+    post_gain = 1.0 if model.norms[1] else model.gain
+
     tensors = {"token_embd.weight": matrix(vocab, model.width, 2.5), "output_norm.weight": norm(model.width)}
     if not model.tied:
         tensors["output.weight"] = matrix(vocab, model.width, 2.5)
@@ -102,25 +135,24 @@ def random_tensors(model: Model) -> dict[str, np.ndarray]:
         tensors["rope_freqs.weight"] = np.geomspace(1.0, 8.0, model.head_width // 2).astype(np.float32)
     for layer in range(model.layers):
         parts = {
-            "attn_norm.weight": norm(model.width),
+            **norms(0),
             "attn_q.weight": matrix(q_width, model.width, 1.5),
             "attn_k.weight": matrix(kv_width, model.width, 1.5),
             "attn_v.weight": matrix(kv_width, model.width),
-            "attn_output.weight": matrix(model.width, q_width),
-            "ffn_norm.weight": norm(model.width),
+            "attn_output.weight": matrix(model.width, q_width, post_gain),
+            **norms(2),
             "ffn_gate.weight": matrix(model.hidden, model.width),
             "ffn_up.weight": matrix(model.hidden, model.width),
-            "ffn_down.weight": matrix(model.width, model.hidden),
+            "ffn_down.weight": matrix(model.width, model.hidden, post_gain),
         }
         if model.qkv_bias:
             for part, rows in [("q", q_width), ("k", kv_width), ("v", kv_width)]:
                 parts[f"attn_{part}.bias"] = round_bits(0.5 * rng.standard_normal(rows))
         if model.qk_norm:
-            parts["attn_q_norm.weight"] = round_bits(1.2 * norm(model.head_width))
-            parts["attn_k_norm.weight"] = round_bits(1.2 * norm(model.head_width))
-        if model.post_norms:
-            parts["post_attention_norm.weight"] = norm(model.width)
-            parts["post_ffw_norm.weight"] = norm(model.width)
+            heads = model.qk_norm == "heads"
+            parts["attn_q_norm.weight"] = round_bits(1.2 * norm(model.head_width if heads else q_width))
+            parts["attn_k_norm.weight"] = round_bits(1.2 * norm(model.head_width if heads else kv_width))
+        parts |= norms(1, 3)
         tensors |= {f"blk.{layer}.{name}": values for name, values in parts.items()}
     return tensors
 
@@ -146,7 +178,7 @@ def metadata(writer: gguf.GGUFWriter, model: Model) -> None:
     writer.add_head_count_kv(model.heads_kv)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(model.rope_base)
-    if model.arch in ("llama", "internlm2"):
+    if model.arch in ("llama", "internlm2", "smollm3", "granite"):
         writer.add_rope_dimension_count(model.head_width)
     if model.explicit_head_width:
         writer.add_key_length(model.head_width)
@@ -162,6 +194,12 @@ def metadata(writer: gguf.GGUFWriter, model: Model) -> None:
         writer.add_attn_logit_softcapping(model.softcap_attention)
     if model.softcap_logits:
         writer.add_final_logit_softcapping(model.softcap_logits)
+    if model.embedding_scale:
+        writer.add_embedding_scale(model.embedding_scale)
+        writer.add_residual_scale(model.residual_scale)
+        writer.add_attention_scale(model.score_scale)
+        writer.add_logit_scale(model.logit_scale)
+        writer.add_rope_scaling_finetuned(all(model.rotated))
     pieces, scores, kinds = vocabulary()
     writer.add_tokenizer_model("llama")
     writer.add_tokenizer_pre("default")
@@ -235,10 +273,15 @@ def main() -> None:
     """Writes everything into the folder given."""
     out, reference, quantize = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     out.mkdir(parents=True, exist_ok=True)
+    names = sys.argv[4:]
     for model in MODELS:
+        if names and model.name not in names:
+            continue
         path = out / f"{model.name}.gguf"
         write_model(model, random_tensors(model), path)
         keep_logits(reference, model, path, out)
+    if names:
+        return
 
     path = out / f"{SPLIT.name}.gguf"
     write_model(SPLIT, random_tensors(SPLIT), path)

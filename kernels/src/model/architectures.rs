@@ -15,15 +15,17 @@ mod internlm2;
 mod llama;
 mod qwen2;
 mod qwen3;
+mod smollm3;
 
 /// All architectures.
-const TABLE: [Architecture; 7] = [
+const TABLE: [Architecture; 8] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
     qwen3::ARCHITECTURE,
     gemma2::ARCHITECTURE,
     gemma3::ARCHITECTURE,
+    smollm3::ARCHITECTURE,
     bert::ARCHITECTURE,
 ];
 
