@@ -11,6 +11,7 @@ use crate::graph::ValueId;
 mod bert;
 mod gemma2;
 mod gemma3;
+mod granite;
 mod internlm2;
 mod llama;
 mod qwen2;
@@ -18,7 +19,7 @@ mod qwen3;
 mod smollm3;
 
 /// All architectures.
-const TABLE: [Architecture; 8] = [
+const TABLE: [Architecture; 9] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -26,6 +27,7 @@ const TABLE: [Architecture; 8] = [
     gemma2::ARCHITECTURE,
     gemma3::ARCHITECTURE,
     smollm3::ARCHITECTURE,
+    granite::ARCHITECTURE,
     bert::ARCHITECTURE,
 ];
 
