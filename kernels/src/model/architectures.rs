@@ -14,12 +14,13 @@ mod gemma3;
 mod granite;
 mod internlm2;
 mod llama;
+mod olmo2;
 mod qwen2;
 mod qwen3;
 mod smollm3;
 
 /// All architectures.
-const TABLE: [Architecture; 9] = [
+const TABLE: [Architecture; 10] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -28,6 +29,7 @@ const TABLE: [Architecture; 9] = [
     gemma3::ARCHITECTURE,
     smollm3::ARCHITECTURE,
     granite::ARCHITECTURE,
+    olmo2::ARCHITECTURE,
     bert::ARCHITECTURE,
 ];
 
