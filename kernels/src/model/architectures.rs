@@ -9,6 +9,7 @@ use super::keys::Keys;
 use crate::graph::ValueId;
 
 mod bert;
+mod exaone4;
 mod gemma2;
 mod gemma3;
 mod granite;
@@ -20,7 +21,7 @@ mod qwen3;
 mod smollm3;
 
 /// All architectures.
-const TABLE: [Architecture; 10] = [
+const TABLE: [Architecture; 11] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -30,6 +31,7 @@ const TABLE: [Architecture; 10] = [
     smollm3::ARCHITECTURE,
     granite::ARCHITECTURE,
     olmo2::ARCHITECTURE,
+    exaone4::ARCHITECTURE,
     bert::ARCHITECTURE,
 ];
 
