@@ -18,10 +18,11 @@ mod llama;
 mod olmo2;
 mod qwen2;
 mod qwen3;
+mod seed_oss;
 mod smollm3;
 
 /// All architectures.
-const TABLE: [Architecture; 11] = [
+const TABLE: [Architecture; 12] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -32,6 +33,7 @@ const TABLE: [Architecture; 11] = [
     granite::ARCHITECTURE,
     olmo2::ARCHITECTURE,
     exaone4::ARCHITECTURE,
+    seed_oss::ARCHITECTURE,
     bert::ARCHITECTURE,
 ];
 

@@ -42,8 +42,9 @@ struct Case {
     shared: Option<SharedKind>,
 }
 
-/// Small models: with plain norms, with a bias, with norms of heads, and with norms after each part.
-const MODELS: [&str; 4] = ["llama", "qwen2", "qwen3", "gemma3"];
+/// Small models: with plain norms, with a bias, with norms of heads, with norms after each part, with a layer without rotary
+/// embedding, with scaled logits, and with norms of whole queries.
+const MODELS: [&str; 7] = ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "olmo2"];
 
 fn case() -> Case {
     case_of("llama")

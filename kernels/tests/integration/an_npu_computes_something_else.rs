@@ -35,7 +35,7 @@ fn prepared(tiny: &Tiny, task: &Task) -> lapwing_kernels::npu::NpuDevice {
 
 #[test]
 fn padded_graphs_compute_the_same_bits_as_the_cpu() {
-    for name in ["llama", "gemma2", "qwen3", "format-q4_k"] {
+    for name in ["llama", "gemma2", "qwen3", "granite", "olmo2", "format-q4_k"] {
         let tiny = Tiny::open(name);
         let (mut cpu, mut npu) = (tiny.cpu(), tiny.npu(ENOUGH));
         let mut preparer = npu.preparer().expect("a preparer");

@@ -8,12 +8,14 @@ use lapwing_kernels::part::Part;
 use crate::npu::{Report, SHARES, Task, Tiny};
 
 /// Tiny models of all architectures and weight formats.
-const MODELS: [&str; 15] = [
+const MODELS: [&str; 17] = [
     "llama",
     "qwen2",
     "qwen3",
     "gemma2",
     "gemma3",
+    "granite",
+    "olmo2",
     "format-f16",
     "format-bf16",
     "format-q4_0",

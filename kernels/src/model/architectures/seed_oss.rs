@@ -1,0 +1,28 @@
+//! Seed-OSS: the norm before the feed-forward block has another name.
+
+use super::super::build::{Builder, QkNorm};
+use super::super::keys::Keys;
+use super::super::{ModelConfig, ModelError};
+use super::{Architecture, Decoder};
+use crate::graph::ValueId;
+use crate::op::RopePairs;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("seed_oss", &SeedOss);
+
+struct SeedOss;
+
+impl Decoder for SeedOss {
+    fn settings(&self, _: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
+        config.rope_pairs = RopePairs::Halves;
+        Ok(())
+    }
+
+    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        let normed = b.norm("attn_norm", x)?;
+        let attended = b.attention(normed, QkNorm::None)?;
+        let x = b.add_attended(attended, x);
+        let normed = b.norm("post_attention_norm", x)?;
+        let fed = b.feed_forward(normed)?;
+        Ok(b.add_fed(fed, x))
+    }
+}
