@@ -27,27 +27,27 @@ use crate::request::Request;
 use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::Tokenizer;
 
+mod accessors;
 mod builder;
 mod check;
 mod choose_strategy;
 pub(crate) mod draft_model;
 mod drafts;
 mod embed;
-mod facts;
 #[cfg(feature = "structured")]
 mod grammar;
 pub(crate) mod graphs;
-mod kept_weights;
 mod lister;
+mod lock_weights;
 mod measure;
 mod memory;
+mod model_by_name;
 mod module;
-mod named;
-#[cfg(feature = "compare")]
-mod on_the_spot;
 mod predictions;
 mod prefix;
 mod prepare;
+#[cfg(feature = "compare")]
+mod prepares;
 mod prompt;
 mod ranges;
 mod recorded;

@@ -1,5 +1,6 @@
 //! [`Error`], and the errors that convert into it with `?`.
 
+mod convert;
 #[cfg(feature = "serve")]
 mod for_clients;
 
@@ -242,68 +243,5 @@ impl Error {
 impl Cause {
     fn of(self, kind: ErrorKind) -> Error {
         Error { kind, source: self }
-    }
-}
-
-macro_rules! error_from {
-    ($($cause:ty => $kind:ident),* $(,)?) => {
-        $(impl From<$cause> for Error {
-            fn from(cause: $cause) -> Error {
-                Cause::from(cause).of(ErrorKind::$kind)
-            }
-        })*
-    };
-}
-
-error_from! {
-    WeightError => Model,
-    ModelError => Model,
-    BindError => Model,
-    TokenizerError => Model,
-    NotAnId => Request,
-    ChatError => Request,
-    PlanError => Config,
-    StrategyNameError => Config,
-    DeviceSpecError => Config,
-    DriverFault => Config,
-    CoresError => Config,
-    LockError => Config,
-    VocabularyDifference => Config,
-    KvTooLarge => Config,
-    ProfileError => Config,
-    PlansError => Config,
-    MeasureError => Engine,
-    RangesError => Config,
-    SamplingError => Request,
-}
-
-#[cfg(feature = "opencl")]
-error_from! { OpenClError => Config }
-
-#[cfg(feature = "openvino")]
-error_from! { OpenVinoError => Config }
-
-#[cfg(feature = "qnn")]
-error_from! { QnnError => Config }
-
-#[cfg(feature = "fetch")]
-error_from! { FetchError => Fetch }
-
-#[cfg(feature = "structured")]
-error_from! { GrammarError => Request }
-
-impl From<RunError> for Error {
-    fn from(error: RunError) -> Error {
-        let kind = match error {
-            RunError::EmptyPrompt
-            | RunError::PromptTooLong { .. }
-            | RunError::TokenId { .. }
-            | RunError::Encoder
-            | RunError::Constraint { .. }
-            | RunError::OutOfKvPages { .. } => ErrorKind::Request,
-            RunError::QueueFull { .. } | RunError::RateLimited { .. } => ErrorKind::Busy,
-            _ => ErrorKind::Engine,
-        };
-        Cause::Run(error).of(kind)
     }
 }

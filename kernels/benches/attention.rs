@@ -5,8 +5,9 @@
 //! `cargo bench -p lapwing-kernels --bench attention -- [threads] [isa] [f32|f16|int8] [best]`
 
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::mask::Mask;
 use std::time::Instant;
 
 const REPEATS: usize = 15;
@@ -92,7 +93,7 @@ fn measure(setup: &Setup<'_>, model: &Model, Case { rows, context, cold }: Case)
             sequences: &sequences,
             heads,
             scale: 0.125,
-            mask: model.window.map_or(AttentionMask::Causal, AttentionMask::Window),
+            mask: &model.window.map_or(Mask::Causal, Mask::Window),
             soft_cap: None,
         };
         cpu::attention(cpu, &job, &mut out);

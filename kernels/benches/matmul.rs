@@ -6,11 +6,10 @@
 
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
-use lapwing_kernels::cpu::{
-    self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa, Matrix, PackedMatrix,
-};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa, Matrix, PackedMatrix};
 use lapwing_kernels::formats::DType;
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::mask::Mask;
 use std::time::{Duration, Instant};
 
 /// (k, n, times per token) of SmolLM2-135M: 30 layers and the output head.
@@ -138,7 +137,7 @@ fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
         sequences: &sequences,
         heads: 9,
         scale: 0.125,
-        mask: AttentionMask::Causal,
+        mask: &Mask::Causal,
         soft_cap: None,
     };
     let seconds = median_seconds(|| cpu::attention(cpu, &job, &mut out));

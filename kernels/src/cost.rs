@@ -8,7 +8,8 @@ use std::ops::AddAssign;
 
 use crate::device::Batch;
 use crate::graph::{Graph, Node, ValueId, WeightId};
-use crate::op::{Activation, AttentionOp, Op, TableRow};
+use crate::op::Op;
+use crate::ops::{OpShape, Reads};
 use crate::part::Part;
 
 /// Bytes of an activation value (f32).
@@ -46,10 +47,16 @@ impl Graph {
             Op::MatMul { weight, .. } if self.rows_of(node.output, (&Part::WHOLE, batch)) > 0 => {
                 self.weight_bytes(*weight)
             }
-            Op::Attention(op) => self.attention_cost(i, op, batch).1,
+            Op::Attention(_) => node.op.work(&self.whole(i, batch)).bytes,
             _ => 0,
         };
         self.nodes().iter().enumerate().map(of).sum()
+    }
+
+    fn whole<'a>(&'a self, node: usize, batch: &'a Batch) -> OpShape<'a> {
+        let output = self.nodes()[node].output;
+        let rows = self.rows_of(output, (&Part::WHOLE, batch));
+        OpShape { graph: self, node, batch, rows, features: self.value(output).width as u64 }
     }
 
     /// Cost of a part of a node. Attention cannot be cut, so it has its full cost.
@@ -66,74 +73,16 @@ impl Graph {
             // Devices skip a node without rows and read no weights for it.
             return Cost::default();
         }
-        let inputs = |of: &dyn Fn(ValueId) -> u64| node.inputs.iter().map(|i| of(*i)).sum::<u64>();
-        let mut read = inputs(&|v| self.values_of(v, at));
-        let (flops, extra) = match &node.op {
-            Op::Embed { table, .. } => {
-                let bytes = rows * self.row_bytes(*table);
-                return Cost { flops: out, bytes: bytes + VALUE * out };
-            }
-            Op::SelectRows => return Cost { flops: 0, bytes: 2 * VALUE * out },
-            // Square and add; multiply by the factor and by the gain.
-            Op::RmsNorm { weight, .. } => (4 * out, self.weight_bytes(*weight)),
-            // Sum; subtract, square and add; subtract, multiply by the factor and the gain, and add.
-            Op::LayerNorm { weight, bias, .. } => {
-                (8 * out, self.weight_bytes(*weight) + self.weight_bytes(*bias))
-            }
-            Op::AddRow { table, row: TableRow::Position } => (out, rows * self.row_bytes(*table)),
-            Op::AddRow { table, row: TableRow::First } => (out, self.row_bytes(*table)),
-            Op::MatMul { weight, bias } => {
-                let inner = self.weights()[weight.0].cols as u64;
-                let added = if bias.is_some() { out } else { 0 };
-                let bias = bias.map_or(0, |bias| features * self.row_bytes(bias) / self.len(bias));
-                (2 * out * inner + added, features * self.row_bytes(*weight) + bias)
-            }
-            // Four multiplications and two additions for each pair.
-            Op::Rope { heads, rope } => (3 * rows * (heads * self.ropes()[*rope].dims) as u64, 0),
-            Op::Attention(op) => self.attention_cost(index, op, batch),
-            Op::Gated(activation) => {
-                read = 2 * out;
-                (if *activation == Activation::Silu { 5 * out } else { 10 * out }, 0)
-            }
-            // A polynomial of degree 5, an exponential and a division.
-            Op::Gelu => {
-                read = out;
-                (18 * out, 0)
-            }
-            Op::Add => {
-                read = 2 * out;
-                (out, 0)
-            }
-            Op::Scale { .. } => {
-                read = out;
-                (out, 0)
-            }
-            Op::SoftCap { .. } => {
-                read = out;
-                (3 * out, 0)
-            }
+        let read = match node.op.info().reads {
+            Reads::Inputs => node.inputs.iter().map(|value| self.values_of(*value, at)).sum(),
+            Reads::Places => node.inputs.len() as u64 * out,
         };
-        Cost { flops, bytes: VALUE * (read + out) + extra }
-    }
-
-    /// Operations of q·k and of the weighted sum of v over the positions that each row attends to,
-    /// and KV cache bytes: new rows are written, unless another layer has
-    /// written them, and attended positions are read once per sequence.
-    fn attention_cost(&self, node: usize, op: &AttentionOp, batch: &Batch) -> (u64, u64) {
-        let (inputs, kv_width) = (&self.nodes()[node].inputs, self.kv_width(node) as u64);
-        let q_width = self.value(inputs[0]).width as u64;
-        let mask = op.seen();
-        let (mut seen, mut touched) = (0, 0);
-        for span in &batch.spans {
-            let (start, rows) = (span.start as u64, span.rows.len() as u64);
-            seen += mask.seen_positions(start, rows);
-            touched += mask.read_positions(start, rows) + if inputs.len() > 1 { rows } else { 0 };
-        }
-        (4 * seen * q_width, touched * self.kv_row_bytes(kv_width))
+        let work = node.op.work(&OpShape { graph: self, node: index, batch, rows, features });
+        Cost { flops: work.flops, bytes: VALUE * (read + out) + work.bytes }
     }
 
     /// Bytes of keys and values of one position in one layer; `values` is their number together.
-    fn kv_row_bytes(&self, values: u64) -> u64 {
+    pub(crate) fn kv_row_bytes(&self, values: u64) -> u64 {
         match self.kv() {
             None => 2 * values,
             Some(layout) => layout.row_bytes() as u64,
@@ -148,18 +97,13 @@ impl Graph {
         self.rows_of(value, at) * self.value(value).width as u64
     }
 
-    /// Number of values of a vector.
-    fn len(&self, vector: WeightId) -> u64 {
-        (self.weights()[vector.0].cols as u64).max(1)
-    }
-
-    fn row_bytes(&self, weight: WeightId) -> u64 {
+    pub(crate) fn row_bytes(&self, weight: WeightId) -> u64 {
         let spec = &self.weights()[weight.0];
         // No device can read a weight whose rows are not whole blocks.
         spec.dtype.row_bytes(spec.cols).unwrap_or(0) as u64
     }
 
-    fn weight_bytes(&self, weight: WeightId) -> u64 {
+    pub(crate) fn weight_bytes(&self, weight: WeightId) -> u64 {
         self.row_bytes(weight) * self.weights()[weight.0].rows as u64
     }
 }
@@ -171,7 +115,7 @@ mod tests {
     use crate::graph::{NewNode, WeightSpec};
     use crate::kv::{KvDtype, KvLayout};
     use crate::mask::{AttentionRule, Mask};
-    use crate::op::{RopePairs, RopeScaling, RopeSpec};
+    use crate::op::{Activation, AttentionOp, RopePairs, RopeScaling, RopeSpec};
 
     /// embed 64 → q 32, k 16, v 16 → rope → attention → select → matmul with bias → …
     fn graph(window: Option<usize>) -> Graph {

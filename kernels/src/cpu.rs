@@ -37,7 +37,7 @@ mod simd;
 pub(crate) mod weights;
 
 pub use crate::quant::Activations;
-pub use attention::{AttentionJob, AttentionMask, AttentionSequence, attention};
+pub use attention::{AttentionJob, AttentionSequence, attention};
 pub use caches::Caches;
 pub use context::Cpu;
 pub use device::{CpuDevice, CpuDeviceParts};

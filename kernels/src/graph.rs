@@ -15,6 +15,7 @@ use crate::formats::DType;
 use crate::kv::KvLayout;
 pub use crate::op::WeightId;
 use crate::op::{Op, RopeSpec};
+use crate::ops::OpKind;
 use crate::requant::Requant;
 use crate::weights::Slices;
 
@@ -222,10 +223,10 @@ impl Graph {
     /// Whether these nodes can be cut by output channels: they are matmuls of values from before the
     /// range, or element-wise ops, whose inputs and output have the same width.
     pub fn can_cut_features(&self, range: Range<usize>) -> bool {
-        self.nodes[range.clone()].iter().all(|node| match node.op {
-            Op::MatMul { .. } => self.writer(node.inputs[0]) < range.start,
-            Op::Gated(_) | Op::Gelu | Op::Add | Op::Scale { .. } | Op::SoftCap { .. } => true,
-            _ => false,
+        self.nodes[range.clone()].iter().all(|node| match node.op.info().kind {
+            OpKind::Product => self.writer(node.inputs[0]) < range.start,
+            OpKind::Elementwise => true,
+            OpKind::Rowwise | OpKind::Dynamic => false,
         })
     }
 

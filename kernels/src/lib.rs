@@ -20,6 +20,7 @@ pub mod npu;
 pub mod op;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+pub mod ops;
 pub mod part;
 pub mod quant;
 pub mod reference;

@@ -9,32 +9,32 @@
 pub mod array;
 mod backend;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
-mod border;
+mod buffers;
 mod cache;
 mod check;
 mod device;
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+mod empty_share;
 mod fixed_point;
+mod graph_builder;
+mod graph_folder;
 mod int8;
-mod kept;
+#[cfg(any(feature = "openvino", feature = "qnn"))]
+mod library_path;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
 mod lowering;
-mod maker;
 mod model_weights;
-#[cfg(any(feature = "openvino", feature = "qnn"))]
-mod no_columns;
 #[cfg(feature = "openvino")]
 mod openvino;
 mod pace;
 mod pacer;
-mod pieces;
 #[cfg(feature = "qnn")]
 mod qnn;
 mod qnn_settings;
 mod queue;
 mod rounding;
-#[cfg(any(feature = "openvino", feature = "qnn"))]
-mod search;
 mod spec;
+mod stage_run;
 mod systolic;
 mod weight_form;
 
@@ -43,11 +43,11 @@ pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Reques
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
 pub use fixed_point::{FixedPoint, FixedProduct, FixedProducts};
+pub use graph_builder::CheckedGraph;
 pub use int8::{
     ActivationRange, ActivationRanges, MeasureRangesError, NotFinite, OutlierCounter,
     OutlierCounts, ProductScale, RangeRecorder, RangesFileError, Scales, ScalesError, StaticInt8,
 };
-pub use maker::CheckedGraph;
 #[cfg(feature = "openvino")]
 pub use openvino::{
     OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_device, openvino_devices,

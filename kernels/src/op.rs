@@ -170,15 +170,22 @@ impl AttentionOp {
 
 impl Op {
     /// Ids of the weights that it reads, except for rotary factors.
-    pub(crate) fn weights(&self) -> impl Iterator<Item = usize> + use<> {
-        let (first, second) = match self {
-            Op::RmsNorm { weight, .. } => (Some(*weight), None),
-            Op::LayerNorm { weight, bias, .. } => (Some(*weight), Some(*bias)),
-            Op::MatMul { weight, bias } => (Some(*weight), *bias),
-            Op::Embed { table, .. } | Op::AddRow { table, .. } => (Some(*table), None),
-            _ => (None, None),
+    pub(crate) fn weights(&self) -> impl Iterator<Item = WeightId> + use<> {
+        let ids = match self {
+            Op::RmsNorm { weight, .. } => [Some(*weight), None],
+            Op::LayerNorm { weight, bias, .. } => [Some(*weight), Some(*bias)],
+            Op::MatMul { weight, bias } => [Some(*weight), *bias],
+            Op::Embed { table, .. } | Op::AddRow { table, .. } => [Some(*table), None],
+            Op::Rope { .. }
+            | Op::Attention(_)
+            | Op::Gated(_)
+            | Op::Gelu
+            | Op::Add
+            | Op::SelectRows
+            | Op::Scale { .. }
+            | Op::SoftCap { .. } => [None; 2],
         };
-        [first, second].into_iter().flatten().map(|id| id.0)
+        ids.into_iter().flatten()
     }
 
     /// Replaces the ids of its weights.
@@ -190,26 +197,19 @@ impl Op {
                 (*weight, *bias) = (new(*weight), bias.map(new));
             }
             Op::Embed { table, .. } | Op::AddRow { table, .. } => *table = new(*table),
-            _ => {}
+            Op::Rope { .. }
+            | Op::Attention(_)
+            | Op::Gated(_)
+            | Op::Gelu
+            | Op::Add
+            | Op::SelectRows
+            | Op::Scale { .. }
+            | Op::SoftCap { .. } => {}
         }
     }
 
     /// Short name, as shown in reports and timelines.
     pub fn name(&self) -> &'static str {
-        match self {
-            Op::Embed { .. } => "embed",
-            Op::RmsNorm { .. } => "rms_norm",
-            Op::LayerNorm { .. } => "layer_norm",
-            Op::AddRow { .. } => "add_row",
-            Op::MatMul { .. } => "matmul",
-            Op::Rope { .. } => "rope",
-            Op::Attention(_) => "attention",
-            Op::Gated(_) => "gated",
-            Op::Gelu => "gelu",
-            Op::Add => "add",
-            Op::SelectRows => "select_rows",
-            Op::Scale { .. } => "scale",
-            Op::SoftCap { .. } => "soft_cap",
-        }
+        self.info().name
     }
 }

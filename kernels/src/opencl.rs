@@ -7,13 +7,15 @@
 //! products of one output in one order for any number of rows, so the result of a row depends neither
 //! on the rows beside it nor on the division of a prompt into chunks.
 
+mod argmax;
 mod commands;
 mod device;
+mod discovery;
 mod encode;
 mod error;
-mod find;
 mod inputs;
 mod kv;
+mod matmul_report;
 mod memory;
 mod model;
 mod ops;
@@ -23,21 +25,19 @@ mod pool;
 mod program;
 mod session;
 mod shared;
-mod top;
-mod trial;
-mod tuned;
+mod timed_work;
 mod values;
 mod watch;
 mod weights;
 
 pub use device::{OpenClDevice, QUEUE_DEPTH, device_info};
+pub use discovery::{OpenClInfo, OpenClKind, SharedKind, devices, find};
 pub use error::OpenClError;
-pub use find::{OpenClInfo, OpenClKind, SharedKind, devices, find};
+pub use matmul_report::{MatMulKernels, matmul_kernels};
 pub use model::{OpenClBindError, OpenClDeviceParts};
 pub use overhead::{FlagTrial, StageTrial};
 pub use shared::SharedMemory;
-pub use trial::{MatMulShape, Trial};
-pub use tuned::{MatMulKernels, matmul_kernels};
+pub use timed_work::{MatMulShape, Trial};
 
 /// Ends the test if no OpenCL driver is installed, and says so; where everything is to run, that is an
 /// error. Without an argument, the test then runs alone.

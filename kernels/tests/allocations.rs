@@ -1,10 +1,11 @@
 //! Attention, element-wise ops and whole steps of a model allocate nothing once they are warm.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, RopeFreqs, RopeShape};
 use lapwing_kernels::device::{Batch, BlockingDevice, Prepare, SlotPool, StageRun, TensorSet};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use lapwing_kernels::part::Part;
@@ -40,7 +41,7 @@ const HEADS: usize = 6;
 const HEAD_DIM: usize = 32;
 
 /// On one thread, so that the first call warms every thread.
-fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
+fn attend(dtype: KvDtype, mask: &Mask) {
     let cpu = Cpu::new(1, Isa::best());
     let layout = KvLayout { layers: 1, kv_heads: 2, head_dim: HEAD_DIM, page_rows: 32, dtype };
     let pages: Vec<u32> = (0..layout.pages_for(700) as u32).collect();
@@ -86,9 +87,9 @@ fn assert_silent(step: &mut dyn FnMut(), what: &str) {
 #[test]
 fn a_warm_step_allocates_nothing() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
-        attend(dtype, AttentionMask::Causal);
-        attend(dtype, AttentionMask::Window(70));
-        attend(dtype, AttentionMask::Dilated { count: 9, stride: 50 });
+        attend(dtype, &Mask::Causal);
+        attend(dtype, &Mask::Window(70));
+        attend(dtype, &Mask::Dilated { count: 9, stride: 50 });
     }
     let cpu = Cpu::new(2, Isa::best());
     let x = vec![0.5; 64 * 1024];

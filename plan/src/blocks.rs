@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
+use lapwing_kernels::ops::OpKind;
 
 /// Along which dimensions a block can be divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,20 +22,10 @@ pub enum BlockKind {
 impl BlockKind {
     /// Kind of a block that starts with this op.
     pub fn of(op: &Op) -> BlockKind {
-        match op {
-            Op::MatMul { .. } => BlockKind::Matmul,
-            Op::Embed { .. }
-            | Op::AddRow { .. }
-            | Op::Rope { .. }
-            | Op::Attention(_)
-            | Op::SelectRows => BlockKind::Dynamic,
-            Op::RmsNorm { .. }
-            | Op::LayerNorm { .. }
-            | Op::Gated(_)
-            | Op::Gelu
-            | Op::Add
-            | Op::Scale { .. }
-            | Op::SoftCap { .. } => BlockKind::Rowwise,
+        match op.info().kind {
+            OpKind::Product => BlockKind::Matmul,
+            OpKind::Dynamic => BlockKind::Dynamic,
+            OpKind::Elementwise | OpKind::Rowwise => BlockKind::Rowwise,
         }
     }
 }

@@ -6,7 +6,6 @@
 //! or the description of a phone ([`soc`]).
 
 pub mod array;
-pub mod attention_flops;
 pub mod blocks;
 mod chunk;
 mod complete;

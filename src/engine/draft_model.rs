@@ -159,7 +159,7 @@ fn path(model: &str, settings: &Settings) -> Result<PathBuf, Error> {
     let path = PathBuf::from(model);
     #[cfg(feature = "fetch")]
     if !path.is_file() && path.extension().is_none_or(|end| !end.eq_ignore_ascii_case("gguf")) {
-        return super::named::fetched(model, settings);
+        return super::model_by_name::fetched(model, settings);
     }
     #[cfg(not(feature = "fetch"))]
     let _ = settings;

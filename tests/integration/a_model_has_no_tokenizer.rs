@@ -47,7 +47,7 @@ async fn its_prompts_and_answers_are_ids() {
         let words: Vec<String> = ids.iter().map(u32::to_string).collect();
         assert_eq!(answer.trim_start(), words.join(" "), "{model}");
         let other = request(Prompt::Text("1 288".to_owned()));
-        let error = engine.generate(other).await.err().expect("a refusal");
+        let error = engine.generate(other).await.expect_err("a refusal");
         assert_eq!(error.kind(), ErrorKind::Request, "{error}");
         assert!(error.to_string().contains("ids from 0 to 287"), "{error}");
     }

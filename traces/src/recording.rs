@@ -12,9 +12,6 @@ mod parts;
 
 pub use error::RecordingError;
 
-/// File name extension of recordings.
-pub const FILE_EXTENSION: &str = "lwt";
-
 /// A lane of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneInfo {

@@ -128,13 +128,7 @@ impl Simulation {
         }
     }
 
-    /// As [`new`](Simulation::new), with devices in an environment that they share.
-    pub fn with_environment(parts: SimulationParts, env: Environment) -> Simulation {
-        let order: Vec<usize> = (0..parts.devices.len()).collect();
-        Simulation::registered(parts, env, &order)
-    }
-
-    /// As [`with_environment`](Simulation::with_environment), with the devices' actors registered in
+    /// As [`new`](Simulation::new), with devices in an environment that they share, and their actors registered in
     /// the order of these numbers, each of which must occur once. Only the order of the recording's
     /// lanes and of [`usage`](Simulation::usage) depends on it.
     pub fn registered(parts: SimulationParts, mut env: Environment, order: &[usize]) -> Simulation {

@@ -1,7 +1,5 @@
 //! Preble's priority groups.
 
-use std::collections::HashMap;
-
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
@@ -23,7 +21,7 @@ pub struct Preble {
     /// The group that is visited, and how many it may still admit.
     visit: (usize, usize),
     /// Group of each waiting request.
-    of: HashMap<SequenceId, usize>,
+    of: foldhash::HashMap<SequenceId, usize>,
 }
 
 impl Default for Preble {
@@ -36,7 +34,7 @@ impl Preble {
     /// A pointer at the last group.
     pub fn new(groups: usize, quota: usize) -> Preble {
         let (groups, quota) = (groups.max(1), quota.max(1));
-        Preble { groups, quota, visit: (groups - 1, groups * quota), of: HashMap::new() }
+        Preble { groups, quota, visit: (groups - 1, groups * quota), of: Default::default() }
     }
 
     /// Groups between the visited one and this one, in the order of the visits.
@@ -60,7 +58,9 @@ impl QueuePolicy for Preble {
             let group = hits.div_ceil(request.to_compute.max(1)).saturating_sub(1);
             (request.sequence, group.min(self.groups - 1))
         };
-        self.of = waiting.iter().map(group).collect();
+        let of: Vec<_> = waiting.iter().map(group).collect();
+        self.of.clear();
+        self.of.extend(of);
         let is_over = self.visit.1 == 0 || self.is_empty(self.visit.0);
         if is_over && !waiting.is_empty() {
             let from = self.visit.0 + self.groups;

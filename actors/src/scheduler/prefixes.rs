@@ -10,7 +10,7 @@ use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
 use crate::message::RollBack;
-use crate::prefix::{Found, PrefixCache, PrefixUse, common};
+use crate::prefix::{Found, PrefixCache, PrefixTree, PrefixUse, common};
 use crate::sequence::SequenceId;
 
 /// A copy of a partly filled page of the prefix cache, for a sequence that will write its other rows.
@@ -75,12 +75,12 @@ impl Model {
 }
 
 impl Sequence {
-    /// Number of the tokens of a waiting sequence whose rows the prefix cache has.
-    pub(super) fn matched(&self, models: &[Model]) -> usize {
-        match (&models[self.model.0].prefixes, &self.prefix) {
-            (Some(cache), PrefixUse::Shared(namespace)) => {
+    /// Number of the tokens of a waiting sequence whose rows the prefix cache of its model has.
+    pub(super) fn matched(&self, tree: Option<&PrefixTree>) -> usize {
+        match (tree, &self.prefix) {
+            (Some(tree), PrefixUse::Shared(namespace)) => {
                 let ids = &self.ids[..self.reusable_rows()];
-                cache.tree().matched_again(namespace, ids, &self.matched)
+                tree.matched_again(namespace, ids, &self.matched)
             }
             _ => 0,
         }
@@ -140,11 +140,11 @@ impl Scheduler {
     pub(super) fn awaits_prefix(&self, at: usize) -> bool {
         let waiting = &self.waiting[at];
         let Model { prefixes, kv, .. } = &self.models[waiting.model.0];
-        if prefixes.is_none() || waiting.prefix == PrefixUse::Off {
+        let Some(prefixes) = prefixes.as_ref().filter(|_| waiting.prefix != PrefixUse::Off) else {
             return false;
-        }
+        };
         let ids = &waiting.ids[..waiting.reusable_rows()];
-        let cached = waiting.matched(&self.models);
+        let cached = waiting.matched(Some(&prefixes.tree()));
         let computes = |running: &Sequence| {
             // What gives way may be computed much later.
             let is_late = running.gives_way() && !waiting.gives_way();

@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::MutexGuard;
 
 use lapwing_traces::Nanos;
 
@@ -22,6 +23,7 @@ use super::running::Sequence;
 use super::state::Scheduler;
 use crate::error::RunError;
 use crate::policy::{Candidate, Charge, End, NoPrefixCache, PrefixView, QueuePolicy, Rank};
+use crate::prefix::{PrefixCache, PrefixTree};
 use crate::sequence::SequenceId;
 use crate::stats::EngineStats;
 
@@ -39,7 +41,8 @@ pub(super) struct Queue {
 /// The prompts of waiting sequences, and what the prefix cache has of them.
 struct Waiting<'a> {
     waiting: &'a [Sequence],
-    models: &'a [Model],
+    /// The prefix caches of the models, locked once for all requests.
+    trees: Vec<Option<MutexGuard<'a, PrefixTree>>>,
     /// Where the next one that is asked for probably is: policies ask in order.
     next: Cell<usize>,
     /// Matches that were asked for.
@@ -58,8 +61,11 @@ impl Waiting<'_> {
 impl PrefixView for Waiting<'_> {
     fn matched(&self, sequence: SequenceId) -> usize {
         let Some(at) = self.place(sequence) else { return 0 };
-        let matched =
-            self.matched[at].get().unwrap_or_else(|| self.waiting[at].matched(self.models));
+        if let Some(known) = self.matched[at].get() {
+            return known;
+        }
+        let waiting = &self.waiting[at];
+        let matched = waiting.matched(self.trees[waiting.model.0].as_deref());
         self.matched[at].set(Some(matched));
         matched
     }
@@ -101,7 +107,8 @@ impl Queue {
         models: &[Model],
     ) -> impl Iterator<Item = usize> + use<> {
         let matched = vec![Cell::new(None); waiting.len()];
-        let view = Waiting { waiting, models, next: Cell::new(0), matched };
+        let trees = models.iter().map(|model| model.prefixes.as_ref().map(PrefixCache::tree));
+        let view = Waiting { waiting, trees: trees.collect(), next: Cell::new(0), matched };
         let candidates: Vec<Candidate<'_>> = waiting.iter().map(Sequence::candidate).collect();
         self.policy.survey(&candidates, &view, self.now);
         let rank = |(at, candidate): (usize, &Candidate<'_>)| {

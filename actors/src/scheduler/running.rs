@@ -13,11 +13,8 @@ use lapwing_traces::{Nanos, RequestTimes};
 use super::effect::{Note, Noted, SchedulerEffect, Stall};
 use super::models::{ChunkKind, Output};
 use super::queue::QueueEntry;
-use crate::draft::{DraftStats, Drafts};
-use crate::handover::Handover;
 use crate::message::{Emission, Generate, Sink, StreamEvent, Submit, Task};
 use crate::prefix::{Known, PrefixUse};
-use crate::sample::TokenLogprob;
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
@@ -26,11 +23,11 @@ mod companion;
 mod output;
 mod pages;
 mod passes;
+mod speculation;
 
-use branches::Branches;
 pub(super) use output::NextStep;
 pub(super) use passes::devices;
-use passes::{Pass, PassRows};
+use speculation::Speculation;
 
 /// A growing list of tokens, and the progress of its rows.
 pub(super) struct Sequence {
@@ -55,29 +52,8 @@ pub(super) struct Sequence {
     pub(super) stall: Option<Stall>,
     /// Whether its ready rows are not dispatched because a graph of their route is missing.
     pub(super) lacks_graphs: bool,
-    /// Proposed tokens after `ids`, which the next decode step verifies.
-    draft: Vec<u32>,
-    /// The branches of the draft, if it is a tree; `draft` is then its longest path.
-    branches: Option<Box<Branches>>,
-    /// What a draft model's sequence reports beside the tokens that it chose: the position of each, and the most
-    /// likely tokens there.
-    alternatives: Vec<(usize, Vec<TokenLogprob>)>,
-    /// The sequence of a draft model drafts until it has this many tokens; `None` for a request.
-    drafts_to: Option<usize>,
-    /// First tokens of a draft model's sequence that are known to be those of its target.
-    agreed: usize,
-    /// Whether a draft model's sampling state is not yet that of its target.
-    stale_sampler: bool,
-    /// Passes in flight, and of a draft model also those whose tokens are not verified yet. Only in speculative
-    /// decoding.
-    passes: Vec<Pass>,
-    pub(super) pass_rows: PassRows,
-    /// The link through which the next chunk gets the sampling state from the one in flight.
-    before: Option<Arc<Handover>>,
-    /// The link from the chunk that is being cut to the next one.
-    next_pass: Option<Arc<Handover>>,
-    /// Makes the drafts; `None` without speculative decoding.
-    drafts: Option<Box<Drafts>>,
+    /// `None` if it neither drafts nor is of a draft model.
+    speculation: Option<Box<Speculation>>,
     /// Time of its latest token.
     pub(super) latest_token: Nanos,
     /// Whether it has had a token since the latest chunk with prompt rows was sent.
@@ -142,17 +118,7 @@ impl Sequence {
             context: request.same_request(),
             stall: None,
             lacks_graphs: false,
-            draft: Vec::new(),
-            branches: None,
-            alternatives: Vec::new(),
-            drafts_to: None,
-            agreed: 0,
-            stale_sampler: false,
-            passes: Vec::new(),
-            pass_rows: PassRows::default(),
-            before: None,
-            next_pass: None,
-            drafts,
+            speculation: drafts.map(Speculation::of_request),
             latest_token: now,
             is_fed: false,
             prefix: submit.prefix,
@@ -176,7 +142,7 @@ impl Sequence {
 
     /// Number of rows of all tokens, including the draft.
     fn rows(&self) -> usize {
-        self.ids.len() + self.draft.len()
+        self.ids.len() + self.draft().len()
     }
 
     /// Token ids of these rows.
@@ -184,7 +150,7 @@ impl Sequence {
         if rows.end <= self.ids.len() {
             return Cow::Borrowed(&self.ids[rows]);
         }
-        let all = self.ids.iter().chain(&self.draft);
+        let all = self.ids.iter().chain(self.draft());
         Cow::Owned(all.skip(rows.start).take(rows.len()).copied().collect())
     }
 
@@ -203,13 +169,13 @@ impl Sequence {
     /// drafted tokens are awaited.
     pub(super) fn due(&self) -> usize {
         let waits = self.stale > 0 || self.awaits_draft();
-        let drafted = self.drafts_to.is_some_and(|end| self.ids.len() >= end);
+        let drafted = self.drafts_to().is_some_and(|end| self.ids.len() >= end);
         if waits || drafted { 0 } else { self.goal() - self.sent }
     }
 
     /// Whether the ready rows are a decode step.
     pub(super) fn is_decoding(&self) -> bool {
-        match self.drafts_to {
+        match self.drafts_to() {
             None => self.due() > 0 && self.sent + 1 >= self.ids.len() && self.has_generated(),
             Some(_) => (1..=companion::STEP_ROWS).contains(&self.due()),
         }
@@ -227,15 +193,7 @@ impl Sequence {
 
     /// How many of the last `rows` rows need logits.
     fn sampled_rows(&self, rows: usize) -> usize {
-        if self.has_generated() { (1 + self.draft.len()).min(rows) } else { 1 }
-    }
-
-    /// What its drafts did; `None` without speculative decoding.
-    pub(super) fn draft_stats(&mut self) -> Option<DraftStats> {
-        let mut drafts = self.drafts.take()?;
-        let stopped = drafts.model_mut().and_then(|model| model.stopped.take());
-        let wasted = self.pass_rows.wasted;
-        Some(DraftStats { stopped, wasted, ..drafts.stats })
+        if self.has_generated() { (1 + self.draft().len()).min(rows) } else { 1 }
     }
 
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {

@@ -22,7 +22,6 @@ use crate::cpu::pool::Grid;
 use crate::kv::KvDtype;
 use crate::quant::Activations;
 pub use job::{AttentionJob, AttentionSequence};
-pub use mask::AttentionMask;
 use plan::{AttentionShape, Plan, SplitTask, TASKS_PER_THREAD};
 use std::cell::RefCell;
 use task::{Scratch, Task};
@@ -44,14 +43,14 @@ pub(crate) fn bf16_kernels(ctx: &Cpu, kv: KvDtype) -> Option<&'static AttnBf16Ke
 ///
 /// # Panics
 /// When sizes do not match, sequences overlap, a sequence has too few pages, or the mask has a zero
-/// size or an unsorted list.
+/// size.
 pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     let layout = *job.kv.layout();
     let width = job.heads * layout.head_dim;
     assert_eq!(job.q.len(), out.len(), "q and out differ in length");
     assert!(out.len().is_multiple_of(width), "q is not whole rows of heads × head_dim");
     assert!(job.heads.is_multiple_of(layout.kv_heads), "heads is no multiple of the KV heads");
-    assert!(job.mask.is_valid(), "an empty size or a list out of order in {:?}", job.mask);
+    assert!(job.mask.check().is_ok(), "an empty size in {:?}", job.mask);
     let shape = AttentionShape::new(&layout, job.heads);
     let mut plan = PLAN.take();
     plan.fill(job, &shape, ctx.pool().threads());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::graphs::GraphKey;
 use crate::formats::DType;
 use crate::graph::Graph;
-use crate::mask::Mask;
 use crate::op::Op;
+use crate::ops::OpInfo;
 
 /// Kind of processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,81 +52,55 @@ pub enum MemoryDomain {
 
 /// A set of op kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OpSet(u16);
+pub struct OpSet(u32);
 
 impl OpSet {
     /// No op.
     pub const NONE: OpSet = OpSet(0);
 
     /// Every op.
-    pub const ALL: OpSet = OpSet(u16::MAX);
+    pub const ALL: OpSet = OpSet(u32::MAX);
 
     /// Ops of decoders: all but those that only encoders have.
-    pub const DECODER: OpSet = OpSet(
-        OpSet::ALL.0 & !(OpSet::LAYER_NORM | OpSet::ADD_ROW | OpSet::GELU | OpSet::FULL_ATTENTION),
-    );
+    pub const DECODER: OpSet = OpSet(OpSet::ALL.0 & !OpSet::of_encoders().0);
 
     /// Ops that a static graph can hold: the result of a row depends on that row only, and not on
     /// its position.
-    pub const STATIC: OpSet = OpSet(
-        OpSet::RMS_NORM
-            | OpSet::MATMUL
-            | OpSet::GATED
-            | OpSet::ADD
-            | OpSet::SCALE
-            | OpSet::SOFT_CAP,
-    );
+    pub const STATIC: OpSet = OpSet::in_static_graphs();
 
-    const EMBED: u16 = 1;
-    const RMS_NORM: u16 = 1 << 1;
-    const MATMUL: u16 = 1 << 2;
-    const ROPE: u16 = 1 << 3;
-    const ATTENTION: u16 = 1 << 4;
-    const GATED: u16 = 1 << 5;
-    const ADD: u16 = 1 << 6;
-    const SELECT_ROWS: u16 = 1 << 7;
-    const SOFT_CAP: u16 = 1 << 8;
-    const LAYER_NORM: u16 = 1 << 9;
-    const ADD_ROW: u16 = 1 << 10;
-    const GELU: u16 = 1 << 11;
-    const SCALE: u16 = 1 << 13;
-    /// Attention whose rows see later ones.
-    const FULL_ATTENTION: u16 = 1 << 12;
-
-    fn bit(op: &Op) -> u16 {
-        match op {
-            Op::Embed { .. } => OpSet::EMBED,
-            Op::RmsNorm { .. } => OpSet::RMS_NORM,
-            Op::MatMul { .. } => OpSet::MATMUL,
-            Op::Rope { .. } => OpSet::ROPE,
-            Op::LayerNorm { .. } => OpSet::LAYER_NORM,
-            Op::AddRow { .. } => OpSet::ADD_ROW,
-            Op::Gelu => OpSet::GELU,
-            Op::Attention(op) if op.mask == Mask::Full => OpSet::FULL_ATTENTION,
-            Op::Attention(_) => OpSet::ATTENTION,
-            Op::Gated(_) => OpSet::GATED,
-            Op::Add => OpSet::ADD,
-            Op::SelectRows => OpSet::SELECT_ROWS,
-            Op::Scale { .. } => OpSet::SCALE,
-            Op::SoftCap { .. } => OpSet::SOFT_CAP,
+    const fn of_encoders() -> OpSet {
+        let (mut set, mut at) = (0, 0);
+        while at < OpInfo::ALL.len() {
+            set |= (OpInfo::ALL[at].is_for_encoders as u32) << at;
+            at += 1;
         }
+        OpSet(set)
+    }
+
+    const fn in_static_graphs() -> OpSet {
+        let (mut set, mut at) = (0, 0);
+        while at < OpInfo::ALL.len() {
+            set |= (OpInfo::ALL[at].is_static as u32) << at;
+            at += 1;
+        }
+        OpSet(set)
     }
 
     /// Whether the set holds the op's kind. Attention whose rows see later ones is a kind of its own.
     pub fn contains(self, op: &Op) -> bool {
-        self.0 & OpSet::bit(op) != 0
+        self.0 & (1 << op.info().number) != 0
     }
 
     /// The set with the op's kind.
     #[must_use]
     pub fn with(self, op: &Op) -> OpSet {
-        OpSet(self.0 | OpSet::bit(op))
+        OpSet(self.0 | (1 << op.info().number))
     }
 
     /// The set without the op's kind.
     #[must_use]
     pub fn without(self, op: &Op) -> OpSet {
-        OpSet(self.0 & !OpSet::bit(op))
+        OpSet(self.0 & !(1 << op.info().number))
     }
 }
 

@@ -95,7 +95,8 @@ impl Graph {
         let kept = || (0..self.nodes.len()).filter(|node| is_read[*node]);
         let values: BTreeMap<usize, ValueId> =
             kept().enumerate().map(|(new, old)| (old, ValueId(new))).collect();
-        let mut used: BTreeSet<usize> = kept().flat_map(|n| self.nodes[n].op.weights()).collect();
+        let mut used: BTreeSet<usize> =
+            kept().flat_map(|n| self.nodes[n].op.weights()).map(|id| id.0).collect();
         used.extend(self.ropes.iter().filter_map(|rope| rope.factors).map(|id| id.0));
         let weights: BTreeMap<usize, WeightId> =
             used.into_iter().enumerate().map(|(new, old)| (old, WeightId(new))).collect();

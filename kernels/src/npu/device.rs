@@ -19,9 +19,9 @@ use super::array::Array;
 use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use super::cache::{GraphCache, Requester};
 use super::check::Checker;
-use super::maker::{CheckedGraph, Graphs, Maker, NpuGraph};
-use super::pieces::{Piece, StagePieces};
+use super::graph_builder::{CheckedGraph, Graphs, Maker, NpuGraph};
 use super::spec::GraphSpec;
+use super::stage_run::{Piece, StagePieces};
 use super::systolic::Systolic;
 
 /// A device that runs prepared graphs only.

@@ -7,7 +7,7 @@
 //! recognise them as compressed weights.
 
 mod backend;
-mod border;
+mod buffers;
 mod constants;
 mod core;
 mod error;

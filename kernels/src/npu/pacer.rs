@@ -8,7 +8,7 @@ use crate::graph::Graph;
 use crate::sync::{Mutex, lock};
 
 use super::backend::GraphMemory;
-use super::kept::GraphFolder;
+use super::graph_folder::GraphFolder;
 use super::pace::Pace;
 use super::spec::GraphSpec;
 

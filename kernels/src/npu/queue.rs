@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::backend::Started;
 use super::device::NpuDevice;
-use super::pieces::StagePieces;
+use super::stage_run::StagePieces;
 use crate::device::{
     BlockingDevice, Completed, Device, DeviceError, DeviceInfo, Notify, Observer, Preparer, RunId,
     StageRun, TensorSet, Work,

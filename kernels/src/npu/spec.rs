@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use crate::device::{DeviceError, GraphKey, OpSet};
-use crate::graph::{Graph, Node, ValueId, WeightId, WeightSpec};
+use crate::graph::{Graph, Node, ValueId, WeightSpec};
 use crate::op::Op;
+use crate::ops::Reads;
 use crate::part::Share;
 
 /// Input of [`NpuBackend::prepare`](super::NpuBackend::prepare): a range of nodes of a model's
@@ -92,9 +93,9 @@ impl GraphSpec {
         });
         let inputs = inputs.collect();
         let operand = |node: &Node, value: ValueId| {
-            let columns = match node.op {
-                Op::MatMul { .. } | Op::RmsNorm { .. } => 0..width(value),
-                _ => written(value),
+            let columns = match node.op.info().reads {
+                Reads::Inputs => 0..width(value),
+                Reads::Places => written(value),
             };
             match value.0.checked_sub(key.nodes.start) {
                 // A value written inside the graph only has the columns of the share.
@@ -113,7 +114,7 @@ impl GraphSpec {
                 op: node.op.clone(),
                 inputs: node.inputs.iter().map(|v| operand(node, *v)).collect(),
                 features: written(node.output),
-                weights: weights(&node.op).map(|id| graph.weights()[id.0].clone()).collect(),
+                weights: node.op.weights().map(|id| graph.weights()[id.0].clone()).collect(),
             }
         });
         let nodes = nodes.collect();
@@ -131,15 +132,6 @@ impl GraphSpec {
         let widths = self.inputs.iter().chain(&self.outputs).map(|port| port.width as u64);
         widths.sum::<u64>() * self.key.rows as u64 * size_of::<f32>() as u64
     }
-}
-
-fn weights(op: &Op) -> impl Iterator<Item = WeightId> {
-    let (first, second) = match op {
-        Op::MatMul { weight, bias } => (Some(*weight), *bias),
-        Op::RmsNorm { weight, .. } => (Some(*weight), None),
-        _ => (None, None),
-    };
-    first.into_iter().chain(second)
 }
 
 fn node_name(graph: &Graph, index: usize) -> String {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::commands::{Commands, Pending};
+use super::discovery::OpenClKind;
 use super::encode::Encoder;
-use super::find::OpenClKind;
 use super::model::Model;
 use super::ops::PERSISTENT_ROWS;
 use super::session::EventState;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::discovery::OpenClInfo;
 use super::error::OpenClError;
-use super::find::OpenClInfo;
 use super::kv::DeviceKv;
 use super::memory::Memory;
 use super::ops::{KernelSpec, Kernels};

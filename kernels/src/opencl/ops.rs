@@ -17,8 +17,8 @@ mod warm;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::discovery::OpenClKind;
 use super::error::OpenClError;
-use super::find::OpenClKind;
 use super::pack::{PANEL, RunOrder, Stored};
 use super::program::ProgramCache;
 use super::session::{Arg, Buffer, Lane, Range, Session};

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 use cl3::types::cl_int;
 use cl3::{OpenClRuntime, command_queue, context, kernel};
 
+use super::discovery::OpenClInfo;
 use super::error::OpenClError;
-use super::find::OpenClInfo;
 use crate::signals;
 pub(super) use buffers::Buffer;
 pub(super) use event::{Event, EventState};

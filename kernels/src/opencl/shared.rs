@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::discovery::{OpenClInfo, SharedKind};
 use super::error::OpenClError;
-use super::find::{OpenClInfo, SharedKind};
 use super::session::{Copier, Session, SharedBuffer, SharedSlot};
 use crate::device::{MappedMemory, SlotSource};
 

@@ -9,7 +9,7 @@ mod rows;
 
 use std::sync::Arc;
 
-use super::find::find;
+use super::discovery::find;
 use super::ops::{AS_ON_GPU, FewRows, Ints, KernelSpec, Kernels, ManyRows, Shapes, View};
 use super::pool::BufferPool;
 use super::program::ProgramCache;

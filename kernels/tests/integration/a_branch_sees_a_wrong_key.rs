@@ -1,10 +1,13 @@
 //! Attention of the rows of a token tree: each sees the keys of its own path only, with the bits of a sequence without
 //! branches.
 
-use crate::attention_sees_a_wrong_key::{after_storage, multiplies_pairs, seen, sparse_masks};
+use crate::attention_sees_a_wrong_key::{
+    after_storage, kept, multiplies_pairs, seen, sparse_masks,
+};
 use crate::support::{assert_close, attending, bits, noise};
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSequence, Cpu};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore, PageId};
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::reference::{self, DenseAttention};
 
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +16,7 @@ struct Case {
     page_rows: usize,
     /// Position of the latest token, the root of the tree.
     root: usize,
-    mask: AttentionMask<'static>,
+    mask: &'static Mask,
     dtype: KvDtype,
 }
 
@@ -117,7 +120,7 @@ fn check(case: Case) {
         let dense = DenseAttention { q: &q, k: k_of, v: v_of, shape, scale: 0.5, soft_cap: None };
         let want = reference::attention(&dense, |row| {
             let path = &paths[row];
-            seen(&case.mask, path.len() - 1).into_iter().map(|key| path[key]).collect()
+            seen(case.mask, path.len() - 1).into_iter().map(|key| path[key]).collect()
         });
         let tolerance = if multiplies_pairs(&cpu, case.dtype) { 2f64.powi(-6) } else { 3e-6 };
         assert_close(&found, &want, (tolerance, 1.0), &what);
@@ -139,13 +142,8 @@ fn check(case: Case) {
     }
 }
 
-const PLAIN: Case = Case {
-    head_dim: 16,
-    page_rows: 32,
-    root: 40,
-    mask: AttentionMask::Causal,
-    dtype: KvDtype::F16,
-};
+const PLAIN: Case =
+    Case { head_dim: 16, page_rows: 32, root: 40, mask: &Mask::Causal, dtype: KvDtype::F16 };
 
 #[test]
 fn a_row_of_a_branch_has_the_bits_of_a_sequence_without_branches() {
@@ -160,7 +158,7 @@ fn a_row_of_a_branch_has_the_bits_of_a_sequence_without_branches() {
 
 #[test]
 fn a_row_of_a_branch_sees_what_the_mask_lets_it_see_of_its_path() {
-    let windows = [1, 3, 33].map(AttentionMask::Window);
+    let windows = [1, 3, 33].map(|window| kept(Mask::Window(window)));
     for mask in windows.into_iter().chain(sparse_masks()) {
         check(Case { mask, ..PLAIN });
         check(Case { mask, page_rows: 7, root: 100, ..PLAIN });

@@ -2,12 +2,12 @@
 
 use crate::support::{assert_close, attending, bits, is_emulated, noise};
 use half::{bf16, f16};
-use lapwing_kernels::cpu::{
-    self, Activations, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa,
-};
+use lapwing_kernels::cpu::{self, Activations, AttentionJob, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
+use lapwing_kernels::mask::{BlockList, Mask};
 use lapwing_kernels::reference::{self, DenseAttention};
 use std::f32::consts::LOG2_E;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -16,7 +16,7 @@ struct Case {
     head_dim: usize,
     page_rows: usize,
     positions: usize,
-    mask: AttentionMask<'static>,
+    mask: &'static Mask,
     soft_cap: Option<f32>,
     dtype: KvDtype,
 }
@@ -27,7 +27,7 @@ const PLAIN: Case = Case {
     head_dim: 16,
     page_rows: 32,
     positions: 70,
-    mask: AttentionMask::Causal,
+    mask: &Mask::Causal,
     soft_cap: None,
     dtype: KvDtype::F16,
 };
@@ -98,14 +98,15 @@ fn job<'a>(
 }
 
 /// Keys up to its own that the row at `pos` sees, by the definition of the mask.
-pub(crate) fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
+pub(crate) fn seen(mask: &Mask, pos: usize) -> Vec<usize> {
     let sees = |key: &usize| match mask {
-        AttentionMask::Causal | AttentionMask::Full => true,
-        AttentionMask::Window(window) => key + window > pos,
-        AttentionMask::Dilated { count, stride } => (0..*count).any(|i| key + i * stride == pos),
-        AttentionMask::Blocks { len, listed, window } => {
+        Mask::Causal | Mask::Full => true,
+        Mask::Window(window) => key + window > pos,
+        Mask::Dilated { count, stride } => (0..*count).any(|i| key + i * stride == pos),
+        Mask::Blocks { blocks, window } => {
+            let len = blocks.block_len();
             window.is_none_or(|window| key + window > pos)
-                && listed.contains(&((pos / len) as u32, (key / len) as u32))
+                && blocks.listed().contains(&((pos / len) as u32, (key / len) as u32))
         }
     };
     (0..=pos).filter(sees).collect()
@@ -137,8 +138,8 @@ fn check_on(cpu: &Cpu, case: Case) {
         soft_cap: case.soft_cap.map(f64::from),
     };
     let want = reference::attention(&dense, |pos| match case.mask {
-        AttentionMask::Full => (0..case.positions).collect(),
-        mask => seen(&mask, pos),
+        Mask::Full => (0..case.positions).collect(),
+        mask => seen(mask, pos),
     });
     let sequences = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![f32::NAN; s.q.len()];
@@ -174,7 +175,7 @@ fn a_causal_mask_is_exact_at_page_boundaries() {
 #[test]
 fn a_window_is_exact_at_page_boundaries() {
     for window in [1, 2, 16, 31, 32, 33, 64, 200] {
-        check(Case { mask: AttentionMask::Window(window), positions: 100, ..PLAIN });
+        check(Case { mask: kept(Mask::Window(window)), positions: 100, ..PLAIN });
     }
 }
 
@@ -186,7 +187,7 @@ fn under_the_full_mask_each_row_sees_all_keys_of_its_sequence() {
         for (page_rows, dtype) in
             [(32, KvDtype::F16), (7, KvDtype::F32), (16, KvDtype::F32), (32, KvDtype::I8)]
         {
-            let mask = AttentionMask::Full;
+            let mask = &Mask::Full;
             check(Case { mask, positions, page_rows, dtype, ..PLAIN });
         }
     }
@@ -212,7 +213,7 @@ fn odd_head_and_page_sizes_are_right() {
 #[test]
 fn the_soft_cap_applies_to_scores() {
     check(Case { soft_cap: Some(0.7), ..PLAIN });
-    check(Case { soft_cap: Some(50.0), mask: AttentionMask::Window(20), ..PLAIN });
+    check(Case { soft_cap: Some(50.0), mask: &Mask::Window(20), ..PLAIN });
 }
 
 /// Rows of blocks 1, 4 and 9 see no key; some rows see only blocks far before their own.
@@ -231,11 +232,19 @@ const LISTED: [(u32, u32); 12] = [
     (10, 11),
 ];
 
-pub(crate) fn sparse_masks() -> Vec<AttentionMask<'static>> {
+/// A mask for all cases.
+pub(crate) fn kept(mask: Mask) -> &'static Mask {
+    Box::leak(Box::new(mask))
+}
+
+pub(crate) fn sparse_masks() -> Vec<&'static Mask> {
     let dilated = [(1, 1), (5, 3), (100, 2), (4, 60), (3, 200)];
-    let dilated = dilated.map(|(count, stride)| AttentionMask::Dilated { count, stride });
+    let dilated = dilated.map(|(count, stride)| kept(Mask::Dilated { count, stride }));
     let blocks = [(1, None), (7, None), (24, None), (32, None), (7, Some(20)), (24, Some(33))];
-    let blocks = blocks.map(|(len, window)| AttentionMask::Blocks { len, listed: &LISTED, window });
+    let blocks = blocks.map(|(len, window)| {
+        let blocks = Arc::new(BlockList::new(len, LISTED).expect("a list"));
+        kept(Mask::Blocks { blocks, window })
+    });
     dilated.into_iter().chain(blocks).collect()
 }
 
@@ -335,8 +344,8 @@ fn divided(case: Case) {
 
 #[test]
 fn a_row_does_not_depend_on_how_its_sequence_is_divided() {
-    let windows = [1, 20, 33].map(AttentionMask::Window);
-    for mask in windows.into_iter().chain([AttentionMask::Causal]).chain(sparse_masks()) {
+    let windows = [1, 20, 33].map(|window| kept(Mask::Window(window)));
+    for mask in windows.into_iter().chain([&Mask::Causal]).chain(sparse_masks()) {
         divided(Case { mask, positions: 100, ..PLAIN });
     }
 }

@@ -32,13 +32,6 @@ pub struct PlannedChunk {
     pub route: Arc<Route>,
 }
 
-impl PlannedChunk {
-    /// The shape that its route was planned for.
-    pub fn planned_shape(&self) -> ChunkShape {
-        self.shape.rounded()
-    }
-}
-
 /// Cuts a prompt as an engine does in which some graphs are not ready: other devices compute the chunks whose graphs are
 /// missing.
 pub struct ChunksWithGraphs<'a> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::Op;
+use lapwing_kernels::ops::Reads;
 use lapwing_kernels::part::Part;
 
 use super::description::{Soc, micros};
@@ -93,18 +94,12 @@ impl Shared {
         let node = &self.graph.nodes()[node];
         let width = |value| self.graph.value(value).width as f64;
         let out = job.part.features.of_width(self.graph.value(node.output).width).len() as f64;
-        let read = match &node.op {
-            // Both inputs have the width of the output.
-            Op::Gated(_) | Op::Add => 2.0 * out,
-            Op::Embed { .. }
-            | Op::Gelu
-            | Op::SelectRows
-            | Op::Scale { .. }
-            | Op::SoftCap { .. } => out,
-            // The value and a row of the table.
-            Op::AddRow { .. } => 2.0 * out,
-            _ => node.inputs.iter().map(|value| width(*value)).sum(),
+        let info = node.op.info();
+        let read = match info.reads {
+            Reads::Places => node.inputs.len() as f64 * out,
+            Reads::Inputs => node.inputs.iter().map(|value| width(*value)).sum(),
         };
+        let read = read + if info.reads_table { out } else { 0.0 };
         self.element_bytes * rows as f64 * (read + out)
     }
 

@@ -5,9 +5,12 @@ use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::{AttentionOp, Op};
-use lapwing_plan::attention_flops::AttentionWork;
 use lapwing_plan::strategy::{PromptRows, StrategyOptions, all};
 use proptest::prelude::*;
+
+mod work;
+
+use work::AttentionWork;
 
 use crate::setup::Setup;
 

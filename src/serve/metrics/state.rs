@@ -26,7 +26,14 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn register(&self, r: &mut Registry) {
-        let rows: [(&[&str], &str, &Numbers); 14] = [
+        for (names, help, metric) in self.families() {
+            add(r, names, help, metric);
+        }
+    }
+
+    /// Names, help and numbers of each family.
+    fn families(&self) -> [(&[&str], &str, &Numbers); 14] {
+        [
             (
                 &[
                     "lapwing_requests_running",
@@ -93,10 +100,7 @@ impl State {
                 "Numbers that explain the queue policy's decisions, by name",
                 &self.policy,
             ),
-        ];
-        for (names, help, metric) in rows {
-            add(r, names, help, metric);
-        }
+        ]
     }
 
     /// Writes the state of the loaded models into the gauges.

@@ -10,6 +10,7 @@ use lapwing_kernels::device::{
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
+use lapwing_kernels::ops::OpKind;
 use lapwing_kernels::part::Part;
 use lapwing_traces::Clock;
 use lapwing_traces::event::WaitMode;
@@ -137,12 +138,7 @@ impl<'a> DeviceBench<'a> {
     /// one job.
     pub(super) fn fixed(&mut self, info: &DeviceInfo) -> Result<Fixed, MeasureError> {
         let nodes = self.graph.nodes();
-        let is_small = |op: &Op| {
-            matches!(
-                op,
-                Op::Add | Op::Gated(_) | Op::RmsNorm { .. } | Op::SoftCap { .. } | Op::Scale { .. }
-            )
-        };
+        let is_small = |op: &Op| op.info().is_static && op.info().kind != OpKind::Product;
         let pair = (1..nodes.len()).find(|at| {
             let both = [&nodes[at - 1].op, &nodes[*at].op];
             both.iter().all(|op| is_small(op) && info.runs(op))

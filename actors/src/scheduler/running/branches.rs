@@ -7,6 +7,7 @@ use lapwing_kernels::device::{Batch, Fork};
 use lapwing_kernels::kv::{KvLease, KvPage, PageId};
 
 use super::Sequence;
+use super::speculation::Speculation;
 use crate::draft::{
     ALTERNATIVE_MIN, DRAFT_MAX, DraftTree, StepTokens, TreeRows, VerifiedDraft, best_count,
 };
@@ -43,20 +44,35 @@ impl Branches {
     }
 }
 
+impl Speculation {
+    /// Records that the pass of the branches is in flight.
+    pub(super) fn on_branches_sent(&mut self) {
+        self.branches.iter_mut().for_each(|branches| branches.sent = true);
+    }
+}
+
 impl Sequence {
+    /// The branches of its draft, if that is a tree.
+    fn branches(&self) -> Option<&Branches> {
+        self.speculation.as_ref()?.branches.as_deref()
+    }
+
     /// Takes a draft over.
     pub(super) fn set_draft(&mut self, tree: DraftTree) {
         let rows = tree.rows();
         let first = rows.pieces.first();
-        self.draft = first.map(|piece| piece.tokens.clone()).unwrap_or_default();
+        let draft = first.map(|piece| piece.tokens.clone()).unwrap_or_default();
         let branches = Branches { tree, rows, pages: Vec::new(), shared: 0, sent: false };
-        self.branches = (branches.rows.pieces.len() > 1).then(|| Box::new(branches));
+        let Some(speculation) = self.speculation.as_mut() else { return };
+        speculation.draft = draft;
+        speculation.branches = (branches.rows.pieces.len() > 1).then(|| Box::new(branches));
     }
 
     /// Drops the draft.
     pub(super) fn clear_draft(&mut self) {
-        self.draft.clear();
-        self.branches = None;
+        let Some(speculation) = self.speculation.as_mut() else { return };
+        speculation.draft.clear();
+        speculation.branches = None;
     }
 
     /// Keeps what a draft model's sequence reports beside the tokens that it chose, which are the next ones.
@@ -64,7 +80,9 @@ impl Sequence {
         if self.is_companion() {
             let tops = tokens.iter().map(|token| token.top.clone());
             let tops = (self.ids.len()..).zip(tops).filter(|(_, top)| !top.is_empty());
-            self.alternatives.extend(tops);
+            if let Some(it) = &mut self.speculation {
+                it.alternatives.extend(tops);
+            }
         }
     }
 
@@ -76,9 +94,10 @@ impl Sequence {
         (drafted, vocab): (&[u32], usize),
         (others, verify): (usize, impl Fn(usize) -> Option<f64>),
     ) {
-        let Some(drafts) = &self.drafts else { return };
+        let Some(drafts) = self.drafts() else { return };
+        let alternatives = companion.speculation.as_ref().map(|it| &it.alternatives);
         let mut tree = DraftTree::from(drafted.to_vec());
-        for (position, likely) in &companion.alternatives {
+        for (position, likely) in alternatives.into_iter().flatten() {
             let Some(at) = position.checked_sub(self.ids.len()) else { continue };
             let Some(chosen) = drafted.get(at) else { continue };
             let is_likely = |other: &&TokenLogprob| other.logprob.exp() >= ALTERNATIVE_MIN;
@@ -104,18 +123,14 @@ impl Sequence {
 
     /// Drops the branches that are not sent.
     pub(super) fn clear_due_branches(&mut self) {
-        self.branches = self.branches.take().filter(|branches| branches.sent);
+        let Some(speculation) = self.speculation.as_mut() else { return };
+        speculation.branches = speculation.branches.take().filter(|branches| branches.sent);
     }
 
     /// Number of drafted tokens on branches that have pages and are not sent.
     pub(in super::super) fn branch_rows(&self) -> usize {
-        let due = self.branches.as_ref().filter(|branches| branches.are_due());
+        let due = self.branches().filter(|branches| branches.are_due());
         due.map_or(0, |branches| branches.tree.len() - branches.tree.depth())
-    }
-
-    /// Records that the pass of the branches is in flight.
-    pub(super) fn on_branches_sent(&mut self) {
-        self.branches.iter_mut().for_each(|branches| branches.sent = true);
     }
 
     /// Leases pages for the branches of a draft whose longest path has pages and is not sent yet. Drops the branches if
@@ -124,14 +139,15 @@ impl Sequence {
         if self.due() == 0 || !self.has_pages(&model.kv) {
             return;
         }
-        let Some(mut branches) = self.branches.take() else { return };
+        let branches = self.speculation.as_mut().and_then(|it| it.branches.take());
+        let Some(mut branches) = branches else { return };
         if branches.pages.is_empty() {
             let root = self.ids.len() - 1;
             branches.shared = root / model.kv.layout.page_rows;
             branches.pages = self.branch_pages(&branches.rows, root, model);
         }
-        if branches.are_leased() {
-            self.branches = Some(branches);
+        if let Some(it) = self.speculation.as_mut().filter(|_| branches.are_leased()) {
+            it.branches = Some(branches);
         }
     }
 
@@ -159,10 +175,8 @@ impl Sequence {
     /// Adds the branches of the draft to a batch whose last rows are those of the draft's longest path. Returns
     /// their pages.
     pub(in super::super) fn push_branches(&self, batch: &mut Batch) -> Vec<KvLease> {
-        let due = self.branches.as_ref().filter(|branches| branches.are_due());
-        let Some(Branches { tree, rows, pages, .. }) = due.map(|branches| &**branches) else {
-            return Vec::new();
-        };
+        let due = self.branches().filter(|branches| branches.are_due());
+        let Some(Branches { tree, rows, pages, .. }) = due else { return Vec::new() };
         let root = batch.rows() - 1 - tree.depth();
         for (piece, BranchPages { lease, copy }) in rows.pieces[1..].iter().zip(pages) {
             let start = self.ids.len() - 1 + piece.depth;
@@ -176,7 +190,8 @@ impl Sequence {
     /// branch, the sequence goes on with its pages.
     pub(super) fn follow_draft(&mut self, drafted: usize, tokens: &StepTokens) -> VerifiedDraft {
         let accepted = tokens.more.len();
-        let Some(branches) = self.branches.take().filter(|branches| branches.are_leased()) else {
+        let branches = self.speculation.as_mut().and_then(|it| it.branches.take());
+        let Some(branches) = branches.filter(|branches| branches.are_leased()) else {
             return VerifiedDraft::chain(drafted, accepted);
         };
         let Branches { tree, rows, pages, shared, .. } = *branches;

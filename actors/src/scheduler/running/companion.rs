@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lapwing_traces::RequestTimes;
 
+use super::speculation::Speculation;
 use super::{RowProgress, Sequence, Wanted};
 use crate::draft::{DRAFT_MAX, ModelDrafts, Schedule, Wait};
 use crate::message::Generate;
@@ -21,7 +22,7 @@ impl Sequence {
     /// nothing is sampled yet.
     pub(in super::super) fn companion(&mut self) -> Option<Sequence> {
         let Wanted::Tokens(Some(generate)) = &self.work else { return None };
-        let drafts = self.drafts.as_mut()?;
+        let drafts = self.speculation.as_mut()?.drafts.as_mut()?;
         let alternatives = drafts.alternatives();
         let model = drafts.model_mut().filter(|model| model.stopped.is_none())?;
         model.sequences += 1;
@@ -41,17 +42,7 @@ impl Sequence {
             context: self.context,
             stall: None,
             lacks_graphs: false,
-            draft: Vec::new(),
-            branches: None,
-            alternatives: Vec::new(),
-            drafts_to: Some(prompt_tokens),
-            agreed: prompt_tokens,
-            stale_sampler: false,
-            passes: Vec::new(),
-            pass_rows: super::PassRows::default(),
-            before: None,
-            next_pass: None,
-            drafts: None,
+            speculation: Some(Speculation::of_companion(prompt_tokens)),
             latest_token: self.latest_token,
             is_fed: false,
             prefix: PrefixUse::Off,
@@ -66,12 +57,12 @@ impl Sequence {
 
     /// Whether it is the sequence of a draft model.
     pub(in super::super) fn is_companion(&self) -> bool {
-        self.drafts_to.is_some()
+        self.drafts_to().is_some()
     }
 
     /// The state of drafts by a model, if its drafts are made by one.
     pub(in super::super) fn model_drafts(&self) -> Option<&ModelDrafts> {
-        self.drafts.as_ref()?.model()
+        self.drafts()?.model()
     }
 
     /// Whether it waits for drafted tokens.
@@ -81,14 +72,14 @@ impl Sequence {
 
     /// Waits for drafted tokens no longer.
     pub(super) fn await_nothing(&mut self) {
-        if let Some(model) = self.drafts.as_mut().and_then(|drafts| drafts.model_mut()) {
+        if let Some(model) = self.drafts_mut().and_then(|drafts| drafts.model_mut()) {
             model.wait = Wait::Nothing;
         }
     }
 
     /// Makes no more drafts, for a reason.
     pub(in super::super) fn stop_drafts(&mut self, reason: &str) {
-        if let Some(model) = self.drafts.as_mut().and_then(|drafts| drafts.model_mut()) {
+        if let Some(model) = self.drafts_mut().and_then(|drafts| drafts.model_mut()) {
             model.wait = Wait::Nothing;
             model.stopped.get_or_insert_with(|| reason.to_owned());
         }
@@ -96,7 +87,7 @@ impl Sequence {
 
     /// Whether a companion's model, of `vocab` tokens, has every token that the companion has not taken over yet.
     pub(in super::super) fn knows(&self, target: &Sequence, vocab: usize) -> bool {
-        target.ids[self.agreed..].iter().all(|id| (*id as usize) < vocab)
+        target.ids[self.agreed()..].iter().all(|id| (*id as usize) < vocab)
     }
 
     /// Brings a companion to the tokens of its target, and sets how far it drafts. Tokens that the target has
@@ -117,33 +108,43 @@ impl Sequence {
         let samples = matches!(self.work, Wanted::Tokens(None));
         if self.ids.len() < target.ids.len() && (!samples || self.stale > 0) {
             self.ids.extend_from_slice(&target.ids[self.ids.len()..]);
-            self.stale_sampler = true;
+            if let Some(it) = &mut self.speculation {
+                it.stale_sampler = true;
+            }
         }
+        let is_stale = self.speculation.as_ref().is_some_and(|it| it.stale_sampler);
         if let (true, Wanted::Tokens(Some(own)), Wanted::Tokens(Some(generate))) =
-            (self.stale_sampler, &mut self.work, &target.work)
+            (is_stale, &mut self.work, &target.work)
         {
-            let alternatives = target.drafts.as_ref().map_or(0, |drafts| drafts.alternatives());
+            let alternatives = target.drafts().map_or(0, |drafts| drafts.alternatives());
             **own = drafting(generate, alternatives);
-            self.stale_sampler = false;
+            if let Some(it) = &mut self.speculation {
+                it.stale_sampler = false;
+            }
         }
         let end = match (drafts.wanted(), drafts.schedule) {
             (0, Schedule::Synchronous) => 0,
-            (0, Schedule::Asynchronous) if target.draft.is_empty() => 0,
+            (0, Schedule::Asynchronous) if target.draft().is_empty() => 0,
             (wanted, Schedule::Synchronous) => target.ids.len() + wanted,
             // One more token for the one that the target adds to an accepted draft.
             (_, Schedule::Asynchronous) => target.rows() + 1 + DRAFT_MAX,
         };
-        self.drafts_to = Some(end.min(context).min(target.drafts_end()));
+        let Some(speculation) = self.speculation.as_mut() else { return };
+        speculation.drafts_to = Some(end.min(context).min(target.drafts_end()));
         let drafted = target.ids.len()..self.ids.len();
-        self.alternatives.retain(|(position, _)| drafted.contains(position));
+        speculation.alternatives.retain(|(position, _)| drafted.contains(position));
     }
 
     /// Compares a companion's tokens with those of its target; returns how many are the same.
     fn agree(&mut self, target: &Sequence) -> usize {
-        let pairs = self.ids[self.agreed..].iter().zip(&target.ids[self.agreed..]);
-        self.agreed += pairs.take_while(|(own, of_target)| own == of_target).count();
+        let known = self.agreed();
+        let pairs = self.ids[known..].iter().zip(&target.ids[known..]);
+        let agreed = known + pairs.take_while(|(own, of_target)| own == of_target).count();
+        if let Some(it) = &mut self.speculation {
+            it.agreed = agreed;
+        }
         self.settle();
-        self.agreed
+        agreed
     }
 
     /// Ends the account of a companion: rows beyond the tokens of its target are wasted.
@@ -154,8 +155,9 @@ impl Sequence {
     ) {
         let agreed = self.agree(target);
         self.waste_from(agreed, effects);
-        let rows = std::mem::take(&mut self.pass_rows);
-        if let Some(drafts) = &mut target.drafts {
+        let Some(speculation) = self.speculation.as_mut() else { return };
+        let rows = std::mem::take(&mut speculation.pass_rows);
+        if let Some(drafts) = target.drafts_mut() {
             drafts.stats.draft_rows += rows.sent;
             drafts.stats.draft_rows_wasted += rows.wasted;
         }
@@ -168,13 +170,14 @@ impl Sequence {
         if wanted == 0 || self.sent < rows {
             return;
         }
-        let follows = companion.ids.get(self.ids.len()..rows) == Some(&self.draft[..]);
+        let follows = companion.ids.get(self.ids.len()..rows) == Some(self.draft());
         let there = companion.ids.get(rows..).filter(|_| follows).unwrap_or_default();
-        let reachable = companion.drafts_to.unwrap_or(0).saturating_sub(rows);
+        let reachable = companion.drafts_to().unwrap_or(0).saturating_sub(rows);
         let wanted = (wanted + 1).min(reachable);
         let known = there.iter().take(wanted).take_while(|id| (**id as usize) < vocab).count();
-        if wanted > 0 && known == wanted {
-            self.draft.extend_from_slice(&there[..wanted]);
+        let is_known = wanted > 0 && known == wanted;
+        if let Some(it) = self.speculation.as_mut().filter(|_| is_known) {
+            it.draft.extend_from_slice(&there[..wanted]);
         }
     }
 
@@ -188,7 +191,8 @@ impl Sequence {
         times: (usize, impl Fn(usize) -> Option<f64>),
     ) {
         let length = self.ids.len();
-        let Some(drafts) = &mut self.drafts else { return };
+        let drafts = self.speculation.as_mut().and_then(|it| it.drafts.as_mut());
+        let Some(drafts) = drafts else { return };
         let most = drafts.always.unwrap_or(DRAFT_MAX);
         let Some(model) = drafts.model_mut() else { return };
         let Wait::Tokens(wanted) = model.wait else { return };
@@ -197,7 +201,7 @@ impl Sequence {
             return;
         };
         let there = companion.ids.get(length..).unwrap_or_default();
-        let reachable = companion.drafts_to.unwrap_or(0).saturating_sub(length);
+        let reachable = companion.drafts_to().unwrap_or(0).saturating_sub(length);
         let is_there = match model.schedule {
             Schedule::Synchronous => there.len() >= wanted.min(reachable),
             Schedule::Asynchronous => {

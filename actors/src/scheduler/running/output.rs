@@ -69,12 +69,15 @@ impl Sequence {
         let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
         self.sent = end;
         self.in_flight += 1;
-        let overlaps = self.drafts.as_ref().is_some_and(|drafts| drafts.source.overlaps());
+        let overlaps = self.drafts().is_some_and(|drafts| drafts.source.overlaps());
         match &mut self.work {
             Wanted::Tokens(state) if end == goal => {
-                self.next_pass = overlaps.then(Arc::default);
-                let next = self.next_pass.clone();
-                let sampling = match (state.take(), self.before.take()) {
+                let next = overlaps.then(Arc::default);
+                let before = self.speculation.as_mut().and_then(|speculation| {
+                    speculation.next_pass.clone_from(&next);
+                    speculation.before.take()
+                });
+                let sampling = match (state.take(), before) {
                     (Some(generate), _) => Sampling::new(generate, next),
                     (None, Some(before)) => Sampling::after(before, next),
                     (None, None) => return (0..0, OutputAction::None),
@@ -118,14 +121,14 @@ impl Sequence {
         self.times.generated_tokens += tokens.iter().count();
         let drafted = self.on_pass_decided(chunk, tokens, effects);
         let verified = self.follow_draft(drafted, tokens);
-        if let (Some(drafts), true) = (&mut self.drafts, is_step) {
+        if let (Some(drafts), true) = (self.drafts_mut(), is_step) {
             drafts.on_step(&verified);
         }
         let before = self.ids.len();
         self.keep_alternatives(tokens);
         self.ids.extend(tokens.iter().map(|token| token.id));
         let new = &self.ids[before..];
-        let is_right = tokens.last().finish.is_none() && self.draft.starts_with(new);
+        let is_right = tokens.last().finish.is_none() && self.draft().starts_with(new);
         // A next pass that did not get the sampling state is stale.
         let is_followed = generate.is_none() || self.sent < self.ids.len();
         if let Some(generate) = generate {
@@ -133,7 +136,10 @@ impl Sequence {
         }
         if is_right && is_followed {
             // The next pass goes on with the rest of the draft.
-            self.draft.drain(..self.ids.len() - before);
+            let right = self.ids.len() - before;
+            if let Some(it) = &mut self.speculation {
+                it.draft.drain(..right);
+            }
         } else {
             self.clear_draft();
             let accepted = self.ids.len() - 1;
@@ -155,8 +161,9 @@ impl Sequence {
         let NextStep { others, per_token, slack, verify } = step;
         let Wanted::Tokens(Some(generate)) = &self.work else { return };
         let most = generate.tokens_max.saturating_sub(1);
-        let Some(drafts) = self.drafts.as_mut().filter(|_| most > 0) else { return };
-        let Drafts { source, length, always, stats, .. } = &mut **drafts;
+        let drafts = self.speculation.as_mut().and_then(|it| it.drafts.as_deref_mut());
+        let Some(drafts) = drafts.filter(|_| most > 0) else { return };
+        let Drafts { source, length, always, stats, .. } = drafts;
         let most = most.min(always.unwrap_or(DRAFT_MAX));
         let (overlaps, acceptance) = (source.overlaps(), length.hopeful_acceptance());
         let others_accepted = length.acceptance_of_others();

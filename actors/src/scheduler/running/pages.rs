@@ -59,10 +59,12 @@ impl Sequence {
         let rows = self.rows();
         let all = model.grow(&mut self.lease, rows);
         let sent = self.sent.saturating_sub(self.ids.len());
-        if all.is_ok() || self.draft.len() <= sent {
+        if all.is_ok() || self.draft().len() <= sent {
             return all;
         }
-        self.draft.truncate(sent);
+        if let Some(it) = &mut self.speculation {
+            it.draft.truncate(sent);
+        }
         self.clear_due_branches();
         let rows = self.rows();
         model.grow(&mut self.lease, rows)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lapwing_plan::{DeviceId, Route};
 use lapwing_traces::event::{DraftRole, RowOutcome};
 
+use super::speculation::Speculation;
 use super::{Sequence, Wanted};
 use crate::draft::StepTokens;
 use crate::handover::Handover;
@@ -66,25 +67,27 @@ impl Sequence {
             return Some(DraftRole::Draft);
         }
         let verifies =
-            self.has_generated() && start + 1 >= self.ids.len() && !self.draft.is_empty();
+            self.has_generated() && start + 1 >= self.ids.len() && !self.draft().is_empty();
         verifies.then_some(DraftRole::Verify)
     }
 
     /// Records that a chunk with these rows was cut.
     pub(in super::super) fn on_pass(&mut self, chunk: u64, rows: Range<usize>, route: &Route) {
-        let next = self.next_pass.take();
         let decodes = self.has_generated() && rows.start + 1 >= self.ids.len();
-        if !self.is_companion() && (self.drafts.is_none() || !decodes) {
+        let (is_companion, branch_rows) = (self.is_companion(), self.branch_rows());
+        let Some(speculation) = self.speculation.as_mut() else { return };
+        let next = speculation.next_pass.take();
+        if !is_companion && (speculation.drafts.is_none() || !decodes) {
             return;
         }
-        let prompt = if self.is_companion() { self.times.prompt_tokens } else { 0 };
-        let branch_rows = self.branch_rows();
-        self.on_branches_sent();
-        self.pass_rows.sent += rows.end.saturating_sub(rows.start.max(prompt)) + branch_rows;
-        let drafted = if self.is_companion() { 0 } else { rows.len() - 1 + branch_rows };
+        let prompt = if is_companion { self.times.prompt_tokens } else { 0 };
+        speculation.on_branches_sent();
+        let sent = rows.end.saturating_sub(rows.start.max(prompt)) + branch_rows;
+        speculation.pass_rows.sent += sent;
+        let drafted = if is_companion { 0 } else { rows.len() - 1 + branch_rows };
         let (devices, decides_on) = (devices(route), decides_on(route));
         let in_flight = true;
-        self.passes.push(Pass {
+        speculation.passes.push(Pass {
             chunk,
             rows,
             drafted,
@@ -103,7 +106,7 @@ impl Sequence {
         tokens: &StepTokens,
         effects: &mut Vec<SchedulerEffect>,
     ) -> usize {
-        let pass = self.passes.iter().find(|pass| pass.chunk == chunk);
+        let pass = self.passes().iter().find(|pass| pass.chunk == chunk);
         let Some(drafted) = pass.map(|pass| pass.drafted).filter(|_| !self.is_companion()) else {
             return 0;
         };
@@ -128,13 +131,15 @@ impl Sequence {
             self.waste(|pass| if pass.chunk == chunk { 0 } else { usize::MAX }, effects);
         }
         let keep = self.is_companion();
-        if let Some(pass) = self.passes.iter_mut().find(|pass| pass.chunk == chunk) {
+        let Some(speculation) = self.speculation.as_mut() else { return };
+        let mut wasted = 0;
+        if let Some(pass) = speculation.passes.iter_mut().find(|pass| pass.chunk == chunk) {
             pass.in_flight = false;
-            let wasted = std::mem::take(&mut pass.branch_rows);
-            self.pass_rows.wasted += wasted;
-            self.note_wasted(chunk, wasted, effects);
+            wasted = std::mem::take(&mut pass.branch_rows);
+            speculation.pass_rows.wasted += wasted;
         }
-        self.passes.retain(|pass| pass.in_flight || (keep && !pass.rows.is_empty()));
+        speculation.passes.retain(|pass| pass.in_flight || (keep && !pass.rows.is_empty()));
+        self.note_wasted(chunk, wasted, effects);
     }
 
     /// Records that the rows from `row` on are wasted.
@@ -144,16 +149,18 @@ impl Sequence {
 
     fn waste(&mut self, from: impl Fn(&Pass) -> usize, effects: &mut Vec<SchedulerEffect>) {
         let prompt = if self.is_companion() { self.times.prompt_tokens } else { 0 };
-        for at in 0..self.passes.len() {
-            let pass = &mut self.passes[at];
+        let Some(mut speculation) = self.speculation.take() else { return };
+        let Speculation { passes, pass_rows, .. } = &mut *speculation;
+        for pass in passes.iter_mut() {
             let start = pass.rows.start.max(from(pass)).min(pass.rows.end);
             let wasted = start..pass.rows.end;
             pass.rows.end = start;
             let chunk = pass.chunk;
-            self.pass_rows.wasted += wasted.end.saturating_sub(wasted.start.max(prompt));
+            pass_rows.wasted += wasted.end.saturating_sub(wasted.start.max(prompt));
             self.note_wasted(chunk, wasted.len(), effects);
         }
-        self.passes.retain(|pass| pass.in_flight || !pass.rows.is_empty());
+        passes.retain(|pass| pass.in_flight || !pass.rows.is_empty());
+        self.speculation = Some(speculation);
     }
 
     fn note_wasted(&self, chunk: u64, rows: usize, effects: &mut Vec<SchedulerEffect>) {
@@ -166,8 +173,9 @@ impl Sequence {
 
     /// Records that the tokens of a draft model's first `agreed` rows are right.
     pub(super) fn settle(&mut self) {
-        let agreed = self.agreed;
-        self.passes.retain(|pass| pass.in_flight || pass.rows.end > agreed);
+        let Some(speculation) = self.speculation.as_mut() else { return };
+        let agreed = speculation.agreed;
+        speculation.passes.retain(|pass| pass.in_flight || pass.rows.end > agreed);
     }
 
     /// Whether it has its sampling state, so that no pass is in flight that chooses tokens.
@@ -178,11 +186,11 @@ impl Sequence {
     /// Whether the next pass may be sent while one is in flight: the sequence drafts meanwhile, and has fewer passes in
     /// flight than its share of the devices, among that many requests.
     pub(in super::super) fn may_go_ahead(&self, requests: usize) -> bool {
-        let overlaps = self.drafts.as_ref().is_some_and(|drafts| drafts.source.overlaps());
-        let in_flight = self.passes.iter().filter(|pass| pass.in_flight).count();
+        let overlaps = self.drafts().is_some_and(|drafts| drafts.source.overlaps());
+        let in_flight = self.passes().iter().filter(|pass| pass.in_flight).count();
         let has_room = |pass: &Pass| (in_flight + 1).saturating_mul(requests) <= pass.devices;
         let is_in_flight = matches!(self.work, Wanted::Tokens(None)) && self.sent >= self.ids.len();
-        overlaps && self.passes.last().is_some_and(has_room) && is_in_flight && self.stale == 0
+        overlaps && self.passes().last().is_some_and(has_room) && is_in_flight && self.stale == 0
     }
 
     /// Whether rows of a next pass are ready while one is in flight.
@@ -192,25 +200,28 @@ impl Sequence {
 
     /// Whether the pass in flight may be followed by another one: it has not ended.
     pub(in super::super) fn may_be_followed(&self) -> bool {
-        let next = self.passes.last().and_then(|before| before.next.as_ref());
+        let next = self.passes().last().and_then(|before| before.next.as_ref());
         next.is_some_and(|next| next.is_open())
     }
 
     /// Whether its next pass may take that route: it chooses tokens on the same device as the pass in flight, so that
     /// tokens are sent in order.
     pub(in super::super) fn may_take(&self, route: &Route) -> bool {
-        let before = self.passes.last().and_then(|before| before.decides_on);
+        let before = self.passes().last().and_then(|before| before.decides_on);
         before.is_some() && before == decides_on(route)
     }
 
     /// Links the next pass with the one in flight, if there is one. If that has ended meanwhile, the next pass is stale.
     pub(in super::super) fn go_ahead(&mut self) {
         let first = self.row_ids(self.sent..self.sent + 1).first().copied();
-        if let (true, Some(first), Some(before)) = (self.is_ahead(), first, self.passes.last())
+        if let (true, Some(first), Some(before)) = (self.is_ahead(), first, self.passes().last())
             && let Some(next) = &before.next
         {
             next.follow(first);
-            self.before = Some(Arc::clone(next));
+            let next = Arc::clone(next);
+            if let Some(it) = &mut self.speculation {
+                it.before = Some(next);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Arguments of attention.
 
-use super::mask::AttentionMask;
 use crate::kv::{KvLayer, PageId};
+use crate::mask::Mask;
 use std::ops::Range;
 
 /// The query rows of one sequence, at consecutive positions.
@@ -30,7 +30,7 @@ pub struct AttentionJob<'a> {
     /// Factor on the scores, usually 1/√head_dim.
     pub scale: f32,
     /// Which keys each row sees.
-    pub mask: AttentionMask<'a>,
+    pub mask: &'a Mask,
     /// `cap · tanh(score / cap)` on the scaled scores.
     pub soft_cap: Option<f32>,
 }

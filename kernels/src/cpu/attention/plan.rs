@@ -162,8 +162,8 @@ pub(super) const TASKS_PER_THREAD: usize = 4;
 mod tests {
     use super::*;
     use crate::cpu::attention::job::AttentionSequence;
-    use crate::cpu::attention::mask::AttentionMask;
     use crate::kv::{KvDtype, KvStore, PageId};
+    use crate::mask::Mask;
 
     const LAYOUT: KvLayout =
         KvLayout { layers: 1, kv_heads: 2, head_dim: 16, page_rows: 32, dtype: KvDtype::F16 };
@@ -184,7 +184,7 @@ mod tests {
             heads: 4,
             scale: 1.0,
             soft_cap: None,
-            mask: AttentionMask::Causal,
+            mask: &Mask::Causal,
             kv: &store.layer(0),
             sequences: &sequences,
         };

@@ -2,7 +2,7 @@
 
 use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
-use crate::cpu::attention::{AttentionJob, AttentionMask, AttentionSequence, attention};
+use crate::cpu::attention::{AttentionJob, AttentionSequence, attention};
 use crate::cpu::elementwise::{add, gated, gelu, scale, soft_cap};
 use crate::cpu::embed::{EmbedError, add_rows, embed_rows};
 use crate::cpu::gemm::matmul;
@@ -168,7 +168,7 @@ impl OpRun<'_> {
                 sequences,
                 heads: q.len() / batch.rows() / layout.head_dim,
                 scale: op.scale,
-                mask: AttentionMask::from(&mask),
+                mask: &mask,
                 soft_cap: op.soft_cap,
             };
             attention(&model.cpu, &job, out);

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-use super::border::Border;
+use super::buffers::Border;
 use super::core::c_string;
 use super::error::OpenVinoError;
 use super::library::{Handle, RawCallback, Status};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::OpenVinoError;
-use crate::npu::search::{Wanted, entries, variable};
+use crate::npu::library_path::{Wanted, entries, variable};
 
 /// The variable with the path of the library or of its folder.
 pub(super) const VARIABLE: &str = "LAPWING_OPENVINO";

@@ -10,7 +10,7 @@ use super::graph::Context;
 use super::session::{running, wait_at_exit};
 use super::tensor::Tensor;
 use crate::aligned::Aligned;
-use crate::npu::border::places;
+use crate::npu::buffers::places;
 use crate::signals;
 
 /// Tensors with their values in binary16, which the library reads or writes during a run.

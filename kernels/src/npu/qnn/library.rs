@@ -11,7 +11,7 @@ use libloading::Library;
 
 use super::abi::{Code, Handle, RawConfig, RawOp, RawTensor};
 use super::error::QnnError;
-use crate::npu::search::Wanted;
+use crate::npu::library_path::Wanted;
 
 /// The variable with the path of the library or of its folder.
 pub(super) const VARIABLE: &str = "LAPWING_QNN";

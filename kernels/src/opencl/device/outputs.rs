@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::OpenClDevice;
 use crate::device::{DeviceError, MemoryDomain, Tensor, TensorSet, Work};
 use crate::graph::ValueId;
+use crate::opencl::argmax;
 use crate::opencl::commands::{Commands, Results};
 use crate::opencl::memory::Place;
-use crate::opencl::top;
 use crate::opencl::values::Value;
 
 /// What a run leaves in the device's memory.
@@ -36,7 +36,7 @@ impl OpenClDevice {
             return self.download(commands, (id, width, rows * width), &place);
         }
         if id == self.model.graph.output() && rows > 0 && work.part.features.is_whole() {
-            let added = top::add(&mut self.model, commands, &place, (rows, width));
+            let added = argmax::add(&mut self.model, commands, &place, (rows, width));
             added.map_err(|error| error.of_run(&self.info.name))?;
             outputs.top = Some((id, rows, width));
         }
@@ -95,7 +95,7 @@ impl OpenClDevice {
         let mut bytes = results.bytes.into_iter();
         let mut top = |id: ValueId| {
             let (_, rows, width) = outputs.top.filter(|(logits, ..)| *logits == id)?;
-            Some(top::read(&bytes.next()?, rows, width))
+            Some(argmax::read(&bytes.next()?, rows, width))
         };
         for (id, width, slot) in results.values {
             tensors.put(id, Tensor::new(width, slot).with_top(top(id)));

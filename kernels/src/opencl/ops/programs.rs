@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::KernelSpec;
 use crate::formats::DType;
 use crate::kv::KvDtype;
+use crate::opencl::argmax;
 use crate::opencl::error::OpenClError;
 use crate::opencl::pack::{PANEL, decoder};
 use crate::opencl::program::{Origin, ProgramCache, Source};
 use crate::opencl::session::{Kernel, Program, Session};
-use crate::opencl::top;
 
 pub(super) const COMMON: &str = include_str!("../common.cl");
 pub(super) const FORMATS: &str = include_str!("../formats.cl");
@@ -182,12 +182,12 @@ impl Family {
             Family::Rows => Text {
                 name: "rows".to_owned(),
                 text: [COMMON, ROWS].concat(),
-                options: format!("{std} -DPIECE={} -DCHUNK={}", top::PIECE, chunk(is_cpu)),
+                options: format!("{std} -DPIECE={} -DCHUNK={}", argmax::PIECE, chunk(is_cpu)),
             },
             Family::RowsGroup => Text {
                 name: "rows-group".to_owned(),
                 text: [COMMON, ROWS_GROUP].concat(),
-                options: format!("{std} -DPIECE={} -DITEMS={ROW_ITEMS}", top::PIECE),
+                options: format!("{std} -DPIECE={} -DITEMS={ROW_ITEMS}", argmax::PIECE),
             },
             Family::Attention(head_dim) => Text {
                 name: format!("attention-{head_dim}"),

@@ -4,9 +4,9 @@
 use super::programs::{Family, ROW_ITEMS, chunk};
 use super::{F32, Kernels, View, int};
 use crate::op::{Activation, RopePairs};
+use crate::opencl::argmax;
 use crate::opencl::error::OpenClError;
 use crate::opencl::session::{Arg, Buffer, Range};
-use crate::opencl::top;
 
 /// RMS norm of groups of each row.
 #[derive(Clone, Copy, Debug)]
@@ -221,9 +221,9 @@ impl Kernels {
         (rows, width): (usize, usize),
         out: &Buffer,
     ) -> Result<(), OpenClError> {
-        let pieces = width.div_ceil(top::PIECE);
+        let pieces = width.div_ceil(argmax::PIECE);
         x.check(rows, width, "logits");
-        let bytes = rows * pieces * top::RESULT;
+        let bytes = rows * pieces * argmax::RESULT;
         assert!(bytes <= out.bytes(), "{} bytes for results of {bytes}", out.bytes());
         let [buffer, at, stride] = x.args();
         let args = [buffer, at, stride, Arg::Buffer(out), int(rows), int(width), int(pieces)];

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::opencl::discovery::{OpenClInfo, SharedKind};
 use crate::opencl::error::OpenClError;
-use crate::opencl::find::{OpenClInfo, SharedKind};
 use crate::opencl::session::{Copier, EventState, Marker, Session, SharedBuffer};
 use crate::opencl::shared::SharedMemory;
 

@@ -10,8 +10,8 @@ use cl3::{command_queue, memory};
 
 use super::{Arg, Buffer, Handle, Kernel, Lane, Range, Session};
 use crate::device::MappedMemory;
+use crate::opencl::discovery::SharedKind;
 use crate::opencl::error::OpenClError;
-use crate::opencl::find::SharedKind;
 
 /// The standard's largest alignment: that of a vector of 16 longs. It is a multiple of a cache line.
 const ALIGNMENT: usize = 128;

@@ -2,8 +2,8 @@
 
 use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
 use crate::op::{Activation, RopePairs};
+use crate::opencl::argmax;
 use crate::opencl::ops::{Add, Gated, RmsNorm, Rope, RopeHeads, SelectRows, Unary, UnaryOp};
-use crate::opencl::top;
 use crate::reference;
 
 const WIDTHS: [usize; 8] = [1, 15, 16, 17, 255, 256, 257, 576];
@@ -228,12 +228,12 @@ fn check_top(mut bench: Bench) {
         odd[width / 2] = f32::INFINITY;
         rows.push(odd);
         let x = bench.guarded(&rows.concat(), width);
-        let len = 3 * rows.len() * width.div_ceil(top::PIECE);
+        let len = 3 * rows.len() * width.div_ceil(argmax::PIECE);
         let out = bench.ints(&vec![7; len + 1]);
         bench.kernels.top(x.view(), (rows.len(), width), &out).unwrap();
         let words = bench.read_ints(&out);
         assert_eq!(words[len], 7, "{width}: a write beyond the results");
-        let found = top::read(bytemuck::cast_slice(&words[..len]), rows.len(), width);
+        let found = argmax::read(bytemuck::cast_slice(&words[..len]), rows.len(), width);
         for (row, found) in rows.iter().zip(found) {
             let wanted = crate::cpu::argmax(row);
             assert_eq!(found.map(|top| top.column as usize), wanted, "{width}");
@@ -273,12 +273,12 @@ fn groups_of_many_items_compute_every_row_once() {
     bench.kernels.rope(&job).unwrap();
     assert_near(&bench.rows(&out), &wanted, 1e-6, "rope");
 
-    let len = 3 * rows * width.div_ceil(top::PIECE);
+    let len = 3 * rows * width.div_ceil(argmax::PIECE);
     let results = bench.ints(&vec![7; len + 1]);
     bench.kernels.top(from.view(), (rows, width), &results).unwrap();
     let words = bench.read_ints(&results);
     assert_eq!(words[len], 7, "a write beyond the results");
-    let found = top::read(bytemuck::cast_slice(&words[..len]), rows, width);
+    let found = argmax::read(bytemuck::cast_slice(&words[..len]), rows, width);
     let found: Vec<_> = found.into_iter().map(|top| top.map(|top| top.column as usize)).collect();
     let wanted: Vec<_> = x.chunks(width).map(crate::cpu::argmax).collect();
     assert_eq!(found, wanted);

@@ -1,12 +1,13 @@
 //! One step of a task: some consecutive pages.
 
 use super::{Scratch, Task};
-use crate::cpu::attention::mask::{self, AttentionMask};
+use crate::cpu::attention::mask;
 use crate::cpu::attention::plan::AttentionShape;
 use crate::cpu::loops::kv::{KvConvert, prefetch_panel};
 use crate::cpu::loops::softmax::{KeyMask, SoftmaxStep};
 use crate::kv::KvDtype;
 use crate::kv::store::panel::{Panel, scale_of};
+use crate::mask::Mask;
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
@@ -49,10 +50,7 @@ impl Task<'_> {
         let aligned = shape.is_aligned();
         let plain = self.job.kv.layout().dtype == KvDtype::F32;
         let few = self.queries() <= self.kernels.direct_queries;
-        let ordered = matches!(
-            self.job.mask,
-            AttentionMask::Causal | AttentionMask::Full | AttentionMask::Window(_)
-        );
+        let ordered = matches!(self.job.mask, Mask::Causal | Mask::Full | Mask::Window(_));
         let keys_end = self.block.keys_end;
         let step = Step {
             full: aligned && self.job.mask.sees_all(&self.positions(), &keys, keys_end),

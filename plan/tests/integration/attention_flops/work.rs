@@ -9,13 +9,13 @@
 
 /// Shape of an attention op. All formulas are proportional to B·H·D.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AttentionWork {
+pub(super) struct AttentionWork {
     /// B: number of sequences.
-    pub batch: u64,
+    pub(super) batch: u64,
     /// H: number of query heads.
-    pub heads: u64,
+    pub(super) heads: u64,
     /// D: values per head.
-    pub head_dim: u64,
+    pub(super) head_dim: u64,
 }
 
 impl AttentionWork {
@@ -25,13 +25,13 @@ impl AttentionWork {
     }
 
     /// FLOPs of all S rows against all S keys: 4·S²·D·B·H.
-    pub fn unchunked(&self, rows: u64) -> u128 {
+    pub(super) fn unchunked(&self, rows: u64) -> u128 {
         self.chunk(0, rows)
     }
 
     /// FLOPs of a chunk of `rows` rows after `start` rows: 4·rows·(start + rows)·D·B·H. For the
     /// i-th chunk of C rows (i from 1) that is 4·i·C²·D·B·H.
-    pub fn chunk(&self, start: u64, rows: u64) -> u128 {
+    pub(super) fn chunk(&self, start: u64, rows: u64) -> u128 {
         let (start, rows) = (u128::from(start), u128::from(rows));
         self.pair() * rows * (start + rows)
     }
@@ -41,7 +41,7 @@ impl AttentionWork {
     /// a fraction ½·(1 + C/S) of [`unchunked`](AttentionWork::unchunked).
     ///
     /// A `chunk` of 0 means one chunk of all rows.
-    pub fn chunked(&self, rows: u64, chunk: u64) -> u128 {
+    pub(super) fn chunked(&self, rows: u64, chunk: u64) -> u128 {
         let chunk = if chunk == 0 { rows.max(1) } else { chunk };
         let (s, c) = (u128::from(rows), u128::from(chunk));
         let (q, r) = (s / c, s % c);
@@ -51,7 +51,7 @@ impl AttentionWork {
     /// FLOPs of a causal kernel for a chunk: 4·D·B·H·Σ (p + 1) over the positions
     /// p = start … start + rows − 1. At most [`chunk`](AttentionWork::chunk); the sum over a prompt
     /// does not depend on the chunk size.
-    pub fn causal(&self, start: u64, rows: u64) -> u128 {
+    pub(super) fn causal(&self, start: u64, rows: u64) -> u128 {
         let triangle = |n: u64| u128::from(n) * (u128::from(n) + 1) / 2;
         self.pair() * (triangle(start + rows) - triangle(start))
     }

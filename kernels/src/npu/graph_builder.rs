@@ -12,7 +12,7 @@ use crate::sync::{Mutex, lock};
 use super::backend::{NpuBackend, PreparedGraph};
 use super::cache::{CachedGraph, Ensured, GraphCache, Requester};
 use super::check::Checker;
-use super::kept::{Found, GraphFolder};
+use super::graph_folder::{Found, GraphFolder};
 use super::pacer::Pacer;
 use super::spec::GraphSpec;
 

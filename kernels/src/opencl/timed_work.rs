@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::discovery::OpenClInfo;
 use super::error::OpenClError;
-use super::find::OpenClInfo;
 use super::ops::{Add, Fused, KernelSpec, Kernels, MatMul, Matrix, View};
 use super::pack::Stored;
 use super::program::ProgramCache;

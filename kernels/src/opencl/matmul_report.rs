@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::discovery::OpenClInfo;
 use super::error::OpenClError;
-use super::find::OpenClInfo;
 use super::ops::{KernelSpec, Kernels};
 use super::program::ProgramCache;
 use super::session::Session;

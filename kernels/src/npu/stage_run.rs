@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::backend::{PreparedGraph, Started};
 use super::device::NpuDevice;
-use super::maker::NpuGraph;
+use super::graph_builder::NpuGraph;
 use crate::device::{DeviceError, Notify, Observer, Slot, StageRun, Step, Tensor, TensorSet};
 use crate::graph::ValueId;
 use crate::sync::lock;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use crate::npu::border::{LINE, places};
+use crate::npu::buffers::{LINE, places};
 
 /// The values of all ports of a border in one buffer, and their owner between runs.
 pub(super) struct Border {

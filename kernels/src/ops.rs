@@ -1,0 +1,160 @@
+//! What is known of each op, whatever computes it: one file for each.
+
+mod add;
+mod add_row;
+mod attention;
+mod embed;
+mod gated;
+mod gelu;
+mod layer_norm;
+mod matmul;
+mod rms_norm;
+mod rope;
+mod scale;
+mod select_rows;
+mod shape;
+mod soft_cap;
+
+pub(crate) use shape::{OpShape, Work};
+
+use crate::mask::Mask;
+use crate::op::Op;
+
+/// What is known of a kind of op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpInfo {
+    /// Short name, as shown in reports and timelines.
+    pub name: &'static str,
+    /// How its values depend on each other.
+    pub kind: OpKind,
+    /// Which values of its inputs it reads.
+    pub reads: Reads,
+    /// Whether it reads a row of a table for each row.
+    pub reads_table: bool,
+    /// Whether static graphs can hold it.
+    pub is_static: bool,
+    /// Whether only encoders have it.
+    pub is_for_encoders: bool,
+    /// Its place in a set of kinds.
+    pub(crate) number: u32,
+}
+
+/// How the values of an op depend on each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpKind {
+    /// A product with a matrix: an output channel depends on whole rows of the input.
+    Product,
+    /// A value depends on those at its place in the inputs.
+    Elementwise,
+    /// A row depends on that row of the input.
+    Rowwise,
+    /// A row depends on its position, its token or other rows.
+    Dynamic,
+}
+
+/// Which values of its inputs an op reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// All.
+    Inputs,
+    /// Those at the places of its output.
+    Places,
+}
+
+impl OpInfo {
+    /// All kinds.
+    pub const ALL: [OpInfo; 14] = [
+        embed::INFO,
+        rms_norm::INFO,
+        matmul::INFO,
+        rope::INFO,
+        attention::INFO,
+        gated::INFO,
+        add::INFO,
+        select_rows::INFO,
+        soft_cap::INFO,
+        layer_norm::INFO,
+        add_row::INFO,
+        gelu::INFO,
+        attention::FULL,
+        scale::INFO,
+    ];
+
+    /// An op with that name and number of which the rest is yet to be said.
+    const fn new(name: &'static str, number: u32, kind: OpKind) -> OpInfo {
+        OpInfo {
+            name,
+            kind,
+            reads: match kind {
+                OpKind::Elementwise => Reads::Places,
+                OpKind::Product | OpKind::Rowwise | OpKind::Dynamic => Reads::Inputs,
+            },
+            reads_table: false,
+            is_static: false,
+            is_for_encoders: false,
+            number,
+        }
+    }
+
+    const fn in_static_graphs(self) -> OpInfo {
+        OpInfo { is_static: true, ..self }
+    }
+
+    const fn of_encoders(self) -> OpInfo {
+        OpInfo { is_for_encoders: true, ..self }
+    }
+}
+
+impl Op {
+    /// What is known of its kind.
+    pub fn info(&self) -> &'static OpInfo {
+        match self {
+            Op::Embed { .. } => &embed::INFO,
+            Op::RmsNorm { .. } => &rms_norm::INFO,
+            Op::LayerNorm { .. } => &layer_norm::INFO,
+            Op::AddRow { .. } => &add_row::INFO,
+            Op::MatMul { .. } => &matmul::INFO,
+            Op::Rope { .. } => &rope::INFO,
+            Op::Attention(op) if op.mask == Mask::Full => &attention::FULL,
+            Op::Attention(_) => &attention::INFO,
+            Op::Gated(_) => &gated::INFO,
+            Op::Gelu => &gelu::INFO,
+            Op::Add => &add::INFO,
+            Op::Scale { .. } => &scale::INFO,
+            Op::SelectRows => &select_rows::INFO,
+            Op::SoftCap { .. } => &soft_cap::INFO,
+        }
+    }
+
+    /// Operations, and bytes beside those of its inputs and its output.
+    pub(crate) fn work(&self, at: &OpShape<'_>) -> Work {
+        match self {
+            Op::Embed { table, .. } => embed::work(at, *table),
+            Op::RmsNorm { weight, .. } => rms_norm::work(at, *weight),
+            Op::LayerNorm { weight, bias, .. } => layer_norm::work(at, *weight, *bias),
+            Op::AddRow { table, row } => add_row::work(at, *table, *row),
+            Op::MatMul { weight, bias } => matmul::work(at, *weight, *bias),
+            Op::Rope { heads, rope } => rope::work(at, *heads, *rope),
+            Op::Attention(op) => attention::work(at, op),
+            Op::Gated(activation) => gated::work(at, *activation),
+            Op::Gelu => gelu::work(at),
+            Op::Add => add::work(at),
+            Op::Scale { .. } => scale::work(at),
+            Op::SelectRows => select_rows::work(),
+            Op::SoftCap { .. } => soft_cap::work(at),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_places() {
+        for (place, info) in OpInfo::ALL.iter().enumerate() {
+            assert_eq!(info.number as usize, place, "{}", info.name);
+        }
+    }
+}
