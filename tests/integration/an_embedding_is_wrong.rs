@@ -7,8 +7,8 @@ use std::time::Duration;
 use lapwing::devices::DeviceSpec;
 use lapwing::plan::strategies;
 use lapwing::{
-    Activations, EmbedRequest, Embedding, Engine, EngineBuilder, ErrorKind, KvDtype, Pooling,
-    Prompt, RunError, Shutdown,
+    Activations, EmbedRequest, Embedding, Engine, EngineBuilder, ErrorKind, KvDtype, ModelConfig,
+    Pooling, Prompt, RunError, Shutdown,
 };
 use lapwing_kernels::reference::dequantize;
 use lapwing_kernels::weights::WeightFile;
@@ -29,11 +29,12 @@ fn each_token(ids: &[u32]) -> EmbedRequest {
 }
 
 /// Logits of one row of hidden states, in double precision.
-fn logits(hidden: &[f32], head: &[f32], cap: Option<f32>) -> Vec<f64> {
+fn logits(hidden: &[f32], head: &[f32], model: &ModelConfig) -> Vec<f64> {
     let dot = |row: &[f32]| -> f64 {
-        row.iter().zip(hidden).map(|(w, x)| f64::from(*w) * f64::from(*x)).sum()
+        let products = row.iter().zip(hidden).map(|(w, x)| f64::from(*w) * f64::from(*x));
+        f64::from(model.logit_scale) * products.sum::<f64>()
     };
-    let capped = |logit: f64| match cap {
+    let capped = |logit: f64| match model.logit_cap {
         Some(cap) => f64::from(cap) * (logit / f64::from(cap)).tanh(),
         None => logit,
     };
@@ -65,7 +66,7 @@ async fn every_architecture_and_format_gives_the_hidden_states_of_the_exact_logi
         let positions = reference["positions"].as_array().expect("positions").iter();
         for (at, wanted) in positions.zip(reference["exact"].as_array().expect("rows")) {
             let row = rows[number(at) as usize];
-            let found = logits(row, &head, engine.model().logit_cap);
+            let found = logits(row, &head, engine.model());
             let wanted = wanted.as_array().expect("a row").iter().map(number);
             let pairs = found.iter().zip(wanted);
             let most = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
