@@ -2,8 +2,8 @@
 //!
 //! Supports byte-level BPE (`gpt2`) and SentencePiece BPE (`llama`), whose ids equal llama.cpp's, and
 //! WordPiece (`bert`), whose ids equal those of the `tokenizers` crate. In a file without a vocabulary (`none`) a text
-//! is ids with spaces between them. Encoding takes three steps: special tokens are cut out of the text, the text between them is split into words (byte-level BPE
-//! only), and each word is merged into tokens.
+//! is ids with spaces between them. Encoding takes three steps: special tokens are cut out of the text, the text between
+//! them is split into words (byte-level BPE only), and each word is merged into tokens.
 
 mod build;
 mod byte_alphabet;

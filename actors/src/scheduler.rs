@@ -129,7 +129,7 @@ impl Scheduler {
         self.queue.on_arrival(&mut sequence);
         match sequence.finished_before_start() {
             Some(reason) => finish(&mut self.queue, sequence, reason, now, effects),
-            None => self.waiting.push(sequence),
+            None => self.waiting.push(Box::new(sequence)),
         }
     }
 
@@ -239,24 +239,25 @@ impl Scheduler {
     /// Removes every sequence whose caller has dropped the stream. Their pages return with the last
     /// chunk that holds them.
     fn drop_cancelled(&mut self, effects: &mut Vec<SchedulerEffect>) {
-        for list in [&mut self.waiting, &mut self.running] {
-            list.retain(|sequence| {
-                // A companion ends with its target.
-                let cancelled = sequence.sink.is_closed() && !sequence.is_companion();
-                if cancelled {
-                    self.queue.on_end(sequence, End::Cancelled);
-                    sequence.lose(effects);
-                    sequence.note_end(Milestone::Cancelled, effects);
-                    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
-                }
-                !cancelled
-            });
-        }
+        let mut is_kept = |sequence: &Sequence| {
+            // A companion ends with its target.
+            let cancelled = sequence.sink.is_closed() && !sequence.is_companion();
+            if cancelled {
+                self.queue.on_end(sequence, End::Cancelled);
+                sequence.lose(effects);
+                sequence.note_end(Milestone::Cancelled, effects);
+                tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
+            }
+            !cancelled
+        };
+        self.waiting.retain(|waiting| is_kept(waiting));
+        self.running.retain(is_kept);
     }
 
     fn fail_all(&mut self, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
         self.drop_companions(|_| true, effects);
-        for sequence in self.waiting.drain(..).chain(self.running.drain(..)) {
+        let waiting = self.waiting.drain(..).map(|waiting| *waiting);
+        for sequence in waiting.chain(self.running.drain(..)) {
             fail(&mut self.queue, sequence, error, effects);
         }
     }

@@ -37,7 +37,8 @@ impl Model {
     /// tensor is missing, has a different shape, or is not used by any op.
     pub fn from_weights(file: &WeightFile) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(file.metadata())?;
-        let graph = build::build(&config, file, vocabulary::tokens(file.metadata()))?;
+        let tokens = vocabulary::tokens(file.metadata(), config.arch.name());
+        let graph = build::build(&config, file, tokens)?;
         vocabulary::check(file.metadata(), &graph)?;
         Ok(Model { config, graph })
     }
@@ -49,19 +50,21 @@ impl Model {
     /// As [`from_weights`](Model::from_weights).
     pub fn from_header(gguf: &Gguf) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(&gguf.metadata)?;
-        let tokens = vocabulary::tokens(&gguf.metadata);
+        let tokens = vocabulary::tokens(&gguf.metadata, config.arch.name());
         let graph = build::build(&config, &tensors::Header::new(gguf), tokens)?;
         vocabulary::check(&gguf.metadata, &graph)?;
         Ok(Model { config, graph })
     }
 
-    /// Makes layers or heads share keys and values, as [`Graph::share_kv`]; the KV layers and KV heads of
-    /// the hyper-parameters become those that remain.
+    /// Makes layers or heads share keys and values. In a group of layers, the later ones lose their projections of keys and
+    /// values with all that follows up to attention; their attention reads the rows of the first layer's KV cache, with queries
+    /// rotated as those keys are. Masks and windows stay those of each layer. Of heads, the first of each group remains. The KV
+    /// layers and KV heads of the hyper-parameters become those that remain.
     ///
     /// # Errors
     /// [`KvSharingError`] if a number does not fit the model; the model is then unchanged.
     pub fn share_kv(&mut self, sharing: &KvSharing) -> Result<(), KvSharingError> {
-        self.graph = self.graph.share_kv(sharing)?;
+        self.graph = self.graph.share_kv(sharing, self.config.kv_heads)?;
         self.config.kv_layers = self.config.layers.div_ceil(sharing.group());
         self.config.kv_heads = sharing.heads.unwrap_or(self.config.kv_heads);
         Ok(())

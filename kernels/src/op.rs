@@ -22,7 +22,7 @@ pub enum Op {
     Embed {
         /// Embedding table.
         table: WeightId,
-        /// Factor on every value (√width for Gemma, else 1).
+        /// Factor on every value.
         scale: f32,
     },
     /// Root-mean-square norm over groups of the weight's length: a whole row, or one head of it.

@@ -14,7 +14,7 @@
 //! | `layers.L.attn.residual` | residual add of the layer's input |
 //! | `layers.L.ffn.norm`, `.gate`, `.up`, `.gated`, `.down`, `.post_norm`, `.residual` | feed-forward |
 //! | `output_norm` | norm after the last layer |
-//! | `output`, `output.cap` | logits and their soft cap |
+//! | `output`, `output.scale`, `output.cap` | logits, their factor and their soft cap |
 //!
 //! L is the index of the layer, from 0. A pattern is a path or a prefix of one that ends before a
 //! dot; `*` matches any one segment. `layers.*.ffn=npu` places all feed-forward ops on the NPU.

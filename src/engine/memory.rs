@@ -311,7 +311,8 @@ mod tests {
     #[test]
     fn layers_that_share_keys_and_values_need_them_once() {
         let own = parts(&[DeviceKind::Gpu]);
-        let graph = own.graph.share_kv(&"layers=2".parse().expect("a sharing")).expect("it fits");
+        let graph =
+            own.graph.share_kv(&"layers=2".parse().expect("a sharing"), 2).expect("it fits");
         let shared = PlannerParts { graph: Arc::new(graph), ..own.clone() };
         let needs = [&own, &shared].map(|parts| {
             let routes = routes(parts, 100).expect("routes");

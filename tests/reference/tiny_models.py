@@ -188,6 +188,9 @@ def metadata(writer: gguf.GGUFWriter, model: Model) -> None:
         writer.add_rope_scaling_factor(model.scaling_factor)
     if model.scaling_context:
         writer.add_rope_scaling_orig_ctx_len(model.scaling_context)
+    if model.arch == "olmo2" and model.scaling == "yarn":
+        # As OLMo 3 states it, although YaRN has it anyway.
+        writer.add_rope_scaling_yarn_attn_factor(1 + 0.1 * math.log(model.scaling_factor))
     if model.window:
         writer.add_sliding_window(model.window)
     if model.softcap_attention:

@@ -59,6 +59,8 @@ pub(crate) struct ModelDrafts {
     pub(crate) wait: Wait,
     /// The number of tokens that were wanted last.
     pub(crate) length: usize,
+    /// Most tokens that a step may verify so that streams have theirs in time.
+    pub(crate) fitting: usize,
     /// Whether the target has just got a result, so that tokens that are there are verified at once.
     pub(crate) fresh: bool,
     /// Why no more drafts are made, if that is so.
@@ -83,6 +85,7 @@ impl ModelDrafts {
             schedule,
             sequences: 0,
             wait: Wait::Nothing,
+            fitting: usize::MAX,
             length: 0,
             fresh: false,
             stopped: None,

@@ -49,7 +49,7 @@ impl Scheduler {
     /// Gives the background request that has had no rows for longest a turn until its next token, at most one at a time and
     /// one in each [`AGE`]: it then ranks with other requests.
     pub(super) fn give_turn(&mut self, now: Nanos) {
-        let all = || self.waiting.iter().chain(&self.running);
+        let all = || self.sequences_of_all();
         let is_due = |sequence: &&Sequence| {
             sequence.gives_way() && !sequence.is_companion() && now >= sequence.entry.served() + AGE
         };
@@ -72,7 +72,8 @@ impl Scheduler {
 
     /// Gives a request and its companion a turn, or takes it.
     fn set_turn(&mut self, request: SequenceId, has_turn: bool) {
-        for sequence in self.waiting.iter_mut().chain(&mut self.running) {
+        let waiting = self.waiting.iter_mut().map(|waiting| &mut **waiting);
+        for sequence in waiting.chain(&mut self.running) {
             if sequence.id.request() == request {
                 sequence.entry.set_turn(has_turn);
             }

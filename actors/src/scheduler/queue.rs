@@ -40,7 +40,7 @@ pub(super) struct Queue {
 
 /// The prompts of waiting sequences, and what the prefix cache has of them.
 struct Waiting<'a> {
-    waiting: &'a [Sequence],
+    waiting: &'a [Box<Sequence>],
     /// The prefix caches of the models, locked once for all requests.
     trees: Vec<Option<MutexGuard<'a, PrefixTree>>>,
     /// Where the next one that is asked for probably is: policies ask in order.
@@ -103,13 +103,13 @@ impl Queue {
     /// Indices of waiting sequences, the best rank first; background work after all others.
     fn order(
         &mut self,
-        waiting: &[Sequence],
+        waiting: &[Box<Sequence>],
         models: &[Model],
     ) -> impl Iterator<Item = usize> + use<> {
         let matched = vec![Cell::new(None); waiting.len()];
         let trees = models.iter().map(|model| model.prefixes.as_ref().map(PrefixCache::tree));
         let view = Waiting { waiting, trees: trees.collect(), next: Cell::new(0), matched };
-        let candidates: Vec<Candidate<'_>> = waiting.iter().map(Sequence::candidate).collect();
+        let candidates: Vec<Candidate<'_>> = waiting.iter().map(|it| it.candidate()).collect();
         self.policy.survey(&candidates, &view, self.now);
         let rank = |(at, candidate): (usize, &Candidate<'_>)| {
             let rank = self.policy.rank(candidate, &view, self.now);
@@ -202,11 +202,11 @@ impl Scheduler {
             || self.makes_room(None, effects)
         {
             // Otherwise background work that has just lost its place would take it again.
-            let displaces = self.waiting.iter().any(Sequence::gives_way) && self.foreground_waits();
+            let displaces = self.waiting.iter().any(|it| it.gives_way()) && self.foreground_waits();
             for at in self.queue.order(&self.waiting, &self.models) {
                 let model = &self.models[self.waiting[at].model.0];
                 if let Some(error) = model.kv.too_small_for(self.waiting[at].ids.len()) {
-                    fail(&mut self.queue, self.waiting.remove(at), &error, effects);
+                    fail(&mut self.queue, *self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
                 let is_displaced = displaces && self.waiting[at].gives_way();
@@ -215,7 +215,7 @@ impl Scheduler {
                 }
                 let model = &mut self.models[self.waiting[at].model.0];
                 if self.waiting[at].reserve_prompt(model, effects).is_ok() {
-                    let mut sequence = self.waiting.remove(at);
+                    let mut sequence = *self.waiting.remove(at);
                     sequence.on_admitted(now, effects);
                     sequence.report_prompt(now, effects);
                     self.queue.on_admitted(&mut sequence);
@@ -264,6 +264,6 @@ impl Scheduler {
         // It may have more tokens than when it waited before.
         sequence.matched.take();
         self.queue.on_preempted(&mut sequence, lost);
-        self.waiting.push(sequence);
+        self.waiting.push(Box::new(sequence));
     }
 }

@@ -29,7 +29,8 @@ pub struct Scheduler {
     pub(super) pace: Pace,
     pub(super) queue: Queue,
     pub(super) permits: Permits,
-    pub(super) waiting: Vec<Sequence>,
+    #[expect(clippy::vec_box, reason = "requests leave from any place, and the others move up")]
+    pub(super) waiting: Vec<Box<Sequence>>,
     /// Requests and the companions of those with a draft model, in order of rank, as of the last chunk.
     pub(super) running: Vec<Sequence>,
     pub(super) next_sequence: u64,
@@ -76,6 +77,11 @@ impl Scheduler {
         self.waiting.len() + self.running()
     }
 
+    /// Waiting and running sequences.
+    pub(super) fn sequences_of_all(&self) -> impl Iterator<Item = &Sequence> {
+        self.waiting.iter().map(|waiting| &**waiting).chain(&self.running)
+    }
+
     /// Number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -96,7 +102,7 @@ impl Scheduler {
     /// What the engine has done and is doing, as of the latest message.
     pub fn stats(&self) -> EngineStats {
         let mut stalled: Vec<(StallCause, usize)> = Vec::new();
-        let causes = self.waiting.iter().chain(&self.running).filter_map(|sequence| sequence.stall);
+        let causes = self.sequences_of_all().filter_map(|sequence| sequence.stall);
         for (cause, _) in causes {
             match stalled.iter_mut().find(|(found, _)| *found == cause) {
                 Some((_, count)) => *count += 1,
@@ -155,12 +161,13 @@ impl Scheduler {
             let is_urgent = || self.is_urgent(sequence);
             match sequence.is_decoding() {
                 _ if !takes_turns => (0, 0),
+                true if sequence.gives_way() => (3, latest.decodes),
                 true => {
-                    let waits = !sequence.is_fed && !sequence.gives_way();
-                    (if waits { 0 } else { 2 }, if is_urgent() { 0 } else { 1 + latest.decodes })
+                    let turn = if is_urgent() { 0 } else { 1 + latest.decodes };
+                    (if sequence.is_fed { 2 } else { 0 }, turn)
                 }
                 false if sequence.due() > 0 => (1, latest.prompts),
-                false => (3, 0),
+                false => (4, 0),
             }
         };
         let mut order: Vec<((u8, u64), ChunkKind)> = Vec::new();

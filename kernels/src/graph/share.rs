@@ -12,27 +12,29 @@ impl Graph {
     /// their projections of keys and values with all that follows up to attention; their attention reads
     /// the rows of the first layer's KV cache, with queries rotated as those keys are. Masks and windows
     /// stay those of each layer. Of heads, the first of each group remains, and the projections are cut to
-    /// its rows. KV layers are numbered anew. Weights that no node reads are no longer part of the graph.
+    /// its rows. KV layers are numbered anew. Weights that no node reads are no longer part of the graph. `heads` is the number
+    /// of KV heads.
     ///
     /// # Errors
     /// [`KvSharingError`] if a number does not fit the graph, keys or values are not made of heads, or
     /// layers share already.
-    pub fn share_kv(&self, sharing: &KvSharing) -> Result<Graph, KvSharingError> {
+    pub fn share_kv(&self, sharing: &KvSharing, heads: usize) -> Result<Graph, KvSharingError> {
         let is_attention = |node: &usize| matches!(self.nodes[*node].op, Op::Attention(_));
         let layers: Vec<usize> = (0..self.nodes.len()).filter(is_attention).collect();
         if layers.iter().any(|node| self.nodes[*node].inputs.len() != 3) {
             return Err(KvSharingError::Shared);
         }
-        let heads = layers.first().and_then(|node| self.kv_heads(*node)).unwrap_or(1);
         sharing.check(layers.len(), heads)?;
         let mut shared = self.clone();
         for (n, &node) in layers.iter().enumerate() {
-            let owner = layers[n / sharing.group() * sharing.group()];
+            let first = n / sharing.group() * sharing.group();
+            let owner = layers[first];
             if let Op::Attention(op) = &mut shared.nodes[node].op {
                 op.layer = n / sharing.group();
             }
             if owner != node {
-                shared.read_rows_of(owner, node);
+                let unlike = KvSharingError::Rotation { layer: n, owner: first };
+                shared.read_rows_of(owner, node).ok_or(unlike)?;
             }
         }
         let kept = sharing.heads.unwrap_or(heads);
@@ -50,24 +52,25 @@ impl Graph {
         Ok(shared.without_unread())
     }
 
-    /// KV heads of an attention node, if its keys are rotated by heads.
-    fn kv_heads(&self, attention: usize) -> Option<usize> {
-        match self.nodes[self.writer(*self.nodes[attention].inputs.get(1)?)].op {
-            Op::Rope { heads, .. } => Some(heads),
-            _ => None,
-        }
-    }
-
-    /// Makes the attention `reader` use the KV rows of `owner`, and rotate its queries as those keys.
-    fn read_rows_of(&mut self, owner: usize, reader: usize) {
+    /// Makes the attention `reader` use the KV rows of `owner`, and rotate its queries as those keys. `None` if only the keys
+    /// are rotated.
+    fn read_rows_of(&mut self, owner: usize, reader: usize) -> Option<()> {
         let keys = self.writer(self.nodes[owner].inputs[1]);
         let queries = self.writer(self.nodes[reader].inputs[0]);
-        if let Op::Rope { rope: of_keys, .. } = self.nodes[keys].op
-            && let Op::Rope { rope, .. } = &mut self.nodes[queries].op
-        {
-            *rope = of_keys;
+        let of_keys = match self.nodes[keys].op {
+            Op::Rope { rope, .. } => Some(rope),
+            _ => None,
+        };
+        match (of_keys, &mut self.nodes[queries].op) {
+            (Some(of_keys), Op::Rope { rope, .. }) => *rope = of_keys,
+            (Some(_), _) => return None,
+            (None, Op::Rope { .. }) => {
+                self.nodes[reader].inputs[0] = self.nodes[queries].inputs[0];
+            }
+            (None, _) => {}
         }
         self.nodes[reader].inputs.truncate(1);
+        Some(())
     }
 
     /// Keys and values of a position, together, in the KV cache of an attention node; 0 for other nodes.

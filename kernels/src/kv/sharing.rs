@@ -47,6 +47,17 @@ pub enum KvSharingError {
         /// The numbers that fit.
         expected: String,
     },
+    /// A layer without rotary embedding would read rotated keys.
+    #[error(
+        "layer {layer} has no rotary embedding and cannot read the keys of layer {owner}, which has one; give another number of \
+         layers"
+    )]
+    Rotation {
+        /// The layer that would read them.
+        layer: usize,
+        /// The layer whose keys they are.
+        owner: usize,
+    },
     /// The graph computes keys or values by an op that cannot be cut into heads.
     #[error("the heads of this graph cannot be cut: '{role}' is not made of heads; give layers=N")]
     Heads {

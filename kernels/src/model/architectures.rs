@@ -55,7 +55,8 @@ pub(super) enum Family {
 
 /// A decoder: the differences from the plain pre-norm transformer with gated feed-forward blocks.
 pub(super) trait Decoder: Sync {
-    /// Sets the hyper-parameters that differ from the plain ones, from keys that only this architecture reads.
+    /// Sets the hyper-parameters that differ from the plain ones, from keys that the plain transformer does not read, or reads
+    /// with another default.
     fn settings(&self, _keys: &Keys<'_>, _config: &mut ModelConfig) -> Result<(), ModelError> {
         Ok(())
     }

@@ -37,6 +37,8 @@ pub struct ModelConfig {
     pub activation: Activation,
     /// Factor on embeddings.
     pub embedding_scale: f32,
+    /// Factor on what each block adds to the hidden states.
+    pub residual_scale: f32,
     /// Factor on the attention scores q·k.
     pub score_scale: f32,
     /// Factor on logits.
@@ -138,6 +140,7 @@ impl ModelConfig {
             })?,
             activation: Activation::Silu,
             embedding_scale: 1.0,
+            residual_scale: 1.0,
             score_scale: score_scale(head_dim),
             logit_scale: 1.0,
             rope_pairs: RopePairs::Adjacent,

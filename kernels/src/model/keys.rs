@@ -75,7 +75,11 @@ impl<'a> Keys<'a> {
 
     /// A factor, which is 1 where a file has none, or 0.
     pub(super) fn factor(&self, name: &str) -> Result<f32, ModelError> {
-        Ok(self.opt_f32(name)?.filter(|factor| *factor > 0.0).unwrap_or(1.0))
+        let factor = self.opt_f32(name)?.filter(|factor| *factor > 0.0).unwrap_or(1.0);
+        self.check(name, factor, (1e-6..=1e6).contains(&factor), || {
+            "it must be between 0.000001 and 1000000".to_owned()
+        })?;
+        Ok(factor)
     }
 
     /// The factor on scores, which replaces the usual one unless it is 0.

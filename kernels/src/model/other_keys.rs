@@ -59,14 +59,13 @@ const OFF: [&str; 47] = [
 ];
 
 /// Factors, which change nothing when they are 1. Some programs write 0 where there is none.
-const FACTORS: [&str; 7] = [
+const FACTORS: [&str; 6] = [
     "attention.output_scale",
     "attention.value_scale",
     "embedding_scale",
     "logit_scale",
     "residual_scale",
     "rope.scaling.alpha",
-    "rope.scaling.yarn_attn_factor",
 ];
 
 impl Keys<'_> {
@@ -118,6 +117,13 @@ impl Keys<'_> {
                 let is_seen = numbers(value).iter().any(|window| (1.0..context).contains(window));
                 is_seen.then(|| "layers of this architecture have no sliding window".to_owned())
             }
+            // Files state the factor that YaRN has anyway.
+            "rope.scaling.yarn_attn_factor" => match config.rope_scaling {
+                RopeScaling::Yarn { factor, .. } => {
+                    only(&[1.0 + 0.1 * f64::from(factor).ln(), 1.0, 0.0])
+                }
+                RopeScaling::None | RopeScaling::Linear { .. } => only(&[1.0, 0.0]),
+            },
             "rope.scaling.attn_factor" if !is_yarn(config) => only(&[1.0, 0.0]),
             "rope.scaling.yarn_ext_factor" => {
                 only(&[if is_yarn(config) { 1.0 } else { 0.0 }, -1.0])

@@ -7,11 +7,11 @@ use crate::weights::{Metadata, Value};
 
 const KEY: &str = "tokenizer.ggml.tokens";
 
-/// Number of tokens in the file's vocabulary, if it has one.
-pub(super) fn tokens(meta: &Metadata) -> Option<usize> {
+/// Number of tokens in the file's vocabulary, if it says that. A file without a vocabulary says it for its architecture.
+pub(super) fn tokens(meta: &Metadata, arch: &str) -> Option<usize> {
     match meta.get(KEY) {
         Some(Value::Array(tokens)) => Some(tokens.len()),
-        _ => None,
+        _ => meta.opt_u32(&format!("{arch}.vocab_size")).ok().flatten().map(|count| count as usize),
     }
 }
 

@@ -27,6 +27,7 @@ pub fn path(node: &Node) -> String {
         "ffn_down" => "ffn.down",
         "post_ffw_norm" => "ffn.post_norm",
         "ffn_residual" => "ffn.residual",
+        "logit_scale" => "output.scale",
         "logit_cap" => "output.cap",
         role => role,
     };

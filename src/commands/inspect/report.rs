@@ -81,6 +81,9 @@ pub(super) struct HyperParameters {
     /// Whether the model makes embeddings only, and takes positions from a table.
     #[serde(skip)]
     pub(super) encoder: bool,
+    /// Layers with rotary embedding.
+    #[serde(skip)]
+    pub(super) rotated_layers: usize,
     pub(super) rope_dims: usize,
     pub(super) rope_base: f32,
     pub(super) rope_scaling: String,
@@ -225,6 +228,7 @@ impl HyperParameters {
             vocabulary: engine.tokenizer().vocab_size(),
             norm_eps: config.norm_eps,
             encoder: config.arch.is_encoder(),
+            rotated_layers: config.rotated.iter().filter(|is_rotated| **is_rotated).count(),
             rope_dims: config.rope_dims,
             rope_base: config.rope_base,
             rope_scaling: format!("{:?}", config.rope_scaling).to_lowercase(),

@@ -124,6 +124,7 @@ fn formats(report: &Report) -> String {
 fn hyper_parameters(p: &HyperParameters) -> String {
     let positions = match p.encoder {
         true => "each row sees all rows; positions from a table".to_owned(),
+        false if p.rotated_layers == 0 => "no rotary embedding".to_owned(),
         false => format!(
             "rotary: {} values, base {}, scaling {}",
             p.rope_dims, p.rope_base, p.rope_scaling

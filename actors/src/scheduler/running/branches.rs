@@ -110,7 +110,8 @@ impl Sequence {
         if tree.len() > drafted.len() {
             let length = &drafts.length;
             let mut nodes = tree.by_chance((length.acceptance(), length.acceptance_of_others()));
-            nodes.truncate(drafts.always.unwrap_or(DRAFT_MAX));
+            let fitting = drafts.model().map_or(usize::MAX, |model| model.fitting);
+            nodes.truncate(drafts.always.unwrap_or(DRAFT_MAX).min(fitting));
             let best = || best_count(nodes.iter().map(|(_, chance)| *chance), others, verify);
             let count = match drafts.always {
                 Some(_) => nodes.len(),

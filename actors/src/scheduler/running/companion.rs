@@ -166,14 +166,16 @@ impl Sequence {
     /// While a verification pass is in flight that another may follow, takes drafted tokens for the next one: as many as
     /// pay, and the one that the present pass adds to its draft.
     pub(in super::super) fn draft_ahead(&mut self, companion: &Sequence, vocab: usize) {
-        let (rows, wanted) = (self.rows(), self.model_drafts().map_or(0, |model| model.length));
+        let rows = self.rows();
+        let Some(model) = self.model_drafts() else { return };
+        let (wanted, fitting) = (model.length, model.fitting);
         if wanted == 0 || self.sent < rows {
             return;
         }
         let follows = companion.ids.get(self.ids.len()..rows) == Some(self.draft());
         let there = companion.ids.get(rows..).filter(|_| follows).unwrap_or_default();
         let reachable = companion.drafts_to().unwrap_or(0).saturating_sub(rows);
-        let wanted = (wanted + 1).min(reachable);
+        let wanted = (wanted + 1).min(reachable).min(fitting);
         let known = there.iter().take(wanted).take_while(|id| (**id as usize) < vocab).count();
         let is_known = wanted > 0 && known == wanted;
         if let Some(it) = self.speculation.as_mut().filter(|_| is_known) {
@@ -212,7 +214,7 @@ impl Sequence {
         if is_there {
             let most = match model.schedule {
                 Schedule::Synchronous => wanted,
-                Schedule::Asynchronous => most.min(DRAFT_MAX),
+                Schedule::Asynchronous => most.min(DRAFT_MAX).min(model.fitting),
             };
             let known = there.iter().copied().take_while(|id| (*id as usize) < vocab);
             model.wait = Wait::Nothing;

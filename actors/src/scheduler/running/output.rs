@@ -203,7 +203,7 @@ impl Sequence {
                         choose(&chances.collect::<Vec<_>>())
                     }
                 };
-                model.length = wanted;
+                (model.length, model.fitting) = (wanted, fitting(most));
                 model.wait = if wanted > 0 { Wait::Tokens(wanted) } else { Wait::Nothing };
                 model.fresh = true;
             }

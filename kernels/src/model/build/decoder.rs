@@ -27,11 +27,14 @@ pub(in crate::model) enum QkNorm {
 
 impl Builder<'_> {
     /// All nodes of a decoder.
+    ///
+    /// With x + r·block(norm(x)) for the factor r on what a block adds, the hidden states are kept divided by r: y +
+    /// block(norm(y)) is the same, as the RMS norm of y is that of x if its epsilon is divided by r².
     pub(super) fn decoder(&mut self, family: &dyn Decoder) -> Result<(), ModelError> {
         self.add_ropes()?;
         let c = self.config;
         let table = self.embedding()?;
-        let scale = c.embedding_scale;
+        let scale = c.embedding_scale / c.residual_scale;
         let mut x = self.push(Op::Embed { table, scale }, &[], c.width, "embed");
         for layer in 0..c.layers {
             self.layer = Some(layer);
@@ -156,7 +159,8 @@ impl Builder<'_> {
     ) -> Result<ValueId, ModelError> {
         let width = self.graph.value(x).width;
         let weight = self.vector(&self.name(&format!("{role}.weight")), group)?;
-        Ok(self.push(Op::RmsNorm { weight, eps: self.config.norm_eps }, &[x], width, role))
+        let eps = self.config.norm_eps / self.config.residual_scale.powi(2);
+        Ok(self.push(Op::RmsNorm { weight, eps }, &[x], width, role))
     }
 
     fn add_ropes(&mut self) -> Result<(), ModelError> {
