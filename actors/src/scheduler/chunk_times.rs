@@ -203,7 +203,7 @@ mod tests {
             corrections.record(64, model(100.0, 0.0), if at % 2 == 0 { 80.0 } else { 120.0 });
         }
         let most = corrections.at_most(64, model(100.0, 0.0));
-        assert!((120.0..150.0).contains(&most), "{most}");
+        assert!((120.0..170.0).contains(&most), "{most}");
     }
 
     #[test]

@@ -111,6 +111,10 @@ fn a_decode_step_dispatches_three_to_five_times_per_layer() {
         let file = folder().join(reference["file"].as_str().expect("a file"));
         let file = WeightFile::open(&file).expect("a weight file");
         let model = Model::from_weights(&file).expect("a model");
+        // Products of 16 values are not divided.
+        if model.config.width < 32 {
+            continue;
+        }
         let (graph, layers) = (Arc::new(model.graph), model.config.layers);
         let (mut device, lease) = device(&model.config, &graph, &file, 2, Cpu::new(2, Isa::best()));
         let mut tensors = TensorSet::default();

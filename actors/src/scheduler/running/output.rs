@@ -203,7 +203,9 @@ impl Sequence {
                         choose(&chances.collect::<Vec<_>>())
                     }
                 };
-                (model.length, model.fitting) = (wanted, fitting(most));
+                let is_limited = slack.is_finite();
+                model.fitting = if is_limited { fitting(DRAFT_MAX + 1) } else { usize::MAX };
+                model.length = wanted;
                 model.wait = if wanted > 0 { Wait::Tokens(wanted) } else { Wait::Nothing };
                 model.fresh = true;
             }
