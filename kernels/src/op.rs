@@ -171,32 +171,21 @@ impl AttentionOp {
 impl Op {
     /// Ids of the weights that it reads, except for rotary factors.
     pub(crate) fn weights(&self) -> impl Iterator<Item = WeightId> + use<> {
-        let ids = match self {
-            Op::RmsNorm { weight, .. } => [Some(*weight), None],
-            Op::LayerNorm { weight, bias, .. } => [Some(*weight), Some(*bias)],
-            Op::MatMul { weight, bias } => [Some(*weight), *bias],
-            Op::Embed { table, .. } | Op::AddRow { table, .. } => [Some(*table), None],
-            Op::Rope { .. }
-            | Op::Attention(_)
-            | Op::Gated(_)
-            | Op::Gelu
-            | Op::Add
-            | Op::SelectRows
-            | Op::Scale { .. }
-            | Op::SoftCap { .. } => [None; 2],
-        };
+        let ids = self.clone().weights_mut().map(|id| id.map(|id| *id));
         ids.into_iter().flatten()
     }
 
     /// Replaces the ids of its weights.
     pub(crate) fn renumber_weights(&mut self, new: impl Fn(WeightId) -> WeightId) {
+        self.weights_mut().into_iter().flatten().for_each(|id| *id = new(*id));
+    }
+
+    fn weights_mut(&mut self) -> [Option<&mut WeightId>; 2] {
         match self {
-            Op::RmsNorm { weight, .. } => *weight = new(*weight),
-            Op::LayerNorm { weight, bias, .. } => (*weight, *bias) = (new(*weight), new(*bias)),
-            Op::MatMul { weight, bias } => {
-                (*weight, *bias) = (new(*weight), bias.map(new));
-            }
-            Op::Embed { table, .. } | Op::AddRow { table, .. } => *table = new(*table),
+            Op::RmsNorm { weight, .. } => [Some(weight), None],
+            Op::LayerNorm { weight, bias, .. } => [Some(weight), Some(bias)],
+            Op::MatMul { weight, bias } => [Some(weight), bias.as_mut()],
+            Op::Embed { table, .. } | Op::AddRow { table, .. } => [Some(table), None],
             Op::Rope { .. }
             | Op::Attention(_)
             | Op::Gated(_)
@@ -204,7 +193,7 @@ impl Op {
             | Op::Add
             | Op::SelectRows
             | Op::Scale { .. }
-            | Op::SoftCap { .. } => {}
+            | Op::SoftCap { .. } => [None, None],
         }
     }
 

@@ -1,5 +1,7 @@
 //! The state of the server: metrics, and what its page shows.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::Extension;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -112,13 +114,13 @@ fn engine_state(stats: &EngineStats) -> Value {
         "chunks_limited": stats.pace.chunks_limited,
         "chunks_short": stats.pace.chunks_short,
         "tokens_late": stats.pace.tokens_late,
-        "chunk_time_errors": time_errors(&stats.pace),
+        "chunk_time_errors": time_errors(&stats.pace).collect::<BTreeMap<_, _>>(),
         "clients": clients,
     })
 }
 
 /// Number of chunks by the most that their predicted time differs from the real one.
-fn time_errors(pace: &PaceStats) -> Value {
+pub(super) fn time_errors(pace: &PaceStats) -> impl Iterator<Item = (String, u64)> {
     let bounds = TIME_ERRORS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-    bounds.zip(pace.time_errors_within()).map(|(bound, chunks)| (bound, json!(chunks))).collect()
+    bounds.zip(pace.time_errors_within())
 }

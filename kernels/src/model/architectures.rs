@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::ModelConfig;
 use super::ModelError;
-use super::build::{Builder, QkNorm};
+use super::build::{Builder, Norms, QkNorm};
 use super::keys::Keys;
 use crate::graph::ValueId;
 
@@ -63,7 +63,7 @@ pub(super) trait Decoder: Sync {
 
     /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.pre_norm_layer(x, QkNorm::None)
+        b.layer(x, QkNorm::None, Norms::BEFORE)
     }
 }
 

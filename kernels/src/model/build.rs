@@ -5,8 +5,8 @@ mod weights;
 
 use std::collections::HashSet;
 
-pub(super) use decoder::QkNorm;
 use decoder::Ropes;
+pub(super) use decoder::{Norms, QkNorm};
 
 use super::architectures::Family;
 use super::tensors::Tensors;

@@ -1,8 +1,9 @@
 //! The state of engines when the metrics are read.
 
-use lapwing_actors::stats::{EngineStats, TIME_ERRORS};
+use lapwing_actors::stats::EngineStats;
 use prometheus_client::registry::Registry;
 
+use super::super::state::time_errors;
 use super::{Numbers, add, model};
 
 /// What engines report when the metrics are read.
@@ -138,8 +139,7 @@ impl State {
             {
                 self.chunks_short.get_or_create(&with("cause", cause)).set(chunks as f64);
             }
-            let bounds = TIME_ERRORS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-            for (bound, chunks) in bounds.zip(stats.pace.time_errors_within()) {
+            for (bound, chunks) in time_errors(&stats.pace) {
                 self.time_errors.get_or_create(&with("le", &bound)).set(chunks as f64);
             }
             for client in &stats.clients {

@@ -1,6 +1,6 @@
 //! Seed-OSS: the norm before the feed-forward block has another name.
 
-use super::super::build::{Builder, QkNorm};
+use super::super::build::{Builder, Norms, QkNorm};
 use super::super::keys::Keys;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -18,11 +18,7 @@ impl Decoder for SeedOss {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        let normed = b.norm("attn_norm", x)?;
-        let attended = b.attention(normed, QkNorm::None)?;
-        let x = b.add_attended(attended, x);
-        let normed = b.norm("post_attention_norm", x)?;
-        let fed = b.feed_forward(normed)?;
-        Ok(b.add_fed(fed, x))
+        let before_feed_forward = Some("post_attention_norm");
+        b.layer(x, QkNorm::None, Norms { before_feed_forward, ..Norms::BEFORE })
     }
 }

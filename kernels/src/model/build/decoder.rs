@@ -25,6 +25,40 @@ pub(in crate::model) enum QkNorm {
     Rows,
 }
 
+/// Norms of a layer, by the names of their tensors.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) struct Norms {
+    pub(in crate::model) before_attention: Option<&'static str>,
+    pub(in crate::model) after_attention: Option<&'static str>,
+    pub(in crate::model) before_feed_forward: Option<&'static str>,
+    pub(in crate::model) after_feed_forward: Option<&'static str>,
+}
+
+impl Norms {
+    /// Before each block.
+    pub(in crate::model) const BEFORE: Norms = Norms {
+        before_attention: Some("attn_norm"),
+        after_attention: None,
+        before_feed_forward: Some("ffn_norm"),
+        after_feed_forward: None,
+    };
+
+    /// After each block.
+    pub(in crate::model) const AFTER: Norms = Norms {
+        before_attention: None,
+        after_attention: Some("post_attention_norm"),
+        before_feed_forward: None,
+        after_feed_forward: Some("post_ffw_norm"),
+    };
+
+    /// Before and after each block.
+    pub(in crate::model) const BOTH: Norms = Norms {
+        before_attention: Norms::BEFORE.before_attention,
+        before_feed_forward: Norms::BEFORE.before_feed_forward,
+        ..Norms::AFTER
+    };
+}
+
 impl Builder<'_> {
     /// All nodes of a decoder.
     ///
@@ -45,48 +79,25 @@ impl Builder<'_> {
         self.head(normed, table)
     }
 
-    /// A layer with a norm before each block.
-    pub(in crate::model) fn pre_norm_layer(
+    /// A layer: attention and the gated feed-forward block, each added to its input.
+    pub(in crate::model) fn layer(
         &mut self,
         x: ValueId,
         qk: QkNorm,
+        norms: Norms,
     ) -> Result<ValueId, ModelError> {
-        let normed = self.norm("attn_norm", x)?;
+        let normed = self.norm_if(norms.before_attention, x)?;
         let attended = self.attention(normed, qk)?;
+        let attended = self.norm_if(norms.after_attention, attended)?;
         let x = self.add_attended(attended, x);
-        let normed = self.norm("ffn_norm", x)?;
+        let normed = self.norm_if(norms.before_feed_forward, x)?;
         let fed = self.feed_forward(normed)?;
+        let fed = self.norm_if(norms.after_feed_forward, fed)?;
         Ok(self.add_fed(fed, x))
     }
 
-    /// A layer with a norm after each block.
-    pub(in crate::model) fn post_norm_layer(
-        &mut self,
-        x: ValueId,
-        qk: QkNorm,
-    ) -> Result<ValueId, ModelError> {
-        let attended = self.attention(x, qk)?;
-        let attended = self.norm("post_attention_norm", attended)?;
-        let x = self.add_attended(attended, x);
-        let fed = self.feed_forward(x)?;
-        let fed = self.norm("post_ffw_norm", fed)?;
-        Ok(self.add_fed(fed, x))
-    }
-
-    /// A layer with a norm before and after each block.
-    pub(in crate::model) fn sandwich_layer(
-        &mut self,
-        x: ValueId,
-        qk: QkNorm,
-    ) -> Result<ValueId, ModelError> {
-        let normed = self.norm("attn_norm", x)?;
-        let attended = self.attention(normed, qk)?;
-        let attended = self.norm("post_attention_norm", attended)?;
-        let x = self.add_attended(attended, x);
-        let normed = self.norm("ffn_norm", x)?;
-        let fed = self.feed_forward(normed)?;
-        let fed = self.norm("post_ffw_norm", fed)?;
-        Ok(self.add_fed(fed, x))
+    fn norm_if(&mut self, role: Option<&'static str>, x: ValueId) -> Result<ValueId, ModelError> {
+        role.map_or(Ok(x), |role| self.norm(role, x))
     }
 
     /// Attention of the current layer, with its projections.
