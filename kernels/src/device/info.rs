@@ -62,28 +62,21 @@ impl OpSet {
     pub const ALL: OpSet = OpSet(u32::MAX);
 
     /// Ops of decoders: all but those that only encoders have.
-    pub const DECODER: OpSet = OpSet(OpSet::ALL.0 & !OpSet::of_encoders().0);
+    pub const DECODER: OpSet = OpSet(OpSet::ALL.0 & !OpSet::by_traits()[0].0);
 
     /// Ops that a static graph can hold: the result of a row depends on that row only, and not on
     /// its position.
-    pub const STATIC: OpSet = OpSet::in_static_graphs();
+    pub const STATIC: OpSet = OpSet::by_traits()[1];
 
-    const fn of_encoders() -> OpSet {
-        let (mut set, mut at) = (0, 0);
+    /// Kinds that only encoders have, and those that static graphs can hold.
+    const fn by_traits() -> [OpSet; 2] {
+        let (mut sets, mut at) = ([OpSet::NONE; 2], 0);
         while at < OpInfo::ALL.len() {
-            set |= (OpInfo::ALL[at].is_for_encoders as u32) << at;
+            sets[0].0 |= (OpInfo::ALL[at].is_for_encoders as u32) << at;
+            sets[1].0 |= (OpInfo::ALL[at].is_static as u32) << at;
             at += 1;
         }
-        OpSet(set)
-    }
-
-    const fn in_static_graphs() -> OpSet {
-        let (mut set, mut at) = (0, 0);
-        while at < OpInfo::ALL.len() {
-            set |= (OpInfo::ALL[at].is_static as u32) << at;
-            at += 1;
-        }
-        OpSet(set)
+        sets
     }
 
     /// Whether the set holds the op's kind. Attention whose rows see later ones is a kind of its own.
