@@ -60,8 +60,8 @@ sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 # In full: `cargo test` alone runs a part of the random cases, and leaves out the tests marked as long.
 #
 # The kernels for OpenCL are tested one after another, and drivers compile each on one core, so the other tests run beside them.
-# Persistent kernels take PoCL minutes to compile: those of other formats, with windows and with caps are left to Intel's driver,
-# and so are damaged files of programs, which PoCL does not read. Oclgrind checks accesses of the kernels whatever the driver.
+# Intel's driver runs all of them in full, and the engine's tests with a queue. PoCL takes minutes to compile, so as a second
+# driver it runs a few cases of each, beside Oclgrind, which checks accesses of the kernels whatever the driver.
 step "kernels, traces, actors, facade, command line, whole models; beside them OpenCL devices with PoCL, and then with Intel's" \
     "CPU runtime"
 POCL_CACHE_DIR=$PWD/target/opencl/pocl
@@ -73,10 +73,10 @@ LAPWING_TEST=full
 export LAPWING_TEST
 tests="cargo test --workspace --features lapwing-traces/layer --quiet"
 intel="export OPENCL_DYLIB_PATH='$PWD/target/opencl/intel/lib/libintelocl.so'"
-opencl="$tests --lib opencl:: -- --include-ignored --skip persistent_kernel_with --skip a_damaged_file_of_a_program"
+opencl="LAPWING_TEST=few $tests --lib opencl::"
 opencl="$opencl && $intel && $tests --lib --test integration opencl -- --include-ignored --skip races"
 opencl="$opencl && $tests --test cli a_signal_meets_drivers"
-sh tests/side_by_side.sh "$tests -- --include-ignored --skip opencl::" "$opencl"
+sh tests/side_by_side.sh "$tests -- --include-ignored --skip opencl:: --skip an_opencl_" "$opencl"
 
 # The examples of the build above, with the features of the whole workspace.
 EXAMPLES=$PWD/target/debug/examples

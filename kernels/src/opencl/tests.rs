@@ -35,7 +35,7 @@ pub(super) fn cases<T>(quick: T, full: T) -> T {
 const PAGE_ROWS: usize = 32;
 
 /// The first device, or the one that LAPWING_TEST_OPENCL names. Without a driver the test is skipped
-/// aloud, or fails where everything is to run.
+/// aloud, or fails where LAPWING_TEST is set.
 fn bench(page_rows: usize, kv: KvDtype) -> Option<Bench> {
     needs_driver!(None);
     let wanted = std::env::var("LAPWING_TEST_OPENCL").unwrap_or_default();

@@ -1,6 +1,8 @@
 //! Fused ops: the same results as single ops, in few dispatches.
 
-use super::{device, folder, ids, isas, logits, names, reference, run, run_part, staged_logits};
+use super::{
+    device, folder, ids, is_emulated, isas, logits, names, reference, run, run_part, staged_logits,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,7 +24,8 @@ fn fused_ops_give_the_same_bits_as_single_ops() {
         for isa in isas() {
             // In stages of one node, nothing can be fused.
             let single = staged_logits(&file, &ids, (512, 1), Cpu::new(2, isa));
-            for (chunk, stage) in [(512, usize::MAX), (1, usize::MAX), (512, 2), (39, 3), (7, 5)] {
+            let divisions = [(512, usize::MAX), (39, 3), (1, usize::MAX), (512, 2), (7, 5)];
+            for &(chunk, stage) in &divisions[..if is_emulated() { 2 } else { 5 }] {
                 let found = staged_logits(&file, &ids, (chunk, stage), Cpu::new(2, isa));
                 let what = format!("{name} on {}, stages of {stage}", isa.name());
                 assert!(found == single, "{what}, chunks of {chunk}");

@@ -82,8 +82,9 @@ impl F32x16 for Avx2F32x16 {
     unsafe fn load_bf16(at: *const u16) -> Self {
         cpu!({
             let (low, high) = (_mm_loadu_si128(at.cast()), _mm_loadu_si128(at.add(8).cast()));
-            let wide = [low, high].map(|x| _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(x)));
-            Avx2F32x16(_mm256_castsi256_ps(wide[0]), _mm256_castsi256_ps(wide[1]))
+            let (low, high) = (_mm256_cvtepu16_epi32(low), _mm256_cvtepu16_epi32(high));
+            let (low, high) = (_mm256_slli_epi32::<16>(low), _mm256_slli_epi32::<16>(high));
+            Avx2F32x16(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high))
         })
     }
     #[inline(always)]
@@ -98,8 +99,9 @@ impl F32x16 for Avx2F32x16 {
     unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {
         cpu!({
             let (shift, mask) = (_mm_cvtsi32_si128(8 * byte as i32), _mm256_set1_epi32(255));
-            let groups = [_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(8).cast())];
-            let [low, high] = groups.map(|x| _mm256_and_si256(_mm256_srl_epi32(x, shift), mask));
+            let (low, high) = (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(8).cast()));
+            let (low, high) = (_mm256_srl_epi32(low, shift), _mm256_srl_epi32(high, shift));
+            let (low, high) = (_mm256_and_si256(low, mask), _mm256_and_si256(high, mask));
             Avx2F32x16(_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high))
         })
     }

@@ -67,13 +67,13 @@ impl Launch {
     }
 }
 
-/// Whether the simulator is there. Without it the test is skipped aloud, or fails where everything is to
-/// run.
+/// Whether the simulator is there. Without it the test is skipped aloud, or fails where LAPWING_TEST is
+/// set.
 fn is_installed() -> bool {
     let found = Command::new(PROGRAM).arg("--version").output().is_ok();
     if !found {
-        let all = std::env::var("LAPWING_TEST").is_ok_and(|which| which == "full");
-        assert!(!all, "{PROGRAM} is not installed");
+        let needed = std::env::var_os("LAPWING_TEST").is_some();
+        assert!(!needed, "{PROGRAM} is not installed");
         eprintln!("SKIPPED a test: {PROGRAM} is not installed");
     }
     found
