@@ -61,22 +61,26 @@ sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 #
 # The kernels for OpenCL are tested one after another, and drivers compile each on one core, so the other tests run beside them.
 # Intel's driver runs all of them in full, and the engine's tests with a queue. PoCL takes minutes to compile, so as a second
-# driver it runs a few cases of each, beside Oclgrind, which checks accesses of the kernels whatever the driver.
-step "kernels, traces, actors, facade, command line, whole models; beside them OpenCL devices with PoCL, and then with Intel's" \
-    "CPU runtime"
+# driver it runs a few cases of each and a few formats, beside Oclgrind, which checks accesses of the kernels whatever the driver.
+step "kernels, traces, actors, facade, command line, whole models; beside them OpenCL devices with PoCL and with Intel's CPU" \
+    "runtime"
 POCL_CACHE_DIR=$PWD/target/opencl/pocl
 export POCL_CACHE_DIR
 mkdir -p "$POCL_CACHE_DIR"
+LAPWING_TEST_PROGRAMS=$PWD/target/opencl/programs
+export LAPWING_TEST_PROGRAMS
+mkdir -p "$LAPWING_TEST_PROGRAMS"
 LAPWING_OPENVINO=$PWD/target/openvino/libs
 export LAPWING_OPENVINO
 LAPWING_TEST=full
 export LAPWING_TEST
 tests="cargo test --workspace --features lapwing-traces/layer --quiet"
+few="LAPWING_TEST=few $tests --lib opencl::"
+formats="--skip q2_k --skip q3_k --skip q4_1 --skip q5_ --skip iq4_ --skip mxfp4 --skip bf16"
 intel="export OPENCL_DYLIB_PATH='$PWD/target/opencl/intel/lib/libintelocl.so'"
-opencl="LAPWING_TEST=few $tests --lib opencl::"
-opencl="$opencl && $intel && $tests --lib --test integration opencl -- --include-ignored --skip races"
-opencl="$opencl && $tests --test cli a_signal_meets_drivers"
-sh tests/side_by_side.sh "$tests -- --include-ignored --skip opencl:: --skip an_opencl_" "$opencl"
+sh tests/side_by_side.sh "$tests -- --include-ignored --skip opencl:: --skip an_opencl_" \
+    "$intel && $tests --lib opencl:: -- --include-ignored --skip races" \
+    "$few -- $formats && $intel && $tests --test integration opencl -- --include-ignored && $tests --test cli a_signal_meets_drivers"
 
 # The examples of the build above, with the features of the whole workspace.
 EXAMPLES=$PWD/target/debug/examples

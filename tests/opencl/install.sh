@@ -21,6 +21,6 @@ fi
 if [ ! -e "$folder/intel/lib/libintelocl.so" ]; then
     python3 -m venv "$folder/intel"
     # The compiler's libraries are needed, though the runtime's package does not name them.
-    "$folder/intel/bin/pip" install --quiet --disable-pip-version-check \
+    "$folder/intel/bin/pip" install --quiet --no-compile --disable-pip-version-check \
         intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 tbb==2023.2.0 tcmlib==1.6.0
 fi

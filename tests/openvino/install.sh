@@ -11,7 +11,7 @@ folder=$(cd "$1" && pwd)
 if [ ! -e "$folder/libs" ]; then
     python3 -m venv "$folder/venv"
     # The libraries need no other package.
-    "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps openvino==2026.4.1
+    "$folder/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check --no-deps openvino==2026.4.1
     libraries=$(echo "$folder"/venv/lib/python3*/site-packages/openvino/libs)
     ln -s "$libraries" "$folder/libs"
 fi

@@ -13,7 +13,7 @@ install() {
     shift
     [ "$(cat "$folder/$name/done" 2>/dev/null)" = "$*" ] && return
     python3 -m venv "$folder/$name"
-    "$folder/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+    "$folder/$name/bin/pip" install --quiet --no-compile --disable-pip-version-check "$@"
     echo "$*" > "$folder/$name/done"
 }
 install older 'openai>=1.109,<2'

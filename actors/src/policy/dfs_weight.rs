@@ -21,6 +21,9 @@ pub struct DfsWeight {
     places: foldhash::HashMap<SequenceId, usize>,
     /// The requests of the latest survey, sorted by their cached tokens and then by their numbers.
     sorted: Vec<Entry>,
+    /// What waits now with its cached tokens, and whether it is new; kept for its memory only.
+    now: Vec<(SequenceId, usize)>,
+    is_new: Vec<bool>,
 }
 
 /// A waiting request.
@@ -37,12 +40,14 @@ impl DfsWeight {
     /// Brings `sorted` up to date. Tokens are compared only for requests that are new, or of which more or less is
     /// cached than before: most are the same from one survey to the next.
     fn sort(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView) {
-        let mut now: Vec<(SequenceId, usize)> = waiting
-            .iter()
-            .map(|request| (request.sequence, prefixes.matched(request.sequence)))
-            .collect();
+        let (mut now, mut is_new) =
+            (std::mem::take(&mut self.now), std::mem::take(&mut self.is_new));
+        now.clear();
+        let matched = |request: &Candidate<'_>| prefixes.matched(request.sequence);
+        now.extend(waiting.iter().map(|request| (request.sequence, matched(request))));
         now.sort_unstable();
-        let mut is_new = vec![true; now.len()];
+        is_new.clear();
+        is_new.resize(now.len(), true);
         // What an entry has in common with the last one that stays.
         let mut common_with_kept = usize::MAX;
         self.sorted.retain_mut(|entry| {
@@ -53,9 +58,10 @@ impl DfsWeight {
             entry.common = std::mem::replace(&mut common_with_kept, usize::MAX);
             true
         });
-        for (request, _) in now.into_iter().zip(is_new).filter(|(_, is_new)| *is_new) {
-            self.insert(request, prefixes);
+        for (request, _) in now.iter().zip(&is_new).filter(|(_, is_new)| **is_new) {
+            self.insert(*request, prefixes);
         }
+        (self.now, self.is_new) = (now, is_new);
     }
 
     fn insert(&mut self, (sequence, matched): (SequenceId, usize), prefixes: &dyn PrefixView) {
@@ -76,6 +82,20 @@ impl DfsWeight {
         self.sorted.insert(at, Entry { sequence, matched: own.len(), common: before });
     }
 
+    /// Adds entries of `sorted` to the order, of which those of a branch have more than `depth` tokens in common.
+    fn visit_branches(&mut self, entries: Range<usize>, depth: usize) {
+        let Range { start, end } = entries;
+        let borders = (start..end).filter(|at| *at == start || self.sorted[*at].common == depth);
+        let borders: Vec<usize> = borders.chain([end]).collect();
+        let mut branches: Vec<Range<usize>> =
+            borders.windows(2).map(|ends| ends[0]..ends[1]).collect();
+        branches.sort_by_cached_key(|branch| {
+            let sequences = self.sorted[branch.clone()].iter().map(|entry| entry.sequence);
+            (Reverse(branch.len()), sequences.min())
+        });
+        branches.into_iter().for_each(|branch| self.visit(branch));
+    }
+
     /// Adds entries of `sorted`, which have their first tokens in common, to the order.
     fn visit(&mut self, entries: Range<usize>) {
         let of = &self.sorted[entries.clone()];
@@ -84,16 +104,9 @@ impl DfsWeight {
         // Those that end here are the smallest, in order of their numbers.
         let ending = of.partition_point(|entry| entry.matched == depth);
         let start = entries.start + ending;
-        let borders =
-            (start..entries.end).filter(|at| *at == start || self.sorted[*at].common == depth);
-        let borders: Vec<usize> = borders.chain([entries.end]).collect();
-        let mut branches: Vec<Range<usize>> =
-            borders.windows(2).map(|ends| ends[0]..ends[1]).collect();
-        branches.sort_by_cached_key(|branch| {
-            let sequences = self.sorted[branch.clone()].iter().map(|entry| entry.sequence);
-            (Reverse(branch.len()), sequences.min())
-        });
-        branches.into_iter().for_each(|branch| self.visit(branch));
+        if start < entries.end {
+            self.visit_branches(start..entries.end, depth);
+        }
         for at in entries.start..start {
             self.places.insert(self.sorted[at].sequence, self.places.len());
         }

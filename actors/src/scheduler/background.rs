@@ -53,12 +53,14 @@ impl Scheduler {
         let is_due = |sequence: &&Sequence| {
             sequence.gives_way() && !sequence.is_companion() && now >= sequence.entry.served() + AGE
         };
-        let is_early = now < self.pace.latest_turn + AGE;
-        if is_early || all().any(|sequence| sequence.entry.has_turn()) {
+        if now < self.pace.latest_turn + AGE {
             return;
         }
         let longest = all().filter(is_due).min_by_key(|it| (it.entry.served(), it.id));
         let Some(longest) = longest.map(|sequence| sequence.id) else { return };
+        if all().any(|sequence| sequence.entry.has_turn()) {
+            return;
+        }
         self.pace.latest_turn = now;
         self.set_turn(longest, true);
     }

@@ -45,14 +45,18 @@ struct Waiting<'a> {
     trees: Vec<Option<MutexGuard<'a, PrefixTree>>>,
     /// Where the next one that is asked for probably is: policies ask in order.
     next: Cell<usize>,
-    /// Matches that were asked for.
-    matched: Vec<Cell<Option<usize>>>,
+    /// Their numbers, and the matches that were asked for.
+    matched: Vec<(SequenceId, Cell<Option<usize>>)>,
 }
 
 impl Waiting<'_> {
     fn place(&self, id: SequenceId) -> Option<usize> {
-        let places = (self.next.get()..self.waiting.len()).chain(0..self.next.get());
-        let at = places.into_iter().find(|at| self.waiting[*at].id == id)?;
+        let is_it = |(other, _): &(SequenceId, _)| *other == id;
+        let (before, after) = self.matched.split_at(self.next.get());
+        let at = match after.iter().position(is_it) {
+            Some(at) => before.len() + at,
+            None => before.iter().position(is_it)?,
+        };
         self.next.set(at);
         Some(at)
     }
@@ -61,12 +65,11 @@ impl Waiting<'_> {
 impl PrefixView for Waiting<'_> {
     fn matched(&self, sequence: SequenceId) -> usize {
         let Some(at) = self.place(sequence) else { return 0 };
-        if let Some(known) = self.matched[at].get() {
-            return known;
-        }
+        let known = &self.matched[at].1;
         let waiting = &self.waiting[at];
-        let matched = waiting.matched(self.trees[waiting.model.0].as_deref());
-        self.matched[at].set(Some(matched));
+        let find = || waiting.matched(self.trees[waiting.model.0].as_deref());
+        let matched = known.get().unwrap_or_else(find);
+        known.set(Some(matched));
         matched
     }
 
@@ -106,10 +109,10 @@ impl Queue {
         waiting: &[Box<Sequence>],
         models: &[Model],
     ) -> impl Iterator<Item = usize> + use<> {
-        let matched = vec![Cell::new(None); waiting.len()];
+        let candidates: Vec<Candidate<'_>> = waiting.iter().map(|it| it.candidate()).collect();
+        let matched = candidates.iter().map(|it| (it.sequence, Cell::new(None))).collect();
         let trees = models.iter().map(|model| model.prefixes.as_ref().map(PrefixCache::tree));
         let view = Waiting { waiting, trees: trees.collect(), next: Cell::new(0), matched };
-        let candidates: Vec<Candidate<'_>> = waiting.iter().map(|it| it.candidate()).collect();
         self.policy.survey(&candidates, &view, self.now);
         let rank = |(at, candidate): (usize, &Candidate<'_>)| {
             let rank = self.policy.rank(candidate, &view, self.now);

@@ -28,7 +28,8 @@ mod shared;
 const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
 
 thread_local! {
-    /// The programs of all devices of a test, which is a thread: each is compiled once.
+    /// The programs of all devices of a test, which is a thread: each is compiled once. A folder that LAPWING_TEST_PROGRAMS
+    /// names serves all tests.
     static PROGRAMS: tempfile::TempDir = tempfile::tempdir().expect("a folder");
 }
 
@@ -72,7 +73,9 @@ fn memory(kind: SharedKind) -> Arc<SharedMemory> {
 fn programs() -> Option<PathBuf> {
     let device = find("").expect("an OpenCL device");
     let keeps_kernels = device.platform == "Portable Computing Language";
-    (!keeps_kernels).then(|| PROGRAMS.with(|folder| folder.path().to_owned()))
+    let of_all = || std::env::var_os("LAPWING_TEST_PROGRAMS").map(PathBuf::from);
+    let of_test = || PROGRAMS.with(|folder| folder.path().to_owned());
+    (!keeps_kernels).then(|| of_all().unwrap_or_else(of_test))
 }
 
 /// How the device may use memory of the host in place.
