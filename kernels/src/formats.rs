@@ -15,6 +15,7 @@ pub(crate) mod iq4_nl;
 pub(crate) mod iq4_xs;
 pub(crate) mod mxfp4;
 mod naive;
+pub(crate) mod q2_k;
 pub(crate) mod q3_k;
 pub(crate) mod q4_0;
 pub(crate) mod q4_1;
@@ -66,7 +67,7 @@ pub(crate) trait Quantised: Copy + fmt::Debug + 'static {
     const LEN: usize;
     /// Bytes of a stored block.
     const BYTES: usize;
-    /// Bits of an integer: 3, 4, 5, 6 or 8.
+    /// Bits of an integer: 2, 3, 4, 5, 6 or 8.
     const BITS: usize;
     /// Where the integers are codes of 4 bits: the values that they stand for.
     const TABLE: Option<&'static [i8; 16]> = None;
@@ -150,6 +151,8 @@ formats! {
         Q5K = q5_k::Q5K;
         /// 6-bit, super-block of 256 = 16 × 16: 8-bit scales over one f16.
         Q6K = q6_k::Q6K;
+        /// 2-bit, super-block of 256 = 16 × 16: 4-bit scales and minimums over two f16.
+        Q2K = q2_k::Q2K;
         /// 3-bit, super-block of 256 = 16 × 16: 6-bit scales over one f16.
         Q3K = q3_k::Q3K;
         /// 4-bit codes of a table of 16 values, block of 32: f16 scale.
@@ -174,6 +177,7 @@ macro_rules! with_format {
             DType::Q4K => $($function)::+::<formats::q4_k::Q4K>($($arg),*),
             DType::Q5K => $($function)::+::<formats::q5_k::Q5K>($($arg),*),
             DType::Q6K => $($function)::+::<formats::q6_k::Q6K>($($arg),*),
+            DType::Q2K => $($function)::+::<formats::q2_k::Q2K>($($arg),*),
             DType::Q3K => $($function)::+::<formats::q3_k::Q3K>($($arg),*),
             DType::Iq4Nl => $($function)::+::<formats::iq4_nl::Iq4Nl>($($arg),*),
             DType::Iq4Xs => $($function)::+::<formats::iq4_xs::Iq4Xs>($($arg),*),

@@ -22,6 +22,9 @@ pub(crate) enum Scales {
     Super,
     /// For each block of 8 groups a binary16 scale, and for each half of a group a signed factor of 8 bits.
     Halves,
+    /// For each block of 8 groups a binary16 scale and a binary16 minimum, and for each half of a group an unsigned factor of
+    /// 4 bits of either. The minimum is subtracted.
+    SuperHalves,
     /// For each block of 8 groups a binary16 scale, and for each group a signed factor of 8 bits.
     Signed,
     /// For each group, which is a block, a power of two: [`power`] of a byte.
@@ -33,21 +36,26 @@ impl Scales {
     pub(crate) const fn groups(self) -> usize {
         match self {
             Scales::None | Scales::Plain | Scales::Minimum | Scales::Power => 1,
-            Scales::Super | Scales::Halves | Scales::Signed => 8,
+            Scales::Super | Scales::Halves | Scales::SuperHalves | Scales::Signed => 8,
         }
     }
 
     /// Whether the format has minimums.
     pub(crate) const fn has_minimum(self) -> bool {
         match self {
-            Scales::Minimum | Scales::Super => true,
+            Scales::Minimum | Scales::Super | Scales::SuperHalves => true,
             Scales::None | Scales::Plain | Scales::Halves | Scales::Signed | Scales::Power => false,
         }
     }
 
     /// Whether halves of groups have scales of their own.
     pub(crate) const fn has_halves(self) -> bool {
-        matches!(self, Scales::Halves)
+        matches!(self, Scales::Halves | Scales::SuperHalves)
+    }
+
+    /// Scales of a block.
+    pub(crate) const fn factors(self) -> usize {
+        self.groups() * 32 / self.span()
     }
 
     /// Values that share a scale.
@@ -65,8 +73,8 @@ pub(crate) struct BlockScales {
     pub(crate) minimum: u16,
     /// Factors of the scale, by group or by half of a group; those that are signed in two's complement.
     pub(crate) factors: [u8; 16],
-    /// Factors of the minimum, by group.
-    pub(crate) minimums: [u8; 8],
+    /// Factors of the minimum, by group or by half of a group.
+    pub(crate) minimums: [u8; 16],
 }
 
 impl BlockScales {
@@ -170,8 +178,8 @@ impl Block {
             Scales::None => {}
             Scales::Plain => (self.scale[0], self.min[0]) = (d, -zero * d),
             Scales::Minimum => (self.scale[0], self.min[0]) = (d, m),
-            Scales::Super => {
-                for g in 0..8 {
+            Scales::Super | Scales::SuperHalves => {
+                for g in 0..16 {
                     self.scale[g] = d * f32::from(stored.factors[g]);
                     self.min[g] = -(m * f32::from(stored.minimums[g]));
                 }

@@ -198,16 +198,16 @@ fn put_scales<F: Quantised>(block: &[u8], channel: usize, to: &mut [u32]) {
     let stored = F::scales(block);
     match F::SCALES {
         // Others have a decoder of bytes.
-        Scales::None | Scales::Signed | Scales::Power => {}
+        Scales::None | Scales::SuperHalves | Scales::Signed | Scales::Power => {}
         Scales::Plain => put_u16(to, channel, stored.scale),
         Scales::Minimum => {
             put_u16(to, channel, stored.scale);
             put_u16(to, PANEL + channel, stored.minimum);
         }
         Scales::Super => {
-            for (j, (factor, minimum)) in stored.factors.iter().zip(stored.minimums).enumerate() {
-                put_u8(to, 2 * j * PANEL + channel, *factor);
-                put_u8(to, (2 * j + 1) * PANEL + channel, minimum);
+            for j in 0..8 {
+                put_u8(to, 2 * j * PANEL + channel, stored.factors[j]);
+                put_u8(to, (2 * j + 1) * PANEL + channel, stored.minimums[j]);
             }
             let to = &mut to[4 * PANEL..];
             put_u16(to, channel, stored.scale);

@@ -205,8 +205,6 @@ fn type_name(id: u32) -> String {
         4 => "Q4_2, removed from GGUF",
         5 => "Q4_3, removed from GGUF",
         9 => "Q8_1",
-        10 => "Q2_K",
-        11 => "Q3_K",
         15 => "Q8_K",
         16 => "IQ2_XXS",
         17 => "IQ2_XS",

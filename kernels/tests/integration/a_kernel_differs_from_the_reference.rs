@@ -65,6 +65,7 @@ fn matmul_of_extreme_values_does_not_saturate() {
             (DType::Q5_0, 0xff),
             (DType::Q5_1, 0xff),
             (DType::Q6K, 0xff),
+            (DType::Q2K, 0xff),
             (DType::Q3K, 0xff),
             (DType::Q3K, 0x00),
             (DType::Iq4Nl, 0x00),
@@ -75,6 +76,7 @@ fn matmul_of_extreme_values_does_not_saturate() {
             let mut bytes = reference::quantize(dtype, &vec![1.0; n * k]);
             let scale = match dtype {
                 DType::Q6K => 208,
+                DType::Q2K => 80,
                 DType::Q3K => 108,
                 _ => 0,
             };
@@ -82,8 +84,10 @@ fn matmul_of_extreme_values_does_not_saturate() {
                 let keep = [block[scale], block[scale + 1]];
                 block.fill(fill);
                 block[scale..scale + 2].copy_from_slice(&keep);
-                if matches!(dtype, DType::Q4_1 | DType::Q5_1) {
-                    block[2..4].fill(0);
+                match dtype {
+                    DType::Q4_1 | DType::Q5_1 => block[2..4].fill(0),
+                    DType::Q2K => block[82..84].fill(0),
+                    _ => {}
                 }
             }
             for (sign, rows) in [(1.0, 1), (-1.0, 1), (1.0, 4), (-1.0, 9)] {
@@ -153,6 +157,7 @@ fn quantised_matmul_is_close_to_the_f32_one() {
             DType::Q4_0 | DType::Q4_1 | DType::Q4K | DType::Iq4Nl | DType::Iq4Xs => 0.12,
             DType::Mxfp4 => 0.15,
             DType::Q3K => 0.25,
+            DType::Q2K => 0.5,
         };
         assert!(error.sqrt() / norm < allowed, "{dtype}: {}", error.sqrt() / norm);
     }

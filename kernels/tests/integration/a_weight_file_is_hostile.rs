@@ -248,9 +248,9 @@ fn an_invalid_tensor_shape_or_type_is_refused() {
             "tensor 0 't': dimension 0 at byte 37: 33 columns are not a multiple of Q4_0's block",
         ),
         (
-            "Q2_K",
-            one().tensor("blk.0.ffn", &[256], 10, 0).data(128),
-            "tensor 0 'blk.0.ffn': type at byte 53: ggml_type 10 (Q2_K) is not supported; \
+            "IQ2_XXS",
+            one().tensor("blk.0.ffn", &[256], 16, 0).data(128),
+            "tensor 0 'blk.0.ffn': type at byte 53: ggml_type 16 (IQ2_XXS) is not supported; \
              supported are F32, F16",
         ),
         (

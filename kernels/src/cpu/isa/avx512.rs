@@ -4,6 +4,7 @@
 mod gemm_f32;
 mod gemm_q8_panel;
 mod gemm_q8_small;
+mod half_minimums;
 mod load_group;
 mod quantize;
 mod unpack;

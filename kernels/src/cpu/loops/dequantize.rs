@@ -51,11 +51,12 @@ pub(crate) unsafe fn dequantize_tile<V: F32x16>(tile: &TileBytes<'_>, to: &mut [
         group.read_scales(tile, index, halves);
         let quads = group.q.iter().zip(to.as_chunks_mut::<{ 4 * LINE_BYTES }>().0);
         for (j, (q, to)) in quads.enumerate() {
-            let scale = &group.scale[if kind.has_halves() { j / 4 } else { 0 }];
+            let half = if kind.has_halves() { j / 4 } else { 0 };
+            let (scale, min) = (&group.scale[half], &group.min[half]);
             let groups = q.as_chunks::<4>().0.as_ptr();
             // SAFETY: by the caller; `q` has 16 groups of four, and all others have 16 values.
             unsafe {
-                let (scale, min) = (V::load(scale.as_ptr()), V::load(group.min.as_ptr()));
+                let (scale, min) = (V::load(scale.as_ptr()), V::load(min.as_ptr()));
                 let zero = V::splat(zero_point(dtype) as f32);
                 for (column, to) in to.as_chunks_mut::<LINE_BYTES>().0.iter_mut().enumerate() {
                     let x = V::load_u8_of_4(groups, column).sub(zero).mul(scale).add(min);

@@ -99,6 +99,9 @@ pub(crate) struct GemmScratch {
     /// Panel of two tiles.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 unpacks here"))]
     pub(crate) pairs: Vec<TilePairGroup>,
+    /// Minimums of the halves of each of its groups, in formats that have them.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 unpacks here"))]
+    pub(crate) half_minimums: Vec<HalfMinimums>,
     /// Panel of one tile.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -109,6 +112,9 @@ pub(crate) struct GemmScratch {
     /// Tiles dequantised to f32.
     pub(crate) widened: Aligned<u8>,
 }
+
+/// Minimums of both halves of a group, of two tiles each.
+pub(crate) type HalfMinimums = [[[f32; TILE]; 2]; 2];
 
 /// One group of two tiles, unpacked.
 #[derive(Clone, Debug)]

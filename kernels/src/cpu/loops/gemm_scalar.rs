@@ -13,8 +13,9 @@ struct Step<'a> {
     d: f32,
     /// Initial value of the integer sums; 0 for formats with minimums.
     start: [i32; 2],
+    /// Factors of the minimums; `None` for formats without them.
+    sums: Option<[f32; 2]>,
     halves: bool,
-    has_minimum: bool,
 }
 
 /// Multiplies quantised tiles, in the same order of sums for any number of rows: per group, `sum +=
@@ -45,8 +46,11 @@ pub(crate) fn gemm_q8(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScrat
                         (false, true) => x[g].start,
                         (false, false) => [x[g].start[0] + x[g].start[1], 0],
                     },
+                    sums: kind.has_minimum().then(|| match kind.has_halves() {
+                        true => [0, 1].map(|half| x[g].half_sum(half)),
+                        false => [x[g].s, 0.0],
+                    }),
                     halves: kind.has_halves(),
-                    has_minimum: kind.has_minimum(),
                 };
                 if !is_super {
                     add(&group, &step, sum);
@@ -82,10 +86,10 @@ fn add(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
         for ((sum, dot), scale) in sum.iter_mut().zip(dot).zip(&group.scale[part]) {
             *sum += dot as f32 * (scale * step.d);
         }
-    }
-    if step.has_minimum {
-        for (sum, min) in sum.iter_mut().zip(&group.min) {
-            *sum += min * step.x.s;
+        if let Some(sums) = step.sums {
+            for (sum, min) in sum.iter_mut().zip(&group.min[part]) {
+                *sum += min * sums[part];
+            }
         }
     }
 }

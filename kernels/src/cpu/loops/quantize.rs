@@ -20,6 +20,15 @@ pub(crate) struct Q8Block {
     pub(crate) start: [i32; 2],
 }
 
+impl Q8Block {
+    /// The sum of the integers of a half, of a block that formats with minimums share with Q6_K.
+    #[inline(always)]
+    pub(crate) fn half_sum(&self, half: usize) -> f32 {
+        // A power of two, so that the product is exact.
+        self.start[half] as f32 * (-1.0 / Q6K::ZERO_POINT as f32)
+    }
+}
+
 /// How activations are quantised for a weight format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuantScheme {

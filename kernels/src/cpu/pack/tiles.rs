@@ -144,12 +144,16 @@ fn join(lines: usize, bytes: &[u8], to: &mut [u8]) {
             to.copy_from_slice(from);
             continue;
         }
-        if let [low, high, third] = to {
+        if let [low, high, third @ ..] = &mut *to
+            && third.len() < 2
+        {
             for (j, from) in from.iter().enumerate() {
                 let two = if j < 4 { &mut *low } else { &mut *high };
                 for i in 0..LINE {
                     two[i] |= (from[i] & 3) << (2 * (j % 4));
-                    third[i] |= (from[i] >> 2 & 1) << j;
+                    if let [third] = third {
+                        third[i] |= (from[i] >> 2 & 1) << j;
+                    }
                 }
             }
             continue;
@@ -198,12 +202,13 @@ fn copy_scales<F: Quantised>(view: &StoredRows<'_>, to: &mut [u8]) {
                     two(0, stored.scale);
                     two(2 * TILE, stored.minimum);
                 }
-                Scales::Super => {
+                Scales::Super | Scales::SuperHalves => {
                     two(0, stored.scale);
                     two(2 * TILE, stored.minimum);
-                    for g in 0..8 {
+                    let count = const { F::SCALES.factors() };
+                    for g in 0..count {
                         to[(4 + g) * TILE + r] = stored.factors[g];
-                        to[(12 + g) * TILE + r] = stored.minimums[g];
+                        to[(4 + count + g) * TILE + r] = stored.minimums[g];
                     }
                 }
                 Scales::Halves => {

@@ -7,20 +7,20 @@ use crate::formats::block::power;
 use crate::formats::{FormatKind, Scales};
 
 /// A group, unpacked: 32 columns × 16 output channels, `value = scale · (q − zero point) + min`
-/// with q unsigned. With scales of half groups, the second scale is that of the last 16 columns.
-/// The minimum is 0 for formats without one.
+/// with q unsigned. With scales of half groups, the second scale and minimum are those of the last 16 columns; otherwise
+/// they are 0. Minimums are 0 for formats without them.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Group {
     /// `[8 quads][16 channels][4 columns]`.
     pub(crate) q: [[u8; LINE]; 8],
     pub(crate) scale: [[f32; TILE]; 2],
-    pub(crate) min: [f32; TILE],
+    pub(crate) min: [[f32; TILE]; 2],
 }
 
 impl Group {
     pub(crate) fn new() -> Group {
-        Group { q: [[0; LINE]; 8], scale: [[0.0; TILE]; 2], min: [0.0; TILE] }
+        Group { q: [[0; LINE]; 8], scale: [[0.0; TILE]; 2], min: [[0.0; TILE]; 2] }
     }
 
     /// Unpacks group `index` of a quantised tile.
@@ -51,6 +51,14 @@ impl Group {
                     let top = if j < 4 { low } else { high };
                     for i in 0..LINE {
                         q[i] |= (top[i] >> (2 * (j % 4)) & 3) << 4;
+                    }
+                }
+            }
+            ([low, high], 2) => {
+                for (j, q) in self.q.iter_mut().enumerate() {
+                    let two = if j < 4 { low } else { high };
+                    for i in 0..LINE {
+                        q[i] = two[i] >> (2 * (j % 4)) & 3;
                     }
                 }
             }
@@ -90,8 +98,8 @@ impl Group {
         let kind = tile.layout.kind;
         let (block, g) = (index / kind.groups(), index % kind.groups());
         let from = &tile.scales[block * scale_bytes(kind)..][..scale_bytes(kind)];
-        let Group { scale: [scale, second], min, .. } = self;
-        (*second, *min) = ([0.0; TILE], [0.0; TILE]);
+        let Group { scale: [scale, second], min: [min, second_min], .. } = self;
+        (*second, *min, *second_min) = ([0.0; TILE], [0.0; TILE], [0.0; TILE]);
         let signed = |at: usize, d: &[f32; TILE]| -> [f32; TILE] {
             let factors = &from[at * TILE..][..TILE];
             std::array::from_fn(|i| d[i] * f32::from(factors[i].cast_signed()))
@@ -111,6 +119,12 @@ impl Group {
                 let d = halves(&from[16 * TILE..]);
                 (*scale, *second) = (signed(2 * g, &d), signed(2 * g + 1, &d));
             }
+            Scales::SuperHalves => {
+                let (d, m) = (halves(from), halves(&from[2 * TILE..]));
+                (*scale, *second) = (signed(4 + 2 * g, &d), signed(5 + 2 * g, &d));
+                let m = m.map(|m| -m);
+                (*min, *second_min) = (signed(20 + 2 * g, &m), signed(21 + 2 * g, &m));
+            }
             Scales::Signed => *scale = signed(g, &halves(&from[8 * TILE..])),
             Scales::Power => *scale = std::array::from_fn(|i| power(from[i])),
         }
@@ -127,9 +141,9 @@ fn halves(from: &[u8]) -> [f32; TILE] {
     values
 }
 
-/// Scales and minimum of channel `i` in group `index`.
+/// Scales and minimums of channel `i` in group `index`, of both halves.
 #[inline(always)]
-fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
+fn scales(tile: &TileBytes<'_>, index: usize, i: usize) -> [(f32, f32); 2] {
     let kind = tile.layout.kind;
     let (block, g) = (index / kind.groups(), index % kind.groups());
     let from = &tile.scales[block * scale_bytes(kind)..][..scale_bytes(kind)];
@@ -137,24 +151,24 @@ fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
         let bytes = [from[at + 2 * i], from[at + 2 * i + 1]];
         binary16::to_f32(u16::from_le_bytes(bytes))
     };
-    match kind {
-        Scales::None => ([0.0; 2], 0.0),
-        Scales::Plain => ([half(0), 0.0], 0.0),
-        Scales::Minimum => ([half(0), 0.0], half(2 * TILE)),
-        Scales::Super => {
-            let scale = half(0) * f32::from(from[(4 + g) * TILE + i]);
-            ([scale, 0.0], -(half(2 * TILE) * f32::from(from[(12 + g) * TILE + i])))
-        }
+    let factor = |at: usize| f32::from(from[at * TILE + i]);
+    let signed = |at: usize| f32::from(from[at * TILE + i].cast_signed());
+    let of_group = match kind {
+        Scales::None => (0.0, 0.0),
+        Scales::Plain => (half(0), 0.0),
+        Scales::Minimum => (half(0), half(2 * TILE)),
+        Scales::Super => (half(0) * factor(4 + g), -(half(2 * TILE) * factor(12 + g))),
         Scales::Halves => {
-            let of_half =
-                |h: usize| half(16 * TILE) * f32::from(from[(2 * g + h) * TILE + i].cast_signed());
-            ([of_half(0), of_half(1)], 0.0)
+            return [0, 1].map(|h| (half(16 * TILE) * signed(2 * g + h), 0.0));
         }
-        Scales::Signed => {
-            ([half(8 * TILE) * f32::from(from[g * TILE + i].cast_signed()), 0.0], 0.0)
+        Scales::SuperHalves => {
+            let (d, m) = (half(0), half(2 * TILE));
+            return [2 * g, 2 * g + 1].map(|h| (d * factor(4 + h), -(m * factor(20 + h))));
         }
-        Scales::Power => ([power(from[i]), 0.0], 0.0),
-    }
+        Scales::Signed => (half(8 * TILE) * signed(g), 0.0),
+        Scales::Power => (power(from[i]), 0.0),
+    };
+    [of_group; 2]
 }
 
 /// Dequantises channel `lane` of a tile.
@@ -172,12 +186,12 @@ pub(crate) fn channel(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
     let offset = format.zero_point as f32;
     let groups = tile.values.chunks_exact(layout.lines * LINE);
     for (index, (lines, to)) in groups.zip(to.chunks_exact_mut(GROUP)).enumerate() {
-        let (scale, min) = scale(tile, index, lane);
+        let halves = scales(tile, index, lane);
         for (col, to) in to.iter_mut().enumerate() {
-            let half = if layout.kind.has_halves() { col / 16 } else { 0 };
+            let (scale, min) = halves[col / 16];
             let q = value(lines, layout.lines, (lane, col));
             let q = f32::from(layout.table.map_or(q, |table| table[usize::from(q & 15)]));
-            *to = scale[half] * (q - offset) + min;
+            *to = scale * (q - offset) + min;
         }
     }
 }
@@ -192,6 +206,7 @@ fn value(from: &[u8], lines: usize, (lane, col): (usize, usize)) -> u8 {
         8 => line(j),
         5 => nibble() | (line(4) >> j & 1) << 4,
         6 => nibble() | (line(4 + j / 4) >> (2 * (j % 4)) & 3) << 4,
+        2 => line(j / 4) >> (2 * (j % 4)) & 3,
         3 => line(j / 4) >> (2 * (j % 4)) & 3 | (line(2) >> j & 1) << 2,
         _ => nibble(),
     }

@@ -22,6 +22,7 @@ const ALIGN: usize = 64;
 /// | `Minimum` | binary16 scales, binary16 minimums |
 /// | `Super` | binary16 scales, binary16 minimums, `[8]` bytes of factors of the scales, `[8]` of the minimums |
 /// | `Halves` | `[16]` signed bytes of factors, binary16 scales |
+/// | `SuperHalves` | binary16 scales, binary16 minimums, `[16]` bytes of factors of the scales, `[16]` of the minimums |
 /// | `Signed` | `[8]` signed bytes of factors, binary16 scales |
 /// | `Power` | bytes of powers |
 pub(crate) const fn scale_bytes(kind: Scales) -> usize {
@@ -31,6 +32,7 @@ pub(crate) const fn scale_bytes(kind: Scales) -> usize {
         Scales::Minimum => 4 * TILE,
         Scales::Super => 20 * TILE,
         Scales::Halves => 18 * TILE,
+        Scales::SuperHalves => 36 * TILE,
         Scales::Signed => 10 * TILE,
         Scales::Power => TILE,
     }
@@ -45,8 +47,8 @@ pub(crate) struct Layout {
     /// Lines of [`LINE`] bytes per group, one for each bit of an integer; a quad is 4 columns. First come 4 lines of nibbles (low
     /// half of a byte: quad j; high half: quad j + 4). Then comes one line of fifth bits (bit j:
     /// quad j), or two lines of the upper two bits (bits 2i of line h: quad 4h + i). With 3 bits, two lines of the
-    /// lower two bits come first (as the upper two of 6), then one of third bits. With 8 bits,
-    /// line j is quad j. 0 for float formats.
+    /// lower two bits come first (as the upper two of 6), then one of third bits. With 2 bits there are only those two.
+    /// With 8 bits, line j is quad j. 0 for float formats.
     pub(crate) lines: usize,
     /// What codes of 4 bits stand for, 128 above it.
     pub(crate) table: Option<[u8; 16]>,

@@ -140,6 +140,7 @@ every_format! {
     q4_k_products_are_right_and_independent_of_other_rows Q4K
     q5_k_products_are_right_and_independent_of_other_rows Q5K
     q6_k_products_are_right_and_independent_of_other_rows Q6K
+    q2_k_products_are_right_and_independent_of_other_rows Q2K
     q3_k_products_are_right_and_independent_of_other_rows Q3K
     iq4_nl_products_are_right_and_independent_of_other_rows Iq4Nl
     iq4_xs_products_are_right_and_independent_of_other_rows Iq4Xs

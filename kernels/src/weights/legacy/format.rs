@@ -74,7 +74,7 @@ impl Layout {
             }
             DType::Q8_0 => (version < LegacyVersion::Ggjt3, false),
             DType::Q5_0 | DType::Q5_1 if version >= LegacyVersion::Ggjt2 => (false, false),
-            DType::Q3K | DType::Q4K | DType::Q5K | DType::Q6K
+            DType::Q2K | DType::Q3K | DType::Q4K | DType::Q5K | DType::Q6K
                 if version >= LegacyVersion::Ggjt3 =>
             {
                 (false, false)

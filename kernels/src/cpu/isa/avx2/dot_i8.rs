@@ -64,7 +64,7 @@ impl Maddubs {
     /// · 127 · (2^bits − 1).
     const fn quads(lines: usize) -> usize {
         match lines {
-            3 | 4 => 8,
+            2..=4 => 8,
             5 => 4,
             6 => 2,
             _ => 1,

@@ -1,9 +1,10 @@
 //! Many rows: a panel of two tiles is unpacked once and multiplied with blocks of 6 rows, whose
 //! sums stay in registers. Between panels, sums are stored in the output.
 
+use super::half_minimums::add_half_minimums;
 use super::load_group::{TileStart, tile_start};
 use crate::cpu::loops::formats::Format;
-use crate::cpu::loops::gemm_args::{GemmQ8, GemmScratch, TilePairGroup};
+use crate::cpu::loops::gemm_args::{GemmQ8, GemmScratch, HalfMinimums, TilePairGroup};
 use crate::cpu::loops::quantize::Q8Block;
 use crate::cpu::packed::layout::TILE;
 use crate::cpu::simd::prefetch::{PrefetchHint, prefetch_range};
@@ -73,11 +74,11 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
         for from in (0..groups).step_by(job.panel) {
             let panel = from..groups.min(from + job.panel);
             scratch.pairs.resize(panel.len(), ZERO);
-            // SAFETY: both tiles have `groups` groups of the format.
-            unsafe { unpack::<F>(tile(0), 0, (panel.clone(), &mut scratch.pairs)) };
-            if two {
-                // SAFETY: as above.
-                unsafe { unpack::<F>(tile(1), 1, (panel.clone(), &mut scratch.pairs)) };
+            let minimums = if F::HALVES && F::MIN { panel.len() } else { 0 };
+            scratch.half_minimums.resize(minimums, HalfMinimums::default());
+            for t in 0..if two { 2 } else { 1 } {
+                // SAFETY: both tiles have `groups` groups of the format.
+                unsafe { unpack::<F>(tile(t), t, (panel.clone(), scratch)) };
             }
             for row in (0..job.rows).step_by(step) {
                 // Usually another pair of tiles. The first level has no room for it yet.
@@ -89,6 +90,7 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
                 }
                 let block = Block {
                     pairs: &scratch.pairs,
+                    half_minimums: &scratch.half_minimums,
                     x: &job.x[row * groups + from..],
                     groups,
                     is_first: from == 0,
@@ -117,9 +119,17 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
 unsafe fn unpack<F: Format>(
     tile: TileStart,
     t: usize,
-    (groups, to): (Range<usize>, &mut [TilePairGroup]),
+    (groups, to): (Range<usize>, &mut GemmScratch),
 ) {
-    for (g, to) in groups.zip(to) {
+    for (g, to) in groups.clone().zip(&mut to.half_minimums) {
+        // SAFETY: the group exists, by the caller; each minimum has 16 values.
+        unsafe {
+            for (half, min) in tile.half_minimums::<F>(g).into_iter().enumerate() {
+                _mm512_storeu_ps(to[half][t].as_mut_ptr(), min);
+            }
+        }
+    }
+    for (g, to) in groups.zip(&mut to.pairs) {
         // SAFETY: the group exists, by the caller; each line has 64 bytes, each scale 16 values.
         unsafe {
             for (w, to) in tile.lines::<F>(g).into_iter().zip(&mut to.q) {
@@ -137,6 +147,8 @@ struct Block<'a> {
     /// Starts at a group that is a multiple of 8; the length is a multiple of 8 unless these are
     /// the last groups.
     pairs: &'a [TilePairGroup],
+    /// Minimums of the halves of these groups, in formats that have them.
+    half_minimums: &'a [HalfMinimums],
     /// Activation blocks of these groups; rows are `groups` apart.
     x: &'a [Q8Block],
     groups: usize,
@@ -236,9 +248,17 @@ impl Block<'_> {
                     if F::HALVES {
                         dot!(dot, F, (w, x, groups), 0, 4);
                         add_scaled!(acc, dot, w.scale);
+                        if F::MIN {
+                            let minimums = &self.half_minimums[8 * b + g];
+                            add_half_minimums(x, groups, minimums, 0, &mut acc);
+                        }
                         dot = [[_mm512_setzero_si512(); T]; R];
                         dot!(dot, F, (w, x, groups), 4, 8);
                         add_scaled!(acc, dot, w.second);
+                        if F::MIN {
+                            let minimums = &self.half_minimums[8 * b + g];
+                            add_half_minimums(x, groups, minimums, 1, &mut acc);
+                        }
                         continue;
                     }
                     dot!(dot, F, (w, x, groups), 0, 8);
@@ -271,7 +291,7 @@ impl Block<'_> {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load(from: &[f32; TILE]) -> __m512 {
+pub(super) fn load(from: &[f32; TILE]) -> __m512 {
     // SAFETY: 16 values.
     unsafe { _mm512_loadu_ps(from.as_ptr()) }
 }

@@ -66,6 +66,10 @@ unsafe fn rows<F: Format, const R: usize>(
         unsafe {
             let w = tile.lines::<F>(g);
             let scales = tile.scales::<F>(g);
+            let minimums = match F::HALVES && F::MIN {
+                true => tile.half_minimums::<F>(g),
+                false => [_mm512_setzero_ps(); 2],
+            };
             for r in 0..R {
                 let x = &*x.add(r * groups + g);
                 if F::GROUPS == 1 {
@@ -81,8 +85,13 @@ unsafe fn rows<F: Format, const R: usize>(
                 if F::HALVES {
                     let low = _mm512_cvtepi32_ps(dot::<F, 0, 4>(&w, x));
                     let high = _mm512_cvtepi32_ps(dot::<F, 4, 8>(&w, x));
-                    partial[r] = _mm512_fmadd_ps(low, scales[0], partial[r]);
-                    partial[r] = _mm512_fmadd_ps(high, scales[1], partial[r]);
+                    for (half, dot) in [low, high].into_iter().enumerate() {
+                        partial[r] = _mm512_fmadd_ps(dot, scales[half], partial[r]);
+                        if F::MIN {
+                            let sum = _mm512_set1_ps(x.half_sum(half));
+                            partial[r] = _mm512_fmadd_ps(minimums[half], sum, partial[r]);
+                        }
+                    }
                 } else {
                     let dot = _mm512_cvtepi32_ps(dot::<F, 0, 8>(&w, x));
                     partial[r] = _mm512_fmadd_ps(dot, scales[0], partial[r]);

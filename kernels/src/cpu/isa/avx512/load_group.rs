@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy)]
 pub(super) struct TileStart {
     values: *const u8,
-    scales: *const u8,
+    pub(super) scales: *const u8,
 }
 
 /// The start of a tile.
@@ -45,11 +45,14 @@ impl TileStart {
         if F::LINES == 8 {
             return std::array::from_fn(load);
         }
-        if F::LINES == 3 {
-            let (two, third) = ([load(0), load(1)], load(2));
-            let (twos, bit) = (_mm512_set1_epi8(3), _mm512_set1_epi8(4));
+        if F::LINES < 4 {
+            let (two, twos, bit) = ([load(0), load(1)], _mm512_set1_epi8(3), _mm512_set1_epi8(4));
+            let third = if F::LINES == 3 { load(2) } else { twos };
             return std::array::from_fn(|j| {
                 let low = _mm512_srl_epi16(two[j / 4], _mm_cvtsi32_si128(2 * (j as i32 % 4)));
+                if F::LINES == 2 {
+                    return _mm512_and_si512(low, twos);
+                }
                 let at = j as i32 - 2;
                 let third = match at < 0 {
                     true => _mm512_sll_epi16(third, _mm_cvtsi32_si128(-at)),
@@ -130,6 +133,8 @@ impl TileStart {
                 let value = |at: usize| _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(at)));
                 [0, 1].map(|h| _mm512_mul_ps(d, value((2 * i + h) * TILE)))
             }
+            // SAFETY: by the caller.
+            Scales::SuperHalves => unsafe { self.factors_of_halves::<F>(g, 0, 4) },
             Scales::Signed => {
                 let factor = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(i * TILE)));
                 [_mm512_mul_ps(half(8 * TILE), factor), _mm512_setzero_ps()]

@@ -63,7 +63,7 @@ impl Smlal {
     const fn quads<F: Format>() -> usize {
         match F::LINES {
             _ if F::IS_WIDE => 2,
-            3..=5 => 8,
+            2..=5 => 8,
             6 => 4,
             _ => 2,
         }

@@ -146,8 +146,8 @@ impl<D: Int8Dot, F: Format, S: GroupSource<D, F>, const R: usize> Outlined for R
     }
 }
 
-/// Adds one group: `sum += scale·d·(start + Σ q·x)`, then `sum += min·s`. For super-blocks d is 1
-/// here; their scale is multiplied at the end.
+/// Adds one group, or one half after the other: `sum += scale·d·(start + Σ q·x)`, then `sum += min·s`. For super-blocks d
+/// is 1 here; their scale is multiplied at the end.
 ///
 /// # Safety
 /// As [`Int8Dot`] says, and there are R rows.
@@ -163,10 +163,16 @@ unsafe fn add<D: Int8Dot, F: Format, W: GroupWeights<D, F>, const R: usize>(
             let (dots, scale) = (w.dot::<R, 0, 4>(x), w.scale(0));
             for r in 0..R {
                 sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
+                if F::MIN {
+                    sum[r] = w.min(0).fma(D::Floats::splat(x.block(r).half_sum(0)), sum[r]);
+                }
             }
             let (dots, scale) = (w.dot::<R, 4, 8>(x), w.scale(1));
             for r in 0..R {
                 sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
+                if F::MIN {
+                    sum[r] = w.min(1).fma(D::Floats::splat(x.block(r).half_sum(1)), sum[r]);
+                }
             }
             return;
         }
@@ -178,7 +184,7 @@ unsafe fn add<D: Int8Dot, F: Format, W: GroupWeights<D, F>, const R: usize>(
             }
             sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
             if F::MIN {
-                sum[r] = w.min().fma(D::Floats::splat(x.block(r).s), sum[r]);
+                sum[r] = w.min(0).fma(D::Floats::splat(x.block(r).s), sum[r]);
             }
         }
     }

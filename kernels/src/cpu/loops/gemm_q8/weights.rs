@@ -30,11 +30,11 @@ pub(super) trait GroupWeights<D: Int8Dot, F: Format> {
     /// As the trait says.
     unsafe fn scale(&self, half: usize) -> D::Floats;
 
-    /// Minimums of the group.
+    /// Minimums of the group, or of one of its halves.
     ///
     /// # Safety
     /// As the trait says.
-    unsafe fn min(&self) -> D::Floats;
+    unsafe fn min(&self, half: usize) -> D::Floats;
 }
 
 /// A source of the groups of a tile.
@@ -74,9 +74,9 @@ impl<D: Int8Dot, F: Format> GroupWeights<D, F> for &Group {
         unsafe { D::Floats::load(self.scale[half].as_ptr()) }
     }
     #[inline(always)]
-    unsafe fn min(&self) -> D::Floats {
+    unsafe fn min(&self, half: usize) -> D::Floats {
         // SAFETY: by the caller; a minimum has 16 values.
-        unsafe { D::Floats::load(self.min.as_ptr()) }
+        unsafe { D::Floats::load(self.min[half].as_ptr()) }
     }
 }
 
@@ -127,8 +127,8 @@ impl<D: Int8Dot, F: Format> GroupWeights<D, F> for StoredGroup<'_, D> {
         self.factors.scale[half]
     }
     #[inline(always)]
-    unsafe fn min(&self) -> D::Floats {
-        self.factors.min
+    unsafe fn min(&self, half: usize) -> D::Floats {
+        self.factors.min[half]
     }
 }
 
@@ -192,16 +192,16 @@ impl<D: Int8Dot, F: Format> GroupWeights<D, F> for KeptGroup<'_, D> {
         self.factors.scale[half]
     }
     #[inline(always)]
-    unsafe fn min(&self) -> D::Floats {
-        self.factors.min
+    unsafe fn min(&self, half: usize) -> D::Floats {
+        self.factors.min[half]
     }
 }
 
-/// Scales of a group (the second is that of its last half) and minimums; 0 if the format has none.
+/// Scales and minimums of a group, each of which may have another for its last half; 0 if the format has none.
 #[derive(Clone, Copy)]
 struct GroupScales<V> {
     scale: [V; 2],
-    min: V,
+    min: [V; 2],
 }
 
 impl<V: F32x16> GroupScales<V> {
@@ -218,7 +218,10 @@ impl<V: F32x16> GroupScales<V> {
                 self.scale[1].store(to.scale[1].as_mut_ptr());
             }
             if F::MIN {
-                self.min.store(to.min.as_mut_ptr());
+                self.min[0].store(to.min[0].as_mut_ptr());
+            }
+            if F::MIN && F::HALVES {
+                self.min[1].store(to.min[1].as_mut_ptr());
             }
         }
     }
@@ -240,25 +243,32 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
         let half = |at: usize| D::Floats::load_f16(from[at..][..2 * TILE].as_ptr().cast());
         let bytes = |at: usize| D::Floats::load_i8(from[at * TILE..][..TILE].as_ptr().cast());
         let none = D::Floats::splat(0.0);
+        let of_group = |scale, min| GroupScales { scale: [scale, none], min: [min, none] };
+        let minus = |d: D::Floats| d.mul(D::Floats::splat(-1.0));
         match F::SCALES {
-            Scales::None => GroupScales { scale: [none; 2], min: none },
-            Scales::Plain => GroupScales { scale: [half(0), none], min: none },
-            Scales::Minimum => GroupScales { scale: [half(0), none], min: half(2 * TILE) },
-            // Scales have 6 bits, so signed and unsigned bytes are the same.
+            Scales::None => of_group(none, none),
+            Scales::Plain => of_group(half(0), none),
+            Scales::Minimum => of_group(half(0), half(2 * TILE)),
+            // Scales have at most 6 bits, so signed and unsigned bytes are the same.
             Scales::Super => {
-                let min = half(2 * TILE).mul(bytes(12 + i)).mul(D::Floats::splat(-1.0));
-                GroupScales { scale: [half(0).mul(bytes(4 + i)), none], min }
+                of_group(half(0).mul(bytes(4 + i)), minus(half(2 * TILE).mul(bytes(12 + i))))
             }
             Scales::Halves => {
                 let d = half(16 * TILE);
-                GroupScales { scale: [d.mul(bytes(2 * i)), d.mul(bytes(2 * i + 1))], min: none }
+                let scale = [d.mul(bytes(2 * i)), d.mul(bytes(2 * i + 1))];
+                GroupScales { scale, min: [none; 2] }
             }
-            Scales::Signed => {
-                GroupScales { scale: [half(8 * TILE).mul(bytes(i)), none], min: none }
+            Scales::SuperHalves => {
+                let (d, m) = (half(0), minus(half(2 * TILE)));
+                GroupScales {
+                    scale: [d.mul(bytes(4 + 2 * i)), d.mul(bytes(5 + 2 * i))],
+                    min: [m.mul(bytes(20 + 2 * i)), m.mul(bytes(21 + 2 * i))],
+                }
             }
+            Scales::Signed => of_group(half(8 * TILE).mul(bytes(i)), none),
             Scales::Power => {
                 let powers: [f32; TILE] = std::array::from_fn(|i| power(from[i]));
-                GroupScales { scale: [D::Floats::load(powers.as_ptr()), none], min: none }
+                of_group(D::Floats::load(powers.as_ptr()), none)
             }
         }
     }

@@ -64,11 +64,14 @@ impl<F: Format> Quads for InTile<F> {
             if F::LINES == 8 {
                 return [line(j, 0), line(j, 1)];
             }
-            if F::LINES == 3 {
+            if F::LINES < 4 {
                 let (twos, bit) = (_mm256_set1_epi8(3), _mm256_set1_epi8(1 << j));
                 return std::array::from_fn(|h| {
                     let shift = _mm_cvtsi32_si128(2 * (j as i32 % 4));
                     let two = _mm256_and_si256(_mm256_srl_epi16(line(j / 4, h), shift), twos);
+                    if F::LINES == 2 {
+                        return two;
+                    }
                     let has = _mm256_cmpeq_epi8(_mm256_and_si256(line(2, h), bit), bit);
                     _mm256_or_si256(two, _mm256_and_si256(has, _mm256_set1_epi8(4)))
                 });
