@@ -116,10 +116,15 @@ impl PrefixTree {
         tokens: &[u32],
         known: &Cell<Known>,
     ) -> usize {
+        // A text has more in common than the match so far only if it has the token after it.
+        let longer = |rows: usize, text: &[u32]| match (tokens.get(rows), text.get(rows)) {
+            (Some(one), Some(other)) if one == other => rows.max(common(tokens, text)),
+            _ => rows,
+        };
         let rows = match self.recent.since(known.get()) {
             Some(texts) => {
                 let texts = texts.filter(|(of, _)| of == namespace);
-                texts.fold(known.get().rows, |rows, (_, text)| rows.max(common(tokens, text)))
+                texts.fold(known.get().rows, |rows, (_, text)| longer(rows, text))
             }
             None => self.matched(namespace, tokens),
         };
