@@ -100,16 +100,20 @@ impl Scheduler {
         waiting: Option<usize>,
         effects: &mut Vec<SchedulerEffect>,
     ) -> bool {
+        let may_go = |sequence: &Sequence| {
+            let is_idle = sequence.in_flight == 0 && !sequence.is_companion();
+            is_idle && sequence.gives_way()
+        };
+        // Usually there is none, and the rest is the more work the more waits and the more is cached.
+        if !self.running.iter().any(may_go) {
+            return false;
+        }
         let found = match waiting {
             Some(at) => Some(at).filter(|at| !self.waiting[*at].gives_way()),
             None => self.first_foreground(),
         };
         let Some(request) = found.map(|at| &self.waiting[at]) else { return false };
         let (model, rows) = (request.model, request.ids.len());
-        let may_go = |sequence: &Sequence| {
-            let is_idle = sequence.in_flight == 0 && !sequence.is_companion();
-            is_idle && sequence.gives_way()
-        };
         let Model { kv, prefixes, .. } = &self.models[model.0];
         let of_model = self.running.iter().filter(|it| it.model == model && may_go(it));
         let taken: usize = of_model.map(|sequence| sequence.lease.pages().len()).sum();
