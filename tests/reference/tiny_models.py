@@ -24,8 +24,9 @@ import tiny_exact
 
 PROMPT_LENGTH = 40
 POSITIONS = [0, 7, 8, 23, 39]
-FORMATS = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
-QUANTIZE_NAMES = {"Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S"}
+FORMATS = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
+           "IQ4_XS"]
+QUANTIZE_NAMES = {"Q3_K": "Q3_K_S", "Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S"}
 
 
 @dataclass
@@ -283,9 +284,13 @@ def main() -> None:
         path = out / f"{model.name}.gguf"
         write_model(model, random_tensors(model), path)
         keep_logits(reference, model, path, out)
-    if names:
-        return
+    write_formats(out, reference, quantize, names)
+    if not names:
+        write_split(out, reference)
 
+
+def write_split(out: Path, reference: str) -> None:
+    """A model in three files."""
     path = out / f"{SPLIT.name}.gguf"
     write_model(SPLIT, random_tensors(SPLIT), path)
     whole = logits(reference, path, prompt_ids(SPLIT.name))
@@ -296,11 +301,16 @@ def main() -> None:
         sys.exit("the split model's logits differ from the whole one's")
     keep_logits(reference, SPLIT, first, out)
 
+
+def write_formats(out: Path, reference: str, quantize: str, names: list[str]) -> None:
+    """A model in each format of weights, or in those that are named."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "format-f32.gguf"
         write_model(FORMAT, random_tensors(FORMAT), source)
         for name in FORMATS:
             path = out / f"format-{name.lower()}.gguf"
+            if names and path.stem not in names:
+                continue
             command = [quantize, "--pure", str(source), str(path), QUANTIZE_NAMES.get(name, name), "1"]
             subprocess.run(command, check=True, capture_output=True)
             keep_logits(reference, FORMAT, path, out)
