@@ -118,7 +118,7 @@ unsafe fn step<M: MicroKernel, const R: usize, const C: usize, const TAIL: bool>
         }
         for (r, acc) in acc.iter_mut().enumerate() {
             let left = M::left::<TAIL>(a.add(r * a_stride));
-            // Not `zip`, whose `next` is a call without the highest optimisation, which tests go without.
+            // Not `zip`: below the highest optimisation, as in tests, its `next` is a call.
             for (j, acc) in acc.iter_mut().enumerate() {
                 *acc = M::add(left, right[j], *acc);
             }
