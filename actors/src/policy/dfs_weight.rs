@@ -21,7 +21,8 @@ pub struct DfsWeight {
     places: foldhash::HashMap<SequenceId, usize>,
     /// The requests of the latest survey, sorted by their cached tokens and then by their numbers.
     sorted: Vec<Entry>,
-    /// What waits now with its cached tokens, and whether it is new; kept for its memory only.
+    /// Scratch memory of a survey, reused by the next: each waiting request with its number of cached tokens, and whether
+    /// `sorted` lacks it.
     now: Vec<(SequenceId, usize)>,
     is_new: Vec<bool>,
 }

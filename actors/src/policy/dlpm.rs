@@ -1,6 +1,5 @@
 //! Deficit longest prefix match.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -36,22 +35,9 @@ pub struct Dlpm {
     pub weights: HashMap<ClientId, f64>,
     lpm: Lpm,
     clients: Clients,
-    /// What was found of the waiting requests at the latest survey, by their numbers.
-    surveyed: Vec<Surveyed>,
-    /// Whether no credit has changed since.
-    is_fresh: bool,
-    /// Where the next one that is asked for probably is: ranks are asked in order.
-    next: Cell<usize>,
+    /// Uncached tokens of waiting requests at the latest survey, by number of the request.
+    uncached: Vec<(SequenceId, usize)>,
     refills: f64,
-}
-
-/// A waiting request at a survey.
-#[derive(Clone, Copy, Debug)]
-struct Surveyed {
-    sequence: SequenceId,
-    /// Tokens of its prompt that are not cached.
-    uncached: usize,
-    has_credit: bool,
 }
 
 /// Every request of the queue is looked up at each decision.
@@ -75,9 +61,7 @@ impl Dlpm {
             weights,
             lpm: Lpm::default(),
             clients: Clients::default(),
-            surveyed: Vec::new(),
-            is_fresh: false,
-            next: Cell::new(0),
+            uncached: Vec::new(),
             refills: 0.0,
         }
     }
@@ -91,27 +75,15 @@ impl Dlpm {
         self.quantum * self.weights.get(client).copied().unwrap_or(1.0)
     }
 
-    /// What the latest survey found of a request.
-    fn surveyed(&self, sequence: SequenceId) -> Option<Surveyed> {
-        let of_this = |at: usize| self.surveyed.get(at).filter(|it| it.sequence == sequence);
-        let at = match of_this(self.next.get()) {
-            Some(_) => self.next.get(),
-            None => self.surveyed.binary_search_by_key(&sequence, |it| it.sequence).ok()?,
-        };
-        self.next.set(at + 1);
-        of_this(at).copied()
-    }
-
-    fn has_credit(&self, client: &ClientId) -> bool {
-        self.credit(client) > 0.0
-    }
-
     fn refill(&mut self, waiting: &[Candidate<'_>]) {
-        let rounds = |request: &Candidate<'_>| {
-            let credit = self.credit(request.client);
-            (-credit / self.quantum_of(request.client)).floor() + 1.0
-        };
-        let rounds = waiting.iter().map(rounds).min_by(f64::total_cmp).unwrap_or(1.0);
+        let credits =
+            || waiting.iter().map(|request| (request.client, self.credit(request.client)));
+        if waiting.is_empty() || credits().any(|(_, credit)| credit > 0.0) {
+            return;
+        }
+        let rounds =
+            |(client, credit): (&ClientId, f64)| (-credit / self.quantum_of(client)).floor() + 1.0;
+        let rounds = credits().map(rounds).min_by(f64::total_cmp).unwrap_or(1.0);
         self.refills += rounds;
         let names: Vec<ClientId> = self.clients.keys().cloned().collect();
         for name in names {
@@ -138,26 +110,19 @@ impl QueuePolicy for Dlpm {
 
     fn survey(&mut self, waiting: &[Candidate<'_>], prefixes: &dyn PrefixView, now: Nanos) {
         self.lpm.survey(waiting, prefixes, now);
-        let mut surveyed = std::mem::take(&mut self.surveyed);
-        surveyed.clear();
-        surveyed.extend(waiting.iter().map(|request| Surveyed {
-            sequence: request.sequence,
-            uncached: request.prompt_tokens.saturating_sub(prefixes.matched(request.sequence)),
-            has_credit: self.has_credit(request.client),
-        }));
-        surveyed.sort_unstable_by_key(|it| it.sequence);
-        self.is_fresh = surveyed.iter().any(|it| it.has_credit);
-        if !self.is_fresh && !waiting.is_empty() {
-            self.refill(waiting);
-        }
-        self.surveyed = surveyed;
+        let uncached = |request: &Candidate<'_>| {
+            let matched = prefixes.matched(request.sequence);
+            (request.sequence, request.prompt_tokens.saturating_sub(matched))
+        };
+        self.uncached.clear();
+        self.uncached.extend(waiting.iter().map(uncached));
+        self.uncached.sort_unstable();
+        self.refill(waiting);
     }
 
     fn rank(&self, request: &Candidate<'_>, prefixes: &dyn PrefixView, _now: Nanos) -> Rank {
-        let known = if self.is_fresh { self.surveyed(request.sequence) } else { None };
-        let has_credit =
-            known.map_or_else(|| self.has_credit(request.client), |known| known.has_credit);
-        Rank(f64::from(u8::from(!has_credit)), self.lpm.key(request, prefixes))
+        let without = f64::from(u8::from(self.credit(request.client) <= 0.0));
+        Rank(without, self.lpm.key(request, prefixes))
     }
 
     fn arrive(&mut self, request: &Candidate<'_>, now: Nanos) {
@@ -169,18 +134,17 @@ impl QueuePolicy for Dlpm {
     }
 
     fn admitted(&mut self, request: &Candidate<'_>, _now: Nanos) {
-        let known = self.surveyed(request.sequence);
-        let uncached = known.map_or(request.prompt_tokens, |known| known.uncached);
+        let known =
+            self.uncached.binary_search_by_key(&request.sequence, |(sequence, _)| *sequence);
+        let uncached = known.map_or(request.prompt_tokens, |at| self.uncached[at].1);
         // Rows that a preemption lost are computed again at no charge.
         let uncached = if request.generated_tokens > 0 { 0 } else { uncached };
-        self.is_fresh = false;
         if let Some(client) = self.clients.get_mut(request.client) {
             client.credit -= self.prompt * uncached as f64;
         }
     }
 
     fn charge(&mut self, request: &Candidate<'_>, charge: Charge, _now: Nanos) {
-        self.is_fresh = false;
         if let Some(client) = self.clients.get_mut(request.client) {
             client.credit -= self.output * charge.generated_tokens as f64;
         }

@@ -104,7 +104,7 @@ impl Scheduler {
             let is_idle = sequence.in_flight == 0 && !sequence.is_companion();
             is_idle && sequence.gives_way()
         };
-        // Usually there is none, and the rest is the more work the more waits and the more is cached.
+        // Checked first, because the steps below look at every waiting request and every cached page.
         if !self.running.iter().any(may_go) {
             return false;
         }

@@ -43,7 +43,7 @@ struct Waiting<'a> {
     waiting: &'a [Box<Sequence>],
     /// The prefix caches of the models, locked once for all requests.
     trees: Vec<Option<MutexGuard<'a, PrefixTree>>>,
-    /// Where the next one that is asked for probably is: policies ask in order.
+    /// Index at which the search for a sequence begins: policies ask for sequences in the order of `waiting`.
     next: Cell<usize>,
     /// Their numbers, and the matches that were asked for.
     matched: Vec<(SequenceId, Cell<Option<usize>>)>,
