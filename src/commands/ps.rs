@@ -101,6 +101,8 @@ async fn ask(server: &str, key: Option<&str>) -> Result<Answer, Failure> {
             "`lapwing serve` starts one, and --server names another address; `lapwing models` lists the models on disk",
         )
     };
+    // The client asks for TLS also where it does not use it. An error means that the program has chosen before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().timeout(TIMEOUT).no_proxy().build().map_err(silent)?;
     let request = client.get(format!("http://{server}/api/ps"));
     let request = match key {

@@ -1,10 +1,13 @@
 //! Requests to a hub: its address, the token, timeouts, and what a refusal means.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use rustls::ClientConfig;
+use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::with_causes;
 use crate::models::error::FetchError;
@@ -41,21 +44,21 @@ impl HubClient {
             return Err(FetchError::Offline { name: subject, variable });
         }
         let endpoint = endpoint.map(str::to_owned).or_else(|| variable("HF_ENDPOINT"));
+        let unusable = |error: &dyn std::error::Error| FetchError::HubAnswer {
+            file: subject.clone(),
+            detail: with_causes(error),
+        };
+        let tls = tls().map_err(|error| unusable(&error))?;
         let client = Client::builder()
+            .tls_backend_preconfigured(tls)
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT)
             .redirect(redirects)
             .user_agent(concat!("lapwing/", env!("CARGO_PKG_VERSION")))
-            .build();
-        match client {
-            Ok(client) => Ok(Self {
-                subject,
-                endpoint: endpoint.unwrap_or_else(|| ENDPOINT.to_owned()),
-                token: token(),
-                client,
-            }),
-            Err(error) => Err(FetchError::HubAnswer { file: subject, detail: with_causes(&error) }),
-        }
+            .build()
+            .map_err(|error| unusable(&error))?;
+        let endpoint = endpoint.unwrap_or_else(|| ENDPOINT.to_owned());
+        Ok(Self { subject, endpoint, token: token(), client })
     }
 
     /// The address of a path on the hub, given as its unescaped segments.
@@ -112,6 +115,14 @@ impl HubClient {
             _ => FetchError::HubAnswer { file, detail },
         })
     }
+}
+
+/// TLS by ring, with the certificates of the system.
+fn tls() -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(config.with_platform_verifier()?.with_no_client_auth())
 }
 
 /// The variable that forbids requests, if one does, as Hugging Face's tools read it.
