@@ -39,9 +39,10 @@ on() {
     cpu=$1
     shift
     echo "== $cpu"
-    QEMU_CPU=$cpu "$cargo" test -p lapwing-kernels --target "$target" "$@"
+    QEMU_CPU=$cpu "$cargo" test --target "$target" "$@"
 }
-on max --lib --test allocations --test integration --test tiny_models "$@" \
+on max -p lapwing-model -p lapwing-cpu -p lapwing-npu -p lapwing-kernels --lib --test allocations --test integration \
+    --test tiny_models "$@" \
     -- --skip a_ready_graph_is_not_there --skip a_graph_is_evicted_too_early
-on cortex-a76 --test tiny_models "$@" every_architecture
-on cortex-a53 --test tiny_models "$@" every_architecture
+on cortex-a76 -p lapwing-kernels --test tiny_models "$@" every_architecture
+on cortex-a53 -p lapwing-kernels --test tiny_models "$@" every_architecture

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use lapwing_kernels::cpu::{PackCache, PackReport};
+use lapwing_kernels::cpu::{self, PackCache, PackReport};
 use lapwing_kernels::kv::KvSharing;
 use lapwing_kernels::requant::Requant;
 use lapwing_kernels::weights::WeightFile;
@@ -61,12 +61,13 @@ impl PackedFolder {
 
     /// Offers this folder to the devices that pack the file's weights.
     pub(crate) fn offer(&self, file: &WeightFile) {
-        file.keep_packed(PackCache { path: self.file.clone(), bytes_max: self.bytes_max });
+        let cache = PackCache { path: self.file.clone(), bytes_max: self.bytes_max };
+        cpu::keep_packed(file, cache);
     }
 
     /// Result of the offer. Marks the file as used, and removes other files until the size fits.
     pub(crate) fn outcome(self, file: &WeightFile) -> PackedWeights {
-        let Some(report) = file.pack_report() else { return PackedWeights::default() };
+        let Some(report) = cpu::pack_report(file) else { return PackedWeights::default() };
         let PackReport { loaded, read_error, write_error, .. } = &*report;
         let mut notes = Vec::new();
         if let Some(fault) = read_error {

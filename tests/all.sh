@@ -75,11 +75,11 @@ export LAPWING_OPENVINO
 LAPWING_TEST=full
 export LAPWING_TEST
 tests="cargo test --workspace --features lapwing-traces/layer --quiet"
-few="LAPWING_TEST=few $tests --lib opencl::"
+few="LAPWING_TEST=few $tests --lib opencl_"
 formats="--skip q2_k --skip q3_k --skip q4_1 --skip q5_ --skip iq4_ --skip mxfp4 --skip bf16"
 intel="export OPENCL_DYLIB_PATH='$PWD/target/opencl/intel/lib/libintelocl.so'"
-sh tests/side_by_side.sh "$tests -- --include-ignored --skip opencl:: --skip an_opencl_" \
-    "$intel && $tests --lib opencl:: -- --include-ignored --skip races" \
+sh tests/side_by_side.sh "$tests -- --include-ignored --skip opencl_tests:: --skip opencl_device_tests:: --skip an_opencl_" \
+    "$intel && $tests --lib opencl_ -- --include-ignored --skip races" \
     "$few -- $formats && $intel && $tests --test integration opencl -- --include-ignored && $tests --test cli a_signal_meets_drivers"
 
 # The examples of the build above, with the features of the whole workspace.
@@ -91,7 +91,7 @@ export EXAMPLES
 step "AArch64 kernels under emulation; beside them 20 seconds of fuzzing for each reader, every interleaving of lock-free" \
     "code, examples, exports in Perfetto's trace processor, the pages in headless Chromium, and clients of the server"
 interleavings="RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
-    -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"
+    -p lapwing-model -p lapwing-cpu -p lapwing-traces -p lapwing-actors --lib -- interleavings"
 others="sh traces/tests/perfetto/run.sh && sh traces/tests/browser/run.sh"
 others="$others && sh tests/serve/run.sh target/debug/lapwing target/clients"
 for example in hello_prompt embeddings timeline trace_any_tokio_app custom_strategy custom_policy custom_drafter compare_strategies reproduce_heterollm; do

@@ -5,7 +5,7 @@
 //! `cargo bench -p lapwing-kernels --bench attention -- [threads] [isa] [f32|f16|int8] [best]`
 
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa, KvRows};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::mask::Mask;
 use std::time::Instant;
@@ -81,7 +81,8 @@ fn measure(setup: &Setup<'_>, model: &Model, Case { rows, context, cold }: Case)
     let noise = |len: usize| (0..len).map(|i| (i * 7 % 97) as f32 / 97.0 - 0.5).collect();
     let (k, q): (Vec<f32>, Vec<f32>) =
         (noise((context + rows) * width), noise(rows * heads * head_dim));
-    (0..layers).for_each(|layer| kv.layer(layer).write(cpu, &pages, 0, (&k, &k)));
+    let kept = KvRows { pages: &pages, start_pos: 0, k: &k, v: &k };
+    (0..layers).for_each(|layer| kept.write(cpu, &mut kv.layer(layer)));
     let mut out = vec![0.0; q.len()];
     let sequences = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
     let mut layer = 0;

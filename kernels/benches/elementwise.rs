@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p lapwing-kernels --bench elementwise -- [threads] [isa]`
 
-use lapwing_kernels::cpu::{self, Cpu, Isa, RopeFreqs, RopeShape};
+use lapwing_kernels::cpu::{self, Cpu, Isa, KvRows, RopeFreqs, RopeShape};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use std::time::Instant;
@@ -33,7 +33,8 @@ fn kv_write(cpu: &Cpu, dtype: KvDtype, x: &[f32]) -> f64 {
     let pages: Vec<u32> = (0..layout.pages_for(ROWS) as u32).collect();
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let k = &x[..ROWS * KV_HEADS * head_dim];
-    shortest(|| kv.layer(0).write(cpu, &pages, 0, (k, k)))
+    let rows = KvRows { pages: &pages, start_pos: 0, k, v: k };
+    shortest(|| rows.write(cpu, &mut kv.layer(0)))
 }
 
 fn measure(cpu: &Cpu) {

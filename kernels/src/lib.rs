@@ -1,33 +1,23 @@
-//! Everything that computes: tensors, quantisation, weight files, op graphs, model architectures, the
-//! CPU back end, the back-end interface for NPUs, KV pages, and a naive reference implementation as
-//! test oracle. This crate uses no clock, no channels and no logging.
+//! Everything that computes: tensors, quantisation, weight files, op graphs, model architectures, KV pages and a naive
+//! reference as test oracle (the crate `lapwing-model`), and the devices, each a crate of its own. No crate of these uses a
+//! clock, channels or logging.
 
-mod aligned;
-mod binary16;
-pub mod completion;
-pub mod cost;
-pub mod cpu;
-pub mod device;
-pub mod formats;
-pub mod graph;
-mod kept_file;
-pub mod kv;
-mod leave;
-pub mod mask;
-pub mod merge;
-pub mod model;
-pub mod npu;
-pub mod op;
+pub use lapwing_cpu as cpu;
+pub use lapwing_model::{
+    completion, cost, device, formats, graph, kv, leave, mask, merge, model, op, ops, part, quant,
+    reference, requant, sync, tensor, weights,
+};
 #[cfg(feature = "opencl")]
-pub mod opencl;
-pub mod ops;
-pub mod part;
-pub mod quant;
-pub mod reference;
-pub mod requant;
-mod signals;
-pub mod sync;
-pub mod tensor;
-pub mod weights;
+pub use lapwing_opencl as opencl;
 
-pub use leave::leave;
+/// Devices that only run prepared static graphs, such as NPUs.
+pub mod npu {
+    pub use lapwing_npu::*;
+    #[cfg(feature = "openvino")]
+    pub use lapwing_openvino::{
+        OpenVino, OpenVinoError, OpenVinoInfo, OpenVinoSettings, openvino_device, openvino_devices,
+        openvino_library,
+    };
+    #[cfg(feature = "qnn")]
+    pub use lapwing_qnn::{Qnn, QnnError, QnnInfo, qnn_device, qnn_library};
+}

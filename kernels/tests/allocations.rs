@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa};
-use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, RopeFreqs, RopeShape};
+use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, KvRows, RopeFreqs, RopeShape};
 use lapwing_kernels::device::{Batch, BlockingDevice, Prepare, SlotPool, StageRun, TensorSet};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::mask::Mask;
@@ -54,7 +54,7 @@ fn attend(dtype: KvDtype, mask: &Mask) {
         AttentionSequence { rows: ROWS - 1..ROWS, start_pos: 10, pages: &pages },
     ];
     let mut step = || {
-        kv.layer(0).write(&cpu, &pages, 0, (&k, &k));
+        KvRows { pages: &pages, start_pos: 0, k: &k, v: &k }.write(&cpu, &mut kv.layer(0));
         let kv = kv.layer(0);
         let job = AttentionJob {
             kv: &kv,

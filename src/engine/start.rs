@@ -7,6 +7,7 @@ use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::policy::QueuePolicy;
 use lapwing_actors::prefix::PrefixCache;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_kernels::cpu::lock_packed;
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvPool, KvStore};
@@ -150,7 +151,7 @@ fn fit(
         matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
     let mut notes: Vec<String> =
         memory::fit(devices, explainer, (chosen, draft), may_split)?.into_iter().collect();
-    if settings.lock_weights && file.lock_packed()? == 0 {
+    if settings.lock_weights && lock_packed(file)? == 0 {
         notes
             .push("no weights are locked in memory: no device keeps any in host memory".to_owned());
     }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_kernels::cpu::{Cpu, Isa, KvRows};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 
 use lapwing::{Engine, EngineBuilder, Request, Shutdown};
@@ -74,7 +74,8 @@ fn open_and_drop_a_kv_store(cpu: &Cpu) {
     let layout = KvLayout { layers: 8, kv_heads: 4, head_dim: 64, page_rows: 32, dtype };
     let store = KvStore::new(layout, 512).expect("memory");
     let values = vec![1.0; 4 * 64];
-    store.layer(0).write(cpu, &[3], 0, (&values, &values));
+    let rows = KvRows { pages: &[3], start_pos: 0, k: &values, v: &values };
+    rows.write(cpu, &mut store.layer(0));
 }
 
 /// A single test, because tests of one process share its memory.

@@ -5,7 +5,7 @@ use crate::attention_sees_a_wrong_key::{
     after_storage, kept, multiplies_pairs, seen, sparse_masks,
 };
 use crate::support::{assert_close, attending, bits, noise};
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, KvRows};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore, PageId};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::reference::{self, DenseAttention};
@@ -67,7 +67,8 @@ fn tree(case: &Case, cpu: &Cpu, store: &KvStore, (k, v): (&[f32], &[f32])) -> Tr
             layer.copy_page(pieces[parent].pages[shared], pages[shared]);
         }
         let (from, to) = (row * width, (row + end - start) * width);
-        layer.write(cpu, &pages, start, (&k[from..to], &v[from..to]));
+        let rows = KvRows { pages: &pages, start_pos: start, k: &k[from..to], v: &v[from..to] };
+        rows.write(cpu, &mut layer);
         pieces.push(Piece { row, rows: end - start, start, pages });
     }
     Tree { pieces, paths }
@@ -80,7 +81,8 @@ fn store(case: &Case) -> KvStore {
     let store = KvStore::new(layout, pages as u32).expect("memory");
     let all: Vec<PageId> = (0..pages as PageId).collect();
     let poison = vec![f32::INFINITY; pages * page_rows * KV_HEADS * head_dim];
-    store.layer(0).write(&Cpu::new(2, cpu::Isa::best()), &all, 0, (&poison, &poison));
+    let rows = KvRows { pages: &all, start_pos: 0, k: &poison, v: &poison };
+    rows.write(&Cpu::new(2, cpu::Isa::best()), &mut store.layer(0));
     store
 }
 
@@ -133,8 +135,9 @@ fn check(case: Case) {
             };
             let linear = store(&case);
             let pages: Vec<PageId> = (0..path.len().div_ceil(case.page_rows) as PageId).collect();
-            let kv = (&of_path(&k, kv_width)[..], &of_path(&v, kv_width)[..]);
-            linear.layer(0).write(&cpu, &pages, 0, kv);
+            let (k, v) = (of_path(&k, kv_width), of_path(&v, kv_width));
+            let rows = KvRows { pages: &pages, start_pos: 0, k: &k, v: &v };
+            rows.write(&cpu, &mut linear.layer(0));
             let sequence = AttentionSequence { rows: 0..path.len(), start_pos: 0, pages: &pages };
             let alone = attend(&case, &cpu, (&linear, &of_path(&q, width)), &[sequence]);
             assert_eq!(bits(&of_path(&found, width)), bits(&alone), "{what}");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapwing_kernels::cpu::{
     BindError, Cpu, CpuDevice, CpuDeviceParts, EmbedError, FileMatrix, Isa, PackCache, Table,
-    embed_rows,
+    embed_rows, keep_packed, pack_report,
 };
 use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::kv::KvStore;
@@ -148,9 +148,9 @@ fn packed_weights_truncated_while_they_are_in_use_change_nothing() {
     });
     assert!(kept && cache.path.exists());
     let tiny = Tiny::of(&path);
-    tiny.file.keep_packed(cache.clone());
+    keep_packed(&tiny.file, cache.clone());
     let _device = bind(&tiny).expect("a device");
-    assert!(tiny.file.pack_report().expect("a report").loaded);
+    assert!(pack_report(&tiny.file).expect("a report").loaded);
     truncate(&cache.path, 0);
     // A second device shares the weights of the first.
     assert_eq!(tiny.start(None).0, want);

@@ -2,7 +2,7 @@
 
 use crate::support::{assert_close, attending, bits, is_emulated, noise};
 use half::{bf16, f16};
-use lapwing_kernels::cpu::{self, Activations, AttentionJob, AttentionSequence, Cpu, Isa};
+use lapwing_kernels::cpu::{self, Activations, AttentionJob, AttentionSequence, Cpu, Isa, KvRows};
 use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
 use lapwing_kernels::mask::{BlockList, Mask};
 use lapwing_kernels::reference::{self, DenseAttention};
@@ -74,8 +74,10 @@ fn sequence(case: &Case) -> Sequence {
     let all: Vec<PageId> = (0..2 * count + 1).collect();
     let poison = vec![f32::INFINITY; all.len() * case.page_rows * width];
     let cpu = Cpu::new(2, Isa::best());
-    store.layer(1).write(&cpu, &all, 0, (&poison, &poison));
-    store.layer(1).write(&cpu, &pages, 0, (&k, &v));
+    let mut layer = store.layer(1);
+    KvRows { pages: &all, start_pos: 0, k: &poison, v: &poison }.write(&cpu, &mut layer);
+    KvRows { pages: &pages, start_pos: 0, k: &k, v: &v }.write(&cpu, &mut layer);
+    drop(layer);
     let q = noise(1, case.positions * case.heads * case.head_dim);
     Sequence { q, k: round(k), v: round(v), pages, store }
 }

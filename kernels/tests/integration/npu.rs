@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{
-    Activations, Cpu, CpuDevice, CpuDeviceParts, Isa, PackCache, PackReport,
+    Activations, Cpu, CpuDevice, CpuDeviceParts, Isa, PackCache, PackReport, keep_packed,
+    pack_report,
 };
 use lapwing_kernels::device::{
     Batch, BlockingDevice, DeviceError, GraphKey, Observer, Prepare, SlotPool, StageRun, Step,
@@ -123,14 +124,14 @@ impl Tiny {
     /// Bits of a gated block on a CPU device that has just been created with that cache, and the
     /// report on the cache.
     pub(crate) fn start(&self, cache: Option<&PackCache>) -> (Vec<u32>, Option<Arc<PackReport>>) {
-        cache.into_iter().for_each(|cache| self.file.keep_packed(cache.clone()));
+        cache.into_iter().for_each(|cache| keep_packed(&self.file, cache.clone()));
         let task = Task::new(self.gated(), 5, &[]);
         let values = self.run(&mut self.cpu(), &task, &mut ()).expect("values");
         let written = self.graph.writes(task.nodes.clone());
         let written = written
             .iter()
             .flat_map(|id| values.get(*id).expect("a value").host().expect("on the host").to_vec());
-        (written.map(f32::to_bits).collect(), self.file.pack_report())
+        (written.map(f32::to_bits).collect(), pack_report(&self.file))
     }
 
     pub(crate) fn cpu(&self) -> CpuDevice {

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lapwing_kernels::cpu::{BindError, CacheReadError, Cpu, Isa, PackCache, PackReport, Weights};
+use lapwing_kernels::cpu::{
+    BindError, CacheReadError, Cpu, Isa, PackCache, PackReport, Weights, keep_packed,
+};
 use lapwing_kernels::device::BlockingDevice;
 use lapwing_kernels::part::Part;
 use lapwing_kernels::requant::Requant;
@@ -119,7 +121,7 @@ fn weights_that_are_not_finite_are_not_requantised() {
     let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
     for format in Requant::ALL {
         let tiny = Tiny::requantized(&path, format);
-        tiny.file.keep_packed(cache.clone());
+        keep_packed(&tiny.file, cache.clone());
         let weights = Weights::of(&Cpu::new(2, Isa::best()), &tiny.graph, &tiny.file);
         let error = weights.expect_err("no weights");
         let BindError::Requant { name: tensor, row: 5, format: to } = &error else {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lapwing_kernels::cpu::lock_packed;
 use lapwing_kernels::device::BlockingDevice;
 use lapwing_kernels::weights::WeightFile;
 
@@ -59,10 +60,10 @@ fn locked() -> usize {
 #[test]
 fn locked_weights_are_resident_until_the_device_ends() {
     let tiny = Tiny::open("gemma3.gguf");
-    assert_eq!(tiny.file.lock_packed().expect("nothing to lock"), 0);
+    assert_eq!(lock_packed(&tiny.file).expect("nothing to lock"), 0);
     let device = tiny.cpu();
     let before = locked();
-    match tiny.file.lock_packed() {
+    match lock_packed(&tiny.file) {
         Ok(bytes) => {
             assert!(bytes >= device.weights().packed_bytes());
             assert!(locked() >= before + bytes, "{bytes} of {}", locked());

@@ -1,0 +1,180 @@
+//! Runs one op over the rows and columns of a part.
+
+use super::scratch::{Angles, Sequences};
+use super::stage::Stage;
+use crate::attention::{AttentionJob, AttentionSequence, attention};
+use crate::elementwise::{add, gated, gelu, scale, soft_cap};
+use crate::embed::{EmbedError, add_rows, embed_rows};
+use crate::gemm::matmul;
+use crate::kv_rows::KvRows;
+use crate::layer_norm::layer_norm;
+use crate::loops::rope::RopeShape;
+use crate::rms_norm::rms_norm;
+use crate::rope::{Rotation, rope};
+use lapwing_model::device::{DeviceError, Slot};
+use lapwing_model::graph::{Node, WeightId};
+use lapwing_model::kv::KvAccess;
+use lapwing_model::op::{AttentionOp, Op, TableRow};
+
+/// Arguments of one op.
+pub(super) struct OpRun<'a> {
+    pub(super) stage: Stage<'a>,
+    pub(super) node: &'a Node,
+    pub(super) angles: &'a Angles,
+    /// For attention: the rotation of its keys, if it is fused.
+    pub(super) keys: Option<&'a Node>,
+}
+
+impl OpRun<'_> {
+    pub(super) fn compute(&self, sequences: &mut Sequences) -> Result<Slot, DeviceError> {
+        let Stage { model, part, batch, .. } = self.stage;
+        let (cpu, spec) = (&model.cpu, model.graph.value(self.node.output));
+        let columns = |index| self.stage.columns(self.node, index);
+        let whole = |index| self.stage.whole(self.node, index);
+        let mut out = self.stage.output(self.node);
+        match &self.node.op {
+            Op::MatMul { weight, bias } => {
+                let features = part.features.of_width(spec.width);
+                let bias = bias.map(|b| &model.weights.vector(b)[features.clone()]);
+                let weight = model.weights.packed(*weight).channels(features);
+                matmul(cpu, &weight, whole(0)?, bias, &mut out);
+            }
+            Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, &mut out),
+            Op::Gelu => gelu(cpu, &columns(0)?, &mut out),
+            Op::Add => add(cpu, &columns(0)?, &columns(1)?, &mut out),
+            Op::Scale { factor } => {
+                out.copy_from_slice(&columns(0)?);
+                scale(cpu, &mut out, *factor);
+            }
+            Op::SoftCap { cap } => {
+                out.copy_from_slice(&columns(0)?);
+                soft_cap(cpu, &mut out, *cap);
+            }
+            _ if !part.features.is_whole() => {
+                return Err(self.stage.unsupported(self.node, "some features"));
+            }
+            Op::Embed { table, scale } => {
+                let ids = &batch.ids[part.rows_of(spec, batch)];
+                let embedded = embed_rows(cpu, model.table(*table)?, ids, *scale, &mut out);
+                embedded.map_err(|error| match error {
+                    EmbedError::Id { id, rows } => DeviceError::TokenId { id, vocab: rows },
+                    EmbedError::Read(error) => model.failed(error),
+                })?;
+            }
+            Op::RmsNorm { weight, eps } => {
+                rms_norm(cpu, whole(0)?, model.weights.vector(*weight), *eps, &mut out);
+            }
+            Op::LayerNorm { weight, bias, eps } => {
+                let vector = |id| model.weights.vector(id);
+                layer_norm(cpu, whole(0)?, (vector(*weight), vector(*bias)), *eps, &mut out);
+            }
+            Op::AddRow { table, row } => {
+                let first = part.rows_of(spec, batch).start;
+                let row_of = |at: usize| match row {
+                    TableRow::First => 0,
+                    TableRow::Position => batch.positions[first + at] as usize,
+                };
+                self.check_positions(*table, *row)?;
+                let table = (model.weights.vector(*table), spec.width);
+                add_rows(cpu, whole(0)?, table, row_of, &mut out);
+            }
+            Op::Rope { heads, rope: index } => {
+                let shape = self.shape(self.node, *heads, *index);
+                rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
+            }
+            Op::Attention(op) => self.attend(op, sequences, &mut out)?,
+            Op::SelectRows => {
+                let (x, width) = (whole(0)?, spec.width);
+                for (out, row) in out.chunks_exact_mut(width).zip(&batch.selected) {
+                    out.copy_from_slice(&x[row * width..(row + 1) * width]);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Checks that a table has a row for each position of the part.
+    fn check_positions(&self, table: WeightId, row: TableRow) -> Result<(), DeviceError> {
+        let Stage { model, part, batch, .. } = self.stage;
+        let rows = model.graph.weights()[table.0].rows;
+        let all = part.rows_of(model.graph.value(self.node.output), batch);
+        let last = batch.positions[all].iter().max().filter(|_| row == TableRow::Position);
+        match last {
+            Some(last) if *last as usize >= rows => {
+                let what = format!("position {last} with a table of {rows} positions");
+                Err(self.stage.unsupported(self.node, &what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn shape(&self, node: &Node, heads: usize, rope: usize) -> RopeShape {
+        let model = self.stage.model;
+        let head_dim = model.graph.value(node.output).width / heads;
+        RopeShape { heads, head_dim, pairs: model.ropes[rope].1 }
+    }
+
+    fn attend(
+        &self,
+        op: &AttentionOp,
+        sequences: &mut Sequences,
+        out: &mut [f32],
+    ) -> Result<(), DeviceError> {
+        let Stage { model, part, batch, .. } = self.stage;
+        if part.rows.is_some() {
+            return Err(self.stage.unsupported(self.node, "some rows"));
+        }
+        if batch.rows() == 0 {
+            return Ok(());
+        }
+        let q = self.stage.whole(self.node, 0)?;
+        let new = match (self.node.inputs.len(), self.keys) {
+            (1, _) => None,
+            (_, Some(rope)) => Some((self.stage.whole(rope, 0)?, self.stage.whole(self.node, 2)?)),
+            (_, None) => Some((self.stage.whole(self.node, 1)?, self.stage.whole(self.node, 2)?)),
+        };
+        let turn = |first: usize| match self.keys?.op {
+            Op::Rope { heads, rope } => Some(Rotation::new(
+                self.angles.of(rope),
+                self.shape(self.keys?, heads, rope),
+                first,
+            )),
+            _ => None,
+        };
+        let mask = op.seen();
+        let mut kv = model.kv.layer(op.layer);
+        let layout = *kv.layout();
+        let width = layout.kv_heads * layout.head_dim;
+        for span in &batch.spans {
+            let end = span.end();
+            let written = if new.is_some() { span.written(layout.page_rows) } else { end..end };
+            kv.bring_to_host(&KvAccess { pages: &span.pages, written })?;
+            let Some((k, v)) = new else { continue };
+            if let Some((from, to)) = span.fork.as_ref().and_then(|fork| fork.copy) {
+                kv.copy_page(from, to);
+            }
+            let values = span.rows.start * width..span.rows.end * width;
+            let (k, v) = (&k[values.clone()], &v[values]);
+            let rows = KvRows { pages: &span.pages, start_pos: span.start, k, v };
+            rows.write_rotated(&model.cpu, &mut kv, turn(span.rows.start));
+        }
+        let all = batch.spans.iter().map(|span| AttentionSequence {
+            rows: span.rows.clone(),
+            start_pos: span.start,
+            pages: &span.pages,
+        });
+        sequences.with(all, |sequences| {
+            let job = AttentionJob {
+                kv: &kv,
+                q,
+                sequences,
+                heads: q.len() / batch.rows() / layout.head_dim,
+                scale: op.scale,
+                mask: &mask,
+                soft_cap: op.soft_cap,
+            };
+            attention(&model.cpu, &job, out);
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Element-wise ops.
+
+use crate::context::Cpu;
+use lapwing_model::op::Activation;
+
+/// `out = act(gate) · up`, all of one length.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn gated(ctx: &Cpu, kind: Activation, gate: &[f32], up: &[f32], out: &mut [f32]) {
+    assert!(gate.len() == up.len() && gate.len() == out.len(), "gate, up and out differ in length");
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(out.len(), 1);
+    ctx.pool().chunks_mut(out, chunk, |i, out| {
+        let at = i * chunk..i * chunk + out.len();
+        (kernels.gated)(kind, &gate[at.clone()], &up[at], out);
+    });
+}
+
+/// `out = x · Φ(x)`, the exact GELU, both of one length; within 2e-7 · max(1, |x|).
+///
+/// # Panics
+/// When the lengths differ.
+pub fn gelu(ctx: &Cpu, x: &[f32], out: &mut [f32]) {
+    assert_eq!(x.len(), out.len(), "x and out differ in length");
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(out.len(), 1);
+    ctx.pool().chunks_mut(out, chunk, |i, out| {
+        (kernels.gelu)(&x[i * chunk..][..out.len()], out);
+    });
+}
+
+/// `out = a + b`, all of one length.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn add(ctx: &Cpu, a: &[f32], b: &[f32], out: &mut [f32]) {
+    assert!(a.len() == b.len() && a.len() == out.len(), "a, b and out differ in length");
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(out.len(), 1);
+    ctx.pool().chunks_mut(out, chunk, |i, out| {
+        let at = i * chunk..i * chunk + out.len();
+        (kernels.add)(&a[at.clone()], &b[at], out);
+    });
+}
+
+/// `x += y`, both of one length.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn add_assign(ctx: &Cpu, x: &mut [f32], y: &[f32]) {
+    assert_eq!(x.len(), y.len(), "x and y differ in length");
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(x.len(), 1);
+    ctx.pool().chunks_mut(x, chunk, |i, x| {
+        (kernels.axpby)(x, &y[i * chunk..][..x.len()], (1.0, 1.0));
+    });
+}
+
+/// `x *= factor`.
+pub fn scale(ctx: &Cpu, x: &mut [f32], factor: f32) {
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(x.len(), 1);
+    ctx.pool().chunks_mut(x, chunk, |_, x| (kernels.scale)(x, factor));
+}
+
+/// `x = cap · tanh(x / cap)`.
+pub fn soft_cap(ctx: &Cpu, x: &mut [f32], cap: f32) {
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(x.len(), 1);
+    ctx.pool().chunks_mut(x, chunk, |_, x| (kernels.soft_cap)(x, cap));
+}

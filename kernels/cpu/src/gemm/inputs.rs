@@ -1,0 +1,88 @@
+//! Activations, quantised as several weights need them.
+
+use super::dispatch::Dispatch;
+use super::op::{GemmInput, MATMULS_MAX, Matmul};
+use super::run::quantized_matmul;
+use crate::context::Cpu;
+use crate::loops::quantize::QuantScheme;
+use crate::quantize::{InputScheme, InputSource, Q8Buffer};
+use crate::rms_norm::rms_norm;
+use lapwing_model::formats::DType;
+
+/// The same activations for the formats of up to [`MATMULS_MAX`] weights; reuses its memory.
+#[derive(Debug, Default)]
+pub(crate) struct QuantizedInputs {
+    /// Schemes of the first buffers.
+    schemes: [Option<InputScheme>; MATMULS_MAX],
+    quantised: [Q8Buffer; MATMULS_MAX],
+    /// Normalised rows for float weights; empty if these take the rows as they are.
+    normed: Vec<f32>,
+}
+
+impl QuantizedInputs {
+    /// Quantises the rows for weights of these formats; a row is normalised and quantised in one
+    /// pass.
+    ///
+    /// # Panics
+    /// With more than [`MATMULS_MAX`] schemes.
+    pub(crate) fn fill(
+        &mut self,
+        ctx: &Cpu,
+        formats: impl Iterator<Item = DType> + Clone,
+        source: &InputSource<'_>,
+    ) {
+        self.schemes = [None; MATMULS_MAX];
+        let mut used = 0;
+        let scheme_of = |format| ctx.quant_scheme(format);
+        for scheme in formats.clone().filter_map(scheme_of) {
+            if !self.schemes[..used].contains(&Some(scheme)) {
+                self.schemes[used] = Some(scheme);
+                self.quantised[used].fill(ctx, scheme, source);
+                used += 1;
+            }
+        }
+        self.normed.clear();
+        if let Some(norm) = &source.norm
+            && formats.map(scheme_of).any(|scheme| scheme.is_none())
+        {
+            self.normed.resize(source.x.len(), 0.0);
+            rms_norm(ctx, source.x, norm.weight, norm.eps, &mut self.normed);
+        }
+    }
+
+    /// Fills it with the output of a matmul, quantised on the fly; f32 values are not stored.
+    ///
+    /// # Panics
+    /// As [`quantized_matmul`].
+    pub(crate) fn fill_with(
+        &mut self,
+        ctx: &Cpu,
+        dispatch: &Dispatch<'_>,
+        product: &Matmul<'_>,
+        scheme: QuantScheme,
+    ) {
+        self.schemes = [None; MATMULS_MAX];
+        self.schemes[0] = Some(scheme.into());
+        self.normed.clear();
+        let out = self.quantised[0].room(dispatch.rows, product.weight.len());
+        quantized_matmul(ctx, dispatch, product, (scheme, out));
+    }
+
+    /// The input for weights of this format; `ctx` and `x` are those passed to
+    /// [`fill`](QuantizedInputs::fill).
+    ///
+    /// # Panics
+    /// When it was not filled for the format.
+    pub(crate) fn rows<'a>(&'a self, ctx: &Cpu, format: DType, x: &'a [f32]) -> GemmInput<'a> {
+        match ctx.quant_scheme(format) {
+            None if self.normed.is_empty() => GemmInput::F32(x),
+            None => GemmInput::F32(&self.normed),
+            Some(scheme) => {
+                let Some(at) = self.schemes.iter().position(|other| *other == Some(scheme)) else {
+                    unreachable!("no input was made for {format}");
+                };
+                GemmInput::Q8(self.quantised[at].rows())
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Layer norm of one row.
+
+use crate::simd::scalar::mul_add;
+
+/// Weight, bias and epsilon of a layer norm.
+#[derive(Debug)]
+pub(crate) struct LayerNormWeights<'a> {
+    pub(crate) weight: &'a [f32],
+    pub(crate) bias: &'a [f32],
+    pub(crate) eps: f32,
+}
+
+/// `out = (x − mean) / √(variance + eps) · weight + bias`. The variance is that of the deviations, so
+/// that a large mean loses no precision.
+#[inline(always)]
+pub(crate) fn layer_norm<const FMA: bool>(x: &[f32], w: &LayerNormWeights<'_>, out: &mut [f32]) {
+    let count = x.len() as f32;
+    let mean = sum(x, |sum, x| sum + x) / count;
+    let squares = sum(x, |sum, x| {
+        let deviation = x - mean;
+        mul_add::<FMA>(deviation, deviation, sum)
+    });
+    let factor = 1.0 / (squares / count + w.eps).sqrt();
+    let weights = w.weight.iter().zip(w.bias);
+    for (out, (x, (weight, bias))) in out.iter_mut().zip(x.iter().zip(weights)) {
+        *out = mul_add::<FMA>((x - mean) * factor, *weight, *bias);
+    }
+}
+
+/// Accumulates all values with `add`, in 16 sums that are added last.
+#[inline(always)]
+fn sum(x: &[f32], add: impl Fn(f32, f32) -> f32) -> f32 {
+    let (lines, tail) = x.as_chunks::<16>();
+    let mut sums = [0.0f32; 16];
+    for line in lines {
+        for i in 0..16 {
+            sums[i] = add(sums[i], line[i]);
+        }
+    }
+    let rest = tail.iter().fold(0.0, |sum, x| add(sum, *x));
+    sums.iter().fold(rest, |sum, lane| sum + lane)
+}

@@ -1,0 +1,186 @@
+//! A packed weight matrix, and ranges of its output channels.
+
+use crate::context::Cpu;
+use crate::packed::group;
+use crate::packed::layout::{Layout, TILE};
+use crate::packed::memory::Memory;
+use crate::packed::tile::{FloatTiles, TileBytes};
+use lapwing_model::formats::DType;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// A packed matrix of `rows` (n) output channels × `cols` (k) input channels. Clones share the
+/// memory.
+#[derive(Clone, Debug)]
+pub struct PackedMatrix {
+    layout: Layout,
+    rows: usize,
+    memory: Arc<Memory>,
+    bytes: Range<usize>,
+    /// The sum of each channel's weights, once something needs it.
+    sums: Arc<OnceLock<Vec<f32>>>,
+}
+
+impl PackedMatrix {
+    /// `rows` output channels whose tiles are the given bytes of `memory`.
+    pub(crate) fn new_in(
+        memory: Arc<Memory>,
+        bytes: Range<usize>,
+        layout: Layout,
+        rows: usize,
+    ) -> PackedMatrix {
+        PackedMatrix { layout, rows, memory, bytes, sums: Arc::default() }
+    }
+
+    /// Format of the packed values.
+    pub fn dtype(&self) -> DType {
+        self.layout.dtype
+    }
+
+    /// Output channels (n).
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Input channels (k).
+    pub fn cols(&self) -> usize {
+        self.layout.cols
+    }
+
+    /// The memory that holds it, usually beside other matrices.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// All output channels.
+    pub fn all(&self) -> OutputChannels<'_> {
+        self.channels(0..self.rows)
+    }
+
+    /// A range of output channels.
+    ///
+    /// # Panics
+    /// When the range ends after the last channel.
+    pub fn channels(&self, range: Range<usize>) -> OutputChannels<'_> {
+        assert!(range.start <= range.end && range.end <= self.rows, "{range:?} of {}", self.rows);
+        OutputChannels { packed: self, range }
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Tile `index`: the channels from 16 · `index`. Channels after the last have zero scales, or
+    /// zero values.
+    pub(crate) fn tile(&self, index: usize) -> TileBytes<'_> {
+        let tile = &self.tile_data()[index * self.layout.tile..][..self.layout.tile];
+        let (values, scales) = tile.split_at(self.layout.values);
+        TileBytes { layout: &self.layout, values, scales }
+    }
+
+    /// The bytes of all tiles.
+    pub(crate) fn tile_data(&self) -> &[u8] {
+        &self.memory.bytes()[self.bytes.clone()]
+    }
+
+    /// Bytes of a tile.
+    pub(crate) fn tile_bytes(&self) -> usize {
+        self.layout.tile
+    }
+
+    /// A range of tiles of a float matrix.
+    pub(crate) fn float_tiles(&self, tiles: Range<usize>) -> FloatTiles<'_> {
+        let Layout { dtype, cols, tile: stride, .. } = self.layout;
+        let bytes = &self.tile_data()[tiles.start * stride..tiles.end * stride];
+        FloatTiles { dtype, cols, count: tiles.len(), stride, bytes }
+    }
+
+    /// Dequantises one output channel, as a row of an embedding table.
+    ///
+    /// # Panics
+    /// When there is no such channel, or `to` has another length.
+    pub fn row(&self, row: usize, to: &mut [f32]) {
+        assert!(row < self.rows && to.len() == self.layout.cols, "row {row} of {}", self.rows);
+        group::channel(&self.tile(row / TILE), row % TILE, to);
+    }
+
+    /// Sums the weights of each output channel, unless that was done before. Not from a task of the pool.
+    pub(crate) fn sum_channels(&self, ctx: &Cpu) {
+        /// Channels of a task.
+        const CHANNELS: usize = 4 * TILE;
+        self.sums.get_or_init(|| {
+            let mut sums = vec![0.0; self.rows];
+            ctx.pool().chunks_mut(&mut sums, CHANNELS, |i, sums| {
+                let mut values = vec![0.0; self.layout.cols];
+                for (row, sum) in (i * CHANNELS..).zip(sums) {
+                    self.row(row, &mut values);
+                    *sum = values.iter().map(|value| f64::from(*value)).sum::<f64>() as f32;
+                }
+            });
+            sums
+        });
+    }
+
+    /// The sum of each output channel's weights.
+    ///
+    /// # Panics
+    /// Before [`sum_channels`](PackedMatrix::sum_channels).
+    pub(crate) fn channel_sums(&self) -> &[f32] {
+        match self.sums.get() {
+            Some(sums) => sums,
+            None => unreachable!("the channels were summed before"),
+        }
+    }
+
+    /// Number of tiles.
+    #[cfg(test)]
+    pub(crate) fn tiles(&self) -> usize {
+        self.rows.div_ceil(TILE)
+    }
+}
+
+/// A range of output channels of a packed matrix.
+#[derive(Clone, Debug)]
+pub struct OutputChannels<'a> {
+    packed: &'a PackedMatrix,
+    range: Range<usize>,
+}
+
+impl<'a> OutputChannels<'a> {
+    /// The matrix.
+    pub(crate) fn packed(&self) -> &'a PackedMatrix {
+        self.packed
+    }
+
+    /// The range of its output channels.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// Number of output channels (n).
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether the range is empty.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// The packed bytes from the tile with channel `first` of this range to the end of the matrix.
+    pub(crate) fn bytes_from(&self, first: usize) -> &'a [u8] {
+        let PackedMatrix { layout, memory, bytes, .. } = self.packed;
+        let tile = (self.range.start + first) / TILE;
+        &memory.bytes()[bytes.start + tile * layout.tile..bytes.end]
+    }
+
+    /// Tiles that hold the range.
+    pub(crate) fn tiles(&self) -> Range<usize> {
+        self.range.start / TILE..self.range.end.div_ceil(TILE)
+    }
+}

@@ -1,0 +1,244 @@
+//! A model's weights in the layout of the kernels, shared by all devices of the process.
+
+use crate::context::Cpu;
+use crate::embed::Table;
+use crate::matrix::MatrixError;
+use crate::pack::cache::report::{PackCache, PackReport};
+use crate::pack::error::PackError;
+use crate::pack::source::{FileMatrix, Source};
+use crate::packed::PackedMatrix;
+use lapwing_model::graph::{Graph, WeightId, WeightSpec};
+use lapwing_model::op::Op;
+use lapwing_model::reference::dequantize;
+use lapwing_model::requant::Requant;
+use lapwing_model::weights::{ChangedError, Slices, TensorReadError, WeightFile, WeightTensor};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+mod lock;
+mod shared;
+
+pub use lock::{LockError, lock_packed};
+pub use shared::{keep_packed, pack_report};
+
+/// Why a model's weights cannot be bound to a device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// A tensor of the graph is not in the file.
+    #[error(
+        "tensor '{name}' is not in the weight file; use the file that the graph was built from"
+    )]
+    Missing {
+        /// Tensor name.
+        name: String,
+    },
+    /// A tensor has the wrong size.
+    #[error("tensor '{name}': {source}")]
+    Size {
+        /// Tensor name.
+        name: String,
+        /// What is wrong.
+        source: MatrixError,
+    },
+    /// A tensor cannot be read.
+    #[error(transparent)]
+    Read(#[from] TensorReadError),
+    /// The file was changed while it was read.
+    #[error(transparent)]
+    Changed(#[from] ChangedError),
+    /// A tensor cannot be requantised.
+    #[error(
+        "tensor '{name}' cannot be requantised to {format}: its row {row} has a value that is \
+         infinite, NaN, or too large for a binary16 scale; open the model without requantising"
+    )]
+    Requant {
+        /// Tensor name.
+        name: String,
+        /// First such row.
+        row: usize,
+        /// Requested format.
+        format: Requant,
+    },
+    /// The matrices cannot be packed.
+    #[error(transparent)]
+    Pack(PackError),
+}
+
+/// The weights of a graph: vectors in f32, matrices of matmuls packed, rows of other embedding tables
+/// are read from the file.
+#[derive(Debug)]
+pub struct Weights {
+    specs: Vec<WeightSpec>,
+    /// What each weight is requantised to.
+    forms: Vec<Option<Requant>>,
+    slices: BTreeMap<usize, Slices>,
+    uses: Vec<Uses>,
+    weights: Vec<Weight>,
+}
+
+/// How a graph uses a weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Uses {
+    vector: bool,
+    matmul: bool,
+    table: bool,
+}
+
+#[derive(Debug, Default)]
+struct Weight {
+    vector: Vec<f32>,
+    packed: Option<PackedMatrix>,
+    table: Option<WeightTensor>,
+}
+
+impl Weights {
+    /// The weights of `graph` in `file`. Devices of the process that use the same weights of the
+    /// same open file share them. Otherwise the matrices are packed on `ctx`, or read from the file
+    /// of an earlier start ([`keep_packed`]).
+    ///
+    /// # Errors
+    /// [`BindError`] when `file` is not the one that the graph was built from, cannot be read, or
+    /// there is not enough memory.
+    pub fn of(ctx: &Cpu, graph: &Graph, file: &WeightFile) -> Result<Arc<Weights>, BindError> {
+        let uses = uses(graph);
+        let forms = forms(graph);
+        let same = |w: &Arc<Weights>| {
+            let bytes = w.forms == forms && w.slices == *graph.slices();
+            bytes && w.specs == graph.weights() && w.uses == uses
+        };
+        // The lock is held while weights are packed, so that two devices never pack the same ones.
+        shared::with(file, |shared| {
+            shared.weights.retain(|weights| weights.strong_count() > 0);
+            if let Some(weights) = shared.weights.iter().filter_map(|w| w.upgrade()).find(same) {
+                return Ok(weights);
+            }
+            let cache = shared.cache.as_ref();
+            let (weights, report) = Weights::load(ctx, (graph, uses.clone()), (cache, file))?;
+            let weights = Arc::new(weights);
+            shared.report = cache.is_some().then(|| Arc::new(report));
+            shared.weights.push(Arc::downgrade(&weights));
+            Ok(weights)
+        })
+    }
+
+    fn load(
+        ctx: &Cpu,
+        (graph, uses): (&Graph, Vec<Uses>),
+        (cache, file): (Option<&PackCache>, &WeightFile),
+    ) -> Result<(Weights, PackReport), BindError> {
+        let specs = graph.weights();
+        let tensors: Vec<WeightTensor> = specs
+            .iter()
+            .enumerate()
+            .map(|(i, spec)| {
+                let missing = || BindError::Missing { name: spec.name.clone() };
+                graph.tensor(WeightId(i), file).ok_or_else(missing)
+            })
+            .collect::<Result<_, BindError>>()?;
+        let sources = specs.iter().zip(&tensors).enumerate().map(|(i, (spec, tensor))| {
+            let name = || spec.name.clone();
+            let matrix = FileMatrix::new(tensor, spec.rows, spec.cols);
+            let matrix = matrix.map_err(|source| BindError::Size { name: name(), source })?;
+            Ok(Source::file(matrix, graph.requant(WeightId(i))))
+        });
+        let sources = sources.collect::<Result<Vec<_>, BindError>>()?;
+        let matmuls: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].matmul).collect();
+        let of_matmuls: Vec<&WeightTensor> = matmuls.iter().map(|i| &tensors[*i]).collect();
+        let sources: Vec<Source<'_>> = matmuls.iter().map(|i| sources[*i]).collect();
+        let packed = PackedMatrix::load_or_pack(ctx, (&sources, &of_matmuls), (cache, file));
+        let (packed, report) = packed.map_err(|error| match error {
+            PackError::NotFinite { matrix, row, format } => {
+                BindError::Requant { name: specs[matmuls[matrix]].name.clone(), row, format }
+            }
+            PackError::Read(error) => BindError::Read(error),
+            other => BindError::Pack(other),
+        })?;
+        let mut packed = packed.into_iter();
+        let all = uses.iter().enumerate().zip(tensors);
+        let read = |i: usize, tensor: &WeightTensor| -> Result<Vec<f32>, BindError> {
+            Ok(dequantize(graph.stored(WeightId(i)), &tensor.read()?))
+        };
+        let weights = all.map(|((i, uses), tensor)| {
+            Ok(Weight {
+                vector: if uses.vector { read(i, &tensor)? } else { Vec::new() },
+                packed: if uses.matmul { packed.next() } else { None },
+                table: (uses.table && !uses.matmul).then_some(tensor),
+            })
+        });
+        let weights = weights.collect::<Result<_, BindError>>()?;
+        file.check_unchanged()?;
+        let (specs, slices) = (specs.to_vec(), graph.slices().clone());
+        Ok((Weights { specs, forms: forms(graph), slices, weights, uses }, report))
+    }
+
+    /// A weight that the graph reads in f32: a norm, a bias, rotary factors, or all rows of a table that is
+    /// added.
+    pub fn vector(&self, id: WeightId) -> &[f32] {
+        assert!(self.uses[id.0].vector, "weight {} is read as a vector", id.0);
+        &self.weights[id.0].vector
+    }
+
+    /// The matrix of a matmul.
+    pub fn packed(&self, id: WeightId) -> &PackedMatrix {
+        match &self.weights[id.0].packed {
+            Some(packed) => packed,
+            None => unreachable!("weight {} is the matrix of a matmul", id.0),
+        }
+    }
+
+    /// An embedding table. If it is also the matrix of a matmul, the packed values are used, so
+    /// that the file is not read.
+    pub(crate) fn table(&self, id: WeightId) -> Result<Table<'_>, MatrixError> {
+        let spec = &self.specs[id.0];
+        match &self.weights[id.0] {
+            Weight { packed: Some(packed), .. } => Ok(Table::Packed(packed)),
+            Weight { table: Some(tensor), .. } => {
+                FileMatrix::new(tensor, spec.rows, spec.cols).map(Table::File)
+            }
+            _ => unreachable!("weight {} is a table", id.0),
+        }
+    }
+
+    /// Sums the weights of each output channel of the matrices, for activations with a minimum.
+    pub(crate) fn sum_channels(&self, ctx: &Cpu) {
+        let packed = self.weights.iter().filter_map(|weight| weight.packed.as_ref());
+        packed.filter(|packed| packed.dtype().block_len() > 1).for_each(|p| p.sum_channels(ctx));
+    }
+
+    /// Bytes of all packed matrices.
+    pub fn packed_bytes(&self) -> usize {
+        self.weights.iter().filter_map(|w| w.packed.as_ref()).map(PackedMatrix::bytes).sum()
+    }
+}
+
+fn forms(graph: &Graph) -> Vec<Option<Requant>> {
+    (0..graph.weights().len()).map(|id| graph.requant(WeightId(id))).collect()
+}
+
+fn uses(graph: &Graph) -> Vec<Uses> {
+    let mut uses = vec![Uses::default(); graph.weights().len()];
+    for node in graph.nodes() {
+        match &node.op {
+            Op::RmsNorm { weight, .. } => uses[weight.0].vector = true,
+            Op::LayerNorm { weight, bias, .. } => {
+                uses[weight.0].vector = true;
+                uses[bias.0].vector = true;
+            }
+            // Its rows are read in order and often, so all of them are kept in f32.
+            Op::AddRow { table, .. } => uses[table.0].vector = true,
+            Op::MatMul { weight, bias } => {
+                uses[weight.0].matmul = true;
+                if let Some(bias) = bias {
+                    uses[bias.0].vector = true;
+                }
+            }
+            Op::Embed { table, .. } => uses[table.0].table = true,
+            _ => {}
+        }
+    }
+    for factors in graph.ropes().iter().filter_map(|rope| rope.factors) {
+        uses[factors.0].vector = true;
+    }
+    uses
+}

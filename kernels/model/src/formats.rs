@@ -1,0 +1,251 @@
+//! Formats of weights.
+//!
+//! A format is one file: the layout of its blocks, how they are unpacked and quantised, its properties, its names, and its
+//! naive reference. The table below names each once. Packing, matmuls and devices follow from the properties of a format's type:
+//! how many bits an integer has, how scales are stored, the zero point, and the table of values if the integers are codes.
+
+use std::fmt;
+
+pub mod bfloat16;
+pub mod block;
+pub mod float16;
+pub mod float32;
+mod info;
+pub mod iq4_nl;
+pub mod iq4_xs;
+pub mod mxfp4;
+mod naive;
+pub mod q2_k;
+pub mod q3_k;
+pub mod q4_0;
+pub mod q4_1;
+pub mod q4_k;
+pub mod q5_0;
+pub mod q5_1;
+pub mod q5_k;
+pub mod q6_k;
+pub mod q8_0;
+
+pub use block::{Block, BlockScales, Integers, Places, Scales};
+pub use info::{FormatInfo, FormatKind, QuantisedInfo, unsigned};
+
+/// A format of floats of `N` bytes.
+pub trait Float<const N: usize> {
+    /// Name of the format in GGUF files.
+    const NAME: &'static str;
+    /// Number of the format in GGUF files (`ggml_type`).
+    const GGUF_ID: u32;
+
+    /// A stored value.
+    fn value(stored: [u8; N]) -> f32;
+
+    /// A stored value, by the reference.
+    fn naive(stored: [u8; N]) -> f32;
+
+    /// The nearest value as it is stored.
+    fn store(x: f32) -> [u8; N];
+}
+
+/// How activations are quantised that meet the weights of a format in a matmul, as llama.cpp does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActivationBlocks {
+    /// ggml's Q8_0: blocks of 32.
+    Q8_0,
+    /// ggml's Q8_1: blocks of 32 with their sum.
+    Q8_1,
+    /// ggml's Q8_K: blocks of 256.
+    Q8K,
+}
+
+/// A format of blocks: `value = scale · (integer − zero point) + minimum`.
+pub trait Quantised: Copy + fmt::Debug + 'static {
+    /// Name of the format in GGUF files.
+    const NAME: &'static str;
+    /// Number of the format in GGUF files (`ggml_type`).
+    const GGUF_ID: u32;
+    /// Values of a block.
+    const LEN: usize;
+    /// Bytes of a stored block.
+    const BYTES: usize;
+    /// Bits of an integer: 2, 3, 4, 5, 6 or 8.
+    const BITS: usize;
+    /// Where the integers are codes of 4 bits: the values that they stand for.
+    const TABLE: Option<&'static [i8; 16]> = None;
+    /// How scales are stored.
+    const SCALES: Scales;
+    /// How far the unsigned integers are above their values; 0 for formats with minimums. Values of a table become unsigned by
+    /// 128.
+    const ZERO_POINT: i32 = if Self::TABLE.is_some() { 128 } else { 0 };
+    /// How activations are quantised.
+    const ACTIVATIONS: ActivationBlocks;
+    /// Where the integers are in a stored block.
+    const PLACES: Places;
+
+    /// The integers, or the codes, of a stored block, which has [`BYTES`](Quantised::BYTES) bytes.
+    fn integers(stored: &[u8], q: &mut Integers);
+
+    /// The scales of a stored block.
+    fn scales(stored: &[u8]) -> BlockScales;
+
+    /// Value `i` of a stored block, by the reference.
+    fn value(stored: &[u8], i: usize) -> f32;
+
+    /// Quantises a block of values by the simplest rule: scales from its extremes, values rounded to the nearest step.
+    fn quantize(x: &[f32]) -> Vec<u8>;
+}
+
+/// Makes [`DType`] of the table of formats.
+macro_rules! formats {
+    (
+        floats { $($(#[$of_float:meta])* $float:ident = $float_type:ty, $bytes:literal bytes;)* }
+        blocks { $($(#[$of_blocks:meta])* $blocks:ident = $blocks_type:ty;)* }
+    ) => {
+        /// Storage format of a weight tensor, numbered as in the GGUF specification.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum DType {
+            $($(#[$of_float])* $float,)*
+            $($(#[$of_blocks])* $blocks,)*
+        }
+
+        impl DType {
+            /// Every supported format.
+            pub const ALL: [DType; [$(DType::$float,)* $(DType::$blocks),*].len()] =
+                [$(DType::$float,)* $(DType::$blocks),*];
+
+            /// What is known of the format.
+            pub fn info(self) -> &'static FormatInfo {
+                match self {
+                    $(DType::$float => {
+                        const { &FormatInfo::of_floats::<$bytes, $float_type>() }
+                    })*
+                    $(DType::$blocks => const { &FormatInfo::of_blocks::<$blocks_type>() },)*
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    floats {
+        /// IEEE 754 binary32.
+        F32 = float32::F32, 4 bytes;
+        /// IEEE 754 binary16.
+        F16 = float16::F16, 2 bytes;
+        /// bfloat16.
+        Bf16 = bfloat16::Bf16, 2 bytes;
+    }
+    blocks {
+        /// 4-bit, block of 32: f16 scale; value = d·(q − 8).
+        Q4_0 = q4_0::Q4_0;
+        /// 4-bit, block of 32: f16 scale and minimum; value = d·q + m.
+        Q4_1 = q4_1::Q4_1;
+        /// 5-bit, block of 32: f16 scale; value = d·(q − 16).
+        Q5_0 = q5_0::Q5_0;
+        /// 5-bit, block of 32: f16 scale and minimum; value = d·q + m.
+        Q5_1 = q5_1::Q5_1;
+        /// 8-bit, block of 32: f16 scale; value = d·q.
+        Q8_0 = q8_0::Q8_0;
+        /// 4-bit, super-block of 256 = 8 × 32: 6-bit scales and minimums over two f16.
+        Q4K = q4_k::Q4K;
+        /// 5-bit, super-block of 256 = 8 × 32: 6-bit scales and minimums over two f16.
+        Q5K = q5_k::Q5K;
+        /// 6-bit, super-block of 256 = 16 × 16: 8-bit scales over one f16.
+        Q6K = q6_k::Q6K;
+        /// 2-bit, super-block of 256 = 16 × 16: 4-bit scales and minimums over two f16.
+        Q2K = q2_k::Q2K;
+        /// 3-bit, super-block of 256 = 16 × 16: 6-bit scales over one f16.
+        Q3K = q3_k::Q3K;
+        /// 4-bit codes of a table of 16 values, block of 32: f16 scale.
+        Iq4Nl = iq4_nl::Iq4Nl;
+        /// 4-bit codes of a table of 16 values, super-block of 256 = 8 × 32: 6-bit scales over one f16.
+        Iq4Xs = iq4_xs::Iq4Xs;
+        /// 4-bit floats, block of 32: a power of two as scale.
+        Mxfp4 = mxfp4::Mxfp4;
+    }
+}
+
+/// Calls a function for the type of a quantised [`DType`]; does nothing for floats.
+#[macro_export]
+macro_rules! with_format {
+    ($dtype:expr, $($function:ident)::+($($arg:expr),*)) => {{
+        use $crate::formats::{self, DType};
+        match $dtype {
+            DType::Q4_0 => $($function)::+::<formats::q4_0::Q4_0>($($arg),*),
+            DType::Q4_1 => $($function)::+::<formats::q4_1::Q4_1>($($arg),*),
+            DType::Q5_0 => $($function)::+::<formats::q5_0::Q5_0>($($arg),*),
+            DType::Q5_1 => $($function)::+::<formats::q5_1::Q5_1>($($arg),*),
+            DType::Q8_0 => $($function)::+::<formats::q8_0::Q8_0>($($arg),*),
+            DType::Q4K => $($function)::+::<formats::q4_k::Q4K>($($arg),*),
+            DType::Q5K => $($function)::+::<formats::q5_k::Q5K>($($arg),*),
+            DType::Q6K => $($function)::+::<formats::q6_k::Q6K>($($arg),*),
+            DType::Q2K => $($function)::+::<formats::q2_k::Q2K>($($arg),*),
+            DType::Q3K => $($function)::+::<formats::q3_k::Q3K>($($arg),*),
+            DType::Iq4Nl => $($function)::+::<formats::iq4_nl::Iq4Nl>($($arg),*),
+            DType::Iq4Xs => $($function)::+::<formats::iq4_xs::Iq4Xs>($($arg),*),
+            DType::Mxfp4 => $($function)::+::<formats::mxfp4::Mxfp4>($($arg),*),
+            DType::F32 | DType::F16 | DType::Bf16 => {}
+        }
+    }};
+}
+pub use with_format;
+
+impl DType {
+    /// The format with that number in a GGUF file (`ggml_type`), if it is supported.
+    pub fn from_gguf(id: u32) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.gguf_id() == id)
+    }
+
+    /// Number of the format in a GGUF file (`ggml_type`).
+    pub fn gguf_id(self) -> u32 {
+        self.info().gguf_id
+    }
+
+    /// Values per block (1 for the float formats).
+    pub fn block_len(self) -> usize {
+        self.info().block_len
+    }
+
+    /// Bytes per block.
+    pub fn block_bytes(self) -> usize {
+        self.info().block_bytes
+    }
+
+    /// Bytes of a row of `len` values; `None` if `len` is not a whole number of blocks or the size
+    /// does not fit in `usize`.
+    pub fn row_bytes(self, len: usize) -> Option<usize> {
+        if !len.is_multiple_of(self.block_len()) {
+            return None;
+        }
+        (len / self.block_len()).checked_mul(self.block_bytes())
+    }
+
+    /// Dequantises a stored row; a value that has no whole block is left as it is.
+    pub fn dequantize_row(self, stored: &[u8], out: &mut [f32]) {
+        let format = match &self.info().kind {
+            FormatKind::Floats(row) => return row(stored, out),
+            FormatKind::Blocks(format) => format,
+        };
+        let (mut block, span) = (Block::default(), format.scales.span());
+        let stored = stored.chunks_exact(self.block_bytes());
+        for (out, stored) in out.chunks_exact_mut(self.block_len()).zip(stored) {
+            (format.unpack)(stored, &mut block);
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = block.scale[i / span] * f32::from(block.q[i]) + block.min[i / span];
+            }
+        }
+    }
+
+    /// What is known of a format of blocks; `None` for floats.
+    pub fn quantised(self) -> Option<&'static QuantisedInfo> {
+        match &self.info().kind {
+            FormatKind::Floats(_) => None,
+            FormatKind::Blocks(format) => Some(format),
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}

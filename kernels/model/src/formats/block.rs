@@ -1,0 +1,286 @@
+//! A block of a quantised format: where its parts are, and its integers and scales.
+
+use crate::binary16;
+
+/// Most values of a block.
+pub const LEN_MAX: usize = 256;
+
+/// The integers of a block, in the order of its values. Formats with shorter blocks use the first ones.
+pub type Integers = [u8; LEN_MAX];
+
+/// Values that an integer's scale is for, and how scales are stored. Groups have 32 values, halves of them 16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scales {
+    /// None: values are floats.
+    None,
+    /// A binary16 scale for each group, which is a block.
+    Plain,
+    /// A binary16 scale and a binary16 minimum for each group, which is a block.
+    Minimum,
+    /// For each block of 8 groups a binary16 scale and a binary16 minimum, and for each group an unsigned factor of 6 bits of
+    /// either. The minimum is subtracted.
+    Super,
+    /// For each block of 8 groups a binary16 scale, and for each half of a group a signed factor of 8 bits.
+    Halves,
+    /// For each block of 8 groups a binary16 scale and a binary16 minimum, and for each half of a group an unsigned factor of
+    /// 4 bits of either. The minimum is subtracted.
+    SuperHalves,
+    /// For each block of 8 groups a binary16 scale, and for each group a signed factor of 8 bits.
+    Signed,
+    /// For each group, which is a block, a power of two: [`power`] of a byte.
+    Power,
+}
+
+impl Scales {
+    /// Groups of a block.
+    pub const fn groups(self) -> usize {
+        match self {
+            Scales::None | Scales::Plain | Scales::Minimum | Scales::Power => 1,
+            Scales::Super | Scales::Halves | Scales::SuperHalves | Scales::Signed => 8,
+        }
+    }
+
+    /// Whether the format has minimums.
+    pub const fn has_minimum(self) -> bool {
+        match self {
+            Scales::Minimum | Scales::Super | Scales::SuperHalves => true,
+            Scales::None | Scales::Plain | Scales::Halves | Scales::Signed | Scales::Power => false,
+        }
+    }
+
+    /// Whether halves of groups have scales of their own.
+    pub const fn has_halves(self) -> bool {
+        matches!(self, Scales::Halves | Scales::SuperHalves)
+    }
+
+    /// Scales of a block.
+    pub const fn factors(self) -> usize {
+        self.groups() * 32 / self.span()
+    }
+
+    /// Values that share a scale.
+    pub const fn span(self) -> usize {
+        if self.has_halves() { 16 } else { 32 }
+    }
+}
+
+/// The scales of a block as they are stored; what a format does not have is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockScales {
+    /// The scale: a binary16, or the byte of a [`power`].
+    pub scale: u16,
+    /// The minimum, as a binary16.
+    pub minimum: u16,
+    /// Factors of the scale, by group or by half of a group; those that are signed in two's complement.
+    pub factors: [u8; 16],
+    /// Factors of the minimum, by group or by half of a group.
+    pub minimums: [u8; 16],
+}
+
+impl BlockScales {
+    /// With the binary16 scale at an offset of a stored block, and nothing else.
+    #[inline(always)]
+    pub(super) fn at(stored: &[u8], at: usize) -> BlockScales {
+        BlockScales { scale: half_bits(stored, at), ..BlockScales::default() }
+    }
+}
+
+/// Where the integers of a block are in its bytes, for unpackers that use vectors. Offsets are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// 32 integers of 4 bits: the low halves of 16 bytes, then the high ones.
+    Nibbles {
+        /// Where the 16 bytes are.
+        at: usize,
+    },
+    /// As [`Nibbles`](Places::Nibbles), behind 4 bytes with the fifth bit of each.
+    Fifths {
+        /// Where the 4 bytes are.
+        at: usize,
+    },
+    /// 32 signed bytes.
+    Bytes {
+        /// Where they are.
+        at: usize,
+    },
+    /// 8 groups, each as [`Nibbles`](Places::Nibbles).
+    NibbleGroups {
+        /// Where their 128 bytes are.
+        at: usize,
+    },
+    /// 8 groups of 4 bits: each 32 bytes hold one in their low halves, then one in the high ones.
+    GroupNibbles {
+        /// Where the 128 bytes are.
+        at: usize,
+    },
+    /// As [`GroupNibbles`](Places::GroupNibbles), behind 32 bytes: bit g of byte i is the fifth bit of value i of group g.
+    GroupFifths {
+        /// Where the 32 bytes are.
+        at: usize,
+    },
+    /// 6 bits, in halves of 128 values: 64 bytes of low bits of each half, then 32 bytes of each with two high bits.
+    Sixths {
+        /// Where the 192 bytes are.
+        at: usize,
+    },
+    /// In an order that no vectors unpack.
+    Scattered {
+        /// Values of a block.
+        values: usize,
+    },
+}
+
+impl Places {
+    /// Where the integers end in a block.
+    pub const fn end(self) -> usize {
+        match self {
+            Places::Nibbles { at } => at + 16,
+            Places::Fifths { at } => at + 20,
+            Places::Bytes { at } => at + 32,
+            Places::GroupNibbles { at } | Places::NibbleGroups { at } => at + 128,
+            Places::GroupFifths { at } => at + 160,
+            Places::Sixths { at } => at + 192,
+            Places::Scattered { .. } => 0,
+        }
+    }
+
+    /// Values of such a block.
+    pub const fn values(self) -> usize {
+        match self {
+            Places::Nibbles { .. } | Places::Fifths { .. } | Places::Bytes { .. } => 32,
+            Places::NibbleGroups { .. }
+            | Places::GroupNibbles { .. }
+            | Places::GroupFifths { .. }
+            | Places::Sixths { .. } => 256,
+            Places::Scattered { values } => values,
+        }
+    }
+}
+
+/// One block, unpacked: `value[i] = scale[i / span] · q[i] + min[i / span]`.
+pub struct Block {
+    /// The integers, or codes.
+    pub q: Integers,
+    /// Scale of each group.
+    pub scale: [f32; 16],
+    /// Minimum of each group.
+    pub min: [f32; 16],
+}
+
+impl Default for Block {
+    fn default() -> Block {
+        Block { q: [0; LEN_MAX], scale: [0.0; 16], min: [0.0; 16] }
+    }
+}
+
+impl Block {
+    /// Converts the scales of a block whose integers have that zero point.
+    #[inline(always)]
+    pub fn set_scales(&mut self, kind: Scales, stored: &BlockScales, zero_point: i32) {
+        let (d, m) = (binary16::to_f32(stored.scale), binary16::to_f32(stored.minimum));
+        let zero = zero_point as f32;
+        match kind {
+            Scales::None => {}
+            Scales::Plain => (self.scale[0], self.min[0]) = (d, -zero * d),
+            Scales::Minimum => (self.scale[0], self.min[0]) = (d, m),
+            Scales::Super | Scales::SuperHalves => {
+                for g in 0..16 {
+                    self.scale[g] = d * f32::from(stored.factors[g]);
+                    self.min[g] = -(m * f32::from(stored.minimums[g]));
+                }
+            }
+            Scales::Halves | Scales::Signed => {
+                for (g, factor) in stored.factors.iter().enumerate() {
+                    self.scale[g] = d * f32::from(factor.cast_signed());
+                    self.min[g] = -zero * self.scale[g];
+                }
+            }
+            Scales::Power => {
+                self.scale[0] = power(stored.scale as u8);
+                self.min[0] = -zero * self.scale[0];
+            }
+        }
+    }
+}
+
+/// 2^(exponent − 128), which is half of an E8M0 scale of the OCP's microscaling formats.
+#[inline(always)]
+pub fn power(exponent: u8) -> f32 {
+    let exponent = u32::from(exponent);
+    // The two smallest powers are subnormal.
+    let subnormal = 0x0020_0000 << exponent.min(1);
+    f32::from_bits((exponent.saturating_sub(1) << 23).max(subnormal))
+}
+
+/// The bits of a little-endian binary16 in stored bytes.
+///
+/// # Panics
+/// When there are no two bytes.
+#[inline(always)]
+pub fn half_bits(stored: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([stored[at], stored[at + 1]])
+}
+
+/// 16 bytes as 16 low, then 16 high halves.
+#[inline(always)]
+pub(super) fn nibbles(stored: &[u8], q: &mut [u8]) {
+    if let (Some(s), Some(q)) = (stored.first_chunk::<16>(), q.first_chunk_mut::<32>()) {
+        for i in 0..16 {
+            q[i] = s[i] & 15;
+            q[16 + i] = s[i] >> 4;
+        }
+    }
+}
+
+/// Adds the fifth bits of 32 integers, which are 4 bytes.
+#[inline(always)]
+pub(super) fn fifth_bits(stored: &[u8], q: &mut Integers) {
+    if let (Some(s), Some(q)) = (stored.first_chunk::<4>(), q.first_chunk_mut::<32>()) {
+        let bits = u32::from_le_bytes(*s);
+        for (i, q) in q.iter_mut().enumerate() {
+            *q |= ((bits >> i & 1) as u8) << 4;
+        }
+    }
+}
+
+/// 128 bytes as 8 groups: each 32 bytes hold one in their low halves, then one in the high ones.
+#[inline(always)]
+pub(super) fn group_nibbles(stored: &[u8], q: &mut Integers) {
+    for (from, to) in stored.as_chunks::<32>().0.iter().zip(q.as_chunks_mut::<64>().0) {
+        for i in 0..32 {
+            to[i] = from[i] & 15;
+            to[32 + i] = from[i] >> 4;
+        }
+    }
+}
+
+/// 64 bytes as the low two bits of 8 groups: each 32 bytes hold 4 of them, from the lowest bits on.
+#[inline(always)]
+pub(super) fn two_bits(stored: &[u8], q: &mut Integers) {
+    for (from, to) in stored.as_chunks::<32>().0.iter().zip(q.as_chunks_mut::<128>().0) {
+        for (j, to) in to.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+            for i in 0..32 {
+                to[i] = from[i] >> (2 * j) & 3;
+            }
+        }
+    }
+}
+
+/// The scales of a Q4_K or Q5_K block: two binary16, then 8 factors of each with 6 bits in 12 bytes. The first 4 are the low 6
+/// bits of bytes; the last 4 have their upper 2 bits in the top of those bytes.
+#[inline(always)]
+pub(super) fn super_scales(stored: &[u8]) -> BlockScales {
+    let mut all = BlockScales {
+        scale: half_bits(stored, 0),
+        minimum: half_bits(stored, 2),
+        ..BlockScales::default()
+    };
+    if let Some(s) = stored[4..].first_chunk::<12>() {
+        for j in 0..4 {
+            (all.factors[j], all.minimums[j]) = (s[j] & 63, s[j + 4] & 63);
+            all.factors[j + 4] = s[j + 8] & 15 | (s[j] >> 6) << 4;
+            all.minimums[j + 4] = s[j + 8] >> 4 | (s[j + 4] >> 6) << 4;
+        }
+    }
+    all
+}

@@ -1,0 +1,42 @@
+//! Q5_1: 5 bits, blocks of 32 with a binary16 scale and minimum; value = d · q + m.
+
+use super::block::{BlockScales, Integers, Places, Scales, fifth_bits, half_bits, nibbles};
+use super::naive::{bit, half_at, nibble, small};
+use super::{ActivationBlocks, Quantised};
+
+/// The format Q5_1.
+#[derive(Clone, Copy, Debug)]
+pub struct Q5_1;
+
+impl Quantised for Q5_1 {
+    const NAME: &'static str = "Q5_1";
+    const GGUF_ID: u32 = 7;
+    const LEN: usize = 32;
+    const BYTES: usize = 24;
+    const BITS: usize = 5;
+    const SCALES: Scales = Scales::Minimum;
+    const ZERO_POINT: i32 = 0;
+    const ACTIVATIONS: ActivationBlocks = ActivationBlocks::Q8_1;
+    const PLACES: Places = Places::Fifths { at: 4 };
+
+    #[inline(always)]
+    fn integers(stored: &[u8], q: &mut Integers) {
+        nibbles(&stored[8..], q);
+        fifth_bits(&stored[4..], q);
+    }
+
+    #[inline(always)]
+    fn scales(stored: &[u8]) -> BlockScales {
+        let (scale, minimum) = (half_bits(stored, 0), half_bits(stored, 2));
+        BlockScales { scale, minimum, ..BlockScales::default() }
+    }
+
+    fn value(b: &[u8], i: usize) -> f32 {
+        let q = nibble(&b[8..], i) + 16 * bit(&b[4..], i);
+        half_at(b, 0) * q as f32 + half_at(b, 2)
+    }
+
+    fn quantize(x: &[f32]) -> Vec<u8> {
+        small(x, 31, false)
+    }
+}

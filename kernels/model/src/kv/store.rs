@@ -1,0 +1,231 @@
+//! Storage of keys and values.
+
+pub(crate) mod copies;
+mod duplicate;
+mod layer;
+mod paged;
+pub(crate) mod panel;
+
+use copies::Copies;
+pub use copies::{KvAccess, KvCopies, KvCopyId, KvMirror};
+pub use duplicate::DuplicatePage;
+pub use layer::{KvElements, KvLayer};
+use paged::Paged;
+
+use super::{KvDtype, KvLayout, KvPool, KvTooLarge, PageId};
+use crate::device::{DeviceError, MappedMemory, SlotSource};
+use crate::sync::{Mutex, lock};
+use std::io;
+use std::sync::Arc;
+
+/// Storage of all KV pages, shared by the devices of one address space. In host memory, a page
+/// takes physical memory when it is first written; in shared memory of a device, from the start. Each layer has its own lock, which a
+/// device holds during attention: chunks in different layers do not wait for each other.
+///
+/// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are sums over
+/// vectors of neighbouring keys; values are `[kv_head][row][head_dim]`. For [`KvDtype::I8`], both are
+/// followed by the scales of keys and of values, each `[kv_head][row]`. A layer starts at a memory
+/// page, so that a head's keys (or values) of 4096 bytes, a common size, are within one.
+///
+/// A device with its own memory keeps copies of pages and attaches a [`KvMirror`]; rows that one side
+/// writes are copied to the other page by page when it needs them.
+#[derive(Debug)]
+pub struct KvStore {
+    layout: KvLayout,
+    pages: usize,
+    pool: KvPool,
+    layers: Vec<Mutex<Data>>,
+    copies: Copies,
+}
+
+#[derive(Debug)]
+enum Data {
+    F32(Paged<f32>),
+    F16(Paged<u16>),
+    I8(Paged<i8>),
+}
+
+impl Data {
+    fn zeroed(dtype: KvDtype, len: usize, source: Option<&dyn SlotSource>) -> io::Result<Data> {
+        Ok(match dtype {
+            KvDtype::F32 => Data::F32(Paged::zeroed_in(len, source)?),
+            KvDtype::F16 => Data::F16(Paged::zeroed_in(len, source)?),
+            KvDtype::I8 => Data::I8(Paged::zeroed_in(len, source)?),
+        })
+    }
+
+    /// Its shared memory; `None` in host memory.
+    fn mapped(&self) -> Option<&dyn MappedMemory> {
+        match self {
+            Data::F32(data) => data.mapped(),
+            Data::F16(data) => data.mapped(),
+            Data::I8(data) => data.mapped(),
+        }
+    }
+
+    /// Copies the elements in this range to another place.
+    fn copy_within(&mut self, from: std::ops::Range<usize>, to: usize) {
+        match self {
+            Data::F32(data) => data.copy_within(from, to),
+            Data::F16(data) => data.copy_within(from, to),
+            Data::I8(data) => data.copy_within(from, to),
+        }
+    }
+
+    /// Bytes of the stored elements in this range.
+    fn bytes_mut(&mut self, of: std::ops::Range<usize>) -> &mut [u8] {
+        match self {
+            Data::F32(data) => bytemuck::cast_slice_mut(&mut data[of]),
+            Data::F16(data) => bytemuck::cast_slice_mut(&mut data[of]),
+            Data::I8(data) => bytemuck::cast_slice_mut(&mut data[of]),
+        }
+    }
+}
+
+/// Stored elements of a page in one layer.
+fn page_len(layout: &KvLayout) -> usize {
+    match layout.dtype {
+        KvDtype::F32 | KvDtype::F16 => 2 * layout.part_len(),
+        KvDtype::I8 => 2 * layout.part_len() + 2 * layout.scale_bytes(),
+    }
+}
+
+impl KvStore {
+    /// Zeroed storage for `pages` pages.
+    ///
+    /// # Errors
+    /// [`KvTooLarge`] if the system does not have that much memory.
+    pub fn new(layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
+        KvStore::in_memory_of(layout, pages, None)
+    }
+
+    /// As [`new`](KvStore::new), but allocates each layer from `source`, as memory that a device shares with the host, and
+    /// fills it with zeros. A layer for which `source` has no memory is allocated in host memory.
+    ///
+    /// # Errors
+    /// As [`new`](KvStore::new).
+    pub fn in_memory_of(
+        layout: KvLayout,
+        pages: u32,
+        source: Option<&dyn SlotSource>,
+    ) -> Result<KvStore, KvTooLarge> {
+        let (number, pages) = (pages, pages as usize);
+        let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
+        let all = layout.page_bytes().checked_mul(pages).ok_or(too_large)?;
+        // As one piece first: each layer may fit while all of them do not.
+        Paged::<u8>::zeroed(all).map_err(|_| too_large)?;
+        let layer = page_len(&layout) * pages;
+        let data = (0..layout.layers).map(|_| Data::zeroed(layout.dtype, layer, source));
+        let data = data.map(|data| data.map(Mutex::new));
+        let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
+        let (pool, copies) = (KvPool::new(number), Copies::new(layout.layers));
+        Ok(KvStore { layout, pages, pool, layers, copies })
+    }
+
+    /// A store without layers and pages, for a device that computes no attention.
+    pub fn none() -> KvStore {
+        let dtype = KvDtype::default();
+        let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1, dtype };
+        let (pool, copies) = (KvPool::new(0), Copies::new(0));
+        KvStore { layout, pages: 0, pool, layers: Vec::new(), copies }
+    }
+
+    /// Shape of the cache.
+    pub fn layout(&self) -> &KvLayout {
+        &self.layout
+    }
+
+    /// Number of pages.
+    pub fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// The allocator of its pages. A device that is lost withholds those that its commands may still write.
+    pub fn pool(&self) -> &KvPool {
+        &self.pool
+    }
+
+    /// Bytes of a page in one layer.
+    pub fn layer_page_bytes(&self) -> usize {
+        self.layout.page_bytes() / self.layout.layers.max(1)
+    }
+
+    /// Pages that were copied between the host and devices with their own memory.
+    pub fn copies(&self) -> KvCopies {
+        self.copies.stats(self.layer_page_bytes())
+    }
+
+    /// Number of layers in host memory, which a device must copy.
+    pub fn layers_of_host(&self) -> usize {
+        self.layers.iter().filter(|layer| lock(layer).mapped().is_none()).count()
+    }
+
+    /// Applies `find` to the shared memory of a layer; `None` for a layer in host memory.
+    pub fn memory_of<T>(
+        &self,
+        layer: usize,
+        find: impl FnOnce(&dyn MappedMemory) -> Option<T>,
+    ) -> Option<T> {
+        find(lock(&self.layers[layer]).mapped()?)
+    }
+
+    /// Prepares rows of a layer for a device that reads and writes the host's pages in place.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of another device that alone holds a page.
+    pub fn bring_to_shared(&self, layer: usize, access: &KvAccess<'_>) -> Result<(), DeviceError> {
+        // Only a device with copies takes pages away from the host.
+        if self.copies.is_alone() {
+            return Ok(());
+        }
+        self.layer(layer).bring_to_host(access).map(drop)
+    }
+
+    /// Registers copies of the pages in a device's memory; `None` if there are too many devices.
+    pub fn attach(&self, mirror: Arc<dyn KvMirror>) -> Option<KvCopyId> {
+        self.copies.attach(mirror)
+    }
+
+    /// Prepares rows of a layer for a device that reads and writes them: `upload` receives each page
+    /// that the device lacks.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of another device that holds a page.
+    pub fn bring_to_device(
+        &self,
+        layer: usize,
+        (copy, access): (KvCopyId, &KvAccess<'_>),
+        mut upload: impl FnMut(PageId, &[u8]) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let missing = self.copies.claim((layer, self.pages), &self.layout, (copy, access));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let len = page_len(&self.layout);
+        let mut data = lock(&self.layers[layer]);
+        self.copies.count_to_device(missing.len());
+        for (page, from) in missing {
+            let bytes = data.bytes_mut(page as usize * len..(page as usize + 1) * len);
+            if from != KvCopyId::HOST {
+                self.copies.fetch((layer, page), from, bytes)?;
+            }
+            upload(page, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the first `pages` pages of all layers to zero, so that later writes cause no page faults.
+    pub fn clear(&self, pages: usize) {
+        let len = page_len(&self.layout) * pages.min(self.pages);
+        for layer in &self.layers {
+            match &mut *lock(layer) {
+                Data::F32(data) => data[..len].fill(0.0),
+                Data::F16(data) => data[..len].fill(0),
+                Data::I8(data) => data[..len].fill(0),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Finds the weights of ops: whole tensors, and parts of tensors that hold several matrices or more rows than are
+//! used.
+
+use std::ops::Range;
+
+use super::{Builder, ModelError};
+use crate::graph::{ValueId, WeightId, WeightSpec};
+use crate::op::Op;
+use crate::weights::Slices;
+
+impl Builder<'_> {
+    /// Queries, keys and values of `x`: products with three matrices, or with the rows of one that holds all three.
+    pub(crate) fn projections(&mut self, x: ValueId) -> Result<[ValueId; 3], ModelError> {
+        let c = self.config;
+        let (q, kv) = (c.heads * c.head_dim, c.kv_width());
+        let joined = self.name("attn_qkv.weight");
+        let is_joined = self.tensors.find(&joined).is_some();
+        let mut first = 0;
+        let mut projected = [x; 3];
+        let roles = [("attn_q", q), ("attn_k", kv), ("attn_v", kv)];
+        for (value, (role, width)) in projected.iter_mut().zip(roles) {
+            let rows = first..first + width;
+            *value = match is_joined {
+                true => self.joined_part((role, x), q + 2 * kv, rows)?,
+                false => self.linear(role, x, width)?,
+            };
+            first += width;
+        }
+        Ok(projected)
+    }
+
+    /// A product with some of the `all` rows of the matrix that holds queries, keys and values. The bias is a part
+    /// of theirs, or stored on its own.
+    fn joined_part(
+        &mut self,
+        (role, x): (&'static str, ValueId),
+        all: usize,
+        rows: Range<usize>,
+    ) -> Result<ValueId, ModelError> {
+        let (cols, width) = (self.graph.value(x).width, rows.len());
+        let weight = self.part(&self.name("attn_qkv.weight"), (all, cols), rows.clone())?;
+        let bias = match self.opt_part(&self.name("attn_qkv.bias"), (1, all), rows)? {
+            Some(bias) => Some(bias),
+            None => self.bias(role, width)?,
+        };
+        Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role))
+    }
+
+    /// A product of the current layer, with a bias if the file has one.
+    pub(crate) fn linear(
+        &mut self,
+        role: &'static str,
+        x: ValueId,
+        width: usize,
+    ) -> Result<ValueId, ModelError> {
+        let cols = self.graph.value(x).width;
+        let weight = self.matrix(&self.name(&format!("{role}.weight")), width, cols)?;
+        let bias = self.bias(role, width)?;
+        Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role))
+    }
+
+    /// The bias of a product. Every product of an encoder has one; other files may lack them.
+    fn bias(&mut self, role: &str, width: usize) -> Result<Option<WeightId>, ModelError> {
+        let name = self.name(&format!("{role}.bias"));
+        match self.config.arch.is_encoder() {
+            true => self.vector(&name, width).map(Some),
+            false => self.opt_vector(&name, width),
+        }
+    }
+
+    /// The embeddings of the tokens, `[tokens, width]`.
+    pub(crate) fn embedding(&mut self) -> Result<WeightId, ModelError> {
+        let name = "token_embd.weight";
+        let table = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
+        let used = self.tokens.map_or(table.rows, |tokens| tokens.min(table.rows));
+        self.part(name, (table.rows, self.config.width), 0..used)
+    }
+
+    /// The matrix that makes logits, one for each embedding of `table`, and its rows in the file.
+    pub(super) fn output_matrix(
+        &mut self,
+        table: WeightId,
+    ) -> Result<(WeightId, usize), ModelError> {
+        let (name, used) = ("output.weight", self.graph.weights()[table.0].rows);
+        let Some(found) = self.tensors.find(name) else {
+            let rows = self.tensors.find("token_embd.weight").map_or(used, |table| table.rows);
+            return Ok((table, rows));
+        };
+        let rows = if self.tokens.is_some() { found.rows.max(used) } else { used };
+        Ok((self.part(name, (rows, self.config.width), 0..used)?, rows))
+    }
+
+    pub(super) fn missing(&self, name: &str) -> ModelError {
+        ModelError::MissingTensor { name: name.to_owned(), arch: self.config.arch.name() }
+    }
+
+    pub(super) fn opt_vector(
+        &mut self,
+        name: &str,
+        len: usize,
+    ) -> Result<Option<WeightId>, ModelError> {
+        self.opt_part(name, (1, len), 0..len)
+    }
+
+    pub(super) fn opt_part(
+        &mut self,
+        name: &str,
+        of: (usize, usize),
+        part: Range<usize>,
+    ) -> Result<Option<WeightId>, ModelError> {
+        if self.tensors.find(name).is_none() {
+            return Ok(None);
+        }
+        self.part(name, of, part).map(Some)
+    }
+
+    pub(crate) fn vector(&mut self, name: &str, len: usize) -> Result<WeightId, ModelError> {
+        self.matrix(name, 1, len)
+    }
+
+    pub(crate) fn matrix(
+        &mut self,
+        name: &str,
+        rows: usize,
+        cols: usize,
+    ) -> Result<WeightId, ModelError> {
+        self.part(name, (rows, cols), 0..if rows == 1 { cols } else { rows })
+    }
+
+    /// Some of the rows of a tensor `[rows, columns]`, or of a vector (one row) some of its values.
+    fn part(
+        &mut self,
+        name: &str,
+        (rows, cols): (usize, usize),
+        part: Range<usize>,
+    ) -> Result<WeightId, ModelError> {
+        let found = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
+        if (found.rows, found.cols) != (rows, cols) {
+            return Err(ModelError::TensorShape {
+                name: name.to_owned(),
+                found: format!("[{}, {}]", found.rows, found.cols),
+                expected: format!("[{rows}, {cols}]"),
+            });
+        }
+        self.used.insert(name.to_owned());
+        let (dtype, count) = (found.dtype, part.len());
+        let spec = |rows, cols| WeightSpec { name: name.to_owned(), rows, cols, dtype };
+        let (unit, all, spec) = match rows {
+            1 => (1, cols, spec(1, count)),
+            _ => (cols, rows, spec(count, cols)),
+        };
+        if count == all {
+            return Ok(self.graph.add_weight(spec));
+        }
+        let bytes = |units: usize| dtype.row_bytes(units.checked_mul(unit)?);
+        match (bytes(part.start), bytes(count)) {
+            (Some(start), Some(len)) => {
+                Ok(self.graph.add_part(spec, Slices::range(start..start + len)))
+            }
+            _ => Err(ModelError::TensorPart { name: name.to_owned(), dtype, part }),
+        }
+    }
+
+    pub(super) fn check_unused(&self) -> Result<(), ModelError> {
+        let names = self.tensors.names();
+        let mut unused = names.into_iter().filter(|name| !self.used.contains(*name));
+        let Some(first) = unused.next() else { return Ok(()) };
+        Err(ModelError::UnusedTensor {
+            name: first.to_owned(),
+            arch: self.config.arch.name(),
+            count: 1 + unused.count(),
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Operations of a model's graph: what is computed, never how or where.
+
+use crate::mask::Mask;
+
+/// Index of a weight in [`Graph::weights`](crate::graph::Graph::weights).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WeightId(pub usize);
+
+/// Gating function of a feed-forward block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// x·sigmoid(x).
+    Silu,
+    /// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
+    GeluTanh,
+}
+
+/// One operation. Every value is a row-major f32 matrix `[rows, width]`, one row per token.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Token ids → rows of `table` `[vocab, width]`, times `scale`.
+    Embed {
+        /// Embedding table.
+        table: WeightId,
+        /// Factor on every value.
+        scale: f32,
+    },
+    /// Root-mean-square norm over groups of the weight's length: a whole row, or one head of it.
+    RmsNorm {
+        /// Gain, one value per position in the group.
+        weight: WeightId,
+        /// Added to the mean square.
+        eps: f32,
+    },
+    /// Layer norm of a whole row: (x − mean) / √(variance + eps) · weight + bias.
+    LayerNorm {
+        /// Gain, one value per position in the row.
+        weight: WeightId,
+        /// Offset, one value per position in the row.
+        bias: WeightId,
+        /// Added to the variance.
+        eps: f32,
+    },
+    /// Adds a row of `table` `[rows, width]` to each row.
+    AddRow {
+        /// The table.
+        table: WeightId,
+        /// Which of its rows.
+        row: TableRow,
+    },
+    /// x·Wᵀ (+ bias).
+    MatMul {
+        /// Matrix `[out, in]`.
+        weight: WeightId,
+        /// Vector `[out]`.
+        bias: Option<WeightId>,
+    },
+    /// Rotary position embedding of every head.
+    Rope {
+        /// Number of heads in the row.
+        heads: usize,
+        /// Which of the graph's frequency tables.
+        rope: usize,
+    },
+    /// Inputs q, k, v: appends k and v to the sequence's KV cache, then attends under a mask. Input q
+    /// alone: attends to the rows that an earlier node has appended in this batch and before.
+    Attention(AttentionOp),
+    /// Inputs gate, up: activation(gate)·up.
+    Gated(Activation),
+    /// x·Φ(x) with the distribution function Φ of the standard normal distribution: the exact GELU, not its tanh
+    /// approximation.
+    Gelu,
+    /// Sum of two values.
+    Add,
+    /// Keeps only the rows whose logits are wanted; the rows of all later values.
+    SelectRows,
+    /// factor·x.
+    Scale {
+        /// Factor on every value.
+        factor: f32,
+    },
+    /// cap·tanh(x/cap).
+    SoftCap {
+        /// Largest magnitude of the result.
+        cap: f32,
+    },
+}
+
+/// The row of a table that [`Op::AddRow`] adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableRow {
+    /// That of the row's position in its sequence: a learned position embedding.
+    Position,
+    /// The first, for every row: the token type of a text without a second part.
+    First,
+}
+
+/// Which values of a head are rotated together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RopePairs {
+    /// Neighbours: (0, 1), (2, 3), … as in Llama's files.
+    Adjacent,
+    /// Halves: (0, d/2), (1, d/2 + 1), … as in GPT-NeoX.
+    Halves,
+}
+
+/// How the rotation is stretched beyond the trained context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RopeScaling {
+    /// Not at all.
+    None,
+    /// Position / factor.
+    Linear {
+        /// Stretch factor.
+        factor: f32,
+    },
+    /// YaRN (Peng et al., 2023): interpolates low frequencies, keeps high ones.
+    Yarn {
+        /// Stretch factor.
+        factor: f32,
+        /// Context length of the training.
+        original_context: usize,
+        /// Factor on the magnitude, beside YaRN's own 0.1·ln(factor) + 1.
+        attn_factor: f32,
+        /// Rotations at which extrapolation ends.
+        beta_fast: f32,
+        /// Rotations at which interpolation begins.
+        beta_slow: f32,
+    },
+}
+
+/// A rotary embedding: frequencies base^(−2i/dims), scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeSpec {
+    /// Base of the frequencies.
+    pub base: f32,
+    /// Values per head that are rotated; the rest pass.
+    pub dims: usize,
+    /// Which values form a pair.
+    pub pairs: RopePairs,
+    /// Stretching.
+    pub scaling: RopeScaling,
+    /// Vector `[dims / 2]` that divides each frequency (Llama 3).
+    pub factors: Option<WeightId>,
+}
+
+/// Parameters of [`Op::Attention`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionOp {
+    /// Layer of the KV cache.
+    pub layer: usize,
+    /// Factor on q·k.
+    pub scale: f32,
+    /// The architecture's own sliding window: a row at position p sees at most the positions
+    /// `max(0, p + 1 − window)..=p`. `None` without one.
+    pub window: Option<usize>,
+    /// A mask that applies in addition, [`Mask::Causal`] unless
+    /// [`set_attention`](crate::graph::Graph::set_attention) chooses another.
+    pub mask: Mask,
+    /// cap·tanh(score/cap) on every score.
+    pub soft_cap: Option<f32>,
+}
+
+impl AttentionOp {
+    /// The keys that a row sees: those of both the mask and the window.
+    pub fn seen(&self) -> Mask {
+        self.mask.within(self.window)
+    }
+}
+
+impl Op {
+    /// Ids of the weights that it reads, except for rotary factors.
+    pub fn weights(&self) -> impl Iterator<Item = WeightId> + use<> {
+        let ids = self.clone().weights_mut().map(|id| id.map(|id| *id));
+        ids.into_iter().flatten()
+    }
+
+    /// Replaces the ids of its weights.
+    pub(crate) fn renumber_weights(&mut self, new: impl Fn(WeightId) -> WeightId) {
+        self.weights_mut().into_iter().flatten().for_each(|id| *id = new(*id));
+    }
+
+    fn weights_mut(&mut self) -> [Option<&mut WeightId>; 2] {
+        match self {
+            Op::RmsNorm { weight, .. } => [Some(weight), None],
+            Op::LayerNorm { weight, bias, .. } => [Some(weight), Some(bias)],
+            Op::MatMul { weight, bias } => [Some(weight), bias.as_mut()],
+            Op::Embed { table, .. } | Op::AddRow { table, .. } => [Some(table), None],
+            Op::Rope { .. }
+            | Op::Attention(_)
+            | Op::Gated(_)
+            | Op::Gelu
+            | Op::Add
+            | Op::SelectRows
+            | Op::Scale { .. }
+            | Op::SoftCap { .. } => [None, None],
+        }
+    }
+
+    /// Short name, as shown in reports and timelines.
+    pub fn name(&self) -> &'static str {
+        self.info().name
+    }
+}

@@ -1,0 +1,210 @@
+//! Reference implementation: every op written naively, in f64 where possible. It is slow and shares no
+//! code with the kernels, so tests use it as their oracle.
+
+mod formats;
+
+pub use formats::{dequantize, quantize};
+
+use crate::formats::DType;
+
+/// Activations after dynamic quantisation for weights of `dtype`: `x` rounded to int8, and for blocks
+/// of 32 the block sums, which Q4_1 and Q5_1 multiply by the weights' minimums. Float weights leave
+/// `x` unchanged.
+fn rounded_activations(dtype: DType, x: &[f32]) -> (Vec<f64>, Vec<f64>) {
+    let f16 = |v: f32| half::f16::from_f32(v).to_f32();
+    let exact = x.iter().map(|x| f64::from(*x)).collect();
+    match dtype.block_len() {
+        1 => (exact, Vec::new()),
+        32 => {
+            let (mut values, mut sums) = (Vec::new(), Vec::new());
+            for block in x.chunks(32) {
+                let amax = block.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+                let (d, inverse) = (amax / 127.0, if amax == 0.0 { 0.0 } else { 127.0 / amax });
+                let q: Vec<f32> = block.iter().map(|x| (x * inverse).round_ties_even()).collect();
+                values.extend(q.iter().map(|q| f64::from(f16(d)) * f64::from(*q)));
+                sums.push(f64::from(f16(d * q.iter().sum::<f32>())));
+            }
+            (values, sums)
+        }
+        _ => {
+            let mut values = Vec::new();
+            for block in x.chunks(256) {
+                let mut max = 0.0f32;
+                for x in block {
+                    if x.abs() > max.abs() {
+                        max = *x;
+                    }
+                }
+                let inverse = if max == 0.0 { 0.0 } else { -127.0 / max };
+                let d = if max == 0.0 { 0.0 } else { 1.0 / inverse };
+                let q = block.iter().map(|x| (x * inverse).round_ties_even());
+                values.extend(q.map(|q| f64::from(d) * f64::from(q)));
+            }
+            (values, Vec::new())
+        }
+    }
+}
+
+/// `x[m, k] · W[n, k]ᵀ` in f64, with activations rounded to int8. `bytes` holds
+/// n rows of k values of format `dtype`.
+pub fn matmul(dtype: DType, bytes: &[u8], k: usize, x: &[f32]) -> Vec<f64> {
+    let weights = dequantize(dtype, bytes);
+    let minimum_at = matches!(dtype, DType::Q4_1 | DType::Q5_1).then_some(2);
+    let mut out = Vec::new();
+    for x in x.chunks(k) {
+        let (x, sums) = rounded_activations(dtype, x);
+        for (row, w) in weights.chunks(k).enumerate() {
+            let mut sum: f64 = w.iter().zip(&x).map(|(w, x)| f64::from(*w) * x).sum();
+            if let Some(at) = minimum_at {
+                for (b, s) in sums.iter().enumerate() {
+                    let start = (row * sums.len() + b) * dtype.block_bytes() + at;
+                    let m = half::f16::from_le_bytes([bytes[start], bytes[start + 1]]).to_f64();
+                    sum += m * (s - x[b * 32..][..32].iter().sum::<f64>());
+                }
+            }
+            out.push(sum);
+        }
+    }
+    out
+}
+
+/// A row of activations after its quantisation to int8 with one scale: x_f = (q − z) · d with q within ±127.
+/// With a minimum, z is chosen so that the integers cover the row's values and 0; otherwise it is 0.
+pub fn rounded_by_row(row: &[f32], with_min: bool) -> Vec<f64> {
+    let low = row.iter().fold(0.0f32, |low, x| low.min(*x));
+    let high = row.iter().fold(0.0f32, |high, x| high.max(*x));
+    let (span, steps) = if with_min { (high - low, 254.0) } else { (high.max(-low), 127.0) };
+    let inverse = steps / span;
+    if !inverse.is_finite() {
+        return vec![0.0; row.len()];
+    }
+    let zero = if with_min { (-127.0 - low * inverse).round_ties_even() } else { 0.0 };
+    let q = row.iter().map(|x| ((x * inverse).round_ties_even() + zero).clamp(-127.0, 127.0));
+    q.map(|q| f64::from(q - zero) * f64::from(span / steps)).collect()
+}
+
+/// `x[m, k] · W[n, k]ᵀ` in f64, with activations rounded by [`rounded_by_row`].
+pub fn matmul_by_row(weights: &[f32], k: usize, x: &[f32], with_min: bool) -> Vec<f64> {
+    let mut out = Vec::new();
+    for x in x.chunks(k).map(|row| rounded_by_row(row, with_min)) {
+        let dot = |w: &[f32]| w.iter().zip(&x).map(|(w, x)| f64::from(*w) * x).sum::<f64>();
+        out.extend(weights.chunks(k).map(dot));
+    }
+    out
+}
+
+/// `x[m, k] · W[n, k]ᵀ` in f64, with unrounded activations.
+pub fn matmul_exact(weights: &[f32], k: usize, x: &[f32]) -> Vec<f64> {
+    let dot =
+        |x: &[f32], w: &[f32]| x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
+    x.chunks(k).flat_map(|x| weights.chunks(k).map(move |w| dot(x, w))).collect()
+}
+
+/// RMS norm of each group of `weight.len()` values.
+pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32) -> Vec<f64> {
+    let mut out = Vec::new();
+    for x in x.chunks(weight.len()) {
+        let mean = x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / x.len() as f64;
+        let root = (mean + f64::from(eps)).sqrt();
+        out.extend(x.iter().zip(weight).map(|(x, w)| f64::from(*x) / root * f64::from(*w)));
+    }
+    out
+}
+
+/// Layer norm of each row of `weight.len()` values: `(x − mean) / √(variance + eps) · weight + bias`.
+pub fn layer_norm(x: &[f32], (weight, bias): (&[f32], &[f32]), eps: f32) -> Vec<f64> {
+    let mut out = Vec::new();
+    for x in x.chunks(weight.len()) {
+        let count = x.len() as f64;
+        let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
+        let variance = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
+        let root = (variance + f64::from(eps)).sqrt();
+        let scaled =
+            x.iter().zip(weight).map(|(x, w)| (f64::from(*x) - mean) / root * f64::from(*w));
+        out.extend(scaled.zip(bias).map(|(x, b)| x + f64::from(*b)));
+    }
+    out
+}
+
+/// `x[i] + table[rows[i]]` for each row of `width` values.
+pub fn add_rows(x: &[f32], (table, width): (&[f32], usize), rows: &[usize]) -> Vec<f64> {
+    let mut out = Vec::new();
+    for (x, row) in x.chunks(width).zip(rows) {
+        let added = &table[row * width..(row + 1) * width];
+        out.extend(x.iter().zip(added).map(|(x, y)| f64::from(*x) + f64::from(*y)));
+    }
+    out
+}
+
+/// `x · Φ(x)`, the exact GELU. Φ is integrated numerically from 0, by Simpson's rule.
+pub fn gelu(x: f64) -> f64 {
+    const STEPS: usize = 2000;
+    let end = x.abs().min(40.0);
+    let step = end / STEPS as f64;
+    let density = |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    let inner: f64 =
+        (1..STEPS).map(|i| density(i as f64 * step) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
+    let half = (density(0.0) + inner + density(end)) * step / 3.0;
+    x * if x < 0.0 { 0.5 - half } else { 0.5 + half }
+}
+
+/// `x · σ(x)`.
+pub fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
+/// GELU, tanh approximation.
+pub fn gelu_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+}
+
+/// `cap · tanh(x / cap)`.
+pub fn soft_cap(x: f64, cap: f64) -> f64 {
+    cap * (x / cap).tanh()
+}
+
+/// Input of [`attention`]: queries, keys and values of one sequence.
+#[derive(Clone, Debug)]
+pub struct DenseAttention<'a> {
+    /// `[rows][heads][head_dim]`.
+    pub q: &'a [f32],
+    /// `[positions][kv_heads][head_dim]`.
+    pub k: &'a [f32],
+    /// `[positions][kv_heads][head_dim]`.
+    pub v: &'a [f32],
+    /// (query heads, KV heads, values per head).
+    pub shape: (usize, usize, usize),
+    /// Factor on the scores q·k.
+    pub scale: f64,
+    /// Soft cap on the scores.
+    pub soft_cap: Option<f64>,
+}
+
+/// Attention with an explicit mask: `sees(row)` returns the key positions that a query row attends
+/// to. A row without any becomes zero.
+pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Vec<usize>) -> Vec<f64> {
+    let (heads, kv_heads, dim) = job.shape;
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let mut out = Vec::new();
+    for (i, q) in job.q.chunks(dim).enumerate() {
+        let (row, kv_head) = (i / heads, i % heads / (heads / kv_heads));
+        let at = |key: usize| (key * kv_heads + kv_head) * dim;
+        let score = |key: usize| {
+            let s = dot(q, &job.k[at(key)..][..dim]) * job.scale;
+            job.soft_cap.map_or(s, |cap| soft_cap(s, cap))
+        };
+        let keys = sees(row);
+        let scores: Vec<f64> = keys.iter().map(|key| score(*key)).collect();
+        let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        out.extend((0..dim).map(|d| {
+            let parts =
+                keys.iter().zip(&weights).map(|(key, w)| w * f64::from(job.v[at(*key) + d]));
+            if keys.is_empty() { 0.0 } else { parts.sum::<f64>() / sum }
+        }));
+    }
+    out
+}

@@ -1,0 +1,279 @@
+//! The commands of each op.
+
+use std::ops::Range;
+
+use super::{Encoder, Stored};
+use crate::error::OpenClError;
+use crate::inputs::{BatchInts, angles_of, kv_writes};
+use crate::kv::DeviceKv;
+use crate::memory::Place;
+use crate::model::Model;
+use crate::ops::{
+    Add, Attention, Embed, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope, RopeHeads,
+    SelectRows, Unary, UnaryOp, View,
+};
+use crate::weights::Placed;
+use lapwing_cpu::RopeFreqs;
+use lapwing_model::device::DeviceError;
+use lapwing_model::graph::{Node, WeightId};
+use lapwing_model::mask::Mask;
+use lapwing_model::op::{AttentionOp, Op, RopePairs};
+
+impl Encoder<'_> {
+    /// Adds the commands of a matmul, and of the sum that is fused with it.
+    pub(super) fn matmul(
+        &mut self,
+        node: &Node,
+        residual: Option<(&Node, usize)>,
+    ) -> Result<Stored, DeviceError> {
+        let Op::MatMul { weight, bias } = node.op else { unreachable!("a matmul") };
+        self.model.weights.load_matrix(weight)?;
+        bias.map_or(Ok(()), |bias| self.model.weights.load_vector(bias))?;
+        let (x, norm) = self.normed(node)?;
+        let last = residual.map_or(node, |(add, _)| add);
+        let residual = residual.map(|(add, index)| self.columns(add, index)).transpose()?;
+        let out = self.output(last)?;
+        let (rows, channels) = (self.rows(node.output).len(), self.columns_of(node.output));
+        let Model { kernels, weights, .. } = &mut *self.model;
+        let Placed { matrix, first } = weights.matrix(weight);
+        let norm = norm.map(|(gain, eps)| Norm { gain: weights.vector(gain), eps });
+        let job = MatMul {
+            x: x.view(),
+            rows,
+            weight: matrix,
+            channels: first + channels.start..first + channels.end,
+            bias: bias.map(|bias| weights.vector(bias)),
+            residual: residual.as_ref().map(Stored::view),
+            fused: Fused { norm, gate: None },
+            out: out.view(),
+        };
+        let added = kernels.matmul(&job);
+        self.added(added, out)
+    }
+
+    /// Adds the commands of one node.
+    pub(super) fn node(&mut self, node: &Node) -> Result<Stored, DeviceError> {
+        match &node.op {
+            Op::MatMul { .. } => self.matmul(node, None),
+            Op::Gated(_) | Op::Add | Op::Scale { .. } | Op::SoftCap { .. } => {
+                self.element_wise(node)
+            }
+            Op::LayerNorm { .. } | Op::AddRow { .. } | Op::Gelu => {
+                Err(self.unsupported(node, "an OpenCL device"))
+            }
+            _ if !self.work.part.features.is_whole() => {
+                Err(self.unsupported(node, "some features"))
+            }
+            Op::Embed { table, scale } => self.embed(node, *table, *scale),
+            Op::RmsNorm { weight, eps } => self.rms_norm(node, *weight, *eps),
+            Op::Rope { heads, rope } => self.rope(node, *heads, *rope),
+            Op::Attention(op) => self.attention(node, op),
+            Op::SelectRows => {
+                let (x, out) = (self.whole(node, 0)?, self.output(node)?);
+                let ((rows, width), selected) = (self.size(node), self.ints.selected());
+                let job = SelectRows { x: x.view(), selected, rows, width, out: out.view() };
+                let added = self.model.kernels.select_rows(&job);
+                self.added(added, out)
+            }
+        }
+    }
+
+    /// Rows and columns of the part's output.
+    fn size(&self, node: &Node) -> (usize, usize) {
+        (self.rows(node.output).len(), self.columns_of(node.output).len())
+    }
+
+    /// The output, unless its commands could not be added.
+    pub(super) fn added(
+        &self,
+        added: Result<(), OpenClError>,
+        out: Stored,
+    ) -> Result<Stored, DeviceError> {
+        added.map_err(|error| self.failed(&error))?;
+        Ok(out)
+    }
+
+    fn element_wise(&mut self, node: &Node) -> Result<Stored, DeviceError> {
+        let (rows, width) = self.size(node);
+        let first = self.columns(node, 0)?;
+        let second = match node.inputs.len() {
+            2 => self.columns(node, 1)?,
+            _ => first.clone(),
+        };
+        let stored = self.output(node)?;
+        let (a, b, out) = (first.view(), second.view(), stored.view());
+        let kernels = &mut self.model.kernels;
+        let added = match node.op {
+            Op::Gated(activation) => {
+                kernels.gated(&Gated { activation, gate: a, up: b, rows, width, out })
+            }
+            Op::Scale { factor: number } => {
+                kernels.unary(&Unary { op: UnaryOp::Scale, x: a, rows, width, number, out })
+            }
+            Op::SoftCap { cap: number } => {
+                kernels.unary(&Unary { op: UnaryOp::SoftCap, x: a, rows, width, number, out })
+            }
+            _ => kernels.add(&Add { a, b, rows, width, out }),
+        };
+        self.added(added, stored)
+    }
+
+    fn embed(&mut self, node: &Node, table: WeightId, scale: f32) -> Result<Stored, DeviceError> {
+        let rows = self.rows(node.output);
+        let ids = &self.work.payload.batch.ids[rows.clone()];
+        let vocab = self.model.graph.weights()[table.0].rows;
+        if let Some(id) = ids.iter().copied().find(|id| *id as usize >= vocab) {
+            return Err(DeviceError::TokenId { id, vocab });
+        }
+        self.model.weights.load_matrix(table)?;
+        let out = self.output(node)?;
+        let (ids, rows) = (self.ints.ids(rows.start), rows.len());
+        let Model { kernels, weights, .. } = &mut *self.model;
+        let table = &*weights.matrix(table).matrix;
+        let added = kernels.embed(&Embed { ids, rows, table, scale, out: out.view() });
+        self.added(added, out)
+    }
+
+    fn rms_norm(&mut self, node: &Node, weight: WeightId, eps: f32) -> Result<Stored, DeviceError> {
+        self.model.weights.load_vector(weight)?;
+        let (x, out) = (self.whole(node, 0)?, self.output(node)?);
+        let (rows, width) = self.size(node);
+        let len = self.model.graph.weights()[weight.0].cols;
+        let Model { kernels, weights, .. } = &mut *self.model;
+        let added = kernels.rms_norm(&RmsNorm {
+            x: x.view(),
+            rows,
+            groups: width / len,
+            weight: weights.vector(weight),
+            len,
+            eps,
+            out: out.view(),
+        });
+        self.added(added, out)
+    }
+
+    fn rope(&mut self, node: &Node, heads: usize, rope: usize) -> Result<Stored, DeviceError> {
+        let (x, out) = (self.whole(node, 0)?, self.output(node)?);
+        let (rows, width) = self.size(node);
+        self.fill_angles(rope, self.rows(node.output))?;
+        let (shape, angles) =
+            rotation(&self.model.ropes[rope], &self.angles[&rope], (heads, width / heads));
+        let job = Rope { x: x.view(), rows, shape, angles, out: out.view() };
+        let added = self.model.kernels.rope(&job);
+        self.added(added, out)
+    }
+
+    /// Gives the angles of the part's rows to the device, unless it has them.
+    pub(super) fn fill_angles(
+        &mut self,
+        rope: usize,
+        rows: Range<usize>,
+    ) -> Result<(), DeviceError> {
+        if self.angles.contains_key(&rope) {
+            return Ok(());
+        }
+        let positions = &self.work.payload.batch.positions[rows];
+        let freqs = &self.model.ropes[rope].0;
+        let angles = angles_of(freqs, positions, &self.model.memory, self.commands);
+        let angles = angles.map_err(|error| self.failed(&error))?;
+        self.angles.insert(rope, angles);
+        Ok(())
+    }
+
+    fn attention(&mut self, node: &Node, op: &AttentionOp) -> Result<Stored, DeviceError> {
+        let q = self.whole(node, 0)?;
+        let new = match node.inputs.len() {
+            1 => None,
+            _ => Some((self.whole(node, 1)?, self.whole(node, 2)?)),
+        };
+        self.bring_pages(node, op, new.is_some())?;
+        let rows = self.work.payload.batch.rows();
+        if let Some((k, v)) = new {
+            let Model { kernels, kv, name, .. } = &mut *self.model;
+            let to = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
+            let job = KvWrite { k: k.view(), v: v.view(), rows, to };
+            for (copy, rows) in kv_writes(&self.work.payload.batch) {
+                let copied = copy.map_or(Ok(()), |pages| kv.copy_page(op.layer, pages));
+                let added = copied.and_then(|()| kernels.kv_write(&job.part(rows)));
+                added.map_err(|error| error.of_run(name))?;
+            }
+        }
+        self.attend(node, op, &q)
+    }
+
+    /// Copies the KV pages to the device that attention needs and that are not there.
+    pub(super) fn bring_pages(
+        &mut self,
+        node: &Node,
+        op: &AttentionOp,
+        writes: bool,
+    ) -> Result<(), DeviceError> {
+        if self.work.part.rows.is_some() {
+            return Err(self.unsupported(node, "some rows"));
+        }
+        for span in &self.work.payload.batch.spans {
+            self.model.kv.bring((op.layer, writes), span, self.commands)?;
+        }
+        Ok(())
+    }
+
+    /// Attention of queries whose keys and values are in the cache.
+    pub(super) fn attend(
+        &mut self,
+        node: &Node,
+        op: &AttentionOp,
+        q: &Stored,
+    ) -> Result<Stored, DeviceError> {
+        let window = match op.seen() {
+            Mask::Causal => None,
+            Mask::Window(window) => Some(window),
+            mask => return Err(self.unsupported(node, &format!("the mask {mask}"))),
+        };
+        let out = self.output(node)?;
+        let rows = self.work.payload.batch.rows();
+        let width = self.model.graph.value(node.inputs[0]).width;
+        let Model { kernels, kv, name, .. } = &mut *self.model;
+        let from = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
+        let heads = width / from.head_dim;
+        let job = Attention {
+            q: q.view(),
+            rows,
+            heads,
+            from,
+            window,
+            scale: op.scale,
+            soft_cap: op.soft_cap,
+            out: out.view(),
+        };
+        let added = kernels.attention(&job);
+        self.added(added, out)
+    }
+}
+
+/// The rotation of heads, and its angles in the device's memory.
+pub(super) fn rotation<'a>(
+    (freqs, pairs): &(RopeFreqs, RopePairs),
+    angles: &'a Place,
+    (heads, head_dim): (usize, usize),
+) -> (RopeHeads, View<'a>) {
+    let dims = 2 * freqs.pairs();
+    let angles = View { buffer: angles.buffer(), at: 0, stride: dims };
+    (RopeHeads { heads, head_dim, dims, pairs: *pairs }, angles)
+}
+
+/// Where the batch's rows are in the KV cache of a layer.
+pub(super) fn kv_rows<'a>(
+    kv: &'a DeviceKv,
+    ints: &'a BatchInts,
+    layer: usize,
+) -> Result<KvRows<'a>, OpenClError> {
+    let layout = kv.store().layout();
+    Ok(KvRows {
+        kv: kv.layer(layer)?,
+        kv_heads: layout.kv_heads,
+        head_dim: layout.head_dim,
+        positions: ints.positions(),
+        row_pages: ints.row_pages(),
+        pages: ints.pages(),
+    })
+}

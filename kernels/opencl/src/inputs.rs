@@ -1,0 +1,95 @@
+//! What a run reads beside values and weights: the numbers of its batch, and rotary angles.
+
+use super::commands::Commands;
+use super::error::OpenClError;
+use super::memory::{Memory, Place};
+use super::ops::Ints;
+use lapwing_cpu::RopeFreqs;
+use lapwing_model::device::{Batch, BatchSpan};
+use lapwing_model::kv::PageId;
+use std::ops::Range;
+
+/// The numbers of a batch in the device's memory, as i32.
+#[derive(Debug)]
+pub(super) struct BatchInts {
+    place: Place,
+    rows: usize,
+    selected: usize,
+}
+
+impl BatchInts {
+    /// Gives ids, positions, the start of each row's pages, the selected rows and all pages to the
+    /// device.
+    pub(super) fn upload(
+        batch: &Batch,
+        memory: &Memory,
+        commands: &mut Commands,
+    ) -> Result<BatchInts, OpenClError> {
+        let (rows, selected) = (batch.rows(), batch.selected.len());
+        let pages: usize = batch.spans.iter().map(|span| span.pages.len()).sum();
+        let mut ints: Vec<u32> = Vec::with_capacity(3 * rows + selected + pages);
+        ints.extend(&batch.ids);
+        ints.extend(&batch.positions);
+        let mut first = 0;
+        for span in &batch.spans {
+            ints.extend(span.rows.clone().map(|_| first));
+            first += span.pages.len() as u32;
+        }
+        ints.extend(batch.selected.iter().map(|row| *row as u32));
+        ints.extend(batch.spans.iter().flat_map(|span| span.pages.iter()));
+        let place = memory.input(bytemuck::cast_slice(&ints), commands)?;
+        Ok(BatchInts { place, rows, selected })
+    }
+
+    fn at(&self, at: usize) -> Ints<'_> {
+        Ints { buffer: self.place.buffer(), at }
+    }
+
+    /// Token ids from a row on.
+    pub(super) fn ids(&self, row: usize) -> Ints<'_> {
+        self.at(row)
+    }
+
+    /// Position of each row.
+    pub(super) fn positions(&self) -> Ints<'_> {
+        self.at(self.rows)
+    }
+
+    /// For each row, the first of its sequence's pages in [`pages`](BatchInts::pages).
+    pub(super) fn row_pages(&self) -> Ints<'_> {
+        self.at(2 * self.rows)
+    }
+
+    /// The selected rows.
+    pub(super) fn selected(&self) -> Ints<'_> {
+        self.at(3 * self.rows)
+    }
+
+    /// The pages of all sequences.
+    pub(super) fn pages(&self) -> Ints<'_> {
+        self.at(3 * self.rows + self.selected)
+    }
+}
+
+/// Consecutive rows whose keys and values may be written at once, each with the page to copy before.
+pub(super) fn kv_writes(
+    batch: &Batch,
+) -> impl Iterator<Item = (Option<(PageId, PageId)>, Range<usize>)> {
+    let copy = |span: &BatchSpan| span.fork.as_ref().and_then(|fork| fork.copy);
+    let begins = move |span: &&BatchSpan| span.rows.start == 0 || copy(span).is_some();
+    let ends = batch.spans.iter().filter(begins).skip(1).map(|span| span.rows.start);
+    let parts = batch.spans.iter().filter(begins).zip(ends.chain([batch.rows()]));
+    parts.map(move |(span, end)| (copy(span), span.rows.start..end))
+}
+
+/// Gives the cosines and sines of rows to the device: for each row all cosines, then all sines. They
+/// are computed on the host, by the same function as for the CPU.
+pub(super) fn angles_of(
+    freqs: &RopeFreqs,
+    positions: &[u32],
+    memory: &Memory,
+    commands: &mut Commands,
+) -> Result<Place, OpenClError> {
+    let angles = freqs.angles(positions);
+    memory.input(bytemuck::cast_slice(angles.values()), commands)
+}

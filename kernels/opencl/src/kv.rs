@@ -1,0 +1,132 @@
+//! KV pages on a device: those of the host in place, or copies of them in the device's memory.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::commands::Commands;
+use super::error::OpenClError;
+use super::memory::shared_by;
+use super::session::{Buffer, Lane, Session, SharedBuffer};
+use lapwing_model::device::{Batch, BatchSpan, DeviceError};
+use lapwing_model::kv::{KvAccess, KvCopyId, KvMirror, KvStore, PageId};
+
+/// Pages of all layers, one buffer for each layer that the device has worked with.
+#[derive(Debug)]
+struct Pages {
+    device: String,
+    session: Arc<Session>,
+    layers: Vec<OnceLock<Buffer>>,
+    page_bytes: usize,
+}
+
+impl KvMirror for Pages {
+    fn read_page(&self, layer: usize, page: PageId, to: &mut [u8]) -> Result<(), DeviceError> {
+        let Some(buffer) = self.layers[layer].get() else { return Ok(()) };
+        let at = page as usize * self.page_bytes;
+        let read = self.session.read(Lane::Transfer, buffer, at, to);
+        read.map_err(|error| error.of_run(&self.device))
+    }
+}
+
+/// The KV cache of a device.
+#[derive(Debug)]
+pub(super) struct DeviceKv {
+    store: Arc<KvStore>,
+    pages: Arc<Pages>,
+    /// The host's pages of each layer, where the device uses them in place.
+    shared: Vec<Option<Arc<SharedBuffer>>>,
+    copy: Option<KvCopyId>,
+    /// Serialises the creation of buffers.
+    creating: Mutex<()>,
+}
+
+impl DeviceKv {
+    /// Attaches the memory of `session` to `store`. Nothing is allocated yet.
+    pub(super) fn new(device: &str, session: &Arc<Session>, store: Arc<KvStore>) -> DeviceKv {
+        let pages = Arc::new(Pages {
+            device: device.to_owned(),
+            session: Arc::clone(session),
+            layers: (0..store.layout().layers).map(|_| OnceLock::new()).collect(),
+            page_bytes: store.layer_page_bytes(),
+        });
+        let in_place = |layer| store.memory_of(layer, |memory| shared_by(memory, session));
+        let shared: Vec<_> = (0..store.layout().layers).map(in_place).collect();
+        let is_mirror = shared.iter().any(Option::is_none);
+        let copy =
+            if is_mirror { store.attach(Arc::clone(&pages) as Arc<dyn KvMirror>) } else { None };
+        DeviceKv { store, pages, shared, copy, creating: Mutex::default() }
+    }
+
+    /// The cache that it copies.
+    pub(super) fn store(&self) -> &KvStore {
+        &self.store
+    }
+
+    /// The buffer of a layer.
+    ///
+    /// # Errors
+    /// [`OpenClError::Memory`] when it does not fit into the device.
+    pub(super) fn layer(&self, layer: usize) -> Result<&Buffer, OpenClError> {
+        if let Some(shared) = &self.shared[layer] {
+            return Ok(shared.buffer());
+        }
+        let cell = &self.pages.layers[layer];
+        if let Some(buffer) = cell.get() {
+            return Ok(buffer);
+        }
+        let _one = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.pages.page_bytes * self.store.pages();
+        let buffer = self.pages.session.buffer(bytes, "keys and values of a layer")?;
+        Ok(cell.get_or_init(|| buffer))
+    }
+
+    /// Adds the pages to the queue that the device lacks for rows of a layer, which it writes if `writes`. Where it uses the
+    /// host's pages in place, the host gets those that only other devices hold.
+    ///
+    /// # Errors
+    /// [`DeviceError`] of this device, or of another one that holds a page.
+    pub(super) fn bring(
+        &self,
+        (layer, writes): (usize, bool),
+        span: &BatchSpan,
+        commands: &mut Commands,
+    ) -> Result<(), DeviceError> {
+        let Pages { device, page_bytes, .. } = &*self.pages;
+        let buffer = self.layer(layer).map_err(|error| error.of_run(device))?;
+        let end = span.end();
+        let written = match writes {
+            true => span.written(self.store.layout().page_rows),
+            false => end..end,
+        };
+        let access = KvAccess { pages: &span.pages, written };
+        if self.shared[layer].is_some() {
+            commands.use_pages(writes);
+            return self.store.bring_to_shared(layer, &access);
+        }
+        let Some(copy) = self.copy else { return Ok(()) };
+        self.store.bring_to_device(layer, (copy, &access), |page, bytes| {
+            let at = page as usize * page_bytes;
+            commands.upload(buffer, at, bytes.into()).map_err(|error| error.of_run(device))
+        })
+    }
+
+    /// Takes the pages that a run of a lost device writes in place out of use: it may still write to them.
+    pub(super) fn withhold(&self, batch: &Batch) {
+        let page_rows = self.store.layout().page_rows;
+        for span in &batch.spans {
+            let rows = span.written(page_rows);
+            let pages = rows.start / page_rows..rows.end.div_ceil(page_rows);
+            self.store.pool().withhold(&span.pages[pages]);
+        }
+    }
+
+    /// Adds a copy of all rows of a page in a layer to the queue.
+    pub(super) fn copy_page(
+        &self,
+        layer: usize,
+        (from, to): (PageId, PageId),
+    ) -> Result<(), OpenClError> {
+        let Pages { session, page_bytes, .. } = &*self.pages;
+        let at = |page: PageId| page as usize * page_bytes;
+        session.copy_within(self.layer(layer)?, at(from)..at(from) + page_bytes, at(to))
+    }
+}

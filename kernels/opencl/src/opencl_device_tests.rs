@@ -1,0 +1,325 @@
+//! The queue with a small model, and what can go wrong with it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::device::{Fault, OpenClDevice};
+use super::model::OpenClDeviceParts;
+use super::opencl_tests::cases;
+use super::*;
+use lapwing_cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_model::device::{
+    Batch, Blocking, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Payload, Prepare,
+    RunId, Runs, SlotPool, SlotSource, Task, Tensor, TensorSet, Work,
+};
+use lapwing_model::graph::Graph;
+use lapwing_model::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_model::model::Model as WeightModel;
+use lapwing_model::part::Part;
+use lapwing_model::weights::WeightFile;
+
+mod branches;
+mod fused;
+mod persistent;
+mod programs;
+mod shared;
+
+const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
+
+thread_local! {
+    /// The programs of all devices of a test, which is a thread: each is compiled once. A folder that LAPWING_TEST_PROGRAMS
+    /// names serves all tests.
+    static PROGRAMS: tempfile::TempDir = tempfile::tempdir().expect("a folder");
+}
+
+/// The small model, its keys and values, and its graph.
+struct Case {
+    file: WeightFile,
+    graph: Arc<Graph>,
+    layout: KvLayout,
+    slots: SlotPool,
+    /// How the device uses values and pages in place; `None` where they are copied.
+    shared: Option<SharedKind>,
+}
+
+/// Small models: with plain norms, with a bias, with norms of heads, with norms after each part, with a layer without rotary
+/// embedding, with scaled logits, and with norms of whole queries.
+const MODELS: [&str; 7] = ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "olmo2"];
+
+fn case() -> Case {
+    case_of("llama")
+}
+
+fn case_of(model: &str) -> Case {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/tiny");
+    let path = folder.join(format!("{model}.gguf"));
+    let file = WeightFile::open(&path).expect("a weight file");
+    let model = WeightModel::from_weights(&file).expect("a model");
+    let layout = KvLayout { dtype: KvDtype::F32, ..model.config.kv_layout() };
+    let graph = Arc::new(model.graph.with_kv(layout));
+    Case { file, graph, layout, slots: SlotPool::default(), shared: None }
+}
+
+/// Memory of the device that the host uses in place.
+fn memory(kind: SharedKind) -> Arc<SharedMemory> {
+    let device = find("").expect("an OpenCL device");
+    let memory = SharedMemory::of_kind(&device, kind).expect("a device");
+    memory.unwrap_or_else(|reason| panic!("{kind}: {reason}"))
+}
+
+/// The folder of compiled programs. PoCL keeps compiled kernels itself, and would compile each of them once more for the
+/// folder.
+fn programs() -> Option<PathBuf> {
+    let device = find("").expect("an OpenCL device");
+    let keeps_kernels = device.platform == "Portable Computing Language";
+    let of_all = || std::env::var_os("LAPWING_TEST_PROGRAMS").map(PathBuf::from);
+    let of_test = || PROGRAMS.with(|folder| folder.path().to_owned());
+    (!keeps_kernels).then(|| of_all().unwrap_or_else(of_test))
+}
+
+/// How the device may use memory of the host in place.
+fn kinds() -> Vec<SharedKind> {
+    let device = find("").expect("an OpenCL device");
+    let fine_grain = device.has_fine_grain.then_some(SharedKind::FineGrain);
+    let kinds = fine_grain.into_iter().chain(device.is_unified.then_some(SharedKind::Mapped));
+    let kinds: Vec<SharedKind> = kinds.collect();
+    assert!(!kinds.is_empty() || device.kind != OpenClKind::Cpu, "a CPU shares its memory");
+    kinds
+}
+
+impl Case {
+    fn queue(&self) -> OpenClDevice {
+        OpenClDevice::new(self.parts(), &self.file).expect("a device")
+    }
+
+    /// The case on a device that uses values and pages in place.
+    fn in_place(mut self, kind: SharedKind) -> Case {
+        self.shared = Some(kind);
+        self
+    }
+
+    fn parts(&self) -> OpenClDeviceParts {
+        let shared = self.shared.map(memory);
+        let source = shared.as_deref().map(|shared| shared as &dyn SlotSource);
+        let kv = KvStore::in_memory_of(self.layout, 4, source).expect("memory");
+        let slots = shared.clone().map(|shared| SlotPool::mapped(2, 100, shared));
+        OpenClDeviceParts {
+            name: "gpu".to_owned(),
+            device: find("").expect("an OpenCL device"),
+            domain: if shared.is_some() { MemoryDomain::Host } else { DOMAIN },
+            graph: Arc::clone(&self.graph),
+            kv: Arc::new(kv),
+            slots: slots.unwrap_or_else(|| self.slots.clone()),
+            shared,
+            persistent: true,
+            programs: programs(),
+        }
+    }
+
+    /// Rows `rows` of a sequence, all of whose logits are wanted.
+    fn work(&self, rows: std::ops::Range<usize>, to: MemoryDomain) -> Work {
+        let ids: Vec<u32> = rows.clone().map(|at| 3 + (at as u32 * 7919) % 250).collect();
+        let mut batch = Batch::default();
+        batch.push(&ids, rows.start, [2, 0], 0..ids.len());
+        let nodes = 0..self.graph.nodes().len();
+        let writes: Arc<[_]> = self.graph.writes(nodes.clone()).into();
+        let task = Task::Nodes { nodes, prepare: Prepare::Ahead, writes, to };
+        let payload = Arc::new(Payload { batch, values: TensorSet::default() });
+        Work { task, part: Part::WHOLE, payload }
+    }
+
+    /// The logits of `rows` rows, whose nodes are run in stages.
+    fn run_stages(&self, device: &mut dyn Device, rows: usize, cuts: &[usize]) -> Vec<f32> {
+        let mut values = TensorSet::default();
+        let mut runs = Runs::start(device);
+        for nodes in cuts.windows(2).map(|cut| cut[0]..cut[1]) {
+            let mut work = self.work(0..rows, DOMAIN);
+            let writes: Arc<[_]> = self.graph.writes(nodes.clone()).into();
+            work.task = Task::Nodes { nodes, prepare: Prepare::Ahead, writes, to: DOMAIN };
+            let batch = work.payload.batch.clone();
+            let payload = Arc::new(Payload { batch, values });
+            work.payload = Arc::clone(&payload);
+            let written = runs.run(device, work, &mut ()).expect("a run");
+            values = Arc::into_inner(payload).expect("the run has ended").values;
+            values.append(written);
+        }
+        let logits = values.get(self.graph.output()).expect("logits");
+        logits.host_view(&self.slots).expect("logits").to_vec()
+    }
+
+    fn run(&self, device: &mut dyn Device, work: Work) -> Result<Vec<f32>, DeviceError> {
+        let outputs = Runs::start(device).run(device, work, &mut ())?;
+        let logits = outputs.get(self.graph.output()).expect("logits");
+        Ok(logits.host_view(&self.slots)?.to_vec())
+    }
+
+    /// Logits of rows `0..rows` from the CPU.
+    fn wanted(&self, rows: usize) -> Vec<f32> {
+        let cpu = Cpu::new(1, Isa::best()).with_activations(Activations::F32);
+        let parts = CpuDeviceParts {
+            name: "cpu".to_owned(),
+            cpu,
+            graph: Arc::clone(&self.graph),
+            kv: Arc::new(KvStore::new(self.layout, 4).expect("memory")),
+            slots: self.slots.clone(),
+        };
+        let device = CpuDevice::new(parts, &self.file).expect("a device");
+        let mut device = Blocking::new(DeviceInfo::new("cpu", DeviceKind::Cpu), device);
+        self.run(&mut device, self.work(0..rows, MemoryDomain::Host)).expect("logits")
+    }
+}
+
+fn assert_close(got: &[f32], wanted: &[f32]) {
+    assert_eq!(got.len(), wanted.len());
+    let largest = wanted.iter().fold(1.0f32, |max, x| max.max(x.abs()));
+    for (at, (got, wanted)) in got.iter().zip(wanted).enumerate() {
+        assert!((got - wanted).abs() <= 1e-4 * largest, "{at}: {got} for {wanted}");
+    }
+}
+
+#[test]
+fn a_model_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
+    needs_driver!();
+    MODELS.into_iter().for_each(check_runs);
+}
+
+#[test]
+fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
+    needs_driver!();
+    ops::AS_ON_GPU.set(true);
+    let models = ["llama", "gemma3", "format-q4_k", "qwen2", "qwen3", "format-q6_k", "format-q8_0"];
+    models.into_iter().take(cases(2, 7)).for_each(check_runs);
+}
+
+fn check_runs(model: &str) {
+    let case = case_of(model);
+    let wanted = case.wanted(40);
+    let vocab = wanted.len() / 40;
+    let whole = case.run(&mut case.queue(), case.work(0..40, MemoryDomain::Host)).expect("a run");
+    assert_close(&whole, &wanted);
+    // Other divisions give the same bits, in host memory and in the device's.
+    for (cuts, to) in [(&[0, 1, 33, 40][..], MemoryDomain::Host), (&[0, 17, 18, 40], DOMAIN)] {
+        let mut device = case.queue();
+        for cut in cuts.windows(2) {
+            let logits = case.run(&mut device, case.work(cut[0]..cut[1], to)).expect("a run");
+            assert_eq!(
+                logits,
+                whole[cut[0] * vocab..cut[1] * vocab],
+                "{model}: {cut:?} of {cuts:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn stages_that_end_between_joined_nodes_give_the_same_logits() {
+    needs_driver!();
+    let case = case();
+    let (rows, nodes) = (5, case.graph.nodes().len());
+    let mut joined = case.queue();
+    let whole = case.run_stages(&mut joined, rows, &[0, nodes]);
+    for cut in (1..nodes).step_by(cases(5, 1)) {
+        // A device that has joined the matrices of whole layers, and one that has joined none.
+        for device in [&mut joined, &mut case.queue()] {
+            let found = case.run_stages(device, rows, &[0, cut, nodes]);
+            assert_eq!(found, whole, "a cut before node {cut}");
+        }
+    }
+}
+
+#[test]
+fn logits_that_stay_on_the_device_come_with_their_largest_value() {
+    needs_driver!();
+    let case = case();
+    let wanted = case.wanted(5);
+    let mut device = case.queue();
+    let work = case.work(0..5, DOMAIN);
+    let outputs = Runs::start(&mut device).run(&mut device, work, &mut ()).expect("a run");
+    let logits = outputs.get(case.graph.output()).expect("logits");
+    let top = logits.device_buffer().and_then(|buffer| buffer.top()).expect("largest values");
+    assert_eq!(top.len(), 5);
+    for (top, wanted) in top.iter().zip(wanted.chunks(wanted.len() / 5)) {
+        let top = top.expect("a largest value");
+        assert_eq!(Some(top.column as usize), lapwing_cpu::argmax(wanted));
+        let logprob = lapwing_cpu::logprob(wanted, top.column);
+        assert!((top.logprob - logprob).abs() < 1e-3, "{} for {logprob}", top.logprob);
+    }
+}
+
+#[test]
+fn runs_complete_in_order_with_two_in_the_queue() {
+    needs_driver!();
+    let case = case();
+    let wanted = case.wanted(24);
+    let vocab = wanted.len() / 24;
+    let mut device = case.queue();
+    let flag = Arc::new(lapwing_model::completion::Flag::default());
+    let wake = Arc::clone(&flag);
+    device.start(Arc::new(move || _ = wake.set()));
+    for (at, cut) in [0..8, 8..16, 16..24].into_iter().enumerate() {
+        device.submit(RunId(at as u64), case.work(cut, MemoryDomain::Host));
+    }
+    let mut done = 0;
+    while done < 3 {
+        flag.take();
+        while let Some(completed) = device.poll(&mut ()) {
+            assert_eq!(completed.run, RunId(done));
+            let outputs = completed.result.expect("a result");
+            let logits = outputs.get(case.graph.output()).and_then(|t| t.host()).expect("logits");
+            let rows = 8 * done as usize * vocab..8 * (done as usize + 1) * vocab;
+            assert_close(logits, &wanted[rows]);
+            if let Some(stamps) = completed.stamps {
+                assert!(stamps.begin <= stamps.end && stamps.end < Duration::from_secs(60));
+            }
+            done += 1;
+        }
+        if done < 3 {
+            flag.park();
+        }
+    }
+}
+
+#[test]
+fn a_driver_that_never_calls_back_delays_a_run_and_does_not_lose_it() {
+    needs_driver!();
+    let case = case();
+    let mut device = case.queue();
+    device.inject(Fault::NoCallback);
+    let logits = case.run(&mut device, case.work(0..6, MemoryDomain::Host)).expect("a run");
+    assert_close(&logits, &case.wanted(6));
+}
+
+#[test]
+fn a_run_that_fails_ends_with_an_error_and_so_does_every_later_one() {
+    needs_driver!();
+    let case = case();
+    for (fault, reason) in
+        [(Fault::Failed(-5), "CL_OUT_OF_RESOURCES (-5)"), (Fault::Silent, "no progress for 180 s")]
+    {
+        let mut device = case.queue();
+        device.inject(fault);
+        let result = case.run(&mut device, case.work(0..6, MemoryDomain::Host));
+        let error = result.expect_err("a lost device");
+        assert!(error.to_string().contains(reason), "{error}");
+        assert!(error.to_string().contains("not used any further"), "{error}");
+        let again = case.run(&mut device, case.work(0..6, MemoryDomain::Host));
+        assert_eq!(again, Err(error));
+    }
+}
+
+#[test]
+fn an_id_beyond_the_vocabulary_fails_that_run_only() {
+    needs_driver!();
+    let case = case();
+    let mut device = case.queue();
+    let mut work = case.work(0..6, MemoryDomain::Host);
+    let mut payload = Payload::default();
+    payload.batch = work.payload.batch.clone();
+    payload.batch.ids[3] = 99_999;
+    work.payload = Arc::new(payload);
+    let error = case.run(&mut device, work).expect_err("an unknown id");
+    assert!(matches!(error, DeviceError::TokenId { id: 99_999, .. }), "{error}");
+    let logits = case.run(&mut device, case.work(0..6, MemoryDomain::Host)).expect("a run");
+    assert_close(&logits, &case.wanted(6));
+}

@@ -1,0 +1,307 @@
+//! KV cache and attention.
+
+use super::{Bench, PAGE_ROWS, assert_near, bench, bits, cases, ints, noise};
+use crate::ops::{Attention, KvRows, KvWrite};
+use crate::session::Buffer;
+use lapwing_model::binary16;
+use lapwing_model::kv::KvDtype;
+use lapwing_model::reference::{self, DenseAttention};
+
+/// Heads, KV heads, values per head, positions per page.
+const SHAPES: [[usize; 4]; 5] =
+    [[9, 3, 64, PAGE_ROWS], [2, 2, 80, 16], [1, 1, 7, 5], [4, 1, 256, PAGE_ROWS], [3, 1, 12, 4]];
+
+/// Keys, values and queries of a sequence, and the pages that it is written to.
+struct Sequence {
+    q: Vec<f32>,
+    k: Vec<f32>,
+    v: Vec<f32>,
+    pages: Vec<i32>,
+}
+
+/// A cache with sequences of `lens` positions, whose pages lie mixed up.
+struct Cache {
+    shape: [usize; 4],
+    dtype: KvDtype,
+    sequences: Vec<Sequence>,
+    kv: Buffer,
+}
+
+fn page_len([_, kv_heads, head_dim, page_rows]: [usize; 4]) -> usize {
+    2 * kv_heads * head_dim * page_rows
+}
+
+impl Cache {
+    fn new(bench: &mut Bench, shape: [usize; 4], dtype: KvDtype, lens: &[usize]) -> Cache {
+        let [heads, kv_heads, head_dim, page_rows] = shape;
+        let counts: Vec<usize> = lens.iter().map(|len| len.div_ceil(page_rows)).collect();
+        let total: usize = counts.iter().sum();
+        // Descending, and those of the sequences one after another.
+        let mut free = (1..=total as i32).rev();
+        let mut sequences: Vec<Sequence> = Vec::new();
+        for (seed, len) in lens.iter().enumerate() {
+            let values = |n: u32, width: usize| noise(10 * seed as u32 + n, len * width);
+            sequences.push(Sequence {
+                q: values(1, heads * head_dim),
+                k: values(2, kv_heads * head_dim),
+                v: values(3, kv_heads * head_dim),
+                pages: Vec::new(),
+            });
+        }
+        for turn in 0..total {
+            for (sequence, count) in sequences.iter_mut().zip(&counts) {
+                if turn < *count {
+                    sequence.pages.extend(free.next());
+                }
+            }
+        }
+        // All bits set: what a row must not see is NaN.
+        let value = if dtype == KvDtype::F16 { 2 } else { 4 };
+        let bytes = vec![0xff; (total + 1) * page_len(shape) * value];
+        let kv = bench.session.filled(&bytes, "a test").unwrap();
+        let cache = Cache { shape, dtype, sequences, kv };
+        let of = |(s, len): (usize, &usize)| (0..*len).map(move |p| (s, p));
+        let all: Vec<_> = lens.iter().enumerate().flat_map(of).collect();
+        cache.write(bench, &all);
+        cache
+    }
+
+    /// Page lists, starts and positions of rows (sequence, position).
+    fn places(&self, bench: &Bench, rows: &[(usize, usize)]) -> [Buffer; 3] {
+        let mut starts = vec![1];
+        let mut pages = vec![-1];
+        for sequence in &self.sequences {
+            pages.extend(&sequence.pages);
+            starts.push(pages.len() as i32);
+        }
+        let positions: Vec<i32> = rows.iter().map(|(_, position)| *position as i32).collect();
+        let of_rows: Vec<i32> = rows.iter().map(|(sequence, _)| starts[*sequence]).collect();
+        [positions, of_rows, pages].map(|numbers| bench.ints(&numbers))
+    }
+
+    fn rows<'a>(&'a self, [positions, row_pages, pages]: &'a [Buffer; 3]) -> KvRows<'a> {
+        KvRows {
+            kv: &self.kv,
+            kv_heads: self.shape[1],
+            head_dim: self.shape[2],
+            positions: ints(positions),
+            row_pages: ints(row_pages),
+            pages: ints(pages),
+        }
+    }
+
+    fn write(&self, bench: &mut Bench, rows: &[(usize, usize)]) {
+        let width = self.shape[1] * self.shape[2];
+        let part = |of: fn(&Sequence) -> &Vec<f32>| -> Vec<f32> {
+            let row = |(s, p): &(usize, usize)| &of(&self.sequences[*s])[p * width..][..width];
+            rows.iter().flat_map(row).copied().collect()
+        };
+        let (k, v) = (bench.guarded(&part(|s| &s.k), width), bench.guarded(&part(|s| &s.v), width));
+        let places = self.places(bench, rows);
+        let to = self.rows(&places);
+        let job = KvWrite { k: k.view(), v: v.view(), rows: rows.len(), to };
+        bench.kernels.kv_write(&job).unwrap();
+        bench.session.finish().unwrap();
+    }
+
+    fn attend(&self, bench: &mut Bench, rows: &[(usize, usize)], mask: Rules) -> Vec<f32> {
+        let [heads, _, head_dim, _] = self.shape;
+        let width = heads * head_dim;
+        let row = |(s, p): &(usize, usize)| &self.sequences[*s].q[p * width..][..width];
+        let q: Vec<f32> = rows.iter().flat_map(row).copied().collect();
+        let (q, out) = (bench.guarded(&q, width), bench.room(rows.len(), width));
+        let places = self.places(bench, rows);
+        let job = Attention {
+            q: q.view(),
+            rows: rows.len(),
+            heads,
+            from: self.rows(&places),
+            window: mask.window,
+            scale: mask.scale,
+            soft_cap: mask.soft_cap,
+            out: out.view(),
+        };
+        bench.kernels.attention(&job).unwrap();
+        bench.rows(&out)
+    }
+
+    fn wanted(&self, sequence: usize, mask: Rules) -> Vec<f64> {
+        let [heads, kv_heads, head_dim, _] = self.shape;
+        let sequence = &self.sequences[sequence];
+        let stored = |x: &Vec<f32>| -> Vec<f32> {
+            let round = |x: &f32| if self.dtype == KvDtype::F16 { binary16::round(*x) } else { *x };
+            x.iter().map(round).collect()
+        };
+        let job = DenseAttention {
+            q: &sequence.q,
+            k: &stored(&sequence.k),
+            v: &stored(&sequence.v),
+            shape: (heads, kv_heads, head_dim),
+            scale: f64::from(mask.scale),
+            soft_cap: mask.soft_cap.map(f64::from),
+        };
+        let first = |row: usize| mask.window.map_or(0, |window| (row + 1).saturating_sub(window));
+        reference::attention(&job, |row| (first(row)..=row).collect())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    window: Option<usize>,
+    scale: f32,
+    soft_cap: Option<f32>,
+}
+
+const RULES: [Rules; 5] = [
+    Rules { window: None, scale: 0.125, soft_cap: None },
+    Rules { window: Some(1), scale: 1.0, soft_cap: None },
+    Rules { window: Some(33), scale: 0.75, soft_cap: None },
+    Rules { window: Some(usize::MAX), scale: 1.0, soft_cap: Some(2.0) },
+    Rules { window: Some(6), scale: 0.5, soft_cap: Some(50.0) },
+];
+
+/// Lengths of sequences for the kernels for CPUs, and for GPUs, which compute 256 keys at a time.
+const LENS: [usize; 2] = [75, 601];
+
+/// The positions whose rows are computed: all of a short sequence; of a long one those beside the borders of
+/// 256 keys and of pages, and some between.
+fn positions(len: usize, page_rows: usize) -> Vec<usize> {
+    let beside = |position: usize, border: usize| (position + 2) % border < 4;
+    let is_chosen = |position: &usize| {
+        len <= 100
+            || *position + 2 >= len
+            || beside(*position, 256)
+            || (beside(*position, page_rows) && *position < 2 * page_rows)
+            || position.is_multiple_of(29)
+    };
+    (0..len).filter(is_chosen).collect()
+}
+
+fn check(dtype: KvDtype, in_groups: bool) {
+    for shape in SHAPES.into_iter().take(cases(3, 5)) {
+        let Some(mut bench) = bench(shape[3], dtype) else { return };
+        if in_groups {
+            bench.kernels = bench.kernels.in_groups();
+        }
+        let lens = [1, shape[3], LENS[usize::from(in_groups)]];
+        let cache = Cache::new(&mut bench, shape, dtype, &lens);
+        for rules in RULES {
+            let width = shape[0] * shape[2];
+            let mut together = Vec::new();
+            let mut found = std::collections::HashMap::new();
+            for (sequence, len) in lens.iter().enumerate() {
+                let positions = positions(*len, shape[3]);
+                let rows: Vec<_> = positions.iter().map(|position| (sequence, *position)).collect();
+                let alone = cache.attend(&mut bench, &rows, rules);
+                let what = format!("{dtype} {shape:?} {rules:?} sequence {sequence}");
+                let all = cache.wanted(sequence, rules);
+                let wanted = positions.iter().flat_map(|at| &all[at * width..][..width]);
+                let wanted: Vec<f64> = wanted.copied().collect();
+                assert_near(&alone, &wanted, 5e-6, &what);
+                for (row, alone) in rows.iter().zip(alone.chunks(width)) {
+                    found.insert(*row, alone.to_vec());
+                }
+                // Some rows of each, later positions first.
+                let step = 3 + positions.len() / 20;
+                together.extend(rows.into_iter().rev().step_by(step));
+            }
+            let mixed = cache.attend(&mut bench, &together, rules);
+            for (row, mixed) in together.iter().zip(mixed.chunks(width)) {
+                let alone = &found[row];
+                assert_eq!(bits(mixed), bits(alone), "{dtype} {shape:?} {rules:?} {row:?}");
+                let single = cache.attend(&mut bench, &[*row], rules);
+                assert_eq!(bits(&single), bits(alone), "{dtype} {shape:?} {rules:?} {row:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_over_f32_pages_is_right_and_independent_of_other_rows() {
+    check(KvDtype::F32, false);
+}
+
+#[test]
+fn attention_of_gpus_over_f32_pages_is_right_and_independent_of_other_rows() {
+    check(KvDtype::F32, true);
+}
+
+#[test]
+fn attention_of_gpus_over_f16_pages_is_right_and_independent_of_other_rows() {
+    check(KvDtype::F16, true);
+}
+
+#[test]
+fn attention_over_f16_pages_is_right_and_independent_of_other_rows() {
+    check(KvDtype::F16, false);
+}
+
+#[test]
+fn a_page_has_the_order_of_the_host_and_f16_is_rounded_to_nearest_even() {
+    for dtype in [KvDtype::F32, KvDtype::F16] {
+        let shape = [2, 2, 12, 8];
+        let Some(mut bench) = bench(shape[3], dtype) else { return };
+        let mut cache = Cache::new(&mut bench, shape, dtype, &[19]);
+        // Halfway between two numbers of f16, subnormal, too large, and zero with a sign.
+        let odd =
+            [1.0 + 2f32.powi(-11), 1.0 + 3.0 * 2f32.powi(-11), 2f32.powi(-25), 1e-7, 7e4, -0.0];
+        cache.sequences[0].k[..odd.len()].copy_from_slice(&odd);
+        cache.sequences[0].v[24..][..odd.len()].copy_from_slice(&odd);
+        cache.write(&mut bench, &[(0, 1), (0, 0)]);
+        let [_, kv_heads, head_dim, page_rows] = shape;
+        let bytes = bench.read_ints(&cache.kv);
+        let stored = |at: usize| match dtype {
+            KvDtype::F16 => (bytes[at / 2] >> (at % 2 * 16)) as u32 & 0xffff,
+            _ => bytes[at] as u32,
+        };
+        let wanted = |x: f32| match dtype {
+            KvDtype::F16 => u32::from(binary16::from_f32(x)),
+            _ => x.to_bits(),
+        };
+        let sequence = &cache.sequences[0];
+        for position in 0..19 {
+            let page = sequence.pages[position / page_rows] as usize * page_len(shape);
+            let row = position % page_rows;
+            for (head, d) in (0..kv_heads).flat_map(|head| (0..head_dim).map(move |d| (head, d))) {
+                let at = (position * kv_heads + head) * head_dim + d;
+                let key = page + (head * head_dim + d) * page_rows + row;
+                let value = page + page_len(shape) / 2 + (head * page_rows + row) * head_dim + d;
+                assert_eq!(
+                    stored(key),
+                    wanted(sequence.k[at]),
+                    "{dtype} key {position} {head} {d}"
+                );
+                assert_eq!(stored(value), wanted(sequence.v[at]), "{dtype} {position} {head} {d}");
+            }
+        }
+        // What no row was written to is as before.
+        assert!((0..page_len(shape)).all(|at| stored(at) == wanted_blank(dtype)));
+    }
+}
+
+fn wanted_blank(dtype: KvDtype) -> u32 {
+    if dtype == KvDtype::F16 { 0xffff } else { u32::MAX }
+}
+
+#[test]
+fn pages_out_of_range_are_kept_within_the_cache() {
+    let shape = [1, 1, 16, 4];
+    let Some(mut bench) = bench(shape[3], KvDtype::F32) else { return };
+    let mut cache = Cache::new(&mut bench, shape, KvDtype::F32, &[9]);
+    for pages in [vec![-7, i32::MAX, 2], vec![i32::MIN]] {
+        cache.sequences[0].pages = pages;
+        cache.write(&mut bench, &[(0, 0), (0, 8)]);
+        cache.attend(&mut bench, &[(0, 0), (0, 8)], RULES[0]);
+    }
+}
+
+#[test]
+fn int8_pages_are_refused() {
+    use crate::ops::{KernelSpec, Kernels};
+    use crate::program::ProgramCache;
+    let Some(bench) = bench(4, KvDtype::F32) else { return };
+    let kv = KvDtype::I8;
+    let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 4, kv };
+    let kernels = Kernels::new(&bench.session, &ProgramCache::default(), &spec);
+    assert!(kernels.is_err_and(|e| e.to_string().contains("int8")));
+}

@@ -1,0 +1,97 @@
+//! Launches of ops that pick rows or values.
+#![expect(unsafe_code, reason = "launches kernels")]
+
+use super::programs::{Family, chunk};
+use super::{Ints, Kernels, Matrix, View, int};
+use crate::error::OpenClError;
+use crate::session::Arg;
+
+/// Values of a run of weights; as in formats.cl.
+const RUN: usize = 32;
+
+/// Rows of a table, times a factor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Embed<'a> {
+    /// Row of the table for each row; numbers out of range are replaced by the nearest.
+    pub(crate) ids: Ints<'a>,
+    pub(crate) rows: usize,
+    pub(crate) table: &'a Matrix,
+    pub(crate) scale: f32,
+    pub(crate) out: View<'a>,
+}
+
+/// Copies of some rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SelectRows<'a> {
+    pub(crate) x: View<'a>,
+    /// Row of `x` for each row; numbers beyond the buffer are replaced by the nearest.
+    pub(crate) selected: Ints<'a>,
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    /// Not the rows of `x`.
+    pub(crate) out: View<'a>,
+}
+
+impl Kernels {
+    /// Rows of an embedding table.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(crate) fn embed(&mut self, job: &Embed<'_>) -> Result<(), OpenClError> {
+        let Embed { rows, table, .. } = *job;
+        self.check_order(table);
+        job.ids.check(rows, "token ids");
+        job.out.check(rows, table.cols, "out of an embedding");
+        if table.rows == 0 {
+            return Ok(());
+        }
+        let [out, out_at, out_stride] = job.out.args();
+        let args = [
+            Arg::Buffer(&table.buffer),
+            Arg::Buffer(job.ids.buffer),
+            out,
+            int(table.rows),
+            int(table.cols),
+            int(rows),
+            int(job.ids.at),
+            out_at,
+            out_stride,
+            Arg::Float(job.scale),
+        ];
+        let items = [table.cols.div_ceil(RUN), rows, 1];
+        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps ids within
+        // the table.
+        unsafe { self.launch((Family::embed(table.dtype), "embed"), &args, items) }
+    }
+
+    /// Copies rows.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(crate) fn select_rows(&mut self, job: &SelectRows<'_>) -> Result<(), OpenClError> {
+        let SelectRows { rows, width, .. } = *job;
+        job.selected.check(rows, "selected rows");
+        job.out.check(rows, width, "out of selected rows");
+        let limit = job.x.rows_of(width);
+        assert!(rows == 0 || limit > 0, "no row of {width} values to select");
+        let [x, x_at, x_stride] = job.x.args();
+        let [out, out_at, out_stride] = job.out.args();
+        let args = [
+            x,
+            x_at,
+            x_stride,
+            Arg::Buffer(job.selected.buffer),
+            out,
+            out_at,
+            out_stride,
+            int(job.selected.at),
+            int(limit),
+            int(rows),
+            int(width),
+        ];
+        let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
+        // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
+        // rows below `limit`.
+        unsafe { self.launch((Family::Rows, "select_rows"), &args, items) }
+    }
+}

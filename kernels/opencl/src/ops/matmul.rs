@@ -1,0 +1,261 @@
+//! Launches of matmuls.
+#![expect(unsafe_code, reason = "launches kernels")]
+
+use std::ops::Range;
+
+use super::programs::{
+    FEW, Family, GROUP, GROUP_ITEMS, ROW_ITEMS, Variant, few_in_groups, gates_in_groups, segment,
+    tile,
+};
+use super::tuning::{FewRows, ManyRows, Shapes};
+use super::{F32, Kernels, Matrix, View, int};
+use crate::error::OpenClError;
+use crate::pack::{CHANNELS, PANEL};
+use crate::session::{Arg, Buffer, Range as SessionRange};
+use lapwing_model::formats::DType;
+use lapwing_model::op::Activation;
+
+/// Fewest rows for the kernels for many rows, whose items compute panels.
+const TILE_MIN: usize = 6;
+
+/// Fewest rows for the kernel for many rows, whose work-groups share panels.
+const GROUP_MIN: usize = 17;
+
+/// Ops before and after a matmul of few rows that its kernel computes, with the bits of separate ops.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fused<'a> {
+    /// The norm of each row of x.
+    pub(crate) norm: Option<Norm<'a>>,
+    /// `activation(gate) · up`: the first half of the channels are gates, the second half ups.
+    pub(crate) gate: Option<Activation>,
+}
+
+/// RMS norm of whole rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Norm<'a> {
+    /// Gain, one value for each input.
+    pub(crate) gain: &'a Buffer,
+    pub(crate) eps: f32,
+}
+
+/// `out = x · weightᵀ + bias + residual` for some output channels.
+#[derive(Clone, Debug)]
+pub(crate) struct MatMul<'a> {
+    /// Rows of `weight.cols()` values.
+    pub(crate) x: View<'a>,
+    pub(crate) rows: usize,
+    pub(crate) weight: &'a Matrix,
+    /// Output channels; the first is a multiple of [`CHANNELS`].
+    pub(crate) channels: Range<usize>,
+    /// One value for each output channel of the matrix.
+    pub(crate) bias: Option<&'a Buffer>,
+    /// Rows that are added; may be the rows of `out`.
+    pub(crate) residual: Option<View<'a>>,
+    /// Only where [`Kernels::fuses`] says so, and a gate has neither bias nor residual.
+    pub(crate) fused: Fused<'a>,
+    /// Rows of a value for each channel, or half of them with a gate; not those of `x`.
+    pub(crate) out: View<'a>,
+}
+
+impl MatMul<'_> {
+    /// Values of a row of `out`.
+    pub(super) fn outputs(&self) -> usize {
+        self.channels.len() / if self.fused.gate.is_some() { 2 } else { 1 }
+    }
+
+    /// # Panics
+    /// If an operand is too small or the channels are not those of the matrix.
+    fn check(&self) {
+        let MatMul { rows, weight, channels, fused, .. } = self;
+        assert!(
+            channels.start <= channels.end
+                && channels.end <= weight.rows
+                && channels.start.is_multiple_of(CHANNELS),
+            "the channels {channels:?} of a matrix of {}",
+            weight.rows
+        );
+        self.x.check(*rows, weight.cols, "x of a matmul");
+        self.out.check(*rows, self.outputs(), "out of a matmul");
+        if fused.gate.is_some() {
+            let is_alone = self.bias.is_none() && self.residual.is_none();
+            let is_whole = channels.len().is_multiple_of(2 * PANEL);
+            assert!(is_alone && is_whole, "gates of the channels {channels:?}");
+        }
+        if let Some(norm) = fused.norm {
+            assert!(norm.gain.bytes() / F32 >= weight.cols, "gains of {} inputs", weight.cols);
+        }
+        if let Some(residual) = self.residual {
+            residual.check(*rows, channels.len(), "residual of a matmul");
+        }
+        if let Some(bias) = self.bias {
+            assert!(bias.bytes() / F32 >= weight.rows, "a bias of {} bytes", bias.bytes());
+        }
+    }
+}
+
+/// How the items of a kernel share its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// Each item computes panels.
+    Items,
+    /// A work-group of these items computes panels.
+    Groups([usize; 2]),
+}
+
+/// The kernel for the first of `rows` rows with `cols` inputs, with gates or without, and how many rows it takes.
+fn next_variant(
+    rows: usize,
+    (cols, has_gates): (usize, bool),
+    (shapes, slices): (Shapes, Option<usize>),
+) -> (Variant, Shape, usize) {
+    match shapes.many {
+        ManyRows::Tile(step) if rows >= TILE_MIN => return (tile(step), Shape::Items, rows),
+        ManyRows::Group if rows >= GROUP_MIN => return (GROUP, Shape::Groups(GROUP_ITEMS), rows),
+        _ => {}
+    }
+    match shapes.few {
+        FewRows::Wide => {
+            let few = FEW.into_iter().find(|few| few.rows <= rows).unwrap_or(FEW[FEW.len() - 1]);
+            (few, Shape::Items, rows / few.rows * few.rows)
+        }
+        FewRows::Group => {
+            let segments = cols.div_ceil(segment(slices, cols));
+            let slices = slices.unwrap_or(1);
+            let variants = match has_gates {
+                true => gates_in_groups(slices).to_vec(),
+                false => few_in_groups(slices).to_vec(),
+            };
+            let most = variants[variants.len() - 1].rows;
+            let fits = |few: &Variant| few.rows >= rows.min(most) && few.slices >= segments;
+            let few = variants.into_iter().find(fits).expect("the last takes all segments");
+            (few, Shape::Groups([PANEL, few.slices]), rows)
+        }
+    }
+}
+
+/// The shapes of the kernels for rows of `x`.
+fn shapes_for(x: View<'_>, shapes: Shapes) -> Shapes {
+    // The kernels of groups read 4 inputs at a time.
+    let is_aligned = x.at.is_multiple_of(4) && x.stride.is_multiple_of(4);
+    Shapes { few: if is_aligned { shapes.few } else { FewRows::Wide }, ..shapes }
+}
+
+impl Kernels {
+    /// Whether the kernels for so many rows of `x` and a matrix of a format can compute a norm and gates with the
+    /// matmul. The results have the bits of separate ops.
+    ///
+    /// # Errors
+    /// If a kernel is not compiled yet, and the driver does not compile it.
+    pub(crate) fn fuses(
+        &mut self,
+        dtype: DType,
+        rows: usize,
+        x: View<'_>,
+    ) -> Result<bool, OpenClError> {
+        let shapes = shapes_for(x, self.shapes(dtype));
+        let is_many = match shapes.many {
+            ManyRows::Tile(_) => rows >= TILE_MIN,
+            ManyRows::Group => rows >= GROUP_MIN,
+            ManyRows::AsFew => false,
+        };
+        let wanted = if self.is_cpu { FewRows::Wide } else { FewRows::Group };
+        if is_many || shapes.few != wanted {
+            return Ok(false);
+        }
+        // The smallest group has the items that norm a row.
+        let has_items = |slices: usize| PANEL * slices / 2 >= ROW_ITEMS;
+        Ok(match self.slices() {
+            None => true,
+            Some(slices) => {
+                has_items(slices) && self.shares((Family::RowsGroup, "rms_norm"), ROW_ITEMS)?
+            }
+        })
+    }
+
+    /// Multiplies rows with a matrix.
+    ///
+    /// # Panics
+    /// If an operand is too small for its rows, or the channels are not those of the matrix.
+    pub(crate) fn matmul(&mut self, job: &MatMul<'_>) -> Result<(), OpenClError> {
+        job.check();
+        self.check_order(job.weight);
+        let shapes = shapes_for(job.x, self.shapes(job.weight.dtype));
+        if shapes.few == FewRows::Group
+            && let Some(gemv) = self.persistent_gemv(job)
+        {
+            let normed = self.record_norm(job)?;
+            let norm = job.fused.norm.zip(normed.as_deref());
+            let norm = norm.map(|(norm, normed)| Norm { gain: normed, ..norm });
+            let fused = Fused { norm, ..job.fused };
+            let shape = Shape::Groups([PANEL, self.slices().unwrap_or(1)]);
+            let job = MatMul { fused, ..job.clone() };
+            return self.matmul_rows(&job, (gemv, shape), (0, job.rows));
+        }
+        let mut done = 0;
+        while done < job.rows && !job.channels.is_empty() {
+            let sums = (job.weight.cols, job.fused.gate.is_some());
+            let (variant, shape, rows) =
+                next_variant(job.rows - done, sums, (shapes, self.slices()));
+            self.matmul_rows(job, (variant, shape), (done, rows))?;
+            done += rows;
+        }
+        Ok(())
+    }
+
+    /// Computes `rows` rows from `first` on with one kernel.
+    fn matmul_rows(
+        &mut self,
+        job: &MatMul<'_>,
+        (variant, shape): (Variant, Shape),
+        (first, rows): (usize, usize),
+    ) -> Result<(), OpenClError> {
+        let (x, out) = (job.x.after(first), job.out.after(first));
+        let residual = job.residual.map(|residual| residual.after(first)).unwrap_or(out);
+        let Fused { norm, gate } = job.fused;
+        let args = [
+            Arg::Buffer(&job.weight.buffer),
+            Arg::Buffer(x.buffer),
+            Arg::Buffer(job.bias.unwrap_or(out.buffer)),
+            Arg::Buffer(residual.buffer),
+            Arg::Buffer(out.buffer),
+            int(job.weight.cols),
+            int(rows),
+            int(job.channels.start),
+            int(job.outputs()),
+            int(x.at),
+            int(x.stride),
+            Arg::Int(i32::from(job.bias.is_some())),
+            Arg::Int(i32::from(job.residual.is_some())),
+            int(residual.at),
+            int(residual.stride),
+            int(out.at),
+            int(out.stride),
+            int(segment(self.slices(), job.weight.cols)),
+            Arg::Buffer(norm.map_or(out.buffer, |norm| norm.gain)),
+            Arg::Int(i32::from(norm.is_some())),
+            Arg::Float(norm.map_or(0.0, |norm| norm.eps)),
+            Arg::Int(match gate {
+                None => 0,
+                Some(Activation::Silu) => 1,
+                Some(Activation::GeluTanh) => 2,
+            }),
+        ];
+        let each = variant.panels / if gate.is_some() { 2 } else { 1 };
+        let panels = job.outputs().div_ceil(PANEL).div_ceil(each);
+        let tiles = rows.div_ceil(variant.rows);
+        let (wide, group) =
+            (Family::matmul(job.weight.dtype), Family::matmul_group(job.weight.dtype));
+        let items = if self.is_cpu { [tiles, panels, 1] } else { [panels, tiles, 1] };
+        // SAFETY: these are MATMUL_PARAMETERS; `check` holds for all rows and channels, and items
+        // beyond either do nothing. The groups are those that the kernels state.
+        unsafe {
+            match shape {
+                Shape::Items => self.launch((wide, variant.name), &args, items),
+                Shape::Groups(local) => {
+                    let range = SessionRange::plane([panels, tiles], local);
+                    self.launch_groups((group, variant.name), &args, range)
+                }
+            }
+        }
+    }
+}

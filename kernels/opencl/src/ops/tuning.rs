@@ -1,0 +1,282 @@
+//! The choice of a matmul's kernels: by the device's features, and among the kernels that suit them by
+//! a short measurement with the device's own clock, whose result is kept beside the programs.
+
+use super::programs::{Family, GROUP, GROUP_MEMORY, RUN, TILE_STEPS, few_in_groups};
+use super::{F32, Fused, Kernels, MatMul, Matrix, View};
+use crate::error::OpenClError;
+use crate::pack::{CHANNELS, Stored};
+use crate::session::{Event, EventState};
+use lapwing_model::formats::DType;
+
+/// Kernels for many rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ManyRows {
+    /// Each item decodes a part of a panel, and multiplies this many rows together.
+    Tile(usize),
+    /// The kernels for few rows.
+    AsFew,
+    /// A work-group shares two panels.
+    Group,
+}
+
+/// Kernels for few rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FewRows {
+    /// Each item computes two panels.
+    Wide,
+    /// A work-group shares one panel.
+    Group,
+}
+
+/// The kernels of a matmul.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shapes {
+    pub(crate) many: ManyRows,
+    pub(crate) few: FewRows,
+}
+
+/// Work that is measured: rows, output channels, input channels. A GPU has many units to be filled.
+const MANY: [usize; 3] = [192, 1024, 512];
+const MANY_OF_GPU: [usize; 3] = [512, 2048, 1024];
+const FEW: [usize; 3] = [1, 4096, 1024];
+
+/// Runs of each kernel, of which the fastest counts.
+const RUNS: usize = 5;
+
+/// The kernels of the matmuls of a format, with the times that decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tuned {
+    pub(crate) shapes: Shapes,
+    /// Nanoseconds of each kernel for many rows; empty if there was no choice or no clock.
+    pub(crate) many: Vec<(ManyRows, u64)>,
+    /// Nanoseconds of each kernel for few rows; empty if there was no choice or no clock.
+    pub(crate) few: Vec<(FewRows, u64)>,
+}
+
+impl Tuned {
+    fn of(many: Vec<(ManyRows, u64)>, few: Vec<(FewRows, u64)>, default: Shapes) -> Tuned {
+        let shapes = Shapes {
+            many: many.iter().min_by_key(|(_, ns)| *ns).map_or(default.many, |(many, _)| *many),
+            few: few.iter().min_by_key(|(_, ns)| *ns).map_or(default.few, |(few, _)| *few),
+        };
+        Tuned { shapes, many, few }
+    }
+
+    fn to_text(&self) -> String {
+        let many = self.many.iter().map(|(many, ns)| format!("many {} {ns}\n", many.name()));
+        let few = self.few.iter().map(|(few, ns)| format!("few {} {ns}\n", few.name()));
+        many.chain(few).collect()
+    }
+
+    /// Reads [`Tuned::to_text`]; `None` unless it has a time for each of the candidates.
+    fn parse(text: &str, candidates: &Candidates) -> Option<Tuned> {
+        let ns = |rows: &str, name: &str| {
+            let found = text.lines().find_map(|line| {
+                line.strip_prefix(rows)?.strip_prefix(' ')?.strip_prefix(name)?.strip_prefix(' ')
+            });
+            found?.parse::<u64>().ok()
+        };
+        let many = candidates.many.iter().map(|many| Some((*many, ns("many", many.name())?)));
+        let few = candidates.few.iter().map(|few| Some((*few, ns("few", few.name())?)));
+        Some(Tuned::of(
+            many.collect::<Option<_>>()?,
+            few.collect::<Option<_>>()?,
+            candidates.default,
+        ))
+    }
+}
+
+impl ManyRows {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ManyRows::Tile(4) => "tile-4",
+            ManyRows::Tile(6) => "tile-6",
+            ManyRows::Tile(8) => "tile-8",
+            ManyRows::Tile(_) => "tile-12",
+            ManyRows::AsFew => "wide",
+            ManyRows::Group => "group",
+        }
+    }
+}
+
+impl FewRows {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FewRows::Wide => "wide",
+            FewRows::Group => "group",
+        }
+    }
+}
+
+/// Kernels that suit a device's features.
+struct Candidates {
+    many: Vec<ManyRows>,
+    few: Vec<FewRows>,
+    /// The kernels of a device without a clock.
+    default: Shapes,
+}
+
+impl Kernels {
+    /// A CPU driver runs a work-group on one core, so groups only add barriers there; elsewhere wide
+    /// items have few neighbours to hide the latency of memory.
+    fn candidates(&mut self, dtype: DType) -> Candidates {
+        if self.is_cpu {
+            let default = Shapes { many: ManyRows::Tile(TILE_STEPS[0]), few: FewRows::Wide };
+            let many = TILE_STEPS.map(ManyRows::Tile).to_vec();
+            return Candidates { many, few: vec![], default };
+        }
+        if !self.can_group(dtype) {
+            let default = Shapes { many: ManyRows::AsFew, few: FewRows::Wide };
+            return Candidates { many: vec![], few: vec![], default };
+        }
+        let default = Shapes { many: ManyRows::Group, few: FewRows::Group };
+        let many = vec![ManyRows::Group, ManyRows::AsFew];
+        Candidates { many, few: vec![FewRows::Group, FewRows::Wide], default }
+    }
+
+    /// Whether the device has the local memory and the groups that the kernels of groups need. Drivers
+    /// understate the groups of a kernel, so each kernel is launched once.
+    fn can_group(&mut self, dtype: DType) -> bool {
+        if self.session.info().local_memory < GROUP_MEMORY {
+            return false;
+        }
+        let forced = self.forced.replace(Shapes { many: ManyRows::Group, few: FewRows::Group });
+        let launched = self.launch_groups_once(dtype);
+        self.forced = forced;
+        launched.is_ok()
+    }
+
+    /// Launches every kernel of groups on zeros, and waits.
+    fn launch_groups_once(&mut self, dtype: DType) -> Result<(), OpenClError> {
+        const WHAT: &str = "a trial of kernels";
+        let slices = self.slices().unwrap_or(1);
+        let short = RUN.next_multiple_of(dtype.block_len());
+        let long = (RUN * slices).next_multiple_of(dtype.block_len());
+        let rows = GROUP.rows;
+        let out = self.session.buffer(rows * CHANNELS * F32, WHAT)?;
+        let x = self.session.filled(&vec![0; rows * long * F32], WHAT)?;
+        for cols in [short, long] {
+            let bytes = vec![0; CHANNELS * dtype.row_bytes(cols).unwrap_or(0)];
+            let stored = Stored { dtype, bytes: &bytes, rows: CHANNELS, cols };
+            let weight = Matrix::upload(&self.session, stored, WHAT)?;
+            let few = few_in_groups(slices).map(|few| few.rows);
+            for rows in few.into_iter().chain([rows]) {
+                let job = MatMul {
+                    x: View { buffer: &x, at: 0, stride: cols },
+                    rows,
+                    weight: &weight,
+                    channels: 0..CHANNELS,
+                    bias: None,
+                    residual: None,
+                    fused: Fused::default(),
+                    out: View { buffer: &out, at: 0, stride: CHANNELS },
+                };
+                self.matmul_each_way(&job, &x)?;
+            }
+        }
+        self.session.finish()
+    }
+
+    /// The kernels of matmuls of a format.
+    pub(super) fn shapes(&mut self, dtype: DType) -> Shapes {
+        if let Some(shapes) = self.forced {
+            return shapes;
+        }
+        if let Some(tuned) = self.tuned.get(&dtype.gguf_id()) {
+            return tuned.shapes;
+        }
+        let default = self.candidates(dtype).default;
+        self.tuned.insert(dtype.gguf_id(), Tuned::of(vec![], vec![], default));
+        default
+    }
+
+    /// Chooses the kernels of matmuls of a format: those that an earlier start measured with the same
+    /// driver and kernels, or those that are fastest now. Waits.
+    pub(crate) fn tune(&mut self, dtype: DType) -> Result<Tuned, OpenClError> {
+        if let Some(shapes) = self.forced {
+            return Ok(Tuned::of(vec![], vec![], shapes));
+        }
+        let candidates = self.candidates(dtype);
+        let text = Family::matmul(dtype).source(&self.spec, self.slices());
+        let cache = self.cache.clone();
+        let known = cache.measured(&self.session, &text.source());
+        let known = known.and_then(|text| Tuned::parse(&text, &candidates));
+        let tuned = match known {
+            Some(tuned) => tuned,
+            None => {
+                let tuned = self.measure(dtype, &candidates)?;
+                if !tuned.many.is_empty() || !tuned.few.is_empty() {
+                    cache.save_measured(&self.session, &text.source(), &tuned.to_text());
+                }
+                tuned
+            }
+        };
+        self.tuned.insert(dtype.gguf_id(), tuned.clone());
+        Ok(tuned)
+    }
+
+    fn measure(&mut self, dtype: DType, of: &Candidates) -> Result<Tuned, OpenClError> {
+        let Candidates { many, few, default } = of;
+        let forced = self.forced.take();
+        let many_shapes: Vec<_> =
+            many.iter().map(|many| Shapes { many: *many, ..*default }).collect();
+        let few_shapes: Vec<_> = few.iter().map(|few| Shapes { few: *few, ..*default }).collect();
+        let size = if self.is_cpu { MANY } else { MANY_OF_GPU };
+        let many_ns = self.times(dtype, size, &many_shapes);
+        let few_ns = self.times(dtype, FEW, &few_shapes);
+        self.forced = forced;
+        let many = many.iter().copied().zip(many_ns?).collect();
+        let few = few.iter().copied().zip(few_ns?).collect();
+        Ok(Tuned::of(many, few, *default))
+    }
+
+    /// The fastest run of each of the shapes, in nanoseconds; empty if the device has no clock.
+    fn times(
+        &mut self,
+        dtype: DType,
+        [rows, outputs, inputs]: [usize; 3],
+        shapes: &[Shapes],
+    ) -> Result<Vec<u64>, OpenClError> {
+        if shapes.is_empty() || self.session.info().timer_ns == 0 {
+            return Ok(Vec::new());
+        }
+        let bytes = vec![0; outputs * dtype.row_bytes(inputs).unwrap_or(0)];
+        let stored = Stored { dtype, bytes: &bytes, rows: outputs, cols: inputs };
+        let weight = &Matrix::upload(&self.session, stored, "a measurement of kernels")?;
+        let x = self.session.filled(&vec![0; rows * inputs * F32], "a measurement of kernels")?;
+        let out = self.session.buffer(rows * outputs * F32, "a measurement of kernels")?;
+        let job = MatMul {
+            x: View { buffer: &x, at: 0, stride: inputs },
+            rows,
+            weight,
+            channels: 0..outputs,
+            bias: None,
+            residual: None,
+            fused: Fused::default(),
+            out: View { buffer: &out, at: 0, stride: outputs },
+        };
+        let mut times = vec![u64::MAX; shapes.len()];
+        // The first run of a kernel may compile it, so it does not count.
+        for run in 0..=RUNS {
+            for (time, shapes) in times.iter_mut().zip(shapes) {
+                self.forced = Some(*shapes);
+                let begin = self.session.marker()?;
+                self.matmul(&job)?;
+                let end = self.session.marker()?;
+                self.session.finish()?;
+                if run > 0 {
+                    *time = (*time).min(between(&begin, &end).unwrap_or(u64::MAX));
+                }
+            }
+        }
+        let is_known = times.iter().all(|ns| *ns != u64::MAX);
+        Ok(if is_known { times } else { Vec::new() })
+    }
+}
+
+/// Nanoseconds of the device's clock between two events that have ended.
+pub(super) fn between(begin: &Event, end: &Event) -> Option<u64> {
+    let is_ended = [begin, end].map(Event::state) == [EventState::Complete; 2];
+    let (begin, end) = (begin.end_ns()?, end.end_ns()?);
+    end.checked_sub(begin).filter(|ns| is_ended && *ns > 0)
+}

@@ -1,0 +1,132 @@
+//! First launches, which may take long.
+
+use super::programs::FEW;
+use super::{
+    Add, Attention, Embed, Fused, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, Norm,
+    RmsNorm, Rope, RopeHeads, RopeKv, SelectRows, Unary, UnaryOp, View,
+};
+use crate::error::OpenClError;
+use crate::pack::{CHANNELS, Stored};
+use crate::session::Buffer;
+use lapwing_model::formats::DType;
+use lapwing_model::op::{Activation, RopePairs};
+
+/// Values per row of the operands.
+const WIDTH: usize = 256;
+
+/// Rows that bring every kernel of a matmul into use.
+const ROWS: usize = 8;
+
+impl Kernels {
+    /// Compiles the programs of the model, chooses the kernels of its matmuls, and launches each kernel
+    /// once, on zeros: some drivers compile a kernel when it is first launched. Waits.
+    pub(crate) fn warm_up(&mut self) -> Result<(), OpenClError> {
+        let zeros =
+            |len: usize| self.session.filled(&vec![0; len * size_of::<f32>()], "warming up");
+        let heads = self.spec.head_dims.iter().copied().max().unwrap_or(1);
+        let (x, y) = (zeros(ROWS * WIDTH.max(heads))?, zeros(ROWS * WIDTH.max(heads))?);
+        let ints = zeros(ROWS)?;
+        let kv = zeros(2 * heads * self.spec.page_rows)?;
+        self.warm_rows(&x, &y, &ints)?;
+        for head_dim in self.spec.head_dims.clone() {
+            self.warm_attention(head_dim, [&x, &y, &ints, &kv])?;
+        }
+        for dtype in self.spec.dtypes.clone() {
+            self.tune(dtype)?;
+            self.warm_matmul(dtype, &x, &y, &ints)?;
+        }
+        self.session.finish()
+    }
+
+    fn warm_rows(&mut self, x: &Buffer, y: &Buffer, ints: &Buffer) -> Result<(), OpenClError> {
+        let view = |buffer| View { buffer, at: 0, stride: WIDTH };
+        let numbers = Ints { buffer: ints, at: 0 };
+        let (x, out, rows, width) = (view(x), view(y), 1, WIDTH);
+        for activation in [Activation::Silu, Activation::GeluTanh] {
+            self.gated(&Gated { activation, gate: x, up: x, rows, width, out })?;
+        }
+        self.add(&Add { a: x, b: x, rows, width, out })?;
+        for op in [UnaryOp::Scale, UnaryOp::SoftCap] {
+            self.unary(&Unary { op, x, rows, width, number: 1.0, out })?;
+        }
+        let weight = x.buffer;
+        self.rms_norm(&RmsNorm { x, rows, groups: 1, weight, len: width, eps: 1.0, out })?;
+        let shape = RopeHeads { heads: 1, head_dim: WIDTH, dims: WIDTH, pairs: RopePairs::Halves };
+        self.rope(&Rope { x, rows, shape, angles: x, out })?;
+        self.select_rows(&SelectRows { x, selected: numbers, rows, width, out })?;
+        self.top(x, (rows, width), out.buffer)
+    }
+
+    fn warm_attention(
+        &mut self,
+        head_dim: usize,
+        [x, y, ints, kv]: [&Buffer; 4],
+    ) -> Result<(), OpenClError> {
+        let view = |buffer| View { buffer, at: 0, stride: head_dim };
+        let numbers = Ints { buffer: ints, at: 0 };
+        let (positions, row_pages, pages) = (numbers, numbers, numbers);
+        let at = KvRows { kv, kv_heads: 1, head_dim, positions, row_pages, pages };
+        self.kv_write(&KvWrite { k: view(x), v: view(x), rows: 1, to: at })?;
+        let shape = RopeHeads { heads: 1, head_dim, dims: 0, pairs: RopePairs::Halves };
+        let queries = Rope { x: view(x), rows: 1, shape, angles: view(x), out: view(y) };
+        let cache = KvWrite { k: view(x), v: view(x), rows: 1, to: at };
+        self.rope_kv(&RopeKv { queries, cache })?;
+        self.attention(&Attention {
+            q: view(x),
+            rows: 1,
+            heads: 1,
+            from: at,
+            window: None,
+            scale: 1.0,
+            soft_cap: None,
+            out: view(y),
+        })
+    }
+
+    fn warm_matmul(
+        &mut self,
+        dtype: DType,
+        x: &Buffer,
+        y: &Buffer,
+        ints: &Buffer,
+    ) -> Result<(), OpenClError> {
+        let bytes = vec![0; CHANNELS * dtype.row_bytes(WIDTH).unwrap_or(0)];
+        let stored = Stored { dtype, bytes: &bytes, rows: CHANNELS, cols: WIDTH };
+        let weight = &Matrix::upload(&self.session, stored, "warming up")?;
+        let view = |buffer| View { buffer, at: 0, stride: WIDTH };
+        let ids = Ints { buffer: ints, at: 0 };
+        self.embed(&Embed { ids, rows: 1, table: weight, scale: 1.0, out: view(y) })?;
+        for rows in FEW.map(|few| few.rows).into_iter().chain([ROWS]) {
+            let job = MatMul {
+                x: view(x),
+                rows,
+                weight,
+                channels: 0..CHANNELS,
+                bias: None,
+                residual: None,
+                fused: Fused::default(),
+                out: view(y),
+            };
+            self.matmul_each_way(&job, x)?;
+        }
+        self.session.finish()
+    }
+
+    /// Multiplies, and multiplies again with a norm and gates if kernels for so many rows compute these.
+    ///
+    /// # Panics
+    /// As [`matmul`](Kernels::matmul), and if `gain` has fewer values than a row.
+    pub(super) fn matmul_each_way(
+        &mut self,
+        job: &MatMul<'_>,
+        gain: &Buffer,
+    ) -> Result<(), OpenClError> {
+        self.matmul(job)?;
+        if self.fuses(job.weight.dtype, job.rows, job.x)? {
+            let norm = Some(Norm { gain, eps: 1.0 });
+            let fused = Fused { norm, gate: Some(Activation::Silu) };
+            self.matmul(&MatMul { fused, ..job.clone() })?;
+        }
+        Ok(())
+    }
+}

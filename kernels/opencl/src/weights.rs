@@ -1,0 +1,173 @@
+//! The weights of a model on a device: each is copied when a run first needs it, so a device holds
+//! the weights of its own layers only.
+
+use std::sync::Arc;
+
+use super::ops::Matrix;
+use super::pack::Stored;
+use super::session::{Buffer, Session};
+use lapwing_cpu::BindError;
+use lapwing_model::device::DeviceError;
+use lapwing_model::graph::{Graph, WeightId, WeightSpec};
+use lapwing_model::reference::dequantize;
+use lapwing_model::weights::{WeightFile, WeightTensor};
+
+/// A matrix in the device's memory: all output channels of a buffer, or some of them.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) matrix: Arc<Matrix>,
+    /// The first of its output channels.
+    pub(super) first: usize,
+}
+
+/// The weights of a graph.
+#[derive(Debug)]
+pub(super) struct DeviceWeights {
+    device: String,
+    session: Arc<Session>,
+    graph: Arc<Graph>,
+    tensors: Vec<WeightTensor>,
+    matrices: Vec<Option<Placed>>,
+    vectors: Vec<Option<Buffer>>,
+    bytes: usize,
+}
+
+impl DeviceWeights {
+    /// The weights of `graph` in `file`. None is copied yet.
+    ///
+    /// # Errors
+    /// [`BindError::Missing`] when `file` is not the one that the graph was built from.
+    pub(super) fn new(
+        device: &str,
+        session: &Arc<Session>,
+        (graph, file): (&Arc<Graph>, &WeightFile),
+    ) -> Result<DeviceWeights, BindError> {
+        let tensor = |(id, spec): (usize, &WeightSpec)| {
+            let missing = || BindError::Missing { name: spec.name.clone() };
+            graph.tensor(WeightId(id), file).ok_or_else(missing)
+        };
+        let tensors: Vec<_> =
+            graph.weights().iter().enumerate().map(tensor).collect::<Result<_, _>>()?;
+        Ok(DeviceWeights {
+            device: device.to_owned(),
+            session: Arc::clone(session),
+            graph: Arc::clone(graph),
+            matrices: tensors.iter().map(|_| None).collect(),
+            vectors: tensors.iter().map(|_| None).collect(),
+            tensors,
+            bytes: 0,
+        })
+    }
+
+    /// Bytes of all weights that have been copied.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Copies a matrix to the device, unless it is there.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when the file cannot be read, or the device has not enough memory.
+    pub(super) fn load_matrix(&mut self, id: WeightId) -> Result<(), DeviceError> {
+        if self.matrices[id.0].is_some() {
+            return Ok(());
+        }
+        let bytes = self.matrix_bytes(id)?;
+        self.upload(&[id], &bytes)
+    }
+
+    /// Copies matrices with the same format and input channels to the device, one after another in one
+    /// buffer, unless one of them is there already. Returns whether they are in one buffer.
+    ///
+    /// # Errors
+    /// As [`load_matrix`](DeviceWeights::load_matrix).
+    pub(super) fn load_joined(&mut self, ids: &[WeightId]) -> Result<bool, DeviceError> {
+        let placed = |id: &WeightId| self.matrices[id.0].as_ref();
+        let first = ids.first().and_then(placed);
+        if let Some(first) = first {
+            let is_same = |other: &Placed| Arc::ptr_eq(&other.matrix, &first.matrix);
+            return Ok(ids.iter().all(|id| placed(id).is_some_and(is_same)));
+        }
+        if ids.iter().any(|id| placed(id).is_some()) {
+            return Ok(false);
+        }
+        let mut bytes = Vec::new();
+        for id in ids {
+            bytes.extend(self.matrix_bytes(*id)?);
+        }
+        self.upload(ids, &bytes)?;
+        Ok(true)
+    }
+
+    /// The values of a matrix in the format that the graph wants.
+    fn matrix_bytes(&self, id: WeightId) -> Result<Vec<u8>, DeviceError> {
+        let spec = &self.graph.weights()[id.0];
+        let mut bytes = self.tensors[id.0].read().map_err(|error| self.failed(&error))?;
+        if let Some(format) = self.graph.requant(id) {
+            let values = dequantize(self.graph.stored(id), &bytes);
+            bytes = format.quantize(&values, spec.cols).ok_or_else(|| {
+                let error = BindError::Requant { name: spec.name.clone(), row: 0, format };
+                self.failed(&error)
+            })?;
+        }
+        Ok(bytes)
+    }
+
+    /// Copies the bytes of matrices with the same format and input channels into one buffer.
+    fn upload(&mut self, ids: &[WeightId], bytes: &[u8]) -> Result<(), DeviceError> {
+        let specs = || ids.iter().map(|id| &self.graph.weights()[id.0]);
+        let Some(WeightSpec { dtype, cols, name, .. }) = specs().next() else { return Ok(()) };
+        let rows = specs().map(|spec| spec.rows).sum();
+        let stored = Stored { dtype: *dtype, bytes, rows, cols: *cols };
+        let matrix = Matrix::upload(&self.session, stored, name);
+        let matrix = Arc::new(matrix.map_err(|error| error.of_run(&self.device))?);
+        self.bytes += matrix.bytes();
+        let mut first = 0;
+        for id in ids {
+            self.matrices[id.0] = Some(Placed { matrix: Arc::clone(&matrix), first });
+            first += self.graph.weights()[id.0].rows;
+        }
+        Ok(())
+    }
+
+    /// Copies a vector to the device as f32, unless it is there.
+    ///
+    /// # Errors
+    /// As [`load_matrix`](DeviceWeights::load_matrix).
+    pub(super) fn load_vector(&mut self, id: WeightId) -> Result<(), DeviceError> {
+        if self.vectors[id.0].is_some() {
+            return Ok(());
+        }
+        let bytes = self.tensors[id.0].read().map_err(|error| self.failed(&error))?;
+        let values = dequantize(self.graph.stored(id), &bytes);
+        let name = &self.graph.weights()[id.0].name;
+        let buffer = self.session.filled(bytemuck::cast_slice(&values), name);
+        let buffer = buffer.map_err(|error| error.of_run(&self.device))?;
+        self.bytes += buffer.bytes();
+        self.vectors[id.0] = Some(buffer);
+        Ok(())
+    }
+
+    /// A matrix that has been copied.
+    pub(super) fn matrix(&self, id: WeightId) -> &Placed {
+        self.matrices[id.0].as_ref().expect("a matrix that was loaded")
+    }
+
+    /// A vector that has been copied.
+    pub(super) fn vector(&self, id: WeightId) -> &Buffer {
+        self.vectors[id.0].as_ref().expect("a vector that was loaded")
+    }
+
+    /// A vector on the host, as f32.
+    ///
+    /// # Errors
+    /// [`BindError::Read`] when the file cannot be read.
+    pub(super) fn on_host(&self, id: WeightId) -> Result<Vec<f32>, BindError> {
+        Ok(dequantize(self.graph.stored(id), &self.tensors[id.0].read()?))
+    }
+
+    fn failed(&self, error: &dyn std::error::Error) -> DeviceError {
+        let (device, reason) = (self.device.clone(), error.to_string());
+        DeviceError::Failed { device, reason }
+    }
+}
