@@ -19,9 +19,10 @@ pub(crate) fn read(path: &str) -> String {
 
 /// Whether a file belongs to tests, examples or benches.
 pub(crate) fn is_test(path: &str) -> bool {
-    let mut parts = path.split('/');
-    parts
-        .any(|part| ["tests", "tests.rs", "examples", "benches", "device_tests.rs"].contains(&part))
+    path.split('/').any(|part| {
+        let name = part.trim_end_matches(".rs");
+        name.ends_with("tests") || ["examples", "benches"].contains(&name)
+    })
 }
 
 /// All sources, by their paths from the root.
