@@ -85,11 +85,11 @@ mod tests {
         for dtype in KvDtype::ALL {
             let layout = KvLayout { layers: 2, kv_heads: 1, head_dim: 4, page_rows: 4, dtype };
             let store = KvStore::new(layout, 3).expect("memory");
-            let rows: Vec<u8> = (0..layout.page_bytes()).map(|i| (i % 255) as u8 + 1).collect();
-            store.write_page(1, &rows);
+            let bytes = layout.page_bytes() / layout.layers;
+            let rows: Vec<u8> = (0..bytes).map(|i| (i % 255) as u8 + 1).collect();
+            store.write_page(1, &rows.repeat(layout.layers));
             store.duplicate_page(1, 2).expect("no device");
             store.layer(1).fill(1, 0);
-            let bytes = layout.page_bytes() / layout.layers;
             let page = |layer: usize, page| -> Vec<u8> {
                 let mut layer = store.layer(layer);
                 (0..bytes).map(|at| layer.byte(page, at)).collect()
