@@ -5,70 +5,26 @@
 #[doc = include_str!("../docs/strategies.md")]
 mod strategies_guide {}
 
-pub mod chat;
-#[cfg(feature = "compare")]
-pub mod compare;
-mod config;
-pub mod devices;
-pub mod draft;
-pub mod drivers;
-mod embedding;
-pub mod energy;
-mod engine;
-pub mod error;
-#[cfg(feature = "simulate")]
-pub mod load;
+#[cfg(feature = "structured")]
+pub use lapwing_engine::Thoughts;
 #[cfg(feature = "fetch")]
-pub mod models;
-mod packed;
-mod placement;
-pub mod plan;
-pub mod policy;
-mod prefix_file;
-pub mod prepare;
-pub mod profile;
-pub mod ranges;
-mod request;
-#[cfg(feature = "serve")]
-pub mod serve;
-#[cfg(feature = "simulate")]
-pub mod simulate;
-mod stop;
-mod stream;
+pub use lapwing_engine::models;
 #[cfg(feature = "structured")]
-pub mod structured;
-pub mod tokenizer;
-pub mod weights;
-
-pub use chat::Message;
-pub use config::WaitLink;
-pub use embedding::{EmbedRequest, Embedding, Pooling};
-pub use engine::{BesideStream, Engine, EngineBuilder, Module, PromptGraphs};
-pub use error::{Error, ErrorKind};
-/// The trait of a [`TokenStream`].
-pub use futures_core::Stream;
-pub use lapwing_actors::RunError;
-pub use lapwing_actors::message::Shutdown;
-pub use lapwing_actors::sample::{SamplingParams, Scored, TokenLogprob};
-pub use lapwing_actors::stats::{ClientStats, EngineStats, Latencies, Work};
-pub use lapwing_kernels::cpu::Activations;
-pub use lapwing_kernels::device::SlotStats;
-pub use lapwing_kernels::formats::DType;
-pub use lapwing_kernels::kv::{KvCopies, KvDtype, KvSharing, KvSharingError};
-pub use lapwing_kernels::mask::{AttentionRule, BlockList, Mask, MaskError};
-pub use lapwing_kernels::model::{Architecture, LayerAttention, ModelConfig};
-pub use lapwing_kernels::requant::{Group, KeptReason, KeptTensor, Requant, Requantized};
-/// Recording a run, and analysing what was recorded.
-pub use lapwing_traces as traces;
-pub use lapwing_traces::RequestTimes;
-pub use lapwing_traces::event::WaitMode;
-pub use packed::PackedWeights;
-pub use placement::{PartPlacement, Placement, StageKind, StagePlacement, TransferPlacement};
-#[cfg(feature = "structured")]
-pub use request::Thoughts;
-pub use request::{Prompt, PromptEnd, Request};
-/// JSON values, as in [`ChatOptions::variables`](chat::ChatOptions::variables).
-pub use serde_json;
-pub use stream::{
-    BlockingTokens, EndReason, PromptProgress, Summary, Token, TokenEvent, TokenStream,
+pub use lapwing_engine::structured;
+pub use lapwing_engine::{
+    Activations, Architecture, AttentionRule, BesideStream, BlockList, BlockingTokens, ClientStats,
+    DType, EmbedRequest, Embedding, EndReason, Engine, EngineBuilder, EngineStats, Error,
+    ErrorKind, Group, KeptReason, KeptTensor, KvCopies, KvDtype, KvSharing, KvSharingError,
+    Latencies, LayerAttention, Mask, MaskError, Message, ModelConfig, Module, PackedWeights,
+    PartPlacement, Placement, Pooling, Prompt, PromptEnd, PromptGraphs, PromptProgress, Requant,
+    Requantized, Request, RequestTimes, RunError, SamplingParams, Scored, Shutdown, SlotStats,
+    StageKind, StagePlacement, Stream, Summary, Token, TokenEvent, TokenLogprob, TokenStream,
+    TransferPlacement, WaitLink, WaitMode, Work, chat, devices, draft, drivers, energy, error,
+    plan, policy, prepare, profile, ranges, serde_json, tokenizer, traces, weights,
 };
+#[cfg(feature = "compare")]
+pub use lapwing_lab::compare;
+#[cfg(feature = "simulate")]
+pub use lapwing_lab::{load, simulate};
+#[cfg(feature = "serve")]
+pub use lapwing_serve as serve;

@@ -17,9 +17,9 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 step "libraries without optional features, and with one alone"
 cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-plan \
-    -p lapwing-actors -p lapwing -- -D warnings
+    -p lapwing-actors -p lapwing-engine -p lapwing -- -D warnings
 # `lints.sh each` tries each feature alone; otherwise those that bring most code with them.
-features="opencl serve simulate"
+features="serve simulate"
 [ "${1:-}" != each ] || features="compare fetch opencl openvino qnn serve simulate structured"
 for feature in $features; do
     cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings

@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders with sources.
-const FOLDERS: [&str; 8] =
-    ["src", "kernels", "plan", "actors", "traces", "tests", "examples", "benches"];
+const FOLDERS: [&str; 12] = [
+    "src", "engine", "lab", "serve", "cli", "kernels", "plan", "actors", "traces", "tests",
+    "examples", "benches",
+];
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {

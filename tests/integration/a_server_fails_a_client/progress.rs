@@ -97,7 +97,6 @@ async fn reports_are_no_tokens_of_a_stream() {
                 reports.push((total as u64, cached as u64, computed as u64));
             }
             TokenEvent::Token(token) => tokens.push(token),
-            _ => {}
         }
     }
     assert_eq!(tokens, expected);

@@ -14,7 +14,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Computes up to [`MATMULS_MAX`] matmuls of a dispatch's m rows, each to its `[m][n]` output. A
+/// Computes up to `MATMULS_MAX` (4) matmuls of a dispatch's m rows, each to its `[m][n]` output. A
 /// value does not depend on m, on the channels that are computed with it, or on the other matmuls.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! IQ4_NL: 4 bits that stand for the values of a table, blocks of 32 with a binary16 scale; value = d · t[q].
+//! IQ4_NL: 4 bits that stand for the values of a table, blocks of 32 with a binary16 scale; value = d · t\[q\].
 
 use super::block::{BlockScales, Integers, Places, Scales, nibbles};
 use super::naive::{half_at, magnitude, nearest_code, nibble, nibble_pairs};

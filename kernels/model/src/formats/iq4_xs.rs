@@ -1,4 +1,4 @@
-//! IQ4_XS: 4 bits that stand for the values of a table, blocks of 8 groups of 32 whose scales have 6 bits; value = d · (s − 32) · t[q].
+//! IQ4_XS: 4 bits that stand for the values of a table, blocks of 8 groups of 32 whose scales have 6 bits; value = d · (s − 32) · t\[q\].
 
 use super::block::{BlockScales, Integers, Places, Scales, half_bits, nibbles};
 use super::iq4_nl::TABLE;

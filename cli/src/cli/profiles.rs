@@ -1,0 +1,98 @@
+//! Measures, stores and finds profiles.
+
+use std::path::{Path, PathBuf};
+
+use lapwing_engine::EngineBuilder;
+use lapwing_engine::models::ModelCache;
+use lapwing_engine::profile::{Identity, Limits, Profile, Trust};
+
+use super::attention::AttentionChanges;
+use super::background::until_signal;
+use super::failure::Failure;
+use super::requant;
+use super::session::Session;
+
+/// Measures on a separate thread; a signal ends the measurement before the next op.
+pub(crate) async fn measure(
+    builder: EngineBuilder,
+    limits: Limits,
+    session: &Session,
+) -> Result<Profile, Failure> {
+    requant::note(builder.requantized()?.as_ref(), session);
+    AttentionChanges::of_builder(&builder)?.note(session);
+    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
+    if bar.is_none() {
+        session.note("measuring every op on every device");
+    }
+    let shown = bar.clone();
+    let measured = until_signal("measurement", session, move |go_on| {
+        builder.measure_blocking(limits, &mut |step| {
+            if let Some(bar) = &shown {
+                bar.set_length(step.of as u64);
+                bar.set_position(step.done as u64);
+                bar.set_message(format!("{}: {}", step.device, step.what));
+            }
+            go_on()
+        })
+    });
+    let measured = measured.await;
+    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
+    measured
+}
+
+/// Path of the stored profile of the builder's engine.
+pub(crate) fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
+    file_of(&builder.identity()?)
+}
+
+fn file_of(here: &Identity) -> Result<PathBuf, Failure> {
+    let cache = ModelCache::open(None)?;
+    Ok(cache.dir().join("profiles").join(here.file_name()))
+}
+
+/// The builder with the stored profile of its devices and model, if there is a usable one. A note says
+/// why a stored profile is not used, or that its predictions are doubtful.
+pub(crate) fn with_stored(builder: EngineBuilder, session: &Session) -> EngineBuilder {
+    match stored(&builder, session) {
+        Some(profile) => builder.profile(profile),
+        None => builder,
+    }
+}
+
+/// Whether there is a stored profile of the builder's devices and model, reliable or not.
+pub(crate) fn is_stored(builder: &EngineBuilder) -> Result<bool, Failure> {
+    let here = builder.identity()?;
+    Ok(usable(&here, &file_of(&here)?).is_ok())
+}
+
+/// The stored profile of the builder's devices and model, with notes as those of [`with_stored`].
+pub(crate) fn stored(builder: &EngineBuilder, session: &Session) -> Option<Profile> {
+    // Errors of the model or the settings are reported when the engine is built.
+    let here = builder.identity().ok()?;
+    let file = file_of(&here).ok().filter(|file| file.exists())?;
+    let unused = |why: &str| {
+        session.note(&format!(
+            "the stored profile is not used: {why}; times are predicted from the devices' own models \
+             (`lapwing profile` measures again, `lapwing profile --list` shows stored profiles)"
+        ));
+    };
+    let profile = usable(&here, &file).map_err(|why| unused(&why)).ok()?;
+    // A model that cannot be read is reported when the engine is built.
+    let fitted = builder.fit(&profile).ok()?;
+    match fitted.trust() {
+        Trust::Unusable { why } => {
+            unused(why);
+            return None;
+        }
+        Trust::Doubtful { why } => session.note(&format!("warning: {why}")),
+        Trust::Good => {}
+    }
+    Some(profile)
+}
+
+/// The profile in a file, if it is of the machine, model and devices of `here`.
+fn usable(here: &Identity, file: &Path) -> Result<Profile, String> {
+    let profile = Profile::load(file).map_err(|error| error.to_string())?;
+    profile.check_identity(here).map_err(|error| error.to_string())?;
+    Ok(profile)
+}

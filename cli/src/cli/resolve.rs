@@ -1,0 +1,151 @@
+//! Resolves a model argument to a file on disk.
+
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+
+use lapwing_engine::models::{ModelCache, ModelName, fetch};
+use lapwing_engine::{Engine, EngineBuilder};
+
+use super::attention::AttentionChanges;
+use super::failure::Failure;
+use super::fetch_progress::FetchProgress;
+use super::plans::with_plans;
+use super::profiles::with_stored;
+use super::requant;
+use super::session::Session;
+
+/// Meaning of a model argument.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ModelChoice {
+    /// A file on disk.
+    File(PathBuf),
+    /// A model that can be fetched.
+    Name(ModelName),
+}
+
+impl ModelChoice {
+    /// Decides by the form of the argument, and by whether such a file exists.
+    ///
+    /// # Errors
+    /// When it is neither a file nor a known name.
+    pub(crate) fn of(model: &str) -> Result<ModelChoice, Failure> {
+        let path = Path::new(model);
+        let is_hub = ModelName::is_of_hub(model);
+        let looks_like_file = model.contains(['/', MAIN_SEPARATOR])
+            || path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
+        if path.is_file() || (looks_like_file && !is_hub) {
+            return Ok(ModelChoice::File(path.to_owned()));
+        }
+        Ok(ModelChoice::Name(model.parse()?))
+    }
+
+    /// Sampling temperature that the model's makers recommend, if known.
+    pub(crate) fn temperature(&self) -> Option<f32> {
+        match self {
+            ModelChoice::File(_) => None,
+            ModelChoice::Name(name) => name.entry().and_then(|entry| entry.temperature),
+        }
+    }
+}
+
+/// The model's file, fetched if necessary.
+pub(crate) async fn model_file(model: &str, session: &Session) -> Result<PathBuf, Failure> {
+    match ModelChoice::of(model)? {
+        ModelChoice::File(path) => existing(path),
+        ModelChoice::Name(name) => fetched(&name, session).await,
+    }
+}
+
+/// Fetches a model by name, showing progress on stderr.
+pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathBuf, Failure> {
+    let cache = ModelCache::open(None)?;
+    let mut progress = FetchProgress::new(session);
+    let result = fetch(&cache, name, &mut progress).await;
+    progress.clear();
+    Ok(result?)
+}
+
+/// Opens the engine off the async runtime, with the stored profile and plans of its devices.
+pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
+    open_as_is(with_plans(with_stored(builder, session), session), session).await
+}
+
+/// As [`open`], with the builder's own profile and plans.
+pub(crate) async fn open_as_is(
+    builder: EngineBuilder,
+    session: &Session,
+) -> Result<Engine, Failure> {
+    let engine = builder.build().await?;
+    requant::note(engine.requantized(), session);
+    AttentionChanges::of(&engine).note(session);
+    engine.notes().iter().for_each(|note| session.note(note));
+    for note in &engine.packed_weights().notes {
+        session.note(&format!(
+            "{note} (--no-packed-cache disables this cache, LAPWING_CACHE names another folder)"
+        ));
+    }
+    Ok(engine)
+}
+
+fn existing(path: PathBuf) -> Result<PathBuf, Failure> {
+    match std::fs::metadata(&path) {
+        Ok(data) if data.is_dir() => Err(Failure::failed(format!(
+            "{} is a folder; give the .gguf file in it",
+            path.display()
+        ))),
+        Ok(_) => Ok(path),
+        Err(error) => {
+            Err(Failure::file("open the model", &path, &error).hint(match on_hub(&path) {
+                Some(name) => format!("for the model of the Hugging Face repository write {name}"),
+                None => {
+                    "a name without '/' and '.gguf' is looked up among the known models (`lapwing \
+                         models`); for a Hugging Face repository write hf:owner/repo[:QUANT]"
+                        .to_owned()
+                }
+            }))
+        }
+    }
+}
+
+/// The name on the hub that a path may have been meant as: `owner/repo`, or a file of it.
+fn on_hub(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    let is_relative = !text.starts_with(['.', '/', '~']);
+    let name = format!("hf:{text}");
+    let parsed: Option<ModelName> = name.parse().ok();
+    let file_without_owner = text.matches('/').count() == 1 && text.ends_with(".gguf");
+    parsed.filter(|_| is_relative && !file_without_owner).map(|name| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_names_are_distinguished() {
+        for path in ["x.gguf", "X.GGUF", "./smollm2", "dir/smollm2", "/abs/model", "Cargo.toml"] {
+            let choice = ModelChoice::of(path).expect(path);
+            assert_eq!(choice, ModelChoice::File(path.into()), "{path}");
+        }
+        for (path, name) in [
+            ("Qwen/Qwen3-0.6B-GGUF", Some("hf:Qwen/Qwen3-0.6B-GGUF")),
+            ("Qwen/Qwen3-0.6B-GGUF:Q8_0", Some("hf:Qwen/Qwen3-0.6B-GGUF:Q8_0")),
+            ("o/r/f.gguf", Some("hf:o/r/f.gguf")),
+            ("folder/f.gguf", None),
+            ("./o/r", None),
+            ("/o/r", None),
+        ] {
+            assert_eq!(on_hub(Path::new(path)).as_deref(), name, "{path}");
+        }
+        for name in ["smollm2", "SmolLM2-135M-Instruct", "hf:a/b/c.gguf", "hf:a/b/d/c.gguf@v1"] {
+            let choice = ModelChoice::of(name).expect(name);
+            assert!(matches!(choice, ModelChoice::Name(_)), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_suggests_the_nearest() {
+        let error = ModelChoice::of("smolm2").expect_err("unknown");
+        let Failure::Failed { message, .. } = error else { panic!("{error:?}") };
+        assert!(message.contains("did you mean \"smollm2\"?"), "{message}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Progress of a comparison of strategies, and how long it still takes.
+
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use lapwing_lab::compare::Progress;
+use lapwing_traces::text::counted;
+
+use crate::cli::session::Session;
+
+/// Shows the progress as a bar on a terminal, and otherwise as a line for each strategy.
+pub(super) struct ProgressShown<'a> {
+    session: &'a Session,
+    bar: Option<ProgressBar>,
+    /// Whether the expected duration has been printed.
+    announced: bool,
+    /// The strategy of the latest line.
+    strategy: String,
+}
+
+impl<'a> ProgressShown<'a> {
+    pub(super) fn new(session: &'a Session) -> ProgressShown<'a> {
+        let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs{prefix}");
+        ProgressShown { session, bar, announced: false, strategy: String::new() }
+    }
+
+    pub(super) fn show(&mut self, progress: &Progress) {
+        if let (false, Some(left)) = (self.announced, progress.left) {
+            self.announced = true;
+            self.session.note(&format!(
+                "{}, expected to take {}; --quick measures each strategy once",
+                counted(progress.all, "run"),
+                approximate(left)
+            ));
+        }
+        let left = progress.left.filter(|_| progress.done > 0).map(approximate);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_length(progress.all as u64);
+                bar.set_position(progress.done as u64);
+                bar.set_prefix(left.map_or_else(String::new, |left| format!(", {left} left")));
+                bar.set_message(match progress.tokens {
+                    0 => format!("{}: preparing", progress.strategy),
+                    tokens => format!("{}, {tokens} tokens", progress.strategy),
+                });
+            }
+            None if self.strategy != progress.strategy => {
+                self.strategy.clone_from(&progress.strategy);
+                let left = left.map_or_else(String::new, |left| format!(" ({left} left)"));
+                self.session.note(&format!("measuring {}{left}", self.strategy));
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn end(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A duration as people estimate it: `40 s`, `5 min`.
+fn approximate(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 10.0 => "less than 10 s".to_owned(),
+        s if s < 90.0 => format!("about {:.0} s", (s / 10.0).ceil() * 10.0),
+        s => format!("about {:.0} min", (s / 60.0).ceil()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_rounded_up_to_what_one_would_say() {
+        let cases = [
+            (2, "less than 10 s"),
+            (61, "about 70 s"),
+            (90, "about 2 min"),
+            (1601, "about 27 min"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(approximate(Duration::from_secs(seconds)), text);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The matrices of a model that `convert --requant` requantises.
+
+use std::collections::BTreeSet;
+
+use lapwing_engine::{DType, Requant, Requantized};
+use lapwing_kernels::model::Model;
+use lapwing_kernels::requant::RequantError;
+use lapwing_kernels::weights::legacy::LegacyError;
+use lapwing_kernels::weights::{GgufWriter, WeightFile, WriteError};
+
+use crate::cli::failure::Failure;
+
+/// Key of the format that most matrices have (`LLAMA_FTYPE` in llama.h of llama.cpp).
+const FILE_TYPE: &str = "general.file_type";
+/// Key of the version of the quantised formats, which files with quantised tensors must have.
+const VERSION: &str = "general.quantization_version";
+/// The version of all formats here.
+const VERSION_OF_BLOCKS: u32 = 2;
+
+/// The reason why a model cannot be converted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConvertError {
+    #[error(transparent)]
+    Legacy(#[from] LegacyError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Requant(#[from] RequantError),
+}
+
+impl From<std::io::Error> for ConvertError {
+    fn from(error: std::io::Error) -> ConvertError {
+        WriteError::from(error).into()
+    }
+}
+
+/// The matrices that are requantised.
+pub(super) struct Requantised {
+    form: Requant,
+    tensors: BTreeSet<String>,
+    pub(super) report: Requantized,
+}
+
+impl Requantised {
+    /// Those of the model in `file` that [`lapwing::EngineBuilder::requant`] would requantise to `form`.
+    pub(super) fn of(file: &WeightFile, form: Requant) -> Result<Requantised, Failure> {
+        let model = Model::from_weights(file);
+        let mut model = model.map_err(|error| Failure::failed(error.to_string()))?;
+        let report = model.graph.requantize(form);
+        let kept: BTreeSet<&str> = report.kept.iter().map(|kept| &*kept.tensor).collect();
+        let matrices = model.graph.matrices();
+        let tensors = matrices.filter(|name| !kept.contains(name)).map(str::to_owned).collect();
+        Ok(Requantised { form, tensors, report })
+    }
+
+    /// The form that a tensor is requantised to.
+    pub(super) fn form_of(&self, tensor: &str) -> Option<Requant> {
+        self.tensors.contains(tensor).then_some(self.form)
+    }
+
+    /// Writes the keys that depend on the formats of matrices, and says which keys of the old file they
+    /// replace.
+    pub(super) fn meta(&self, file: &WeightFile, writer: &mut GgufWriter) -> Vec<&'static str> {
+        let mut replaced = Vec::new();
+        if self.report.changed * 2 > self.report.matrices {
+            writer.meta(FILE_TYPE, file_type(self.form));
+            replaced.push(FILE_TYPE);
+        }
+        if self.report.changed > 0 && file.metadata().get(VERSION).is_none() {
+            writer.meta(VERSION, VERSION_OF_BLOCKS);
+        }
+        replaced
+    }
+}
+
+/// `LLAMA_FTYPE_MOSTLY_…` of a form's blocks.
+fn file_type(form: Requant) -> u32 {
+    match form.dtype() {
+        DType::Q4_0 => 2,
+        DType::Q4_1 => 3,
+        _ => 7,
+    }
+}

@@ -1,0 +1,110 @@
+//! The reports of `load` as text and as comma-separated values.
+
+use lapwing_lab::load::{ClientReport, LoadReport};
+use lapwing_traces::report::Percentiles;
+use lapwing_traces::text::counted;
+
+use crate::cli::table::{Align, table};
+
+/// Most clients that the text lists.
+const CLIENTS_MAX: usize = 32;
+
+/// Where a workload ran.
+pub(super) fn place(is_virtual: bool) -> &'static str {
+    if is_virtual { "in virtual time" } else { "on the live engine" }
+}
+
+/// A table of the policies, and for a single policy a table of its clients.
+pub(super) fn report(workload: &str, is_virtual: bool, reports: &[LoadReport]) -> String {
+    let place = place(is_virtual);
+    let requests = reports.first().map_or(0, |report| report.requests);
+    let requests = counted(requests, "request");
+    let mut text = format!("{workload} ({requests}, {place})\n\n");
+    let right = |title| (title, Align::Right);
+    let header = [
+        ("policy", Align::Left),
+        right("done"),
+        right("failed"),
+        right("tokens/s"),
+        right("TTFT p50 ms"),
+        right("p95"),
+        right("ITL p95 ms"),
+        right("hits"),
+        right("Jain"),
+        right("difference max"),
+        right("mean"),
+        right("total"),
+    ];
+    text.push_str(&table(header, reports.iter().map(policy).collect()));
+    if let [one] = reports {
+        text.push('\n');
+        let header = [
+            ("client", Align::Left),
+            right("requests"),
+            right("done"),
+            right("prompt"),
+            right("cached"),
+            right("generated"),
+            right("service"),
+            right("TTFT p50 ms"),
+            right("p95"),
+        ];
+        text.push_str(&table(header, one.clients.iter().take(CLIENTS_MAX).map(client).collect()));
+        if let Some(more @ 1..) = one.clients.len().checked_sub(CLIENTS_MAX) {
+            text.push_str(&format!("and {more} more clients (--json lists all)\n"));
+        }
+    }
+    text
+}
+
+fn policy(report: &LoadReport) -> [String; 12] {
+    let latencies = &report.latencies;
+    [
+        report.policy.clone(),
+        report.finished.to_string(),
+        report.aborted.to_string(),
+        format!("{:.0}", report.tokens_per_second),
+        ms(latencies.ttft_ms.p50),
+        ms(latencies.ttft_ms.p95),
+        ms(latencies.itl_ms.p95),
+        format!("{:.0} %", 100.0 * report.hit_rate),
+        format!("{:.3}", report.jain_index),
+        format!("{:.0}", report.service_difference.max),
+        format!("{:.0}", report.service_difference.mean),
+        format!("{:.0}", report.accumulated_difference),
+    ]
+}
+
+fn client(client: &ClientReport) -> [String; 9] {
+    let Percentiles { p50, p95, .. } = client.latencies.ttft_ms;
+    [
+        client.client.clone(),
+        client.requests.to_string(),
+        client.finished.to_string(),
+        client.prompt_tokens.to_string(),
+        client.cached_tokens.to_string(),
+        client.generated_tokens.to_string(),
+        format!("{:.0}", client.service),
+        ms(p50),
+        ms(p95),
+    ]
+}
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.0}"))
+}
+
+/// A line for each policy, client and window: centre of the window in seconds, and service.
+pub(super) fn csv(reports: &[LoadReport]) -> String {
+    let mut text = "policy,client,window_s,service\n".to_owned();
+    for report in reports {
+        for client in &report.clients {
+            // Names are the caller's.
+            let name = client.client.replace('"', "\"\"");
+            for (at, service) in report.window_s.iter().zip(&client.service_in_window) {
+                text.push_str(&format!("{},\"{name}\",{at:.3},{service}\n", report.policy));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,267 @@
+//! `lapwing serve`: an HTTP server.
+
+use std::path::PathBuf;
+
+use lapwing_serve::{KeyConfig, ServeConfig, Server};
+
+use crate::cli::failure::Failure;
+use crate::cli::plans::with_plans;
+use crate::cli::profiles::with_stored;
+use crate::cli::resolve::{ModelChoice, model_file};
+use crate::cli::serve_log::{self, LogForm};
+use crate::cli::session::Session;
+use crate::cli::{DEFAULT_MODEL, EngineArgs, PrefixArgs, at_least_one, other_names};
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing serve                                       the default model on http://127.0.0.1:11434
+  lapwing serve -m gemma-3-270m -m FILE.gguf --listen 127.0.0.1:8080
+  lapwing serve -m small=FILE.gguf --key-file keys.txt --listen 0.0.0.0:8080
+  lapwing serve --config serve.toml --log json
+
+Clients: OpenAI's (base URL http://127.0.0.1:11434/v1), Ollama's, Anthropic's
+(http://127.0.0.1:11434), and those of llama.cpp's server. http://127.0.0.1:11434/ is a page with a
+chat and the state of the server. docs/serve.md describes everything.
+
+--config names a TOML file; options take the place of its values. SIGTERM or Ctrl-C lets running
+requests end for --grace seconds; a second one ends them at once.
+
+With --json: {\"address\":\"127.0.0.1:11434\",\"models\":[\"…\"]}, printed when the server listens";
+
+/// Options of `serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Models to offer, as with -m
+    #[arg(value_name = "[NAME=]MODEL")]
+    arguments: Vec<String>,
+
+    /// A model to offer; NAME=MODEL gives it another name; may be repeated [default:
+    /// smollm2-135m-instruct]
+    ///
+    /// By name or file as elsewhere. Each is loaded when a request asks for it.
+    #[arg(short, long = "model", value_name = "[NAME=]MODEL", help_heading = "Model")]
+    models: Vec<String>,
+
+    /// Address and port to listen on, or one of them [default: 127.0.0.1:11434]
+    ///
+    /// The variable LAPWING_LISTEN sets it, too.
+    #[arg(long, value_name = "ADDRESS:PORT", env = "LAPWING_LISTEN", hide_env = true)]
+    listen: Option<String>,
+
+    /// Address to listen on, in the place of that of --listen
+    #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
+    host: Option<String>,
+
+    /// Port to listen on, in the place of that of --listen
+    #[arg(long, value_name = "N")]
+    port: Option<u16>,
+
+    /// Settings in TOML; docs/serve.md lists them
+    ///
+    /// The variable LAPWING_SERVE_CONFIG names the file, too.
+    #[arg(long, value_name = "FILE.toml", env = "LAPWING_SERVE_CONFIG", hide_env = true)]
+    config: Option<PathBuf>,
+
+    /// File with keys, one NAME KEY on each line; requests then need a key
+    ///
+    /// NAME is the client. The variable LAPWING_KEY_FILE names the file, too.
+    #[arg(long, value_name = "FILE", env = "LAPWING_KEY_FILE", hide_env = true)]
+    key_file: Option<PathBuf>,
+
+    /// A key that requests need; several have commas between them
+    ///
+    /// Other users of the machine can see it among its processes; they cannot see those of --key-file.
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide_short_help = true)]
+    api_key: Vec<String>,
+
+    /// Listen on an address that other machines reach although no key is set
+    #[arg(long)]
+    public: bool,
+
+    /// Origin that browsers may send requests from; may be repeated
+    ///
+    /// As in http://localhost:3000.
+    #[arg(long, value_name = "ORIGIN")]
+    cors: Vec<String>,
+
+    /// Maximum requests of a model; further ones are refused with 429 [default: 256]
+    ///
+    /// They wait or run.
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    requests: Option<usize>,
+
+    /// Maximum requests that are computed at once; further ones wait [default: 16]
+    ///
+    /// Of each model.
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    parallel: Option<usize>,
+
+    /// Time that running requests have to end after a signal, in seconds [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    grace: Option<f64>,
+
+    /// Seconds without requests after which a model is unloaded [default: 300]
+    ///
+    /// Negative for never.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    keep_alive: Option<f64>,
+
+    /// Maximum megabytes of the files of loaded models [default: no limit]
+    ///
+    /// Beyond it, the one that was not used for the longest time is unloaded.
+    #[arg(long, value_name = "MB")]
+    memory: Option<u64>,
+
+    /// Maximum tokens of prompt and answer [default: the training context, up to 8192]
+    #[arg(short, long, value_name = "TOKENS", value_parser = at_least_one, help_heading = "Engine")]
+    ctx: Option<usize>,
+
+    /// Load the first model before listening, not at the first request
+    #[arg(long)]
+    preload: bool,
+
+    /// Form of the log on stderr: text, json or off
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    log: LogForm,
+
+    /// Write prompts and answers to the log, too
+    #[arg(long)]
+    log_prompts: bool,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    prefix: PrefixArgs,
+}
+
+#[derive(serde::Serialize)]
+struct Report<'a> {
+    address: String,
+    models: &'a [String],
+    /// What users of the server should know, one line each.
+    notes: &'a [String],
+}
+
+/// Serves until a signal.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    args.engine.check(session)?;
+    let config = config(&args)?;
+    serve_log::start(args.log);
+    other_names::note_unread(session);
+    let mut builder = Server::builder().config(config);
+    let mut names = Vec::new();
+    let mut models = [&args.arguments[..], &args.models].concat();
+    if models.is_empty() {
+        models.push(DEFAULT_MODEL.to_owned());
+    }
+    for model in &models {
+        let (name, model) = named(model);
+        let choice = ModelChoice::of(model)?;
+        let path = model_file(model, session).await?;
+        let mut engine = args.prefix.applied(args.engine.builder(path)?);
+        if let Some(context) = args.ctx {
+            engine = engine.context(context);
+        }
+        let engine = with_plans(with_stored(engine, session), session);
+        builder = builder.model_at(&name, engine, choice.temperature());
+        names.push(name);
+    }
+    let claim = session.interrupts.claim();
+    let server = builder.bind().await.map_err(|error| Failure::failed(error.to_string()))?;
+    if args.preload {
+        server.load().await.map_err(|error| Failure::failed(error.to_string()))?;
+    }
+    let address = server.address().to_string();
+    let notes = server.notes();
+    match session.json {
+        true => crate::cli::output::print_json(&Report { address, models: &names, notes: &notes })?,
+        false => {
+            notes.iter().for_each(|note| session.note(note));
+            session.note(&format!(
+                "lapwing serves {} on http://{address}; Ctrl-C ends it",
+                names.join(", ")
+            ));
+        }
+    }
+    let stop = async {
+        claim.interrupted().await;
+        // The next signal ends the process at once.
+        drop(claim);
+    };
+    server.run(stop).await.map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// Name and model of `NAME=MODEL`; a model without a name has that of the argument, or of its file.
+fn named(argument: &str) -> (String, &str) {
+    if let Some((name, model)) = argument.split_once('=')
+        && !name.is_empty()
+        && !name.contains(['/', ':'])
+    {
+        return (name.to_owned(), model);
+    }
+    let file = std::path::Path::new(argument);
+    let is_file = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
+    let stem = file.file_stem().filter(|_| is_file).map(|stem| stem.to_string_lossy().into_owned());
+    (stem.unwrap_or_else(|| argument.to_owned()), argument)
+}
+
+/// The settings of the file, with those of the options in their place.
+fn config(args: &Args) -> Result<ServeConfig, Failure> {
+    let mut config = match &args.config {
+        None => ServeConfig::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::file("read the settings in", path, &error))?;
+            ServeConfig::from_toml(&text).map_err(|error| {
+                Failure::failed(format!("the settings in {} are wrong: {error}", path.display()))
+            })?
+        }
+    };
+    if let Some(listen) = &args.listen {
+        config.listen.clone_from(listen);
+    }
+    if args.host.is_some() || args.port.is_some() {
+        config.listen_at(args.host.as_deref(), args.port);
+    }
+    let keys = (1..).zip(args.api_key.iter().filter(|key| !key.is_empty()));
+    config.keys.extend(
+        keys.map(|(number, key)| KeyConfig { client: format!("key-{number}"), key: key.clone() }),
+    );
+    if args.key_file.is_some() {
+        config.key_file.clone_from(&args.key_file);
+    }
+    if let Some(policy) = &args.engine.policy {
+        config.policy.clone_from(policy);
+    }
+    config.public |= args.public;
+    config.log_prompts |= args.log_prompts;
+    config.cors.extend(args.cors.iter().cloned());
+    config.requests_max = args.requests.unwrap_or(config.requests_max);
+    config.sequences_max = args.parallel.unwrap_or(config.sequences_max);
+    config.grace_s = args.grace.unwrap_or(config.grace_s);
+    config.keep_alive_s = args.keep_alive.unwrap_or(config.keep_alive_s);
+    config.memory_bytes =
+        args.memory.map_or(config.memory_bytes, |mb| mb.saturating_mul(1_000_000));
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn models_have_the_name_that_is_given_or_that_of_their_file() {
+        let rows = [
+            ("small=dir/a.gguf", ("small", "dir/a.gguf")),
+            ("dir/a.gguf", ("a", "dir/a.gguf")),
+            ("smollm2", ("smollm2", "smollm2")),
+            ("hf:owner/repo:Q8_0", ("hf:owner/repo:Q8_0", "hf:owner/repo:Q8_0")),
+            ("chat=hf:owner/repo", ("chat", "hf:owner/repo")),
+            ("dir/a=b.gguf", ("a=b", "dir/a=b.gguf")),
+        ];
+        for (argument, (name, model)) in rows {
+            assert_eq!(named(argument), (name.to_owned(), model), "{argument}");
+        }
+    }
+}

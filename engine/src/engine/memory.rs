@@ -1,0 +1,345 @@
+//! Checks that what a device computes with fits in its own memory.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::graph::{Graph, WeightId};
+use lapwing_kernels::op::Op;
+use lapwing_plan::planner::PlannerParts;
+use lapwing_plan::strategy::{ChunkShape, GpuLayers, PromptRows, Strategy};
+use lapwing_plan::{DeviceId, Phase, PlanError, Route, device_of};
+
+use super::draft_model::DraftModel;
+use crate::config::Chosen;
+use crate::devices::build::Built;
+use crate::error::Error;
+use crate::placement::Explainer;
+
+/// Part of a device's memory that weights, keys and values may take; the rest is for values between ops
+/// and for the driver.
+const SHARE: f64 = 0.9;
+
+/// Bytes that a device needs for its part of the routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Need {
+    weights: u64,
+    kv: u64,
+    /// Layers with attention, or with a matrix.
+    layers: usize,
+}
+
+/// The memory of a device.
+#[derive(Clone, Copy, Debug)]
+struct Memory<'a> {
+    device: &'a str,
+    /// Bytes of its own memory, if it has any.
+    capacity: Option<u64>,
+    /// Bytes of it that the draft model takes.
+    draft: u64,
+}
+
+/// A device whose memory is too small, and by how much.
+#[derive(Debug)]
+struct TooSmall {
+    device: String,
+    capacity: u64,
+    need: Need,
+    /// Bytes of the draft model on it.
+    draft: u64,
+    /// Layers that fit, if all need the same.
+    fit: u64,
+}
+
+impl From<TooSmall> for Error {
+    fn from(small: TooSmall) -> Error {
+        let TooSmall { device, capacity, need, draft, fit } = small;
+        let (beside, or) = match draft {
+            0 => (String::new(), ""),
+            _ => (
+                format!(", beside {draft} bytes of the draft model,"),
+                ", run the draft model on another device (--draft-device)",
+            ),
+        };
+        let expected = format!(
+            "{} bytes of weights and {} bytes of keys and values{beside} within the {capacity} bytes of its \
+             memory; run fewer layers on it (about {fit}: --gpu-layers {fit}, with a CPU beside it){or}, \
+             or make the context smaller",
+            need.weights, need.kv
+        );
+        Error::config("device", device, &expected)
+    }
+}
+
+/// The sizes that decide how much memory a device needs.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// Largest context in tokens.
+    context: usize,
+    /// Bytes of keys and values of a layer.
+    layer_kv: u64,
+}
+
+/// Checks each device that has memory of its own against the routes of a full chunk and of a decode step.
+/// Where they do not fit and `may_split`, replaces the strategy by one that runs as many layers on the GPU
+/// as fit, and the others on the CPU; returns a note that says so.
+///
+/// # Errors
+/// With the sizes, and the number of layers that fit, if the routes do not fit and are not to be split, or
+/// no CPU is there for the other layers.
+pub(super) fn fit(
+    devices: &[Built],
+    explainer: &mut Explainer,
+    (chosen, draft): (&Chosen, Option<&DraftModel>),
+    may_split: bool,
+) -> Result<Option<String>, Error> {
+    fit_parts(&memories(devices, draft), &mut explainer.parts, sizes(chosen), may_split)
+}
+
+/// Whether a strategy fits into the memory of every device.
+///
+/// # Errors
+/// When it has no route.
+pub(super) fn fits(
+    devices: &[Built],
+    parts: &PlannerParts,
+    (chosen, draft): (&Chosen, Option<&DraftModel>),
+    strategy: Arc<dyn Strategy>,
+) -> Result<bool, Error> {
+    let parts = PlannerParts { strategy, ..parts.clone() };
+    Ok(too_small(&memories(devices, draft), &parts, sizes(chosen))?.is_none())
+}
+
+fn sizes(chosen: &Chosen) -> Sizes {
+    let layer_kv = chosen.layout.page_bytes() / chosen.layout.layers.max(1);
+    let layer_kv = (layer_kv * chosen.pages as usize) as u64;
+    Sizes { context: chosen.context, layer_kv }
+}
+
+fn memories<'a>(devices: &'a [Built], draft: Option<&DraftModel>) -> Vec<Memory<'a>> {
+    let memory = |(number, built): (usize, &'a Built)| {
+        let Built { info, capacity, .. } = built;
+        let draft = draft.filter(|draft| draft.device == number).map_or(0, DraftModel::bytes);
+        Memory { device: &info.name, capacity: *capacity, draft }
+    };
+    devices.iter().enumerate().map(memory).collect()
+}
+
+fn fit_parts(
+    memories: &[Memory<'_>],
+    parts: &mut PlannerParts,
+    sizes: Sizes,
+    may_split: bool,
+) -> Result<Option<String>, Error> {
+    let Some(small) = too_small(memories, parts, sizes)? else { return Ok(None) };
+    if !may_split || device_of(&parts.devices, DeviceKind::Cpu).is_none() {
+        return Err(small.into());
+    }
+    let layers = parts.graph.nodes().iter().filter_map(|node| node.layer).max();
+    let layers = layers.map_or(0, |last| last + 1);
+    for on_gpu in (0..layers).rev() {
+        parts.strategy = Arc::new(GpuLayers { layers: on_gpu });
+        if too_small(memories, parts, sizes)?.is_none() {
+            return Ok(Some(format!(
+                "the model needs {} bytes of the {} bytes of memory of '{}'{}, so the last {on_gpu} of \
+                 {layers} layers run on the GPU, as many as fit, and the others on the CPU; --gpu-layers \
+                 or --strategy decides otherwise",
+                small.need.weights + small.need.kv,
+                small.capacity,
+                small.device,
+                match small.draft {
+                    0 => String::new(),
+                    draft => format!(", of which the draft model takes {draft}"),
+                },
+            )));
+        }
+    }
+    Err(small.into())
+}
+
+/// The first device whose memory is too small for its part of the routes.
+fn too_small(
+    memories: &[Memory<'_>],
+    parts: &PlannerParts,
+    sizes: Sizes,
+) -> Result<Option<TooSmall>, Error> {
+    if memories.iter().all(|memory| memory.capacity.is_none()) {
+        return Ok(None);
+    }
+    let routes = routes(parts, sizes.context)?;
+    for (device, memory) in memories.iter().enumerate() {
+        let Some(capacity) = memory.capacity else { continue };
+        let need = need(&parts.graph, &routes, (DeviceId(device), sizes.layer_kv));
+        let (draft, room) = (memory.draft, (capacity as f64 * SHARE) as u64);
+        if need.weights + need.kv + draft > room {
+            let each = (need.weights + need.kv) / need.layers.max(1) as u64;
+            let fit = room.saturating_sub(draft).checked_div(each).unwrap_or(0);
+            let device = memory.device.to_owned();
+            return Ok(Some(TooSmall { device, capacity, need, draft, fit }));
+        }
+    }
+    Ok(None)
+}
+
+fn routes(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2], PlanError> {
+    let input = parts.input();
+    let most = prompt.min(parts.chunk_rows).max(1);
+    let rows = parts.strategy.chunk_rows(&input, PromptRows::new(prompt)).clamp(1, most);
+    let prefill = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0, prompt };
+    let decode =
+        ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: prompt - 1, prompt: 0 };
+    Ok([parts.strategy.route(&input, &prefill)?, parts.strategy.route(&input, &decode)?])
+}
+
+/// Weights are counted once, whichever route and part reads them.
+fn need(graph: &Graph, routes: &[Arc<Route>], (device, layer_kv): (DeviceId, u64)) -> Need {
+    let stages = routes.iter().flat_map(|route| route.compute_stages());
+    let own = stages.filter(|stage| stage.parts.iter().any(|part| part.device == device));
+    let nodes: BTreeSet<usize> = own.flat_map(|stage| stage.nodes.clone()).collect();
+    let nodes = || nodes.iter().map(|node| &graph.nodes()[*node]);
+    let weights: BTreeSet<usize> = nodes()
+        .filter_map(|node| match node.op {
+            Op::MatMul { weight: WeightId(id), .. } | Op::Embed { table: WeightId(id), .. } => {
+                Some(id)
+            }
+            _ => None,
+        })
+        .collect();
+    let bytes = |id: &usize| {
+        let spec = &graph.weights()[*id];
+        (spec.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0)) as u64
+    };
+    let kv_layers: BTreeSet<usize> = nodes()
+        .filter_map(|node| match &node.op {
+            Op::Attention(op) => Some(op.layer),
+            _ => None,
+        })
+        .collect();
+    let layers: BTreeSet<usize> = nodes().filter_map(|node| node.layer).collect();
+    Need {
+        weights: weights.iter().map(bytes).sum(),
+        kv: kv_layers.len() as u64 * layer_kv,
+        layers: layers.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use lapwing_kernels::device::{DeviceInfo, ModelId};
+    use lapwing_kernels::model::Model;
+    use lapwing_kernels::weights::WeightFile;
+    use lapwing_plan::cost::Modelled;
+    use lapwing_plan::strategy::GpuOnly;
+
+    use super::*;
+
+    /// A model of two layers with keys and values of 1000 bytes per layer, on a CPU and a GPU.
+    fn parts(kinds: &[DeviceKind]) -> PlannerParts {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny/llama.gguf");
+        let file = WeightFile::open(&path).expect("a weight file");
+        let graph = Arc::new(Model::from_weights(&file).expect("a model").graph);
+        let cost = Modelled { devices: Vec::new(), sync: Default::default(), copy_rate: 1e9 };
+        PlannerParts {
+            model: ModelId::default(),
+            graph,
+            devices: kinds.iter().map(|kind| DeviceInfo::new(kind.name(), *kind)).collect(),
+            cost: Arc::new(cost),
+            strategy: Arc::new(GpuOnly),
+            chunk_rows: 64,
+        }
+    }
+
+    /// What the GPU needs with this many layers: 64 wide, 288 tokens, all weights are f32.
+    fn bytes(layers: u64) -> u64 {
+        let (table, layer) = (4 * 64 * 288, 4 * (64 * 64 * 2 + 64 * 32 * 2 + 64 * 96 * 3));
+        let tables = if layers == 2 { 2 } else { 1 };
+        tables * table + layers * (layer + 1000)
+    }
+
+    /// Bytes of a draft model on the GPU.
+    const DRAFT: u64 = 700;
+
+    #[test]
+    fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
+        let sizes = Sizes { context: 100, layer_kv: 1000 };
+        let fitted = |room: u64, may_split: bool, kinds: &[DeviceKind]| {
+            let mut parts = parts(kinds);
+            let capacity = ((room + DRAFT) as f64 / SHARE).ceil() as u64;
+            let memory = |info: &DeviceInfo| Memory {
+                device: if info.kind == DeviceKind::Gpu { "gpu" } else { "cpu" },
+                capacity: (info.kind == DeviceKind::Gpu).then_some(capacity),
+                draft: if info.kind == DeviceKind::Gpu { DRAFT } else { 0 },
+            };
+            let memories: Vec<_> = parts.devices.iter().map(memory).collect();
+            let note = fit_parts(&memories, &mut parts, sizes, may_split)?;
+            Ok::<_, Error>((note, parts.strategy.name().to_owned()))
+        };
+        let both = [DeviceKind::Cpu, DeviceKind::Gpu];
+        let (note, strategy) = fitted(bytes(2), true, &both).expect("it fits");
+        assert_eq!((note, &*strategy), (None, "gpu-only"));
+        for (room, layers) in [(bytes(2) - 1, 1), (bytes(1), 1), (bytes(1) - 1, 0), (10, 0)] {
+            let (note, strategy) = fitted(room, true, &both).expect("the CPU takes the rest");
+            let note = note.expect("it is said");
+            assert!(note.contains(&format!("the last {layers} of 2 layers")), "{room}: {note}");
+            assert!(note.contains("of which the draft model takes 700"), "{note}");
+            assert_eq!(strategy, "gpu-layers");
+        }
+        for (may_split, kinds) in [(false, &both[..]), (true, &both[1..])] {
+            let error = fitted(bytes(2) - 1, may_split, kinds).expect_err("too large").to_string();
+            assert!(error.contains("--gpu-layers 1"), "{error}");
+            assert!(error.contains("700 bytes of the draft model"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_draft_model_must_fit_beside_nothing_too() {
+        let mut parts = parts(&[DeviceKind::Cpu, DeviceKind::Gpu]);
+        parts.strategy = Arc::new(GpuLayers { layers: 0 });
+        let sizes = Sizes { context: 100, layer_kv: 1000 };
+        let mut fits = |capacity: u64| {
+            let cpu = Memory { device: "cpu", capacity: None, draft: 0 };
+            let gpu = Memory { device: "gpu", capacity: Some(capacity), draft: DRAFT };
+            fit_parts(&[cpu, gpu], &mut parts, sizes, true)
+        };
+        assert!(matches!(fits(800), Ok(None)));
+        let error = fits(700).expect_err("no room").to_string();
+        assert!(error.contains("--draft-device"), "{error}");
+    }
+
+    #[test]
+    fn layers_that_share_keys_and_values_need_them_once() {
+        let own = parts(&[DeviceKind::Gpu]);
+        let graph =
+            own.graph.share_kv(&"layers=2".parse().expect("a sharing"), 2).expect("it fits");
+        let shared = PlannerParts { graph: Arc::new(graph), ..own.clone() };
+        let needs = [&own, &shared].map(|parts| {
+            let routes = routes(parts, 100).expect("routes");
+            need(&parts.graph, &routes, (DeviceId(0), 1000))
+        });
+        assert_eq!(needs.map(|need| need.kv), [2000, 1000]);
+        // The projections of keys and values of one layer: 64 × 32 in f32 each.
+        assert_eq!(needs[0].weights - needs[1].weights, 2 * 4 * 64 * 32);
+    }
+
+    #[test]
+    fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
+        let of = |layers: usize, device: usize| {
+            let strategy = Arc::new(GpuLayers { layers });
+            let parts = PlannerParts { strategy, ..parts(&[DeviceKind::Cpu, DeviceKind::Gpu]) };
+            let phase = Phase::Prefill;
+            let shape = ChunkShape { phase, rows: 4, selected: 1, context: 0, prompt: 4 };
+            let route = parts.strategy.route(&parts.input(), &shape).expect("a route");
+            need(&parts.graph, &[Arc::clone(&route), route], (DeviceId(device), 1000))
+        };
+        // 64 wide, 288 tokens, 2 layers; all weights are f32.
+        let (table, layer) = (4 * 64 * 288, 4 * (64 * 64 * 2 + 64 * 32 * 2 + 64 * 96 * 3));
+        let (cpu, gpu) = (of(1, 0), of(1, 1));
+        assert_eq!(cpu, Need { weights: table + layer, kv: 1000, layers: 1 });
+        assert_eq!(gpu, Need { weights: table + layer, kv: 1000, layers: 1 });
+        assert_eq!(of(2, 1), Need { weights: 2 * (table + layer), kv: 2000, layers: 2 });
+        assert_eq!(of(2, 0), Need::default());
+        assert_eq!(of(0, 1), Need::default());
+    }
+}

@@ -1,0 +1,299 @@
+//! The stream of generated tokens.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use lapwing_actors::draft::DraftStats;
+use lapwing_actors::drive::live::Events;
+use lapwing_actors::message::{FinishReason, StreamEvent};
+use lapwing_actors::sample::{Sampled, TokenLogprob};
+use lapwing_traces::{Clock, RequestTimes};
+
+use crate::chat::AnswerStart;
+use crate::engine::unexpected;
+use crate::error::Error;
+use crate::stop::StopSearch;
+use crate::tokenizer::Detokenizer;
+use events::Reports;
+
+mod blocking;
+mod events;
+
+pub use blocking::BlockingTokens;
+pub use events::TokenEvent;
+pub use lapwing_actors::message::PromptProgress;
+
+/// A generated token.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Token {
+    /// Token id.
+    pub id: u32,
+    /// Text completed by this token. It lags behind the ids while a character or a possible stop text
+    /// is incomplete, and catches up at the latest at the end.
+    pub text: String,
+    /// Natural logarithm of the token's probability under the model.
+    pub logprob: f32,
+    /// The most likely tokens at this position, most likely first, as many as
+    /// [`Request::top_logprobs`](crate::Request::top_logprobs) asks for.
+    pub top_logprobs: Vec<TokenLogprob>,
+    /// Whether this is the model's end token, which has no text.
+    pub is_end: bool,
+}
+
+/// Result of a finished generation.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Why it ended.
+    pub reason: EndReason,
+    /// Times of its milestones.
+    pub times: RequestTimes,
+    /// Seed of the sampler: [`Request::seed`](crate::Request::seed) with this value repeats the tokens.
+    pub seed: u64,
+    /// What the drafts of speculative decoding did; `None` without a drafter, and after a stop text, which
+    /// ends the stream before the engine's counts arrive.
+    pub drafts: Option<DraftStats>,
+}
+
+impl Summary {
+    /// Tokens per second of generation, from the first token to the last; 0 for a single token.
+    pub fn tokens_per_second(&self) -> f64 {
+        self.times.decode_tokens_per_second()
+    }
+
+    /// Prompt tokens per second, from admission to the first token.
+    pub fn prompt_tokens_per_second(&self) -> f64 {
+        self.times.prefill_tokens_per_second()
+    }
+}
+
+/// Why a generation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The model chose an end token.
+    EndToken,
+    /// This stop text appeared.
+    StopText(String),
+    /// It reached the requested number of tokens, or filled the context.
+    Length,
+}
+
+impl EndReason {
+    /// Name in JSON: `stop` or `length`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            EndReason::EndToken | EndReason::StopText(_) => "stop",
+            EndReason::Length => "length",
+        }
+    }
+}
+
+/// Generated tokens, as they are sampled. Dropping the stream cancels the request.
+///
+/// It is a [`Stream`] of `Result<Token, Error>`; [`next`](TokenStream::next) needs no
+/// extension trait. An error is the last item.
+pub struct TokenStream {
+    events: Option<Events>,
+    reports: Reports,
+    detokenizer: Option<Detokenizer>,
+    stop: StopSearch,
+    prompt_ids: Vec<u32>,
+    start: AnswerStart,
+    seed: u64,
+    clock: Arc<dyn Clock>,
+    /// Measured at this end, until the engine's own times arrive with the last event.
+    times: RequestTimes,
+    drafts: Option<DraftStats>,
+    summary: Option<Summary>,
+    ignored_keywords: Arc<[String]>,
+}
+
+/// Arguments for the construction of a stream.
+pub(crate) struct StreamParts {
+    pub(crate) events: Events,
+    pub(crate) detokenizer: Detokenizer,
+    pub(crate) stop: Vec<String>,
+    pub(crate) prompt_ids: Vec<u32>,
+    pub(crate) start: AnswerStart,
+    pub(crate) seed: u64,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl TokenStream {
+    pub(crate) fn new(parts: StreamParts) -> TokenStream {
+        let prompt_tokens = parts.prompt_ids.len();
+        TokenStream {
+            events: Some(parts.events),
+            reports: Reports::default(),
+            detokenizer: Some(parts.detokenizer),
+            stop: StopSearch::new(parts.stop),
+            prompt_ids: parts.prompt_ids,
+            start: parts.start,
+            seed: parts.seed,
+            times: RequestTimes {
+                submitted: parts.clock.now(),
+                admitted: parts.clock.now(),
+                prompt_tokens,
+                ..RequestTimes::default()
+            },
+            clock: parts.clock,
+            drafts: None,
+            summary: None,
+            ignored_keywords: Arc::default(),
+        }
+    }
+
+    /// With the keywords of its grammar's schemas that have no effect.
+    #[cfg(feature = "structured")]
+    pub(crate) fn ignoring(self, ignored_keywords: Arc<[String]>) -> TokenStream {
+        TokenStream { ignored_keywords, ..self }
+    }
+
+    /// Keywords of the request's JSON schemas that have no effect on the answer, as pointers such as
+    /// `schema/properties/tags/uniqueItems`. They only narrow what is valid: an answer may violate them.
+    pub fn ignored_keywords(&self) -> &[String] {
+        &self.ignored_keywords
+    }
+
+    /// Token ids of the prompt.
+    pub fn prompt_ids(&self) -> &[u32] {
+        &self.prompt_ids
+    }
+
+    /// Where the answer begins.
+    pub fn answer_start(&self) -> AnswerStart {
+        self.start
+    }
+
+    /// Seed of the sampler, drawn by the engine if the request has none.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Result of the generation; `None` before the last item, and after an error.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// The tokens that are still to come, as an iterator that blocks the calling thread. Do not
+    /// call it on a thread of an async runtime.
+    pub fn blocking(&mut self) -> BlockingTokens<'_> {
+        BlockingTokens { stream: self }
+    }
+
+    /// The next token; `None` after the last one.
+    pub async fn next(&mut self) -> Option<Result<Token, Error>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// The whole generated text.
+    ///
+    /// # Errors
+    /// When the generation fails; the tokens generated before are lost.
+    pub async fn into_text(mut self) -> Result<String, Error> {
+        let mut text = String::new();
+        while let Some(token) = self.next().await {
+            text.push_str(&token?.text);
+        }
+        Ok(text)
+    }
+
+    fn on_token(&mut self, sampled: Sampled) -> Token {
+        self.count_token();
+        // A grammar may end the answer with a token that has a text.
+        let is_end_token = |detokenizer: &Detokenizer| detokenizer.is_end(sampled.id);
+        let is_end = sampled.finish == Some(FinishReason::Stop)
+            && self.detokenizer.as_ref().is_none_or(is_end_token);
+        let mut fresh = String::new();
+        if let Some(detokenizer) = &mut self.detokenizer
+            && !is_end
+        {
+            fresh = detokenizer.push(sampled.id);
+        }
+        if sampled.finish.is_some()
+            && let Some(detokenizer) = self.detokenizer.take()
+        {
+            fresh.push_str(&detokenizer.finish());
+        }
+        let (mut text, found) = self.stop.push(&fresh);
+        if let Some(stop) = found {
+            self.end(EndReason::StopText(stop));
+        } else if sampled.finish.is_some() {
+            text.push_str(&self.stop.rest());
+        }
+        let Sampled { id, logprob, top: top_logprobs, .. } = sampled;
+        Token { id, text, logprob, top_logprobs, is_end }
+    }
+
+    fn count_token(&mut self) {
+        let now = self.clock.now();
+        if self.times.generated_tokens == 0 {
+            self.times.first_token = now;
+        }
+        self.times.finished = now;
+        self.times.generated_tokens += 1;
+    }
+
+    fn end(&mut self, reason: EndReason) {
+        self.events = None;
+        let drafts = self.drafts.take();
+        self.summary = Some(Summary { reason, times: self.times, seed: self.seed, drafts });
+    }
+
+    fn on_event(&mut self, event: StreamEvent) -> Option<Result<Token, Error>> {
+        match event {
+            StreamEvent::Token(sampled) => Some(Ok(self.on_token(sampled))),
+            StreamEvent::Finished(finished) => {
+                self.times = finished.times;
+                self.drafts = finished.drafts;
+                let reason = match finished.reason {
+                    FinishReason::Stop => EndReason::EndToken,
+                    FinishReason::Length | FinishReason::Scored | FinishReason::Embedded => {
+                        EndReason::Length
+                    }
+                };
+                self.end(reason);
+                None
+            }
+            StreamEvent::Failed(error) => {
+                self.events = None;
+                Some(Err(Error::from(error)))
+            }
+            StreamEvent::Prompt(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {
+                self.events = None;
+                Some(Err(unexpected("a generation")))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for TokenStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenStream")
+            .field("prompt_tokens", &self.prompt_ids.len())
+            .field("times", &self.times)
+            .field("summary", &self.summary)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stream for TokenStream {
+    type Item = Result<Token, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            return match self.poll_next_event(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Some(Ok(TokenEvent::Prompt(_)))) => continue,
+                Poll::Ready(Some(Ok(TokenEvent::Token(token)))) => Poll::Ready(Some(Ok(token))),
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
+                Poll::Ready(None) => Poll::Ready(None),
+            };
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Messages that are streamed.
+
+use serde_json::{Value, json};
+
+use super::{reason, usage};
+use crate::answer::{Answers, Usage};
+use crate::error::{ApiError, Dialect};
+use crate::gate::new_id;
+use crate::parts::{AnswerReader, Part};
+use crate::streaming::{Writer, named_event};
+use lapwing_engine::{Summary, Token};
+
+/// Writes a streamed answer.
+pub(super) struct MessageWriter {
+    model: String,
+    reader: AnswerReader,
+    /// Number of the present block, and its type if it is open.
+    block: usize,
+    open: Option<&'static str>,
+    has_calls: bool,
+}
+
+impl MessageWriter {
+    pub(super) fn new(model: String, reader: AnswerReader) -> MessageWriter {
+        MessageWriter { model, reader, block: 0, open: None, has_calls: false }
+    }
+
+    fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
+        for part in parts {
+            match part {
+                Part::Thought(text) => {
+                    let block = json!({ "type": "thinking", "thinking": "", "signature": "" });
+                    self.start("thinking", &block, out);
+                    self.delta(&json!({ "type": "thinking_delta", "thinking": text }), out);
+                }
+                Part::Text(text) => {
+                    self.start("text", &json!({ "type": "text", "text": "" }), out);
+                    self.delta(&json!({ "type": "text_delta", "text": text }), out);
+                }
+                Part::Call { id, name } => {
+                    self.has_calls = true;
+                    let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
+                    self.start("tool_use", &block, out);
+                }
+                Part::Arguments(text) => {
+                    self.delta(&json!({ "type": "input_json_delta", "partial_json": text }), out);
+                }
+                Part::CallEnd => self.close(out),
+            }
+        }
+    }
+
+    /// Begins a block, unless one of this type is open.
+    fn start(&mut self, kind: &'static str, block: &Value, out: &mut String) {
+        if self.open == Some(kind) {
+            return;
+        }
+        self.close(out);
+        self.open = Some(kind);
+        let data = json!({
+            "type": "content_block_start", "index": self.block, "content_block": block,
+        });
+        named_event("content_block_start", &data, out);
+    }
+
+    fn delta(&self, delta: &Value, out: &mut String) {
+        let data = json!({ "type": "content_block_delta", "index": self.block, "delta": delta });
+        named_event("content_block_delta", &data, out);
+    }
+
+    fn close(&mut self, out: &mut String) {
+        if self.open.take().is_some() {
+            let data = json!({ "type": "content_block_stop", "index": self.block });
+            named_event("content_block_stop", &data, out);
+            self.block += 1;
+        }
+    }
+}
+
+impl Writer for MessageWriter {
+    fn begin(&mut self, answers: &Answers, out: &mut String) {
+        let message = json!({
+            "id": new_id("msg_"),
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": usage(Usage { generated: 0, ..answers.usage() }),
+        });
+        named_event("message_start", &json!({ "type": "message_start", "message": message }), out);
+    }
+
+    fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
+        let parts = self.reader.push(token.text);
+        self.parts(parts, out);
+    }
+
+    fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
+        let parts = self.reader.finish();
+        self.parts(parts, out);
+        self.close(out);
+        let (stop_reason, stop_sequence) = reason(Some(summary), self.has_calls);
+        let data = json!({
+            "type": "message_delta",
+            "delta": { "stop_reason": stop_reason, "stop_sequence": stop_sequence },
+            "usage": usage(answers.usage()),
+        });
+        named_event("message_delta", &data, out);
+        named_event("message_stop", &json!({ "type": "message_stop" }), out);
+    }
+
+    fn failed(&mut self, error: &ApiError, out: &mut String) {
+        named_event("error", &error.json(Dialect::Anthropic), out);
+    }
+
+    fn keep_alive(&self) -> &'static str {
+        "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+    }
+}

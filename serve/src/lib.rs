@@ -1,0 +1,336 @@
+//! An HTTP server with the interfaces that clients already speak: OpenAI's, Ollama's, Anthropic's, and what
+//! llama.cpp's server has beside them. docs/serve.md describes it.
+//!
+//! ```no_run
+//! use lapwing::Engine;
+//! use lapwing::serve::{ServeConfig, Server};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder()
+//!     .model("small", Engine::builder().model("model.gguf"))
+//!     .config(ServeConfig::default())
+//!     .bind()
+//!     .await?;
+//! println!("listening on http://{}", server.address());
+//! // Until Ctrl-C; then requests that run have a while to end.
+//! server.run(async { drop(tokio::signal::ctrl_c().await) }).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a server runs in real time, on the runtime that awaits Server::run"
+)]
+
+mod address;
+mod answer;
+mod anthropic;
+mod app;
+mod clients;
+mod config;
+mod connections;
+mod constraint;
+mod error;
+mod facts;
+mod fields;
+mod gate;
+mod llama_cpp;
+mod metrics;
+mod models;
+mod ollama;
+mod openai;
+mod openapi;
+mod origin;
+mod page;
+mod parts;
+mod responses;
+mod routes;
+mod sampling;
+mod state;
+mod streaming;
+mod thinking;
+mod timeline;
+mod tools;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use lapwing_actors::message::Shutdown;
+use lapwing_traces::{OsClock, Recorder, RecorderConfig, Scope};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use app::{App, Phase};
+use clients::Clients;
+use config::seconds;
+use facts::ModelFacts;
+use lapwing_engine::EngineBuilder;
+use lapwing_engine::error::Error;
+use metrics::Metrics;
+use models::{ModelSpec, Models};
+
+pub use config::{ClientConfig, KeyConfig, ServeConfig};
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// There is no model.
+    #[error("a server needs a model")]
+    NoModel,
+    /// Two models have the same name.
+    #[error("two models have the name '{name}'; give each its own")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// A model's file cannot be read.
+    #[error("model '{name}': {source}")]
+    Model {
+        /// Name of the model.
+        name: String,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// A model cannot be loaded.
+    #[error("{reason}")]
+    Load {
+        /// Why.
+        reason: String,
+    },
+    /// A key is empty, or has no client.
+    #[error("a key of client '{client}' is empty, or its client has no name")]
+    EmptyKey {
+        /// The client.
+        client: String,
+    },
+    /// The file of keys cannot be read.
+    #[error("cannot read the keys in {}: {reason}", path.display())]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {listen}: {source}; choose another address or port (on the command line: --listen)"
+    )]
+    Listen {
+        /// The address.
+        listen: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Other machines would reach the server, and no key is set.
+    #[error(
+        "{listen} is reachable from other machines, but no key is set, so that everyone could use the models; \
+         set keys (--key-file), listen on 127.0.0.1, or allow it (--public)"
+    )]
+    Public {
+        /// The address.
+        listen: String,
+    },
+}
+
+/// Models and settings of a new [`Server`].
+#[derive(Debug, Default)]
+#[must_use]
+pub struct ServerBuilder {
+    models: Vec<(String, EngineBuilder, Option<f32>)>,
+    config: ServeConfig,
+}
+
+impl ServerBuilder {
+    /// Adds a model with the name that requests use. It is loaded when a request asks for it. The server sets
+    /// the engine's queue policy, its maximum of requests and its recorder.
+    pub fn model(self, name: impl Into<String>, engine: EngineBuilder) -> ServerBuilder {
+        self.model_at(name, engine, None)
+    }
+
+    /// As [`model`](ServerBuilder::model), with the sampling temperature of requests that name none.
+    pub fn model_at(
+        mut self,
+        name: impl Into<String>,
+        engine: EngineBuilder,
+        temperature: Option<f32>,
+    ) -> ServerBuilder {
+        self.models.push((name.into(), engine, temperature));
+        self
+    }
+
+    /// Replaces all settings.
+    pub fn config(mut self, config: ServeConfig) -> ServerBuilder {
+        self.config = config;
+        self
+    }
+
+    /// Listens. No model is loaded yet.
+    ///
+    /// # Errors
+    /// When there is no model, the file of one cannot be read, keys are wrong, or the address cannot be
+    /// listened on or needs keys.
+    pub async fn bind(self) -> Result<Server, ServeError> {
+        let config = self.config;
+        let clients = Clients::new(&config)?;
+        let listener = listen(&config, clients.has_keys()).await?;
+        let models = self.models;
+        let config_of = config.clone();
+        let read = move || specs(models, &config_of);
+        let specs = tokio::task::spawn_blocking(read).await.unwrap_or(Err(ServeError::NoModel))?;
+        let models = Models::new(specs, config.memory_bytes, config.keep_alive());
+        let (phase, _) = watch::channel(Phase::Serving);
+        let metrics = Metrics::new();
+        let app = App { config, models, clients, metrics, phase };
+        Ok(Server { app: Arc::new(app), listener })
+    }
+}
+
+/// A socket at the address of a configuration.
+async fn listen(config: &ServeConfig, has_keys: bool) -> Result<TcpListener, ServeError> {
+    let fault = |source| ServeError::Listen { listen: config.listen.clone(), source };
+    let addresses: Vec<SocketAddr> =
+        tokio::net::lookup_host(config.address()).await.map_err(fault)?.collect();
+    let is_public = addresses.iter().any(|address| !address.ip().is_loopback());
+    if is_public && !has_keys && !config.public {
+        return Err(ServeError::Public { listen: config.listen.clone() });
+    }
+    TcpListener::bind(&addresses[..]).await.map_err(fault)
+}
+
+fn specs(
+    models: Vec<(String, EngineBuilder, Option<f32>)>,
+    config: &ServeConfig,
+) -> Result<Vec<ModelSpec>, ServeError> {
+    if models.is_empty() {
+        return Err(ServeError::NoModel);
+    }
+    let mut specs: Vec<ModelSpec> = Vec::new();
+    for (name, builder, temperature) in models {
+        if specs.iter().any(|spec| spec.name == name) {
+            return Err(ServeError::SameName { name });
+        }
+        let path = builder.model_file().to_owned();
+        let facts = ModelFacts::read(&path)
+            .map_err(|source| ServeError::Model { name: name.clone(), source: Box::new(source) })?;
+        let data = std::fs::metadata(&path).ok();
+        let modified = data.and_then(|data| data.modified().ok()).unwrap_or(SystemTime::UNIX_EPOCH);
+        let recorder = recorder(config.timeline_events);
+        let builder = builder.policy(config.policy_text()).requests_max(config.requests_max);
+        let builder = builder.sequences_max(config.sequences_max);
+        let builder = match &recorder {
+            Some(recorder) => builder.recorder(recorder.clone()),
+            None => builder,
+        };
+        let bytes = facts.bytes;
+        specs.push(ModelSpec {
+            name,
+            builder,
+            path,
+            bytes,
+            modified,
+            facts,
+            recorder,
+            temperature,
+        });
+    }
+    Ok(specs)
+}
+
+/// A recorder that keeps the latest events; `None` if none are to be kept.
+fn recorder(events_max: usize) -> Option<Recorder> {
+    if events_max == 0 {
+        return None;
+    }
+    let config = RecorderConfig { events_max, keep_latest: true, ..RecorderConfig::default() };
+    let recorder = Recorder::new(Arc::new(OsClock::start()), config);
+    recorder.set_scope(Scope::All);
+    Some(recorder)
+}
+
+/// A server that listens, and answers while [`run`](Server::run) runs.
+#[derive(Debug)]
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+}
+
+impl Server {
+    /// Settings of a new server.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        self.listener.local_addr().unwrap_or(unknown)
+    }
+
+    /// One line for each model that cannot answer conversations, and why.
+    pub fn notes(&self) -> Vec<String> {
+        let specs = self.app.models.specs().iter();
+        specs
+            .filter_map(|spec| {
+                Some(format!("model '{}' {}", spec.name, spec.facts.chat_fault.as_ref()?))
+            })
+            .collect()
+    }
+
+    /// Loads the first model, which otherwise happens at the first request.
+    ///
+    /// # Errors
+    /// When it cannot be loaded.
+    pub async fn load(&self) -> Result<(), ServeError> {
+        let loaded = self.app.models.load_first().await;
+        loaded.map_err(|error| ServeError::Load { reason: error.to_string() })
+    }
+
+    /// Answers requests until `stop` ends. Then it accepts no new ones, lets those that run end for
+    /// [`grace_s`](ServeConfig::grace_s), fails the rest with an error that says so, and ends the engines.
+    ///
+    /// # Errors
+    /// None at present; connections that fail are logged.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let Server { app, listener } = self;
+        let reaper = tokio::spawn(unload_idle(Arc::clone(&app)));
+        let connections = connections::Connections::new(Arc::clone(&app));
+        tokio::select! {
+            never = connections.accept(listener) => match never {},
+            () = stop => {}
+        }
+        app.phase.send_replace(Phase::Draining);
+        tracing::info!(grace_s = app.config.grace_s, "draining");
+        let mut closed = connections.close();
+        if timeout(seconds(app.config.grace_s), &mut closed).await.is_err() {
+            tracing::warn!("requests that still run are ended");
+            app.phase.send_replace(Phase::Stopping);
+            let _ = timeout(LAST, closed).await;
+        }
+        reaper.abort();
+        app.models.shutdown(Shutdown::Now).await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// Time for the error that ends a request after the grace time to be sent.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Unloads each model when its keep-alive time is over.
+async fn unload_idle(app: Arc<App>) {
+    loop {
+        let changed = app.models.changed();
+        match app.models.unload_expired().await {
+            Some(next) => {
+                let _ = tokio::time::timeout_at(next.into(), changed).await;
+            }
+            None => changed.await,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The parts of an answer: thoughts, text and calls of functions, separated while the answer arrives.
+
+mod calls;
+mod objects;
+mod tags;
+mod thoughts;
+
+use super::answer::Answers;
+use super::tools::{CalledFunction, Style, ToolCall, Tools};
+use calls::CallReader;
+use lapwing_engine::Request;
+use lapwing_engine::chat::{AnswerStart, ChatTemplate, ThoughtTags};
+use thoughts::ThoughtReader;
+
+/// A part of an answer, in the order of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What the model thinks before it answers.
+    Thought(String),
+    /// Text for the reader.
+    Text(String),
+    /// The beginning of a call.
+    Call { id: String, name: String },
+    /// More of the call's arguments, as text in JSON.
+    Arguments(String),
+    /// The end of the call.
+    CallEnd,
+}
+
+/// The parts that an answer may have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AnswerForm {
+    /// How the model writes calls; `None` if there are no functions.
+    calls: Option<Style>,
+    /// Whether only the first call counts.
+    one_call: bool,
+    /// The tags of the model's thoughts, if it has any.
+    thoughts: Option<ThoughtTags>,
+}
+
+impl AnswerForm {
+    /// The form of answers with these functions and this template.
+    pub(crate) fn new(tools: Option<&Tools>, template: Option<&ChatTemplate>) -> AnswerForm {
+        AnswerForm {
+            calls: tools.map(|tools| tools.style),
+            one_call: tools.is_some_and(|tools| !tools.parallel),
+            thoughts: template.and_then(ChatTemplate::thought_tags),
+        }
+    }
+
+    /// The request with the tags in its text also where they are control tokens.
+    pub(crate) fn shown(self, mut request: Request) -> Request {
+        let thoughts =
+            self.thoughts.into_iter().flat_map(|tags| [tags.open.trim_end(), tags.close]);
+        let calls = self.calls.filter(|style| *style == Style::Tagged);
+        let calls = calls.into_iter().flat_map(|_| [calls::OPEN, calls::CLOSE]);
+        request.shown.extend(thoughts.chain(calls).map(str::to_owned));
+        request
+    }
+}
+
+/// Divides an answer into parts as it arrives.
+#[derive(Debug)]
+pub(crate) struct AnswerReader {
+    thoughts: Option<ThoughtReader>,
+    calls: Option<CallReader>,
+    one_call: bool,
+    /// Calls that have begun.
+    begun: usize,
+}
+
+impl AnswerReader {
+    /// A reader at the start of the answers to a prompt.
+    pub(crate) fn new(form: AnswerForm, answers: &Answers) -> AnswerReader {
+        AnswerReader::begin(form, answers.start_of_text())
+    }
+
+    fn begin(form: AnswerForm, start: AnswerStart) -> AnswerReader {
+        let is_within = start == AnswerStart::Within;
+        AnswerReader {
+            thoughts: form.thoughts.map(|tags| ThoughtReader::new(tags, start)),
+            calls: form.calls.map(|style| CallReader::new(style, is_within)),
+            one_call: form.one_call,
+            begun: 0,
+        }
+    }
+
+    /// The parts that `text` completes.
+    pub(crate) fn push(&mut self, text: String) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let text = match &mut self.thoughts {
+            Some(reader) => reader.push(&text, &mut parts),
+            None => text,
+        };
+        self.answer(text, &mut parts);
+        self.counted(parts)
+    }
+
+    /// The parts at the end of the answer.
+    pub(crate) fn finish(&mut self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if let Some(reader) = self.thoughts.take() {
+            let text = reader.finish(&mut parts);
+            self.answer(text, &mut parts);
+        }
+        parts.extend(self.calls.take().map(CallReader::finish).unwrap_or_default());
+        self.counted(parts)
+    }
+
+    /// The parts without calls that are too many.
+    fn counted(&mut self, mut parts: Vec<Part>) -> Vec<Part> {
+        parts.retain(|part| {
+            self.begun += usize::from(matches!(part, Part::Call { .. }));
+            let is_of_call = !matches!(part, Part::Thought(_) | Part::Text(_));
+            !(self.one_call && self.begun > 1 && is_of_call)
+        });
+        parts
+    }
+
+    fn answer(&mut self, text: String, parts: &mut Vec<Part>) {
+        match &mut self.calls {
+            Some(reader) => parts.extend(reader.push(&text)),
+            None if text.is_empty() => {}
+            None => parts.push(Part::Text(text)),
+        }
+    }
+
+    /// Divides a complete answer.
+    pub(crate) fn divide(&mut self, text: String) -> Divided {
+        let mut divided = Divided::default();
+        let mut parts = self.push(text);
+        parts.extend(self.finish());
+        for part in parts {
+            divided.add(part);
+        }
+        divided
+    }
+}
+
+/// An answer by its parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Divided {
+    pub(crate) thoughts: String,
+    pub(crate) text: String,
+    pub(crate) calls: Vec<ToolCall>,
+}
+
+impl Divided {
+    /// Adds a part.
+    pub(crate) fn add(&mut self, part: Part) {
+        match part {
+            Part::Thought(text) => self.thoughts.push_str(&text),
+            Part::Text(text) => self.text.push_str(&text),
+            Part::Call { id, name } => {
+                let function = CalledFunction { name, arguments: String::new() };
+                self.calls.push(ToolCall::new(id, function));
+            }
+            Part::Arguments(text) => {
+                if let Some(call) = self.calls.last_mut() {
+                    call.function.arguments.push_str(&text);
+                }
+            }
+            Part::CallEnd => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! OpenAI's `POST /v1/responses`, its text and its calls of functions. Nothing is stored.
+
+mod items;
+mod writer;
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use super::answer::Answers;
+use super::app::Call;
+use super::constraint;
+use super::error::ApiError;
+use super::fields::Fields;
+use super::gate::{JsonBody, name_ignored};
+use super::models::ModelLease;
+use super::openai::messages::read;
+use super::parts::AnswerForm;
+use super::sampling;
+use super::streaming::stream;
+use super::thinking;
+use super::tools::Tools;
+use items::in_chat_form;
+use lapwing_engine::Request;
+use writer::{Echo, ResponseWriter};
+
+/// Answers a conversation.
+pub(crate) async fn responses(
+    Extension(call): Extension<Call>,
+    JsonBody(mut fields): JsonBody,
+) -> Result<Response, ApiError> {
+    let name: Option<String> = fields.take("model")?;
+    refuse(&fields)?;
+    let lease = call.model(name.as_deref(), None).await?;
+    let (request, tools) = conversation(&mut fields, &lease)?;
+    let form = AnswerForm::new(tools.as_ref(), lease.engine.chat_template());
+    let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
+    if let Some(tokens) = fields.take::<Value>("max_output_tokens")? {
+        fields.put("max_tokens", tokens);
+        request.max_tokens = sampling::max_tokens(&mut fields)?;
+    }
+    let mut text = fields.object("text", "text.")?;
+    if let Some(format) = text.take::<Value>("format")? {
+        fields.put("text.format", format);
+    }
+    let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
+    let is_streamed = fields.take("stream")?.unwrap_or(false);
+    let user = fields.take_any(&["user", "safety_identifier"])?;
+    let echo = Echo {
+        parallel: tools.is_none_or(|tools| tools.parallel),
+        metadata: fields.take("metadata")?.unwrap_or_default(),
+    };
+    drop_defaults(&mut fields);
+    fields.name_ignored(text.rest());
+    let mut ignored = fields.rest();
+    let requests = vec![form.shown(request)];
+    let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
+    ignored.extend_from_slice(answers.ignored_keywords());
+    let mut writer = ResponseWriter::new(&answers, form, echo);
+    let mut response = if is_streamed {
+        answers.begun().await?;
+        stream(answers, writer)
+    } else {
+        let choice = answers.complete().await?.pop().unwrap_or_default();
+        let reason = choice.reason();
+        Json(writer.whole(choice.text, reason, &answers)).into_response()
+    };
+    name_ignored(&call, &mut response, &ignored);
+    Ok(response)
+}
+
+/// Refuses what needs answers that are stored.
+fn refuse(fields: &Fields) -> Result<(), ApiError> {
+    for name in ["previous_response_id", "conversation", "background", "prompt"] {
+        if fields.peek(name).is_some_and(|value| !value.is_null() && *value != false) {
+            let message = format!(
+                "{name} is not supported, because nothing is stored; send the whole conversation"
+            );
+            return Err(ApiError::field(name, message));
+        }
+    }
+    Ok(())
+}
+
+/// Drops fields that ask for what happens anyway: there is one tier of service, nothing is stored, and a prompt that is
+/// too long is refused.
+fn drop_defaults(fields: &mut Fields) {
+    fields.drop_if("service_tier", &[json!("auto"), json!("default")]);
+    fields.drop_if("store", &[json!(false)]);
+    fields.drop_if("background", &[json!(false)]);
+    fields.drop_if("truncation", &[json!("disabled")]);
+    fields.drop_if("include", &[json!([])]);
+    fields.drop_if("stream_options", &[json!({}), json!({ "include_obfuscation": false })]);
+}
+
+/// The conversation of a request, and its functions.
+fn conversation(
+    fields: &mut Fields,
+    lease: &ModelLease,
+) -> Result<(Request, Option<Tools>), ApiError> {
+    let mut sent: Vec<Map<String, Value>> = Vec::new();
+    let message = |role: &str, content: Value| {
+        Map::from_iter([("role".to_owned(), role.into()), ("content".to_owned(), content)])
+    };
+    if let Some(instructions) = fields.take::<Value>("instructions")? {
+        sent.push(message("system", instructions));
+    }
+    match fields.need::<Value>("input")? {
+        text @ Value::String(_) => sent.push(message("user", text)),
+        Value::Array(items) => sent.extend(in_chat_form(items)?),
+        _ => return Err(ApiError::field("input", "input is neither a text nor a list of items")),
+    }
+    let messages = read(sent)?;
+    let tools = fields.take("tools")?;
+    let template = lease.engine.chat_template();
+    let mut tools = Tools::new(tools, fields.take("tool_choice")?, template)?;
+    if let Some(tools) = &mut tools {
+        tools.parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
+    }
+    let request = Tools::request(tools.as_ref(), messages, template);
+    let (request, ignored) = thinking::apply(fields, template, request)?;
+    fields.name_ignored(ignored);
+    Ok((request, tools))
+}

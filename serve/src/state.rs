@@ -1,0 +1,126 @@
+//! The state of the server: metrics, and what its page shows.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use lapwing_actors::stats::{EngineStats, PaceStats, TIME_ERRORS};
+use serde_json::{Value, json};
+
+use super::app::{App, Call, Phase};
+use super::metrics::Format;
+
+/// What the loaded models report, by name.
+async fn reports(app: &App) -> Vec<(String, EngineStats)> {
+    let mut reports = Vec::new();
+    for loaded in app.models.loaded() {
+        // An engine that has just ended reports nothing.
+        if let Ok(stats) = loaded.engine.stats().await {
+            reports.push((app.models.specs()[loaded.index].name.clone(), stats));
+        }
+    }
+    reports
+}
+
+/// The metrics.
+pub(crate) async fn metrics(Extension(call): Extension<Call>, headers: HeaderMap) -> Response {
+    let format = Format::of(&headers);
+    let text = call.app.metrics.text(&reports(&call.app).await, format);
+    let mut response = text.into_response();
+    let headers = response.headers_mut();
+    let content_type = HeaderValue::from_static(format.content_type());
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// A dashboard of the metrics for Grafana.
+pub(crate) async fn dashboard() -> Response {
+    let mut response = include_str!("grafana.json").into_response();
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Models, clients and queues.
+pub(crate) async fn state(Extension(call): Extension<Call>) -> Response {
+    let app = &*call.app;
+    let reports = reports(app).await;
+    let loaded = app.models.loaded();
+    let specs = app.models.specs().iter().enumerate();
+    let models: Vec<Value> = specs
+        .map(|(index, spec)| {
+            let loaded = loaded.iter().find(|loaded| loaded.index == index);
+            let stats = reports.iter().find(|(name, _)| *name == spec.name).map(|(_, stats)| stats);
+            json!({
+                "name": spec.name,
+                "bytes": spec.bytes,
+                "parameters": spec.facts.size(),
+                "format": spec.facts.quantization,
+                "loaded": loaded.is_some(),
+                "expires_s": loaded.and_then(|loaded| loaded.expires).map(|time| time.as_secs_f64()),
+                "context": loaded.map(|loaded| loaded.engine.context()),
+                "devices": loaded.map(|loaded| device_names(&loaded.engine)),
+                "state": stats.map(engine_state),
+            })
+        })
+        .collect();
+    let phase = match *app.phase.borrow() {
+        Phase::Serving => "serving",
+        Phase::Draining => "draining",
+        Phase::Stopping => "stopping",
+    };
+    Json(json!({ "version": env!("CARGO_PKG_VERSION"), "phase": phase, "models": models }))
+        .into_response()
+}
+
+fn device_names(engine: &lapwing_engine::Engine) -> Vec<String> {
+    engine.devices().iter().map(ToString::to_string).collect()
+}
+
+fn engine_state(stats: &EngineStats) -> Value {
+    let clients: Vec<Value> = stats
+        .clients
+        .iter()
+        .map(|client| {
+            json!({
+                "client": client.client.to_string(),
+                "waiting": client.waiting,
+                "running": client.running,
+                "requests": client.work.requests,
+                "refused": client.work.refused,
+                "prompt_tokens": client.work.prompt_tokens,
+                "cached_tokens": client.work.cached_tokens,
+                "generated_tokens": client.work.generated_tokens,
+                "generated_tokens_last_minute": client.generated_tokens_last_minute,
+                "ttft_p50_ms": client.latencies.ttft_ms.p50,
+                "ttft_p95_ms": client.latencies.ttft_ms.p95,
+                "tpot_p50_ms": client.latencies.tpot_ms.p50,
+            })
+        })
+        .collect();
+    json!({
+        "policy": stats.policy,
+        "waiting": stats.waiting,
+        "running": stats.running,
+        "kv_pages": stats.kv_pages,
+        "kv_pages_leased": stats.kv_pages_leased,
+        "kv_pages_cached": stats.kv_pages_cached,
+        "graphs_ready": stats.graphs.ready,
+        "graphs_wanted": stats.graphs.wanted,
+        "chunks_elsewhere": stats.graphs.chunks_elsewhere,
+        "chunks_limited": stats.pace.chunks_limited,
+        "chunks_short": stats.pace.chunks_short,
+        "tokens_late": stats.pace.tokens_late,
+        "chunk_time_errors": time_errors(&stats.pace).collect::<BTreeMap<_, _>>(),
+        "clients": clients,
+    })
+}
+
+/// Number of chunks by the most that their predicted time differs from the real one.
+pub(super) fn time_errors(pace: &PaceStats) -> impl Iterator<Item = (String, u64)> {
+    let bounds = TIME_ERRORS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+    bounds.zip(pace.time_errors_within())
+}
