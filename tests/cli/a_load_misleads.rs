@@ -40,7 +40,8 @@ fn a_burst_on_the_live_engine_finishes_and_shares_its_prefix() {
 fn a_trace_is_served_under_each_policy_and_written_by_window() {
     let folder = tempfile::tempdir().expect("a folder");
     let (trace, csv) = (folder.path().join("trace.jsonl"), folder.path().join("service.csv"));
-    let costs = format!("{}/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
+    let costs =
+        format!("{}/lab/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
     let lines: String = (0..20)
         .map(|at| {
             let client = ["a", "b"][at % 2];
@@ -66,7 +67,8 @@ fn a_trace_is_served_under_each_policy_and_written_by_window() {
 #[test]
 fn published_traces_are_served_as_they_are() {
     let folder = tempfile::tempdir().expect("a folder");
-    let costs = format!("{}/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
+    let costs =
+        format!("{}/lab/src/load/traces/a10g-llama-2-7b-cost.json", env!("CARGO_MANIFEST_DIR"));
     let served = |text: &str, more: &[&str]| {
         let trace = folder.path().join("trace");
         fs::write(&trace, text).expect("a file");
