@@ -202,7 +202,8 @@ fn every_architecture_and_format_gives_llama_cpps_logits() {
         let file = WeightFile::open(&file).expect("a weight file");
         // With float weights, only the f16 KV cache differs from exact arithmetic; with quantised
         // weights, results have the noise of 8-bit activations, as llama.cpp's do.
-        let float = !["format-q", "format-iq"].iter().any(|start| name.starts_with(start));
+        let floats = ["format-f16", "format-bf16"];
+        let float = !name.starts_with("format-") || floats.contains(&name.as_str());
         let exact_max = if float { 0.008 } else { 1.25 * noise(&reference) };
         let default_max = 1.1 * noise(&reference) + 0.003;
         let pairs = |isa: &Isa| isa.name() == "avx512-bf16";

@@ -25,7 +25,7 @@ import tiny_exact
 PROMPT_LENGTH = 40
 POSITIONS = [0, 7, 8, 23, 39]
 FORMATS = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
-           "IQ4_XS"]
+           "IQ4_XS", "MXFP4"]
 QUANTIZE_NAMES = {"Q3_K": "Q3_K_S", "Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S"}
 
 
@@ -217,12 +217,16 @@ def metadata(writer: gguf.GGUFWriter, model: Model) -> None:
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
 
 
-def write_model(model: Model, tensors: dict[str, np.ndarray], path: Path, split: int = 0) -> None:
-    """Writes one file, or parts of at most `split` tensors."""
+def write_model(model: Model, tensors: dict[str, np.ndarray], path: Path, split: int = 0,
+                kind: gguf.GGMLQuantizationType | None = None) -> None:
+    """Writes one file, or parts of at most `split` tensors; with a `kind`, matrices are quantised by the package gguf."""
     writer = gguf.GGUFWriter(path, model.arch, split_max_tensors=split)
     metadata(writer, model)
     for name, values in tensors.items():
-        writer.add_tensor(name, values)
+        if kind is None or values.ndim == 1:
+            writer.add_tensor(name, values)
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -311,8 +315,12 @@ def write_formats(out: Path, reference: str, quantize: str, names: list[str]) ->
             path = out / f"format-{name.lower()}.gguf"
             if names and path.stem not in names:
                 continue
-            command = [quantize, "--pure", str(source), str(path), QUANTIZE_NAMES.get(name, name), "1"]
-            subprocess.run(command, check=True, capture_output=True)
+            if name == "MXFP4":
+                # llama-quantize makes it only of the experts of a mixture.
+                write_model(FORMAT, random_tensors(FORMAT), path, kind=gguf.GGMLQuantizationType.MXFP4)
+            else:
+                command = [quantize, "--pure", str(source), str(path), QUANTIZE_NAMES.get(name, name), "1"]
+                subprocess.run(command, check=True, capture_output=True)
             keep_logits(reference, FORMAT, path, out)
 
 
