@@ -43,6 +43,7 @@ mod measure;
 mod memory;
 mod model_by_name;
 mod module;
+pub(crate) mod opened;
 mod predictions;
 mod prefix;
 mod prepare;

@@ -45,6 +45,10 @@ pub(crate) struct PackedFolder {
 
 impl Settings {
     /// The folder for compiled programs of devices: in that of packed weights.
+    #[cfg_attr(
+        not(any(feature = "opencl", feature = "openvino", feature = "qnn")),
+        expect(dead_code, reason = "no device compiles")
+    )]
     pub(crate) fn programs(&self) -> Option<PathBuf> {
         Some(self.packed_cache.as_ref()?.join("programs"))
     }

@@ -13,6 +13,7 @@ use lapwing_plan::DeviceId;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::OneDevice;
 
+use super::opened::Opened;
 use crate::config::{Chosen, Settings};
 use crate::devices::build::InPlace;
 use crate::devices::{Backend, DeviceSpec};
@@ -35,14 +36,13 @@ pub(crate) struct DraftModel {
 }
 
 impl DraftModel {
-    /// Opens the draft model that the settings choose, if they choose one.
+    /// Opens the draft model that the settings choose, if they choose one. Its keys and values are in place where those of its
+    /// device are.
     ///
     /// # Errors
     /// When no device can run it, or its file is missing, damaged or not supported.
-    pub(super) fn open(
-        settings: &Settings,
-        (chosen, in_place): (&Chosen, &InPlace),
-    ) -> Result<Option<DraftModel>, Error> {
+    pub(super) fn open(opened: &Opened, in_place: &InPlace) -> Result<Option<DraftModel>, Error> {
+        let Opened { settings, chosen, .. } = opened;
         let Some(choice) = settings.draft.draft_model() else { return Ok(None) };
         if chosen.is_encoder {
             return Err(Error::config("draft", settings.draft.name(), "none with an encoder"));

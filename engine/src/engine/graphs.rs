@@ -13,10 +13,10 @@ use lapwing_plan::time::{Crossing, Job};
 use lapwing_plan::{DeviceId, PlanError, Route, device_of};
 use lapwing_traces::{Clock, OsClock};
 
-use super::draft_model::DraftModel;
 use super::memory;
-use crate::config::{Chosen, Settings};
-use crate::devices::build::Built;
+use super::opened::Opened;
+use crate::config::Settings;
+use crate::devices::build::{Built, Shared};
 use crate::error::Error;
 use crate::placement::Explainer;
 
@@ -49,12 +49,13 @@ impl ReadGraphs {
 /// Adds the parts that depend on the strategy: the draft model's plans, the ready graphs, and the strategy until others are ready.
 pub(super) fn complete(
     explainer: &mut Explainer,
-    settings: &Settings,
+    shared: Shared<'_>,
     devices: &[Built],
-    (chosen, draft): (&Chosen, Option<&DraftModel>),
 ) -> Result<(), Error> {
+    let Opened { settings, chosen, .. } = shared.opened;
+    let draft = shared.memory.draft.as_ref();
     explainer.draft = draft.map(|draft| draft.planned(&explainer.parts));
-    explainer.meanwhile = meanwhile(settings, explainer, devices, (chosen, draft));
+    explainer.meanwhile = meanwhile(explainer, shared, devices);
     explainer.read_graphs = read(settings, explainer, devices, chosen.context)?;
     Ok(())
 }
@@ -119,11 +120,11 @@ fn read(
 /// The strategy for chunks whose graphs are not ready; `None` if they wait, because the settings say so or no other
 /// device can compute them.
 fn meanwhile(
-    settings: &Settings,
     explainer: &Explainer,
+    shared: Shared<'_>,
     devices: &[Built],
-    (chosen, draft): (&Chosen, Option<&DraftModel>),
 ) -> Option<Arc<dyn Strategy>> {
+    let Opened { settings, chosen, .. } = shared.opened;
     let parts = &explainer.parts;
     let has_graphs = parts.devices.iter().any(|device| device.is_static());
     // Ops that are placed by hand stay where they are.
@@ -132,7 +133,7 @@ fn meanwhile(
     }
     let has = |kind| device_of(&parts.devices, kind).is_some();
     let with_gpu = has(DeviceKind::Gpu)
-        && memory::fits(devices, parts, (chosen, draft), Arc::new(GpuOnly)).unwrap_or(false);
+        && memory::fits(shared, devices, parts, Arc::new(GpuOnly)).unwrap_or(false);
     let can_serve = with_gpu || has(DeviceKind::Cpu);
     let meanwhile = Meanwhile::new(parts.strategy.name(), with_gpu, chosen.permits);
     can_serve.then(|| Arc::new(meanwhile) as Arc<dyn Strategy>)

@@ -15,44 +15,46 @@ use lapwing_plan::profile::{Identity, Profile};
 use lapwing_traces::OsClock;
 
 use super::builder::EngineBuilder;
-use super::slots::slot_pool;
-use crate::config::{Chosen, Settings, Threads};
-use crate::devices::build::{InPlace, Shared, build};
+use super::opened::Opened;
+use crate::config::Threads;
+use crate::devices::build::{Shared, build};
 use crate::error::Error;
 use crate::profile::machine;
-use crate::ranges::RangeSource;
 
-/// The subject of this engine's profile: machine, model and devices, as they are used.
-pub(super) fn identity(settings: &Settings, chosen: &Chosen, in_place: &InPlace) -> Identity {
-    let stem = settings.model.file_stem().unwrap_or(settings.model.as_os_str());
-    let bytes = std::fs::metadata(&settings.model).map_or(0, |data| data.len());
-    // The type of keys and values changes the time of attention.
-    let kv = match settings.kv {
-        KvDtype::F16 => String::new(),
-        kv => format!(", {kv} keys and values"),
-    };
-    // The types of activations and weights change the time of matmuls.
-    let activations = match settings.activations {
-        Activations::Int8 => String::new(),
-        other => format!(", {} activations", other.name()),
-    };
-    let requant = settings.requant.map(|to| format!(", weights requantised to {to}"));
-    // Masks change the time of attention.
-    let masks: String =
-        settings.attention.iter().map(|rule| format!(", attention {rule}")).collect();
-    let shared = settings.share_kv.map(|sharing| format!(", shared keys and values {sharing}"));
-    let other = [requant, shared].map(Option::unwrap_or_default).concat();
-    let other = format!("{kv}{activations}{other}{masks}");
-    let devices = chosen.devices.iter().enumerate().map(|(number, (spec, threads))| {
-        let (used, how) = in_place.used((number, spec), (&chosen.layout, chosen.pages));
-        (spec.name.clone(), format!("{used} on {}{other}{how}", on(threads)))
-    });
-    Identity {
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: machine(chosen.isa.name()),
-        model: format!("{}-{bytes}", stem.to_string_lossy()),
-        chunk_rows: chosen.chunk_rows,
-        devices: devices.collect(),
+impl Opened {
+    /// The subject of this engine's profile: machine, model and devices, as they are used.
+    pub(super) fn identity(&self) -> Identity {
+        let Opened { settings, chosen, in_place, .. } = self;
+        let stem = settings.model.file_stem().unwrap_or(settings.model.as_os_str());
+        let bytes = std::fs::metadata(&settings.model).map_or(0, |data| data.len());
+        // The type of keys and values changes the time of attention.
+        let kv = match settings.kv {
+            KvDtype::F16 => String::new(),
+            kv => format!(", {kv} keys and values"),
+        };
+        // The types of activations and weights change the time of matmuls.
+        let activations = match settings.activations {
+            Activations::Int8 => String::new(),
+            other => format!(", {} activations", other.name()),
+        };
+        let requant = settings.requant.map(|to| format!(", weights requantised to {to}"));
+        // Masks change the time of attention.
+        let masks: String =
+            settings.attention.iter().map(|rule| format!(", attention {rule}")).collect();
+        let shared = settings.share_kv.map(|sharing| format!(", shared keys and values {sharing}"));
+        let other = [requant, shared].map(Option::unwrap_or_default).concat();
+        let other = format!("{kv}{activations}{other}{masks}");
+        let devices = chosen.devices.iter().enumerate().map(|(number, (spec, threads))| {
+            let (used, how) = in_place.used((number, spec), (&chosen.layout, chosen.pages));
+            (spec.name.clone(), format!("{used} on {}{other}{how}", on(threads)))
+        });
+        Identity {
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: machine(chosen.isa.name()),
+            model: format!("{}-{bytes}", stem.to_string_lossy()),
+            chunk_rows: chosen.chunk_rows,
+            devices: devices.collect(),
+        }
     }
 }
 
@@ -84,23 +86,24 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, a setting is invalid, or an OpenCL device is not there.
     pub fn identity(&self) -> Result<Identity, Error> {
-        self.of_model(identity)
+        Ok(self.opened()?.identity())
     }
 
-    /// What follows from the settings and from what they choose for the model.
+    /// The model of the settings' file, with every choice made for it.
     ///
     /// # Errors
     /// When the model cannot be read, a setting is invalid, or an OpenCL device is not there.
-    pub(super) fn of_model<T>(
-        &self,
-        what: fn(&Settings, &Chosen, &InPlace) -> T,
-    ) -> Result<T, Error> {
-        let settings = self.settled()?;
+    pub(super) fn opened(&self) -> Result<Opened, Error> {
+        let settings = self.settled()?.into_owned();
         let file = WeightFile::open(&settings.model)?;
-        let (model, _) = settings.model(&file)?;
-        let chosen = settings.choose(&model.config)?;
-        let in_place = settings.open_in_place(&chosen)?;
-        Ok(what(&settings, &chosen, &in_place))
+        Opened::new(settings, &file)
+    }
+
+    /// As [`opened`](EngineBuilder::opened), for what needs no device.
+    fn model_only(&self) -> Result<Opened, Error> {
+        let settings = self.settled()?.into_owned();
+        let file = WeightFile::open(&settings.model)?;
+        Opened::without_drivers(settings, &file)
     }
 
     /// Measures every op of the model on every device, one device after another, for at most
@@ -113,32 +116,13 @@ impl EngineBuilder {
         limits: Limits,
         progress: &mut dyn FnMut(&MeasureProgress<'_>) -> ControlFlow<()>,
     ) -> Result<Profile, Error> {
-        let settings = self.settled()?;
-        let file = WeightFile::open(&settings.model)?;
-        let (model, _) = settings.model(&file)?;
-        let chosen = settings.choose(&model.config)?;
-        let graph = Arc::new(model.graph.with_kv(chosen.layout));
-        let in_place = settings.open_in_place(&chosen)?;
-        let slots = slot_pool(&[&graph], &chosen, &in_place);
-        let kv = Arc::new(in_place.kv_store(chosen.layout, chosen.pages)?);
+        let opened = self.opened()?;
+        let memory = opened.allocate(None)?;
+        let chosen = &opened.chosen;
         // A running engine has already written every layer's pages once.
-        kv.clear(rows_max(chosen.chunk_rows).div_ceil(chosen.layout.page_rows));
-        let Chosen { isa, activations, .. } = chosen;
-        let shared = Shared {
-            graph: &graph,
-            file: &file,
-            kv: &kv,
-            slots: &slots,
-            in_place: &in_place,
-            draft: None,
-            isa,
-            activations,
-            clock: None,
-            programs: settings.programs(),
-            ranges: RangeSource::of(&settings),
-        };
-        let Identity { program, machine, model, chunk_rows, devices: names } =
-            identity(&settings, &chosen, &in_place);
+        memory.kv.clear(rows_max(chosen.chunk_rows).div_ceil(chosen.layout.page_rows));
+        let shared = Shared { opened: &opened, memory: &memory, clock: None };
+        let Identity { program, machine, model, chunk_rows, devices: names } = opened.identity();
         let built = chosen.devices.iter().zip(names).enumerate();
         let built = built.map(|(number, ((spec, threads), (_, description)))| {
             let built = build((number, spec), threads, &shared)?;
@@ -147,8 +131,8 @@ impl EngineBuilder {
         let devices = built.collect::<Result<Vec<MeasuredDevice>, Error>>()?;
         let parts = MeasureParts {
             devices,
-            graph: &graph,
-            slots: slots.clone(),
+            graph: &opened.graph,
+            slots: memory.slots.clone(),
             pages: chosen.pages,
             page_rows: chosen.layout.page_rows,
             chunk_rows,
@@ -167,13 +151,10 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or a setting is invalid.
     pub fn step_bytes(&self, context: usize) -> Result<u64, Error> {
-        let settings = self.settled()?;
-        let file = WeightFile::open(&settings.model)?;
-        let (model, _) = settings.model(&file)?;
-        let layout = settings.choose(&model.config)?.layout;
+        let graph = self.model_only()?.graph;
         let mut batch = Batch::default();
         batch.push(&[0], context, Vec::new(), 0..1);
-        Ok(model.graph.with_kv(layout).stored_bytes(&batch))
+        Ok(graph.stored_bytes(&batch))
     }
 
     /// Predictor fitted to a profile for this model, with its cross-validated errors.
@@ -181,10 +162,6 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or the profile is invalid.
     pub fn fit(&self, profile: &Profile) -> Result<Fitted, Error> {
-        let settings = self.settled()?;
-        let file = WeightFile::open(&settings.model)?;
-        let (model, _) = settings.model(&file)?;
-        let layout = settings.choose(&model.config)?.layout;
-        Ok(Fitted::new(profile, Arc::new(model.graph.with_kv(layout)))?)
+        Ok(Fitted::new(profile, self.model_only()?.graph)?)
     }
 }

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_actors::prefix::PrefixCache;
-use lapwing_kernels::kv::{DuplicatePage, KvPool, KvStore};
-use lapwing_kernels::weights::WeightFile;
+use lapwing_kernels::kv::{DuplicatePage, KvStore};
 
 use super::EngineBuilder;
-use super::measure::identity;
-use super::start::SharedSettings;
+use super::opened::Opened;
+use crate::devices::build::Shared;
 use crate::error::Error;
 use crate::prefix_file::{self, PrefixFileError};
 #[cfg(doc)]
@@ -54,37 +53,42 @@ pub(super) struct KeptPrefixes {
     owner: String,
 }
 
+/// The prefix cache of an engine, and where it is kept.
+#[derive(Default)]
+pub(super) struct Prefixes {
+    pub(super) cache: Option<PrefixCache>,
+    pub(super) kept: Option<KeptPrefixes>,
+}
+
 /// The prefix cache that the settings ask for, filled from its file if there is one, and the place where it is
 /// kept. Adds to `notes` why a file is not used.
-pub(super) fn open(
-    SharedSettings { from: settings, chosen, in_place, .. }: &SharedSettings<'_>,
-    file: &WeightFile,
-    (pool, store): (&KvPool, &Arc<KvStore>),
-    notes: &mut Vec<String>,
-) -> (Option<PrefixCache>, Option<KeptPrefixes>) {
+pub(super) fn open(shared: Shared<'_>, notes: &mut Vec<String>) -> Prefixes {
+    let Opened { settings, file, chosen, .. } = shared.opened;
+    let store = &shared.memory.kv;
     if settings.no_prefix_cache {
-        return (None, None);
+        return Prefixes::default();
     }
     if chosen.is_encoder {
         if settings.kept_prefixes.is_some() {
             let reason = "the model is an encoder, whose rows depend on all tokens of their text";
             notes.push(format!("prefixes are not kept: {reason}"));
         }
-        return (None, None);
+        return Prefixes::default();
     }
     let copies = Arc::clone(store) as Arc<dyn DuplicatePage>;
     let cache = PrefixCache::new(chosen.layout.page_rows, Some(copies));
-    let Some(folder) = &settings.kept_prefixes else { return (Some(cache), None) };
+    let only_in_memory = |cache| Prefixes { cache: Some(cache), kept: None };
+    let Some(folder) = &settings.kept_prefixes else { return only_in_memory(cache) };
     let Some(weights) = file.identity() else {
         notes.push("prefixes are not kept: the weight file cannot be read again".to_owned());
-        return (Some(cache), None);
+        return only_in_memory(cache);
     };
-    let subject = identity(settings, chosen, in_place);
+    let subject = shared.opened.identity();
     let path = folder.join(subject.file_name()).with_extension(EXTENSION);
     let layout = chosen.layout;
     let plan = (&settings.strategy, &settings.options, &settings.places);
     let owner = format!("{subject:?}\n{plan:?}\n{layout:?}\n{weights}");
-    match prefix_file::read(&path, &owner, (pool, store)) {
+    match prefix_file::read(&path, &owner, (store.pool(), store)) {
         Ok(texts) => {
             let mut tree = cache.tree();
             texts.iter().for_each(|text| tree.insert(&text.namespace, &text.tokens, &text.pages));
@@ -96,7 +100,7 @@ pub(super) fn open(
             notes.push(format!("the kept prefixes in {path} are not used: {error}"));
         }
     }
-    (Some(cache.clone()), Some(KeptPrefixes { cache, path, owner }))
+    Prefixes { cache: Some(cache.clone()), kept: Some(KeptPrefixes { cache, path, owner }) }
 }
 
 impl KeptPrefixes {

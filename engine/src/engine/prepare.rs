@@ -7,7 +7,6 @@ use std::sync::Arc;
 use lapwing_actors::RunError;
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::device::{DeviceError, GraphKey};
-use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::plans::{Planned, Plans, PlansSubject};
 use lapwing_plan::strategy::{ChunkShape, Strategy};
@@ -16,22 +15,22 @@ use lapwing_traces::{Clock, OsClock};
 
 use super::builder::EngineBuilder;
 use super::draft_model::{self, DraftModel};
-use super::measure::identity;
 use super::memory;
-use super::slots::slot_pool;
-use super::start::{SharedSettings, devices, explainer, new_recorder, timing_clock};
+use super::opened::{EngineMemory, Opened};
+use super::start::{devices, explainer};
 use super::strategies::PlacedStrategies;
 use crate::config::{Chosen, Settings, StrategyChoice};
 use crate::devices::Backend;
-use crate::devices::build::{Built, InPlace};
+use crate::devices::build::{Built, InPlace, Shared};
 use crate::error::Error;
 use crate::packed::PackedFolder;
 use crate::placement::Placement;
 use crate::prepare::{Preparation, PrepareOptions, PrepareProgress, PreparedDevice};
 
 /// What the plans of an engine depend on.
-fn subject(settings: &Settings, chosen: &Chosen, in_place: &InPlace) -> PlansSubject {
-    let identity = identity(settings, chosen, in_place);
+fn subject(opened: &Opened) -> PlansSubject {
+    let Opened { settings, chosen, .. } = opened;
+    let identity = opened.identity();
     let strategy = match &settings.strategy {
         StrategyChoice::Suitable => "the default for the devices",
         StrategyChoice::Named(name) => name,
@@ -63,10 +62,10 @@ fn beside_target(settings: &Settings, chosen: &Chosen) -> Option<String> {
 /// When the plans are for something else.
 pub(super) fn with_plans(
     strategy: Arc<dyn Strategy>,
-    SharedSettings { from: settings, chosen, in_place, .. }: &SharedSettings<'_>,
+    opened: &Opened,
 ) -> Result<Arc<dyn Strategy>, Error> {
-    let Some(plans) = &settings.plans else { return Ok(strategy) };
-    plans.check_subject(&subject(settings, chosen, in_place))?;
+    let Some(plans) = &opened.settings.plans else { return Ok(strategy) };
+    plans.check_subject(&subject(opened))?;
     Ok(Arc::new(Planned { inner: strategy, plans: Arc::clone(plans) }))
 }
 
@@ -135,7 +134,7 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, a setting is invalid, or an OpenCL device is not there.
     pub fn plans_subject(&self) -> Result<PlansSubject, Error> {
-        self.of_model(subject)
+        Ok(subject(&self.opened()?))
     }
 
     /// Solves the plans of prompts and decode steps, and prepares and checks every graph that they need, where its device keeps
@@ -152,39 +151,25 @@ impl EngineBuilder {
         options: &PrepareOptions,
         progress: &mut dyn FnMut(&PrepareProgress<'_>) -> ControlFlow<()>,
     ) -> Result<Preparation, Error> {
-        let settings = self.settled()?.into_owned();
-        let file = WeightFile::open(&settings.model)?;
-        let (model, _) = settings.model(&file)?;
-        let chosen = settings.choose(&model.config)?;
-        let graph = Arc::new(model.graph.with_kv(chosen.layout));
-        let in_place = settings.open_in_place(&chosen)?;
-        let (slots, recorder) = (slot_pool(&[&graph], &chosen, &in_place), new_recorder());
-        let strategies = PlacedStrategies::new(&settings, &chosen)?;
-        let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(&file));
-        let kv = Arc::new(in_place.kv_store(chosen.layout, chosen.pages)?);
-        let clock = timing_clock(&settings, &chosen, &recorder);
-        let shared = SharedSettings {
-            chosen: &chosen,
-            slots: &slots,
-            kv: &kv,
-            in_place: &in_place,
-            draft: None,
-            clock,
-            from: &settings,
-        };
-        let built = devices(&graph, &file, &shared)?;
-        _ = folder.map(|folder| folder.outcome(&file));
-        let mut explainer = explainer(&graph, (&shared, &strategies), &built)?;
-        let may_split =
-            matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
-        // It is only counted, so its cache need not lie where the device uses it.
-        let draft = DraftModel::open(&settings, (&chosen, &InPlace::default()))?;
-        memory::fit(&built, &mut explainer, (&chosen, draft.as_ref()), may_split)?;
-        drop(draft);
+        let opened = self.opened()?;
+        let memory = opened.allocate(None)?;
+        let Opened { settings, file, chosen, .. } = &opened;
+        let strategies = PlacedStrategies::new(settings, chosen)?;
+        let folder = PackedFolder::of(settings).inspect(|folder| folder.offer(file));
+        let shared = Shared { opened: &opened, memory: &memory, clock: opened.timing_clock() };
+        let built = devices(shared)?;
+        _ = folder.map(|folder| folder.outcome(file));
+        let mut explainer = explainer(shared, &strategies, &built)?;
+        // The draft model is only counted, so its cache need not lie where the device uses it.
+        let draft = DraftModel::open(&opened, &InPlace::default())?;
+        let beside =
+            EngineMemory { draft, slots: memory.slots.clone(), kv: Arc::clone(&memory.kv) };
+        memory::fit(Shared { memory: &beside, ..shared }, &built, &mut explainer)?;
+        drop(beside);
 
         let clock = OsClock::start();
         let known = settings.plans.as_ref().map(|plans| (**plans).clone());
-        let mut plans = known.unwrap_or_else(|| Plans::new(subject(&settings, &chosen, &in_place)));
+        let mut plans = known.unwrap_or_else(|| Plans::new(subject(&opened)));
         let before = plans.routes();
         let prompts: Vec<usize> = options
             .prompts

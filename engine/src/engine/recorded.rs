@@ -1,36 +1,11 @@
 //! What a recording says of the engine.
 
-use lapwing_kernels::mask::AttentionRule;
-use lapwing_kernels::model::ModelConfig;
-use lapwing_kernels::requant::Requantized;
-use lapwing_traces::Recorder;
-
-use crate::config::{Chosen, Settings};
+use super::opened::Opened;
 use crate::placement::Placement;
 
-/// Records the policy, the drafter, and what the settings changed of attention.
-pub(super) fn set_choices(
-    recorder: &Recorder,
-    settings: &Settings,
-    rules: Option<&[AttentionRule]>,
-) {
-    recorder.set_meta("policy", settings.policy.name());
-    recorder.set_meta("draft", settings.draft.name());
-    if let Some(rules) = rules {
-        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
-        recorder.set_meta("attention", &rules.join(" "));
-    }
-    if let Some(sharing) = &settings.share_kv {
-        recorder.set_meta("share_kv", &sharing.to_string());
-    }
-}
-
 /// Writes the recording's metadata: model, devices, strategy and settings.
-pub(super) fn set_facts(
-    recorder: &Recorder,
-    (settings, config, requantized): (&Settings, &ModelConfig, Option<&Requantized>),
-    (chosen, placement): (&Chosen, &Placement),
-) {
+pub(super) fn record_facts(opened: &Opened, placement: &Placement) {
+    let Opened { settings, config, chosen, recorder, .. } = opened;
     let path = &settings.model;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     let threads: usize = chosen.devices.iter().map(|(_, threads)| threads.count).sum();
@@ -42,7 +17,7 @@ pub(super) fn set_facts(
     recorder.set_meta("architecture", config.arch.name());
     recorder.set_meta("strategy", &placement.strategy);
     recorder.set_meta("devices", &devices.join(" + "));
-    if let Some(requantized) = requantized {
+    if let Some(requantized) = &opened.requantized {
         recorder.set_meta("weights", &requantized.to_string());
     }
     recorder.set_meta("isa", chosen.isa.name());
@@ -54,4 +29,13 @@ pub(super) fn set_facts(
     }
     recorder.set_meta("context", &chosen.context.to_string());
     recorder.set_meta("chunk rows", &chosen.chunk_rows.to_string());
+    recorder.set_meta("policy", settings.policy.name());
+    recorder.set_meta("draft", settings.draft.name());
+    if let Some(rules) = opened.attention() {
+        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        recorder.set_meta("attention", &rules.join(" "));
+    }
+    if let Some(sharing) = &settings.share_kv {
+        recorder.set_meta("share_kv", &sharing.to_string());
+    }
 }

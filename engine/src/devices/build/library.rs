@@ -8,6 +8,7 @@ use lapwing_kernels::npu::{NpuBackend, NpuDevice, NpuDeviceParts, NpuQueue};
 
 use super::{Built, Rates, Shared, calibrate, estimated, time_model, with_sizes};
 use crate::devices::DeviceSpec;
+use crate::engine::opened::Opened;
 use crate::error::Error;
 
 /// Makes a device of an opened library. `kernels` is one line on it; `threads` is the number of CPU
@@ -18,15 +19,16 @@ pub(super) fn device(
     threads: usize,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
-    let Shared { graph, file, slots, clock, .. } = shared;
+    let Shared { opened, memory, clock } = shared;
+    let Opened { graph, file, .. } = opened;
     let parts = NpuDeviceParts {
         name: spec.name.clone(),
         graph: Arc::clone(graph),
-        slots: (*slots).clone(),
+        slots: memory.slots.clone(),
         budget: spec.graphs.budget,
     };
     let mut device = NpuDevice::new(parts, backend, file);
-    if let Some(programs) = &shared.programs {
+    if let Some(programs) = opened.settings.programs() {
         device = device.keep_graphs(programs.with_file_name("graphs"), file);
     }
     let mut device = NpuQueue::new(with_sizes(spec, device.info().clone()), device);

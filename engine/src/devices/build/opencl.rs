@@ -19,7 +19,9 @@ pub(super) fn build(
 
     let note_of_copies = in_place_or_copied((number, spec), settings, shared)?;
     let found = find(&settings.which)?;
-    let in_place = shared.in_place.of(number);
+    let Shared { opened, memory, clock } = *shared;
+    let in_place = opened.in_place.of(number);
+    let programs = opened.settings.programs();
     let capacity = Some(found.memory);
     let mut kernels = format!(
         "OpenCL on {}, a {} with {} compute units ({}, driver {}), {}",
@@ -28,25 +30,25 @@ pub(super) fn build(
         found.units,
         found.platform,
         found.driver,
-        shared.in_place.about(number)
+        opened.in_place.about(number)
     );
     let parts = OpenClDeviceParts {
         name: spec.name.clone(),
         device: found,
         domain: in_place.map_or(MemoryDomain::Device(number), |_| MemoryDomain::Host),
-        graph: Arc::clone(shared.graph),
-        kv: Arc::clone(shared.kv),
-        slots: shared.slots.clone(),
+        graph: Arc::clone(&opened.graph),
+        kv: Arc::clone(&memory.kv),
+        slots: memory.slots.clone(),
         shared: in_place.cloned(),
         persistent: !settings.no_persistent,
-        programs: shared.programs.clone(),
+        programs: programs.clone(),
     };
     let wrong = |error: OpenClBindError| match error {
         OpenClBindError::OpenCl(error) => error.into(),
         OpenClBindError::Weights(error) => error.into(),
         other => Error::config("device", &spec.name, &other.to_string()),
     };
-    let device = OpenClDevice::new(parts, shared.file).map_err(wrong)?;
+    let device = OpenClDevice::new(parts, &opened.file).map_err(wrong)?;
     let mut notes = device.notes();
     notes.extend(note_of_copies);
     if device.has_persistent() {
@@ -54,22 +56,21 @@ pub(super) fn build(
     } else if settings.no_persistent {
         kernels.push_str(", runs of few rows op by op (persistent=off)");
     }
-    let draft = shared.draft.filter(|draft| draft.device == number);
+    let draft = shared.draft_on(number);
     let mut device: Box<dyn Device> = match draft {
         None => Box::new(device),
         Some(draft) => {
             let of_draft = (Arc::clone(&draft.graph), Arc::clone(&draft.kv));
-            let second = device.with_model(of_draft, shared.programs.clone(), &draft.file);
+            let second = device.with_model(of_draft, programs, &draft.file);
             let second = second.map_err(wrong)?;
             notes.extend(second.notes().into_iter().filter(|note| !device.notes().contains(note)));
             Box::new(PerModel::new(device, [second]))
         }
     };
     let info = device.info().clone();
-    let clock = shared.clock;
-    let rates = clock.and_then(|clock| calibrate::rates(&mut *device, shared.graph, clock));
+    let rates = clock.and_then(|clock| calibrate::rates(&mut *device, &opened.graph, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(1) });
-    let time = time_per_model(spec, (shared.graph, draft), timed.unwrap_or_else(|| estimated(1)))?;
+    let time = time_per_model(spec, (&opened.graph, draft), timed.unwrap_or_else(|| estimated(1)))?;
     let device = LiveDevice { device, time: None, cores: None };
     Ok(Built { device, info, time, timed, capacity, kernels, notes, outliers: None })
 }
@@ -84,7 +85,8 @@ fn in_place_or_copied(
     settings: &OpenClSettings,
     shared: &Shared<'_>,
 ) -> Result<Option<String>, Error> {
-    let copied = if shared.in_place.is_of(number) { shared.kv.layers_of_host() } else { 0 };
+    let Shared { opened, memory, .. } = shared;
+    let copied = if opened.in_place.is_of(number) { memory.kv.layers_of_host() } else { 0 };
     if copied == 0 {
         return Ok(None);
     }

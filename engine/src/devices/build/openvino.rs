@@ -19,7 +19,7 @@ pub(super) fn build(
         threads: threads.count,
         cores: threads.cores.clone(),
     };
-    let backend = OpenVino::open(&spec.name, &settings, shared.graph, shared.file)?;
+    let backend = OpenVino::open(&spec.name, &settings, &shared.opened.graph, &shared.opened.file)?;
     let kernels = backend.describe();
     super::library::device(spec, (Box::new(backend), kernels), threads.count, shared)
 }

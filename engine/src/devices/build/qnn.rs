@@ -16,9 +16,10 @@ pub(super) fn build(
 
     let ranges = match settings.activations {
         QnnActivations::F16 => Arc::new(ActivationRanges::default()),
-        integers => shared.ranges.get(shared.file, integers.name())?,
+        integers => shared.ranges(integers.name())?,
     };
-    let backend = Qnn::open(&spec.name, settings, (shared.graph, shared.file), &ranges)?;
+    let model = (&shared.opened.graph, &shared.opened.file);
+    let backend = Qnn::open(&spec.name, settings, model, &ranges)?;
     let kernels = backend.describe();
     super::library::device(spec, (Box::new(backend), kernels), 1, shared)
 }

@@ -1,19 +1,21 @@
 use std::path::Path;
 
 use lapwing_kernels::device::{GraphKey, ModelId};
-use lapwing_kernels::kv::KvStore;
-use lapwing_kernels::model::Model;
 use lapwing_kernels::part::{OperandOrder, Share};
+use lapwing_kernels::weights::WeightFile;
 
 use super::*;
+use crate::config::Settings;
 
 /// A plan is made from the specification where there is no device, so both must say the same.
 #[test]
 fn plan_and_device_agree_on_every_preset() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny/llama.gguf");
     let file = WeightFile::open(&path).expect("a weight file");
-    let model = Model::from_weights(&file).expect("a model");
-    let graph = Arc::new(model.graph);
+    let settings = Settings { model: path, ..Settings::default() };
+    let opened = Opened::without_drivers(settings, &file).expect("a model");
+    let memory = opened.allocate(None).expect("memory");
+    let graph = Arc::clone(&opened.graph);
     let key = GraphKey {
         model: ModelId::default(),
         nodes: 1..3,
@@ -21,20 +23,7 @@ fn plan_and_device_agree_on_every_preset() {
         rows: 64,
         order: OperandOrder::Swapped,
     };
-    let in_place = InPlace::default();
-    let shared = Shared {
-        in_place: &in_place,
-        graph: &graph,
-        file: &file,
-        kv: &Arc::new(KvStore::none()),
-        slots: &SlotPool::default(),
-        draft: None,
-        isa: Isa::best(),
-        activations: Activations::Int8,
-        clock: None,
-        programs: None,
-        ranges: RangeSource::default(),
-    };
+    let shared = Shared { opened: &opened, memory: &memory, clock: None };
     let one = Threads { count: 1, cores: None };
     let phone = DeviceSpec::list("phone").expect("presets");
     let others = "cpu+gpu+npu+a=throttled:kind=npu,sizes=32/96,budget=1000+b=systolic:array=8";

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use lapwing_kernels::requant::Requant;
+use lapwing_kernels::weights::WeightFile;
 
 use super::*;
 use crate::devices::DeviceSpec;
@@ -14,12 +15,9 @@ fn plans_depend_on_a_draft_model_that_takes_memory_of_a_device() {
         let devices = DeviceSpec::list("cpu+gpu=opencl").expect("devices");
         let builder = Engine::builder().model(tiny.join("llama.gguf")).devices(devices);
         let builder = builder.draft(draft);
-        let settings = builder.settled().expect("settings");
+        let settings = builder.settled().expect("settings").into_owned();
         let file = WeightFile::open(&settings.model).expect("a file");
-        let (model, _) = settings.model(&file).expect("a model");
-        let chosen = settings.choose(&model.config).expect("a choice");
-        // No driver is needed.
-        super::subject(&settings, &chosen, &InPlace::default())
+        super::subject(&Opened::without_drivers(settings, &file).expect("a model"))
     };
     let own = || DraftChoice::own(Requant::Q4_0);
     let plain = subject(DraftChoice::none());
