@@ -228,7 +228,7 @@ impl Lister {
         if let DriverKind::Qnn(Some(path)) = kind {
             variables.push(("LAPWING_QNN", Some(path.into())));
         }
-        child::list((&self.program, self.seconds), kind, variables)
+        child::list(&self.program, self.seconds, kind, variables)
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

@@ -59,7 +59,7 @@ impl PackedFolder {
     pub(crate) fn of(settings: &Settings) -> Option<PackedFolder> {
         let folder = settings.packed_cache.clone()?;
         let bytes_max = settings.packed_cache_max.unwrap_or(BYTES_MAX);
-        let file = folder.join(file_name(&settings.model, (settings.requant, settings.share_kv)));
+        let file = folder.join(file_name(&settings.model, settings.requant, settings.share_kv));
         Some(PackedFolder { folder, file, bytes_max })
     }
 
@@ -89,7 +89,7 @@ impl PackedFolder {
             marked.unwrap_or_else(|error| tracing::debug!(%error, "use of packed weights"));
         }
         if kept && !*loaded {
-            let trimmed = trim(&self.folder, &self.file, (self.bytes_max, now));
+            let trimmed = trim(&self.folder, &self.file, self.bytes_max, now);
             notes.extend(trimmed.err().map(|error| {
                 let folder = self.folder.display();
                 format!("cannot clean up the folder of packed weights {folder}: {error}")
@@ -105,7 +105,7 @@ impl PackedFolder {
 /// File name made of the model's name, a checksum of its path, the requantised format and the sharing of
 /// keys and values, so that models of the same name, and each choice of weights of one model, have
 /// separate files.
-fn file_name(model: &Path, (requant, sharing): (Option<Requant>, Option<KvSharing>)) -> String {
+fn file_name(model: &Path, requant: Option<Requant>, sharing: Option<KvSharing>) -> String {
     let place = fs::canonicalize(model).unwrap_or_else(|_| model.to_owned());
     let stem = model.file_stem().unwrap_or_default().to_string_lossy();
     let stem: String = stem.chars().take(STEM_MAX).collect();
@@ -118,7 +118,7 @@ fn file_name(model: &Path, (requant, sharing): (Option<Requant>, Option<KvSharin
 /// Removes the least recently used files until the total is at most `bytes_max` bytes, except
 /// `keep`, and removes abandoned unfinished files. Tries all of them; the first failure is the
 /// error.
-fn trim(folder: &Path, keep: &Path, (bytes_max, now): (u64, SystemTime)) -> io::Result<()> {
+fn trim(folder: &Path, keep: &Path, bytes_max: u64, now: SystemTime) -> io::Result<()> {
     let mut kept = Vec::new();
     let mut bytes = 0;
     let mut removed = Ok(());
@@ -183,13 +183,13 @@ mod tests {
         let others = ["e.gguf", ".lapwing-new.part", "f.part"].map(|name| file(name, 1000, 600));
         let abandoned = file(".lapwing-old.part", 1000, 4000);
         let there = || [&old, &mine, &newer, &newest].map(|path| path.exists());
-        trim(folder.path(), &mine, (400, now)).expect("trimmed");
+        trim(folder.path(), &mine, 400, now).expect("trimmed");
         assert_eq!(there(), [true; 4], "all of them fit");
-        trim(folder.path(), &mine, (399, now)).expect("trimmed");
+        trim(folder.path(), &mine, 399, now).expect("trimmed");
         assert_eq!(there(), [false, true, true, true]);
-        trim(folder.path(), &mine, (200, now)).expect("trimmed");
+        trim(folder.path(), &mine, 200, now).expect("trimmed");
         assert_eq!(there(), [false, true, false, true]);
-        trim(folder.path(), &mine, (0, now)).expect("trimmed");
+        trim(folder.path(), &mine, 0, now).expect("trimmed");
         assert_eq!(there(), [false, true, false, false], "what is in use stays");
         assert!(others.iter().all(|path| path.exists()) && !abandoned.exists());
     }
@@ -197,16 +197,16 @@ mod tests {
     #[test]
     fn each_model_and_format_has_its_own_file() {
         let [a, b] =
-            ["/x/model.gguf", "/y/model.gguf"].map(|path| file_name(Path::new(path), (None, None)));
+            ["/x/model.gguf", "/y/model.gguf"].map(|path| file_name(Path::new(path), None, None));
         assert!(a != b && a.starts_with("model-") && a.ends_with(".lwp"), "{a} {b}");
         for format in Requant::ALL {
-            let other = file_name(Path::new("/x/model.gguf"), (Some(format), None));
+            let other = file_name(Path::new("/x/model.gguf"), Some(format), None);
             assert!(other != a && other.starts_with("model-"), "{other} {a}");
             let most = KvSharing { layers: Some(usize::MAX), heads: Some(usize::MAX) };
-            let name = file_name(Path::new(&"ü".repeat(300)), (Some(format), Some(most)));
+            let name = file_name(Path::new(&"ü".repeat(300)), Some(format), Some(most));
             assert!(name.len() < 255, "{name}");
         }
         let shared = KvSharing { layers: Some(2), heads: None };
-        assert_ne!(file_name(Path::new("/x/model.gguf"), (None, Some(shared))), a);
+        assert_ne!(file_name(Path::new("/x/model.gguf"), None, Some(shared)), a);
     }
 }

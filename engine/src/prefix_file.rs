@@ -109,7 +109,8 @@ struct Listed {
 pub(crate) fn read(
     path: &Path,
     owner: &str,
-    (pool, store): (&KvPool, &KvStore),
+    pool: &KvPool,
+    store: &KvStore,
 ) -> Result<Vec<CachedText>, PrefixFileError> {
     let layout = store.layout();
     let file = File::open(path)?;

@@ -68,7 +68,8 @@ impl Answers {
         call: Call,
         lease: ModelLease,
         user: Option<String>,
-        (requests, choices): (Vec<Request>, usize),
+        requests: Vec<Request>,
+        choices: usize,
     ) -> Result<Answers, ApiError> {
         let client = call.caller.client(user);
         let permit = call.app.clients.admit(&client)?;

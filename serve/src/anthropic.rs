@@ -65,7 +65,7 @@ pub(crate) async fn messages(
     fields.drop_if("service_tier", &[json!("auto"), json!("standard_only")]);
     let mut ignored = fields.rest();
     let requests = vec![form.shown(request)];
-    let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
+    let mut answers = Answers::start(call.clone(), lease, user, requests, 1).await?;
     ignored.extend_from_slice(answers.ignored_keywords());
     let reader = AnswerReader::new(form, &answers);
     let mut response = if is_streamed {

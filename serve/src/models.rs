@@ -141,7 +141,7 @@ impl Models {
                 }
                 Step::Wait => changed.await,
                 Step::Load => self.clone().load(index).await?,
-                Step::Unload(other) => self.clone().unload(other).await,
+                Step::Unload(index, other) => self.clone().unload(index, other).await,
             }
             waited = true;
         }
@@ -177,7 +177,7 @@ impl Models {
         });
         match idle.min() {
             Some((_, oldest)) => match std::mem::replace(&mut slots[oldest], Slot::Changing) {
-                Slot::Loaded(loaded) => Step::Unload((oldest, loaded.engine)),
+                Slot::Loaded(loaded) => Step::Unload(oldest, loaded.engine),
                 _ => Step::Wait,
             },
             None => Step::Wait,
@@ -219,7 +219,7 @@ impl Models {
     }
 
     /// Ends the engine of a model, also if the caller leaves.
-    async fn unload(self: Arc<Models>, (index, engine): (usize, Engine)) {
+    async fn unload(self: Arc<Models>, index: usize, engine: Engine) {
         let task = tokio::spawn(async move {
             if let Err(error) = engine.shutdown(Shutdown::Drain).await {
                 tracing::warn!(model = self.specs[index].name, %error, "model not ended cleanly");
@@ -234,7 +234,7 @@ impl Models {
     /// Unloads every model whose time without requests is over; returns when the next one is due.
     pub(crate) async fn unload_expired(self: &Arc<Models>) -> Option<Instant> {
         loop {
-            let expired = {
+            let (index, expired) = {
                 let mut slots = self.lock();
                 let now = Instant::now();
                 let expired = slots.iter().position(|slot| {
@@ -248,7 +248,7 @@ impl Models {
                     },
                 }
             };
-            self.clone().unload(expired).await;
+            self.clone().unload(index, expired).await;
         }
     }
 
@@ -316,5 +316,5 @@ enum Step {
     Wait,
     Load,
     /// Another model, which makes room.
-    Unload((usize, Engine)),
+    Unload(usize, Engine),
 }

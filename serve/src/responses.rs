@@ -55,7 +55,7 @@ pub(crate) async fn responses(
     fields.name_ignored(text.rest());
     let mut ignored = fields.rest();
     let requests = vec![form.shown(request)];
-    let mut answers = Answers::start(call.clone(), lease, user, (requests, 1)).await?;
+    let mut answers = Answers::start(call.clone(), lease, user, requests, 1).await?;
     ignored.extend_from_slice(answers.ignored_keywords());
     let mut writer = ResponseWriter::new(&answers, form, echo);
     let mut response = if is_streamed {

@@ -194,7 +194,7 @@ async fn alone(
         builder = builder.recorder(trace::recorder());
     }
     let mut subject = Subject::open(builder, !args.no_warmup, session).await?;
-    let results = measured(args, &tests, (&mut subject, reader.as_ref()), session).await?;
+    let results = measured(args, &tests, &mut subject, reader.as_ref(), session).await?;
     let engine = subject.engine()?;
     let mut report = Report {
         results,
@@ -245,7 +245,8 @@ async fn alone(
 async fn measured(
     args: &Args,
     tests: &[Test],
-    (subject, reader): (&mut Subject, Option<&Reader>),
+    subject: &mut Subject,
+    reader: Option<&Reader>,
     session: &Session,
 ) -> Result<Vec<Measured>, Failure> {
     let name = args.engine.draft.0.name().to_owned();

@@ -97,7 +97,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let embeddings = engine.embed_batch(requests).await?;
     engine.shutdown(Shutdown::Drain).await?;
     if session.json {
-        return print_json(&report(&engine, (pooling, args.normalize), &embeddings));
+        return print_json(&report(&engine, pooling, args.normalize, &embeddings));
     }
     let mut lines = String::new();
     for vector in embeddings.iter().flat_map(Embedding::vectors) {
@@ -132,11 +132,7 @@ async fn texts(
     Ok(found)
 }
 
-fn report(
-    engine: &Engine,
-    (pooling, normalized): (Pooling, bool),
-    embeddings: &[Embedding],
-) -> Report {
+fn report(engine: &Engine, pooling: Pooling, normalized: bool, embeddings: &[Embedding]) -> Report {
     let text = |embedding: &Embedding| TextReport {
         tokens: embedding.tokens,
         vectors: embedding.vectors().map(<[f32]>::to_vec).collect(),

@@ -133,7 +133,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         };
         let until = if let Place::Virtual(_, until) = place { until } else { None };
         let duration = until.unwrap_or_else(|| duration(&outcomes));
-        reports.push(LoadReport::new(choice.name(), (&outcomes, &stats), duration, &measure));
+        reports.push(LoadReport::new(choice.name(), &outcomes, &stats, duration, &measure));
     }
     if let Some(path) = &args.csv {
         files::write(path, text::csv(&reports).as_bytes(), session)?;

@@ -93,7 +93,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
     let scores = score(&engine, windows, session).await?;
     let activations = args.engine.activations();
-    let report = report(&scores, (ids.len(), ctx), &engine, activations);
+    let report = report(&scores, ids.len(), ctx, &engine, activations);
     if session.json {
         return print_json(&report);
     }
@@ -151,7 +151,8 @@ async fn score(
 
 fn report(
     scores: &[Vec<f32>],
-    (tokens, window): (usize, usize),
+    tokens: usize,
+    window: usize,
     engine: &Engine,
     activations: Activations,
 ) -> Report {

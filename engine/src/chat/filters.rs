@@ -32,7 +32,7 @@ pub(super) fn add_all(environment: &mut Environment<'_>) {
     add_filters(environment);
     add_tests(environment);
     environment.set_unknown_method_callback(|state, value, method, args| {
-        python::call_method(state, (value, method), args)
+        python::call_method(state, value, method, args)
     });
     add_function(environment, "range", Value::from_function(functions::range));
     add_function(environment, "dict", Value::from_function(lists::dict));

@@ -182,7 +182,7 @@ impl Meter {
     /// Size of a value; counts the work of reading it.
     pub(super) fn measure(&self, value: &Value, namespaces: Namespaces) -> Result<Size, Error> {
         let mut size = Size::default();
-        self.add(value, namespaces, (0, &mut size))?;
+        self.add(value, namespaces, 0, &mut size)?;
         Ok(size)
     }
 
@@ -190,7 +190,8 @@ impl Meter {
         &self,
         value: &Value,
         namespaces: Namespaces,
-        (depth, size): (usize, &mut Size),
+        depth: usize,
+        size: &mut Size,
     ) -> Result<(), Error> {
         if depth > DEPTH_MAX {
             return Err(exceeded(&format!("it nests values more than {DEPTH_MAX} deep")));
@@ -214,9 +215,9 @@ impl Meter {
             for item in value.try_iter()? {
                 if kind == ValueKind::Map {
                     let of_key = value.get_item(&item)?;
-                    self.add(&of_key, namespaces, (depth + 1, &mut *size))?;
+                    self.add(&of_key, namespaces, depth + 1, &mut *size)?;
                 }
-                self.add(&item, namespaces, (depth + 1, &mut *size))?;
+                self.add(&item, namespaces, depth + 1, &mut *size)?;
             }
         }
         Ok(())

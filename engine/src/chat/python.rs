@@ -17,7 +17,8 @@ use super::meter::{Meter, metered};
 /// If the value has no such method, or the method fails.
 pub(super) fn call_method(
     state: &mut State<'_, '_>,
-    (value, method): (&Value, &str),
+    value: &Value,
+    method: &str,
     args: &[Value],
 ) -> Result<Value, Error> {
     let charge = |meter: &Meter| -> Result<(), Error> {
@@ -35,7 +36,7 @@ pub(super) fn call_method(
                     mapped.as_ref().map_or(args, std::slice::from_ref),
                 );
             }
-            metered(state, |meter| text::call(meter, (text, method), args))
+            metered(state, |meter| text::call(meter, text, method, args))
         }
         ValueKind::Seq => {
             metered(state, charge)?;

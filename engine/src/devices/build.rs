@@ -71,14 +71,15 @@ pub(crate) struct Built {
 
 /// Builds a device with these threads. `number` is its number in the engine.
 pub(crate) fn build(
-    (number, spec): (usize, &DeviceSpec),
+    number: usize,
+    spec: &DeviceSpec,
     threads: &Threads,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
     match &spec.backend {
-        Backend::Cpu | Backend::Systolic(_) => on_threads::build((number, spec), threads, shared),
-        Backend::OpenCl(settings) => opencl::build((number, spec), settings, shared),
-        Backend::OpenVino(device) => openvino::build(spec, device, (threads, shared)),
+        Backend::Cpu | Backend::Systolic(_) => on_threads::build(number, spec, threads, shared),
+        Backend::OpenCl(settings) => opencl::build(number, spec, settings, shared),
+        Backend::OpenVino(device) => openvino::build(spec, device, threads, shared),
         Backend::Qnn(processor) => qnn::build(spec, processor, shared),
     }
 }
@@ -155,7 +156,8 @@ pub fn time_model(
 /// As [`time_model`], for the model of `graph` and for the draft model, if the device holds one.
 fn time_per_model(
     spec: &DeviceSpec,
-    (graph, draft): (&Arc<Graph>, Option<&DraftModel>),
+    graph: &Arc<Graph>,
+    draft: Option<&DraftModel>,
     real: Rates,
 ) -> Result<Arc<dyn TimeModel>, Error> {
     let target = time_model(spec, graph, real)?;

@@ -36,8 +36,8 @@ pub(super) fn rates(
         let costs = nodes.clone().map(|node| graph.cost(node, &batch));
         costs.fold((0, 0), |sum, cost| (sum.0 + cost.flops, sum.1 + cost.bytes))
     };
-    let many = time(device, graph, (&nodes, ROWS, clock))?;
-    let one = time(device, graph, (&nodes, 1, clock))?;
+    let many = time(device, graph, &nodes, ROWS, clock)?;
+    let one = time(device, graph, &nodes, 1, clock)?;
     let per_nano = |count: u64, time: Duration| count as f64 / time.as_nanos().max(1) as f64;
     Some((per_nano(cost(ROWS).0, many), per_nano(cost(1).1, one)))
 }
@@ -80,7 +80,9 @@ fn batch(rows: usize) -> Batch {
 fn time(
     device: &mut dyn Device,
     graph: &Graph,
-    (nodes, rows, clock): (&Range<usize>, usize, &dyn Clock),
+    nodes: &Range<usize>,
+    rows: usize,
+    clock: &dyn Clock,
 ) -> Option<Duration> {
     let batch = batch(rows);
     let mut values = TensorSet::default();

@@ -183,7 +183,7 @@ pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         .collect();
     let mut spec = match form {
         "opencl" => DeviceSpec::opencl(name, &which),
-        _ => start((name, form), &pairs)?,
+        _ => start(name, form, &pairs)?,
     };
     for (at, (key, value)) in pairs.iter().enumerate() {
         if pairs[..at].iter().any(|(other, _)| other == key) {
@@ -198,10 +198,7 @@ pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
 }
 
 /// A device with the defaults of its form and kind.
-fn start(
-    (name, form): (&str, &str),
-    pairs: &[(&str, &str)],
-) -> Result<DeviceSpec, DeviceSpecError> {
+fn start(name: &str, form: &str, pairs: &[(&str, &str)]) -> Result<DeviceSpec, DeviceSpecError> {
     let given = pairs.iter().find(|(key, _)| *key == "kind").map(|(_, kind)| *kind);
     let bad_kind = |value: &str, expected| DeviceSpecError::Value {
         name: name.to_owned(),

@@ -13,7 +13,8 @@ const SAID_MAX: usize = 200;
 /// Runs `program list-drivers` with changed variables, for at most so many seconds. What drivers write on stdout is
 /// dropped: the answer is in a file.
 pub(super) fn list(
-    (program, seconds): (&Path, u32),
+    program: &Path,
+    seconds: u32,
     kind: &DriverKind,
     variables: Vec<(&str, Option<OsString>)>,
 ) -> Result<serde_json::Value, DriverFault> {

@@ -45,7 +45,7 @@ impl Opened {
         let other = [requant, shared].map(Option::unwrap_or_default).concat();
         let other = format!("{kv}{activations}{other}{masks}");
         let devices = chosen.devices.iter().enumerate().map(|(number, (spec, threads))| {
-            let (used, how) = in_place.used((number, spec), (&chosen.layout, chosen.pages));
+            let (used, how) = in_place.used(number, spec, &chosen.layout, chosen.pages);
             (spec.name.clone(), format!("{used} on {}{other}{how}", on(threads)))
         });
         Identity {
@@ -125,7 +125,7 @@ impl EngineBuilder {
         let Identity { program, machine, model, chunk_rows, devices: names } = opened.identity();
         let built = chosen.devices.iter().zip(names).enumerate();
         let built = built.map(|(number, ((spec, threads), (_, description)))| {
-            let built = build((number, spec), threads, &shared)?;
+            let built = build(number, spec, threads, &shared)?;
             Ok(MeasuredDevice { device: built.device, info: built.info, description })
         });
         let devices = built.collect::<Result<Vec<MeasuredDevice>, Error>>()?;

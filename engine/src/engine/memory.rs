@@ -174,7 +174,7 @@ fn too_small(
     let routes = routes(parts, sizes.context)?;
     for (device, memory) in memories.iter().enumerate() {
         let Some(capacity) = memory.capacity else { continue };
-        let need = need(&parts.graph, &routes, (DeviceId(device), sizes.layer_kv));
+        let need = need(&parts.graph, &routes, DeviceId(device), sizes.layer_kv);
         let (draft, room) = (memory.draft, (capacity as f64 * SHARE) as u64);
         if need.weights + need.kv + draft > room {
             let each = (need.weights + need.kv) / need.layers.max(1) as u64;
@@ -197,7 +197,7 @@ fn routes(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2], PlanEr
 }
 
 /// Weights are counted once, whichever route and part reads them.
-fn need(graph: &Graph, routes: &[Arc<Route>], (device, layer_kv): (DeviceId, u64)) -> Need {
+fn need(graph: &Graph, routes: &[Arc<Route>], device: DeviceId, layer_kv: u64) -> Need {
     let stages = routes.iter().flat_map(|route| route.compute_stages());
     let own = stages.filter(|stage| stage.parts.iter().any(|part| part.device == device));
     let nodes: BTreeSet<usize> = own.flat_map(|stage| stage.nodes.clone()).collect();

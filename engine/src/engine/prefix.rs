@@ -88,7 +88,7 @@ pub(super) fn open(shared: Shared<'_>, notes: &mut Vec<String>) -> Prefixes {
     let layout = chosen.layout;
     let plan = (&settings.strategy, &settings.options, &settings.places);
     let owner = format!("{subject:?}\n{plan:?}\n{layout:?}\n{weights}");
-    match prefix_file::read(&path, &owner, (store.pool(), store)) {
+    match prefix_file::read(&path, &owner, store.pool(), store) {
         Ok(texts) => {
             let mut tree = cache.tree();
             texts.iter().for_each(|text| tree.insert(&text.namespace, &text.tokens, &text.pages));

@@ -74,7 +74,8 @@ pub(super) fn with_plans(
 pub(super) fn unprepared(
     settings: &Settings,
     devices: &[Built],
-    (placement, meanwhile): (&Placement, bool),
+    placement: &Placement,
+    meanwhile: bool,
 ) -> Option<String> {
     if settings.plans.is_some() {
         return None;
@@ -178,7 +179,7 @@ impl EngineBuilder {
             .filter(|rows| (1..=chosen.context).contains(rows))
             .collect();
         let decode_rows = options.decode_rows.min(chosen.sequences_max);
-        let routes = solve(&mut plans, &explainer.parts, (&prompts, decode_rows), chosen.context)?;
+        let routes = solve(&mut plans, &explainer.parts, &prompts, decode_rows, chosen.context)?;
         let (solved, planning) = (plans.routes() - before, clock.now().since(Default::default()));
         let devices = built.iter().enumerate().filter(|(_, built)| built.info.is_static());
         let devices = devices.map(|(device, built)| {
@@ -193,7 +194,8 @@ impl EngineBuilder {
 fn solve(
     plans: &mut Plans,
     parts: &PlannerParts,
-    (prompts, decode_rows): (&[usize], usize),
+    prompts: &[usize],
+    decode_rows: usize,
     context_max: usize,
 ) -> Result<Vec<Arc<Route>>, PlanError> {
     let (strategy, input) = (&*parts.strategy, parts.input());

@@ -87,7 +87,7 @@ impl Loaded {
 /// Builds the devices, which share one KV cache and one buffer pool.
 pub(super) fn devices(shared: Shared<'_>) -> Result<Vec<Built>, Error> {
     let each = shared.opened.chosen.devices.iter().enumerate();
-    each.map(|(number, (spec, threads))| build((number, spec), threads, &shared)).collect()
+    each.map(|(number, (spec, threads))| build(number, spec, threads, &shared)).collect()
 }
 
 /// How an engine computes, and what a user should know of it.
@@ -118,7 +118,7 @@ impl Plan {
         graphs::complete(&mut explainer, shared, devices)?;
         let placement = explainer.full_chunk(chosen.context)?;
         let has_meanwhile = explainer.meanwhile.is_some();
-        notes.extend(unprepared(settings, devices, (&placement, has_meanwhile)));
+        notes.extend(unprepared(settings, devices, &placement, has_meanwhile));
         Ok(Plan { strategies, explainer, placement, notes })
     }
 }

@@ -135,7 +135,7 @@ impl Explainer {
     fn stage(&self, stage: &Stage, before: Option<&Stage>, shape: ChunkShape) -> StagePlacement {
         let nodes = &self.parts.graph.nodes()[stage.nodes.clone()];
         let layers = nodes.iter().filter_map(|n| n.layer);
-        let parts = stage.parts.iter().map(|part| self.part(stage, part, (before, shape)));
+        let parts = stage.parts.iter().map(|part| self.part(stage, part, before, shape));
         let parts: Vec<PartPlacement> = parts.collect();
         let devices: Vec<&str> = parts.iter().map(|part| part.device.as_str()).collect();
         StagePlacement {
@@ -152,7 +152,8 @@ impl Explainer {
         &self,
         stage: &Stage,
         StagePart { device, part }: &StagePart,
-        (before, shape): (Option<&Stage>, ChunkShape),
+        before: Option<&Stage>,
+        shape: ChunkShape,
     ) -> PartPlacement {
         let spec = &self.specs[device.0];
         let crossed = before.is_some_and(|stage| stage.only_device() != Some(*device));

@@ -53,7 +53,7 @@ fn texts_come_back_in_order_with_their_pages() {
     // With less memory, the most recently used ones.
     for (pages, expected) in [(8, &all[..]), (5, &all), (4, &all[1..]), (2, &all[2..]), (1, &[])] {
         let (pool, store) = memory(pages);
-        let texts = read(&path, OWNER, (&pool, &store)).expect("read");
+        let texts = read(&path, OWNER, &pool, &store).expect("read");
         assert_eq!(contents(&texts, &store), expected, "{pages} pages");
     }
 }
@@ -65,7 +65,7 @@ fn a_damaged_or_foreign_file_is_refused() {
     let bytes = std::fs::read(&path).expect("a file");
     let (pool, store) = memory(8);
     let refused = |owner: &str, what: &str| {
-        let error = read(&path, owner, (&pool, &store)).expect_err(what);
+        let error = read(&path, owner, &pool, &store).expect_err(what);
         assert_eq!(pool.free_pages(), 8, "{what}: pages leaked");
         error
     };

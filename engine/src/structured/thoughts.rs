@@ -158,7 +158,8 @@ impl ThoughtsFirst {
     fn accept_before(
         &mut self,
         id: u32,
-        (at, may_be_answer): (usize, bool),
+        at: usize,
+        may_be_answer: bool,
     ) -> Result<Accepted, ConstraintError> {
         let mut accepted = Accepted::Open;
         let mut fits = may_be_answer;
@@ -226,7 +227,7 @@ impl Constraint for ThoughtsFirst {
     fn accept(&mut self, id: u32) -> Result<Accepted, ConstraintError> {
         match self.phase {
             Phase::Before { at, may_be_answer } => {
-                return self.accept_before(id, (at, may_be_answer));
+                return self.accept_before(id, at, may_be_answer);
             }
             Phase::Inside => self.accept_inside(id),
             Phase::Closing { at } if at + 1 < self.tokens.close.len() => {

@@ -128,7 +128,7 @@ impl SpecialTokens {
         let searches = self.searches.iter().enumerate();
         let searches = searches.filter(|(_, search)| search.class.is_matched(control));
         let candidates =
-            searches.flat_map(|(n, search)| search.candidates((&self.specials, n), text, control));
+            searches.flat_map(|(n, search)| search.candidates(&self.specials, n, text, control));
         let mut candidates: BinaryHeap<Reverse<Candidate>> = candidates.map(Reverse).collect();
         while let Some(Reverse(candidate)) = candidates.pop() {
             let Some(free_from) = taken.free_before(candidate.end) else { continue };
@@ -136,8 +136,8 @@ impl SpecialTokens {
             let start = candidate.end - special.text.len();
             if start < free_from {
                 let search = &self.searches[candidate.search];
-                let limits = (candidate.end - free_from, control);
-                let next = search.longest(&self.specials, candidate, limits);
+                let length_max = candidate.end - free_from;
+                let next = search.longest(&self.specials, candidate, length_max, control);
                 candidates.extend(next.map(Reverse));
                 continue;
             }

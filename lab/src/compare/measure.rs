@@ -128,7 +128,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
                     unprepared.push((key, *length));
                     Ok(())
                 }
-                Ok(false) => self.length(key, *length, (&engine, repetitions)).await,
+                Ok(false) => self.length(key, *length, &engine, repetitions).await,
                 Err(error) => Err(error),
             };
             if !self.continues(at, measured)? {
@@ -218,14 +218,15 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
         &mut self,
         key: (usize, usize),
         length: usize,
-        (engine, repetitions): (&Engine, usize),
+        engine: &Engine,
+        repetitions: usize,
     ) -> Result<(), Error> {
         let compare = self.compare;
         for repetition in 0..=repetitions {
             self.report_progress(&compare.candidates[key.0], length);
             let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len());
             let ids = prompt_ids(engine, length, before as u64);
-            let measured = one(engine, ids, (compare.tokens, repetition > 0)).await?;
+            let measured = one(engine, ids, compare.tokens, repetition > 0).await?;
             self.keep(key, measured);
             self.done += 1;
             self.estimate.ended(key);
@@ -250,10 +251,10 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len()) as u64;
             if let Some(other) = engine.warm_up_length(length, compare.tokens)? {
                 let ids = prompt_ids(&engine, other, before);
-                one(&engine, ids, (compare.tokens, false)).await?;
+                one(&engine, ids, compare.tokens, false).await?;
             }
             let ids = prompt_ids(&engine, length, before);
-            let measured = one(&engine, ids, (compare.tokens, true)).await?;
+            let measured = one(&engine, ids, compare.tokens, true).await?;
             self.keep(key, measured);
             self.end(engine).await?;
             self.done += 1;

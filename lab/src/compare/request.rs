@@ -27,7 +27,8 @@ pub(super) struct Measured {
 pub(super) async fn one(
     engine: &Engine,
     ids: Vec<u32>,
-    (tokens, measured): (usize, bool),
+    tokens: usize,
+    measured: bool,
 ) -> Result<Option<Measured>, Error> {
     let mut request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
     if measured {

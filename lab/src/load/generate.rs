@@ -113,7 +113,8 @@ impl LoadClient {
     /// The turns of the conversation of that number that arrive before `end`.
     fn conversation(
         &self,
-        (at, end): (f64, f64),
+        at: f64,
+        end: f64,
         number: usize,
         random: &mut Random,
     ) -> Vec<LoadRequest> {
@@ -158,7 +159,7 @@ pub fn generate(clients: &[LoadClient], duration: f64, seed: u64) -> Vec<LoadReq
         let mut number = 0;
         while at < duration {
             if random.unit() * most < client.rate.at(at, duration) {
-                requests.extend(client.conversation((at, duration), number, &mut random));
+                requests.extend(client.conversation(at, duration, number, &mut random));
                 number += 1;
             }
             at += random.exponential(1.0 / most);

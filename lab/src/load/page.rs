@@ -82,7 +82,8 @@ fn policies(reports: &[LoadReport]) -> Section {
 }
 
 fn bars<const N: usize>(
-    (title, y): (&str, &str),
+    title: &str,
+    y: &str,
     names: [&str; N],
     reports: &[LoadReport],
     values: impl Fn(&LoadReport) -> [Option<f64>; N],
@@ -104,15 +105,15 @@ fn bars<const N: usize>(
 
 fn latencies(reports: &[LoadReport]) -> Section {
     let names = ["p50", "p95", "p99"];
-    let ttft = bars(("Time to first token", "time to first token, ms"), names, reports, |report| {
+    let ttft = bars("Time to first token", "time to first token, ms", names, reports, |report| {
         let found = &report.latencies.ttft_ms;
         [found.p50, found.p95, found.p99]
     });
-    let itl = bars(("Inter-token latency", "inter-token latency, ms"), names, reports, |report| {
+    let itl = bars("Inter-token latency", "inter-token latency, ms", names, reports, |report| {
         let found = &report.latencies.itl_ms;
         [found.p50, found.p95, found.p99]
     });
-    let response = bars(("Response time", "response time, ms"), names, reports, |report| {
+    let response = bars("Response time", "response time, ms", names, reports, |report| {
         let found = &report.latencies.response_ms;
         [found.p50, found.p95, found.p99]
     });
@@ -124,7 +125,7 @@ fn latencies(reports: &[LoadReport]) -> Section {
 }
 
 fn hits(reports: &[LoadReport]) -> Option<Section> {
-    let plot = bars(("Prefix cache", "% of prompt tokens"), ["hits"], reports, |report| {
+    let plot = bars("Prefix cache", "% of prompt tokens", ["hits"], reports, |report| {
         [Some(100.0 * report.hit_rate)]
     });
     reports.iter().any(|report| report.hit_rate > 0.0).then(|| Section {

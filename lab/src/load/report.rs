@@ -125,7 +125,8 @@ impl LoadReport {
     /// The report of a run of `duration` seconds, after which the engine had these statistics.
     pub fn new(
         policy: &str,
-        (requests, stats): (&[RequestOutcome], &EngineStats),
+        requests: &[RequestOutcome],
+        stats: &EngineStats,
         duration: f64,
         measure: &Measure,
     ) -> LoadReport {

@@ -133,7 +133,7 @@ fn stats() -> EngineStats {
 #[test]
 fn a_report_counts_service_latencies_and_differences() {
     let measure = Measure { window: 5.0, ticks: 2, ..Measure::default() };
-    let report = LoadReport::new("fcfs", (&outcomes(), &stats()), 10.0, &measure);
+    let report = LoadReport::new("fcfs", &outcomes(), &stats(), 10.0, &measure);
     assert_eq!((report.requests, report.finished, report.aborted), (2, 1, 0));
     let services: Vec<f64> = report.clients.iter().map(|client| client.service).collect();
     assert_eq!(services, [10.0 + 2.0 * 3.0, 10.0 + 2.0]);
@@ -164,7 +164,7 @@ fn a_report_counts_service_latencies_and_differences() {
     {
         assert!(page.contains(part), "{part}: {page}");
     }
-    let nothing = LoadReport::new("fcfs", (&[], &EngineStats::default()), 0.0, &measure);
+    let nothing = LoadReport::new("fcfs", &[], &EngineStats::default(), 0.0, &measure);
     assert!(nothing.jain_index == 1.0 && nothing.tokens_per_second == 0.0);
 }
 

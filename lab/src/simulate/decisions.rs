@@ -141,7 +141,7 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
     let mut same = !m.is_empty();
     let mut longer: Option<f64> = None;
     for rows in m {
-        let solution = solve(soc, (*n, *k), *rows);
+        let solution = solve(soc, *n, *k, *rows);
         let Some(best) = solution.best() else {
             same = false;
             reasons.push(format!("at {rows}, the solver finds no candidate"));
@@ -154,7 +154,7 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
         let matches = is_same(best, published);
         let at = if m.len() > 1 { format!("at {rows}, ") } else { String::new() };
         if !matches {
-            let (share, reason) = explain(soc, &solution, (published, *rows));
+            let (share, reason) = explain(soc, &solution, published, *rows);
             longer = match (longer, share) {
                 (Some(most), Some(share)) => Some(most.max(share)),
                 (most, share) => most.or(share),
@@ -176,7 +176,7 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
     }
 }
 
-fn solve(soc: &Soc, (n, k): (usize, usize), m: usize) -> Arc<Solution> {
+fn solve(soc: &Soc, n: usize, k: usize, m: usize) -> Arc<Solution> {
     let graph = graph(n, k);
     let workload = Workload { graph: Arc::clone(&graph), bits: WeightBits::default() };
     let cost = soc.cost(&KINDS, &workload, SyncMode::Fast);
@@ -233,7 +233,8 @@ fn describe(candidate: &Candidate, n: usize) -> String {
 fn explain(
     soc: &Soc,
     solution: &Solution,
-    (published, rows): (&PublishedDecision, usize),
+    published: &PublishedDecision,
+    rows: usize,
 ) -> (Option<f64>, String) {
     let Some(best) = solution.best() else { return (None, String::new()) };
     let ours = describe(best, published.n);
@@ -250,7 +251,7 @@ fn explain(
     }
     let alike = solution.candidates.iter().find(|known| kind(known) == published.cut);
     if let (CutKind::Row, Some(share), Some(alike)) = (published.cut, published.gpu_share, alike) {
-        let (known, text) = of(row_cut(soc, published, (rows, share)) + alike.sync + alike.copy);
+        let (known, text) = of(row_cut(soc, published, rows, share) + alike.sync + alike.copy);
         return (
             known,
             format!(
@@ -270,7 +271,7 @@ fn explain(
 const UNITS: usize = 60;
 
 /// max T_i of a row cut with that share on the GPU.
-fn row_cut(soc: &Soc, published: &PublishedDecision, (rows, share): (usize, f64)) -> Duration {
+fn row_cut(soc: &Soc, published: &PublishedDecision, rows: usize, share: f64) -> Duration {
     let PublishedDecision { n, k, .. } = published;
     let workload = Workload { graph: graph(*n, *k), bits: WeightBits::default() };
     let times = soc.times(&KINDS, &workload, SyncMode::Fast);

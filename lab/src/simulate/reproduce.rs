@@ -224,9 +224,9 @@ fn ordered(
     order: &Order,
     runs: &mut Runs,
 ) -> Result<ReproducedOrder, SimulateError> {
-    let less = runs.ratio(base, (&order.less, order.less_by.as_ref()), order.quantity)?;
+    let less = runs.ratio(base, &order.less, order.less_by.as_ref(), order.quantity)?;
     let quantity = order.more_quantity.unwrap_or(order.quantity);
-    let more = runs.ratio(base, (&order.more, order.more_by.as_ref()), quantity)?;
+    let more = runs.ratio(base, &order.more, order.more_by.as_ref(), quantity)?;
     let less = less * order.less_times;
     Ok(ReproducedOrder { what: order.what.clone(), less, more, ok: less < more })
 }

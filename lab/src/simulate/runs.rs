@@ -83,13 +83,13 @@ impl Runs {
             });
         };
         if row.prompts.is_empty() {
-            return self.ratio(base, (run, row.by.as_ref()), row.quantity);
+            return self.ratio(base, run, row.by.as_ref(), row.quantity);
         }
         let at = |prompt: usize| {
             let mut by = row.by.clone();
             by.iter_mut().for_each(|by| by.prompt = prompt);
             let run = Run { prompt, ..run.clone() };
-            self.ratio(base, (&run, by.as_ref()), row.quantity)
+            self.ratio(base, &run, by.as_ref(), row.quantity)
         };
         let values: Vec<f64> = row.prompts.iter().copied().map(at).collect::<Result<_, _>>()?;
         Ok(match row.over {
@@ -103,7 +103,8 @@ impl Runs {
     pub(super) fn ratio(
         &mut self,
         base: &Scenario,
-        (run, by): (&Run, Option<&Run>),
+        run: &Run,
+        by: Option<&Run>,
         quantity: Quantity,
     ) -> Result<f64, SimulateError> {
         let value = self.quantity(base, run, quantity)?;

@@ -76,7 +76,7 @@ impl Sensitivity {
         let (mut parameters, mut skipped) = (Vec::new(), Vec::new());
         for parameter in base.parameters() {
             match ends(&parameter, step) {
-                Ok(ends) => parameters.push(slope(base, parameter, (ends, &here), &mut runs)?),
+                Ok(ends) => parameters.push(slope(base, parameter, ends, &here, &mut runs)?),
                 Err(reason) => {
                     let (key, value) = (parameter.key, parameter.value.to_string());
                     skipped.push(Skipped { key, value, reason: reason.to_owned() });
@@ -116,7 +116,8 @@ fn ends(parameter: &ParameterValue, step: f64) -> Result<(f64, f64), &'static st
 fn slope(
     base: &Scenario,
     parameter: ParameterValue,
-    ((low, high), here): ((f64, f64), &Simulated),
+    (low, high): (f64, f64),
+    here: &Simulated,
     runs: &mut Runs,
 ) -> Result<Slope, SimulateError> {
     let mut at = |value: f64| {

@@ -57,7 +57,7 @@ pub(crate) async fn chat(
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
     let requests = vec![form.shown(request)];
-    let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
+    let mut answers = Answers::start(call.clone(), lease, None, requests, 1).await?;
     ignored.extend_from_slice(answers.ignored_keywords());
     let reader = AnswerReader::new(form, &answers);
     let mut writer = ChatWriter { model: name, reader, call: Divided::default() };

@@ -41,7 +41,7 @@ async fn answer(call: Call, mut fields: Fields, is_old: bool) -> Result<Response
     let client = call.caller.client(None);
     let _permit = call.app.clients.admit(&client)?;
     let began = Instant::now();
-    let mut embedded = embed_all(&call, &lease.engine, input, (&client, dimensions)).await?;
+    let mut embedded = embed_all(&call, &lease.engine, input, &client, dimensions).await?;
     let tokens: usize = embedded.iter().map(|embedding| embedding.tokens).sum();
     let body = if is_old {
         json!({ "embedding": embedded.swap_remove(0).values })

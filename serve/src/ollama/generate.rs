@@ -56,7 +56,7 @@ pub(crate) async fn generate(
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
     let requests = vec![form.shown(request)];
-    let mut answers = Answers::start(call.clone(), lease, None, (requests, 1)).await?;
+    let mut answers = Answers::start(call.clone(), lease, None, requests, 1).await?;
     ignored.extend_from_slice(answers.ignored_keywords());
     let reader = AnswerReader::new(form, &answers);
     let mut writer = GenerateWriter { model: name, ids: Vec::new(), reader };
@@ -69,7 +69,7 @@ pub(crate) async fn generate(
         writer.ids = choice.tokens.iter().map(|token| token.id).collect();
         let reason = choice.reason();
         let divided = writer.reader.divide(choice.text);
-        Json(writer.last(reason, (&divided.thoughts, &divided.text), &answers)).into_response()
+        Json(writer.last(reason, &divided.thoughts, &divided.text, &answers)).into_response()
     };
     name_ignored(&call, &mut response, &ignored);
     Ok(response)
@@ -120,7 +120,8 @@ impl GenerateWriter {
     fn last<'a>(
         &'a self,
         done_reason: &'static str,
-        (thinking, response): (&'a str, &'a str),
+        thinking: &'a str,
+        response: &'a str,
         answers: &Answers,
     ) -> Last<'a> {
         let line = Line { model: &self.model, created_at: now(), response, thinking, done: true };
@@ -158,7 +159,7 @@ impl Writer for GenerateWriter {
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
         let parts = self.reader.finish();
         self.parts(parts, out);
-        line(&self.last(summary.reason.name(), ("", ""), answers), out);
+        line(&self.last(summary.reason.name(), "", "", answers), out);
     }
 
     fn failed(&mut self, error: &ApiError, out: &mut String) {

@@ -43,7 +43,7 @@ pub(crate) async fn chat(
     let (requests, wanted, user) = read(&mut fields, &lease)?;
     let mut ignored = fields.rest();
     let n = requests.len();
-    let mut answers = Answers::start(call.clone(), lease, user, (requests, n)).await?;
+    let mut answers = Answers::start(call.clone(), lease, user, requests, n).await?;
     ignored.extend_from_slice(answers.ignored_keywords());
     let mut response = if wanted.stream.stream {
         answers.begun().await?;

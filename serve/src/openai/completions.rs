@@ -57,7 +57,7 @@ pub(crate) async fn completions(
         true => prompt_pieces(&call, &lease.engine, &prompts, wanted.logprobs).await?,
         false => Vec::new(),
     };
-    let mut answers = Answers::start(call.clone(), lease, user, (requests, wanted.n)).await?;
+    let mut answers = Answers::start(call.clone(), lease, user, requests, wanted.n).await?;
     ignored.extend_from_slice(answers.ignored_keywords());
     let mut response = if wanted.stream.stream {
         answers.begun().await?;
@@ -67,7 +67,7 @@ pub(crate) async fn completions(
     } else {
         let head = Head::new("cmpl-", "text_completion", &answers);
         let complete = answers.complete().await?;
-        Json(Whole::new(head, wanted, (complete, &echoed), &answers)).into_response()
+        Json(Whole::new(head, wanted, complete, &echoed, &answers)).into_response()
     };
     name_ignored(&call, &mut response, &ignored);
     Ok(response)
@@ -163,7 +163,8 @@ impl Whole {
     fn new(
         head: Head,
         wanted: Wanted,
-        (complete, echoed): (Vec<Complete>, &[Pieces]),
+        complete: Vec<Complete>,
+        echoed: &[Pieces],
         answers: &Answers,
     ) -> Whole {
         let tokenizer = answers.lease().engine.tokenizer();

@@ -64,7 +64,7 @@ pub(crate) async fn embeddings(
     let client = call.caller.client(fields.take("user")?);
     let ignored = fields.rest();
     let _permit = call.app.clients.admit(&client)?;
-    let embedded = embed(&call, &lease.engine, inputs, (&client, dimensions)).await?;
+    let embedded = embed(&call, &lease.engine, inputs, &client, dimensions).await?;
     let tokens = embedded.iter().map(|embedding| embedding.tokens).sum();
     let data = embedded.into_iter().enumerate().map(|(index, embedding)| EmbeddingJson {
         object: "embedding",
@@ -93,7 +93,8 @@ pub(crate) async fn embed(
     call: &Call,
     engine: &Engine,
     inputs: Inputs,
-    (client, dimensions): (&str, Option<usize>),
+    client: &str,
+    dimensions: Option<usize>,
 ) -> Result<Vec<Embedding>, ApiError> {
     let requests: Vec<EmbedRequest> =
         inputs.into_prompts().into_iter().map(EmbedRequest::new).collect();

@@ -129,7 +129,7 @@ impl PairOptions<'_> {
         let tests = &self.tests[..];
         let reader = self.reader.as_ref().filter(|_| peer.is_none());
         let before = reading_speeds(reader, tests).await?;
-        let (answer, ended) = self.process(peer, (tests, self.warm_up)).await?;
+        let (answer, ended) = self.process(peer, tests, self.warm_up).await?;
         for (speeds, speed) in values.speeds.iter_mut().zip(answer.speeds) {
             speeds.push(speed);
         }
@@ -142,7 +142,7 @@ impl PairOptions<'_> {
         values.version = answer.version;
         values.peak_bytes.push(ended.peak_bytes.map(|bytes| bytes as f64));
         let start = [Test { kind: Kind::Prompt, tokens: 1, depth: 0 }];
-        let (_, started) = self.process(peer, (&start, false)).await?;
+        let (_, started) = self.process(peer, &start, false).await?;
         values.one_token_ms.push(started.wall.as_secs_f64() * 1e3);
         Ok(())
     }
@@ -150,7 +150,8 @@ impl PairOptions<'_> {
     async fn process(
         &self,
         peer: Option<usize>,
-        (tests, warm_up): (&[Test], bool),
+        tests: &[Test],
+        warm_up: bool,
     ) -> Result<(Answer, Ended), Failure> {
         let threads = self.engine.thread_count();
         let job = Job { model: &self.model, threads, tests, warm_up };

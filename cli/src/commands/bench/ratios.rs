@@ -7,10 +7,10 @@ pub(super) fn ratios(engines: &[EngineRuns]) -> Vec<Ratio> {
     let Some((ours, peers)) = engines.split_first() else { return Vec::new() };
     let of_peer = |theirs: &EngineRuns| {
         let tests = ours.results.iter().zip(&theirs.results).filter_map(|(a, b)| {
-            Ratio::new(&theirs.name, &a.test, (&a.tokens_per_second, &b.tokens_per_second))
+            Ratio::new(&theirs.name, &a.test, &a.tokens_per_second, &b.tokens_per_second)
         });
         let of = |what: &str, a: &Option<Figures>, b: &Option<Figures>| {
-            Ratio::new(&theirs.name, what, (a.as_ref()?, b.as_ref()?))
+            Ratio::new(&theirs.name, what, a.as_ref()?, b.as_ref()?)
         };
         let start = of("one_token_ms", &ours.one_token_ms, &theirs.one_token_ms);
         let peak = of("peak_bytes", &ours.peak_bytes, &theirs.peak_bytes);
@@ -26,7 +26,7 @@ pub(super) fn by_reading(engines: &[EngineRuns]) -> Vec<Ratio> {
     let of = |engine: &EngineRuns| {
         let tests = ours.results.iter().zip(&engine.results);
         let ratios = tests.filter_map(|(ours, of)| {
-            Ratio::new(&engine.name, &of.test, (&of.tokens_per_second, ours.reading.as_ref()?))
+            Ratio::new(&engine.name, &of.test, &of.tokens_per_second, ours.reading.as_ref()?)
         });
         ratios.collect::<Vec<Ratio>>()
     };
@@ -34,7 +34,7 @@ pub(super) fn by_reading(engines: &[EngineRuns]) -> Vec<Ratio> {
 }
 
 impl Ratio {
-    fn new(engine: &str, what: &str, (ours, theirs): (&Figures, &Figures)) -> Option<Ratio> {
+    fn new(engine: &str, what: &str, ours: &Figures, theirs: &Figures) -> Option<Ratio> {
         let pairs = ours.all.iter().zip(&theirs.all).map(|(a, b)| a / b);
         Some(Ratio {
             engine: engine.to_owned(),

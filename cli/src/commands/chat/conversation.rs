@@ -250,7 +250,7 @@ impl Conversation {
             speed: timings.as_ref().map(Timings::line).unwrap_or_default(),
             tokens: prompt_tokens + answer.ids.len(),
         };
-        print_end(&answer, (seed, timings), session)?;
+        print_end(&answer, seed, timings, session)?;
         if self.options.stats && !figures.speed.is_empty() {
             session.note(&figures.speed);
         }

@@ -19,7 +19,8 @@ struct Report<'a> {
 /// Prints the figures after the text of an answer, or its JSON form.
 pub(super) fn print_end(
     answer: &Answer,
-    (seed, timings): (u64, Option<Timings>),
+    seed: u64,
+    timings: Option<Timings>,
     session: &Session,
 ) -> Result<(), Failure> {
     let reason = answer.summary.as_ref().map_or("interrupted", |end| end.reason.name());

@@ -120,7 +120,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             let mut graph = graph(path)?;
             let requantized = args.requant.map(|format| graph.requantize(format));
             requant = requantized.as_ref().map(RequantReport::of);
-            (kernels_of(&graph, &kernels), Some(ops((&graph, &kernels), &roof, samples)))
+            (kernels_of(&graph, &kernels), Some(ops(&graph, &kernels, &roof, samples)))
         }
     };
     let peak = |peak: Peak| PeakReport {
@@ -228,7 +228,12 @@ impl Kernels {
 }
 
 /// Each shape, with the fewest and the most rows measured.
-fn ops(of: (&Graph, &Kernels), roof: &Roofline, mut samples: Vec<Sample>) -> Vec<OpReport> {
+fn ops(
+    graph: &Graph,
+    kernels: &Kernels,
+    roof: &Roofline,
+    mut samples: Vec<Sample>,
+) -> Vec<OpReport> {
     samples.sort_by(|a, b| (&a.shape, a.m, a.context).cmp(&(&b.shape, b.m, b.context)));
     samples.dedup_by(|a, b| (&a.shape, a.m, a.context) == (&b.shape, b.m, b.context));
     let ends = |sample: &Sample| {
@@ -236,10 +241,10 @@ fn ops(of: (&Graph, &Kernels), roof: &Roofline, mut samples: Vec<Sample>) -> Vec
         rows.clone().min() == Some(sample.m) || rows.max() == Some(sample.m)
     };
     let shown = samples.iter().filter(|sample| ends(sample));
-    shown.filter_map(|sample| op(of, roof, sample)).collect()
+    shown.filter_map(|sample| op(graph, kernels, roof, sample)).collect()
 }
 
-fn op((graph, kernels): (&Graph, &Kernels), roof: &Roofline, sample: &Sample) -> Option<OpReport> {
+fn op(graph: &Graph, kernels: &Kernels, roof: &Roofline, sample: &Sample) -> Option<OpReport> {
     let Sample { shape, m, context, time } = sample;
     let node =
         (0..graph.nodes().len()).find(|node| OpShape::of(graph, *node, &Part::WHOLE) == *shape)?;

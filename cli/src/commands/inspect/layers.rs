@@ -22,7 +22,9 @@ impl<'a> LayerGroup<'a> {
         let mut groups: Vec<LayerGroup<'a>> = Vec::new();
         for tensor in tensors {
             let parts = split(&tensor.name);
-            let known = parts.and_then(|parts| groups.iter_mut().find(|g| g.holds(tensor, parts)));
+            let known = parts.and_then(|(before, _, after)| {
+                groups.iter_mut().find(|group| group.holds(tensor, before, after))
+            });
             match (known, parts) {
                 (Some(group), Some((_, layer, _))) => group.add(tensor, layer),
                 _ => groups.push(LayerGroup {
@@ -35,7 +37,7 @@ impl<'a> LayerGroup<'a> {
         groups
     }
 
-    fn holds(&self, tensor: &Tensor, (before, _, after): (&str, usize, &str)) -> bool {
+    fn holds(&self, tensor: &Tensor, before: &str, after: &str) -> bool {
         let same_name = self.layers.as_ref().is_some_and(|own| (own.0, own.1) == (before, after));
         let first = self.first;
         same_name && first.shape == tensor.shape && first.format == tensor.format

@@ -9,7 +9,7 @@ use crate::chat::python::text::strip;
 
 /// A text without white space around it and underscores within it.
 fn digits(text: &str) -> String {
-    strip(text, None, (true, true)).replace('_', "")
+    strip(text, None, true, true).replace('_', "")
 }
 
 fn integer_of(text: &str, base: u32) -> Option<i128> {

@@ -41,7 +41,8 @@ fn key_of(
 fn keyed(
     meter: &Meter,
     value: &Value,
-    (attribute, case_sensitive): (Option<&Value>, bool),
+    attribute: Option<&Value>,
+    case_sensitive: bool,
 ) -> Result<Vec<(Vec<Value>, Value)>, Error> {
     let size = meter.measure_read(value)?;
     let items: Vec<Value> = value.try_iter()?.collect();
@@ -57,7 +58,7 @@ fn sorted(mut keyed: Vec<(Vec<Value>, Value)>, reverse: bool) -> Vec<Value> {
 }
 
 pub(super) fn sort(meter: &Meter, value: &Value, args: &Arguments) -> Result<Value, Error> {
-    let keyed = keyed(meter, value, (args.some(2), args.flag(1)))?;
+    let keyed = keyed(meter, value, args.some(2), args.flag(1))?;
     Ok(sorted(keyed, args.flag(0)).into())
 }
 
@@ -80,32 +81,33 @@ pub(super) fn dictsort(meter: &Meter, value: &Value, args: &Arguments) -> Result
         Ok(Value::from(Tuple::from(vec![key, value])))
     });
     let pairs: Value = pairs.collect::<Result<Vec<Value>, Error>>()?.into();
-    let keyed = keyed(meter, &pairs, (Some(&by.into()), args.flag(0)))?;
+    let keyed = keyed(meter, &pairs, Some(&by.into()), args.flag(0))?;
     Ok(sorted(keyed, args.flag(2)).into())
 }
 
 pub(super) fn unique(meter: &Meter, value: &Value, args: &Arguments) -> Result<Value, Error> {
     let mut seen = HashSet::new();
-    let keyed = keyed(meter, value, (args.some(1), args.flag(0)))?;
+    let keyed = keyed(meter, value, args.some(1), args.flag(0))?;
     Ok(keyed.into_iter().filter_map(|(key, item)| seen.insert(key).then_some(item)).collect())
 }
 
 /// The first of the smallest elements.
 pub(super) fn least(meter: &Meter, value: &Value, args: &Arguments) -> Result<Value, Error> {
-    extreme(meter, value, (args, Ordering::Less))
+    extreme(meter, value, args, Ordering::Less)
 }
 
 /// The first of the largest elements.
 pub(super) fn greatest(meter: &Meter, value: &Value, args: &Arguments) -> Result<Value, Error> {
-    extreme(meter, value, (args, Ordering::Greater))
+    extreme(meter, value, args, Ordering::Greater)
 }
 
 fn extreme(
     meter: &Meter,
     value: &Value,
-    (args, wanted): (&Arguments, Ordering),
+    args: &Arguments,
+    wanted: Ordering,
 ) -> Result<Value, Error> {
-    let keyed = keyed(meter, value, (args.some(1), args.flag(0)))?;
+    let keyed = keyed(meter, value, args.some(1), args.flag(0))?;
     let found = keyed.into_iter().reduce(|best, item| match item.0.cmp(&best.0) {
         order if order == wanted => item,
         _ => best,
@@ -149,7 +151,7 @@ pub(super) fn groupby(meter: &Meter, value: &Value, args: &Arguments) -> Result<
     let pairs =
         value.try_iter()?.map(|item| Ok(Value::from(Tuple::from(vec![of_item(&item)?, item]))));
     let pairs: Value = pairs.collect::<Result<Vec<Value>, Error>>()?.into();
-    let mut keyed = keyed(meter, &pairs, (Some(&0.into()), args.flag(2)))?;
+    let mut keyed = keyed(meter, &pairs, Some(&0.into()), args.flag(2))?;
     keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
     let same = |a: &(Vec<Value>, Value), b: &(Vec<Value>, Value)| a.0 == b.0;
     let groups = keyed.chunk_by(same).filter_map(|group| {

@@ -44,17 +44,17 @@ pub(super) fn title(_: &Meter, value: &Value, _: &Arguments) -> Result<Value, Er
 }
 
 pub(super) fn trim(_: &Meter, value: &Value, args: &Arguments) -> Result<Value, Error> {
-    Ok(text::strip(&text_of(value), args.text(0)?, (true, true)).into())
+    Ok(text::strip(&text_of(value), args.text(0)?, true, true).into())
 }
 
 pub(super) fn replace(meter: &Meter, value: &Value, args: &Arguments) -> Result<Value, Error> {
     let (old, new) = (text_of(args.need(0)?), text_of(args.need(1)?));
-    text::replace(meter, &text_of(value), (&old, &new), args.integer(2)?).map(Value::from)
+    text::replace(meter, &text_of(value), &old, &new, args.integer(2)?).map(Value::from)
 }
 
 pub(super) fn center(meter: &Meter, value: &Value, args: &Arguments) -> Result<Value, Error> {
     let width = args.integer(0)?.unwrap_or(CENTER_WIDTH);
-    text::pad(meter, (&text_of(value), "center"), width, " ").map(Value::from)
+    text::pad(meter, &text_of(value), "center", width, " ").map(Value::from)
 }
 
 /// At most `length` characters with the end, unless the text is longer by no more than the leeway.

@@ -129,14 +129,16 @@ fn lines_of(chunks: Vec<String>, width: usize, break_long: bool) -> Vec<String> 
 /// A value as Python's `pprint` shows it: one line if it fits, else an element on each line.
 pub(super) fn pprint(meter: &Meter, value: &Value, _: &Arguments) -> Result<Value, Error> {
     let mut text = String::new();
-    pretty(meter, (value, &mut text), (0, 0))?;
+    pretty(meter, value, &mut text, 0, 0)?;
     Ok(text.into())
 }
 
 fn pretty(
     meter: &Meter,
-    (value, text): (&Value, &mut String),
-    (indent, after): (usize, usize),
+    value: &Value,
+    text: &mut String,
+    indent: usize,
+    after: usize,
 ) -> Result<(), Error> {
     let is_map = value.kind() == ValueKind::Map;
     let line = if is_map { one_line(value)? } else { repr::repr(value) };
@@ -171,7 +173,7 @@ fn pretty(
             }
             false => item,
         };
-        pretty(meter, (&shown, &mut *text), (inner, after))?;
+        pretty(meter, &shown, &mut *text, inner, after)?;
         meter.check_size(text.len() as u64)?;
     }
     text.push(ends.1);

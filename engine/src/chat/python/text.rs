@@ -15,7 +15,8 @@ pub(in crate::chat) use cut::{lines, words};
 /// Calls a method of a text. Its arguments have been read.
 pub(super) fn call(
     meter: &Meter,
-    (text, method): (&str, &str),
+    text: &str,
+    method: &str,
     args: &[Value],
 ) -> Result<Value, Error> {
     let bound = |parameters| Arguments::bind(method, parameters, args);
@@ -30,8 +31,7 @@ pub(super) fn call(
     match method {
         "strip" | "lstrip" | "rstrip" => {
             let args = bound(&["chars"])?;
-            let sides = (method != "rstrip", method != "lstrip");
-            Ok(strip(text, args.text(0)?, sides).into())
+            Ok(strip(text, args.text(0)?, method != "rstrip", method != "lstrip").into())
         }
         "removeprefix" => {
             let args = bound(&["prefix"])?;
@@ -43,20 +43,21 @@ pub(super) fn call(
         }
         "replace" => {
             let args = bound(&["old", "new", "count"])?;
-            let change = (args.need_text(0)?, args.need_text(1)?);
-            Ok(replace(meter, text, change, args.integer(2)?)?.into())
+            let (old, new) = (args.need_text(0)?, args.need_text(1)?);
+            Ok(replace(meter, text, old, new, args.integer(2)?)?.into())
         }
         "center" | "ljust" | "rjust" => {
             let args = bound(&["width", "fillchar"])?;
             let fill = args.text(1)?.unwrap_or(" ");
-            pad(meter, (text, method), args.integer(0)?.unwrap_or(0), fill).map(Value::from)
+            pad(meter, text, method, args.integer(0)?.unwrap_or(0), fill).map(Value::from)
         }
         "zfill" => {
             let width = bound(&["width"])?.integer(0)?.unwrap_or(0);
             let sign = text.get(..1).filter(|sign| matches!(*sign, "+" | "-")).unwrap_or_default();
             let padded = pad(
                 meter,
-                (&text[sign.len()..], "rjust"),
+                &text[sign.len()..],
+                "rjust",
                 width.saturating_sub(sign.len() as i64),
                 "0",
             )?;
@@ -73,7 +74,7 @@ pub(super) fn call(
         "split" | "rsplit" => {
             let args = bound(&["sep", "maxsplit"])?;
             let most = usize::try_from(args.integer(1)?.unwrap_or(-1)).unwrap_or(usize::MAX);
-            let parts = cut::split(text, args.text(0)?, (most, method == "rsplit"));
+            let parts = cut::split(text, args.text(0)?, most, method == "rsplit");
             parts.map(|parts| parts.into_iter().map(Value::from).collect())
         }
         "splitlines" => {
@@ -152,7 +153,8 @@ pub(super) fn is_space(char: char) -> bool {
 pub(in crate::chat) fn strip<'a>(
     text: &'a str,
     chars: Option<&str>,
-    (start, end): (bool, bool),
+    start: bool,
+    end: bool,
 ) -> &'a str {
     let gone = |char: char| match chars {
         Some(chars) => chars.contains(char),
@@ -166,7 +168,8 @@ pub(in crate::chat) fn strip<'a>(
 pub(in crate::chat) fn replace(
     meter: &Meter,
     text: &str,
-    (old, new): (&str, &str),
+    old: &str,
+    new: &str,
     count: Option<i64>,
 ) -> Result<String, Error> {
     let times = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
@@ -178,7 +181,8 @@ pub(in crate::chat) fn replace(
 /// A text of at least `width` characters, filled on the side or sides that the method names.
 pub(in crate::chat) fn pad(
     meter: &Meter,
-    (text, method): (&str, &str),
+    text: &str,
+    method: &str,
     width: i64,
     fill: &str,
 ) -> Result<String, Error> {

@@ -92,8 +92,10 @@ impl InPlace {
     /// values of that many pages are copied although other values are in place.
     pub(crate) fn used(
         &self,
-        (number, spec): (usize, &DeviceSpec),
-        kv: (&KvLayout, u32),
+        number: usize,
+        spec: &DeviceSpec,
+        layout: &KvLayout,
+        pages: u32,
     ) -> (DeviceSpec, String) {
         use crate::devices::OpenClMemory::{Copied, Shared};
         let mut spec = spec.clone();
@@ -105,7 +107,7 @@ impl InPlace {
         settings.which = String::new();
         settings.memory = Some(if is_in_place { Shared } else { Copied });
         settings.no_persistent &= device.may_be_persistent();
-        let copied = is_in_place && !self.has_room(kv);
+        let copied = is_in_place && !self.has_room(layout, pages);
         let copied = if copied { ", keys and values copied" } else { "" };
         let OpenClInfo { name, platform, driver, .. } = device;
         (spec, format!("{copied}, {name} ({platform}, driver {driver})"))
@@ -127,11 +129,11 @@ impl InPlace {
     /// A store of keys and values in the memory, or in the host's own where they would take most of it: the memory is
     /// written at once, and whether the layers of the device fit is found out later.
     pub(crate) fn kv_store(&self, layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
-        let source = self.source().filter(|_| self.has_room((&layout, pages)));
+        let source = self.source().filter(|_| self.has_room(&layout, pages));
         KvStore::in_memory_of(layout, pages, source.as_deref())
     }
 
-    fn has_room(&self, (layout, pages): (&KvLayout, u32)) -> bool {
+    fn has_room(&self, layout: &KvLayout, pages: u32) -> bool {
         let bytes = (layout.page_bytes() as u64).saturating_mul(u64::from(pages));
         let (all, largest) = self.bytes();
         bytes as f64 <= KV_SHARE * all as f64 && bytes / layout.layers.max(1) as u64 <= largest
@@ -159,8 +161,10 @@ impl InPlace {
 
     pub(crate) fn used(
         &self,
-        (_, spec): (usize, &DeviceSpec),
-        _: (&KvLayout, u32),
+        _: usize,
+        spec: &DeviceSpec,
+        _: &KvLayout,
+        _: u32,
     ) -> (DeviceSpec, String) {
         (spec.clone(), String::new())
     }

@@ -15,7 +15,8 @@ use crate::error::Error;
 /// threads that its speed is estimated by, if it is not timed.
 pub(super) fn device(
     spec: &DeviceSpec,
-    (backend, kernels): (Box<dyn NpuBackend>, String),
+    backend: Box<dyn NpuBackend>,
+    kernels: String,
     threads: usize,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {

@@ -18,7 +18,8 @@ use crate::ranges::RangesError;
 
 /// Builds a CPU, or a device that is emulated on CPU threads.
 pub(super) fn build(
-    (number, spec): (usize, &DeviceSpec),
+    number: usize,
+    spec: &DeviceSpec,
     assigned: &Threads,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
@@ -67,9 +68,9 @@ pub(super) fn build(
     let rates = clock.and_then(|clock| calibrate::rates(&mut *device, &ops, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(threads) });
     let rates = timed.unwrap_or_else(|| estimated(threads));
-    let time = time_per_model(spec, (&ops, draft), rates)?;
+    let time = time_per_model(spec, &ops, draft, rates)?;
     let held = spec.is_throttled().then(|| Arc::clone(&time));
-    let kernels = kernels(spec, (threads, cores), (isa, activations));
+    let kernels = kernels(spec, threads, cores, isa, activations);
     let cores = cores.map(|cores| cores.of_thread(0, threads));
     Ok(Built {
         device: LiveDevice { device, time: held, cores },
@@ -114,8 +115,10 @@ fn systolic(
 
 fn kernels(
     spec: &DeviceSpec,
-    (threads, cores): (usize, Option<&CoreSet>),
-    (isa, activations): (Isa, Activations),
+    threads: usize,
+    cores: Option<&CoreSet>,
+    isa: Isa,
+    activations: Activations,
 ) -> String {
     let exact = match activations {
         Activations::Int8 => String::new(),

@@ -7,7 +7,8 @@ use crate::error::Error;
 /// Opens the device that the settings select, and binds the model to it.
 #[cfg(feature = "opencl")]
 pub(super) fn build(
-    (number, spec): (usize, &DeviceSpec),
+    number: usize,
+    spec: &DeviceSpec,
     settings: &OpenClSettings,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
@@ -17,7 +18,7 @@ pub(super) fn build(
     use lapwing_kernels::opencl::{OpenClBindError, OpenClDevice, OpenClDeviceParts, find};
     use std::sync::Arc;
 
-    let note_of_copies = in_place_or_copied((number, spec), settings, shared)?;
+    let note_of_copies = in_place_or_copied(number, spec, settings, shared)?;
     let found = find(&settings.which)?;
     let Shared { opened, memory, clock } = *shared;
     let in_place = opened.in_place.of(number);
@@ -70,7 +71,7 @@ pub(super) fn build(
     let info = device.info().clone();
     let rates = clock.and_then(|clock| calibrate::rates(&mut *device, &opened.graph, clock));
     let timed = rates.map(|(gflops, gbps)| Rates { gflops, gbps, ..estimated(1) });
-    let time = time_per_model(spec, (&opened.graph, draft), timed.unwrap_or_else(|| estimated(1)))?;
+    let time = time_per_model(spec, &opened.graph, draft, timed.unwrap_or_else(|| estimated(1)))?;
     let device = LiveDevice { device, time: None, cores: None };
     Ok(Built { device, info, time, timed, capacity, kernels, notes, outliers: None })
 }
@@ -81,7 +82,8 @@ pub(super) fn build(
 /// When the user asked for memory in place.
 #[cfg(feature = "opencl")]
 fn in_place_or_copied(
-    (number, spec): (usize, &DeviceSpec),
+    number: usize,
+    spec: &DeviceSpec,
     settings: &OpenClSettings,
     shared: &Shared<'_>,
 ) -> Result<Option<String>, Error> {
@@ -105,7 +107,8 @@ fn in_place_or_copied(
 /// This build has no OpenCL.
 #[cfg(not(feature = "opencl"))]
 pub(super) fn build(
-    (_, spec): (usize, &DeviceSpec),
+    _: usize,
+    spec: &DeviceSpec,
     _: &OpenClSettings,
     _: &Shared<'_>,
 ) -> Result<Built, Error> {

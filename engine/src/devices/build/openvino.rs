@@ -10,7 +10,8 @@ use crate::error::Error;
 pub(super) fn build(
     spec: &DeviceSpec,
     device: &str,
-    (threads, shared): (&Threads, &Shared<'_>),
+    threads: &Threads,
+    shared: &Shared<'_>,
 ) -> Result<Built, Error> {
     use lapwing_kernels::npu::{OpenVino, OpenVinoSettings};
 
@@ -21,7 +22,7 @@ pub(super) fn build(
     };
     let backend = OpenVino::open(&spec.name, &settings, &shared.opened.graph, &shared.opened.file)?;
     let kernels = backend.describe();
-    super::library::device(spec, (Box::new(backend), kernels), threads.count, shared)
+    super::library::device(spec, Box::new(backend), kernels, threads.count, shared)
 }
 
 /// This build has no OpenVINO.

@@ -21,7 +21,7 @@ pub(super) fn build(
     let model = (&shared.opened.graph, &shared.opened.file);
     let backend = Qnn::open(&spec.name, settings, model, &ranges)?;
     let kernels = backend.describe();
-    super::library::device(spec, (Box::new(backend), kernels), 1, shared)
+    super::library::device(spec, Box::new(backend), kernels, 1, shared)
 }
 
 /// This build has no QNN.

@@ -34,7 +34,8 @@ pub(super) enum Kept {
 /// # Errors
 /// When its value is invalid, or cannot be followed.
 pub(super) fn kept(
-    (keyword, value): (&str, &Value),
+    keyword: &str,
+    value: &Value,
     members: &Map<String, Value>,
 ) -> Result<Option<Kept>, String> {
     let kept = match (keyword, value) {

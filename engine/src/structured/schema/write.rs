@@ -104,7 +104,7 @@ impl<'a, 'd, 's> Writer<'a, 'd, 's> {
         let below = at.below(keyword);
         let document = self.document;
         let part = |value: &'a Value| document.place(value, resource);
-        let of_value = values::kept((keyword, value), members);
+        let of_value = values::kept(keyword, value, members);
         match of_value.map_err(|error| format!("{}: {error}", at.pointer()))? {
             Some(Kept::As(value)) => output.add(keyword, value),
             Some(Kept::Needless) => {}
@@ -129,7 +129,7 @@ impl<'a, 'd, 's> Writer<'a, 'd, 's> {
                     output.add(keyword, written.into());
                 }
                 ("items" | "prefixItems", Value::Array(schemas)) => {
-                    let schemas = self.list((schemas, resource), closing.of_parts(), &below)?;
+                    let schemas = self.list(schemas, resource, closing.of_parts(), &below)?;
                     output.add("prefixItems", schemas.into());
                 }
                 ("additionalItems", _) if !members["items"].is_array() => {}
@@ -139,7 +139,7 @@ impl<'a, 'd, 's> Writer<'a, 'd, 's> {
                     output.add(if is_items { "items" } else { keyword }, schema);
                 }
                 ("allOf", Value::Array(schemas)) => {
-                    let schemas = self.list((schemas, resource), closing, &below)?;
+                    let schemas = self.list(schemas, resource, closing, &below)?;
                     output.add_all(schemas);
                 }
                 ("anyOf" | "oneOf", Value::Array(schemas)) => {
@@ -147,7 +147,7 @@ impl<'a, 'd, 's> Writer<'a, 'd, 's> {
                     if keyword == "oneOf" && !are_exclusive(document, &places) {
                         self.schemas.ignore(below.pointer());
                     }
-                    let schemas = self.list((schemas, resource), closing, &below)?;
+                    let schemas = self.list(schemas, resource, closing, &below)?;
                     output.add("anyOf", schemas.into());
                 }
                 _ => return Err(format!("{} has the wrong type", below.pointer())),
@@ -159,7 +159,8 @@ impl<'a, 'd, 's> Writer<'a, 'd, 's> {
     /// Schemas of a list.
     fn list(
         &mut self,
-        (schemas, resource): (&'a [Value], usize),
+        schemas: &'a [Value],
+        resource: usize,
         closing: Closing,
         at: &At<'_>,
     ) -> Result<Vec<Value>, String> {

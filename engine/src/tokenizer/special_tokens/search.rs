@@ -110,7 +110,8 @@ impl Search {
     /// The longest token at every position where one of the class ends.
     pub(super) fn candidates<'a>(
         &'a self,
-        (specials, search): (&'a [Special], usize),
+        specials: &'a [Special],
+        search: usize,
         text: &'a str,
         control: Control<'a>,
     ) -> impl Iterator<Item = Candidate> + 'a {
@@ -122,7 +123,7 @@ impl Search {
                 return None;
             }
             let every = Candidate { special: 0, end: at + 1, search, state };
-            self.longest(specials, every, (usize::MAX, control))
+            self.longest(specials, every, usize::MAX, control)
         })
     }
 
@@ -133,7 +134,8 @@ impl Search {
         &self,
         specials: &[Special],
         Candidate { end, search, state, .. }: Candidate,
-        (length_max, control): (usize, Control<'_>),
+        length_max: usize,
+        control: Control<'_>,
     ) -> Option<Candidate> {
         let length_max = length_max.min(self.class.length_max(end, control));
         let special = |n: usize| self.specials[self.automaton.match_pattern(state, n).as_usize()];

@@ -109,7 +109,7 @@ pub(super) fn text(svg: &mut String, at: (f64, f64), class: &str, words: &str) {
 }
 
 /// Heights for labels whose preferred heights are `wanted`, at least `step` apart, in the given order.
-pub(super) fn spread(wanted: &[f64], step: f64, (top, bottom): (f64, f64)) -> Vec<f64> {
+pub(super) fn spread(wanted: &[f64], step: f64, top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
     let mut placed = wanted.to_vec();
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn labels_do_not_cover_each_other() {
-        let placed = spread(&[50.0, 51.0, 52.0, 200.0, 199.0], 14.0, (0.0, 200.0));
+        let placed = spread(&[50.0, 51.0, 52.0, 200.0, 199.0], 14.0, 0.0, 200.0);
         let mut sorted = placed.clone();
         sorted.sort_by(f64::total_cmp);
         assert!(sorted.windows(2).all(|two| two[1] - two[0] > 13.9), "{placed:?}");

@@ -58,7 +58,7 @@ impl Lines {
         horizontal(&mut svg, &x, &self.x);
         // The first lines are drawn last, on top of the others.
         for (at, series) in self.series.iter().enumerate().rev() {
-            line(&mut svg, series, at % COLOURS, (&x, &y));
+            line(&mut svg, series, at % COLOURS, &x, &y);
         }
         self.names(&mut svg, &y);
         svg.push_str("</svg>\n");
@@ -78,7 +78,7 @@ impl Lines {
             finite.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(HEIGHT / 2.0, |point| y.y(point.1))
         };
         let wanted: Vec<f64> = self.series.iter().map(|series| last(series) + 4.0).collect();
-        let placed = spread(&wanted, 16.0, (TOP + 6.0, HEIGHT - BOTTOM));
+        let placed = spread(&wanted, 16.0, TOP + 6.0, HEIGHT - BOTTOM);
         for ((at, series), y) in self.series.iter().enumerate().zip(placed) {
             let class = format!("label ink{}", at % COLOURS);
             text(svg, (WIDTH - RIGHT + 10.0, y), &class, &series.name);
@@ -86,7 +86,7 @@ impl Lines {
     }
 }
 
-fn line(svg: &mut String, series: &Series, colour: usize, (x, y): (&Axis, &Axis)) {
+fn line(svg: &mut String, series: &Series, colour: usize, x: &Axis, y: &Axis) {
     let mut path = String::new();
     let mut pen_down = false;
     for point in &series.points {

@@ -46,8 +46,8 @@ impl Region {
         self.cells(&mut svg, (&columns, &rows), (&x, &y));
         vertical(&mut svg, &y, &self.y);
         horizontal(&mut svg, &x, &self.x);
-        self.line(&mut svg, (&x, &y));
-        self.numbers(&mut svg, (&x, &y));
+        self.line(&mut svg, &x, &y);
+        self.numbers(&mut svg, &x, &y);
         for (name, at_x, at_y) in &self.marks {
             let (at_x, at_y) = (x.x(*at_x), y.y(*at_y));
             let _ = writeln!(
@@ -93,7 +93,7 @@ impl Region {
         }
     }
 
-    fn line(&self, svg: &mut String, (x, y): (&Axis, &Axis)) {
+    fn line(&self, svg: &mut String, x: &Axis, y: &Axis) {
         let mut path = String::new();
         for [from, to] in self.segments() {
             let (from, to) = ((x.x(from.0), y.y(from.1)), (x.x(to.0), y.y(to.1)));
@@ -102,7 +102,7 @@ impl Region {
         let _ = writeln!(svg, "<path class=\"mark\" stroke-linecap=\"round\" d=\"{path}\"/>");
     }
 
-    fn numbers(&self, svg: &mut String, (x, y): (&Axis, &Axis)) {
+    fn numbers(&self, svg: &mut String, x: &Axis, y: &Axis) {
         for (values, row) in self.values.iter().zip(&self.rows) {
             for (value, column) in values.iter().zip(&self.columns) {
                 if value.is_finite() {

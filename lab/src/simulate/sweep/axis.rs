@@ -103,7 +103,7 @@ fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
     let numbers: Result<Vec<f64>, _> = text.split(':').map(number).collect();
     let numbers = numbers.map_err(|_| bad("write a range as FROM:TO or FROM:TO:STEP"))?;
     let (from, to, step) = match numbers[..] {
-        [from, to] => (from, to, default_step(key, (from, to))),
+        [from, to] => (from, to, default_step(key, from, to)),
         [from, to, step] => (from, to, step),
         _ => return Err(bad("write a range as FROM:TO or FROM:TO:STEP")),
     };
@@ -123,7 +123,7 @@ fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
 }
 
 /// A fifteenth of the range; an integer if both ends are.
-fn default_step(key: &str, (from, to): (f64, f64)) -> f64 {
+fn default_step(key: &str, from: f64, to: f64) -> f64 {
     let step = (to - from) / 15.0;
     let whole = from.fract() == 0.0 && to.fract() == 0.0 && to - from >= 15.0;
     if whole || WHOLE_NUMBERS.contains(&key) {

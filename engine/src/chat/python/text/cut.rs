@@ -8,7 +8,8 @@ use super::is_space;
 pub(super) fn split<'a>(
     text: &'a str,
     separator: Option<&str>,
-    (most, from_end): (usize, bool),
+    most: usize,
+    from_end: bool,
 ) -> Result<Vec<&'a str>, Error> {
     let limit = most.saturating_add(1);
     Ok(match (separator, from_end) {
