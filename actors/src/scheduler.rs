@@ -121,7 +121,7 @@ impl Scheduler {
         }
         let id = sequence;
         let model = &self.models[submit.model.0];
-        let mut sequence = Sequence::new(id, submit, (model.context, model.is_encoder), now);
+        let mut sequence = Sequence::new(id, submit, model.context, model.is_encoder, now);
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
         if let Some(error) = self.queue.refusal(&sequence) {
             return refuse(sequence, &error, effects);

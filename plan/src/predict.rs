@@ -47,7 +47,8 @@ pub fn predict_warm(
 pub fn predict_cold(
     input: &PlanInput<'_>,
     ready: &HashSet<(DeviceId, GraphKey)>,
-    (chunks, in_flight): (&[PlannedChunk], usize),
+    chunks: &[PlannedChunk],
+    in_flight: usize,
 ) -> Prediction {
     simulate(input, chunks, in_flight, Graphs::Only(ready))
 }

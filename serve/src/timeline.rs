@@ -60,7 +60,7 @@ impl Asked {
         let since = Nanos(now.0.saturating_sub(time));
         // Earlier events tell what was running at the start of the window.
         let recording = self.recorder.recording_since(since);
-        (Timeline::of_window(&recording, (since, now)), since, now)
+        (Timeline::of_window(&recording, since, now), since, now)
     }
 
     fn page(&self) -> Result<String, String> {
@@ -78,7 +78,7 @@ impl Asked {
 
     fn lanes(&self) -> Value {
         let (timeline, since, now) = self.timeline();
-        let busy = busy_shares(&timeline, (since, now), CELLS);
+        let busy = busy_shares(&timeline, since, now, CELLS);
         let lanes = timeline.lanes.iter().zip(busy);
         let lanes: Vec<Value> = lanes
             .filter(|(lane, _)| matches!(lane.kind, LaneKind::Device | LaneKind::Link))

@@ -232,8 +232,8 @@ impl Timeline {
     /// waits, messages and sleep. A span that has not ended lasts until the end of the window. Events without a
     /// counterpart count if they are in the window or after it. The number of dropped events is that of the recording:
     /// [`Recorder::recording_since`](crate::Recorder::recording_since) counts only those of the window.
-    pub fn of_window(recording: &Recording, (from, to): (Nanos, Nanos)) -> Timeline {
-        window::cut(build::build(recording, from), (from, to))
+    pub fn of_window(recording: &Recording, from: Nanos, to: Nanos) -> Timeline {
+        window::cut(build::build(recording, from), from, to)
     }
 
     /// The window, or start of the first span and end of the last; both 0 without spans.

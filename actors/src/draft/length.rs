@@ -57,7 +57,8 @@ impl BestLength {
 /// `others` rows of other sequences. `time` predicts the time of a step by its rows. `None` if nothing is known yet, or
 /// nothing can be drafted.
 pub fn best_length(
-    (alpha, most): (f64, usize),
+    alpha: f64,
+    most: usize,
     others: usize,
     time: impl Fn(usize) -> Option<f64>,
 ) -> Option<BestLength> {
@@ -196,7 +197,8 @@ mod tests {
     /// The choice for a chain of `proposed` tokens.
     fn choose(
         length: &mut DraftLength,
-        (proposed, others): (usize, usize),
+        proposed: usize,
+        others: usize,
         time: impl Fn(usize) -> Option<f64>,
     ) -> usize {
         let chances: Vec<f64> = chain(length.acceptance()).take(proposed).collect();
@@ -228,9 +230,9 @@ mod tests {
             ("rows cost little, none is accepted", after(4, 0), (5, 0), rising, 0),
         ];
         for (name, mut length, (proposed, others), time, expected) in rows {
-            assert_eq!(choose(&mut length, (proposed, others), time), expected, "{name}");
+            assert_eq!(choose(&mut length, proposed, others, time), expected, "{name}");
         }
-        assert_eq!(choose(&mut after(4, 4), (4, 0), |_| None), 0, "no time is known");
+        assert_eq!(choose(&mut after(4, 4), 4, 0, |_| None), 0, "no time is known");
     }
 
     #[test]
@@ -238,14 +240,14 @@ mod tests {
         let mut length = after(4, 0);
         let mut trials = Vec::new();
         for proposal in 0..400 {
-            if choose(&mut length, (8, 0), rising) > 0 {
+            if choose(&mut length, 8, 0, rising) > 0 {
                 trials.push(proposal);
                 length.learn(Followed::chain(2, 0));
             }
         }
         assert_eq!(trials, [1, 10, 27, 60, 125, 254, 383]);
         (0..20).for_each(|_| length.learn(Followed::chain(2, 2)));
-        assert_eq!(choose(&mut length, (3, 0), rising), 3);
+        assert_eq!(choose(&mut length, 3, 0, rising), 3);
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl DraftTree {
 
     /// The probability that each token is accepted, if the likeliest token after an accepted path is accepted with
     /// probability `first`, and with probability `other` an alternative where the likelier ones are rejected.
-    fn chances(&self, (first, other): (f64, f64)) -> Vec<f64> {
+    fn chances(&self, first: f64, other: f64) -> Vec<f64> {
         let mut chances: Vec<f64> = Vec::with_capacity(self.nodes.len());
         for Node { parent, rank, .. } in &self.nodes {
             let own = match rank {
@@ -166,7 +166,7 @@ impl DraftTree {
     /// The nodes, the likeliest first, each with its probability. No node comes before its parent.
     pub(crate) fn by_chance(&self, acceptance: (f64, f64)) -> Vec<(usize, f64)> {
         let mut nodes: Vec<(usize, f64)> =
-            self.chances(acceptance).into_iter().enumerate().collect();
+            self.chances(acceptance.0, acceptance.1).into_iter().enumerate().collect();
         nodes.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         nodes
     }

@@ -86,7 +86,7 @@ impl Live {
         let mut lanes = Lanes::default();
         for device in &parts.devices {
             let lane = device.device.preparer();
-            let lane = lane.map(|preparer| live.start_lane(preparer, device, (recorder, &cores)));
+            let lane = lane.map(|preparer| live.start_lane(preparer, device, recorder, &cores));
             lanes.0.push(lane.transpose().inspect_err(|_| stop(&workers, &lanes))?);
         }
         let scheduler = LiveScheduler {
@@ -169,7 +169,8 @@ impl Live {
         &self,
         preparer: Box<dyn Preparer>,
         device: &LiveDevice,
-        (recorder, cores): (&Recorder, &Cores),
+        recorder: &Recorder,
+        cores: &Cores,
     ) -> io::Result<Mailbox<LaneMessage>> {
         let name = format!("{} prepare", device.name());
         // One request at a time, and one Stop.

@@ -51,7 +51,8 @@ pub(super) enum SegmentKind {
 /// was submitted while the device was busy.
 pub(super) fn segments_of(
     time: &dyn TimeModel,
-    (delivery, queued): (&Delivery, bool),
+    delivery: &Delivery,
+    queued: bool,
     graph: &Graph,
     steps: Vec<Step>,
 ) -> Vec<Segment> {

@@ -59,13 +59,13 @@ impl DfsWeight {
             entry.common = std::mem::replace(&mut common_with_kept, usize::MAX);
             true
         });
-        for (request, _) in now.iter().zip(&is_new).filter(|(_, is_new)| **is_new) {
-            self.insert(*request, prefixes);
+        for ((sequence, matched), _) in now.iter().zip(&is_new).filter(|(_, is_new)| **is_new) {
+            self.insert(*sequence, *matched, prefixes);
         }
         (self.now, self.is_new) = (now, is_new);
     }
 
-    fn insert(&mut self, (sequence, matched): (SequenceId, usize), prefixes: &dyn PrefixView) {
+    fn insert(&mut self, sequence: SequenceId, matched: usize, prefixes: &dyn PrefixView) {
         let cached = |sequence: SequenceId, matched: usize| {
             let tokens = prefixes.tokens(sequence);
             &tokens[..matched.min(tokens.len())]

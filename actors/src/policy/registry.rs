@@ -61,17 +61,19 @@ pub fn by_name(text: &str) -> Result<Box<dyn QueuePolicy>, PolicyError> {
 const fn parameter(
     name: &'static str,
     about: &'static str,
-    (default, from, to): (f64, f64, f64),
+    default: f64,
+    from: f64,
+    to: f64,
 ) -> Parameter {
     Parameter { name, about, default, from, to }
 }
 
 const OUTPUT: Parameter =
-    parameter("output", "cost of a generated token in prompt tokens", (Shortest::OUTPUT, 0.0, 1e3));
+    parameter("output", "cost of a generated token in prompt tokens", Shortest::OUTPUT, 0.0, 1e3);
 const AGING: Parameter =
-    parameter("aging", "prompt tokens per second of waiting", (Shortest::AGING, 0.0, 1e6));
-const SERVICE: Parameter = parameter("output", "service of a generated token", (2.0, 0.0, 1e3));
-const PROMPT: Parameter = parameter("prompt", "service of a prompt token", (1.0, 0.0, 1e3));
+    parameter("aging", "prompt tokens per second of waiting", Shortest::AGING, 0.0, 1e6);
+const SERVICE: Parameter = parameter("output", "service of a generated token", 2.0, 0.0, 1e3);
+const PROMPT: Parameter = parameter("prompt", "service of a prompt token", 1.0, 0.0, 1e3);
 
 const KNOWN: &[Known] = &[
     Known {
@@ -85,7 +87,7 @@ const KNOWN: &[Known] = &[
     Known {
         name: "fcfs-overtaking",
         about: "as fcfs, but requests that fit overtake one that does not, for a bounded time",
-        parameters: &[parameter("patience", "seconds of being overtaken", (10.0, 0.0, 1e6))],
+        parameters: &[parameter("patience", "seconds of being overtaken", 10.0, 0.0, 1e6)],
         weighted: false,
         requests_per_minute: None,
         make: |p| {
@@ -112,9 +114,9 @@ const KNOWN: &[Known] = &[
         name: "mlfq",
         about: "multi-level feedback queue with skip-join",
         parameters: &[
-            parameter("quantum", "tokens of the first level", (64.0, 1.0, 1e6)),
-            parameter("levels", "number of levels", (8.0, 1.0, 32.0)),
-            parameter("starvation", "seconds of waiting until promotion", (30.0, 0.001, 1e6)),
+            parameter("quantum", "tokens of the first level", 64.0, 1.0, 1e6),
+            parameter("levels", "number of levels", 8.0, 1.0, 32.0),
+            parameter("starvation", "seconds of waiting until promotion", 30.0, 0.001, 1e6),
         ],
         weighted: false,
         requests_per_minute: None,
@@ -135,8 +137,8 @@ const KNOWN: &[Known] = &[
         name: "lpm",
         about: "longest prefix match: the most cached tokens first",
         parameters: &[
-            parameter("shared", "tokens in common from which requests wait", (32.0, 0.0, 1e6)),
-            parameter("most", "most waiting requests that are compared", (128.0, 0.0, 1e6)),
+            parameter("shared", "tokens in common from which requests wait", 32.0, 0.0, 1e6),
+            parameter("most", "most waiting requests that are compared", 128.0, 0.0, 1e6),
         ],
         weighted: false,
         requests_per_minute: None,
@@ -154,8 +156,8 @@ const KNOWN: &[Known] = &[
         name: "preble",
         about: "groups by the cached share of the prompt, visited in turn",
         parameters: &[
-            parameter("groups", "number of groups", (10.0, 1.0, 1e3)),
-            parameter("quota", "admissions of a visit per group number", (10.0, 1.0, 1e6)),
+            parameter("groups", "number of groups", 10.0, 1.0, 1e3),
+            parameter("quota", "admissions of a visit per group number", 10.0, 1.0, 1e6),
         ],
         weighted: false,
         requests_per_minute: None,
@@ -167,7 +169,7 @@ const KNOWN: &[Known] = &[
         parameters: &[
             PROMPT,
             SERVICE,
-            parameter("predict", "1 charges the expected output at admission", (0.0, 0.0, 1.0)),
+            parameter("predict", "1 charges the expected output at admission", 0.0, 0.0, 1.0),
         ],
         weighted: true,
         requests_per_minute: None,
@@ -180,7 +182,7 @@ const KNOWN: &[Known] = &[
         name: "dlpm",
         about: "deficit longest prefix match: locality within each client's credit",
         parameters: &[
-            parameter("quantum", "credit of a refill", (2000.0, 1e-3, 1e9)),
+            parameter("quantum", "credit of a refill", 2000.0, 1e-3, 1e9),
             PROMPT,
             SERVICE,
         ],
@@ -198,7 +200,9 @@ const KNOWN: &[Known] = &[
         parameters: &[parameter(
             "starvation",
             "seconds of waiting after which a request goes first",
-            (60.0, 0.001, 1e6),
+            60.0,
+            0.001,
+            1e6,
         )],
         weighted: false,
         requests_per_minute: None,

@@ -179,7 +179,7 @@ impl PrefixTree {
         let first = place.rows / self.page_rows;
         let pages = &pages[first..first + rest.len().div_ceil(self.page_rows)];
         if let Some((node, page, rows)) = place.partial {
-            self.drop_tail_within(rest, (node, page, rows));
+            self.drop_tail_within(rest, node, page, rows);
         }
         let node = match place.pages < self.nodes[place.node].pages.len() {
             true => self.split(place.node, place.pages),
@@ -213,7 +213,7 @@ impl PrefixTree {
     }
 
     /// Removes a partly filled last page all of whose tokens begin `rest`, which will take its place.
-    fn drop_tail_within(&mut self, rest: &[u32], (node, page, rows): (NodeId, usize, usize)) {
+    fn drop_tail_within(&mut self, rest: &[u32], node: NodeId, page: usize, rows: usize) {
         let tail = self.nodes[node].tokens.len() - page * self.page_rows;
         let is_prefix = tail == rows && rows < self.page_rows && rows < rest.len();
         if is_prefix {

@@ -85,7 +85,8 @@ impl Sequence {
     pub(super) fn new(
         id: SequenceId,
         submit: Traced<Submit>,
-        (context, whole): (usize, bool),
+        context: usize,
+        whole: bool,
         now: Nanos,
     ) -> Sequence {
         let Traced { message: submit, context: request } = submit;

@@ -48,7 +48,7 @@ impl SocSimulation {
         strategy: &Arc<dyn Strategy>,
         options: &SocOptions,
     ) -> Result<SocSimulation, SocRunError> {
-        SocSimulation::build((model, soc), strategy, options, None)
+        SocSimulation::build(model, soc, strategy, options, None)
     }
 
     /// A run that also computes true values. The prompt is that of `values`; the options' prompt length
@@ -58,17 +58,19 @@ impl SocSimulation {
     /// # Errors
     /// As [`new`](SocSimulation::new), and [`SocRunError::Device`].
     pub fn with_values(
-        (model, soc): (&SocModel, &Soc),
+        model: &SocModel,
+        soc: &Soc,
         strategy: &Arc<dyn Strategy>,
         options: &SocOptions,
         values: &SocValues<'_>,
     ) -> Result<SocSimulation, SocRunError> {
         let options = SocOptions { prompt: values.ids.len(), ..options.clone() };
-        SocSimulation::build((model, soc), strategy, &options, Some(values))
+        SocSimulation::build(model, soc, strategy, &options, Some(values))
     }
 
     fn build(
-        (model, soc): (&SocModel, &Soc),
+        model: &SocModel,
+        soc: &Soc,
         strategy: &Arc<dyn Strategy>,
         options: &SocOptions,
         values: Option<&SocValues<'_>>,

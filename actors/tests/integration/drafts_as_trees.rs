@@ -19,7 +19,7 @@ fn of_model(schedule: Schedule) -> Drafts {
 fn run(setup: &Setup, drafts: Drafts, what: &str) -> (DraftStats, u64) {
     let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 64).0.len() == 64);
     let mut engine = Engine::new(setup);
-    let request = submit(&mut engine, Nanos(0), (ids.expect("a long text"), 64), Some(drafts));
+    let request = submit(&mut engine, Nanos(0), ids.expect("a long text"), 64, Some(drafts));
     let mut requests = [request];
     play(&mut engine, &mut requests, what);
     requests[0].check(what);

@@ -21,7 +21,8 @@ use crate::two_models::{Engine, Setup};
 pub(crate) fn submit(
     engine: &mut Engine,
     at: Nanos,
-    (ids, tokens): (Vec<u32>, usize),
+    ids: Vec<u32>,
+    tokens: usize,
     drafts: Option<Drafts>,
 ) -> Request {
     let Task::Generate(mut generate) = generate(&ids, tokens) else { unreachable!() };
@@ -124,7 +125,7 @@ fn every_schedule_and_placement_gives_the_tokens_of_the_target() {
                 .map(|i| {
                     let ids = prompt(i, 1 + 9 * i as usize);
                     let drafts = (i != 3).then(|| drafts(schedule));
-                    submit(&mut engine, Nanos(u64::from(i) * 50_000), (ids, 40), drafts)
+                    submit(&mut engine, Nanos(u64::from(i) * 50_000), ids, 40, drafts)
                 })
                 .collect();
             play(&mut engine, &mut requests, &what);
@@ -148,7 +149,7 @@ fn a_right_draft_model_is_always_accepted() {
         let mut engine = Engine::new(&setup);
         let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 64).0.len() == 64);
         let drafts = Some(drafts(schedule));
-        let mut requests = [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 64), drafts)];
+        let mut requests = [submit(&mut engine, Nanos(0), ids.expect("a long text"), 64, drafts)];
         play(&mut engine, &mut requests, schedule.name());
         requests[0].check(schedule.name());
         let stats = requests[0].stats();
@@ -166,8 +167,7 @@ fn asynchronous_drafts_are_faster_on_two_devices() {
         let mut engine = Engine::new(&setup);
         let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 100).0.len() == 100);
         let drafts = Some(drafts(schedule));
-        let mut requests =
-            [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 100), drafts)];
+        let mut requests = [submit(&mut engine, Nanos(0), ids.expect("a long text"), 100, drafts)];
         play(&mut engine, &mut requests, "two devices");
         requests[0].check("two devices");
         engine.sim.now().0
@@ -208,7 +208,7 @@ fn a_draft_model_that_fails_ends_the_drafts_and_not_the_request() {
             let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 40).0.len() == 40);
             let drafts = Some(drafts(schedule));
             let mut requests =
-                [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 40), drafts)];
+                [submit(&mut engine, Nanos(0), ids.expect("a long text"), 40, drafts)];
             play(&mut engine, &mut requests, name);
             requests[0].check(name);
             let stopped = requests[0].stats().stopped.as_deref();
@@ -258,7 +258,7 @@ pub(crate) fn random(seed: u64, scope: Scope) -> Engine {
             };
             let drafts = drafts.map(|drafts| drafts.width(1 + below(3) as usize));
             let at = Nanos(below(4_000_000));
-            let mut request = submit(&mut engine, at, (ids, below(30) as usize), drafts);
+            let mut request = submit(&mut engine, at, ids, below(30) as usize, drafts);
             if below(3) == 0 {
                 let cancel_at = Nanos(at.0 + below(6_000_000));
                 request.cancel_at = Some(cancel_at);

@@ -24,7 +24,7 @@ fn engine(context_of_draft: usize) -> Engine {
     })
 }
 
-fn submit(engine: &mut Engine, model: usize, at: u64, (ids, tokens): (&[u32], usize)) -> Events {
+fn submit(engine: &mut Engine, model: usize, at: u64, ids: &[u32], tokens: usize) -> Events {
     Events(engine.send(model, Nanos(at), ids, generate(ids, tokens)))
 }
 
@@ -55,7 +55,7 @@ fn requests_of_both_models_run_side_by_side_with_the_tokens_of_their_model() {
     let requests: Vec<(Vec<u32>, usize, Events)> = (0..8)
         .map(|number| {
             let (model, ids) = (number % 2, prompt(number as u32, 5 + 7 * number));
-            let events = submit(&mut engine, model, 40_000 * number as u64, (&ids, 12));
+            let events = submit(&mut engine, model, 40_000 * number as u64, &ids, 12);
             (ids, 12, events)
         })
         .collect();
@@ -80,9 +80,8 @@ fn requests_of_both_models_run_side_by_side_with_the_tokens_of_their_model() {
 fn each_model_has_its_own_limits() {
     let mut engine = engine(16);
     let ids = prompt(3, 20);
-    let (target, draft) =
-        (submit(&mut engine, 0, 0, (&ids, 4)), submit(&mut engine, 1, 0, (&ids, 4)));
-    let unknown = submit(&mut engine, 2, 0, (&ids, 4));
+    let (target, draft) = (submit(&mut engine, 0, 0, &ids, 4), submit(&mut engine, 1, 0, &ids, 4));
+    let unknown = submit(&mut engine, 2, 0, &ids, 4);
     engine.sim.run();
     assert_eq!(target.tokens(), foretell(&ids, 4).0);
     assert_eq!(draft.error(), Some(RunError::PromptTooLong { tokens: 20, context: 16 }));

@@ -25,7 +25,7 @@ fn recorded(wrong: Option<u64>, tokens_per_pass: usize) -> (Recording, u64) {
     engine.sim.recorder().set_scope(Scope::All);
     let ids = (0..).map(|i| prompt(i, 20)).find(|ids| foretell(ids, 60).0.len() == 60);
     let drafts = Some(drafts(Schedule::Asynchronous).always(tokens_per_pass));
-    let mut requests = [submit(&mut engine, Nanos(0), (ids.expect("a long text"), 60), drafts)];
+    let mut requests = [submit(&mut engine, Nanos(0), ids.expect("a long text"), 60, drafts)];
     play(&mut engine, &mut requests, "passes ahead");
     requests[0].check("passes ahead");
     let recording = engine.sim.recorder().recording();
@@ -39,7 +39,7 @@ fn texts(engine: &mut Engine, requests: usize) -> Vec<Request> {
     long.take(requests)
         .map(|ids| {
             let drafts = drafts(Schedule::Asynchronous).always(3);
-            submit(engine, Nanos(0), (ids, 60), Some(drafts))
+            submit(engine, Nanos(0), ids, 60, Some(drafts))
         })
         .collect()
 }

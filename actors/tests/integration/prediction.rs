@@ -169,7 +169,7 @@ impl Engine {
         let work = Workload { prompt: rows, context: 0, in_flight: IN_FLIGHT };
         let chunks = plan(strategy, &input, work).expect("routes");
         match cold {
-            true => predict_cold(&input, &HashSet::new(), (&chunks, IN_FLIGHT)).makespan,
+            true => predict_cold(&input, &HashSet::new(), &chunks, IN_FLIGHT).makespan,
             false => predict(&input, &chunks, IN_FLIGHT).makespan,
         }
     }

@@ -89,7 +89,8 @@ pub(crate) struct Engine {
 /// A device with both models.
 fn device(
     setup: &Setup,
-    (info, rate): (&DeviceInfo, &FixedRate),
+    info: &DeviceInfo,
+    rate: &FixedRate,
     graphs: &[Arc<Graph>; 2],
     memories: &[Memory; 2],
 ) -> SimulatedDevice {
@@ -160,7 +161,7 @@ impl Engine {
         let draft = SchedulerModel { planner: planner(1), kv: kv(1), context, vocab };
         assert_eq!(scheduler.add_model(draft), Ok(ModelId(1)));
         let memories = [Memory::default(), Memory::default()];
-        let device = |(info, rate)| device(setup, (info, rate), &graphs, &memories);
+        let device = |(info, rate)| device(setup, info, rate, &graphs, &memories);
         let sim = Simulation::new(SimulationParts {
             scheduler,
             devices: infos.iter().zip(&rates).map(device).collect(),

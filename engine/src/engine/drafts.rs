@@ -117,7 +117,7 @@ impl Engine {
                 let verify = verify.get(rows - 1)?.as_secs_f64();
                 Some(cost.step(rows - 1, verify))
             };
-            Some((acceptance, best_length((acceptance, DRAFT_MAX), 0, step)?))
+            Some((acceptance, best_length(acceptance, DRAFT_MAX, 0, step)?))
         };
         let lengths = ACCEPTANCES.into_iter().filter_map(best).collect();
         Ok(Some(DraftExplanation { drafter, draft, verify, lengths }))

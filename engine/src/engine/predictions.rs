@@ -130,13 +130,13 @@ impl Engine {
             Some(meanwhile) => {
                 let first = ChunksWithGraphs { ready, meanwhile: &**meanwhile };
                 self.check_length(length)?;
-                first.chunks((&*explainer.parts.strategy, &input), length)?
+                first.chunks(&*explainer.parts.strategy, &input, length)?
             }
         };
         let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
         let makespan = || match explainer.meanwhile.is_some() {
             true => predict(&input, &chunks, self.inner.permits).makespan,
-            false => predict_cold(&input, ready, (&chunks, self.inner.permits)).makespan,
+            false => predict_cold(&input, ready, &chunks, self.inner.permits).makespan,
         };
         Ok(known.then(makespan))
     }

@@ -62,7 +62,7 @@ impl Fitted {
         }
         let points = profile.devices.iter().map(|device| device.samples.len()).sum();
         let asked = profile.devices.iter().map(|device| device.asked).sum();
-        let trust = Trust::of((points, asked), errors);
+        let trust = Trust::of(points, asked, errors);
         let (sync, copy_rate) = (profile.sync.median(), profile.copy_bytes_per_second);
         Ok(Fitted { graph, devices, fits, errors, widths, trust, sync, copy_rate, source })
     }

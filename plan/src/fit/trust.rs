@@ -30,7 +30,7 @@ pub enum Trust {
 impl Trust {
     /// The trust in a profile of which `points` of `asked` points were measured, with these
     /// cross-validated errors.
-    pub(super) fn of((points, asked): (usize, usize), errors: Errors) -> Trust {
+    pub(super) fn of(points: usize, asked: usize, errors: Errors) -> Trust {
         let enough = points as f64 >= MEASURED_MIN * asked as f64;
         let why = match enough {
             true => format!("the error of predictions from the profile is {errors}"),
@@ -81,11 +81,11 @@ mod tests {
             ((351, 351), unknown, unknown, "unusable"),
         ] {
             let errors = Errors { points: points.0, median, p90 };
-            let found = Trust::of(points, errors);
+            let found = Trust::of(points.0, points.1, errors);
             assert_eq!(found.name(), trust, "{points:?} {errors:?}");
             assert_eq!(found.why().is_none(), trust == "good");
         }
-        let few = Trust::of((11, 351), Errors { points: 11, median: 0.5, p90: 3.0 });
+        let few = Trust::of(11, 351, Errors { points: 11, median: 0.5, p90: 3.0 });
         assert!(few.why().is_some_and(|why| why.contains("11 of 351 points")), "{few:?}");
     }
 }

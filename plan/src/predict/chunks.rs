@@ -48,7 +48,8 @@ impl ChunksWithGraphs<'_> {
     /// [`PlanError`] if a strategy has no route.
     pub fn chunks(
         &self,
-        (strategy, input): (&dyn Strategy, &PlanInput<'_>),
+        strategy: &dyn Strategy,
+        input: &PlanInput<'_>,
         prompt: usize,
     ) -> Result<Vec<PlannedChunk>, PlanError> {
         let (mut chunks, mut remaining) = (Vec::new(), prompt);

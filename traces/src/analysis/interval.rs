@@ -17,7 +17,7 @@ pub(crate) fn busy_intervals(timeline: &Timeline) -> Vec<Vec<Interval>> {
 
 /// How busy each lane is in each of `cells` equal parts of the time from `from` to `to`: shares between 0 and 1, in the order
 /// of the lanes. Spans that a lane runs at the same time count once. All are 0 if `to` is not after `from`.
-pub fn busy_shares(timeline: &Timeline, (from, to): (Nanos, Nanos), cells: usize) -> Vec<Vec<f64>> {
+pub fn busy_shares(timeline: &Timeline, from: Nanos, to: Nanos, cells: usize) -> Vec<Vec<f64>> {
     let cell = to.0.saturating_sub(from.0) as f64 / cells as f64;
     let cell_of = |time: u64| (time.saturating_sub(from.0) as f64 / cell) as usize;
     let shares = |busy: Vec<Interval>| {
@@ -98,7 +98,7 @@ mod tests {
         let timeline = Timeline { lanes: vec![lane], spans, ..Timeline::default() };
         // Thousandths, since the shares are sums of fractions.
         let shares = |from, to, cells| {
-            let lanes = busy_shares(&timeline, (Nanos(from), Nanos(to)), cells);
+            let lanes = busy_shares(&timeline, Nanos(from), Nanos(to), cells);
             let round = |share: &f64| (share * 1e3).round() as u64;
             lanes.iter().map(|lane| lane.iter().map(round).collect()).collect::<Vec<Vec<u64>>>()
         };

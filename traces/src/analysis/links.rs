@@ -82,7 +82,7 @@ impl Links {
             inputs[to].push(Input { message: Some(index), from, sent, ready });
         }
         add_waits(timeline, &outermost, &mut inputs);
-        add_afters(timeline, &outermost, (&mut before, &mut inputs));
+        add_afters(timeline, &outermost, &mut before, &mut inputs);
         let mut links = Links {
             order: Vec::new(),
             before,
@@ -194,7 +194,8 @@ fn any_in(intervals: &[Interval], from: u64, to: u64) -> bool {
 fn add_afters(
     timeline: &Timeline,
     outermost: &[usize],
-    (before, inputs): (&mut [Option<usize>], &mut [Vec<Input>]),
+    before: &mut [Option<usize>],
+    inputs: &mut [Vec<Input>],
 ) {
     for after in &timeline.afters {
         let (span, earlier) = (outermost[after.span], outermost[after.before]);

@@ -69,7 +69,7 @@ pub(super) fn compare(runs: &[PageRun<'_>]) -> String {
     let mut table = Table::new("Key figures of both runs", "", &heads);
     for number in NUMBERS {
         let (a, b) = ((number.of)(a.report), (number.of)(b.report));
-        difference(&mut table, number.name, (a, b), number.show);
+        difference(&mut table, number.name, a, b, number.show);
     }
     html.push_str(&table.end(""));
     let mut table =
@@ -79,8 +79,8 @@ pub(super) fn compare(runs: &[PageRun<'_>]) -> String {
     };
     let alone = b.report.lanes.iter().filter(|l| busy(a.report, &l.name).is_none());
     for lane in a.report.lanes.iter().chain(alone) {
-        let both = (busy(a.report, &lane.name), busy(b.report, &lane.name));
-        difference(&mut table, &lane.name, both, text::nanos);
+        let (of_a, of_b) = (busy(a.report, &lane.name), busy(b.report, &lane.name));
+        difference(&mut table, &lane.name, of_a, of_b, text::nanos);
     }
     html.push_str(&table.end(""));
     html + "</section>\n"
@@ -89,7 +89,8 @@ pub(super) fn compare(runs: &[PageRun<'_>]) -> String {
 fn difference(
     table: &mut Table,
     name: &str,
-    (a, b): (Option<f64>, Option<f64>),
+    a: Option<f64>,
+    b: Option<f64>,
     show: fn(f64) -> String,
 ) {
     let change = a.zip(b).map(|(a, b)| b - a);

@@ -25,7 +25,7 @@ impl Window {
 }
 
 /// The part of a timeline from one moment to another.
-pub(super) fn cut(timeline: Timeline, (from, to): (Nanos, Nanos)) -> Timeline {
+pub(super) fn cut(timeline: Timeline, from: Nanos, to: Nanos) -> Timeline {
     let window = Window { from, to: to.max(from) };
     let mut timeline = timeline;
     let slots: Vec<usize> = timeline.lanes.iter().map(|lane| lane.slots).collect();

@@ -20,7 +20,7 @@ impl Planted {
         self.offset + device as f64 * self.tick_ns * (1.0 + self.drift)
     }
 
-    fn sample(&self, device: u64, (before, after): (u64, u64)) -> ClockSample {
+    fn sample(&self, device: u64, before: u64, after: u64) -> ClockSample {
         let host = self.host(device);
         let (before, after) = ((host - before as f64).floor(), (host + after as f64).ceil());
         ClockSample { before: Nanos(before as u64), device, after: Nanos(after as u64) }
@@ -46,7 +46,7 @@ proptest! {
         samples in prop::collection::vec((0..10_000_000_000u64, (100..50_000u64, 100..50_000u64)), 1..60),
         asked in prop::collection::vec(0..10_000_000_000u64, 1..20),
     ) {
-        let samples: Vec<_> = samples.into_iter().map(|(d, trip)| planted.sample(d, trip)).collect();
+        let samples: Vec<_> = samples.into_iter().map(|(d, (before, after))| planted.sample(d, before, after)).collect();
         let clock = DeviceClock::fit(planted.tick_ns, &samples).unwrap();
         for device in asked {
             let error = clock.error(device).as_nanos() as f64;
@@ -65,7 +65,7 @@ proptest! {
         let samples: Vec<_> = jitter
             .iter()
             .enumerate()
-            .map(|(n, j)| planted.sample(n as u64 * second / 4, (1_000 + j, 3_000 - j)))
+            .map(|(n, j)| planted.sample(n as u64 * second / 4, 1_000 + j, 3_000 - j))
             .collect();
         let clock = DeviceClock::fit(planted.tick_ns, &samples).unwrap();
         prop_assert!((clock.drift() - planted.drift).abs() < 1e-6, "{clock:?}");
@@ -79,7 +79,7 @@ proptest! {
 fn with_samples_close_together_the_stated_tick_is_kept() {
     let planted = Planted { tick_ns: 1.0, drift: 20e-6, offset: 5e9 };
     // Within 10 µs, either half of the round trip may hide a drift of a tenth.
-    let samples = [planted.sample(0, (1, 999)), planted.sample(10_000, (999, 1))];
+    let samples = [planted.sample(0, 1, 999), planted.sample(10_000, 999, 1)];
     let clock = DeviceClock::fit(1.0, &samples).unwrap();
     assert!(clock.drift().abs() <= 500e-6, "{clock:?}");
     assert!(off(&clock, &planted, 1_000_000_000) <= clock.error(1_000_000_000).as_nanos() as f64);
@@ -88,7 +88,7 @@ fn with_samples_close_together_the_stated_tick_is_kept() {
 #[test]
 fn a_wrongly_stated_tick_is_corrected() {
     let planted = Planted { tick_ns: 52.0, drift: 0.01, offset: 5e9 };
-    let samples: Vec<_> = (0..10).map(|n| planted.sample(n * 1_000_000, (500, 500))).collect();
+    let samples: Vec<_> = (0..10).map(|n| planted.sample(n * 1_000_000, 500, 500)).collect();
     let clock = DeviceClock::fit(52.0, &samples).unwrap();
     assert!((clock.drift() - 0.01).abs() < 1e-4, "{clock:?}");
     assert!(off(&clock, &planted, 5_000_000) <= clock.error(5_000_000).as_nanos() as f64);
@@ -98,7 +98,7 @@ fn a_wrongly_stated_tick_is_corrected() {
 fn a_contradicting_sample_raises_the_error() {
     let planted = Planted { tick_ns: 1.0, drift: 50e-6, offset: 5e9 };
     let mut samples: Vec<_> =
-        (0..20).map(|n| planted.sample(n * 100_000_000, (900, 1_000))).collect();
+        (0..20).map(|n| planted.sample(n * 100_000_000, 900, 1_000)).collect();
     samples[7].device += 3_000_000;
     let clock = DeviceClock::fit(1.0, &samples).unwrap();
     assert!(

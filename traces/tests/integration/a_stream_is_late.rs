@@ -144,7 +144,7 @@ fn a_bound_on_gaps_is_checked_and_a_wrong_name_leads_to_it() {
 fn a_window_has_the_gaps_between_its_tokens_and_the_targets_of_its_requests() {
     let script = streams();
     let window =
-        |from, to| Timeline::of_window(&script.recording, (Nanos(from * MS), Nanos(to * MS)));
+        |from, to| Timeline::of_window(&script.recording, Nanos(from * MS), Nanos(to * MS));
     // The window begins after the submission of request 1 and after its first token.
     let timeline = window(320, 450);
     let gaps = timeline.token_gaps();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::runs::{Script, programs, schedule, span_id, work};
 
 /// Busy time of each lane between two moments.
-fn busy(timeline: &Timeline, (from, to): (u64, u64)) -> Vec<u64> {
+fn busy(timeline: &Timeline, from: u64, to: u64) -> Vec<u64> {
     let mut busy = vec![0; timeline.lanes.len()];
     for span in timeline.outer().map(|span| &timeline.spans[span]) {
         let (start, end) = (span.start.0.max(from), span.end.0.min(to));
@@ -29,12 +29,12 @@ proptest! {
         let end = whole.extent().1.0 + 20;
         let [a, b] = borders.map(|border| u64::from(border) % (end + 1));
         let (from, to) = (a.min(b), a.max(b));
-        let window = Timeline::of_window(&recording, (Nanos(from), Nanos(to)));
+        let window = Timeline::of_window(&recording, Nanos(from), Nanos(to));
         let analysis = Analysis::new(&window);
         let report = Report::new(&window, &analysis);
         prop_assert_eq!(window.extent(), (Nanos(from), Nanos(to)));
         prop_assert_eq!((report.makespan_ns, window.orphans), (to - from, 0));
-        prop_assert_eq!(busy(&window, (from, to)), busy(&whole, (from, to)));
+        prop_assert_eq!(busy(&window, from, to), busy(&whole, from, to));
         for span in &window.spans {
             prop_assert!(from <= span.start.0 && span.start <= span.end && span.end.0 <= to);
             if let Some(parent) = span.parent {
@@ -70,7 +70,7 @@ fn waits_and_counters_are_cut_at_the_border() {
     for (at, value) in [(10, 3), (40, 5), (90, 7), (140, 9)] {
         script.event(at, "gpu", EventKind::Counter(name, value));
     }
-    let window = Timeline::of_window(&script.recording, (Nanos(50), Nanos(130)));
+    let window = Timeline::of_window(&script.recording, Nanos(50), Nanos(130));
     let wait = &window.waits[0];
     assert_eq!((wait.start, wait.end), (Nanos(50), Nanos(110)));
     // 30 of its 60 ns of sleep were before, and the error of the prediction stays 0.
@@ -90,10 +90,10 @@ fn a_span_that_still_runs_lasts_until_the_end_of_the_window() {
         tags: Tags::default(),
     };
     script.event(40, "cpu", EventKind::Started(span_id(1), info));
-    let window = Timeline::of_window(&script.recording, (Nanos(100), Nanos(200)));
+    let window = Timeline::of_window(&script.recording, Nanos(100), Nanos(200));
     assert_eq!((window.spans[0].start, window.spans[0].end), (Nanos(100), Nanos(200)));
     // The end of something that began before the recording is missing, if the window has it.
     script.event(60, "cpu", EventKind::Finished(span_id(2)));
-    assert_eq!(Timeline::of_window(&script.recording, (Nanos(100), Nanos(200))).orphans, 0);
-    assert_eq!(Timeline::of_window(&script.recording, (Nanos(50), Nanos(200))).orphans, 1);
+    assert_eq!(Timeline::of_window(&script.recording, Nanos(100), Nanos(200)).orphans, 0);
+    assert_eq!(Timeline::of_window(&script.recording, Nanos(50), Nanos(200)).orphans, 1);
 }

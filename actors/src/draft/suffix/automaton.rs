@@ -112,8 +112,10 @@ impl Automaton {
     /// Counts the ends of the text of up to [`PART_MAX`] tokens, the last of which is `token`.
     fn count(&mut self, token: u32) {
         let (state, len) = self.counted;
-        let end = self.step(state, token).map(|to| (to, len + 1));
-        self.counted = self.shortened(end.unwrap_or((self.last, self.state(self.last).len)));
+        self.counted = match self.step(state, token) {
+            Some(to) => self.shortened(to, len + 1),
+            None => self.shortened(self.last, self.state(self.last).len),
+        };
         let mut at = self.counted.0;
         while at != ROOT {
             let state = &mut self.states[at as usize];
@@ -123,7 +125,7 @@ impl Automaton {
     }
 
     /// A state and length, where longer parts than [`PART_MAX`] lose their beginning.
-    fn shortened(&self, (state, len): (u32, u32)) -> (u32, u32) {
+    fn shortened(&self, state: u32, len: u32) -> (u32, u32) {
         let len = len.min(PART_MAX as u32);
         let mut state = state;
         while self.state(self.state(state).link).len >= len && state != ROOT {

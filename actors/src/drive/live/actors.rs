@@ -254,7 +254,7 @@ impl LiveWorker {
         let mut ended = Ended { delivery, submitted, result, stamps, segments: Vec::new() };
         let Some(time) = time else { return Some(ended) };
         let graph = &self.graphs[ended.delivery.chunk().route.model.0];
-        ended.segments = segments_of(&**time, (&ended.delivery, queued), graph, steps.0);
+        ended.segments = segments_of(&**time, &ended.delivery, queued, graph, steps.0);
         match self.throttle.end(total(&ended.segments)) {
             None => Some(ended),
             Some(end) => {

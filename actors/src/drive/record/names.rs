@@ -45,7 +45,8 @@ impl ModelNames {
     pub(super) fn stage(
         &mut self,
         nodes: Range<usize>,
-        (phase, phases): (Phase, [NameId; 3]),
+        phase: Phase,
+        phases: [NameId; 3],
         recorder: &Recorder,
     ) -> NameId {
         let graph = Arc::clone(self.start(recorder));

@@ -280,8 +280,8 @@ impl WorkerTrace {
         if !chunk.stage().computes() {
             return self.names.transfer;
         }
-        let phase = (chunk.phase, self.names.phases);
-        let nodes = chunk.stage().nodes.clone();
-        self.models[chunk.route.model.0].stage(nodes, phase, &self.trace.recorder)
+        let (nodes, phases) = (chunk.stage().nodes.clone(), self.names.phases);
+        let model = &mut self.models[chunk.route.model.0];
+        model.stage(nodes, chunk.phase, phases, &self.trace.recorder)
     }
 }

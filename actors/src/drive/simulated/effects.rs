@@ -103,7 +103,7 @@ impl Simulation {
         }
         let waits = *running || !queue.is_empty();
         let graph = &self.graphs[delivery.chunk().route.model.0];
-        let segments = segments_of(&**time, (&delivery, queued || waits), graph, steps.0);
+        let segments = segments_of(&**time, &delivery, queued || waits, graph, steps.0);
         let ran = Ran { delivery, segments };
         match waits {
             true => queue.push_back(ran),

@@ -165,7 +165,7 @@ fn phase(
     let gigabytes = (after.bytes - before.bytes) / 1e9;
     let busy: f64 = units.iter().map(|unit| unit.busy_ms).sum();
     let any = ms(after.any.since(before.any));
-    let energy_j = energy(soc, &units, (length, gigabytes));
+    let energy_j = energy(soc, &units, length, gigabytes);
     SocPhase {
         ms: length,
         energy_j,
@@ -182,7 +182,7 @@ fn phase(
 
 /// Energy of a phase in J: the integral over time of
 /// P(t) = P_0 + u_n·P_n + u_g·P_g·φ(co-run) + P_dram·(GB/s) + spin·P_little.
-fn energy(soc: &Soc, units: &[SocUnit], (length, gigabytes): (f64, f64)) -> f64 {
+fn energy(soc: &Soc, units: &[SocUnit], length: f64, gigabytes: f64) -> f64 {
     let mut millijoules = soc.at("power.base") * length;
     for unit in units {
         let (alone, beside) = (unit.busy_ms - unit.co_run_ms, unit.co_run_ms);

@@ -38,7 +38,7 @@ fn with_values(strategy: &str, file: &WeightFile) -> (SocOutcome, SocOutcome) {
     let values = SocValues { ids: &ids, slots: slots.clone(), pages: 256, device: &device };
     let (soc, options) = (sd8gen3(), SocOptions { decode: 8, ..of(300) });
     let made = named(strategy);
-    let simulation = SocSimulation::with_values((&model, &soc), &made, &options, &values);
+    let simulation = SocSimulation::with_values(&model, &soc, &made, &options, &values);
     let outcome = simulation.expect("a route").run().expect("an outcome");
     (outcome, run(&model, &soc, strategy, &options))
 }
@@ -70,8 +70,7 @@ fn an_option_that_true_values_do_not_know_is_ignored() {
         SocOptions { stepped_preparation: true, ..SocOptions::default() },
     ];
     for options in wrong {
-        let made =
-            SocSimulation::with_values((&model, &soc), &named("gpu-only"), &options, &values);
+        let made = SocSimulation::with_values(&model, &soc, &named("gpu-only"), &options, &values);
         assert!(matches!(made.err(), Some(SocRunError::Values { .. })), "{options:?}");
     }
 }

@@ -41,11 +41,11 @@ fn streams_that_draft_out_of_step_starve_no_prompt() {
             .map(|(ids, at)| {
                 let drafts = Drafts::of_model(ModelId(1), schedule).always(2);
                 let at = Nanos(at * 130 * MICRO);
-                drafts_by_model::submit(&mut engine, at, (ids, 80), Some(drafts))
+                drafts_by_model::submit(&mut engine, at, ids, 80, Some(drafts))
             })
             .collect();
         let at = Nanos(1_000 * MICRO);
-        requests.push(drafts_by_model::submit(&mut engine, at, (prompt(77, 100), 1), None));
+        requests.push(drafts_by_model::submit(&mut engine, at, prompt(77, 100), 1, None));
         drafts_by_model::play(&mut engine, &mut requests, schedule.name());
         let recording = engine.sim.recorder().recording();
         let first = arrivals(&recording, 3)[0];
@@ -67,8 +67,7 @@ fn a_draft_is_as_short_as_the_token_gap_needs() {
         engine.urgency.token_gap = target;
         let ids = long_answer(9, 100);
         let drafts = Drafts::of_model(ModelId(1), schedule).always(12);
-        let mut requests =
-            [drafts_by_model::submit(&mut engine, Nanos(0), (ids, 100), Some(drafts))];
+        let mut requests = [drafts_by_model::submit(&mut engine, Nanos(0), ids, 100, Some(drafts))];
         drafts_by_model::play(&mut engine, &mut requests, schedule.name());
         requests[0].check(schedule.name());
         let arrivals = arrivals(&engine.sim.recorder().recording(), 0);
@@ -112,7 +111,7 @@ fn drafts_of_a_model_on_the_same_device_change_no_token_beside_targets() {
                 let schedule = Schedule::ALL[dice.below(Schedule::ALL.len() as u64) as usize];
                 let drafts = (dice.below(4) > 0).then(|| drafts_by_model::drafts(schedule));
                 let at = Nanos(dice.below(1_000_000));
-                drafts_by_model::submit(&mut engine, at, (ids, 30), drafts)
+                drafts_by_model::submit(&mut engine, at, ids, 30, drafts)
             })
             .collect();
         drafts_by_model::play(&mut engine, &mut requests, &format!("seed {seed}"));
@@ -127,7 +126,7 @@ fn a_stream_that_drafts_goes_on_beside_one_that_does_not() {
         engine.sim.recorder().set_scope(Scope::All);
         let drafts = Drafts::of_model(ModelId(1), schedule).always(2);
         let mut requests = [Some(drafts), None].map(|drafts| {
-            drafts_by_model::submit(&mut engine, Nanos(0), (long_answer(9, 80), 80), drafts)
+            drafts_by_model::submit(&mut engine, Nanos(0), long_answer(9, 80), 80, drafts)
         });
         drafts_by_model::play(&mut engine, &mut requests, schedule.name());
         let recording = engine.sim.recorder().recording();
