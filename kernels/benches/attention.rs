@@ -99,7 +99,7 @@ fn measure(setup: &Setup<'_>, model: &Model, Case { rows, context, cold }: Case)
         };
         cpu::attention(cpu, &job, &mut out);
     });
-    let kernel = Kernel::of(cpu, "attention", (None, dtype)).expect("a kernel");
+    let kernel = Kernel::of(cpu, "attention", None, dtype).expect("a kernel");
     let peak = roof.peak(kernel.arithmetic).expect("a measured limit");
     let limit = peak.ops_per_second / 1e9;
     let bandwidth = roof.read_bytes_per_second / 1e9;

@@ -96,7 +96,7 @@ fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofl
 
 /// A measurement as a fraction of its limit.
 fn part(cpu: &Cpu, roof: &Roofline, dtype: DType, cost: Cost, seconds: f64) -> String {
-    let kernel = Kernel::of(cpu, "matmul", (Some(dtype), KvDtype::default())).expect("a kernel");
+    let kernel = Kernel::of(cpu, "matmul", Some(dtype), KvDtype::default()).expect("a kernel");
     let bound = roof.bound(kernel.arithmetic, cost).expect("a measured limit");
     let rate = |amount: u64| amount as f64 / seconds / 1e9;
     let memory = 100.0 * cost.bytes as f64 / roof.read_bytes_per_second / seconds;

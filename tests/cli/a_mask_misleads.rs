@@ -95,7 +95,7 @@ async fn a_program_chooses_masks_as_the_command_line_does() {
     let (wide, masks) = score(builder().attention(Mask::Window(60))).await;
     assert_eq!(wide, own);
     assert_eq!(masks.map(|masks| masks[0].mask.clone()), Some(Mask::Window(60)));
-    let blocks = BlockList::local_and_global(16, (1, 1), 4).expect("a list");
+    let blocks = BlockList::local_and_global(16, 1, 1, 4).expect("a list");
     let typed = score(builder().attention(Mask::blocks(blocks))).await;
     assert_ne!(typed.0, own);
     let text = "block-sparse=16:0-0,1-0,1-1,2-0,2-2,3-0,3-3";

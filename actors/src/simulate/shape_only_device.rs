@@ -120,7 +120,7 @@ impl Graphs {
         let make = |key: &GraphKey, _: &[_]| {
             let bytes = bytes_of(key);
             self.cache.check_budget(keys, bytes_of)?;
-            let room = self.cache.make_room((key, bytes), keys, requester)?;
+            let room = self.cache.make_room(key, bytes, keys, requester)?;
             let graph = self.cache.track(key, (), bytes);
             let (graph, evicted) = match room {
                 Some(evicted) => (self.cache.insert(graph, requester), evicted),

@@ -74,8 +74,8 @@ fn pair(graph: &Arc<Graph>, file: &WeightFile, budget: u64) -> [Box<dyn Blocking
         slots: SlotPool::default(),
         budget,
     };
-    let array = (Cpu::new(1, Isa::best()), Array::default());
-    let live = NpuDevice::systolic(parts, array, file).expect("a device");
+    let (cpu, array) = (Cpu::new(1, Isa::best()), Array::default());
+    let live = NpuDevice::systolic(parts, cpu, array, file).expect("a device");
     let info: DeviceInfo = live.info().clone();
     [Box::new(live), Box::new(ShapeOnlyDevice::new(&info, graph))]
 }

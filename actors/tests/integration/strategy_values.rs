@@ -58,8 +58,8 @@ impl Tiny {
             let (name, graph, slots) = (info.name.clone(), Arc::clone(&graph), slots.clone());
             if info.kind == DeviceKind::Npu {
                 let parts = NpuDeviceParts { name, graph, slots, budget: 1 << 30 };
-                let of = (cpu(), Array::default());
-                let npu = NpuDevice::systolic(parts, of, &self.file).expect("a device");
+                let npu = NpuDevice::systolic(parts, cpu(), Array::default(), &self.file);
+                let npu = npu.expect("a device");
                 return Box::new(Blocking::new(info.clone(), npu));
             }
             let parts = CpuDeviceParts { name, cpu: cpu(), graph, kv: Arc::clone(&kv), slots };

@@ -47,9 +47,8 @@ impl EngineBuilder {
         let threads = chosen.devices.iter().map(|(_, threads)| threads.count).sum::<usize>();
         let cpu = Cpu::new(threads.max(1), chosen.isa).with_activations(chosen.activations);
         let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(&file));
-        let layout = (chosen.layout, options.window);
-        let mut recorder =
-            RangeRecorder::new(cpu, &graph, &file, layout).map_err(RangesError::Measure)?;
+        let recorder = RangeRecorder::new(cpu, &graph, &file, chosen.layout, options.window);
+        let mut recorder = recorder.map_err(RangesError::Measure)?;
         _ = folder.map(|folder| folder.outcome(&file));
         for (done, ids) in windows.iter().enumerate() {
             if progress(RangeProgress { done, of: windows.len() }).is_break() {

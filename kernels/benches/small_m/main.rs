@@ -148,7 +148,7 @@ fn print_curve(
     llama: Option<&[f64]>,
 ) {
     let graph = &passes.graph;
-    let kernel = Kernel::of(&passes.cpu, "matmul", (Some(dtype), KvDtype::default()));
+    let kernel = Kernel::of(&passes.cpu, "matmul", Some(dtype), KvDtype::default());
     let one = timings[0].median;
     println!("\n{dtype}: {:.1} MB of weights", passes.weight_bytes as f64 / 1e6);
     println!("rows     ms  t(n)/t(1)  memory ms  compute ms  t/bound  llama.cpp t(n)/t(1)");

@@ -151,7 +151,7 @@ impl CpuDevice {
                     let (gemv_plan, next_dispatch) = match part.features.is_whole() {
                         true => (
                             self.gemv_plan(next, output_scheme),
-                            self.next_dispatch(done.end, (&nodes, part, writes)),
+                            self.next_dispatch(done.end, &nodes, part, writes),
                         ),
                         false => (None, NextDispatch::default()),
                     };
@@ -230,7 +230,9 @@ impl CpuDevice {
     fn next_dispatch(
         &self,
         from: usize,
-        (stage, part, writes): (&Range<usize>, &Part, &[ValueId]),
+        stage: &Range<usize>,
+        part: &Part,
+        writes: &[ValueId],
     ) -> NextDispatch<'_> {
         let first = |from: usize| {
             self.next_matmuls.get(from).copied().flatten().filter(|node| *node < stage.end)

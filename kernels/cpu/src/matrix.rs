@@ -54,14 +54,15 @@ impl<'a> Matrix<'a> {
         cols: usize,
         bytes: &'a [u8],
     ) -> Result<Matrix<'a>, MatrixError> {
-        let row_bytes = Matrix::check(dtype, (rows, cols), bytes.len())?;
+        let row_bytes = Matrix::check(dtype, rows, cols, bytes.len())?;
         Ok(Matrix { dtype, rows, cols, row_bytes, bytes })
     }
 
     /// Stored bytes of a row, if `rows` rows of `cols` values take `bytes` bytes.
     pub(crate) fn check(
         dtype: DType,
-        (rows, cols): (usize, usize),
+        rows: usize,
+        cols: usize,
         bytes: usize,
     ) -> Result<usize, MatrixError> {
         let row_bytes = dtype.row_bytes(cols).filter(|_| cols > 0);

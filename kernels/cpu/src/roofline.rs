@@ -114,7 +114,7 @@ pub struct Kernel {
 impl Kernel {
     /// The kernel of an op by its [`Op::name`](lapwing_model::op::Op::name), for a weight of this format
     /// (if it has one) and keys and values of this type; `None` if there is no such op.
-    pub fn of(cpu: &Cpu, op: &str, (weight, kv): (Option<DType>, KvDtype)) -> Option<Kernel> {
+    pub fn of(cpu: &Cpu, op: &str, weight: Option<DType>, kv: KvDtype) -> Option<Kernel> {
         let float = |how: &str| Kernel { arithmetic: Arithmetic::F32, how: how.to_owned() };
         Some(match op {
             "matmul" => return weight.map(|weight| Kernel::of_matmul(cpu, weight)),

@@ -114,7 +114,7 @@ impl Weights {
                 return Ok(weights);
             }
             let cache = shared.cache.as_ref();
-            let (weights, report) = Weights::load(ctx, (graph, uses.clone()), (cache, file))?;
+            let (weights, report) = Weights::load(ctx, graph, uses.clone(), cache, file)?;
             let weights = Arc::new(weights);
             shared.report = cache.is_some().then(|| Arc::new(report));
             shared.weights.push(Arc::downgrade(&weights));
@@ -124,8 +124,10 @@ impl Weights {
 
     fn load(
         ctx: &Cpu,
-        (graph, uses): (&Graph, Vec<Uses>),
-        (cache, file): (Option<&PackCache>, &WeightFile),
+        graph: &Graph,
+        uses: Vec<Uses>,
+        cache: Option<&PackCache>,
+        file: &WeightFile,
     ) -> Result<(Weights, PackReport), BindError> {
         let specs = graph.weights();
         let tensors: Vec<WeightTensor> = specs
@@ -146,7 +148,7 @@ impl Weights {
         let matmuls: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].matmul).collect();
         let of_matmuls: Vec<&WeightTensor> = matmuls.iter().map(|i| &tensors[*i]).collect();
         let sources: Vec<Source<'_>> = matmuls.iter().map(|i| sources[*i]).collect();
-        let packed = PackedMatrix::load_or_pack(ctx, (&sources, &of_matmuls), (cache, file));
+        let packed = PackedMatrix::load_or_pack(ctx, &sources, &of_matmuls, cache, file);
         let (packed, report) = packed.map_err(|error| match error {
             PackError::NotFinite { matrix, row, format } => {
                 BindError::Requant { name: specs[matmuls[matrix]].name.clone(), row, format }

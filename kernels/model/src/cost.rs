@@ -44,7 +44,7 @@ impl Graph {
     /// larger than the CPU caches, each batch moves them through memory again.
     pub fn stored_bytes(&self, batch: &Batch) -> u64 {
         let of = |(i, node): (usize, &Node)| match &node.op {
-            Op::MatMul { weight, .. } if self.rows_of(node.output, (&Part::WHOLE, batch)) > 0 => {
+            Op::MatMul { weight, .. } if self.rows_of(node.output, &Part::WHOLE, batch) > 0 => {
                 self.weight_bytes(*weight)
             }
             Op::Attention(_) => node.op.work(&self.whole(i, batch)).bytes,
@@ -55,7 +55,7 @@ impl Graph {
 
     fn whole<'a>(&'a self, node: usize, batch: &'a Batch) -> OpShape<'a> {
         let output = self.nodes()[node].output;
-        let rows = self.rows_of(output, (&Part::WHOLE, batch));
+        let rows = self.rows_of(output, &Part::WHOLE, batch);
         OpShape { graph: self, node, batch, rows, features: self.value(output).width as u64 }
     }
 
@@ -65,8 +65,7 @@ impl Graph {
     /// If there is no such node.
     pub fn part_cost(&self, node: usize, part: &Part, batch: &Batch) -> Cost {
         let (index, node) = (node, &self.nodes()[node]);
-        let at = (part, batch);
-        let rows = self.rows_of(node.output, at);
+        let rows = self.rows_of(node.output, part, batch);
         let features = part.features.of_width(self.value(node.output).width).len() as u64;
         let out = rows * features;
         if out == 0 {
@@ -74,7 +73,9 @@ impl Graph {
             return Cost::default();
         }
         let read = match node.op.info().reads {
-            Reads::Inputs => node.inputs.iter().map(|value| self.values_of(*value, at)).sum(),
+            Reads::Inputs => {
+                node.inputs.iter().map(|value| self.values_of(*value, part, batch)).sum()
+            }
             Reads::Places => node.inputs.len() as u64 * out,
         };
         let work = node.op.work(&OpShape { graph: self, node: index, batch, rows, features });
@@ -89,12 +90,12 @@ impl Graph {
         }
     }
 
-    fn rows_of(&self, value: ValueId, (part, batch): (&Part, &Batch)) -> u64 {
+    fn rows_of(&self, value: ValueId, part: &Part, batch: &Batch) -> u64 {
         part.rows_of(self.value(value), batch).len() as u64
     }
 
-    fn values_of(&self, value: ValueId, at: (&Part, &Batch)) -> u64 {
-        self.rows_of(value, at) * self.value(value).width as u64
+    fn values_of(&self, value: ValueId, part: &Part, batch: &Batch) -> u64 {
+        self.rows_of(value, part, batch) * self.value(value).width as u64
     }
 
     pub(crate) fn row_bytes(&self, weight: WeightId) -> u64 {

@@ -130,7 +130,8 @@ impl BlockList {
     /// If `len`, `local` or `blocks` is 0.
     pub fn local_and_global(
         len: usize,
-        (local, global): (u32, u32),
+        local: u32,
+        global: u32,
         blocks: u32,
     ) -> Result<BlockList, MaskError> {
         if local == 0 {

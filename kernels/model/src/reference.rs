@@ -112,7 +112,7 @@ pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32) -> Vec<f64> {
 }
 
 /// Layer norm of each row of `weight.len()` values: `(x − mean) / √(variance + eps) · weight + bias`.
-pub fn layer_norm(x: &[f32], (weight, bias): (&[f32], &[f32]), eps: f32) -> Vec<f64> {
+pub fn layer_norm(x: &[f32], weight: &[f32], bias: &[f32], eps: f32) -> Vec<f64> {
     let mut out = Vec::new();
     for x in x.chunks(weight.len()) {
         let count = x.len() as f64;
@@ -127,7 +127,7 @@ pub fn layer_norm(x: &[f32], (weight, bias): (&[f32], &[f32]), eps: f32) -> Vec<
 }
 
 /// `x[i] + table[rows[i]]` for each row of `width` values.
-pub fn add_rows(x: &[f32], (table, width): (&[f32], usize), rows: &[usize]) -> Vec<f64> {
+pub fn add_rows(x: &[f32], table: &[f32], width: usize, rows: &[usize]) -> Vec<f64> {
     let mut out = Vec::new();
     for (x, row) in x.chunks(width).zip(rows) {
         let added = &table[row * width..(row + 1) * width];

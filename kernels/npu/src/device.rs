@@ -90,10 +90,11 @@ impl NpuDevice {
     /// [`BindError`] when `file` is not the one that the graph was built from.
     pub fn systolic(
         parts: NpuDeviceParts,
-        (cpu, array): (Cpu, Array),
+        cpu: Cpu,
+        array: Array,
         file: &WeightFile,
     ) -> Result<NpuDevice, BindError> {
-        let backend = Systolic::new(&parts.name, (cpu, array), &parts.graph, file)?;
+        let backend = Systolic::new(&parts.name, cpu, array, &parts.graph, file)?;
         Ok(NpuDevice::new(parts, Box::new(backend), file))
     }
 
@@ -184,7 +185,8 @@ impl NpuDevice {
     pub(super) fn load(
         &self,
         inputs: &TensorSet,
-        (spec, graph): (&GraphSpec, &mut dyn PreparedGraph),
+        spec: &GraphSpec,
+        graph: &mut dyn PreparedGraph,
         rows: &Range<usize>,
     ) -> Result<u64, DeviceError> {
         let mut bytes = 0;

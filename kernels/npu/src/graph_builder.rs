@@ -115,8 +115,8 @@ impl Graphs {
         }
         // Evicts before preparing, so that old graphs and the new one are never in memory together.
         let estimate = maker.backend.estimate_bytes(&spec);
-        self.check_budget(maker, (key, estimate), request)?;
-        let room = self.cache.make_room((key, estimate), with, requester)?;
+        self.check_budget(maker, key, estimate, request)?;
+        let room = self.cache.make_room(key, estimate, with, requester)?;
         let mut evicted = room.unwrap_or_default();
         // Libraries compile it, and run it for the first time.
         let (mut graph, is_kept, checked) = signals::keep(|| {
@@ -135,8 +135,8 @@ impl Graphs {
         let graph = self.cache.track(key, graph, bytes);
         self.cache.set_shared_bytes(maker.backend.shared_bytes());
         checked?;
-        self.check_budget(maker, (key, bytes), request)?;
-        let Some(more) = self.cache.make_room((key, bytes), with, requester)? else {
+        self.check_budget(maker, key, bytes, request)?;
+        let Some(more) = self.cache.make_room(key, bytes, with, requester)? else {
             return Ok((self.cache.count_uncached(graph), evicted));
         };
         evicted.extend(more);
@@ -180,7 +180,8 @@ impl Graphs {
     fn check_budget(
         &self,
         maker: &Maker,
-        (key, bytes): (&GraphKey, u64),
+        key: &GraphKey,
+        bytes: u64,
         request: Request<'_>,
     ) -> Result<(), DeviceError> {
         let Request { keys, ready, .. } = request;

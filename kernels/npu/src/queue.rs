@@ -76,7 +76,8 @@ impl NpuQueue {
         &self,
         result: Result<(), DeviceError>,
         pieces: &mut StagePieces,
-        (work, observer): (&Work, &mut dyn Observer),
+        work: &Work,
+        observer: &mut dyn Observer,
     ) -> Result<Started, DeviceError> {
         result?;
         pieces.unload(&self.device)?;
@@ -111,7 +112,7 @@ impl Device for NpuQueue {
                     return None;
                 }
                 Some(result) => {
-                    let progress = self.ended(result, &mut pieces, (&work, observer));
+                    let progress = self.ended(result, &mut pieces, &work, observer);
                     (run, work, progress.map(|started| (pieces, started)))
                 }
             },

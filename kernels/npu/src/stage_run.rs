@@ -64,7 +64,7 @@ impl StagePieces {
     ) -> Result<bool, DeviceError> {
         let Some(Piece { graph, rows }) = self.pieces.get(self.at) else { return Ok(false) };
         let mut prepared = lock(&graph.graph);
-        self.converted += device.load(inputs, (&graph.spec, prepared.as_mut()), rows)?;
+        self.converted += device.load(inputs, &graph.spec, prepared.as_mut(), rows)?;
         if self.at == 0 {
             observer.step_done(Step::Converted { bytes: std::mem::take(&mut self.converted) });
         }

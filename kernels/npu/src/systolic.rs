@@ -42,7 +42,8 @@ impl Systolic {
     /// [`BindError`] if `graph` was not built from `file`.
     pub fn new(
         name: &str,
-        (cpu, array): (Cpu, Array),
+        cpu: Cpu,
+        array: Array,
         graph: &Arc<Graph>,
         file: &WeightFile,
     ) -> Result<Systolic, BindError> {

@@ -101,7 +101,7 @@ impl WeightForm {
         let scale = scale(most, largest * f32::from(FACTOR_MAX));
         let (mut factors, mut integers) = (Vec::new(), Vec::with_capacity(row.len()));
         for block in row.chunks(block) {
-            let factor = factor(block, (scale, largest));
+            let factor = factor(block, scale, largest);
             let step = f32::from(factor) * scale;
             integers.extend(block.iter().map(|x| nearest(x / step, largest)));
             factors.push(factor);
@@ -136,7 +136,7 @@ fn nearest(x: f32, largest: f32) -> i8 {
 
 /// The factor of a block with the smallest squared error, of the one that fits its largest magnitude and
 /// that one's neighbours.
-fn factor(block: &[f32], (scale, largest): (f32, f32)) -> u8 {
+fn factor(block: &[f32], scale: f32, largest: f32) -> u8 {
     let fitting =
         (magnitude(block) / (largest * scale)).round().clamp(1.0, f32::from(FACTOR_MAX)) as u8;
     let error = |factor: u8| {

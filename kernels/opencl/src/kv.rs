@@ -103,7 +103,7 @@ impl DeviceKv {
             return self.store.bring_to_shared(layer, &access);
         }
         let Some(copy) = self.copy else { return Ok(()) };
-        self.store.bring_to_device(layer, (copy, &access), |page, bytes| {
+        self.store.bring_to_device(layer, copy, &access, |page, bytes| {
             let at = page as usize * page_bytes;
             commands.upload(buffer, at, bytes.into()).map_err(|error| error.of_run(device))
         })

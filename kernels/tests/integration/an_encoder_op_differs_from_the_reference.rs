@@ -13,7 +13,7 @@ fn layer_norm_matches_the_reference_at_awkward_widths() {
                 let (weight, bias) = (noise(5, width), noise(6, width));
                 let mut out = vec![f32::NAN; x.len()];
                 cpu::layer_norm(&cpu, &x, (&weight, &bias), 1e-5, &mut out);
-                let want = reference::layer_norm(&x, (&weight, &bias), 1e-5);
+                let want = reference::layer_norm(&x, &weight, &bias, 1e-5);
                 let what = format!("{} {rows}x{width} around {offset}", cpu.isa().name());
                 // The mean is exact to the rounding of the values, of which the offset has most digits.
                 let error = 3e-6 * f64::from(offset.abs().max(1.0));
@@ -60,7 +60,7 @@ fn rows_of_a_table_are_added_by_their_index() {
             let (x, table) = (noise(1, rows.len() * width), noise(2, 9 * width));
             let mut out = vec![f32::NAN; x.len()];
             cpu::add_rows(&cpu, &x, (&table, width), |at| rows[at], &mut out);
-            let want = reference::add_rows(&x, (&table, width), &rows);
+            let want = reference::add_rows(&x, &table, width, &rows);
             assert_close(&out, &want, (1e-6, 1e-6), &format!("{} {width}", cpu.isa().name()));
         }
     }

@@ -163,8 +163,8 @@ impl Tiny {
     }
 
     pub(crate) fn systolic(&self) -> Systolic {
-        let how = (Cpu::new(1, Isa::best()), Array::default());
-        Systolic::new("npu", how, &self.graph, &self.file).expect("bound weights")
+        let (cpu, array) = (Cpu::new(1, Isa::best()), Array::default());
+        Systolic::new("npu", cpu, array, &self.graph, &self.file).expect("bound weights")
     }
 
     pub(crate) fn npu(&self, budget: u64) -> NpuDevice {
@@ -224,7 +224,7 @@ impl Tiny {
         let graph = Arc::new((*self.graph).clone().with_kv(layout));
         let cpu = Cpu::new(1, Isa::best());
         let mut recorder =
-            RangeRecorder::new(cpu, &graph, &self.file, (layout, 24)).expect("a recorder");
+            RangeRecorder::new(cpu, &graph, &self.file, layout, 24).expect("a recorder");
         for window in 0..windows {
             let ids: Vec<u32> = (0..24).map(|at| (at * 7 + window * 31) % 280 + 3).collect();
             recorder.add(&ids).expect("a window");

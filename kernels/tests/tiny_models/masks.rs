@@ -40,7 +40,7 @@ fn masks() -> Vec<Vec<AttentionRule>> {
         &["window=9", "0:dilated=3x11", "1-1:causal"],
     ];
     let mut all: Vec<Vec<AttentionRule>> = texts.map(rules).into();
-    let list = BlockList::local_and_global(8, (2, 1), 64).expect("a list");
+    let list = BlockList::local_and_global(8, 2, 1, 64).expect("a list");
     all.push(vec![Mask::blocks(list).into()]);
     all
 }

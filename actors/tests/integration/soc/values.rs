@@ -28,7 +28,7 @@ fn with_values(strategy: &str, file: &WeightFile) -> (SocOutcome, SocOutcome) {
         let cpu = Cpu::new(1, Isa::best());
         if info.kind == DeviceKind::Npu {
             let parts = NpuDeviceParts { name, graph, slots, budget: 1 << 30 };
-            let npu = NpuDevice::systolic(parts, (cpu, Array::default()), file)?;
+            let npu = NpuDevice::systolic(parts, cpu, Array::default(), file)?;
             return Ok(Box::new(Blocking::new(info.clone(), npu)));
         }
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(&kv), slots };

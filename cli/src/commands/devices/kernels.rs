@@ -216,7 +216,7 @@ struct Kernels {
 
 impl Kernels {
     fn of(&self, op: &str, format: Option<DType>) -> Option<Kernel> {
-        Kernel::of(&self.cpu, op, (format, self.kv))
+        Kernel::of(&self.cpu, op, format, self.kv)
     }
 
     fn report(&self, op: &str, format: Option<DType>) -> Option<KernelReport> {

@@ -106,7 +106,7 @@ fn systolic(
     shared: &Shared<'_>,
 ) -> Result<Systolic, Error> {
     let array = Array { size: array(spec).size };
-    let backend = Systolic::new(&parts.name, (cpu, array), &parts.graph, &shared.opened.file)?;
+    let backend = Systolic::new(&parts.name, cpu, array, &parts.graph, &shared.opened.file)?;
     let Some(int8) = spec.array().and_then(|array| array.int8) else { return Ok(backend) };
     let ranges = shared.ranges("int8")?;
     let scales = Scales::new(&parts.graph, &ranges, int8).map_err(RangesError::Scales)?;

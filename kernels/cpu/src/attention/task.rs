@@ -90,7 +90,7 @@ impl Task<'_> {
                 swap(acc, total);
                 swap(running, total_running);
             } else {
-                self.combine((total, total_running), (acc, |query| running[query]));
+                self.combine(total, total_running, acc, |query| running[query]);
             }
         }
     }
@@ -120,7 +120,7 @@ impl Task<'_> {
         for partial in partials.chunks_exact(partials.len() / self.block.splits.len()) {
             let (values, state) = partial.split_at(queries * self.shape.value_width);
             let running = |query| RunningSoftmax { max: state[query], sum: state[queries + query] };
-            self.combine((&mut s.total, &mut s.total_running), (values, running));
+            self.combine(&mut s.total, &mut s.total_running, values, running);
         }
     }
 
@@ -183,8 +183,10 @@ impl Task<'_> {
 
     fn combine(
         &self,
-        (total, total_running): (&mut [f32], &mut [RunningSoftmax]),
-        (part, part_running): (&[f32], impl Fn(usize) -> RunningSoftmax),
+        total: &mut [f32],
+        total_running: &mut [RunningSoftmax],
+        part: &[f32],
+        part_running: impl Fn(usize) -> RunningSoftmax,
     ) {
         let width = self.shape.value_width;
         let queries = total.chunks_exact_mut(width).zip(part.chunks_exact(width));

@@ -53,14 +53,15 @@ pub(super) struct GemmTasks<const N: usize> {
 /// Divides a dispatch of matmuls of `m` rows into tasks of multiples of `unit` tiles.
 pub(super) fn partition<const N: usize>(
     ctx: &Cpu,
-    (m, unit): (usize, usize),
+    m: usize,
+    unit: usize,
     products: &[Option<BlockingInput<'_>>; N],
 ) -> GemmTasks<N> {
     let tiles = products.iter().flatten().map(|reads| reads.weight.tiles().len()).sum();
     let mut max_claim = if m == 1 { usize::MAX } else { 1 };
     let blocks = products.each_ref().map(|reads| {
         let reads = reads.as_ref().filter(|reads| !reads.weight.is_empty())?;
-        let blocking = Blocking::of(ctx, reads, (m, tiles, unit));
+        let blocking = Blocking::of(ctx, reads, m, tiles, unit);
         if m == 1 {
             let matrices = if reads.is_gated { 2 } else { 1 };
             let of_task = matrices * blocking.tiles * TILE * reads.weight.packed().cols();
@@ -93,7 +94,9 @@ impl Blocking {
     pub(super) fn of(
         ctx: &Cpu,
         reads: &BlockingInput<'_>,
-        (m, tiles, unit): (usize, usize, usize),
+        m: usize,
+        tiles: usize,
+        unit: usize,
     ) -> Blocking {
         let (shape, packed) = (ctx.isa().shape(), reads.weight.packed());
         let cols = packed.cols();

@@ -66,10 +66,10 @@ impl Dispatch<'_> {
     ) -> GemmTasks<MATMULS_MAX> {
         match self.gemv_plan {
             Some(known) if self.rows == 1 => {
-                debug_assert_eq!(known.tasks, blocking::partition(ctx, (1, unit), &reads()));
+                debug_assert_eq!(known.tasks, blocking::partition(ctx, 1, unit, &reads()));
                 known.tasks
             }
-            _ => blocking::partition(ctx, (self.rows, unit), &reads()),
+            _ => blocking::partition(ctx, self.rows, unit, &reads()),
         }
     }
 }
@@ -109,7 +109,7 @@ impl<'a> NextDispatch<'a> {
             let weight = weight.as_ref()?.clone();
             Some(BlockingInput { weight, is_gated: self.is_gated })
         });
-        blocking::partition(ctx, (m, unit), &reads)
+        blocking::partition(ctx, m, unit, &reads)
     }
 
     /// Divides it into tasks for one row.

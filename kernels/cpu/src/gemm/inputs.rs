@@ -65,7 +65,7 @@ impl QuantizedInputs {
         self.schemes[0] = Some(scheme.into());
         self.normed.clear();
         let out = self.quantised[0].room(dispatch.rows, product.weight.len());
-        quantized_matmul(ctx, dispatch, product, (scheme, out));
+        quantized_matmul(ctx, dispatch, product, scheme, out);
     }
 
     /// The input for weights of this format; `ctx` and `x` are those passed to

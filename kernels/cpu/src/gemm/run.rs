@@ -64,7 +64,8 @@ pub(crate) fn quantized_matmul(
     ctx: &Cpu,
     dispatch: &Dispatch<'_>,
     matmul: &Matmul<'_>,
-    (scheme, out): (QuantScheme, &mut [Q8Block]),
+    scheme: QuantScheme,
+    out: &mut [Q8Block],
 ) {
     let m = dispatch.rows;
     matmul.check(m);

@@ -211,7 +211,8 @@ fn quantising_on_the_fly_has_the_bits_of_quantising_later() {
                             &cpu,
                             &Dispatch::of(m),
                             &product,
-                            (scheme, found.room(m, n)),
+                            scheme,
+                            found.room(m, n),
                         );
                         let what =
                             format!("{} {dtype} {m} rows, {epilogue:?}, {scheme:?}", isa.name());

@@ -36,7 +36,7 @@ pub(super) fn open(
     };
     let prefix = start_of(&file, header::PREFIX as u64)?;
     let head = start_of(&file, header::bytes_needed(&prefix).min(HEADER_BYTES_MAX))?;
-    let FileHeader { start, checksums } = header::check((&head, file.bytes_total()), key)?;
+    let FileHeader { start, checksums } = header::check(&head, file.bytes_total(), key)?;
     let fault = Mutex::new(None);
     let memory = Memory::filled(key.bytes, |data| {
         ctx.pool().chunks_mut(data, CHUNK, |i, to| {
@@ -111,7 +111,8 @@ impl<'a> PendingFile<'a> {
     pub(super) fn keep(
         mut self,
         ctx: &Cpu,
-        (key, data): (&CacheKey, &[u8]),
+        key: &CacheKey,
+        data: &[u8],
         weights: &WeightFile,
     ) -> Result<(), CacheWriteError> {
         let cache = self.cache;

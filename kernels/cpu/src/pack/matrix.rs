@@ -65,8 +65,10 @@ impl PackedMatrix {
     /// error; the report says why.
     pub(crate) fn load_or_pack(
         ctx: &Cpu,
-        (sources, tensors): (&[Source<'_>], &[&WeightTensor]),
-        (cache, file): (Option<&PackCache>, &WeightFile),
+        sources: &[Source<'_>],
+        tensors: &[&WeightTensor],
+        cache: Option<&PackCache>,
+        file: &WeightFile,
     ) -> Result<(Vec<PackedMatrix>, PackReport), PackError> {
         let mut report = PackReport::default();
         let known = cache.and_then(|cache| Some((cache, CacheKey::new(file, sources, tensors)?)));
@@ -84,7 +86,7 @@ impl PackedMatrix {
         let memory = pack_all(ctx, sources)?;
         if let (Some(pending), Some((_, key))) = (pending, &known) {
             let data = &memory.bytes()[..key.bytes()];
-            let kept = pending.and_then(|pending| pending.keep(ctx, (key, data), file));
+            let kept = pending.and_then(|pending| pending.keep(ctx, key, data, file));
             report.write_error = kept.err();
         }
         Ok((PackedMatrix::within(memory, sources), report))

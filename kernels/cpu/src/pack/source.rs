@@ -42,7 +42,7 @@ impl<'a> FileMatrix<'a> {
         cols: usize,
     ) -> Result<FileMatrix<'a>, MatrixError> {
         let (dtype, bytes) = (tensor.dtype(), tensor.bytes());
-        let row_bytes = Matrix::check(dtype, (rows, cols), bytes)?;
+        let row_bytes = Matrix::check(dtype, rows, cols, bytes)?;
         Ok(FileMatrix { tensor, rows, cols, row_bytes })
     }
 
@@ -159,7 +159,8 @@ impl Requantizer {
     pub(super) fn rows(
         &mut self,
         view: &StoredRows<'_>,
-        (format, cols): (Requant, usize),
+        format: Requant,
+        cols: usize,
     ) -> Result<StoredRows<'_>, usize> {
         let dtype = format.dtype();
         let row_bytes = dtype.row_bytes(cols);

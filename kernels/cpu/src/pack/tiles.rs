@@ -83,12 +83,12 @@ fn tiles(
     for (i, to) in to.chunks_exact_mut(layout.tile).enumerate() {
         let stored = all.view(i * TILE..all.rows.min((i + 1) * TILE));
         let Some(format) = source.requant() else {
-            tile(ctx, (&stored, layout), to, bytes);
+            tile(ctx, &stored, layout, to, bytes);
             continue;
         };
-        let view = requantizer.rows(&stored, (format, layout.cols));
+        let view = requantizer.rows(&stored, format, layout.cols);
         let wrong = |row| TileError::NotFinite { row: rows.start + i * TILE + row, format };
-        tile(ctx, (&view.map_err(wrong)?, layout), to, bytes);
+        tile(ctx, &view.map_err(wrong)?, layout, to, bytes);
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn worse(kept: &mut Option<TileError>, error: TileError) {
 }
 
 /// Packs up to 16 rows.
-fn tile(ctx: &Cpu, (view, layout): (&StoredRows<'_>, &Layout), to: &mut [u8], bytes: &mut Vec<u8>) {
+fn tile(ctx: &Cpu, view: &StoredRows<'_>, layout: &Layout, to: &mut [u8], bytes: &mut Vec<u8>) {
     let (values, scales) = to.split_at_mut(layout.values);
     match layout.kind {
         Scales::None if layout.dtype.block_bytes() == 2 => floats::<2>(view, values),

@@ -189,7 +189,7 @@ pub(crate) fn channel(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
         let halves = scales(tile, index, lane);
         for (col, to) in to.iter_mut().enumerate() {
             let (scale, min) = halves[col / 16];
-            let q = value(lines, layout.lines, (lane, col));
+            let q = value(lines, layout.lines, lane, col);
             let q = f32::from(layout.table.map_or(q, |table| table[usize::from(q & 15)]));
             *to = scale * (q - offset) + min;
         }
@@ -198,7 +198,7 @@ pub(crate) fn channel(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
 
 /// One integer of a group, as [`Group::read`] unpacks it.
 #[inline(always)]
-fn value(from: &[u8], lines: usize, (lane, col): (usize, usize)) -> u8 {
+fn value(from: &[u8], lines: usize, lane: usize, col: usize) -> u8 {
     let (j, at) = (col / 4, lane * 4 + col % 4);
     let line = |line: usize| from[line * LINE + at];
     let nibble = || line(j % 4) >> (4 * (j / 4)) & 15;

@@ -153,7 +153,7 @@ fn quantised_weights_are_multiplied_as_integers_and_floats_as_floats() {
     for activations in [Activations::Int8, Activations::F32] {
         let cpu = Cpu::new(1, Isa::best()).with_activations(activations);
         for dtype in DType::ALL {
-            let kernel = Kernel::of(&cpu, "matmul", (Some(dtype), KvDtype::F16)).expect("a kernel");
+            let kernel = Kernel::of(&cpu, "matmul", Some(dtype), KvDtype::F16).expect("a kernel");
             let float = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16)
                 || activations == Activations::F32;
             let expected = if float { Arithmetic::F32 } else { Arithmetic::Int8 };
@@ -169,7 +169,7 @@ fn attention_uses_bf16_unless_f32_is_requested() {
         for activations in [Activations::Int8, Activations::F32] {
             for kv in KvDtype::ALL {
                 let cpu = Cpu::new(1, isa).with_activations(activations);
-                let kernel = Kernel::of(&cpu, "attention", (None, kv)).expect("a kernel");
+                let kernel = Kernel::of(&cpu, "attention", None, kv).expect("a kernel");
                 let pairs = isa.name() == "avx512-bf16"
                     && activations == Activations::Int8
                     && kv != KvDtype::F32;
@@ -185,7 +185,7 @@ fn attention_uses_bf16_unless_f32_is_requested() {
 #[test]
 fn every_op_has_a_kernel() {
     let of = |op: &str, weight: Option<DType>| {
-        Kernel::of(&Cpu::new(1, Isa::best()), op, (weight, KvDtype::F16))
+        Kernel::of(&Cpu::new(1, Isa::best()), op, weight, KvDtype::F16)
     };
     for op in OP_NAMES {
         assert!(of(op, Some(DType::Q8_0)).is_some(), "{op}");

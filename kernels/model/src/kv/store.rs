@@ -194,7 +194,8 @@ impl KvStore {
     pub fn bring_to_device(
         &self,
         layer: usize,
-        (copy, access): (KvCopyId, &KvAccess<'_>),
+        copy: KvCopyId,
+        access: &KvAccess<'_>,
         mut upload: impl FnMut(PageId, &[u8]) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let missing = self.copies.claim((layer, self.pages), &self.layout, (copy, access));
@@ -207,7 +208,7 @@ impl KvStore {
         for (page, from) in missing {
             let bytes = data.bytes_mut(page as usize * len..(page as usize + 1) * len);
             if from != KvCopyId::HOST {
-                self.copies.fetch((layer, page), from, bytes)?;
+                self.copies.fetch(layer, page, from, bytes)?;
             }
             upload(page, bytes)?;
         }

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn local_and_global_blocks_are_listed_once() {
-        let list = BlockList::local_and_global(64, (2, 1), 4).expect("a list");
+        let list = BlockList::local_and_global(64, 2, 1, 4).expect("a list");
         assert_eq!(
             list.listed(),
             [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 2), (3, 3)]

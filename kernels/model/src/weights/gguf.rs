@@ -56,16 +56,16 @@ pub fn parse_header(bytes: &[u8]) -> Result<Gguf, WeightError> {
 
 /// As [`read`], but the tensor data may be missing.
 pub(super) fn read_header(bytes: &Bytes, total: u64) -> Result<Gguf, Failure> {
-    read_within((bytes, total), u64::MAX)
+    read_within(bytes, total, u64::MAX)
 }
 
 /// Reads the first bytes of a file of `total` bytes. The metadata keeps a reference to `bytes`.
 pub(super) fn read(bytes: &Bytes, total: u64) -> Result<Gguf, Failure> {
-    read_within((bytes, total), total)
+    read_within(bytes, total, total)
 }
 
 /// As [`read`], with the data section checked against a file length of `file_bytes`.
-fn read_within((bytes, total): (&Bytes, u64), file_bytes: u64) -> Result<Gguf, Failure> {
+fn read_within(bytes: &Bytes, total: u64, file_bytes: u64) -> Result<Gguf, Failure> {
     let mut cursor = Cursor::of_start(bytes, total);
     let gguf = read_all(bytes, &mut cursor, file_bytes);
     gguf.map_err(|error| Failure { error, missing: cursor.missing() })

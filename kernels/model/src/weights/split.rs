@@ -46,7 +46,7 @@ pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightE
     for i in 0..parts {
         let part = match opened.take_if(|_| i == no) {
             Some(opened) => opened,
-            None => open_part(part_path(path, &prefix, i, parts), (i, parts), reader)?,
+            None => open_part(part_path(path, &prefix, i, parts), i, parts, reader)?,
         };
         expect((&part, i, parts), NO, (i.into(), ""), true)?;
         expect((&part, i, parts), COUNT, (parts.into(), ""), true)?;
@@ -60,7 +60,7 @@ pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightE
     Ok(all)
 }
 
-fn open_part(path: PathBuf, (no, parts): (u32, u32), reader: Reader) -> Result<Part, WeightError> {
+fn open_part(path: PathBuf, no: u32, parts: u32, reader: Reader) -> Result<Part, WeightError> {
     match DataFile::open(&path) {
         Ok(file) => read(&path, file, reader),
         Err(source) => Err(WeightError::MissingPart { path, part: no + 1, parts, source }),

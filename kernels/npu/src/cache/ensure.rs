@@ -93,7 +93,8 @@ impl<T> GraphCache<T> {
     /// nothing is then evicted.
     pub fn make_room(
         &self,
-        (key, bytes): (&GraphKey, u64),
+        key: &GraphKey,
+        bytes: u64,
         with: &[GraphKey],
         requester: Requester<'_>,
     ) -> Result<Option<Vec<GraphKey>>, DeviceError> {

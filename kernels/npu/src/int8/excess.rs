@@ -75,7 +75,8 @@ impl RoundedInput {
         &mut self,
         x: &[f32],
         k: usize,
-        (scale, scheme): (&ProductScale, QuantScheme),
+        scale: &ProductScale,
+        scheme: QuantScheme,
     ) -> Result<(), NotFinite> {
         let rows = x.len() / k;
         let groups = k / 32;
@@ -148,7 +149,7 @@ mod tests {
             for outliers in [true, false] {
                 let scale = scale(outliers);
                 let x = [none.clone(), one.clone(), all.clone()].concat();
-                input.fill(&x, k, (&scale, scheme())).expect("finite");
+                input.fill(&x, k, &scale, scheme()).expect("finite");
                 let counts: Vec<usize> = (0..3).map(|row| input.excess.row(row).len()).collect();
                 assert_eq!(counts, if outliers { [0, 1, k] } else { [0, 0, 0] });
                 for (row, x) in x.chunks(k).enumerate() {
@@ -165,9 +166,9 @@ mod tests {
     fn a_row_does_not_depend_on_the_others() {
         let rows: Vec<f32> = (0..5 * 64).map(|at| ((at * 37 % 101) as f32 - 50.0) * 0.05).collect();
         let (mut all, mut one) = (RoundedInput::default(), RoundedInput::default());
-        all.fill(&rows, 64, (&scale(true), scheme())).expect("finite");
+        all.fill(&rows, 64, &scale(true), scheme()).expect("finite");
         for row in 0..5 {
-            one.fill(&rows[row * 64..][..64], 64, (&scale(true), scheme())).expect("finite");
+            one.fill(&rows[row * 64..][..64], 64, &scale(true), scheme()).expect("finite");
             assert_eq!(one.blocks, all.blocks[row * 2..][..2]);
             assert_eq!(one.excess.row(0), all.excess.row(row));
         }
@@ -180,10 +181,10 @@ mod tests {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let mut x = vec![0.5; 64];
             x[32 + 7] = bad;
-            let error = input.fill(&x, 32, (&scale(true), scheme())).expect_err("refused");
+            let error = input.fill(&x, 32, &scale(true), scheme()).expect_err("refused");
             assert_eq!(error, NotFinite { row: 1, channel: 7 });
         }
-        input.fill(&[], 32, (&scale(true), scheme())).expect("no rows");
+        input.fill(&[], 32, &scale(true), scheme()).expect("no rows");
         assert_eq!((input.excess.rows(), input.excess.len()), (0, 0));
     }
 }

@@ -70,7 +70,8 @@ impl RangeRecorder {
         cpu: Cpu,
         graph: &Arc<Graph>,
         file: &WeightFile,
-        (layout, window): (KvLayout, usize),
+        layout: KvLayout,
+        window: usize,
     ) -> Result<RangeRecorder, MeasureRangesError> {
         let pages = u32::try_from(window.div_ceil(layout.page_rows)).unwrap_or(u32::MAX);
         let mut lease = KvLease::default();

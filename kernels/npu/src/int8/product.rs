@@ -54,7 +54,7 @@ impl Product {
             unreachable!("scales are made for quantised weights only");
         };
         let ProductScratch { input, beside } = scratch;
-        input.fill(x, k, (&self.scale, scheme))?;
+        input.fill(x, k, &self.scale, scheme)?;
         let mut counts =
             OutlierCounts { values: x.len() as u64, products: 1, ..OutlierCounts::default() };
         let RoundedInput { blocks, excess, .. } = &*input;
@@ -83,7 +83,7 @@ impl Product {
         parts.beside.chunks_mut(&mut halves, 1, |_, half| match &mut half[0] {
             Half::Array(out) => matmuls(&parts.cpu, &dispatch, [(product(), &mut **out)]),
             Half::Outliers(out) => {
-                multiply(excess, (&channels, &columns), self.features.clone(), out);
+                multiply(excess, &channels, &columns, self.features.clone(), out);
             }
         });
         let [Half::Array(out), Half::Outliers(beside)] = halves else { unreachable!("two halves") };
@@ -116,7 +116,8 @@ impl Product {
 /// `out[row] = Σ excess · column` over the outliers of the row, by ascending channel, for rows that have any.
 fn multiply(
     excess: &Excess,
-    (channels, columns): (&[u32], &[Arc<[f32]>]),
+    channels: &[u32],
+    columns: &[Arc<[f32]>],
     features: Range<usize>,
     out: &mut [f32],
 ) {

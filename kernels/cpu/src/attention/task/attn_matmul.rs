@@ -51,7 +51,8 @@ impl Task<'_> {
 
     pub(super) fn scores(
         &self,
-        (part, next): (&Part, Option<Panel<'_>>),
+        part: &Part,
+        next: Option<Panel<'_>>,
         queries: &Range<usize>,
         s: &mut Scratch,
     ) {
@@ -84,7 +85,8 @@ impl Task<'_> {
 
     pub(super) fn values(
         &self,
-        (part, next): (&Part, Option<Panel<'_>>),
+        part: &Part,
+        next: Option<Panel<'_>>,
         queries: &Range<usize>,
         s: &mut Scratch,
     ) {

@@ -213,7 +213,7 @@ impl Task<'_> {
         let queries = run.rows.start * group..run.rows.end * group;
         self.each_part(step, run, s, |part, s| {
             let next = self.next_panel(step, part.page);
-            self.scores((&part, next), &queries, s);
+            self.scores(&part, next, &queries, s);
         });
         // The softmax reads no panels, so memory is idle; the first values are prefetched already.
         if step.prefetches && step.pages.len() > 1 {
@@ -222,7 +222,7 @@ impl Task<'_> {
         self.online_softmax_step(run, &queries, s);
         self.each_part(step, run, s, |part, s| {
             let next = self.next_panel(step, step.pages.len() + part.page);
-            self.values((&part, next), &queries, s);
+            self.values(&part, next, &queries, s);
         });
     }
 

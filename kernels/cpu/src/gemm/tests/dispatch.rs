@@ -26,7 +26,7 @@ fn tasks_and_panels_fit_the_caches() {
             }
             let weight = weight(&cpu, DType::Q4_0, n, k);
             let reads = BlockingInput { weight: weight.all(), is_gated: false };
-            let cut = Blocking::of(&cpu, &reads, (m, n / 16, 1));
+            let cut = Blocking::of(&cpu, &reads, m, n / 16, 1);
             let bytes = cut.rows * (k / 32 * 48 + cut.tiles * 64);
             assert!(bytes <= second, "{} {caches:?}: {cut:?}", isa.name());
             assert!(cut.rows.is_multiple_of(shape.rows), "{} {cut:?}", isa.name());

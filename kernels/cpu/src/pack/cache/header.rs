@@ -82,7 +82,8 @@ pub(super) fn bytes_needed(prefix: &[u8]) -> u64 {
 /// Checks everything except the checksums of the data. `file` is the start of a file of `len` bytes:
 /// as many as [`bytes_needed`], or all of a shorter file.
 pub(super) fn check<'a>(
-    (file, len): (&'a [u8], u64),
+    file: &'a [u8],
+    len: u64,
     key: &CacheKey,
 ) -> Result<FileHeader<'a>, CacheReadError> {
     if !file.starts_with(&MAGIC) {

@@ -137,7 +137,7 @@ impl Copies {
     }
 
     /// Makes the host a holder of a page. Returns the copy to take it from: the host's, if it was a holder.
-    pub(super) fn claim_read(&self, (layer, pages): (usize, usize), page: PageId) -> KvCopyId {
+    pub(super) fn claim_read(&self, layer: usize, pages: usize, page: PageId) -> KvCopyId {
         let host = KvCopyId::HOST.bit();
         let mut holders = lock(&self.holders[layer]);
         holders.resize(pages, u32::MAX);
@@ -147,7 +147,7 @@ impl Copies {
     }
 
     /// Makes the host the only holder of a page.
-    pub(super) fn claim_write(&self, (layer, pages): (usize, usize), page: PageId) {
+    pub(super) fn claim_write(&self, layer: usize, pages: usize, page: PageId) {
         let mut holders = lock(&self.holders[layer]);
         holders.resize(pages, u32::MAX);
         holders[page as usize] = KvCopyId::HOST.bit();
@@ -156,7 +156,8 @@ impl Copies {
     /// Copies a page from a device to the host.
     pub(super) fn fetch(
         &self,
-        (layer, page): (usize, PageId),
+        layer: usize,
+        page: PageId,
         from: KvCopyId,
         to: &mut [u8],
     ) -> Result<(), DeviceError> {
@@ -211,7 +212,7 @@ mod tests {
             lock(&memory.0)[page as usize].copy_from_slice(bytes);
             Ok(())
         };
-        store.bring_to_device(0, (copy, &access), upload).expect("no failure");
+        store.bring_to_device(0, copy, &access, upload).expect("no failure");
         for row in written {
             let page = pages[row / LAYOUT.page_rows] as usize;
             lock(&memory.0)[page][row % LAYOUT.page_rows] = value;

@@ -86,7 +86,7 @@ impl KvLayer<'_> {
         for (page, from) in missing {
             let start = page as usize * self.page_len;
             let bytes = self.data.bytes_mut(start..start + self.page_len);
-            self.copies.fetch((self.layer, page), from, bytes)?;
+            self.copies.fetch(self.layer, page, from, bytes)?;
             copied += bytes.len();
         }
         Ok(copied)

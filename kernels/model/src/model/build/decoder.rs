@@ -190,7 +190,7 @@ impl Builder<'_> {
         let c = self.config;
         let vocab = self.graph.weights()[table.0].rows;
         let (weight, rows) = self.output_matrix(table)?;
-        let bias = self.opt_part("output.bias", (1, rows), 0..vocab)?;
+        let bias = self.opt_part("output.bias", 1, rows, 0..vocab)?;
         let mut logits = self.push(Op::MatMul { weight, bias }, &[x], vocab, "output");
         if c.logit_scale != 1.0 {
             let op = Op::Scale { factor: c.logit_scale };

@@ -21,7 +21,7 @@ impl Builder<'_> {
         for (value, (role, width)) in projected.iter_mut().zip(roles) {
             let rows = first..first + width;
             *value = match is_joined {
-                true => self.joined_part((role, x), q + 2 * kv, rows)?,
+                true => self.joined_part(role, x, q + 2 * kv, rows)?,
                 false => self.linear(role, x, width)?,
             };
             first += width;
@@ -33,13 +33,14 @@ impl Builder<'_> {
     /// of theirs, or stored on its own.
     fn joined_part(
         &mut self,
-        (role, x): (&'static str, ValueId),
+        role: &'static str,
+        x: ValueId,
         all: usize,
         rows: Range<usize>,
     ) -> Result<ValueId, ModelError> {
         let (cols, width) = (self.graph.value(x).width, rows.len());
-        let weight = self.part(&self.name("attn_qkv.weight"), (all, cols), rows.clone())?;
-        let bias = match self.opt_part(&self.name("attn_qkv.bias"), (1, all), rows)? {
+        let weight = self.part(&self.name("attn_qkv.weight"), all, cols, rows.clone())?;
+        let bias = match self.opt_part(&self.name("attn_qkv.bias"), 1, all, rows)? {
             Some(bias) => Some(bias),
             None => self.bias(role, width)?,
         };
@@ -73,7 +74,7 @@ impl Builder<'_> {
         let name = "token_embd.weight";
         let table = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
         let used = self.tokens.map_or(table.rows, |tokens| tokens.min(table.rows));
-        self.part(name, (table.rows, self.config.width), 0..used)
+        self.part(name, table.rows, self.config.width, 0..used)
     }
 
     /// The matrix that makes logits, one for each embedding of `table`, and its rows in the file.
@@ -87,7 +88,7 @@ impl Builder<'_> {
             return Ok((table, rows));
         };
         let rows = if self.tokens.is_some() { found.rows.max(used) } else { used };
-        Ok((self.part(name, (rows, self.config.width), 0..used)?, rows))
+        Ok((self.part(name, rows, self.config.width, 0..used)?, rows))
     }
 
     pub(super) fn missing(&self, name: &str) -> ModelError {
@@ -99,19 +100,20 @@ impl Builder<'_> {
         name: &str,
         len: usize,
     ) -> Result<Option<WeightId>, ModelError> {
-        self.opt_part(name, (1, len), 0..len)
+        self.opt_part(name, 1, len, 0..len)
     }
 
     pub(super) fn opt_part(
         &mut self,
         name: &str,
-        of: (usize, usize),
+        rows: usize,
+        cols: usize,
         part: Range<usize>,
     ) -> Result<Option<WeightId>, ModelError> {
         if self.tensors.find(name).is_none() {
             return Ok(None);
         }
-        self.part(name, of, part).map(Some)
+        self.part(name, rows, cols, part).map(Some)
     }
 
     pub(crate) fn vector(&mut self, name: &str, len: usize) -> Result<WeightId, ModelError> {
@@ -124,14 +126,15 @@ impl Builder<'_> {
         rows: usize,
         cols: usize,
     ) -> Result<WeightId, ModelError> {
-        self.part(name, (rows, cols), 0..if rows == 1 { cols } else { rows })
+        self.part(name, rows, cols, 0..if rows == 1 { cols } else { rows })
     }
 
     /// Some of the rows of a tensor `[rows, columns]`, or of a vector (one row) some of its values.
     fn part(
         &mut self,
         name: &str,
-        (rows, cols): (usize, usize),
+        rows: usize,
+        cols: usize,
         part: Range<usize>,
     ) -> Result<WeightId, ModelError> {
         let found = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
