@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::graphs::GraphKey;
-use crate::formats::DType;
 use crate::graph::Graph;
 use crate::op::Op;
 use crate::ops::OpInfo;
@@ -140,8 +139,6 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// Ops that it can run.
     pub ops: OpSet,
-    /// Weight formats that its matmuls take.
-    pub dtypes: Vec<DType>,
     /// Where its results are.
     pub memory: MemoryDomain,
     /// Runs that may be submitted to it and not completed, at least 1.
@@ -156,7 +153,7 @@ pub struct DeviceInfo {
 
 impl DeviceInfo {
     /// A device of a kind, with the properties of the kind's software back end: results in host
-    /// memory, one run at a time, every weight format. An NPU runs static ops only; its sizes are
+    /// memory, one run at a time. An NPU runs static ops only; its sizes are
     /// empty until [`with_graphs`](DeviceInfo::with_graphs).
     pub fn new(name: impl Into<String>, kind: DeviceKind) -> DeviceInfo {
         let is_npu = kind == DeviceKind::Npu;
@@ -164,7 +161,6 @@ impl DeviceInfo {
             name: name.into(),
             kind,
             ops: if is_npu { OpSet::STATIC } else { OpSet::ALL },
-            dtypes: DType::ALL.to_vec(),
             memory: MemoryDomain::Host,
             depth: 1,
             row_alignment: if is_npu { 32 } else { 1 },
