@@ -5,7 +5,9 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-pub use crate::engine::DraftExplanation;
+mod explanation;
+
+pub use explanation::DraftExplanation;
 use lapwing_actors::draft::Drafts;
 pub use lapwing_actors::draft::{
     ALTERNATIVE_MIN, ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DraftStats, DraftTree, Drafter,

@@ -16,15 +16,16 @@
 //! [`EngineBuilder::lister`]: crate::EngineBuilder::lister
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 mod child;
+pub(crate) mod fault;
 mod vendors;
 
 use crate::devices::{Backend, DeviceSpec};
 use crate::error::Error;
+pub use fault::DriverFault;
 use vendors::Vendors;
 
 /// Time in seconds that a driver may take to list its devices.
@@ -89,41 +90,6 @@ impl DriverKind {
         )
     }
 }
-
-/// A driver that failed while its devices were listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DriverFault {
-    /// What `lapwing list-drivers` calls its kind.
-    pub kind: &'static str,
-    /// The driver, with the path of its library or of the file that names it.
-    pub driver: String,
-    /// What happened, as in `ended its process with SIGABRT`.
-    pub what: String,
-    /// The last line that it wrote on stderr.
-    pub said: Option<String>,
-    /// Whether it is one of several that a loader loads.
-    is_of_file: bool,
-}
-
-impl fmt::Display for DriverFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} while its devices were listed", self.driver, self.what)?;
-        if let Some(said) = &self.said {
-            write!(f, " (it wrote: {said})")?;
-        }
-        f.write_str("; repair or remove it")?;
-        f.write_str(match (self.kind, self.is_of_file) {
-            ("opencl", true) => {
-                ", or set OCL_ICD_VENDORS to a folder with the .icd files of the other drivers"
-            }
-            ("opencl", false) => ", or set OPENCL_DYLIB_PATH to another library",
-            _ => "",
-        })
-    }
-}
-
-impl std::error::Error for DriverFault {}
 
 /// What drivers have listed.
 #[derive(Clone, Debug, Default, PartialEq)]

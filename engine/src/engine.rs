@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lapwing_actors::RunError;
 use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::message::{Generate, Shutdown, Task};
@@ -44,8 +43,10 @@ mod memory;
 mod model_by_name;
 mod module;
 pub(crate) mod opened;
+mod plans;
 mod predictions;
 mod prefix;
+mod prefix_settings;
 mod prepare;
 mod prepares;
 mod prompt;
@@ -60,7 +61,6 @@ mod strategies;
 mod tests;
 
 pub use builder::EngineBuilder;
-pub use drafts::DraftExplanation;
 #[cfg(feature = "structured")]
 use grammar::Held;
 pub use module::Module;
@@ -228,10 +228,4 @@ impl Engine {
         });
         ended.await.map_err(Error::thread)?
     }
-}
-
-/// The error if the answer to a request is that of another kind of request.
-pub(crate) fn unexpected(request: &str) -> Error {
-    let reason = format!("{request} got the answer of another kind of request");
-    RunError::ActorDied { actor: "scheduler".to_owned(), reason }.into()
 }

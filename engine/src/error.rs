@@ -27,11 +27,11 @@ pub use lapwing_plan::strategy::StrategyNameError;
 
 pub use crate::chat::ChatError;
 pub use crate::devices::DeviceSpecError;
-pub use crate::drivers::DriverFault;
+pub use crate::drivers::fault::DriverFault;
 #[cfg(feature = "fetch")]
 pub use crate::models::FetchError;
 use crate::prefix_file::PrefixFileError;
-pub use crate::ranges::RangesError;
+pub use crate::ranges::error::RangesError;
 #[cfg(feature = "structured")]
 pub use crate::structured::GrammarError;
 pub use crate::tokenizer::{NotAnId, TokenizerError, VocabularyDifference};
@@ -190,6 +190,12 @@ impl Error {
                 | Cause::PreparationCancelled
                 | Cause::Ranges(RangesError::Cancelled)
         )
+    }
+
+    /// The answer to a request is that of another kind of request.
+    pub(crate) fn unexpected(request: &str) -> Error {
+        let reason = format!("{request} got the answer of another kind of request");
+        RunError::ActorDied { actor: "scheduler".to_owned(), reason }.into()
     }
 
     /// A setting has a value that is not `expected`.

@@ -28,6 +28,10 @@ use lapwing_kernels::weights::WeightFile;
 use crate::config::Settings;
 use crate::error::Error;
 
+pub(crate) mod error;
+
+pub use error::RangesError;
+
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeOptions {
@@ -45,24 +49,6 @@ impl RangeOptions {
     pub fn of_text(text: impl Into<String>) -> RangeOptions {
         RangeOptions { text: text.into(), window: 512, windows_max: 16 }
     }
-}
-
-/// Why ranges cannot be measured, stored or used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RangesError {
-    /// The measurement fails.
-    #[error(transparent)]
-    Measure(#[from] MeasureRangesError),
-    /// There is no file of ranges, or it cannot be used or written.
-    #[error(transparent)]
-    File(#[from] RangesFileError),
-    /// The ranges do not fit the model.
-    #[error(transparent)]
-    Scales(#[from] ScalesError),
-    /// The caller cancelled the measurement.
-    #[error("the measurement was cancelled; no ranges were stored")]
-    Cancelled,
 }
 
 /// A window that is about to be run.

@@ -13,7 +13,6 @@ use lapwing_actors::sample::{Sampled, TokenLogprob};
 use lapwing_traces::{Clock, RequestTimes};
 
 use crate::chat::AnswerStart;
-use crate::engine::unexpected;
 use crate::error::Error;
 use crate::stop::StopSearch;
 use crate::tokenizer::Detokenizer;
@@ -266,7 +265,7 @@ impl TokenStream {
             }
             StreamEvent::Prompt(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {
                 self.events = None;
-                Some(Err(unexpected("a generation")))
+                Some(Err(Error::unexpected("a generation")))
             }
         }
     }

@@ -13,27 +13,11 @@ use lapwing_plan::Route;
 use super::chunks::NextChunk;
 use super::graphs::Readiness;
 use super::models::Model;
+use super::rows::RowKinds;
 use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
 use crate::sequence::Permit;
-
-/// Which rows may go into a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RowKinds {
-    /// Decode rows of sequences without a pass in flight.
-    pub(super) decodes: bool,
-    pub(super) prompts: bool,
-    /// Passes ahead.
-    pub(super) ahead: bool,
-}
-
-impl RowKinds {
-    pub(super) const DECODES: RowKinds = RowKinds { decodes: true, prompts: false, ahead: false };
-    pub(super) const PROMPTS: RowKinds = RowKinds { decodes: false, prompts: true, ahead: false };
-    pub(super) const ALL: RowKinds = RowKinds { prompts: true, ..RowKinds::DECODES };
-    const AHEAD: RowKinds = RowKinds { decodes: false, prompts: false, ahead: true };
-}
 
 impl Model {
     /// Whether a chunk with decode rows may be sent.

@@ -9,7 +9,7 @@ mod fit;
 
 use fit::Fit;
 
-use super::selection::PlannedBy;
+use super::rows::PlannedBy;
 
 /// A chunk in flight whose time was predicted.
 #[derive(Clone, Copy, Debug)]

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, Payload};
 
-use super::ahead::RowKinds;
 use super::effect::{SchedulerEffect, Stall};
 use super::end::fail;
 use super::graphs::Readiness;
 use super::models::ChunkKind;
-use super::pace::Limit;
+use super::rows::{Limit, PlannedBy, RowKinds};
 use super::running::{Sequence, devices};
-use super::selection::{PlannedBy, Selection};
+use super::selection::Selection;
 use super::state::Scheduler;
 use super::step_times::DecodeChunk;
 use crate::chunk::{Chunk, SequenceRows};

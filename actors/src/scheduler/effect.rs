@@ -3,11 +3,12 @@
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{Milestone, RowOutcome, StallCause};
 
-use super::pace::Limit;
-use super::prefixes::CopyPage;
+use super::copy_page::CopyPage;
+use super::rows::Limit;
+use crate::chunk::Chunk;
 use crate::message::{Delivery, Emission, PrepareGraphs};
 use crate::sequence::SequenceId;
-use crate::traced::Traced;
+use crate::traced::{TraceContext, Traced};
 use lapwing_plan::DeviceId;
 
 /// Why rows that were ready were not dispatched, and since when.
@@ -56,4 +57,14 @@ pub enum Noted {
     Rows(u64, RowOutcome),
     /// The prompt rows of the chunk with this number are limited.
     Limited(u64, Limit),
+}
+
+impl Limit {
+    /// Records it for a chunk.
+    pub(super) fn note(self, chunk: &Chunk, context: TraceContext) -> SchedulerEffect {
+        let first = chunk.sequences.first().map(|rows| rows.sequence);
+        let sequence = self.stream.or(first).unwrap_or(SequenceId(0));
+        let what = Noted::Limited(chunk.id, self);
+        SchedulerEffect::Note(Traced::new(Note { sequence, what }, context))
+    }
 }

@@ -11,7 +11,7 @@ use lapwing_traces::Nanos;
 
 use super::chunk_times::Corrections;
 use super::parts::KvPages;
-use super::selection::PlannedBy;
+use super::rows::PlannedBy;
 use super::step_times::{DecodeChunk, StepTimes};
 use crate::prefix::PrefixCache;
 

@@ -17,66 +17,16 @@ use lapwing_plan::strategy::ChunkShape;
 use lapwing_traces::Nanos;
 
 mod slack;
+pub(super) mod targets;
 
 use slack::Slack;
 
-use super::chunk_times::{ChunkTimes, Corrections, ModelTime, PredictedChunk};
-use super::effect::{Note, Noted, SchedulerEffect};
+use super::chunk_times::{Corrections, ModelTime, PredictedChunk};
+use super::rows::{Limit, Room};
 use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
-use crate::chunk::Chunk;
 use crate::message::Progress;
-use crate::sequence::SequenceId;
-use crate::stats::PaceStats;
-use crate::traced::{TraceContext, Traced};
-
-/// What limits the prompt rows of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// The stream that is due first. `None` if no stream has a target; the chunk is then kept short for all.
-    pub stream: Option<SequenceId>,
-    /// Time until that stream is due; 0 if it is late.
-    pub slack: Duration,
-}
-
-impl Limit {
-    /// Records it for a chunk.
-    pub(super) fn note(self, chunk: &Chunk, context: TraceContext) -> SchedulerEffect {
-        let first = chunk.sequences.first().map(|rows| rows.sequence);
-        let sequence = self.stream.or(first).unwrap_or(SequenceId(0));
-        let what = Noted::Limited(chunk.id, self);
-        SchedulerEffect::Note(Traced::new(Note { sequence, what }, context))
-    }
-}
-
-/// How many prompt rows a chunk may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// As many as the strategy chooses.
-    Free,
-    /// At most so many.
-    Rows(usize, Limit),
-    /// None yet: streams come first.
-    Nothing,
-}
-
-/// The pace of streams.
-#[derive(Debug, Default)]
-pub(super) struct Pace {
-    /// Target of requests that name none.
-    pub(super) token_gap: Option<Duration>,
-    /// Whether streams without a target, and background work, shorten no chunk.
-    keeps_whole: bool,
-    pub(super) times: ChunkTimes,
-    /// Whether prompt rows were held back since the flag was cleared.
-    pub(super) has_held: bool,
-    /// Whether the rows that are being selected are not held back.
-    pub(super) is_forced: bool,
-    /// Time at which background work got its latest turn.
-    pub(super) latest_turn: Nanos,
-    pub(super) stats: PaceStats,
-}
 
 /// Rows of a chunk.
 #[derive(Clone, Copy, Debug)]

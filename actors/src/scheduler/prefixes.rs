@@ -4,42 +4,14 @@
 use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
-use lapwing_kernels::kv::{DuplicatePage, KvLease, KvPage, OutOfPages};
+use lapwing_kernels::kv::{KvLease, KvPage, OutOfPages};
 
+use super::copy_page::CopyPage;
 use super::models::Model;
 use super::running::Sequence;
 use super::state::Scheduler;
 use crate::message::RollBack;
 use crate::prefix::{Found, PrefixCache, PrefixTree, PrefixUse, common};
-use crate::sequence::SequenceId;
-
-/// A copy of a partly filled page of the prefix cache, for a sequence that will write its other rows.
-#[derive(Debug)]
-pub struct CopyPage {
-    store: Arc<dyn DuplicatePage>,
-    from: KvPage,
-    to: KvPage,
-    instead: RollBack,
-}
-
-impl CopyPage {
-    /// Whether the copy is for this sequence.
-    pub(super) fn is_of(&self, sequence: SequenceId) -> bool {
-        self.instead.sequence == sequence
-    }
-
-    /// Copies the page. It must be done before the chunks are sent that were cut after it.
-    ///
-    /// # Errors
-    /// When a device that alone holds the page has failed: the message for the scheduler, which will have the
-    /// page's rows computed instead.
-    pub fn run(self) -> Result<(), RollBack> {
-        self.store.duplicate_page(self.from.id(), self.to.id()).map_err(|error| {
-            tracing::warn!(%error, "a cached page was not copied; its rows are computed again");
-            self.instead
-        })
-    }
-}
 
 impl Model {
     /// Adds pages to a lease until `rows` rows fit. Drops pages of the prefix cache if too few are free.

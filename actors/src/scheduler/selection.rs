@@ -4,9 +4,8 @@ use lapwing_plan::Phase;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 
-use super::ahead::RowKinds;
 use super::models::ChunkKind;
-use super::pace::{Limit, Room};
+use super::rows::{Limit, PlannedBy, Room, RowKinds};
 use super::state::Scheduler;
 
 /// Rows for one chunk: indices of running sequences, with a row count for each.
@@ -31,15 +30,6 @@ impl Selection {
     pub(super) fn holds(&self, place: usize) -> bool {
         self.rows.binary_search_by_key(&place, |(at, _)| *at).is_ok()
     }
-}
-
-/// Whose chunk sizes a selection has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PlannedBy {
-    /// The strategy.
-    Strategy,
-    /// The strategy of chunks whose graphs are not ready.
-    Meanwhile,
 }
 
 impl Scheduler {

@@ -8,9 +8,9 @@ use lapwing_plan::{PlanError, Route};
 use lapwing_traces::event::StallCause;
 
 use super::graphs::Graphs;
-use super::meanwhile::Moments;
 use super::models::{ChunkKind, Model, Output, SchedulerModel};
-use super::pace::Pace;
+use super::moments::Moments;
+use super::pace::targets::Pace;
 use super::parts::{SchedulerConfig, SchedulerParts};
 use super::queue::Queue;
 use super::running::Sequence;

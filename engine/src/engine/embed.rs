@@ -9,7 +9,7 @@ use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::ModelId;
 
-use super::{Engine, unexpected};
+use super::Engine;
 use crate::embedding::{EmbedRequest, Embedding, Pooler, Pooling};
 use crate::error::Error;
 use crate::request::{Prompt, Request};
@@ -143,7 +143,7 @@ impl PendingEmbedding {
                 }
                 StreamEvent::Failed(error) => return Err(error.into()),
                 StreamEvent::Prompt(_) | StreamEvent::Token(_) | StreamEvent::Scores(_) => {
-                    return Err(unexpected("a request for an embedding"));
+                    return Err(Error::unexpected("a request for an embedding"));
                 }
             }
         }

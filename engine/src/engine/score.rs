@@ -7,7 +7,7 @@ use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sample::Scored;
 use lapwing_kernels::device::ModelId;
 
-use super::{Engine, unexpected};
+use super::Engine;
 use crate::error::Error;
 
 impl Engine {
@@ -53,7 +53,7 @@ impl Engine {
                 StreamEvent::Finished(_) => return Ok(scores),
                 StreamEvent::Failed(error) => return Err(error.into()),
                 StreamEvent::Prompt(_) | StreamEvent::Token(_) | StreamEvent::Hidden(_) => {
-                    return Err(unexpected("a request for scores"));
+                    return Err(Error::unexpected("a request for scores"));
                 }
             }
         }

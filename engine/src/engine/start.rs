@@ -16,8 +16,8 @@ use lapwing_plan::planner::PlannerParts;
 
 use super::draft_model::DraftModel;
 use super::opened::{EngineMemory, Opened};
+use super::plans::{unprepared, with_plans};
 use super::prefix::{self, KeptPrefixes, Prefixes};
-use super::prepare::{unprepared, with_plans};
 use super::recorded::record_facts;
 use super::strategies::PlacedStrategies;
 use super::{Engine, Inner, graphs, memory};

@@ -11,7 +11,7 @@ pub(in super::super) struct QueueEntry {
     pub(super) urgency: Urgency,
     pub(super) tokens_max: usize,
     /// Its rank at the latest ordering of running sequences.
-    pub(super) rank: Rank,
+    pub(in crate::scheduler) rank: Rank,
     pub(super) running: bool,
     pub(super) account: AccountId,
     /// Rows before this position are recomputed if they are sent again, because a preemption or a roll-back
