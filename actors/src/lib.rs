@@ -6,6 +6,7 @@ pub mod decide;
 pub mod draft;
 pub mod drive;
 pub mod error;
+mod finish;
 pub mod handover;
 pub mod join;
 pub mod message;

@@ -13,6 +13,7 @@ use lapwing_traces::RequestTimes;
 pub use crate::chunk::{Chunk, Delivery, OutputAction, Part, PartDone, PartLost, SequenceRows};
 use crate::draft::{DraftStats, Drafts, StepTokens};
 use crate::error::RunError;
+pub use crate::finish::FinishReason;
 use crate::policy::{ClientId, Urgency};
 use crate::prefix::PrefixUse;
 use crate::sample::{Sampled, Sampler, Scored};
@@ -206,30 +207,6 @@ pub struct Finished {
     pub times: RequestTimes,
     /// What its drafts did; `None` without speculative decoding.
     pub drafts: Option<DraftStats>,
-}
-
-/// Why a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FinishReason {
-    /// The model generated a stop token.
-    Stop,
-    /// The token limit of the request or of the context is reached.
-    Length,
-    /// Every prompt token is scored.
-    Scored,
-    /// The hidden states of every requested row are computed.
-    Embedded,
-}
-
-impl fmt::Display for FinishReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FinishReason::Stop => "stop",
-            FinishReason::Length => "length",
-            FinishReason::Scored => "scored",
-            FinishReason::Embedded => "embedded",
-        })
-    }
 }
 
 /// The sending end of a caller's stream. Sending never blocks.

@@ -14,7 +14,7 @@ pub use lapwing_kernels::cpu::logprob;
 pub use params::{SamplingError, SamplingParams};
 pub use sampler::Sampler;
 
-use crate::message::FinishReason;
+use crate::finish::FinishReason;
 
 /// A token id and how likely it is.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,10 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Answers, Usage};
 use super::app::{Call, blocking};
+use super::body::{JsonBody, name_ignored};
 use super::constraint;
 use super::error::ApiError;
 use super::fields::Fields;
-use super::gate::{JsonBody, name_ignored, new_id};
+use super::ids::new_id;
 use super::models::ModelLease;
 use super::openai::messages::{end_after, read, text_of};
 use super::parts::{AnswerForm, AnswerReader, Divided};

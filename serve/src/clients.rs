@@ -9,9 +9,9 @@ use std::time::Duration;
 use axum::http::{HeaderMap, StatusCode, header};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::ServeError;
 use super::config::{ClientConfig, KeyConfig, ServeConfig};
 use super::error::ApiError;
+use super::start_error::ServeError;
 
 /// The clients.
 #[derive(Debug)]

@@ -1,32 +1,22 @@
 //! What every request passes: its id, its key, the server's phase, and the count.
 
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{Extension, FromRequest, MatchedPath, Request, State};
+use axum::extract::{Extension, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::app::{App, Call, Phase, timeout_of};
 use super::error::{ApiError, Dialect};
-use super::fields::Fields;
+use super::ids::new_id;
 use super::origin;
 use super::routes::route_of;
-use lapwing_engine::chat::short_id;
 
 /// Header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Header of a response that names the fields of the request that had no effect.
-const IGNORED: HeaderName = HeaderName::from_static("x-ignored-fields");
-
-/// Longest time from the headers of a request to the end of its body.
-const BODY_TIME: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Address of the client's end of the connection.
 #[derive(Clone, Copy, Debug)]
@@ -116,69 +106,5 @@ fn request_id(headers: &HeaderMap) -> Arc<str> {
     match given.filter(|id| !id.is_empty() && id.len() <= 128) {
         Some(id) => Arc::from(id),
         None => Arc::from(new_id("req-")),
-    }
-}
-
-/// A new id, different from all others of this process and most likely of others.
-pub(crate) fn new_id(prefix: &str) -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{prefix}{:016x}{:08x}", RandomState::new().hash_one(count), count & 0xffff_ffff)
-}
-
-/// A new id of a call, in the form that every chat template accepts.
-pub(crate) fn new_call_id() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    short_id(RandomState::new().hash_one(COUNT.fetch_add(1, Ordering::Relaxed)))
-}
-
-/// The fields of a request's body.
-#[derive(Debug)]
-pub(crate) struct JsonBody(pub(crate) Fields);
-
-impl<S: Send + Sync> FromRequest<S> for JsonBody {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, state: &S) -> Result<JsonBody, ApiError> {
-        let read = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, state)).await;
-        let fields = match read {
-            Ok(Ok(body)) => Fields::of_body(&body),
-            Ok(Err(rejection)) => Err(body_error(rejection.into_response().status())),
-            Err(_) => Err(ApiError::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "body_timeout",
-                "the body did not arrive within 60 s",
-            )),
-        };
-        fields.map(JsonBody)
-    }
-}
-
-fn body_error(status: StatusCode) -> ApiError {
-    match status {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            let message = "the body is larger than the server accepts";
-            ApiError::new(status, "body_too_large", message)
-        }
-        _ => ApiError::invalid("the body cannot be read"),
-    }
-}
-
-/// Names the fields that had no effect in the response and in the log.
-pub(crate) fn name_ignored(call: &Call, response: &mut Response<Body>, ignored: &[String]) {
-    if ignored.is_empty() {
-        return;
-    }
-    let names: Vec<String> =
-        ignored.iter().take(32).map(|name| name.escape_default().to_string()).collect();
-    let names = names.join(", ");
-    tracing::warn!(
-        id = &*call.id,
-        path = call.path,
-        fields = names,
-        "fields of the request have no effect"
-    );
-    if let Ok(value) = HeaderValue::from_str(&names) {
-        response.headers_mut().insert(IGNORED, value);
     }
 }

@@ -27,6 +27,7 @@ mod address;
 mod answer;
 mod anthropic;
 mod app;
+mod body;
 mod clients;
 mod config;
 mod connections;
@@ -35,6 +36,7 @@ mod error;
 mod facts;
 mod fields;
 mod gate;
+mod ids;
 mod llama_cpp;
 mod metrics;
 mod models;
@@ -47,6 +49,7 @@ mod parts;
 mod responses;
 mod routes;
 mod sampling;
+mod start_error;
 mod state;
 mod streaming;
 mod thinking;
@@ -55,7 +58,6 @@ mod tools;
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -70,73 +72,11 @@ use clients::Clients;
 use config::seconds;
 use facts::ModelFacts;
 use lapwing_engine::EngineBuilder;
-use lapwing_engine::error::Error;
 use metrics::Metrics;
 use models::{ModelSpec, Models};
 
 pub use config::{ClientConfig, KeyConfig, ServeConfig};
-
-/// Why a server cannot start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// There is no model.
-    #[error("a server needs a model")]
-    NoModel,
-    /// Two models have the same name.
-    #[error("two models have the name '{name}'; give each its own")]
-    SameName {
-        /// The name.
-        name: String,
-    },
-    /// A model's file cannot be read.
-    #[error("model '{name}': {source}")]
-    Model {
-        /// Name of the model.
-        name: String,
-        /// Why.
-        source: Box<Error>,
-    },
-    /// A model cannot be loaded.
-    #[error("{reason}")]
-    Load {
-        /// Why.
-        reason: String,
-    },
-    /// A key is empty, or has no client.
-    #[error("a key of client '{client}' is empty, or its client has no name")]
-    EmptyKey {
-        /// The client.
-        client: String,
-    },
-    /// The file of keys cannot be read.
-    #[error("cannot read the keys in {}: {reason}", path.display())]
-    KeyFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The address cannot be listened on.
-    #[error(
-        "cannot listen on {listen}: {source}; choose another address or port (on the command line: --listen)"
-    )]
-    Listen {
-        /// The address.
-        listen: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Other machines would reach the server, and no key is set.
-    #[error(
-        "{listen} is reachable from other machines, but no key is set, so that everyone could use the models; \
-         set keys (--key-file), listen on 127.0.0.1, or allow it (--public)"
-    )]
-    Public {
-        /// The address.
-        listen: String,
-    },
-}
+pub use start_error::ServeError;
 
 /// Models and settings of a new [`Server`].
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::app::{Call, Phase, blocking};
+use super::body::JsonBody;
 use super::error::ApiError;
-use super::gate::JsonBody;
 use super::openai::messages;
 use super::tools::Tools;
 use lapwing_engine::chat::{ChatError, ChatOptions};

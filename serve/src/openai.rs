@@ -18,7 +18,7 @@ use super::answer::{Answers, Usage};
 use super::app::unix_seconds;
 use super::error::ApiError;
 use super::fields::Fields;
-use super::gate::new_id;
+use super::ids::new_id;
 use lapwing_engine::Prompt;
 use lapwing_engine::PromptProgress;
 

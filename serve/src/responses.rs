@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::answer::Answers;
 use super::app::Call;
+use super::body::{JsonBody, name_ignored};
 use super::constraint;
 use super::error::ApiError;
 use super::fields::Fields;
-use super::gate::{JsonBody, name_ignored};
 use super::models::ModelLease;
 use super::openai::messages::read;
 use super::parts::AnswerForm;

@@ -13,7 +13,7 @@ use super::{
     Accepted, Candidates, Constraint, ConstraintError, MaskWorker, SampleError, Sampled,
     SamplingParams, TokenLogprob, TokenMask, logprob,
 };
-use crate::message::FinishReason;
+use crate::finish::FinishReason;
 
 /// Chooses tokens for one sequence; it remembers what the penalties and the random choice need.
 #[derive(Debug)]

@@ -14,10 +14,11 @@ use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
 use crate::cli::session::Session;
 use drivers::{ABSENT_KINDS, library_folders};
+use found::{Device, Failed};
 pub(crate) use listed::list_drivers;
-use listed::{Failed, Found};
 
 mod drivers;
+mod found;
 mod kernels;
 mod listed;
 mod opencl;
@@ -186,14 +187,6 @@ struct IsaReport {
     best: &'static str,
     why: String,
     available: Vec<&'static str>,
-}
-
-#[derive(Serialize)]
-struct Device {
-    kind: &'static str,
-    present: bool,
-    why: String,
-    libraries: Vec<String>,
 }
 
 /// Prints the report.

@@ -2,8 +2,6 @@
 
 use std::error::Error as _;
 
-use super::meter::Exceeded;
-
 /// Why a template cannot be used, or cannot render a conversation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -82,12 +80,12 @@ impl ChatError {
     }
 
     pub(super) fn too_complex(what: String, line: usize) -> Self {
-        Self::TooComplex { template: super::NAME, what, line }
+        Self::TooComplex { template: super::names::NAME, what, line }
     }
 
     fn exceeded(what: &str, source: &minijinja::Error) -> Self {
         let line = source.line().unwrap_or(1);
-        Self::Exceeded { template: super::NAME, what: what.to_owned(), line }
+        Self::Exceeded { template: super::names::NAME, what: what.to_owned(), line }
     }
 
     /// Distinguishes a rejection by the template from a failure.
@@ -113,3 +111,8 @@ impl ChatError {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Refusal(pub(super) String);
+
+/// Carries the limit through the template engine.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Exceeded(pub(super) String);

@@ -14,7 +14,7 @@ use minijinja::{Environment, Error, State, Value, filters, functions, tests};
 
 use super::arguments::Arguments;
 use super::meter::{Meter, Namespaces, metered};
-use super::rules::{BOUND, KEPT, STEP};
+use super::names::{BOUND, KEPT, STEP};
 use super::{globals, json, python};
 pub(super) use wrap::indentation;
 

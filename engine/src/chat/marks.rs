@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::{ChatOptions, Message};
+use super::message::{ChatOptions, Message};
 use crate::tokenizer::Tokenizer;
 
 /// Characters for private use, which text rarely contains: Unicode's plane 16.

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use minijinja::value::{Object, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 
+use super::checked::Checked;
+use super::error::Exceeded;
 use super::marks::Input;
-use super::rules::Checked;
 
 /// Name of the variable that holds the meter.
 pub(super) const METER: &str = "lapwing_meter";
@@ -257,8 +258,3 @@ pub(super) fn metered<T>(
 pub(super) fn exceeded(what: &str) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.to_owned()).with_source(Exceeded(what.to_owned()))
 }
-
-/// Carries the limit through the template engine.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Exceeded(pub(super) String);

@@ -4,7 +4,7 @@
 //! the time nor the memory of a step, and its compiler recurses for every operator. So tags are bounded
 //! in length and nesting, only the tags that chat templates use are accepted, and calls are inserted
 //! into the source: one that counts a pass at the start of each loop body and macro
-//! ([`STEP`]), and one that measures each value that a variable keeps ([`BOUND`], [`KEPT`]). Operators of which the
+//! ([`STEP`](super::names::STEP)), and one that measures each value that a variable keeps ([`BOUND`](super::names::BOUND), [`KEPT`](super::names::KEPT)). Operators of which the
 //! engine has another meaning, or no limit, become calls as well ([`operators`]).
 
 mod blocks;
@@ -13,24 +13,10 @@ mod operators;
 use minijinja::machinery::{Span, Token, Tokenizer};
 
 use self::blocks::Blocks;
+use super::checked::Checked;
+use super::environment;
 use super::error::ChatError;
-use super::{NAME, environment};
-
-/// Function that counts a pass: `lapwing_step(work, bytes)`.
-pub(super) const STEP: &str = "lapwing_step";
-/// Filter that measures the value of a variable.
-pub(super) const BOUND: &str = "lapwing_bound";
-/// Filter that measures the value of a namespace's attribute.
-pub(super) const KEPT: &str = "lapwing_kept";
-/// Functions for operators: `*`, `%`, `**`, and `+` and `~` of any number of values.
-pub(super) const PRODUCT: &str = "lapwing_product";
-pub(super) const REMAINDER: &str = "lapwing_remainder";
-pub(super) const POWER: &str = "lapwing_power";
-pub(super) const SUM: &str = "lapwing_sum";
-pub(super) const SLICE: &str = "lapwing_slice";
-pub(super) const CONCAT: &str = "lapwing_concat";
-/// Prefix of the names above, and of the meter: no template may use it.
-const OWN: &str = "lapwing_";
+use super::names::{NAME, OWN};
 
 /// Longest source in bytes; the longest of 71 published templates has 18 096.
 const SOURCE_BYTES_MAX: usize = 128 << 10;
@@ -39,17 +25,6 @@ const TAG_TOKENS_MAX: usize = 256;
 
 /// Length of `%}` and `}}`.
 const DELIMITER_BYTES: usize = 2;
-
-/// A template that may be compiled.
-#[derive(Debug)]
-pub(super) struct Checked {
-    /// The source with the inserted calls.
-    pub(super) source: String,
-    /// The texts of its string literals.
-    pub(super) literals: Vec<String>,
-    /// Work of one pass through all tags, for values of 16 bytes.
-    pub(super) work: u64,
-}
 
 /// A tag's tokens, between its delimiters.
 struct Tag<'a> {

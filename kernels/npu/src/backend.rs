@@ -5,13 +5,16 @@ use lapwing_model::device::{
 };
 use lapwing_model::quant::Activations;
 
-use super::BUCKETS;
 use super::array::graph_bytes;
 use super::rounding::ProductRounding;
 use super::spec::{GraphSpec, SpecNode};
 use super::weight_form::WeightForm;
 use lapwing_model::graph::Graph;
 use lapwing_model::op::Op;
+
+/// Row counts of prepared graphs, powers of two: below 32 for decode and verification, and the
+/// standard sizes of prefill from 32 on (HeteroLLM, arXiv 2501.14794, section 5).
+pub const BUCKETS: [usize; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 /// What a prepared graph keeps in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

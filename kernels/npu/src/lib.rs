@@ -30,7 +30,7 @@ mod stage_run;
 mod systolic;
 pub mod weight_form;
 
-pub use backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph, Started};
+pub use backend::{BUCKETS, BackendInfo, GraphMemory, NpuBackend, PreparedGraph, Started};
 pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Requester};
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
@@ -46,7 +46,3 @@ pub use rounding::ProductRounding;
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;
 pub use weight_form::WeightForm;
-
-/// Row counts of prepared graphs, powers of two: below 32 for decode and verification, and the
-/// standard sizes of prefill from 32 on (HeteroLLM, arXiv 2501.14794, section 5).
-pub const BUCKETS: [usize; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];

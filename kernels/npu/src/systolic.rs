@@ -13,8 +13,8 @@ use lapwing_model::part::Part;
 use lapwing_model::quant::Activations;
 use lapwing_model::weights::WeightFile;
 
-use super::BUCKETS;
 use super::array::Array;
+use super::backend::BUCKETS;
 use super::backend::{BackendInfo, GraphMemory, NpuBackend, PreparedGraph};
 use super::int8::{Int8Graph, Int8Parts, OutlierCounter, Scales};
 use super::rounding::ProductRounding;

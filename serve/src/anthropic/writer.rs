@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{reason, usage};
 use crate::answer::{Answers, Usage};
 use crate::error::{ApiError, Dialect};
-use crate::gate::new_id;
+use crate::ids::new_id;
 use crate::parts::{AnswerReader, Part};
 use crate::streaming::{Writer, named_event};
 use lapwing_engine::{Summary, Token};

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::{keep_alive, nanos};
 use crate::app::Call;
+use crate::body::{JsonBody, name_ignored};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::gate::{JsonBody, name_ignored};
 use crate::openai::Inputs;
 use crate::openai::embeddings::embed as embed_all;
 

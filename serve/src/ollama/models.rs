@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{Details, VERSION};
 use crate::app::Call;
+use crate::body::JsonBody;
 use crate::error::ApiError;
-use crate::gate::JsonBody;
 use crate::models::ModelSpec;
 
 /// Says the version.

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::Inputs;
 use crate::app::Call;
+use crate::body::{JsonBody, name_ignored};
 use crate::error::ApiError;
-use crate::gate::{JsonBody, name_ignored};
 use lapwing_engine::Engine;
 use lapwing_engine::{EmbedRequest, Embedding, Pooling};
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Part;
-use crate::gate::new_call_id;
+use crate::ids::new_call_id;
 
 /// Reads objects with a name and arguments: several in a row, or a list of them. The arguments of an object
 /// are handed out as they arrive, once its name is known.

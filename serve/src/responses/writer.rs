@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::answer::Answers;
 use crate::app::unix_seconds;
 use crate::error::{ApiError, Dialect};
-use crate::gate::new_id;
+use crate::ids::new_id;
 use crate::parts::{AnswerForm, AnswerReader, Part};
 use crate::streaming::{Writer, named_event};
 use lapwing_engine::{Summary, Token};

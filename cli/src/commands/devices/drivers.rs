@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::Device;
+use super::found::Device;
 
 /// A kind of device, and the libraries that its drivers install.
 pub(super) struct AbsentKind {

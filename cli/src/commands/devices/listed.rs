@@ -1,40 +1,13 @@
 //! Devices that drivers list in a process of their own.
 
-use lapwing_engine::drivers::{DriverFault, DriverKind, Lister};
+use lapwing_engine::drivers::{DriverKind, Lister};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::found::{Failed, Found};
 use super::{opencl, openvino, qnn};
 use crate::cli::drivers::Request;
-
-/// A driver that failed.
-#[derive(Clone, Serialize)]
-pub(super) struct Failed {
-    pub(super) kind: &'static str,
-    driver: String,
-    what: String,
-    said: Option<String>,
-    /// All of it in words, with what to do.
-    #[serde(skip)]
-    pub(super) text: String,
-}
-
-impl From<DriverFault> for Failed {
-    fn from(fault: DriverFault) -> Failed {
-        let text = fault.to_string();
-        let DriverFault { kind, driver, what, said, .. } = fault;
-        Failed { kind, driver, what, said, text }
-    }
-}
-
-/// What the drivers of a kind have listed.
-pub(super) struct Found<T> {
-    pub(super) devices: Vec<T>,
-    /// Why there is no device.
-    pub(super) why_none: Option<String>,
-    pub(super) failed: Vec<Failed>,
-}
 
 /// The answer of a process that lists drivers.
 #[derive(Deserialize)]

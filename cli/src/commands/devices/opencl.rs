@@ -7,7 +7,7 @@ use lapwing_engine::drivers::{DriverKind, Lister};
 use lapwing_kernels::opencl::{OpenClInfo, devices};
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Found};
+use super::found::{Device, Found};
 use crate::cli::visible::visible;
 
 /// An OpenCL device in JSON.

@@ -6,7 +6,7 @@ use lapwing_engine::drivers::{DriverKind, Lister};
 use lapwing_kernels::npu::{QnnInfo, qnn_device};
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Found};
+use super::found::{Device, Found};
 use crate::cli::visible::visible;
 
 /// A processor of QNN in JSON.

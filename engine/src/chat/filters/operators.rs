@@ -5,10 +5,10 @@ use minijinja::value::{Rest, Tuple, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use crate::chat::meter::{Meter, metered};
+use crate::chat::names::{CONCAT, POWER, PRODUCT, REMAINDER, SLICE, SUM};
 use crate::chat::python::format::percent;
 use crate::chat::python::numbers::{self, Number};
 use crate::chat::python::repr;
-use crate::chat::rules::{CONCAT, POWER, PRODUCT, REMAINDER, SLICE, SUM};
 
 type Operator = fn(&Meter, &Value, &Value) -> Result<Value, Error>;
 

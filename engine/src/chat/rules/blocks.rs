@@ -2,8 +2,9 @@
 
 use minijinja::machinery::Token;
 
-use super::{BOUND, Insertion, KEPT, STEP, Tag};
+use super::{Insertion, Tag};
 use crate::chat::error::ChatError;
+use crate::chat::names::{BOUND, KEPT, STEP};
 
 /// Deepest nesting of blocks, counting each `elif`; the deepest published has 15.
 const NESTING_MAX: usize = 64;

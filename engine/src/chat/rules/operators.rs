@@ -5,7 +5,8 @@
 
 use minijinja::machinery::Token;
 
-use super::{CONCAT, Insertion, POWER, PRODUCT, REMAINDER, SLICE, SUM, Tag};
+use super::{Insertion, Tag};
+use crate::chat::names::{CONCAT, POWER, PRODUCT, REMAINDER, SLICE, SUM};
 
 /// Words that are no operands.
 const KEYWORDS: [&str; 8] = ["if", "else", "and", "or", "not", "in", "is", "recursive"];

@@ -1,0 +1,67 @@
+//! Why a server cannot start.
+
+use std::path::PathBuf;
+
+use lapwing_engine::error::Error;
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// There is no model.
+    #[error("a server needs a model")]
+    NoModel,
+    /// Two models have the same name.
+    #[error("two models have the name '{name}'; give each its own")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// A model's file cannot be read.
+    #[error("model '{name}': {source}")]
+    Model {
+        /// Name of the model.
+        name: String,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// A model cannot be loaded.
+    #[error("{reason}")]
+    Load {
+        /// Why.
+        reason: String,
+    },
+    /// A key is empty, or has no client.
+    #[error("a key of client '{client}' is empty, or its client has no name")]
+    EmptyKey {
+        /// The client.
+        client: String,
+    },
+    /// The file of keys cannot be read.
+    #[error("cannot read the keys in {}: {reason}", path.display())]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {listen}: {source}; choose another address or port (on the command line: --listen)"
+    )]
+    Listen {
+        /// The address.
+        listen: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Other machines would reach the server, and no key is set.
+    #[error(
+        "{listen} is reachable from other machines, but no key is set, so that everyone could use the models; \
+         set keys (--key-file), listen on 127.0.0.1, or allow it (--public)"
+    )]
+    Public {
+        /// The address.
+        listen: String,
+    },
+}
