@@ -5,6 +5,7 @@ mod a_chat_forgets;
 mod a_colour_escapes;
 mod a_command_line_by_memory_misleads;
 mod a_comparison_misleads;
+mod a_depth_misleads;
 mod a_driver_fails;
 mod a_json_form_changes;
 mod a_kernel_misleads;
