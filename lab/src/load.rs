@@ -8,7 +8,7 @@
 //! let experiment = Experiment::named("vtc-proportional", 1)?;
 //! let policy = PolicyChoice::from("fcfs");
 //! let (served, stats) = experiment.server.run(&experiment.requests, &policy, experiment.until)?;
-//! let report = LoadReport::new("fcfs", (&served, &stats), 600.0, &experiment.measure);
+//! let report = LoadReport::new("fcfs", &served, &stats, 600.0, &experiment.measure);
 //! assert_eq!(report.clients.len(), 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -134,7 +134,7 @@ impl EngineBuilder {
     /// use lapwing::{BlockList, Mask};
     /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// // 32 blocks of 64 positions: each sees itself, three before it, and the first.
-    /// let blocks = BlockList::local_and_global(64, (4, 1), 32)?;
+    /// let blocks = BlockList::local_and_global(64, 4, 1, 32)?;
     /// let engine = Engine::builder()
     ///     .model("model.gguf")
     ///     .attention(Mask::blocks(blocks))
