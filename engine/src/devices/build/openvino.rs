@@ -30,7 +30,8 @@ pub(super) fn build(
 pub(super) fn build(
     spec: &DeviceSpec,
     _: &str,
-    _: (&Threads, &Shared<'_>),
+    _: &Threads,
+    _: &Shared<'_>,
 ) -> Result<Built, Error> {
     let expected =
         "a device that this build has; build Lapwing with the feature `openvino` for this one";
