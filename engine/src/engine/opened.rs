@@ -18,7 +18,7 @@ use crate::config::{Chosen, Settings};
 use crate::devices::build::InPlace;
 use crate::error::Error;
 
-/// A model and the settings for it, of which no default is open.
+/// A model, and the settings for it with every default resolved.
 pub(crate) struct Opened {
     pub(crate) settings: Settings,
     pub(crate) file: WeightFile,
@@ -45,7 +45,8 @@ impl Opened {
         Ok(Opened { in_place, ..opened })
     }
 
-    /// As [`new`](Opened::new), but no driver is asked for memory: for what needs no device.
+    /// As [`new`](Opened::new), but without memory of a device, so that no driver is loaded. It is for callers that need only
+    /// the model and the settings.
     ///
     /// # Errors
     /// When the model is not supported, or a setting is invalid.

@@ -1,5 +1,6 @@
 //! Devices that only run prepared static graphs, such as NPUs: the back-end interface, the cache of
-//! graphs, their check against the reference, a back end in software, Intel OpenVINO and Qualcomm QNN.
+//! graphs, their check against the reference, and a back end in software. Back ends for the libraries of
+//! vendors are crates of their own.
 //!
 //! An [`NpuDevice`] is a [`Device`](lapwing_model::device::Device) on top of any [`NpuBackend`]. It keeps
 //! prepared graphs in a [`GraphCache`] with a byte budget and checks each graph once before its
