@@ -197,7 +197,8 @@ impl Scheduler {
                     None
                 }
                 Outcome::Sampled(tokens, generate) => {
-                    sequence.on_tokens((progress.chunk, &tokens), generate, now, effects);
+                    sequence.on_token_time(now);
+                    sequence.on_tokens(progress.chunk, &tokens, generate, effects);
                     self.propose(at);
                     tokens.last().finish.map(Ok)
                 }

@@ -43,7 +43,7 @@ use scheduler::{LiveScheduler, SharedScheduler};
 pub(super) use threads::panic_text;
 use threads::spawn;
 use throttle::Throttle;
-use workers::Workers;
+use workers::{LiveActors, Workers};
 
 /// A running engine's actors. Dropping it ends them.
 #[derive(Debug)]
@@ -83,17 +83,17 @@ impl Live {
         };
         let cores = Cores::of_machine();
         let link = |mode| Link { mode, clock: Arc::clone(recorder.clock()), cores: cores.clone() };
-        let mut lanes = Lanes::default();
+        let mut actors = LiveActors { workers, lanes: Lanes::default() };
         for device in &parts.devices {
             let lane = device.device.preparer();
             let lane = lane.map(|preparer| live.start_lane(preparer, device, recorder, &cores));
-            lanes.0.push(lane.transpose().inspect_err(|_| stop(&workers, &lanes))?);
+            actors.lanes.0.push(lane.transpose().inspect_err(|_| actors.stop())?);
         }
         let scheduler = LiveScheduler {
             scheduler: parts.scheduler,
             trace: SchedulerTrace::new(recorder),
-            workers: workers.clone(),
-            lanes: lanes.clone(),
+            workers: actors.workers.clone(),
+            lanes: actors.lanes.clone(),
             recorder: recorder.clone(),
             ending: Arc::clone(&live.ending),
             asked: Arc::clone(&live.asked),
@@ -101,7 +101,7 @@ impl Live {
         };
         let scheduler = SharedScheduler::new(mailbox.clone(), scheduler);
         for (at, (mut device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
-            device.device.start(workers.notify(DeviceId(at)));
+            device.device.start(actors.workers.notify(DeviceId(at)));
             let has_probe = device.device.completion_probe().is_some();
             let name = device.name().to_owned();
             let actor = LiveWorker {
@@ -116,7 +116,7 @@ impl Live {
                 wait: WaitKey::default(),
                 queued: false,
                 scheduler: scheduler.clone(),
-                workers: workers.clone(),
+                workers: actors.workers.clone(),
                 graphs: parts.graphs.clone(),
                 running: VecDeque::new(),
                 held: None,
@@ -124,14 +124,11 @@ impl Live {
                 free: Nanos::default(),
                 slots: parts.slots.clone(),
             };
-            live.start_actor(&name, move || actor.run()).inspect_err(|_| stop(&workers, &lanes))?;
+            live.start_actor(&name, move || actor.run()).inspect_err(|_| actors.stop())?;
         }
-        let started = live.start_scheduler(
-            (scheduler, inbox, link(parts.waits.scheduler_link)),
-            recorder.clone(),
-            (workers.clone(), lanes.clone()),
-        );
-        started.inspect_err(|_| stop(&workers, &lanes))?;
+        let link = link(parts.waits.scheduler_link);
+        let started = live.start_scheduler(scheduler, inbox, link, actors.clone());
+        started.inspect_err(|_| actors.stop())?;
         Ok(live)
     }
 
@@ -139,14 +136,15 @@ impl Live {
     /// their streams.
     fn start_scheduler(
         &self,
-        (scheduler, inbox, link): (SharedScheduler, Inbox<Traced<SchedulerMessage>>, Link),
-        recorder: Recorder,
-        (workers, lanes): (Workers, Lanes),
+        scheduler: SharedScheduler,
+        inbox: Inbox<Traced<SchedulerMessage>>,
+        link: Link,
+        actors: LiveActors,
     ) -> io::Result<()> {
         let (ending, leftover) = (Arc::clone(&self.ending), inbox.drain_handle());
         let asked = Arc::clone(&self.asked);
         let ended = scheduler.clone();
-        let run = move || scheduler.run(inbox, &link, &recorder);
+        let run = move || scheduler.run(inbox, &link);
         let thread = spawn("scheduler", run, move |end| {
             if let Err(error) = end {
                 let _ = ending.cause.set(error);
@@ -158,7 +156,7 @@ impl Live {
             ending.stopping.store(true, Ordering::Relaxed);
             leftover.clear();
             asked.clear();
-            stop(&workers, &lanes);
+            actors.stop();
         });
         self.keep(thread?);
         Ok(())
@@ -291,10 +289,4 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.signal(Shutdown::Now);
     }
-}
-
-/// Stops every worker and preparation lane.
-fn stop(workers: &Workers, lanes: &Lanes) {
-    lanes.stop();
-    workers.stop();
 }

@@ -13,7 +13,7 @@ use lapwing_plan::Route;
 use super::chunks::NextChunk;
 use super::graphs::Readiness;
 use super::models::Model;
-use super::rows::RowKinds;
+use super::rows::{PlannedBy, RowKinds};
 use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
@@ -41,7 +41,8 @@ impl Scheduler {
             return NextChunk::Nothing;
         }
         for kind in self.kinds_in_order() {
-            let Some(selection) = self.select(kind, RowKinds::AHEAD, 0) else { continue };
+            let selection = self.select(kind, PlannedBy::Strategy, RowKinds::AHEAD, 0);
+            let Some(selection) = selection else { continue };
             if let Ok((route, Readiness::Ready)) = self.route_for(kind, &selection.shape)
                 && self.may_take(&selection, &route)
             {

@@ -13,7 +13,7 @@ use super::running::{Sequence, devices};
 use super::selection::Selection;
 use super::state::Scheduler;
 use super::step_times::DecodeChunk;
-use crate::chunk::{Chunk, SequenceRows};
+use crate::chunk::Chunk;
 use crate::error::RunError;
 use crate::sequence::Permit;
 use crate::traced::{TraceContext, Traced};
@@ -86,10 +86,10 @@ impl Scheduler {
             if let Ok((route, Readiness::Ready)) = self.route_for(kind, &both.shape) {
                 return self.cut(permit, &both, route);
             }
-            let (prompts, limit) = (both.prompts, both.limit);
-            let prompts = self.select(kind, RowKinds::PROMPTS, prompts);
+            let Selection { by, prompts, limit, .. } = both;
+            let prompts = self.select(kind, by, RowKinds::PROMPTS, prompts);
             let prompts = prompts.map(|it| Selection { limit, ..it });
-            [self.select(kind, RowKinds::DECODES, 0), prompts]
+            [self.select(kind, by, RowKinds::DECODES, 0), prompts]
         } else {
             [Some(both), None]
         };
@@ -180,6 +180,7 @@ impl Scheduler {
         route: Arc<Route>,
     ) -> NextChunk {
         let Some(permit) = permit.take() else { return NextChunk::Nothing };
+        let id = self.next_chunk;
         let mut batch = Batch { model: route.model, ..Batch::default() };
         let mut sequences = Vec::new();
         let mut stall: Option<Stall> = None;
@@ -187,29 +188,9 @@ impl Scheduler {
             let sequence = &mut self.running[*at];
             let own = sequence.stall.take();
             stall = stall.into_iter().chain(own).min_by_key(|(_, since)| *since);
-            let start = sequence.sent;
-            let role = sequence.role(start);
-            sequence.go_ahead();
-            let (selected, action) = sequence.dispatch_rows(*rows);
-            self.queue.on_rows(sequence, start..start + rows);
-            sequence.entry.on_served(self.queue.now);
-            let ids = sequence.row_ids(start..start + rows);
-            batch.push(&ids, start, Arc::clone(sequence.lease.page_ids()), selected);
-            let branches = sequence.push_branches(&mut batch);
-            sequence.on_pass(self.next_chunk, start..start + rows, &route);
-            sequences.push(SequenceRows {
-                sequence: sequence.id,
-                epoch: sequence.progress.epoch(),
-                lease: sequence.lease.clone(),
-                branches,
-                progress: Arc::clone(&sequence.progress),
-                sink: Arc::clone(&sequence.sink),
-                action,
-                role,
-                context: sequence.context,
-            });
+            sequences.push(sequence.send_rows(*rows, id, &route, &mut batch));
+            self.queue.on_rows(sequence, *rows);
         }
-        let id = self.next_chunk;
         self.next_chunk += 1;
         let phase = selection.shape.phase;
         if phase != Phase::Prefill {

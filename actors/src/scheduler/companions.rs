@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::effect::SchedulerEffect;
 use super::models::Model;
-use super::running::{NextStep, Sequence};
+use super::running::{NextStep, Sequence, StepTime};
 use super::state::Scheduler;
 use crate::sequence::SequenceId;
 
@@ -24,8 +24,8 @@ impl Scheduler {
         // A token that was never drafted costs nothing, so that the first draft shows what it costs.
         let per_token = draft.and_then(|draft| self.models[draft.0].steps.estimate(1));
         let per_token = per_token.unwrap_or(0.0);
-        let verify = |rows: usize| steps.estimate(rows);
-        self.running[at].propose(*vocab, NextStep { others, per_token, slack, verify });
+        let time = StepTime { others, verify: |rows: usize| steps.estimate(rows) };
+        self.running[at].propose(*vocab, NextStep { time, per_token, slack });
     }
 
     /// Number of other sequences of the same model that decode.
@@ -54,9 +54,10 @@ impl Scheduler {
             }
             let others = self.others(at);
             let Model { vocab, steps, .. } = &self.models[self.running[at].model.0];
-            let (vocab, times) = (*vocab, (others, |rows: usize| steps.estimate(rows)));
+            let vocab = *vocab;
+            let time = StepTime { others, verify: |rows: usize| steps.estimate(rows) };
             let Some(&other) = companions.get(&self.running[at].id) else {
-                self.running[at].take_draft(None, vocab, times);
+                self.running[at].take_draft(None, vocab, time);
                 continue;
             };
             let goes_ahead = self.models[self.running[at].model.0].may_go_ahead(&self.running[at]);
@@ -65,7 +66,7 @@ impl Scheduler {
             };
             let context = self.models[companion.model.0].context;
             companion.follow(target, context, effects);
-            target.take_draft(Some(companion), vocab, times);
+            target.take_draft(Some(companion), vocab, time);
             if goes_ahead {
                 target.draft_ahead(companion, vocab);
             }

@@ -131,6 +131,14 @@ impl Model {
         }
     }
 
+    /// Chooses the size of chunks with that output. `None` if there is no strategy for the meantime.
+    pub(super) fn planner_by(&self, output: Output, by: PlannedBy) -> Option<&Planner> {
+        match by {
+            PlannedBy::Strategy => Some(self.planner(output)),
+            PlannedBy::Meanwhile => self.planner(output).meanwhile(),
+        }
+    }
+
     /// The route of a chunk.
     pub(super) fn route(
         &mut self,

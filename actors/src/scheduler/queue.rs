@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::Range;
 use std::sync::MutexGuard;
 
 use lapwing_traces::Nanos;
@@ -151,8 +150,9 @@ impl Queue {
         self.policy.evicted(&sequence.candidate(), lost, self.now);
     }
 
-    /// Charges for rows that have been sent.
-    pub(super) fn on_rows(&mut self, sequence: &Sequence, rows: Range<usize>) {
+    /// Charges for the latest rows of a sequence, which have been sent.
+    pub(super) fn on_rows(&mut self, sequence: &mut Sequence, rows: usize) {
+        let rows = sequence.sent - rows..sequence.sent;
         let (lost, prompt) = (sequence.entry.lost_rows, sequence.times.prompt_tokens);
         let charge = Charge {
             prompt_rows: rows.end.min(prompt).saturating_sub(rows.start.max(lost)),
@@ -160,6 +160,7 @@ impl Queue {
             generated_tokens: 0,
         };
         self.charge(sequence, charge);
+        sequence.entry.on_served(self.now);
     }
 
     /// Charges for the tokens that have been generated since there were `before`.

@@ -1,8 +1,6 @@
 //! A sequence inside the scheduler.
 
-use std::borrow::Cow;
 use std::cell::Cell;
-use std::ops::Range;
 use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
@@ -23,10 +21,12 @@ mod companion;
 mod output;
 mod pages;
 mod passes;
+mod propose;
+mod rows;
 mod speculation;
 
-pub(super) use output::NextStep;
 pub(super) use passes::devices;
+pub(super) use propose::{NextStep, StepTime};
 use speculation::Speculation;
 
 /// A growing list of tokens, and the progress of its rows.
@@ -67,11 +67,11 @@ pub(super) struct Sequence {
     pub(super) entry: QueueEntry,
     /// Prompt tokens that its caller knows to be computed.
     reported: Option<usize>,
-    work: Wanted,
+    work: SequenceTask,
     _admission: Option<AdmissionPermit>,
 }
 
-enum Wanted {
+enum SequenceTask {
     /// The sampling state, or `None` while the chunk that will sample carries it.
     Tokens(Option<Box<Generate>>),
     /// Next position to score, and how many of the most likely tokens to report there.
@@ -97,11 +97,11 @@ impl Sequence {
                 generate.tokens_max = generate.tokens_max.min(context - prompt_tokens);
                 tokens_max = generate.tokens_max;
                 drafts = generate.drafts.take();
-                Wanted::Tokens(Some(generate))
+                SequenceTask::Tokens(Some(generate))
             }
-            Task::Score { from, top } => Wanted::Scores { next: from.max(1), top },
+            Task::Score { from, top } => SequenceTask::Scores { next: from.max(1), top },
             Task::Embed { rows } => {
-                Wanted::Hidden { next: rows.start, end: rows.end.min(prompt_tokens), whole }
+                SequenceTask::Hidden { next: rows.start, end: rows.end.min(prompt_tokens), whole }
             }
         };
         Sequence {
@@ -135,51 +135,10 @@ impl Sequence {
     /// The kind of chunk that its rows go into.
     pub(super) fn kind(&self) -> ChunkKind {
         let output = match self.work {
-            Wanted::Tokens(_) | Wanted::Scores { .. } => Output::Logits,
-            Wanted::Hidden { .. } => Output::Hidden,
+            SequenceTask::Tokens(_) | SequenceTask::Scores { .. } => Output::Logits,
+            SequenceTask::Hidden { .. } => Output::Hidden,
         };
         ChunkKind { model: self.model, output }
-    }
-
-    /// Number of rows of all tokens, including the draft.
-    fn rows(&self) -> usize {
-        self.ids.len() + self.draft().len()
-    }
-
-    /// Token ids of these rows.
-    pub(super) fn row_ids(&self, rows: Range<usize>) -> Cow<'_, [u32]> {
-        if rows.end <= self.ids.len() {
-            return Cow::Borrowed(&self.ids[rows]);
-        }
-        let all = self.ids.iter().chain(self.draft());
-        Cow::Owned(all.skip(rows.start).take(rows.len()).copied().collect())
-    }
-
-    /// Number of rows to compute. The last token of a scored text predicts no other token, and a row
-    /// does not depend on later ones.
-    pub(super) fn goal(&self) -> usize {
-        match self.work {
-            Wanted::Tokens(_) => self.rows(),
-            Wanted::Scores { .. } => self.ids.len() - 1,
-            Wanted::Hidden { whole: true, .. } => self.ids.len(),
-            Wanted::Hidden { end, .. } => end,
-        }
-    }
-
-    /// Number of ready, undispatched rows; 0 after a roll-back until the last stale chunk has ended, and while
-    /// drafted tokens are awaited.
-    pub(super) fn due(&self) -> usize {
-        let waits = self.stale > 0 || self.awaits_draft();
-        let drafted = self.drafts_to().is_some_and(|end| self.ids.len() >= end);
-        if waits || drafted { 0 } else { self.goal() - self.sent }
-    }
-
-    /// Whether the ready rows are a decode step.
-    pub(super) fn is_decoding(&self) -> bool {
-        match self.drafts_to() {
-            None => self.due() > 0 && self.sent + 1 >= self.ids.len() && self.has_generated(),
-            Some(_) => (1..=companion::STEP_ROWS).contains(&self.due()),
-        }
     }
 
     /// Whether it is a request of which only the next token is missing, after those that it has generated.
@@ -190,11 +149,6 @@ impl Sequence {
     /// Whether it has tokens that were generated.
     pub(super) fn has_generated(&self) -> bool {
         self.ids.len() > self.times.prompt_tokens
-    }
-
-    /// How many of the last `rows` rows need logits.
-    fn sampled_rows(&self, rows: usize) -> usize {
-        if self.has_generated() { (1 + self.draft().len()).min(rows) } else { 1 }
     }
 
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
@@ -242,9 +196,7 @@ impl Sequence {
         effects: &mut Vec<SchedulerEffect>,
     ) {
         self.on_pass_ended(chunk, true, effects);
-        if let (Wanted::Tokens(state), Some(generate)) = (&mut self.work, generate) {
-            *state = Some(generate);
-        }
+        self.take_back(generate);
     }
 
     /// Rolls back to `row`, or to the first row in flight. Later rows wait for the end of stale chunks.

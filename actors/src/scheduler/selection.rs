@@ -1,11 +1,12 @@
-//! Selects the rows of a chunk.
+//! Selects the rows of a chunk: first decode rows, then prompt rows in the room that these leave.
 
 use lapwing_plan::Phase;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 
-use super::models::ChunkKind;
+use super::models::{ChunkKind, Model};
 use super::rows::{Limit, PlannedBy, Room, RowKinds};
+use super::running::Sequence;
 use super::state::Scheduler;
 
 /// Rows for one chunk: indices of running sequences, with a row count for each.
@@ -21,6 +22,13 @@ pub(super) struct Selection {
 }
 
 impl Selection {
+    /// Without rows.
+    fn new(kind: ChunkKind, by: PlannedBy) -> Selection {
+        let phase = Phase::Prefill;
+        let shape = ChunkShape { phase, rows: 0, selected: 0, context: 0, prompt: 0 };
+        Selection { kind, by, rows: Vec::new(), shape, prompts: 0, limit: None }
+    }
+
     /// Number of decode rows, with those of branches.
     pub(super) fn decodes(&self) -> usize {
         self.shape.rows - self.prompts
@@ -29,6 +37,87 @@ impl Selection {
     /// Whether it has rows of the running sequence at that place.
     pub(super) fn holds(&self, place: usize) -> bool {
         self.rows.binary_search_by_key(&place, |(at, _)| *at).is_ok()
+    }
+
+    /// Adds the next `rows` rows of the running sequence at a place.
+    fn add(&mut self, place: usize, sequence: &Sequence, rows: usize) {
+        self.rows.push((place, rows));
+        self.shape.rows += rows;
+        self.shape.selected += sequence.selected_in(rows);
+        self.shape.context = self.shape.context.max(sequence.sent);
+    }
+
+    /// Puts its rows in the order of the running sequences. `None` without any.
+    fn complete(mut self) -> Option<Selection> {
+        self.shape.phase = match (self.decodes() > 0, self.prompts > 0) {
+            (true, true) => Phase::Mixed,
+            (true, false) => Phase::Decode,
+            (false, true) => Phase::Prefill,
+            (false, false) => return None,
+        };
+        self.rows.sort_unstable_by_key(|(place, _)| *place);
+        Some(self)
+    }
+}
+
+/// The running sequences whose ready rows may go into a chunk, in order of rank, each with its place.
+struct Ready<'a> {
+    running: &'a [Sequence],
+    model: &'a Model,
+    kind: ChunkKind,
+    rows: RowKinds,
+    /// Whether background work stays out of the chunk.
+    displaces: bool,
+}
+
+impl<'a> Ready<'a> {
+    fn may_send(&self, sequence: &Sequence) -> bool {
+        let is_displaced = self.displaces && sequence.gives_way();
+        sequence.kind() == self.kind && sequence.has_pages(&self.model.kv) && !is_displaced
+    }
+
+    fn decodes(&self) -> impl Iterator<Item = (usize, &'a Sequence)> {
+        let running = if self.model.may_step() { self.running } else { &[] };
+        running.iter().enumerate().filter(|(_, sequence)| {
+            let is_wanted = match sequence.has_state() {
+                true => self.rows.decodes,
+                false => {
+                    let may_go_ahead = self.rows.ahead && self.model.may_go_ahead(sequence);
+                    may_go_ahead && sequence.may_be_followed()
+                }
+            };
+            is_wanted && sequence.is_decoding() && self.may_send(sequence)
+        })
+    }
+
+    fn prompts(&self) -> impl Iterator<Item = (usize, &'a Sequence)> {
+        let running = if self.rows.prompts { self.running } else { &[] };
+        running.iter().enumerate().filter(|(_, sequence)| {
+            sequence.due() > 0 && !sequence.is_decoding() && self.may_send(sequence)
+        })
+    }
+}
+
+/// Room for prompt rows in a chunk.
+struct RowBudget {
+    left: usize,
+    /// Whether a prompt has taken rows.
+    is_shared: bool,
+}
+
+impl RowBudget {
+    /// As many rows as the planner puts into a chunk for these rows, of which `decodes` are decode rows, but at most `room`.
+    fn new(planner: &Planner, rows: PromptRows, decodes: usize, room: usize) -> RowBudget {
+        let left = planner.chunk_rows(rows).saturating_sub(decodes).max(1).min(room);
+        RowBudget { left, is_shared: false }
+    }
+
+    /// Takes rows for a prompt.
+    fn take(&mut self, prompt: &Sequence) -> usize {
+        let rows = prompt.prompt_rows(self.left, self.is_shared);
+        self.left = self.left.saturating_sub(rows);
+        self.is_shared |= rows > 0;
+        rows
     }
 }
 
@@ -42,119 +131,53 @@ impl Scheduler {
         forced: bool,
     ) -> Option<Selection> {
         self.pace.is_forced = forced;
-        let all = self.select_by(by, kind, RowKinds::ALL, usize::MAX)?;
+        let all = self.select(kind, by, RowKinds::ALL, usize::MAX)?;
         match self.room(&all, forced) {
             Room::Free => Some(all),
             Room::Rows(rows, limit) => {
-                let limited = self.select_by(by, kind, RowKinds::ALL, rows)?;
+                let limited = self.select(kind, by, RowKinds::ALL, rows)?;
                 let limit = (limited.prompts > 0).then_some(limit);
                 Some(Selection { limit, ..limited })
             }
             Room::Nothing => {
                 self.pace.has_held = true;
-                self.select_by(by, kind, RowKinds::DECODES, 0)
+                self.select(kind, by, RowKinds::DECODES, 0)
             }
         }
     }
 
-    fn select_by(
+    /// Selects ready rows of these kinds, of which at most `room` are prompt rows, in chunks of the size that one planner
+    /// chooses.
+    pub(super) fn select(
         &self,
+        kind: ChunkKind,
         by: PlannedBy,
-        kind: ChunkKind,
-        of: RowKinds,
+        rows: RowKinds,
         room: usize,
     ) -> Option<Selection> {
-        let planner = self.models[kind.model.0].planner(kind.output);
-        let selection = match by {
-            PlannedBy::Strategy => self.select_for(planner, kind, of, room),
-            PlannedBy::Meanwhile => self.select_for(planner.meanwhile()?, kind, of, room),
-        };
-        selection.map(|selection| Selection { by, ..selection })
-    }
-
-    /// Selects ready rows of these kinds, of which at most `room` are prompt rows.
-    pub(super) fn select(&self, kind: ChunkKind, of: RowKinds, room: usize) -> Option<Selection> {
-        self.select_for(self.models[kind.model.0].planner(kind.output), kind, of, room)
-    }
-
-    /// As [`select`](Scheduler::select), in chunks of the size that this planner chooses.
-    fn select_for(
-        &self,
-        planner: &Planner,
-        kind: ChunkKind,
-        of: RowKinds,
-        room: usize,
-    ) -> Option<Selection> {
-        let mut rows: Vec<(usize, usize)> = Vec::new();
         let model = &self.models[kind.model.0];
-        let kv = &model.kv;
-        let can_decode = model.may_step();
-        let displaces = of.prompts && self.displaces_background(kind);
-        let can_send = |at: &usize| {
-            let sequence = &self.running[*at];
-            let is_displaced = displaces && sequence.gives_way();
-            sequence.kind() == kind && sequence.has_pages(kv) && !is_displaced
-        };
-        let decoding = |at: &usize| {
-            let sequence = &self.running[*at];
-            let wanted = match sequence.has_state() {
-                true => of.decodes,
-                false => of.ahead && model.may_go_ahead(sequence) && sequence.may_be_followed(),
-            };
-            wanted && can_decode && sequence.is_decoding() && can_send(at)
-        };
-        let prompts = of.prompts;
-        let decode_rows = (0..self.running.len())
-            .filter(decoding)
-            .map(|at| self.running[at].due() + self.running[at].branch_rows())
-            .sum::<usize>();
-        let prompt = |at: &usize| prompts && !self.running[*at].is_decoding() && can_send(at);
-        let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
-        let prompts = prompts.filter(|sequence| sequence.due() > 0);
-        let (due, all) = prompts.fold((0, 0), |(due, all), s| (due + s.due(), all + s.goal()));
-        let rows_of = PromptRows { all: all + decode_rows, remaining: due + decode_rows };
-        let mut left = match due {
-            0 => 0,
-            _ => planner.chunk_rows(rows_of).saturating_sub(decode_rows).max(1).min(room),
-        };
-        let (mut selected, mut context, mut branch_rows, mut prompt_rows) = (0, 0, 0, 0);
-        let (mut any_decode, mut any_prompt) = (false, false);
-        for (at, sequence) in self.running.iter().enumerate() {
-            let count = if decoding(&at) {
-                any_decode = true;
-                branch_rows += sequence.branch_rows();
-                sequence.due()
-            } else if prompt(&at) {
-                sequence.prompt_rows(left, any_prompt)
-            } else {
-                0
-            };
-            if count == 0 {
-                continue;
-            }
-            if !sequence.is_decoding() {
-                any_prompt = true;
-                prompt_rows += count;
-                left = left.saturating_sub(count);
-            }
-            selected += sequence.selected_in(count);
-            context = context.max(sequence.sent);
-            rows.push((at, count));
+        let displaces = rows.prompts && self.displaces_background(kind);
+        let ready = Ready { running: &self.running, model, kind, rows, displaces };
+        let mut chunk = Selection::new(kind, by);
+        for (place, sequence) in ready.decodes() {
+            chunk.add(place, sequence, sequence.due());
+            chunk.shape.rows += sequence.branch_rows();
         }
-        let phase = phase(any_decode, any_prompt)?;
-        let total = rows.iter().map(|(_, count)| count).sum::<usize>() + branch_rows;
-        let shape = ChunkShape { phase, rows: total, selected, context, prompt: all };
-        let by = PlannedBy::Strategy;
-        Some(Selection { kind, by, rows, shape, prompts: prompt_rows, limit: None })
-    }
-}
-
-/// The phase of a chunk with such rows; `None` without any.
-fn phase(decodes: bool, prompts: bool) -> Option<Phase> {
-    match (decodes, prompts) {
-        (true, true) => Some(Phase::Mixed),
-        (true, false) => Some(Phase::Decode),
-        (false, true) => Some(Phase::Prefill),
-        (false, false) => None,
+        let decodes = chunk.decodes();
+        let mut all = PromptRows { all: decodes, remaining: decodes };
+        for (_, prompt) in ready.prompts() {
+            all.all += prompt.goal();
+            all.remaining += prompt.due();
+        }
+        chunk.shape.prompt = all.all - decodes;
+        let mut budget = RowBudget::new(model.planner_by(kind.output, by)?, all, decodes, room);
+        for (place, prompt) in ready.prompts() {
+            let rows = budget.take(prompt);
+            if rows > 0 {
+                chunk.add(place, prompt, rows);
+                chunk.prompts += rows;
+            }
+        }
+        chunk.complete()
     }
 }

@@ -84,7 +84,13 @@ impl Drafter for Zeros {
 }
 
 /// A time, and the devices' usage until then.
-pub type Moment = (Nanos, Usage);
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moment {
+    /// The time.
+    pub at: Nanos,
+    /// Usage since the start.
+    pub usage: Usage,
+}
 
 /// A caller's observations.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,11 +111,11 @@ impl Seen {
     /// Lower bound of the time for any order of the same work: the maximum of the busiest device's work
     /// and of the longest dependency chain, with times without contention.
     pub fn lower_bound(&self) -> Duration {
-        let (before, after) = (&self.begin.1.devices, &self.last.1.devices);
+        let (before, after) = (&self.begin.usage.devices, &self.last.usage.devices);
         let zero = DeviceUsage::default();
         let before = before.iter().chain(std::iter::repeat(&zero));
         let alone = after.iter().zip(before).map(|(after, before)| after.alone.since(before.alone));
-        alone.max().unwrap_or_default().max(self.last.1.critical.since(Nanos(0)))
+        alone.max().unwrap_or_default().max(self.last.usage.critical.since(Nanos(0)))
     }
 }
 
@@ -146,7 +152,8 @@ impl VirtualEngine {
     /// resources are left in the engine.
     pub fn run(&mut self, caller: &Caller<'_>) -> Result<Seen, SocRunError> {
         self.simulation.forget_chains();
-        let begin = (self.simulation.now(), self.simulation.usage().unwrap_or_default());
+        let usage = self.simulation.usage().unwrap_or_default();
+        let begin = Moment { at: self.simulation.now(), usage };
         let (sink, events) = ChannelSink::new(caller.decode * caller.verify + 4);
         let mut watch = Watch::new(events, caller.cancel);
         let generate = Generate {
@@ -165,7 +172,7 @@ impl VirtualEngine {
             let urgency = Urgency::default();
             let submit =
                 Submit { model, ids, task, client, urgency, prefix, sink, admission, trace };
-            self.simulation.send_at(begin.0, SchedulerMessage::Submit(Box::new(submit)));
+            self.simulation.send_at(begin.at, SchedulerMessage::Submit(Box::new(submit)));
         }
         if let Some(at) = caller.cancel {
             self.simulation.send_at(at, SchedulerMessage::Wake);

@@ -27,6 +27,7 @@ pub(super) struct SharedScheduler {
     mailbox: Mailbox<Traced<SchedulerMessage>>,
     /// `None` after it has ended.
     scheduler: Arc<Mutex<Option<LiveScheduler>>>,
+    recorder: Recorder,
 }
 
 impl SharedScheduler {
@@ -34,7 +35,8 @@ impl SharedScheduler {
         mailbox: Mailbox<Traced<SchedulerMessage>>,
         scheduler: LiveScheduler,
     ) -> SharedScheduler {
-        SharedScheduler { mailbox, scheduler: Arc::new(Mutex::new(Some(scheduler))) }
+        let recorder = scheduler.recorder.clone();
+        SharedScheduler { mailbox, scheduler: Arc::new(Mutex::new(Some(scheduler))), recorder }
     }
 
     /// Puts a message into the mailbox.
@@ -72,11 +74,10 @@ impl SharedScheduler {
         &self,
         inbox: Inbox<Traced<SchedulerMessage>>,
         link: &Link,
-        recorder: &Recorder,
     ) -> Result<(), RunError> {
         let mut waiter = link.waiter();
         loop {
-            let recorded = recorder.scope() != Scope::Off;
+            let recorded = self.recorder.scope() != Scope::Off;
             let received = inbox.recv(&mut waiter, WaitKey::default());
             let Ok((posted, waited)) = received else { return Ok(()) };
             let mut scheduler = self.scheduler.lock().map_err(|poisoned| {

@@ -1,10 +1,11 @@
-//! Mailboxes of all workers.
+//! Mailboxes of all workers, and of preparation lanes beside them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapwing_kernels::device::Notify;
 
+use super::prepare::Lanes;
 use crate::drive::mailbox::Mailbox;
 use crate::error::RunError;
 use crate::message::{Delivery, Traced};
@@ -86,5 +87,20 @@ impl Workers {
     /// Stops every worker.
     pub(super) fn stop(&self) {
         self.mailboxes.iter().for_each(|mailbox| mailbox.nudge(WorkerMessage::Stop));
+    }
+}
+
+/// The mailboxes of all workers and preparation lanes.
+#[derive(Clone)]
+pub(super) struct LiveActors {
+    pub(super) workers: Workers,
+    pub(super) lanes: Lanes,
+}
+
+impl LiveActors {
+    /// Stops every worker and preparation lane.
+    pub(super) fn stop(&self) {
+        self.lanes.stop();
+        self.workers.stop();
     }
 }

@@ -7,6 +7,7 @@ use lapwing_kernels::device::{Batch, Fork};
 use lapwing_kernels::kv::{KvLease, KvPage, PageId};
 
 use super::Sequence;
+use super::propose::StepTime;
 use super::speculation::Speculation;
 use crate::draft::{
     ALTERNATIVE_MIN, DRAFT_MAX, DraftTree, StepTokens, TreeRows, VerifiedDraft, best_count,
@@ -87,13 +88,15 @@ impl Sequence {
     }
 
     /// Takes over the tokens `drafted` of a companion, and those of its alternatives that pay, of a vocabulary of
-    /// `vocab` tokens. `times` is as in [`take_draft`](Sequence::take_draft).
+    /// `vocab` tokens.
     pub(super) fn take_alternatives(
         &mut self,
         companion: &Sequence,
-        (drafted, vocab): (&[u32], usize),
-        (others, verify): (usize, impl Fn(usize) -> Option<f64>),
+        drafted: &[u32],
+        vocab: usize,
+        time: StepTime<impl Fn(usize) -> Option<f64>>,
     ) {
+        let StepTime { others, verify } = time;
         let Some(drafts) = self.drafts() else { return };
         let alternatives = companion.speculation.as_ref().map(|it| &it.alternatives);
         let mut tree = DraftTree::from(drafted.to_vec());

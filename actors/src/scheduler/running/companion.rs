@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use lapwing_traces::RequestTimes;
 
+use super::propose::StepTime;
 use super::speculation::Speculation;
-use super::{RowProgress, Sequence, Wanted};
+use super::{RowProgress, Sequence, SequenceTask};
 use crate::draft::{DRAFT_MAX, ModelDrafts, Schedule, Wait};
 use crate::message::Generate;
 use crate::prefix::PrefixUse;
@@ -21,7 +22,7 @@ impl Sequence {
     /// A companion for a sequence whose drafts are made by a model. `None` if there are no such drafts, or
     /// nothing is sampled yet.
     pub(in super::super) fn companion(&mut self) -> Option<Sequence> {
-        let Wanted::Tokens(Some(generate)) = &self.work else { return None };
+        let SequenceTask::Tokens(Some(generate)) = &self.work else { return None };
         let drafts = self.speculation.as_mut()?.drafts.as_mut()?;
         let alternatives = drafts.alternatives();
         let model = drafts.model_mut().filter(|model| model.stopped.is_none())?;
@@ -50,7 +51,7 @@ impl Sequence {
             shared: 0,
             reported: None,
             entry: self.entry.of_companion(),
-            work: Wanted::Tokens(Some(Box::new(drafting(generate, alternatives)))),
+            work: SequenceTask::Tokens(Some(Box::new(drafting(generate, alternatives)))),
             _admission: None,
         })
     }
@@ -105,7 +106,7 @@ impl Sequence {
             self.ids.truncate(common);
         }
         // While a chunk samples, the token after the present ones is on its way.
-        let samples = matches!(self.work, Wanted::Tokens(None));
+        let samples = matches!(self.work, SequenceTask::Tokens(None));
         if self.ids.len() < target.ids.len() && (!samples || self.stale > 0) {
             self.ids.extend_from_slice(&target.ids[self.ids.len()..]);
             if let Some(it) = &mut self.speculation {
@@ -113,7 +114,7 @@ impl Sequence {
             }
         }
         let is_stale = self.speculation.as_ref().is_some_and(|it| it.stale_sampler);
-        if let (true, Wanted::Tokens(Some(own)), Wanted::Tokens(Some(generate))) =
+        if let (true, SequenceTask::Tokens(Some(own)), SequenceTask::Tokens(Some(generate))) =
             (is_stale, &mut self.work, &target.work)
         {
             let alternatives = target.drafts().map_or(0, |drafts| drafts.alternatives());
@@ -184,13 +185,12 @@ impl Sequence {
     }
 
     /// Takes the drafted tokens of its companion, if as many are there as it waits for, or if no more will
-    /// come. A draft ends before the first id outside the vocabulary. `times` has the rows of other sequences in a
-    /// step, and predicts its time by all rows.
+    /// come. A draft ends before the first id outside the vocabulary.
     pub(in super::super) fn take_draft(
         &mut self,
         companion: Option<&Sequence>,
         vocab: usize,
-        times: (usize, impl Fn(usize) -> Option<f64>),
+        time: StepTime<impl Fn(usize) -> Option<f64>>,
     ) {
         let length = self.ids.len();
         let drafts = self.speculation.as_mut().and_then(|it| it.drafts.as_mut());
@@ -219,7 +219,7 @@ impl Sequence {
             let known = there.iter().copied().take_while(|id| (*id as usize) < vocab);
             model.wait = Wait::Nothing;
             let drafted: Vec<u32> = known.take(most).collect();
-            self.take_alternatives(companion, (&drafted, vocab), times);
+            self.take_alternatives(companion, &drafted, vocab, time);
         } else if there.is_empty() && length.saturating_sub(companion.sent) > STEP_ROWS {
             model.wait = Wait::Missed(wanted);
         }

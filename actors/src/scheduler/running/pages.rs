@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lapwing_kernels::kv::{KvLayout, KvLease, OutOfPages};
 use lapwing_traces::Nanos;
 
-use super::{RowProgress, Sequence, Wanted};
+use super::{RowProgress, Sequence, SequenceTask};
 use crate::message::RollBack;
 use crate::prefix::Found;
 use crate::scheduler::effect::SchedulerEffect;
@@ -47,9 +47,9 @@ impl Sequence {
     /// First rows of which only keys and values are needed, and nothing that a route ends with.
     pub(in super::super) fn reusable_rows(&self) -> usize {
         let needed = match self.work {
-            Wanted::Tokens(_) => self.ids.len() - 1,
-            Wanted::Scores { next, .. } => next - 1,
-            Wanted::Hidden { next, .. } => next,
+            SequenceTask::Tokens(_) => self.ids.len() - 1,
+            SequenceTask::Scores { next, .. } => next - 1,
+            SequenceTask::Hidden { next, .. } => next,
         };
         needed.min(self.goal())
     }

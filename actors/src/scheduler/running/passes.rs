@@ -7,9 +7,10 @@ use lapwing_plan::{DeviceId, Route};
 use lapwing_traces::event::{DraftRole, RowOutcome};
 
 use super::speculation::Speculation;
-use super::{Sequence, Wanted};
+use super::{Sequence, SequenceTask};
 use crate::draft::StepTokens;
 use crate::handover::Handover;
+use crate::message::Generate;
 use crate::scheduler::effect::{Noted, SchedulerEffect};
 
 /// A pass of a request that drafts, or of a draft model.
@@ -61,18 +62,21 @@ fn decides_on(route: &Route) -> Option<DeviceId> {
 }
 
 impl Sequence {
-    /// What the next rows from `start` on are for in speculative decoding.
-    pub(in super::super) fn role(&self, start: usize) -> Option<DraftRole> {
-        if self.is_companion() {
-            return Some(DraftRole::Draft);
-        }
-        let verifies =
-            self.has_generated() && start + 1 >= self.ids.len() && !self.draft().is_empty();
-        verifies.then_some(DraftRole::Verify)
+    /// Begins a pass of the next rows. Returns what they are for.
+    pub(super) fn begin_pass(&mut self) -> Option<DraftRole> {
+        let role = match self.is_companion() {
+            true => Some(DraftRole::Draft),
+            false => {
+                let is_step = self.has_generated() && self.sent + 1 >= self.ids.len();
+                (is_step && !self.draft().is_empty()).then_some(DraftRole::Verify)
+            }
+        };
+        self.go_ahead();
+        role
     }
 
     /// Records that a chunk with these rows was cut.
-    pub(in super::super) fn on_pass(&mut self, chunk: u64, rows: Range<usize>, route: &Route) {
+    pub(super) fn on_pass(&mut self, chunk: u64, rows: Range<usize>, route: &Route) {
         let decodes = self.has_generated() && rows.start + 1 >= self.ids.len();
         let (is_companion, branch_rows) = (self.is_companion(), self.branch_rows());
         let Some(speculation) = self.speculation.as_mut() else { return };
@@ -99,8 +103,55 @@ impl Sequence {
         });
     }
 
+    /// Handles the tokens that a pass chose. Rows of rejected draft tokens are rolled back, and passes that were sent
+    /// after them become stale.
+    pub(super) fn on_verified(
+        &mut self,
+        chunk: u64,
+        tokens: &StepTokens,
+        generate: Option<Box<Generate>>,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        let is_step = self.has_generated();
+        let drafted = self.on_pass_decided(chunk, tokens, effects);
+        let verified = self.follow_draft(drafted, tokens);
+        if let (Some(drafts), true) = (self.drafts_mut(), is_step) {
+            drafts.on_step(&verified);
+        }
+        let before = self.ids.len();
+        self.keep_alternatives(tokens);
+        self.ids.extend(tokens.iter().map(|token| token.id));
+        let new = &self.ids[before..];
+        let is_right = tokens.last().finish.is_none() && self.draft().starts_with(new);
+        // A next pass that did not get the sampling state is stale.
+        let is_followed = generate.is_none() || self.sent < self.ids.len();
+        self.take_back(generate);
+        if is_right && is_followed {
+            // The next pass goes on with the rest of the draft.
+            let right = self.ids.len() - before;
+            if let Some(it) = &mut self.speculation {
+                it.draft.drain(..right);
+            }
+        } else {
+            self.reject_draft(effects);
+        }
+        self.on_pass_ended(chunk, false, effects);
+    }
+
+    /// Drops the rest of the draft, and rolls back the rows behind the latest token.
+    fn reject_draft(&mut self, effects: &mut Vec<SchedulerEffect>) {
+        self.clear_draft();
+        let accepted = self.ids.len() - 1;
+        if self.sent > accepted {
+            let (row, nudges) = self.progress.roll_back(accepted);
+            effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
+            self.waste_from(row, effects);
+            (self.sent, self.stale) = (row, self.in_flight);
+        }
+    }
+
     /// Records that a pass chose tokens. Returns how many drafted tokens it verified.
-    pub(super) fn on_pass_decided(
+    fn on_pass_decided(
         &mut self,
         chunk: u64,
         tokens: &StepTokens,
@@ -180,7 +231,7 @@ impl Sequence {
 
     /// Whether it has its sampling state, so that no pass is in flight that chooses tokens.
     pub(in super::super) fn has_state(&self) -> bool {
-        matches!(self.work, Wanted::Tokens(Some(_)))
+        matches!(self.work, SequenceTask::Tokens(Some(_)))
     }
 
     /// Whether the next pass may be sent while one is in flight: the sequence drafts meanwhile, and has fewer passes in
@@ -189,7 +240,8 @@ impl Sequence {
         let overlaps = self.drafts().is_some_and(|drafts| drafts.source.overlaps());
         let in_flight = self.passes().iter().filter(|pass| pass.in_flight).count();
         let has_room = |pass: &Pass| (in_flight + 1).saturating_mul(requests) <= pass.devices;
-        let is_in_flight = matches!(self.work, Wanted::Tokens(None)) && self.sent >= self.ids.len();
+        let is_in_flight =
+            matches!(self.work, SequenceTask::Tokens(None)) && self.sent >= self.ids.len();
         overlaps && self.passes().last().is_some_and(has_room) && is_in_flight && self.stale == 0
     }
 
@@ -212,7 +264,7 @@ impl Sequence {
     }
 
     /// Links the next pass with the one in flight, if there is one. If that has ended meanwhile, the next pass is stale.
-    pub(in super::super) fn go_ahead(&mut self) {
+    fn go_ahead(&mut self) {
         let first = self.row_ids(self.sent..self.sent + 1).first().copied();
         if let (true, Some(first), Some(before)) = (self.is_ahead(), first, self.passes().last())
             && let Some(next) = &before.next

@@ -47,6 +47,14 @@ impl Speculation {
         let drafts_to = Some(tokens);
         Box::new(Speculation { drafts_to, agreed: tokens, ..Speculation::default() })
     }
+
+    /// For a chunk that chooses tokens: its link with the chunk in flight, and the one with the next chunk.
+    pub(super) fn link_passes(&mut self) -> (Option<Arc<Handover>>, Option<Arc<Handover>>) {
+        let overlaps = self.drafts.as_ref().is_some_and(|drafts| drafts.source.overlaps());
+        let next = overlaps.then(Arc::default);
+        self.next_pass.clone_from(&next);
+        (self.before.take(), next)
+    }
 }
 
 impl Sequence {

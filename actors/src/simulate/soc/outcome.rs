@@ -108,10 +108,10 @@ pub(super) fn outcome(
     let steps = (seen.later / run.options.verify) as f64;
     let (soc, kinds) = (&run.soc, &run.kinds[..]);
     let whole = phase(soc, kinds, begin, last);
-    let decode_ms = (steps > 0.0).then(|| ms(last.0.since(first.0)) / steps);
+    let decode_ms = (steps > 0.0).then(|| ms(last.at.since(first.at)) / steps);
     let rows = run.options.verify as f64;
     let prompt = run.options.prompt as f64;
-    let prefill_ms = ms(first.0.since(begin.0));
+    let prefill_ms = ms(first.at.since(begin.at));
     SocOutcome {
         prefill_ms,
         prefill_tokens_per_second: per_second(prompt, prefill_ms),
@@ -121,8 +121,8 @@ pub(super) fn outcome(
         power_w: whole.power_w,
         overlap: whole.overlap,
         lower_bound_ms: ms(seen.lower_bound()),
-        preparation_ms: last.1.preparing_ms - begin.1.preparing_ms,
-        makespan_ms: ms(last.0.since(begin.0)),
+        preparation_ms: last.usage.preparing_ms - begin.usage.preparing_ms,
+        makespan_ms: ms(last.at.since(begin.at)),
         prefill: phase(soc, kinds, begin, first),
         decode: (steps > 0.0).then(|| phase(soc, kinds, first, last)),
         tokens: seen.tokens.clone(),
@@ -135,12 +135,8 @@ fn per_second(count: f64, ms: f64) -> f64 {
 }
 
 /// Figures between two moments.
-fn phase(
-    soc: &Soc,
-    kinds: &[DeviceKind],
-    (from, before): &Moment,
-    (to, after): &Moment,
-) -> SocPhase {
+fn phase(soc: &Soc, kinds: &[DeviceKind], from: &Moment, to: &Moment) -> SocPhase {
+    let (before, after) = (&from.usage, &to.usage);
     let unit = |(at, kind): (usize, &DeviceKind)| {
         let zero = DeviceUsage::default();
         let before = before.devices.get(at).unwrap_or(&zero);
@@ -161,7 +157,7 @@ fn phase(
     let mut order: Vec<(usize, &DeviceKind)> = kinds.iter().enumerate().collect();
     order.sort_by_key(|(_, kind)| kind.name());
     let units: Vec<SocUnit> = order.into_iter().map(unit).collect();
-    let length = ms(to.since(*from));
+    let length = ms(to.at.since(from.at));
     let gigabytes = (after.bytes - before.bytes) / 1e9;
     let busy: f64 = units.iter().map(|unit| unit.busy_ms).sum();
     let any = ms(after.any.since(before.any));

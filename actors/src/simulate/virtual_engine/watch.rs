@@ -67,7 +67,8 @@ impl Watch {
             match event.message {
                 StreamEvent::Token(token) => {
                     self.tokens.push(token.id);
-                    let seen = (now, simulation.usage().unwrap_or_default());
+                    let usage = simulation.usage().unwrap_or_default();
+                    let seen = Moment { at: now, usage };
                     match self.first {
                         None => self.first = Some(seen.clone()),
                         Some(_) => self.later += 1,

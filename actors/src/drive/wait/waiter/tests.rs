@@ -141,9 +141,16 @@ fn with_all_cores_busy_every_mode_parks() {
     }
 }
 
-/// Waits that a thread which chooses spends polling, of 20 on `cores` cores of which `busy` compute.
-/// Its prediction is `predicted` ns, its sleeps are 50 µs too long, and the message comes after `us`.
-fn polled_by_choice(cores: usize, busy: usize, (predicted, us): (u64, u64)) -> usize {
+/// A wait of a thread that chooses: its prediction in ns, and the time in µs after which the message comes.
+#[derive(Clone, Copy)]
+struct ChosenWait {
+    predicted: u64,
+    us: u64,
+}
+
+/// Waits that a thread which chooses spends polling, of 20 on `cores` cores of which `busy` compute. Its sleeps are 50 µs
+/// too long.
+fn polled_by_choice(cores: usize, busy: usize, wait: ChosenWait) -> usize {
     let mut waiter = Waiter::new(LinkMode::Chosen, Arc::new(OsClock::start()), Cores::new(cores));
     let computing = waiter.cores.clone();
     let _computing = computing.busy(busy);
@@ -151,8 +158,8 @@ fn polled_by_choice(cores: usize, busy: usize, (predicted, us): (u64, u64)) -> u
         waiter.overshoot = Some(Overshoot::of([50_000; 32]));
         // What real waits on a busy machine have taught must not count.
         waiter.predictor = Predictor::default();
-        (0..8).for_each(|_| waiter.predictor.learn(WaitKey::default(), predicted));
-        let record = wait_once(&mut waiter, us);
+        (0..8).for_each(|_| waiter.predictor.learn(WaitKey::default(), wait.predicted));
+        let record = wait_once(&mut waiter, wait.us);
         assert!(record.spun == 0 || record.margin > 0, "it polls only as planned: {record:?}");
         record.spun > 0
     });
@@ -161,11 +168,11 @@ fn polled_by_choice(cores: usize, busy: usize, (predicted, us): (u64, u64)) -> u
 
 #[test]
 fn a_thread_that_chooses_polls_only_where_that_pays() {
-    let short = (100_000, 300);
+    let short = ChosenWait { predicted: 100_000, us: 300 };
     assert!(polled_by_choice(64, 1, short) > 0, "a core stays free, and a wake costs half");
     assert_eq!(polled_by_choice(2, 1, short), 0, "no core would stay free");
     // The message comes after the predicted end, when a thread that polls does so.
-    let long = (20_000_000, 25_000);
+    let long = ChosenWait { predicted: 20_000_000, us: 25_000 };
     assert_eq!(polled_by_choice(64, 1, long), 0, "a wake is nothing beside the wait");
 }
 
