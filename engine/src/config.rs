@@ -20,7 +20,7 @@ use lapwing_plan::strategy::{Strategies, Strategy, StrategyOptions};
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 
-use crate::devices::{Backend, DeviceSpec};
+use crate::devices::DeviceSpec;
 use crate::draft::DraftChoice;
 use crate::drivers::Lister;
 use crate::error::Error;
@@ -267,13 +267,7 @@ fn check_activations<'a>(
     if !activations.is_by_row() {
         return Ok(());
     }
-    let reason = |spec: &DeviceSpec| match spec.backend {
-        Backend::OpenCl(_) | Backend::OpenVino(_) => Some("it multiplies activations in f32"),
-        Backend::Qnn(_) => Some("it multiplies activations in binary16"),
-        _ if spec.is_static() => Some("its graphs quantise activations in blocks"),
-        _ => None,
-    };
-    match devices.find_map(|spec| Some((&spec.name, reason(spec)?))) {
+    match devices.find_map(|spec| Some((&spec.name, spec.refuses_rows()?))) {
         None => Ok(()),
         Some((device, reason)) => {
             let expected = format!("int8 or f32 with the device '{device}': {reason}");

@@ -18,20 +18,28 @@ use std::time::Duration;
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::npu::BUCKETS;
 
+mod back_end;
 pub mod build;
 mod calibrate;
+mod cpu;
 mod error;
 mod keys;
 mod opencl;
+mod openvino;
 mod present;
 mod properties;
+mod qnn;
+mod systolic;
 mod text;
 
 pub use error::DeviceSpecError;
 pub use lapwing_kernels::npu::{QnnActivations, QnnSettings, StaticInt8, WeightForm};
 pub use lapwing_plan::rate::Rates;
+pub(crate) use opencl::InPlace;
 pub use opencl::{OpenClMemory, OpenClSettings};
+pub use openvino::OpenVinoSettings;
 pub use present::PresentDevices;
+pub use systolic::ArraySettings;
 
 /// A device of an engine: its name and its properties.
 ///
@@ -67,9 +75,8 @@ pub enum Backend {
     Systolic(ArraySettings),
     /// A processor of this machine with an OpenCL driver. It needs the feature `opencl`.
     OpenCl(OpenClSettings),
-    /// Graphs compiled by Intel OpenVINO for its device of this name; empty for the NPU of this machine, or
-    /// for its CPU as a stand-in. It needs the feature `openvino`.
-    OpenVino(String),
+    /// Graphs compiled by Intel OpenVINO. It needs the feature `openvino`.
+    OpenVino(OpenVinoSettings),
     /// Graphs prepared and run by Qualcomm QNN, on x86-64 by its emulator. It needs the feature `qnn`.
     Qnn(QnnSettings),
 }
@@ -82,23 +89,6 @@ pub enum Pace {
     Native,
     /// Throttled to a processor of these rates.
     Throttled(Rates),
-}
-
-/// A systolic array without its rates, which are in [`Pace`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ArraySettings {
-    /// Cells along each side; dimensions are padded to multiples of it.
-    pub array: usize,
-    /// Smallest fraction of the rate that an unfavourable shape reaches, above 0 and at most 1.
-    pub floor: f64,
-    /// Fixed time to prepare a graph.
-    pub prepare: Duration,
-    /// Additional time to prepare a graph, per 10⁹ row-weights (rows × weights).
-    pub prepare_gweight: Duration,
-    /// Int8 activations with one fixed scale for each product's input, which needs measured
-    /// [`ranges`](crate::ranges). By default products take the precision of the engine's
-    /// [`activations`](crate::EngineBuilder::activations).
-    pub int8: Option<StaticInt8>,
 }
 
 /// Graphs of a device that runs only prepared graphs.
@@ -127,20 +117,6 @@ const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-impl Default for ArraySettings {
-    /// 32 × 32 cells, a floor of 1/6, and a preparation time in the proportions that HeteroLLM
-    /// section 5 reports: 2 ms for a graph and 90 ms for each 10⁹ row-weights.
-    fn default() -> ArraySettings {
-        ArraySettings {
-            array: 32,
-            floor: 1.0 / 6.0,
-            prepare: micros(2000),
-            prepare_gweight: micros(90_000),
-            int8: None,
-        }
-    }
-}
-
 impl DeviceSpec {
     /// The CPU with all its threads, not throttled: the default device of an engine.
     pub fn cpu() -> DeviceSpec {
@@ -155,30 +131,6 @@ impl DeviceSpec {
             DeviceKind::Npu => Rates::NPU,
         };
         DeviceSpec::new(name, kind, Backend::Cpu, Pace::Throttled(rates))
-    }
-
-    /// A software NPU with the default rates.
-    pub fn systolic(name: &str) -> DeviceSpec {
-        let backend = Backend::Systolic(ArraySettings::default());
-        DeviceSpec::new(name, DeviceKind::Npu, backend, Pace::Throttled(Rates::NPU))
-    }
-
-    /// A processor with an OpenCL driver: `which` is a number of the list of `lapwing devices`, a part
-    /// of a device's or driver's name, or empty for the first GPU.
-    pub fn opencl(name: &str, which: &str) -> DeviceSpec {
-        let settings = OpenClSettings { which: which.to_owned(), ..OpenClSettings::default() };
-        DeviceSpec::new(name, DeviceKind::Gpu, Backend::OpenCl(settings), Pace::Native)
-    }
-
-    /// An NPU whose graphs OpenVINO compiles. `device` is OpenVINO's name of it, or empty for the NPU of
-    /// this machine, and for its CPU where there is none.
-    pub fn openvino(name: &str, device: &str) -> DeviceSpec {
-        DeviceSpec::new(name, DeviceKind::Npu, Backend::OpenVino(device.to_owned()), Pace::Native)
-    }
-
-    /// An NPU whose graphs Qualcomm QNN runs.
-    pub fn qnn(name: &str, processor: QnnSettings) -> DeviceSpec {
-        DeviceSpec::new(name, DeviceKind::Npu, Backend::Qnn(processor), Pace::Native)
     }
 
     /// The same device with another name.

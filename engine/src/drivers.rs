@@ -23,7 +23,7 @@ mod child;
 pub(crate) mod fault;
 mod vendors;
 
-use crate::devices::{Backend, DeviceSpec};
+use crate::devices::DeviceSpec;
 use crate::error::Error;
 pub use fault::DriverFault;
 use vendors::Vendors;
@@ -46,16 +46,6 @@ pub enum DriverKind {
 }
 
 impl DriverKind {
-    /// The drivers that an engine opens for a device; `None` if it needs none.
-    fn of(device: &DeviceSpec) -> Option<DriverKind> {
-        match &device.backend {
-            Backend::OpenCl(_) => Some(DriverKind::OpenCl),
-            Backend::OpenVino(name) => Some(DriverKind::OpenVinoDevice(name.clone())),
-            Backend::Qnn(settings) => Some(DriverKind::Qnn(settings.library.clone())),
-            _ => None,
-        }
-    }
-
     /// What `lapwing list-drivers` calls them.
     pub fn name(&self) -> &'static str {
         match self {
@@ -209,7 +199,7 @@ impl Lister {
         &self,
         devices: impl Iterator<Item = &'a DeviceSpec>,
     ) -> Result<(), Error> {
-        for kind in devices.filter_map(DriverKind::of) {
+        for kind in devices.filter_map(DeviceSpec::drivers) {
             let known = self.state().checked.iter().find(|(known, _)| *known == kind).cloned();
             let (_, fault) = known.unwrap_or_else(|| {
                 let checked = (kind.clone(), self.list(&kind).faults.into_iter().next());

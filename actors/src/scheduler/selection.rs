@@ -108,7 +108,11 @@ struct RowBudget {
 impl RowBudget {
     /// As many rows as the planner puts into a chunk for these rows, of which `decodes` are decode rows, but at most `room`.
     fn new(planner: &Planner, rows: PromptRows, decodes: usize, room: usize) -> RowBudget {
-        let left = planner.chunk_rows(rows).saturating_sub(decodes).max(1).min(room);
+        // A strategy is asked about prompts only.
+        let left = match rows.remaining == decodes {
+            true => 0,
+            false => planner.chunk_rows(rows).saturating_sub(decodes).max(1).min(room),
+        };
         RowBudget { left, is_shared: false }
     }
 

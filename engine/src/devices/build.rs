@@ -4,26 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
-use lapwing_kernels::device::{DeviceInfo, OpSet};
+use lapwing_kernels::device::DeviceInfo;
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::npu::array::Array;
-use lapwing_kernels::npu::{ActivationRanges, BackendInfo, OutlierCounter, Systolic};
+use lapwing_kernels::npu::{ActivationRanges, OutlierCounter};
 use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
 use lapwing_plan::time::{TimeModel, TimePerModel};
 use lapwing_traces::Clock;
 
-mod in_place;
 #[cfg(any(feature = "openvino", feature = "qnn"))]
-mod library;
-mod on_threads;
-mod opencl;
-mod openvino;
-mod qnn;
+pub(super) mod library;
+pub(super) mod on_threads;
 
-pub(crate) use in_place::InPlace;
-
-use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
+use super::{DeviceSpec, Pace, Rates, calibrate};
 use crate::config::Threads;
 use crate::engine::draft_model::DraftModel;
 use crate::engine::opened::{EngineMemory, Opened};
@@ -46,7 +39,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Ranges of activations of that kind, for devices with activations in integers of fixed scales.
-    fn ranges(&self, kind: &str) -> Result<Arc<ActivationRanges>, Error> {
+    pub(super) fn ranges(&self, kind: &str) -> Result<Arc<ActivationRanges>, Error> {
         RangeSource::of(&self.opened.settings).get(&self.opened.file, kind)
     }
 }
@@ -76,17 +69,13 @@ pub(crate) fn build(
     threads: &Threads,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
-    match &spec.backend {
-        Backend::Cpu | Backend::Systolic(_) => on_threads::build(number, spec, threads, shared),
-        Backend::OpenCl(settings) => opencl::build(number, spec, settings, shared),
-        Backend::OpenVino(device) => openvino::build(spec, device, threads, shared),
-        Backend::Qnn(processor) => qnn::build(spec, processor, shared),
-    }
+    spec.backend.get().build(number, spec, threads, shared)
 }
 
-fn array(spec: &DeviceSpec) -> SystolicArray {
-    match (&spec.backend, spec.pace) {
-        (Backend::Systolic(settings), Pace::Throttled(rates)) => SystolicArray {
+/// The systolic array of a device, or the default one.
+pub(super) fn array(spec: &DeviceSpec) -> SystolicArray {
+    match (spec.array(), spec.pace) {
+        (Some(settings), Pace::Throttled(rates)) => SystolicArray {
             size: settings.array,
             flops: rates.gflops * 1e9,
             ratio_floor: settings.floor,
@@ -98,23 +87,11 @@ fn array(spec: &DeviceSpec) -> SystolicArray {
 /// What a device built from this specification says of itself, for planning without the device. A
 /// simulated device works in host memory.
 pub fn info(spec: &DeviceSpec) -> DeviceInfo {
-    let info = DeviceInfo::new(&*spec.name, spec.kind);
-    if let Backend::OpenCl(_) = &spec.backend {
-        return DeviceInfo { ops: OpSet::DECODER, ..info };
-    }
-    if !info.is_static() {
-        return info;
-    }
-    let backend = match &spec.backend {
-        Backend::OpenVino(_) => BackendInfo::float_library("openvino"),
-        Backend::Qnn(processor) => BackendInfo::half_library("qnn", processor.weights),
-        _ => Systolic::backend_info(Array { size: array(spec).size }, 1),
-    };
-    with_sizes(spec, backend.device_info(&spec.name, spec.graphs.budget))
+    spec.backend.get().info(spec)
 }
 
 /// An NPU's own description, with the graph sizes that the specification allows.
-fn with_sizes(spec: &DeviceSpec, info: DeviceInfo) -> DeviceInfo {
+pub(super) fn with_sizes(spec: &DeviceSpec, info: DeviceInfo) -> DeviceInfo {
     DeviceInfo { sizes: spec.graphs.sizes.clone(), ..info }
 }
 
@@ -139,9 +116,9 @@ pub fn time_model(
     let wrong = |error: lapwing_plan::rate::RateError| {
         Error::config("device", &spec.name, &format!("a device with valid rates: {error}"))
     };
-    Ok(match (&spec.backend, spec.pace) {
+    Ok(match (spec.array(), spec.pace) {
         (_, Pace::Native) => Arc::new(RateModel::new(graph, real).map_err(wrong)?),
-        (Backend::Systolic(settings), Pace::Throttled(rates)) => {
+        (Some(settings), Pace::Throttled(rates)) => {
             let preparation = Preparation {
                 fixed: settings.prepare,
                 per_row_weight: settings.prepare_gweight.as_secs_f64() * 1e-9,
@@ -154,7 +131,7 @@ pub fn time_model(
 }
 
 /// As [`time_model`], for the model of `graph` and for the draft model, if the device holds one.
-fn time_per_model(
+pub(super) fn time_per_model(
     spec: &DeviceSpec,
     graph: &Arc<Graph>,
     draft: Option<&DraftModel>,

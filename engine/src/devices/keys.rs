@@ -5,38 +5,27 @@ use std::fmt;
 use lapwing_kernels::cpu::THREADS_MAX;
 use lapwing_kernels::device::DeviceKind;
 
-use super::text::{self, BYTES, CELLS, RATE, SIZES, TIME};
-use super::{Backend, DeviceSpec, DeviceSpecError, Pace, QnnSettings};
+use super::back_end::{FORMS, KindText};
+use super::text::{self, BYTES, RATE, SIZES, TIME};
+use super::{DeviceSpec, DeviceSpecError};
 
-mod int8;
-mod opencl;
-mod qnn;
-
-/// A key: how its value is read and written, and which devices have it.
-struct Key {
-    name: &'static str,
-    expected: &'static str,
-    read: fn(&mut DeviceSpec, &str) -> Option<()>,
+/// A key: how its value is read and written, and which devices of a back end have it.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) expected: &'static str,
+    pub(super) read: fn(&mut DeviceSpec, &str) -> Option<()>,
     /// `None` if the device has no such value.
-    write: fn(&DeviceSpec) -> Option<String>,
+    pub(super) write: fn(&DeviceSpec) -> Option<String>,
     /// Whether a device has this key.
-    of: fn(&DeviceSpec) -> bool,
+    pub(super) of: fn(&DeviceSpec) -> bool,
 }
 
 fn has_rates(spec: &DeviceSpec) -> bool {
     spec.rates().is_some()
 }
 
-fn has_array(spec: &DeviceSpec) -> bool {
-    spec.array().is_some()
-}
-
 fn has_graphs(spec: &DeviceSpec) -> bool {
     spec.is_static()
-}
-
-fn has_openvino(spec: &DeviceSpec) -> bool {
-    spec.openvino_device().is_some()
 }
 
 macro_rules! rate_key {
@@ -54,62 +43,33 @@ macro_rules! rate_key {
     };
 }
 
-macro_rules! array_key {
-    ($name:literal, $field:ident, $read:expr, $write:expr, $expected:expr) => {
-        Key {
-            name: $name,
-            expected: $expected,
-            read: |spec, text| {
-                spec.array_mut()?.$field = $read(text)?;
-                Some(())
-            },
-            write: |spec| Some($write(spec.array()?.$field)),
-            of: has_array,
-        }
-    };
-}
-
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     value.to_string()
 }
 
-const KEYS: &[Key] = &[
-    Key {
-        name: "threads",
-        expected: "a number of threads, at least 1",
-        read: |spec, text| {
-            let threads = text.parse().ok().filter(|n| (1..=THREADS_MAX).contains(n));
-            spec.threads = Some(threads?);
-            Some(())
-        },
-        write: |spec| spec.threads.map(|threads| threads.to_string()),
-        of: |spec| spec.has_threads() || has_openvino(spec),
+pub(super) const THREADS: &[Key] = &[Key {
+    name: "threads",
+    expected: "a number of threads, at least 1",
+    read: |spec, text| {
+        let threads = text.parse().ok().filter(|n| (1..=THREADS_MAX).contains(n));
+        spec.threads = Some(threads?);
+        Some(())
     },
-    Key {
-        name: "device",
-        expected: "OpenVINO's name of a device, such as NPU or CPU",
-        read: |spec, text| {
-            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
-            (!text.is_empty() && text.len() <= 32 && text.chars().all(is_name)).then_some(())?;
-            spec.backend = Backend::OpenVino(text.to_owned());
-            Some(())
-        },
-        write: |spec| spec.openvino_device().filter(|name| !name.is_empty()).map(str::to_owned),
-        of: has_openvino,
-    },
+    write: |spec| spec.threads.map(|threads| threads.to_string()),
+    of: |_| true,
+}];
+
+/// Keys of throttled devices.
+pub(super) const RATES: &[Key] = &[
     rate_key!("gflops", gflops, text::rate, number, RATE),
     rate_key!("gbps", gbps, text::rate, number, RATE),
     rate_key!("submit", submit_queued, text::time, text::write_time, TIME),
     rate_key!("idle-submit", submit_idle, text::time, text::write_time, TIME),
     rate_key!("sync", sync, text::time, text::write_time, TIME),
-    array_key!("array", array, text::cells, |n: usize| n.to_string(), CELLS),
-    array_key!("floor", floor, text::share, number, "a share above 0, at most 1"),
-    array_key!("prepare", prepare, text::time, text::write_time, TIME),
-    array_key!("prepare-gweight", prepare_gweight, text::time, text::write_time, TIME),
-    int8::ACTIVATIONS,
-    int8::CLIP,
-    int8::OUTLIERS,
-    int8::PRUNE,
+];
+
+/// Keys of devices that run only prepared graphs.
+pub(super) const GRAPHS: &[Key] = &[
     Key {
         name: "sizes",
         expected: SIZES,
@@ -134,23 +94,12 @@ const KEYS: &[Key] = &[
 
 /// The keys of a device.
 fn keys_of(spec: &DeviceSpec) -> impl Iterator<Item = &'static Key> {
-    qnn::KEYS.iter().chain(opencl::KEYS).chain(KEYS).filter(|key| (key.of)(spec))
+    spec.backend.get().keys().iter().copied().flatten().filter(|key| (key.of)(spec))
 }
 
 /// The kind of processor that a name begins with.
 fn kind_of(name: &str) -> Option<DeviceKind> {
     DeviceKind::ALL.into_iter().find(|kind| name.starts_with(kind.name()))
-}
-
-fn form_of(spec: &DeviceSpec) -> &'static str {
-    match (&spec.backend, &spec.pace) {
-        (Backend::Cpu, Pace::Native) => "cores",
-        (Backend::Cpu, Pace::Throttled(_)) => "throttled",
-        (Backend::Systolic(_), _) => "systolic",
-        (Backend::OpenCl(_), _) => "opencl",
-        (Backend::OpenVino(_), _) => "openvino",
-        (Backend::Qnn(_), _) => "qnn",
-    }
 }
 
 pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
@@ -171,9 +120,10 @@ pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         };
     };
     let (form, pairs) = form.split_once(':').unwrap_or((form, ""));
-    let (which, parts) = match form {
-        "opencl" => opencl::divided(pairs),
-        _ => (String::new(), pairs.split(',').collect()),
+    let known = FORMS.into_iter().find(|known| known.name == form);
+    let (which, parts) = match known.and_then(|known| known.divide) {
+        Some(divide) => divide(pairs),
+        None => (String::new(), pairs.split(',').collect()),
     };
     let pairs: Vec<(&str, &str)> = parts
         .into_iter()
@@ -181,10 +131,10 @@ pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(key, value)| (key.trim(), value.trim()))
         .collect();
-    let mut spec = match form {
-        "opencl" => DeviceSpec::opencl(name, &which),
-        _ => start(name, form, &pairs)?,
-    };
+    let kind = kind_text(name, &pairs)?;
+    let unknown = || DeviceSpecError::Form { name: name.to_owned(), form: form.to_owned() };
+    let started = (known.ok_or_else(unknown)?.start)(name, kind, &which);
+    let mut spec = started.map_err(|wrong| bad_kind(name, wrong.kind.name(), wrong.expected))?;
     for (at, (key, value)) in pairs.iter().enumerate() {
         if pairs[..at].iter().any(|(other, _)| other == key) {
             let (name, key) = (name.to_owned(), (*key).to_owned());
@@ -197,45 +147,17 @@ pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
     Ok(spec)
 }
 
-/// A device with the defaults of its form and kind.
-fn start(name: &str, form: &str, pairs: &[(&str, &str)]) -> Result<DeviceSpec, DeviceSpecError> {
+/// What the name of a device and its keys say of its kind.
+fn kind_text(name: &str, pairs: &[(&str, &str)]) -> Result<KindText, DeviceSpecError> {
     let given = pairs.iter().find(|(key, _)| *key == "kind").map(|(_, kind)| *kind);
-    let bad_kind = |value: &str, expected| DeviceSpecError::Value {
-        name: name.to_owned(),
-        key: "kind".to_owned(),
-        value: value.to_owned(),
-        expected,
-    };
-    let kind = match given {
-        None => kind_of(name),
-        Some(name) => {
-            Some(DeviceKind::by_name(name).ok_or_else(|| bad_kind(name, "cpu, gpu or npu"))?)
-        }
-    };
-    match form {
-        "cores" if matches!(kind, None | Some(DeviceKind::Cpu)) => {
-            Ok(DeviceSpec { name: name.to_owned(), ..DeviceSpec::cpu() })
-        }
-        "cores" => Err(bad_kind(
-            kind.map_or("", DeviceKind::name),
-            "cpu for the form cores; \
-             an emulated device is throttled or systolic",
-        )),
-        "throttled" => Ok(DeviceSpec::throttled(name, kind.unwrap_or(DeviceKind::Gpu))),
-        "systolic" if given.is_none() || kind == Some(DeviceKind::Npu) => {
-            Ok(DeviceSpec::systolic(name))
-        }
-        "systolic" => Err(bad_kind(given.unwrap_or_default(), "npu for the form systolic")),
-        "openvino" if given.is_none() || kind == Some(DeviceKind::Npu) => {
-            Ok(DeviceSpec::openvino(name, ""))
-        }
-        "openvino" => Err(bad_kind(given.unwrap_or_default(), "npu for the form openvino")),
-        "qnn" if given.is_none() || kind == Some(DeviceKind::Npu) => {
-            Ok(DeviceSpec::qnn(name, QnnSettings::default()))
-        }
-        "qnn" => Err(bad_kind(given.unwrap_or_default(), "npu for the form qnn")),
-        _ => Err(DeviceSpecError::Form { name: name.to_owned(), form: form.to_owned() }),
-    }
+    let kind =
+        |given| DeviceKind::by_name(given).ok_or_else(|| bad_kind(name, given, "cpu, gpu or npu"));
+    Ok(KindText { given: given.map(kind).transpose()?, of_name: kind_of(name) })
+}
+
+fn bad_kind(name: &str, value: &str, expected: &'static str) -> DeviceSpecError {
+    let (name, key) = (name.to_owned(), "kind".to_owned());
+    DeviceSpecError::Value { name, key, value: value.to_owned(), expected }
 }
 
 fn set(spec: &mut DeviceSpec, key: &str, value: &str) -> Result<(), DeviceSpecError> {
@@ -243,7 +165,7 @@ fn set(spec: &mut DeviceSpec, key: &str, value: &str) -> Result<(), DeviceSpecEr
         let names: Vec<&str> = keys_of(spec).map(|known| known.name).chain(["kind"]).collect();
         return Err(DeviceSpecError::Key {
             name: spec.name.clone(),
-            form: form_of(spec),
+            form: spec.backend.get().form(spec).name,
             key: key.to_owned(),
             known: names.join(", "),
         });
@@ -257,10 +179,11 @@ fn set(spec: &mut DeviceSpec, key: &str, value: &str) -> Result<(), DeviceSpecEr
 }
 
 pub(super) fn write(spec: &DeviceSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(f, "{}={}", spec.name, form_of(spec))?;
-    let which = spec.opencl_settings().map(|settings| settings.which.clone());
-    let which = which.filter(|which| !which.is_empty());
-    let kind = (form_of(spec) == "throttled").then(|| format!("kind={}", spec.kind.name()));
+    let back_end = spec.backend.get();
+    let form = back_end.form(spec);
+    write!(f, "{}={}", spec.name, form.name)?;
+    let which = Some(back_end.which().to_owned()).filter(|which| !which.is_empty());
+    let kind = form.names_kind.then(|| format!("kind={}", spec.kind.name()));
     let pairs =
         keys_of(spec).filter_map(|key| Some(format!("{}={}", key.name, (key.write)(spec)?)));
     for (at, pair) in which.into_iter().chain(kind).chain(pairs).enumerate() {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use lapwing_actors::draft::DRAFT_MAX;
 use lapwing_actors::scheduler::{KvPages, SchedulerModel};
-use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::weights::WeightFile;
@@ -15,8 +14,8 @@ use lapwing_plan::strategy::OneDevice;
 
 use super::opened::Opened;
 use crate::config::{Chosen, Settings};
-use crate::devices::build::InPlace;
-use crate::devices::{Backend, DeviceSpec};
+use crate::devices::DeviceSpec;
+use crate::devices::InPlace;
 use crate::draft::{DRAFT_MODEL, DraftModelChoice, DraftWeights};
 use crate::error::Error;
 use crate::packed::PackedFolder;
@@ -132,11 +131,10 @@ impl DraftModel {
 }
 
 /// The number of the device that runs the draft model: the named one, or the first that can. Devices that compute on
-/// CPU threads come before OpenCL devices. NPUs compute no attention.
+/// CPU threads come before others. NPUs compute no attention.
 pub(super) fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize, Error> {
-    let on_threads =
-        |spec: &DeviceSpec| spec.backend == Backend::Cpu && spec.kind != DeviceKind::Npu;
-    let can = |spec: &DeviceSpec| on_threads(spec) || matches!(spec.backend, Backend::OpenCl(_));
+    let can = |spec: &DeviceSpec| !spec.is_static();
+    let on_threads = |spec: &DeviceSpec| can(spec) && spec.has_threads();
     let devices = || chosen.devices.iter().map(|(spec, _)| spec);
     let found = match &choice.device {
         None => devices().position(on_threads).or_else(|| devices().position(can)),

@@ -2,7 +2,7 @@
 
 use super::EngineBuilder;
 use crate::config::{Chosen, Settings};
-use crate::devices::build::InPlace;
+use crate::devices::InPlace;
 use crate::drivers::Lister;
 use crate::error::Error;
 

@@ -15,7 +15,7 @@ use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 use super::draft_model::DraftModel;
 use super::slots::slot_pool;
 use crate::config::{Chosen, Settings};
-use crate::devices::build::InPlace;
+use crate::devices::InPlace;
 use crate::error::Error;
 
 /// A model, and the settings for it with every default resolved.

@@ -9,7 +9,6 @@ use lapwing_plan::strategy::Strategy;
 use super::draft_model;
 use super::opened::Opened;
 use crate::config::{Chosen, Settings, StrategyChoice};
-use crate::devices::Backend;
 use crate::devices::build::Built;
 use crate::error::Error;
 use crate::placement::Placement;
@@ -39,8 +38,7 @@ pub(super) fn subject(opened: &Opened) -> PlansSubject {
 fn beside_target(settings: &Settings, chosen: &Chosen) -> Option<String> {
     let device = draft_model::device(settings.draft.draft_model()?, chosen).ok()?;
     let (spec, _) = chosen.devices.get(device)?;
-    let has_memory = matches!(spec.backend, Backend::OpenCl(_));
-    has_memory.then(|| format!("{} on {}", settings.draft.name(), spec.name))
+    spec.has_memory().then(|| format!("{} on {}", settings.draft.name(), spec.name))
 }
 
 /// The strategy, which takes its routes from the settings' plans where these have them.

@@ -4,7 +4,7 @@ use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
 
 use crate::config::Chosen;
-use crate::devices::build::InPlace;
+use crate::devices::InPlace;
 
 /// One pool for all devices, large enough for the chunks in flight (the reserved slots of
 /// HeteroLLM's fast synchronisation): a slot for each value that is live at a time, and one for

@@ -13,7 +13,7 @@ use crate::error::Error;
 
 /// Makes a device of an opened library. `kernels` is one line on it; `threads` is the number of CPU
 /// threads that its speed is estimated by, if it is not timed.
-pub(super) fn device(
+pub(in crate::devices) fn device(
     spec: &DeviceSpec,
     backend: Box<dyn NpuBackend>,
     kernels: String,

@@ -11,13 +11,13 @@ use lapwing_traces::text::counted;
 
 use super::{Built, Shared, array, calibrate, estimated, info, time_per_model, with_sizes};
 use crate::config::{Chosen, Threads};
-use crate::devices::{Backend, DeviceSpec, Pace, Rates};
+use crate::devices::{DeviceSpec, Pace, Rates};
 use crate::engine::opened::Opened;
 use crate::error::Error;
 use crate::ranges::RangesError;
 
 /// Builds a CPU, or a device that is emulated on CPU threads.
-pub(super) fn build(
+pub(in crate::devices) fn build(
     number: usize,
     spec: &DeviceSpec,
     assigned: &Threads,
@@ -127,9 +127,9 @@ fn kernels(
     let on = cores.map(|cores| format!(", pinned to cores {cores}")).unwrap_or_default();
     let own =
         format!("{}{exact} on {}{on} ({})", isa.name(), counted(threads, "thread"), isa.explain());
-    match (&spec.backend, spec.pace) {
+    match (spec.array(), spec.pace) {
         (_, Pace::Native) => own,
-        (Backend::Systolic(settings), Pace::Throttled(rates)) => format!(
+        (Some(settings), Pace::Throttled(rates)) => format!(
             "emulated: systolic array of {0} × {0} in software, throttled to {1} GFLOP/s and {2} GB/s; computed by \
              {own}",
             settings.array, rates.gflops, rates.gbps

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::super::{OpenClMemory, OpenClSettings, Rates};
+use super::super::{Backend, OpenClMemory, OpenClSettings, Pace, Rates};
 use super::*;
 
 fn parsed(text: &str) -> DeviceSpec {

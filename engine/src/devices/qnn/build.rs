@@ -1,6 +1,6 @@
 //! Builds NPUs whose graphs QNN prepares.
 
-use super::{Built, Shared};
+use crate::devices::build::{Built, Shared};
 use crate::devices::{DeviceSpec, QnnSettings};
 use crate::error::Error;
 
@@ -21,7 +21,7 @@ pub(super) fn build(
     let model = (&shared.opened.graph, &shared.opened.file);
     let backend = Qnn::open(&spec.name, settings, model, &ranges)?;
     let kernels = backend.describe();
-    super::library::device(spec, Box::new(backend), kernels, 1, shared)
+    crate::devices::build::library::device(spec, Box::new(backend), kernels, 1, shared)
 }
 
 /// This build has no QNN.

@@ -1,7 +1,8 @@
 //! Builds OpenCL devices.
 
-use super::{Built, Shared};
-use crate::devices::{DeviceSpec, OpenClSettings};
+use super::OpenClSettings;
+use crate::devices::DeviceSpec;
+use crate::devices::build::{Built, Shared};
 use crate::error::Error;
 
 /// Opens the device that the settings select, and binds the model to it.
@@ -12,7 +13,8 @@ pub(super) fn build(
     settings: &OpenClSettings,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
-    use super::{Rates, calibrate, estimated, time_per_model};
+    use crate::devices::build::{estimated, time_per_model};
+    use crate::devices::{Rates, calibrate};
     use lapwing_actors::drive::live::LiveDevice;
     use lapwing_kernels::device::{Device, MemoryDomain, PerModel};
     use lapwing_kernels::opencl::{OpenClBindError, OpenClDevice, OpenClDeviceParts, find};

@@ -1,8 +1,8 @@
 //! Builds NPUs whose graphs OpenVINO compiles.
 
-use super::{Built, Shared};
 use crate::config::Threads;
 use crate::devices::DeviceSpec;
+use crate::devices::build::{Built, Shared};
 use crate::error::Error;
 
 /// Opens OpenVINO's device of that name, and binds the model to it.
@@ -22,7 +22,7 @@ pub(super) fn build(
     };
     let backend = OpenVino::open(&spec.name, &settings, &shared.opened.graph, &shared.opened.file)?;
     let kernels = backend.describe();
-    super::library::device(spec, Box::new(backend), kernels, threads.count, shared)
+    crate::devices::build::library::device(spec, Box::new(backend), kernels, threads.count, shared)
 }
 
 /// This build has no OpenVINO.

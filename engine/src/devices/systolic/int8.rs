@@ -2,8 +2,8 @@
 
 use lapwing_kernels::npu::StaticInt8;
 
-use super::{Key, has_array, text};
-use crate::devices::DeviceSpec;
+use crate::devices::keys::Key;
+use crate::devices::{DeviceSpec, text};
 
 /// The settings, which any of the keys turns on.
 fn int8(spec: &mut DeviceSpec) -> Option<&mut StaticInt8> {
@@ -14,15 +14,17 @@ fn of(spec: &DeviceSpec) -> Option<StaticInt8> {
     spec.array()?.int8
 }
 
-pub(super) const ACTIVATIONS: Key = Key {
+pub(super) const KEYS: &[Key] = &[ACTIVATIONS, CLIP, OUTLIERS, PRUNE];
+
+const ACTIVATIONS: Key = Key {
     name: "activations",
     expected: "int8, one fixed scale for each product (without the key: as the engine's)",
     read: |spec, text| (text == "int8").then(|| int8(spec)).flatten().map(|_| ()),
     write: |spec| of(spec).map(|_| "int8".to_owned()),
-    of: has_array,
+    of: |_| true,
 };
 
-pub(super) const CLIP: Key = Key {
+const CLIP: Key = Key {
     name: "clip",
     expected: "the share of the values that a scale covers, above 0, at most 1",
     read: |spec, text| {
@@ -30,10 +32,10 @@ pub(super) const CLIP: Key = Key {
         Some(())
     },
     write: |spec| Some(of(spec)?.clip.to_string()),
-    of: has_array,
+    of: |_| true,
 };
 
-pub(super) const OUTLIERS: Key = Key {
+const OUTLIERS: Key = Key {
     name: "outliers",
     expected: "cpu, which computes them beside the array, or none, which limits them",
     read: |spec, text| {
@@ -45,10 +47,10 @@ pub(super) const OUTLIERS: Key = Key {
         Some(())
     },
     write: |spec| Some(if of(spec)?.outliers { "cpu" } else { "none" }.to_owned()),
-    of: has_array,
+    of: |_| true,
 };
 
-pub(super) const PRUNE: Key = Key {
+const PRUNE: Key = Key {
     name: "prune",
     expected: "the share of the products whose outliers are not computed, 0 to 1",
     read: |spec, text| {
@@ -57,5 +59,5 @@ pub(super) const PRUNE: Key = Key {
         Some(())
     },
     write: |spec| Some(of(spec)?.prune.to_string()),
-    of: has_array,
+    of: |_| true,
 };

@@ -4,12 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lapwing_kernels::npu::{QnnActivations, WeightForm};
 
-use super::Key;
-use crate::devices::DeviceSpec;
-
-fn has_qnn(spec: &DeviceSpec) -> bool {
-    spec.qnn_processor().is_some()
-}
+use crate::devices::keys::Key;
 
 /// Reads a number of QNN, at least 1.
 fn number(text: &str) -> Option<u32> {
@@ -28,7 +23,7 @@ pub(super) const KEYS: &[Key] = &[
         write: |spec| {
             spec.qnn_processor()?.library.as_deref().and_then(Path::to_str).map(str::to_owned)
         },
-        of: has_qnn,
+        of: |_| true,
     },
     Key {
         name: "soc",
@@ -38,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
             Some(())
         },
         write: |spec| Some(spec.qnn_processor()?.soc.to_string()),
-        of: has_qnn,
+        of: |_| true,
     },
     Key {
         name: "arch",
@@ -48,7 +43,7 @@ pub(super) const KEYS: &[Key] = &[
             Some(())
         },
         write: |spec| Some(spec.qnn_processor()?.arch.to_string()),
-        of: has_qnn,
+        of: |_| true,
     },
     Key {
         name: "activations",
@@ -59,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
             Some(())
         },
         write: |spec| Some(spec.qnn_processor()?.activations.name().to_owned()),
-        of: has_qnn,
+        of: |_| true,
     },
     Key {
         name: "weights",
@@ -70,6 +65,6 @@ pub(super) const KEYS: &[Key] = &[
             Some(())
         },
         write: |spec| Some(spec.qnn_processor()?.weights.name().to_owned()),
-        of: has_qnn,
+        of: |_| true,
     },
 ];
