@@ -5,15 +5,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering as Memory;
 
-use lapwing_kernels::device::{Completed, DeviceInfo, Preparer, RunId, SlotPool};
+use lapwing_kernels::device::{Completed, Preparer, RunId, SlotPool};
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
+use lapwing_traces::{Clock, Nanos, Recorder};
 
 use super::record::{CallerTrace, Outgoing, PrepareTrace, SchedulerTrace, WorkerTrace};
 use crate::message::{SchedulerMessage, Traced};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::Worker;
-use lapwing_plan::DeviceId;
 
 mod effects;
 mod environment;
@@ -22,12 +21,13 @@ mod merge;
 mod noise;
 mod parts;
 mod sharing;
+mod start;
 
 pub use environment::{DeviceUsage, Environment, GpuInterference, Noise, Usage};
 use events::{Event, What};
 use parts::VirtualClock;
 pub use parts::{SimulatedDevice, SimulationParts};
-use sharing::{Due, Ran, Sharing};
+use sharing::{Ran, Sharing};
 
 /// A whole engine in virtual time.
 pub struct Simulation {
@@ -69,83 +69,6 @@ struct Actor {
 }
 
 impl Simulation {
-    /// An engine at time 0.
-    pub fn new(parts: SimulationParts) -> Simulation {
-        let order: Vec<usize> = (0..parts.devices.len()).collect();
-        Simulation::with_actors(parts, &order)
-    }
-
-    /// An engine whose actors are registered in the order of these numbers.
-    fn with_actors(parts: SimulationParts, order: &[usize]) -> Simulation {
-        let SimulationParts { scheduler, devices, graphs, slots, copy_rate } = parts;
-        let clock = Arc::new(VirtualClock::default());
-        let recorder =
-            Recorder::new(Arc::clone(&clock) as Arc<dyn Clock>, RecorderConfig::default());
-        recorder.set_meta("clock", "virtual");
-        let (caller, trace) = (CallerTrace::new(&recorder), SchedulerTrace::new(&recorder));
-        let actor = |(number, mut device): (usize, SimulatedDevice)| {
-            // Virtual time decides when the device is polled, so no callback is needed.
-            device.device.start(Arc::new(|| {}));
-            let DeviceInfo { name, depth, .. } = device.device.info().clone();
-            let lane = device.device.preparer();
-            Actor {
-                worker: Worker::new(DeviceId(number), name.clone(), depth),
-                trace: WorkerTrace::new(&recorder, &name, &graphs),
-                lane: lane.map(|preparer| (preparer, PrepareTrace::new(&recorder, &name))),
-                device,
-                completed: VecDeque::new(),
-                queue: VecDeque::new(),
-                running: false,
-                next_run: RunId::default(),
-                merging: false,
-            }
-        };
-        let mut devices: Vec<Option<SimulatedDevice>> = devices.into_iter().map(Some).collect();
-        let mut places = vec![0; devices.len()];
-        let mut actors = Vec::with_capacity(devices.len());
-        for number in order {
-            if let Some(device) = devices[*number].take() {
-                places[*number] = actors.len();
-                actors.push(actor((*number, device)));
-            }
-        }
-        Simulation {
-            clock,
-            recorder,
-            caller,
-            trace,
-            scheduler,
-            actors,
-            places,
-            graphs,
-            slots,
-            copy_rate,
-            events: BinaryHeap::new(),
-            next_event: 0,
-            work: 0,
-            sharing: None,
-            stopped: false,
-        }
-    }
-
-    /// As [`new`](Simulation::new), with devices in an environment that they share, and their actors registered in
-    /// the order of these numbers, each of which must occur once. Only the order of the recording's
-    /// lanes and of [`usage`](Simulation::usage) depends on it.
-    pub fn registered(parts: SimulationParts, mut env: Environment, order: &[usize]) -> Simulation {
-        let mut simulation = Simulation::with_actors(parts, order);
-        if let Some(renderer) = &mut env.gpu_interference {
-            renderer.device = DeviceId(simulation.places[renderer.device.0]);
-        }
-        let names = simulation.actors.iter().map(|actor| actor.worker.device().to_owned());
-        let names: Vec<String> = names.collect();
-        let renders = env.gpu_interference.is_some();
-        simulation.sharing = Some(Sharing::new(env, &names));
-        if renders {
-            simulation.push(Nanos(0), What::Due(Due::Frame));
-        }
-        simulation
-    }
-
     /// The devices' usage until now; `None` without an environment.
     pub fn usage(&self) -> Option<Usage> {
         self.sharing.as_ref().map(|sharing| sharing.usage(self.now()))

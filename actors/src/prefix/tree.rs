@@ -9,6 +9,7 @@ use lapwing_kernels::kv::KvPage;
 use super::Namespace;
 
 mod evict;
+mod nodes;
 mod recent;
 mod texts;
 
@@ -219,74 +220,6 @@ impl PrefixTree {
         if is_prefix {
             self.shorten(node, 1);
         }
-    }
-
-    /// Adds pages after a node all of whose pages are filled.
-    fn append(&mut self, to: NodeId, tokens: &[u32], pages: &[KvPage]) {
-        self.pages += pages.len();
-        let node = &mut self.nodes[to];
-        if node.children.is_empty() && node.parent.is_some() {
-            node.tokens.extend_from_slice(tokens);
-            node.pages.extend_from_slice(pages);
-            self.touch(to);
-            return;
-        }
-        let (parent, tokens, pages) = (Some(to), tokens.to_vec(), pages.to_vec());
-        let key = tokens[..tokens.len().min(self.page_rows)].into();
-        let child = self.add(Node { parent, tokens, pages, ..Node::default() });
-        self.nodes[to].children.insert(key, child);
-        self.touch(child);
-    }
-
-    /// Divides a node after its first `pages` pages, of which it has more. Returns the node of the first ones.
-    fn split(&mut self, at: NodeId, pages: usize) -> NodeId {
-        let Node { parent, tokens, pages: all, used, .. } = &mut self.nodes[at];
-        let (rest, rest_pages) = (tokens.split_off(pages * self.page_rows), all.split_off(pages));
-        let first = Node {
-            parent: *parent,
-            tokens: std::mem::replace(tokens, rest),
-            pages: std::mem::replace(all, rest_pages),
-            children: BTreeMap::new(),
-            used: *used,
-        };
-        let key = first.tokens[..self.page_rows].to_vec();
-        let first = self.add(first);
-        let rest_key = self.key(at);
-        self.nodes[first].children.insert(rest_key, at);
-        if let Some(parent) = self.nodes[at].parent.replace(first) {
-            self.nodes[parent].children.insert(key.into(), first);
-        }
-        first
-    }
-
-    fn add(&mut self, node: Node) -> NodeId {
-        if let Some(id) = self.vacant.pop() {
-            self.nodes[id] = node;
-            return id;
-        }
-        self.nodes.push(node);
-        self.nodes.len() - 1
-    }
-
-    /// Records a use of a node, and of all nodes above it.
-    fn touch(&mut self, node: NodeId) {
-        self.clock += 1;
-        let mut next = Some(node);
-        while let Some(at) = next {
-            let node = &mut self.nodes[at];
-            self.leaves.remove(&(node.used, at));
-            node.used = self.clock;
-            if node.children.is_empty() && node.parent.is_some() {
-                self.leaves.insert((node.used, at));
-            }
-            next = node.parent;
-        }
-    }
-
-    /// Tokens of a node's first page.
-    fn key(&self, node: NodeId) -> Box<[u32]> {
-        let tokens = &self.nodes[node].tokens;
-        tokens[..tokens.len().min(self.page_rows)].into()
     }
 }
 

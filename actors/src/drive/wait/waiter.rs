@@ -1,6 +1,5 @@
 //! Waits of a thread for a flag or a time.
 
-use std::hint::spin_loop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +10,10 @@ use lapwing_traces::{Clock, Nanos};
 
 use super::{Cores, LinkMode, Overshoot, Plan, Predicted, Predictor, WaitKey, WaitRecord};
 
-/// Checks of the flag between two readings of the clock.
-const LOOKS: usize = 16;
-/// Time between two readings of the clock from which a poll counts as preempted, in ns.
-const PREEMPTED_NS: u64 = 300_000;
-/// Readings of a clock that does not advance before a poll ends.
-const STILL_MAX: u32 = 10_000;
-/// Shortest and longest interval between two probes of a parked thread, in ns.
-const PROBE_MIN_NS: u64 = 50_000;
-const PROBE_MAX_NS: u64 = 5_000_000;
+mod spend;
+
+use spend::Polled;
+
 /// Cores that stay free beside a thread that chooses to poll.
 const SPARE: usize = 1;
 
@@ -53,14 +47,6 @@ pub struct WaitFor<'a> {
     pub flag: &'a Flag,
     /// Kind of wait.
     pub key: WaitKey,
-}
-
-/// Why a poll ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Polled {
-    Set,
-    TooLong,
-    NoCore,
 }
 
 impl Waiter {
@@ -262,87 +248,12 @@ impl Waiter {
         record.parked += self.clock.now().0.saturating_sub(now.0);
     }
 
-    /// Parks until the flag is set. A thread that may poll also calls the probe, at intervals of 1/16 of the
-    /// time that it has waited, so a notification that comes late delays it by at most 1/16.
-    fn park(&self, flag: &Flag, since: Nanos) {
-        let Some(probe) = self.probe().filter(|_| self.mode == WaitMode::SleepThenSpin) else {
-            return flag.park();
-        };
-        loop {
-            let waited = self.clock.now().0.saturating_sub(since.0);
-            let slice = (waited / 16).clamp(PROBE_MIN_NS, PROBE_MAX_NS);
-            if flag.park_timeout(Duration::from_nanos(slice)) {
-                return;
-            }
-            probe();
-        }
-    }
-
     fn plan(&self, predicted: Option<Predicted>) -> Option<Plan> {
         let (predicted, overshoot) = (predicted?, self.overshoot.as_ref()?);
         if self.chooses && !(self.cores.has_free(SPARE) && Plan::pays(predicted, overshoot)) {
             return None;
         }
         Plan::new(predicted, overshoot)
-    }
-
-    /// Sleeps until the flag is set or until a time. Returns whether the flag is set.
-    fn sleep(&mut self, flag: &Flag, until: Nanos) -> bool {
-        let mut now = self.clock.now();
-        while now < until {
-            let requested = until - now;
-            if flag.park_timeout(requested) {
-                return true;
-            }
-            let woken = self.clock.now();
-            let slept = woken - std::mem::replace(&mut now, woken);
-            if let (Some(overshoot), Some(over)) =
-                (&mut self.overshoot, slept.checked_sub(requested))
-            {
-                overshoot.learn(u64::try_from(over.as_nanos()).unwrap_or(u64::MAX));
-            }
-            if slept == Duration::ZERO {
-                // The clock does not advance, so no sleep would be long enough.
-                break;
-            }
-        }
-        flag.is_set()
-    }
-
-    /// Polls the flag until it is set, until a time (in ns), or until the core is needed, or one of the
-    /// `spare` cores beside it.
-    fn poll(&self, flag: &Flag, until: u64, spare: usize) -> Polled {
-        let Some(_busy) = self.cores.try_poll(spare) else {
-            return if flag.is_set() { Polled::Set } else { Polled::NoCore };
-        };
-        let mut last = self.clock.now().0;
-        let mut still = 0;
-        while still < STILL_MAX {
-            for _ in 0..LOOKS {
-                if flag.is_set() {
-                    self.cores.undisturbed();
-                    return Polled::Set;
-                }
-                spin_loop();
-            }
-            if let Some(probe) = self.probe() {
-                probe();
-            }
-            let now = self.clock.now().0;
-            if now.saturating_sub(last) > PREEMPTED_NS {
-                self.cores.preempted();
-                return if flag.is_set() { Polled::Set } else { Polled::NoCore };
-            }
-            if !self.cores.may_go_on(spare) {
-                return Polled::NoCore;
-            }
-            if now >= until {
-                return Polled::TooLong;
-            }
-            still = if now == last { still + 1 } else { 0 };
-            last = now;
-        }
-        Polled::TooLong
     }
 }
 
