@@ -8,14 +8,8 @@ use super::commands::Commands;
 use super::error::OpenClError;
 use super::memory::Place;
 use super::model::Model;
-use super::ops::View;
+use super::ops::{PIECE, RESULT, View};
 use lapwing_model::device::TopLogit;
-
-/// Columns of a piece.
-pub(super) const PIECE: usize = 512;
-
-/// Bytes of the result of a piece.
-pub(super) const RESULT: usize = 12;
 
 /// Adds the commands for logits `[rows, width]`.
 pub(super) fn add(

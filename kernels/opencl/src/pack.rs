@@ -35,10 +35,7 @@ use lapwing_model::formats::block::{LEN_MAX, half_bits};
 use lapwing_model::formats::{Block, DType, Quantised, Scales, with_format};
 
 use record::Record;
-pub(super) use record::{ANY, decoder};
-
-/// Output channels of a panel.
-pub(super) const PANEL: usize = 16;
+pub(super) use record::{ANY, PANEL, decoder};
 
 /// Output channels that a kernel may compute together; matrices are padded to a multiple.
 pub(super) const CHANNELS: usize = 32;

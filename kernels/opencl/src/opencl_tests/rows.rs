@@ -2,7 +2,7 @@
 
 use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
 use crate::argmax;
-use crate::ops::{Add, Gated, RmsNorm, Rope, RopeHeads, SelectRows, Unary, UnaryOp};
+use crate::ops::{Add, Gated, PIECE, RmsNorm, Rope, RopeHeads, SelectRows, Unary, UnaryOp};
 use lapwing_model::op::{Activation, RopePairs};
 use lapwing_model::reference;
 
@@ -228,7 +228,7 @@ fn check_top(mut bench: Bench) {
         odd[width / 2] = f32::INFINITY;
         rows.push(odd);
         let x = bench.guarded(&rows.concat(), width);
-        let len = 3 * rows.len() * width.div_ceil(argmax::PIECE);
+        let len = 3 * rows.len() * width.div_ceil(PIECE);
         let out = bench.ints(&vec![7; len + 1]);
         bench.kernels.top(x.view(), (rows.len(), width), &out).unwrap();
         let words = bench.read_ints(&out);
@@ -273,7 +273,7 @@ fn groups_of_many_items_compute_every_row_once() {
     bench.kernels.rope(&job).unwrap();
     assert_near(&bench.rows(&out), &wanted, 1e-6, "rope");
 
-    let len = 3 * rows * width.div_ceil(argmax::PIECE);
+    let len = 3 * rows * width.div_ceil(PIECE);
     let results = bench.ints(&vec![7; len + 1]);
     bench.kernels.top(from.view(), (rows, width), &results).unwrap();
     let words = bench.read_ints(&results);

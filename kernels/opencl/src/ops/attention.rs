@@ -1,9 +1,10 @@
 //! Launches of writes to the KV cache, and of attention.
 #![expect(unsafe_code, reason = "launches kernels")]
 
+use super::kernels::Kernels;
 use super::programs::{Family, ROW_ITEMS};
 use super::rows::{Rope, RopeHeads};
-use super::{Ints, Kernels, View, int};
+use super::views::{Ints, View, int};
 use crate::error::OpenClError;
 use crate::session::{Arg, Buffer, Range};
 use lapwing_model::kv::KvDtype;

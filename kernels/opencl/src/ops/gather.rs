@@ -1,13 +1,12 @@
 //! Launches of ops that pick rows or values.
 #![expect(unsafe_code, reason = "launches kernels")]
 
-use super::programs::{Family, chunk};
-use super::{Ints, Kernels, Matrix, View, int};
+use super::kernels::Kernels;
+use super::matrix::Matrix;
+use super::programs::{Family, RUN, chunk};
+use super::views::{Ints, View, int};
 use crate::error::OpenClError;
 use crate::session::Arg;
-
-/// Values of a run of weights; as in formats.cl.
-const RUN: usize = 32;
 
 /// Rows of a table, times a factor.
 #[derive(Clone, Copy, Debug)]

@@ -2,16 +2,18 @@
 #![expect(unsafe_code, reason = "launches kernels")]
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::programs::{
-    FEW, Family, GROUP, GROUP_ITEMS, ROW_ITEMS, Variant, few_in_groups, gates_in_groups, segment,
-    tile,
-};
-use super::tuning::{FewRows, ManyRows, Shapes};
-use super::{F32, Kernels, Matrix, View, int};
+use super::kernels::Kernels;
+use super::matrix::Matrix;
+use super::persistent::NORM;
+use super::programs::{Family, ROW_ITEMS, segment};
+use super::shapes::{FewRows, ManyRows, Shapes};
+use super::variants::{FEW, GROUP, GROUP_ITEMS, Variant, few_in_groups, gates_in_groups, tile};
+use super::views::{F32, View, int};
 use crate::error::OpenClError;
 use crate::pack::{CHANNELS, PANEL};
-use crate::session::{Arg, Buffer, Range as SessionRange};
+use crate::session::{Arg, Buffer, PersistentOp, Range as SessionRange};
 use lapwing_model::formats::DType;
 use lapwing_model::op::Activation;
 
@@ -59,7 +61,7 @@ pub(crate) struct MatMul<'a> {
 
 impl MatMul<'_> {
     /// Values of a row of `out`.
-    pub(super) fn outputs(&self) -> usize {
+    fn outputs(&self) -> usize {
         self.channels.len() / if self.fused.gate.is_some() { 2 } else { 1 }
     }
 
@@ -200,6 +202,31 @@ impl Kernels {
             done += rows;
         }
         Ok(())
+    }
+
+    /// The persistent kernel's function for a matmul, if that is to be an op of it.
+    fn persistent_gemv(&self, job: &MatMul<'_>) -> Option<Variant> {
+        let panels = job.outputs().div_ceil(PANEL);
+        let family = Family::matmul_group(job.weight.dtype);
+        self.recorder.as_ref()?.gemv(family, job.rows, panels, job.fused.gate.is_some())
+    }
+
+    /// Adds the norm of the rows of a matmul, if it has one, that is the next op of the persistent kernel. Returns
+    /// where the normed rows are.
+    fn record_norm(&mut self, job: &MatMul<'_>) -> Result<Option<Arc<Buffer>>, OpenClError> {
+        let Some(norm) = job.fused.norm else { return Ok(None) };
+        let recorder = self.recorder.as_mut().expect("a persistent kernel");
+        let number = recorder.number(NORM).expect("every persistent kernel norms");
+        let cols = job.weight.cols;
+        let normed = recorder.normed(&self.session, cols)?;
+        let [x, at, stride] = job.x.args();
+        let (gain, to) = (Arg::Buffer(norm.gain), Arg::Buffer(&normed));
+        let args = [x, at, stride, gain, to, int(job.rows), int(cols), Arg::Float(norm.eps)];
+        let op = PersistentOp { number, size: [1; 3], args: &args, is_for_next: true };
+        // SAFETY: NORM_PARAMETERS; the rows of a matmul's x are in their buffer, and there is room for those of
+        // each group.
+        unsafe { self.session.record(&op) }?;
+        Ok(Some(normed))
     }
 
     /// Computes `rows` rows from `first` on with one kernel.

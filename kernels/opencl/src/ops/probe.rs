@@ -1,8 +1,9 @@
 //! Launches of probes of a device's limits.
 #![expect(unsafe_code, reason = "launches kernels")]
 
+use super::kernels::Kernels;
 use super::programs::Family;
-use super::{F32, Kernels, int};
+use super::views::{F32, int};
 use crate::error::OpenClError;
 use crate::session::{Arg, Buffer};
 

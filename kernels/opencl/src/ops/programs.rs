@@ -1,13 +1,10 @@
-//! Source texts of the programs, and the programs built.
+//! Source texts of the programs.
 
-use std::collections::BTreeMap;
-
-use super::KernelSpec;
-use crate::argmax;
-use crate::error::OpenClError;
-use crate::pack::{PANEL, decoder};
-use crate::program::{Origin, ProgramCache, Source};
-use crate::session::{Kernel, Program, Session};
+use super::variants::{
+    FEW, GROUP, TILE_ROWS, TILE_STEPS, Variant, few_in_groups, gates_in_groups, tile,
+};
+use crate::pack::decoder;
+use crate::program::Source;
 use lapwing_model::formats::DType;
 use lapwing_model::kv::KvDtype;
 
@@ -28,6 +25,19 @@ pub(super) const PERSISTENT_PLACE: &str = include_str!("../persistent_place.cl")
 pub(super) const PERSISTENT: &str = include_str!("../persistent.cl");
 const PROBE: &str = include_str!("../probe.cl");
 
+/// What the kernels of a model are compiled for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KernelSpec {
+    /// Formats of the weight matrices.
+    pub(crate) dtypes: Vec<DType>,
+    /// Values per head, of every kind of attention layer.
+    pub(crate) head_dims: Vec<usize>,
+    /// Positions of a KV page.
+    pub(crate) page_rows: usize,
+    /// Storage type of keys and values.
+    pub(crate) kv: KvDtype,
+}
+
 /// Kernels that are compiled together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {
@@ -47,75 +57,8 @@ pub(crate) enum Family {
     Probe,
 }
 
-/// A kernel of a matmul: its name, and how many rows and panels an item computes, or a work-group where
-/// its items share them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Variant {
-    pub(super) name: &'static str,
-    pub(super) rows: usize,
-    pub(super) panels: usize,
-    /// Most segments that a group can sum.
-    pub(super) slices: usize,
-}
-
-/// Kernels for few rows, the most rows first.
-pub(super) const FEW: [Variant; 3] = [
-    Variant { name: "matmul_4", rows: 4, panels: 2, slices: 1 },
-    Variant { name: "matmul_2", rows: 2, panels: 2, slices: 1 },
-    Variant { name: "matmul_1", rows: 1, panels: 2, slices: 1 },
-];
-
-/// Kernels for few rows whose work-groups share a panel, the fewest rows first, and of those with the same
-/// rows the smaller groups.
-pub(super) fn few_in_groups(slices: usize) -> [Variant; 8] {
-    let few = |name, rows, slices| Variant { name, rows, panels: 1, slices };
-    [
-        few("gemv_group_1_half", 1, slices / 2),
-        few("gemv_group_1", 1, slices),
-        few("gemv_group_2_half", 2, slices / 2),
-        few("gemv_group_2", 2, slices),
-        few("gemv_group_4_half", 4, slices / 2),
-        few("gemv_group_4", 4, slices),
-        few("gemv_group_8_half", 8, slices / 2),
-        few("gemv_group_8", 8, slices),
-    ]
-}
-
-/// Kernels for few rows whose work-groups share a panel of gates and one of ups, the fewest rows first.
-pub(super) fn gates_in_groups(slices: usize) -> [Variant; 4] {
-    let few = |name, rows| Variant { name, rows, panels: 2, slices };
-    [few("gemv_gate_1", 1), few("gemv_gate_2", 2), few("gemv_gate_4", 4), few("gemv_gate_8", 8)]
-}
-
-/// Rows that the kernels for many rows on CPU devices multiply together. How many are fastest depends on
-/// the vector registers and on the driver's compiler.
-pub(super) const TILE_STEPS: [usize; 4] = [4, 6, 8, 12];
-
-/// Rows of an item of those kernels: a multiple of each step.
-const TILE_ROWS: usize = 48;
-
-/// The kernel for many rows on CPU devices that multiplies `step` rows together.
-pub(super) fn tile(step: usize) -> Variant {
-    let name = match step {
-        4 => "matmul_tile_4",
-        6 => "matmul_tile_6",
-        8 => "matmul_tile_8",
-        _ => "matmul_tile_12",
-    };
-    Variant { name, rows: TILE_ROWS, panels: 1, slices: 1 }
-}
-
-/// The kernel for many rows whose work-groups share four panels.
-pub(super) const GROUP: Variant = Variant { name: "matmul_group", rows: 64, panels: 4, slices: 1 };
-
-/// Rows of an item of that kernel; as in matmul_group.cl.
-const GROUP_ITEM_ROWS: usize = 8;
-
-/// Work-items of its groups.
-pub(super) const GROUP_ITEMS: [usize; 2] = [PANEL, GROUP.rows / GROUP_ITEM_ROWS];
-
-/// Bytes of local memory that the kernels of work-groups need at most.
-pub(super) const GROUP_MEMORY: u64 = 20 << 10;
+/// Columns of a piece, which the kernel `top` reduces to one result.
+pub(crate) const PIECE: usize = 512;
 
 /// Work-items of the groups that share a row.
 pub(super) const ROW_ITEMS: usize = 256;
@@ -182,12 +125,12 @@ impl Family {
             Family::Rows => Text {
                 name: "rows".to_owned(),
                 text: [COMMON, ROWS].concat(),
-                options: format!("{std} -DPIECE={} -DCHUNK={}", argmax::PIECE, chunk(is_cpu)),
+                options: format!("{std} -DPIECE={} -DCHUNK={}", PIECE, chunk(is_cpu)),
             },
             Family::RowsGroup => Text {
                 name: "rows-group".to_owned(),
                 text: [COMMON, ROWS_GROUP].concat(),
-                options: format!("{std} -DPIECE={} -DITEMS={ROW_ITEMS}", argmax::PIECE),
+                options: format!("{std} -DPIECE={} -DITEMS={ROW_ITEMS}", PIECE),
             },
             Family::Attention(head_dim) => Text {
                 name: format!("attention-{head_dim}"),
@@ -265,60 +208,4 @@ fn matmul_group_text(slices: usize) -> String {
 /// Lanes of the widest vector type that divides `len`.
 fn lanes(len: usize) -> usize {
     [16, 8, 4, 2].into_iter().find(|lanes| len.is_multiple_of(*lanes)).unwrap_or(1)
-}
-
-/// A program with the kernels that were used.
-#[derive(Debug)]
-pub(super) struct Built {
-    text: Text,
-    program: Program,
-    origin: Origin,
-    kernels: BTreeMap<&'static str, Kernel>,
-}
-
-impl Built {
-    /// Builds a program.
-    pub(super) fn new(
-        session: &Session,
-        cache: &ProgramCache,
-        text: Text,
-    ) -> Result<Built, OpenClError> {
-        let (program, origin) = cache.build(session, &text.source())?;
-        Ok(Built { text, program, origin, kernels: BTreeMap::new() })
-    }
-
-    /// A kernel of the program.
-    pub(super) fn kernel(
-        &mut self,
-        session: &Session,
-        name: &'static str,
-    ) -> Result<&mut Kernel, OpenClError> {
-        if !self.kernels.contains_key(name) {
-            let kernel = session.kernel(&self.program, name)?;
-            self.kernels.insert(name, kernel);
-        }
-        Ok(self.kernels.get_mut(name).expect("it was inserted"))
-    }
-
-    /// A kernel of the program, for another owner.
-    pub(super) fn take(
-        &self,
-        session: &Session,
-        name: &'static str,
-    ) -> Result<Kernel, OpenClError> {
-        session.kernel(&self.program, name)
-    }
-
-    /// Why its file in the folder was not used, if there was one.
-    pub(super) fn refused(&self) -> Option<String> {
-        let Origin::Refused(reason) = &self.origin else { return None };
-        Some(format!("the compiled program '{}' was not used: {reason}", self.text.name))
-    }
-
-    /// Writes it to the folder, unless it came from there.
-    pub(super) fn save(&self, session: &Session, cache: &ProgramCache) {
-        if self.origin != Origin::Cache {
-            cache.save(session, &self.text.source(), &self.program);
-        }
-    }
 }

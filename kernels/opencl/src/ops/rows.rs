@@ -1,12 +1,15 @@
 //! Launches of ops on rows of values.
 #![expect(unsafe_code, reason = "launches kernels")]
 
-use super::programs::{Family, ROW_ITEMS, chunk};
-use super::{F32, Kernels, View, int};
-use crate::argmax;
+use super::kernels::Kernels;
+use super::programs::{Family, PIECE, ROW_ITEMS, chunk};
+use super::views::{F32, View, int};
 use crate::error::OpenClError;
 use crate::session::{Arg, Buffer, Range};
 use lapwing_model::op::{Activation, RopePairs};
+
+/// Bytes of the result of a piece of columns.
+pub(crate) const RESULT: usize = 12;
 
 /// RMS norm of groups of each row.
 #[derive(Clone, Copy, Debug)]
@@ -221,9 +224,9 @@ impl Kernels {
         (rows, width): (usize, usize),
         out: &Buffer,
     ) -> Result<(), OpenClError> {
-        let pieces = width.div_ceil(argmax::PIECE);
+        let pieces = width.div_ceil(PIECE);
         x.check(rows, width, "logits");
-        let bytes = rows * pieces * argmax::RESULT;
+        let bytes = rows * pieces * RESULT;
         assert!(bytes <= out.bytes(), "{} bytes for results of {bytes}", out.bytes());
         let [buffer, at, stride] = x.args();
         let args = [buffer, at, stride, Arg::Buffer(out), int(rows), int(width), int(pieces)];

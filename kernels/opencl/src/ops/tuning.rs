@@ -1,39 +1,17 @@
 //! The choice of a matmul's kernels: by the device's features, and among the kernels that suit them by
 //! a short measurement with the device's own clock, whose result is kept beside the programs.
 
-use super::programs::{Family, GROUP, GROUP_MEMORY, RUN, TILE_STEPS, few_in_groups};
-use super::{F32, Fused, Kernels, MatMul, Matrix, View};
+use super::kernels::Kernels;
+use super::matmul::{Fused, MatMul};
+use super::matrix::Matrix;
+use super::programs::{Family, RUN};
+use super::shapes::{Candidates, FewRows, ManyRows, Shapes, Tuned};
+use super::variants::{GROUP, GROUP_MEMORY, TILE_STEPS, few_in_groups};
+use super::views::{F32, View};
 use crate::error::OpenClError;
 use crate::pack::{CHANNELS, Stored};
 use crate::session::{Event, EventState};
 use lapwing_model::formats::DType;
-
-/// Kernels for many rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ManyRows {
-    /// Each item decodes a part of a panel, and multiplies this many rows together.
-    Tile(usize),
-    /// The kernels for few rows.
-    AsFew,
-    /// A work-group shares two panels.
-    Group,
-}
-
-/// Kernels for few rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FewRows {
-    /// Each item computes two panels.
-    Wide,
-    /// A work-group shares one panel.
-    Group,
-}
-
-/// The kernels of a matmul.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shapes {
-    pub(crate) many: ManyRows,
-    pub(crate) few: FewRows,
-}
 
 /// Work that is measured: rows, output channels, input channels. A GPU has many units to be filled.
 const MANY: [usize; 3] = [192, 1024, 512];
@@ -42,79 +20,6 @@ const FEW: [usize; 3] = [1, 4096, 1024];
 
 /// Runs of each kernel, of which the fastest counts.
 const RUNS: usize = 5;
-
-/// The kernels of the matmuls of a format, with the times that decided.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tuned {
-    pub(crate) shapes: Shapes,
-    /// Nanoseconds of each kernel for many rows; empty if there was no choice or no clock.
-    pub(crate) many: Vec<(ManyRows, u64)>,
-    /// Nanoseconds of each kernel for few rows; empty if there was no choice or no clock.
-    pub(crate) few: Vec<(FewRows, u64)>,
-}
-
-impl Tuned {
-    fn of(many: Vec<(ManyRows, u64)>, few: Vec<(FewRows, u64)>, default: Shapes) -> Tuned {
-        let shapes = Shapes {
-            many: many.iter().min_by_key(|(_, ns)| *ns).map_or(default.many, |(many, _)| *many),
-            few: few.iter().min_by_key(|(_, ns)| *ns).map_or(default.few, |(few, _)| *few),
-        };
-        Tuned { shapes, many, few }
-    }
-
-    fn to_text(&self) -> String {
-        let many = self.many.iter().map(|(many, ns)| format!("many {} {ns}\n", many.name()));
-        let few = self.few.iter().map(|(few, ns)| format!("few {} {ns}\n", few.name()));
-        many.chain(few).collect()
-    }
-
-    /// Reads [`Tuned::to_text`]; `None` unless it has a time for each of the candidates.
-    fn parse(text: &str, candidates: &Candidates) -> Option<Tuned> {
-        let ns = |rows: &str, name: &str| {
-            let found = text.lines().find_map(|line| {
-                line.strip_prefix(rows)?.strip_prefix(' ')?.strip_prefix(name)?.strip_prefix(' ')
-            });
-            found?.parse::<u64>().ok()
-        };
-        let many = candidates.many.iter().map(|many| Some((*many, ns("many", many.name())?)));
-        let few = candidates.few.iter().map(|few| Some((*few, ns("few", few.name())?)));
-        Some(Tuned::of(
-            many.collect::<Option<_>>()?,
-            few.collect::<Option<_>>()?,
-            candidates.default,
-        ))
-    }
-}
-
-impl ManyRows {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            ManyRows::Tile(4) => "tile-4",
-            ManyRows::Tile(6) => "tile-6",
-            ManyRows::Tile(8) => "tile-8",
-            ManyRows::Tile(_) => "tile-12",
-            ManyRows::AsFew => "wide",
-            ManyRows::Group => "group",
-        }
-    }
-}
-
-impl FewRows {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            FewRows::Wide => "wide",
-            FewRows::Group => "group",
-        }
-    }
-}
-
-/// Kernels that suit a device's features.
-struct Candidates {
-    many: Vec<ManyRows>,
-    few: Vec<FewRows>,
-    /// The kernels of a device without a clock.
-    default: Shapes,
-}
 
 impl Kernels {
     /// A CPU driver runs a work-group on one core, so groups only add barriers there; elsewhere wide

@@ -1,7 +1,9 @@
 //! Operands of kernels: where values are in a buffer.
 
-use super::F32;
 use crate::session::{Arg, Buffer};
+
+/// Bytes of a value.
+pub(super) const F32: usize = size_of::<f32>();
 
 /// Rows of f32 values in a buffer: element (row, col) is at `at + row * stride + col`.
 #[derive(Clone, Copy, Debug)]

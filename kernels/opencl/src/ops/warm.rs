@@ -1,10 +1,13 @@
 //! First launches, which may take long.
 
-use super::programs::FEW;
-use super::{
-    Add, Attention, Embed, Fused, Gated, Ints, Kernels, KvRows, KvWrite, MatMul, Matrix, Norm,
-    RmsNorm, Rope, RopeHeads, RopeKv, SelectRows, Unary, UnaryOp, View,
-};
+use super::attention::{Attention, KvRows, KvWrite, RopeKv};
+use super::gather::{Embed, SelectRows};
+use super::kernels::Kernels;
+use super::matmul::{Fused, MatMul, Norm};
+use super::matrix::Matrix;
+use super::rows::{Add, Gated, RmsNorm, Rope, RopeHeads, Unary, UnaryOp};
+use super::variants::FEW;
+use super::views::{Ints, View};
 use crate::error::OpenClError;
 use crate::pack::{CHANNELS, Stored};
 use crate::session::Buffer;

@@ -1,7 +1,9 @@
 //! Records of packed blocks.
 
-use super::PANEL;
 use lapwing_model::formats::{DType, Scales};
+
+/// Output channels of a panel.
+pub(crate) const PANEL: usize = 16;
 
 /// The decoder in formats.cl of formats that have none of their own.
 pub(crate) const ANY: u32 = 255;

@@ -1,10 +1,14 @@
 //! The check of a persistent kernel at a model's start: it must give the bits that launches give, and be
 //! faster.
 
-use super::Kernels;
 use crate::error::OpenClError;
+use crate::ops::kernels::Kernels;
+use crate::ops::matmul::{Fused, MatMul, Norm};
+use crate::ops::matrix::Matrix;
+use crate::ops::rows::RmsNorm;
+use crate::ops::target::is_persistent_on_any;
 use crate::ops::tuning::between;
-use crate::ops::{F32, Fused, MatMul, Matrix, Norm, RmsNorm, View};
+use crate::ops::views::{F32, View};
 use crate::pack::Stored;
 use crate::session::{Buffer, Lane};
 use lapwing_model::op::Activation;
@@ -84,7 +88,7 @@ impl Kernels {
         }
         let [launches, persistent] = fastest;
         // A CPU driver runs it in tests only.
-        let is_better = persistent <= launches || crate::ops::is_persistent_on_any();
+        let is_better = persistent <= launches || is_persistent_on_any();
         Ok((!is_better)
             .then(|| format!("it takes {persistent} ns where launches take {launches} ns")))
     }

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{GEMVS, MEMORY};
 use crate::ops::programs::{
-    COMMON, FORMATS, Family, GEMV_GROUP, GEMV_NORM, MATMUL_COMMON, PERSISTENT, PERSISTENT_PLACE,
-    ROW_ITEMS, Text, Variant, part,
+    COMMON, FORMATS, Family, GEMV_GROUP, GEMV_NORM, KernelSpec, MATMUL_COMMON, PERSISTENT,
+    PERSISTENT_PLACE, ROW_ITEMS, Text, part,
 };
-use crate::ops::{Arg, KernelSpec};
+use crate::ops::variants::{GEMVS, Variant};
 use crate::pack::PANEL;
-use crate::session::{HEAD_WORDS, OP_WORDS};
+use crate::session::{Arg, HEAD_WORDS, OP_WORDS};
+
+/// Words of local memory for the groups that are computed side by side.
+pub(super) const MEMORY: usize = 4096 + 128;
 
 /// A parameter of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ enum Sharing {
 }
 
 /// The function that norms the rows of the matmul after it.
-pub(super) const NORM: (Family, &str) = (Family::RowsGroup, "matmul_norm");
+pub(in crate::ops) const NORM: (Family, &str) = (Family::RowsGroup, "matmul_norm");
 
 /// Its parameters, as it is never launched alone.
 const NORM_PARAMETERS: [Parameter; 8] = [
