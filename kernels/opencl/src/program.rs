@@ -71,8 +71,7 @@ impl ProgramCache {
                 }
             }
         }
-        let program = session.program_of_source(source.text)?;
-        session.build(&program, source.name, source.options)?;
+        let program = session.program_of_source(source.text, source.name, source.options)?;
         Ok((program, origin))
     }
 
@@ -148,10 +147,7 @@ fn load(session: &Session, path: &Path, key: &str, source: &Source<'_>) -> Loade
     if fs::write(&marker, []).is_err() {
         return Loaded::Unusable("its folder cannot be written");
     }
-    let program = session.program_of_binary(&binary).and_then(|program| {
-        session.build(&program, source.name, source.options)?;
-        Ok(program)
-    });
+    let program = session.program_of_binary(&binary, source.name, source.options);
     _ = fs::remove_file(&marker);
     match program {
         Ok(program) => Loaded::Program(program),

@@ -23,6 +23,12 @@ impl Buffer {
         self.bytes
     }
 
+    /// # Panics
+    /// If it has no `len` bytes from byte `at` on.
+    pub(super) fn check(&self, at: usize, len: usize) {
+        assert!(len <= self.bytes && at <= self.bytes - len, "a copy beyond a buffer");
+    }
+
     /// A number that no other buffer has at the same time.
     #[cfg(test)]
     pub(crate) fn id(&self) -> usize {
@@ -33,17 +39,15 @@ impl Buffer {
 impl Session {
     /// Allocates device memory; its content is undefined. `what` is named in the error.
     pub(crate) fn buffer(&self, bytes: usize, what: &str) -> Result<Buffer, OpenClError> {
-        let none =
-            || OpenClError::Memory { device: self.info.name.clone(), what: what.to_owned(), bytes };
         if bytes as u64 > self.info.buffer_max {
-            return Err(none());
+            return Err(self.no_memory(what, bytes));
         }
         // Memory that finished commands still hold may be free after a wait.
         let buffer = self.allocate(bytes).or_else(|| {
             _ = self.finish();
             self.allocate(bytes)
         });
-        buffer.ok_or_else(none)
+        buffer.ok_or_else(|| self.no_memory(what, bytes))
     }
 
     /// Allocates device memory, if there is some.
@@ -53,6 +57,11 @@ impl Session {
         let buffer = unsafe { memory::create_buffer(self.context.object, flags, size, null_mut()) };
         let memory = Handle { object: buffer.ok()?, release: memory::release_mem_object };
         Some(Buffer { memory, bytes, address: OnceLock::new() })
+    }
+
+    /// The error that there is no memory for `what`.
+    pub(super) fn no_memory(&self, what: &str, bytes: usize) -> OpenClError {
+        OpenClError::Memory { device: self.info.name.clone(), what: what.to_owned(), bytes }
     }
 
     /// Allocates memory with a content, and waits for the copy.

@@ -8,6 +8,20 @@ use cl3::command_queue;
 use super::{Buffer, Lane, Session};
 use crate::error::OpenClError;
 
+/// The direction of a copy, and the bytes of the host.
+pub(super) enum HostBytes<'a> {
+    ToDevice(&'a [u8]),
+    FromDevice(&'a mut [u8]),
+}
+
+/// A copy between host and device.
+pub(super) struct HostCopy<'a> {
+    pub(super) buffer: &'a Buffer,
+    /// Where its bytes begin in the buffer.
+    pub(super) at: usize,
+    pub(super) host: HostBytes<'a>,
+}
+
 impl Session {
     /// Copies to the device from byte `at` on, and waits.
     ///
@@ -21,8 +35,9 @@ impl Session {
         data: &[u8],
     ) -> Result<(), OpenClError> {
         self.settle_before(lane)?;
+        let copy = HostCopy { buffer: to, at, host: HostBytes::ToDevice(data) };
         // SAFETY: `data` lives until the copy has ended.
-        unsafe { self.enqueue_write(lane, (to, at), data, true) }?;
+        unsafe { self.enqueue(lane, copy, true) }?;
         // A blocking write may return when `data` may be reused: before the other queue sees it.
         command_queue::finish(self.queue(lane)).map_err(|code| self.error("clFinish", code))
     }
@@ -42,37 +57,9 @@ impl Session {
         data: &[u8],
     ) -> Result<(), OpenClError> {
         self.settle_before(lane)?;
+        let copy = HostCopy { buffer: to, at, host: HostBytes::ToDevice(data) };
         // SAFETY: the caller's promise.
-        unsafe { self.enqueue_write(lane, (to, at), data, false) }
-    }
-
-    fn settle_before(&self, lane: Lane) -> Result<(), OpenClError> {
-        if lane == Lane::Compute { self.settle() } else { Ok(()) }
-    }
-
-    unsafe fn enqueue_write(
-        &self,
-        lane: Lane,
-        (to, at): (&Buffer, usize),
-        data: &[u8],
-        waits: bool,
-    ) -> Result<(), OpenClError> {
-        assert!(data.len() <= to.bytes && at <= to.bytes - data.len(), "a write beyond a buffer");
-        if data.is_empty() {
-            return Ok(());
-        }
-        let code = self.library.clEnqueueWriteBuffer(
-            self.queue(lane),
-            to.memory.object,
-            u32::from(waits),
-            at,
-            data.len(),
-            data.as_ptr().cast(),
-            0,
-            null(),
-            null_mut(),
-        );
-        self.checked("clEnqueueWriteBuffer", code)
+        unsafe { self.enqueue(lane, copy, false) }
     }
 
     /// Copies from the device from byte `at` on, and waits.
@@ -87,8 +74,9 @@ impl Session {
         data: &mut [u8],
     ) -> Result<(), OpenClError> {
         self.settle_before(lane)?;
+        let copy = HostCopy { buffer: from, at, host: HostBytes::FromDevice(data) };
         // SAFETY: `data` is borrowed until the copy has ended.
-        unsafe { self.enqueue_read(lane, (from, at), data, true) }
+        unsafe { self.enqueue(lane, copy, true) }
     }
 
     /// Adds a copy from the device to a queue.
@@ -106,36 +94,72 @@ impl Session {
         data: &mut [u8],
     ) -> Result<(), OpenClError> {
         self.settle_before(lane)?;
+        let copy = HostCopy { buffer: from, at, host: HostBytes::FromDevice(data) };
         // SAFETY: the caller's promise.
-        unsafe { self.enqueue_read(lane, (from, at), data, false) }
+        unsafe { self.enqueue(lane, copy, false) }
     }
 
-    pub(super) unsafe fn enqueue_read(
+    fn settle_before(&self, lane: Lane) -> Result<(), OpenClError> {
+        if lane == Lane::Compute { self.settle() } else { Ok(()) }
+    }
+
+    /// Adds a copy to a queue, without the ops that wait for the persistent kernel, and waits for it if `waits`.
+    ///
+    /// # Safety
+    /// The bytes of the host must stay in place until the queue has passed the copy. Until then nobody may write
+    /// them, nor read those that it writes.
+    ///
+    /// # Panics
+    /// If the buffer is too short.
+    pub(super) unsafe fn enqueue(
         &self,
         lane: Lane,
-        (from, at): (&Buffer, usize),
-        data: &mut [u8],
+        copy: HostCopy<'_>,
         waits: bool,
     ) -> Result<(), OpenClError> {
-        assert!(
-            data.len() <= from.bytes && at <= from.bytes - data.len(),
-            "a read beyond a buffer"
-        );
-        if data.is_empty() {
+        let HostCopy { buffer, at, host } = copy;
+        let len = match &host {
+            HostBytes::ToDevice(data) => data.len(),
+            HostBytes::FromDevice(data) => data.len(),
+        };
+        buffer.check(at, len);
+        if len == 0 {
             return Ok(());
         }
-        let code = self.library.clEnqueueReadBuffer(
-            self.queue(lane),
-            from.memory.object,
-            u32::from(waits),
-            at,
-            data.len(),
-            data.as_mut_ptr().cast(),
-            0,
-            null(),
-            null_mut(),
-        );
-        self.checked("clEnqueueReadBuffer", code)
+        let (queue, object, waits) = (self.queue(lane), buffer.memory.object, u32::from(waits));
+        let library = self.library;
+        match host {
+            HostBytes::ToDevice(data) => {
+                let from = data.as_ptr().cast();
+                let code = library.clEnqueueWriteBuffer(
+                    queue,
+                    object,
+                    waits,
+                    at,
+                    len,
+                    from,
+                    0,
+                    null(),
+                    null_mut(),
+                );
+                self.checked("clEnqueueWriteBuffer", code)
+            }
+            HostBytes::FromDevice(data) => {
+                let to = data.as_mut_ptr().cast();
+                let code = library.clEnqueueReadBuffer(
+                    queue,
+                    object,
+                    waits,
+                    at,
+                    len,
+                    to,
+                    0,
+                    null(),
+                    null_mut(),
+                );
+                self.checked("clEnqueueReadBuffer", code)
+            }
+        }
     }
 
     /// Adds a copy of bytes of a buffer to another place in it to the compute queue.
@@ -148,16 +172,18 @@ impl Session {
         from: Range<usize>,
         to: usize,
     ) -> Result<(), OpenClError> {
-        let (len, end) = (from.len(), buffer.bytes);
-        assert!(from.end <= end && len <= end && to <= end - len, "a copy beyond a buffer");
+        let len = from.len();
+        buffer.check(from.start, len);
+        buffer.check(to, len);
         if len == 0 || from.start == to {
             return Ok(());
         }
         self.settle()?;
+        let (queue, object) = (self.queue(Lane::Compute), buffer.memory.object);
         let code = self.library.clEnqueueCopyBuffer(
-            self.queue(Lane::Compute),
-            buffer.memory.object,
-            buffer.memory.object,
+            queue,
+            object,
+            object,
             from.start,
             to,
             len,

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
+use super::copies::{HostBytes, HostCopy};
 use super::{Arg, Buffer, Kernel, Lane, Range, Session};
 use crate::error::OpenClError;
 
@@ -106,6 +107,11 @@ impl Persistent {
         self.ops.resize(end, 0);
         Ok(())
     }
+
+    /// The copy to the host of whether a barrier timed out.
+    fn copy_of_timed_out<'a>(&'a self, to: &'a mut [u8; 4]) -> HostCopy<'a> {
+        HostCopy { buffer: &self.sync, at: 4, host: HostBytes::FromDevice(to) }
+    }
 }
 
 impl Session {
@@ -162,10 +168,6 @@ impl Session {
         unsafe { self.launch_now(Lane::Transfer, kernel, (&args, one)) }?;
         self.read(Lane::Transfer, &out, 0, &mut bytes)?;
         Ok(*buffer.address.get_or_init(|| u64::from_le_bytes(bytes)))
-    }
-
-    fn no_memory(&self, what: &str, bytes: usize) -> OpenClError {
-        OpenClError::Memory { device: self.info.name.clone(), what: what.to_owned(), bytes }
     }
 
     /// Makes the groups of the persistent kernel wait for one more than there is.
@@ -239,8 +241,9 @@ impl Session {
         if !std::mem::take(&mut persistent.is_used) {
             return Ok(false);
         }
+        let copy = persistent.copy_of_timed_out(timed_out);
         // SAFETY: the caller's promise.
-        unsafe { self.enqueue_read(Lane::Compute, (&persistent.sync, 4), timed_out, false) }?;
+        unsafe { self.enqueue(Lane::Compute, copy, false) }?;
         Ok(true)
     }
 
@@ -250,8 +253,9 @@ impl Session {
         let Some(persistent) = guard.as_mut() else { return Ok(false) };
         self.launch_ops(persistent)?;
         let mut timed_out = [0; 4];
+        let copy = persistent.copy_of_timed_out(&mut timed_out);
         // SAFETY: `timed_out` is borrowed until the copy has ended.
-        unsafe { self.enqueue_read(Lane::Compute, (&persistent.sync, 4), &mut timed_out, true) }?;
+        unsafe { self.enqueue(Lane::Compute, copy, true) }?;
         Ok(timed_out != [0; 4])
     }
 }

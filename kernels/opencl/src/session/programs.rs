@@ -10,38 +10,42 @@ use crate::error::OpenClError;
 use lapwing_model::signals;
 
 impl Session {
-    /// A program from source, not built.
-    pub(crate) fn program_of_source(&self, source: &str) -> Result<Program, OpenClError> {
+    /// Compiles a program from source; the error of a build has the start of the compiler's log.
+    pub(crate) fn program_of_source(
+        &self,
+        source: &str,
+        name: &str,
+        options: &str,
+    ) -> Result<Program, OpenClError> {
         let object = program::create_program_with_source(self.context.object, &[source])
             .map_err(|code| self.error("clCreateProgramWithSource", code))?;
-        Ok(Program(Handle { object, release: program::release_program }))
+        self.built(Program(Handle { object, release: program::release_program }), name, options)
     }
 
-    /// A program from a binary, not built.
-    pub(crate) fn program_of_binary(&self, binary: &[u8]) -> Result<Program, OpenClError> {
+    /// As [`program_of_source`](Session::program_of_source), from a binary.
+    pub(crate) fn program_of_binary(
+        &self,
+        binary: &[u8],
+        name: &str,
+        options: &str,
+    ) -> Result<Program, OpenClError> {
         let device = self.info.id.handle();
         // SAFETY: the device is the context's.
         let object = unsafe {
             program::create_program_with_binary(self.context.object, &[device], &[binary])
         };
         let object = object.map_err(|code| self.error("clCreateProgramWithBinary", code))?;
-        Ok(Program(Handle { object, release: program::release_program }))
+        self.built(Program(Handle { object, release: program::release_program }), name, options)
     }
 
-    /// Builds a program; the error has the start of the compiler's log.
-    pub(crate) fn build(
-        &self,
-        program: &Program,
-        name: &str,
-        options: &str,
-    ) -> Result<(), OpenClError> {
+    fn built(&self, program: Program, name: &str, options: &str) -> Result<Program, OpenClError> {
         const LOG_MAX: usize = 2000;
         let device = self.info.id.handle();
         let options = CString::new(options).unwrap_or_default();
         let built = signals::keep(|| {
             program::build_program(program.0.object, &[device], &options, None, null_mut())
         });
-        let Err(code) = built else { return Ok(()) };
+        let Err(code) = built else { return Ok(program) };
         let log = program::CL_PROGRAM_BUILD_LOG;
         let log = program::get_program_build_info(program.0.object, device, log);
         let mut log = log.map(String::from).unwrap_or_default().trim().to_owned();

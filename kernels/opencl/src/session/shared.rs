@@ -203,8 +203,7 @@ impl Copier {
     pub(crate) fn new(session: &Session) -> Result<Copier, OpenClError> {
         let source = "kernel void copy_values(global const float *from, global float *to)\n\
                       { size_t at = get_global_id(0); to[at] = from[at]; }";
-        let program = session.program_of_source(source)?;
-        session.build(&program, "probe of shared memory", "")?;
+        let program = session.program_of_source(source, "probe of shared memory", "")?;
         Ok(Copier(session.kernel(&program, "copy_values")?))
     }
 
@@ -251,8 +250,7 @@ impl Marker {
     /// Compiles the kernel.
     pub(crate) fn new(session: &Session) -> Result<Marker, OpenClError> {
         let source = "kernel void mark(global volatile int *word, int number) { *word = number; }";
-        let program = session.program_of_source(source)?;
-        session.build(&program, "flag of a run", "")?;
+        let program = session.program_of_source(source, "flag of a run", "")?;
         Ok(Marker(session.kernel(&program, "mark")?))
     }
 
