@@ -218,9 +218,7 @@ impl<'a> Encoder<'a> {
         let (rows, stride) = (self.rows(id), tensor.width);
         let stored = match tensor.device_buffer() {
             Some(buffer) => {
-                let other = DeviceError::OtherMemory { value: id.0 };
-                let value = buffer.as_any().downcast_ref::<Value>();
-                let value = value.filter(|value| value.domain == self.model.domain).ok_or(other)?;
+                let value = Value::in_domain(&**buffer, self.model.domain, id)?;
                 let (buffer, at) = (Arc::clone(&value.buffer), rows.start * stride);
                 Stored { buffer, at, stride, is_part: false }
             }

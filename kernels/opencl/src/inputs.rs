@@ -5,9 +5,7 @@ use super::error::OpenClError;
 use super::memory::{Memory, Place};
 use super::ops::Ints;
 use lapwing_cpu::RopeFreqs;
-use lapwing_model::device::{Batch, BatchSpan};
-use lapwing_model::kv::PageId;
-use std::ops::Range;
+use lapwing_model::device::Batch;
 
 /// The numbers of a batch in the device's memory, as i32.
 #[derive(Debug)]
@@ -69,17 +67,6 @@ impl BatchInts {
     pub(super) fn pages(&self) -> Ints<'_> {
         self.at(3 * self.rows + self.selected)
     }
-}
-
-/// Consecutive rows whose keys and values may be written at once, each with the page to copy before.
-pub(super) fn kv_writes(
-    batch: &Batch,
-) -> impl Iterator<Item = (Option<(PageId, PageId)>, Range<usize>)> {
-    let copy = |span: &BatchSpan| span.fork.as_ref().and_then(|fork| fork.copy);
-    let begins = move |span: &&BatchSpan| span.rows.start == 0 || copy(span).is_some();
-    let ends = batch.spans.iter().filter(begins).skip(1).map(|span| span.rows.start);
-    let parts = batch.spans.iter().filter(begins).zip(ends.chain([batch.rows()]));
-    parts.map(move |(span, end)| (copy(span), span.rows.start..end))
 }
 
 /// Gives the cosines and sines of rows to the device: for each row all cosines, then all sines. They

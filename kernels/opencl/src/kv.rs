@@ -1,5 +1,6 @@
 //! KV pages on a device: those of the host in place, or copies of them in the device's memory.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::commands::Commands;
@@ -119,14 +120,34 @@ impl DeviceKv {
         }
     }
 
-    /// Adds a copy of all rows of a page in a layer to the queue.
-    pub(super) fn copy_page(
+    /// Adds the writing of a batch's keys and values in a layer to the queue: of rows that may be written at once by
+    /// `write`, each time after the copy of the page that it needs.
+    pub(super) fn write(
         &self,
         layer: usize,
-        (from, to): (PageId, PageId),
+        batch: &Batch,
+        mut write: impl FnMut(Range<usize>) -> Result<(), OpenClError>,
     ) -> Result<(), OpenClError> {
+        for (copy, rows) in kv_writes(batch) {
+            copy.map_or(Ok(()), |pages| self.copy_page(layer, pages))?;
+            write(rows)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a copy of all rows of a page in a layer to the queue.
+    fn copy_page(&self, layer: usize, (from, to): (PageId, PageId)) -> Result<(), OpenClError> {
         let Pages { session, page_bytes, .. } = &*self.pages;
         let at = |page: PageId| page as usize * page_bytes;
         session.copy_within(self.layer(layer)?, at(from)..at(from) + page_bytes, at(to))
     }
+}
+
+/// Consecutive rows whose keys and values may be written at once, each with the page to copy before.
+fn kv_writes(batch: &Batch) -> impl Iterator<Item = (Option<(PageId, PageId)>, Range<usize>)> {
+    let copy = |span: &BatchSpan| span.fork.as_ref().and_then(|fork| fork.copy);
+    let begins = move |span: &&BatchSpan| span.rows.start == 0 || copy(span).is_some();
+    let ends = batch.spans.iter().filter(begins).skip(1).map(|span| span.rows.start);
+    let parts = batch.spans.iter().filter(begins).zip(ends.chain([batch.rows()]));
+    parts.map(move |(span, end)| (copy(span), span.rows.start..end))
 }

@@ -8,7 +8,6 @@ use super::ops::{KernelSpec, Kernels};
 use super::program::ProgramCache;
 use super::session::Session;
 use lapwing_model::formats::DType;
-use lapwing_model::kv::KvDtype;
 
 /// The kernels of a device for matmuls with weights of one format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +37,7 @@ pub fn matmul_kernels(
 ) -> Result<Vec<MatMulKernels>, OpenClError> {
     let session = Session::open(device)?;
     let cache = ProgramCache::new(programs);
-    let kv = KvDtype::F32;
-    let spec = KernelSpec { dtypes: formats.to_vec(), head_dims: vec![], page_rows: 1, kv };
+    let spec = KernelSpec { dtypes: formats.to_vec(), ..KernelSpec::default() };
     let mut kernels = Kernels::new(&session, &cache, &spec)?;
     let tuned = |dtype: &DType| {
         let tuned = kernels.tune(*dtype)?;

@@ -41,7 +41,7 @@ fn bench(page_rows: usize, kv: KvDtype) -> Option<Bench> {
     let wanted = std::env::var("LAPWING_TEST_OPENCL").unwrap_or_default();
     let info = find(&wanted).unwrap();
     let session = Session::open(&info).unwrap();
-    let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows, kv };
+    let spec = KernelSpec { page_rows, kv, ..KernelSpec::default() };
     let kernels = Kernels::new(&session, &ProgramCache::default(), &spec).unwrap();
     Some(Bench { session, kernels })
 }
@@ -255,9 +255,8 @@ fn kernels_are_measured_once_and_a_damaged_measurement_again() {
     let candidates = if kernels.is_cpu() { 4 } else { 2 };
     let folder = tempfile::tempdir().unwrap();
     let cache = ProgramCache::new(Some(folder.path().to_owned()));
-    let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 1, kv: KvDtype::F32 };
     let tuned = || {
-        let mut kernels = Kernels::new(&session, &cache, &spec).unwrap();
+        let mut kernels = Kernels::new(&session, &cache, &KernelSpec::default()).unwrap();
         kernels.tune(DType::Q4_0).unwrap()
     };
     let first = tuned();

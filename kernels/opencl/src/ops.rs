@@ -24,7 +24,7 @@ pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use gather::{Embed, SelectRows};
 pub(super) use kernels::Kernels;
 pub(super) use matmul::{Fused, MatMul, Norm};
-pub(super) use matrix::Matrix;
+pub(super) use matrix::{Matrix, NORMAL};
 #[cfg(test)]
 pub(super) use programs::Family;
 pub(super) use programs::{KernelSpec, PIECE};

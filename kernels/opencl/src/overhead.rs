@@ -96,8 +96,7 @@ impl StageTrial {
 impl Bare {
     fn new(parts: &OpenClDeviceParts, width: usize) -> Result<Bare, OpenClError> {
         let session = Session::open(&parts.device)?;
-        let kv = parts.kv.layout().dtype;
-        let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 1, kv };
+        let spec = KernelSpec { kv: parts.kv.layout().dtype, ..KernelSpec::default() };
         let kernels = Kernels::new(&session, &ProgramCache::default(), &spec)?;
         let values = vec![0; width * size_of::<f32>()];
         // Of a row: its id, position, start of pages, selected row and page.

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use super::discovery::OpenClInfo;
 use super::error::OpenClError;
-use super::ops::{Add, Fused, KernelSpec, Kernels, MatMul, Matrix, View};
-use super::pack::Stored;
+use super::ops::{Add, KernelSpec, Kernels, MatMul, Matrix, NORMAL, View};
 use super::program::ProgramCache;
 use super::session::{Buffer, Session};
 use lapwing_model::formats::DType;
-use lapwing_model::kv::KvDtype;
 
 /// Bytes of weights beyond the caches of any device.
 const BEYOND_CACHES: usize = 256 << 20;
@@ -48,9 +46,7 @@ pub struct MatMulShape {
 
 fn open(device: &OpenClInfo) -> Result<(Arc<Session>, Kernels), OpenClError> {
     let session = Session::open(device)?;
-    let kv = KvDtype::F32;
-    let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 1, kv };
-    let kernels = Kernels::new(&session, &ProgramCache::default(), &spec)?;
+    let kernels = Kernels::new(&session, &ProgramCache::default(), &KernelSpec::default())?;
     Ok((session, kernels))
 }
 
@@ -71,15 +67,13 @@ impl Trial {
         let MatMulShape { rows, outputs, inputs } = shape;
         let (session, mut kernels) = open(device)?;
         kernels.tune(dtype)?;
-        let row_bytes = dtype.row_bytes(inputs).expect("the inputs are whole blocks");
-        // Any bytes are weights; these make every scale a normal number.
-        let bytes = [0x66, 0x2c].repeat((row_bytes * outputs).div_ceil(2));
-        let bytes = &bytes[..row_bytes * outputs];
-        let stored = Stored { dtype, bytes, rows: outputs, cols: inputs };
-        let packed = stored.packed_bytes();
+        let matrix = || Matrix::repeated(&session, dtype, [outputs, inputs], NORMAL, "weights");
+        let mut weights = vec![matrix()?];
+        let packed = weights[0].bytes();
         let copies = if rows < MANY_ROWS { BEYOND_CACHES.div_ceil(packed.max(1)) } else { 1 };
-        let weights = (0..copies).map(|_| Matrix::upload(&session, stored, "weights"));
-        let weights = weights.collect::<Result<_, _>>()?;
+        while weights.len() < copies {
+            weights.push(matrix()?);
+        }
         let x: Vec<f32> = (0..rows * inputs).map(|i| (i % 97) as f32 / 97.0 - 0.5).collect();
         let x = session.filled(bytemuck::cast_slice(&x), "activations")?;
         let out = session.buffer(rows * outputs * size_of::<f32>(), "activations")?;
@@ -143,16 +137,9 @@ impl Trial {
             Work::MatMul { x, out, rows, weights, next } => {
                 let weight = &weights[*next % weights.len()];
                 *next += 1;
-                kernels.matmul(&MatMul {
-                    x: View { buffer: x, at: 0, stride: weight.cols() },
-                    rows: *rows,
-                    weight,
-                    channels: 0..weight.rows(),
-                    bias: None,
-                    residual: None,
-                    fused: Fused::default(),
-                    out: View { buffer: out, at: 0, stride: weight.rows() },
-                })?;
+                let x = View { buffer: x, at: 0, stride: weight.cols() };
+                let out = View { buffer: out, at: 0, stride: weight.rows() };
+                kernels.matmul(&MatMul::plain(x, *rows, weight, out))?;
             }
             Work::Read { from, to } => kernels.read_all(from, to)?,
             Work::MultiplyAdd { to } => kernels.multiply_add(to)?,

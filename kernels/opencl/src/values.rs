@@ -8,6 +8,7 @@ use super::memory::Place;
 use super::session::{Lane, Session};
 use lapwing_model::device::{DeviceBuffer, DeviceError, MemoryDomain, TopLogit};
 use lapwing_model::formats::DType;
+use lapwing_model::graph::ValueId;
 
 /// A value that a run has written.
 pub(super) struct Value {
@@ -17,6 +18,22 @@ pub(super) struct Value {
     pub(super) buffer: Arc<Place>,
     pub(super) len: usize,
     pub(super) top: Option<Vec<Option<TopLogit>>>,
+}
+
+impl Value {
+    /// The value `id` in a buffer of the memory `domain`.
+    ///
+    /// # Errors
+    /// [`DeviceError::OtherMemory`] for other buffers.
+    pub(super) fn in_domain(
+        buffer: &dyn DeviceBuffer,
+        domain: MemoryDomain,
+        id: ValueId,
+    ) -> Result<&Value, DeviceError> {
+        let value = buffer.as_any().downcast_ref::<Value>();
+        let value = value.filter(|value| value.domain == domain);
+        value.ok_or(DeviceError::OtherMemory { value: id.0 })
+    }
 }
 
 impl fmt::Debug for Value {

@@ -69,11 +69,7 @@ impl DeviceWeights {
     /// # Errors
     /// [`DeviceError::Failed`] when the file cannot be read, or the device has not enough memory.
     pub(super) fn load_matrix(&mut self, id: WeightId) -> Result<(), DeviceError> {
-        if self.matrices[id.0].is_some() {
-            return Ok(());
-        }
-        let bytes = self.matrix_bytes(id)?;
-        self.upload(&[id], &bytes)
+        self.load_joined(&[id]).map(drop)
     }
 
     /// Copies matrices with the same format and input channels to the device, one after another in one
@@ -83,16 +79,16 @@ impl DeviceWeights {
     /// As [`load_matrix`](DeviceWeights::load_matrix).
     pub(super) fn load_joined(&mut self, ids: &[WeightId]) -> Result<bool, DeviceError> {
         let placed = |id: &WeightId| self.matrices[id.0].as_ref();
-        let first = ids.first().and_then(placed);
-        if let Some(first) = first {
+        let Some((first, rest)) = ids.split_first() else { return Ok(true) };
+        if let Some(first) = placed(first) {
             let is_same = |other: &Placed| Arc::ptr_eq(&other.matrix, &first.matrix);
             return Ok(ids.iter().all(|id| placed(id).is_some_and(is_same)));
         }
-        if ids.iter().any(|id| placed(id).is_some()) {
+        if rest.iter().any(|id| placed(id).is_some()) {
             return Ok(false);
         }
-        let mut bytes = Vec::new();
-        for id in ids {
+        let mut bytes = self.matrix_bytes(*first)?;
+        for id in rest {
             bytes.extend(self.matrix_bytes(*id)?);
         }
         self.upload(ids, &bytes)?;

@@ -71,9 +71,7 @@ impl OpenClDevice {
         match (tensor.device_buffer(), to) {
             (None, MemoryDomain::Host) => Ok(()),
             (Some(buffer), MemoryDomain::Host) => {
-                let value = buffer.as_any().downcast_ref::<Value>();
-                let value = value.filter(|value| value.domain == self.model.domain);
-                let value = value.ok_or(DeviceError::OtherMemory { value: id.0 })?;
+                let value = Value::in_domain(&**buffer, self.model.domain, id)?;
                 self.download(commands, (id, width, len), &value.buffer)
             }
             (None, _) => {

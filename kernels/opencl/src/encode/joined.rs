@@ -3,7 +3,6 @@
 
 use super::nodes::{kv_rows, rotation};
 use super::{Encoder, Normed, Stored};
-use crate::inputs::kv_writes;
 use crate::model::Model;
 use crate::ops::{Fused, KvWrite, MatMul, Norm, Rope, RopeKv};
 use crate::weights::Placed;
@@ -189,11 +188,9 @@ impl Encoder<'_> {
         let queries = Rope { x: q.view(), rows, shape, angles, out: out.view() };
         let cache = KvWrite { k: k.view(), v: v.view(), rows, to };
         let job = RopeKv { queries, cache };
-        for (copy, rows) in kv_writes(&self.work.payload.batch) {
-            let copied = copy.map_or(Ok(()), |pages| kv.copy_page(op.layer, pages));
-            let added = copied.and_then(|()| kernels.rope_kv(&job.part(rows)));
-            added.map_err(|error| error.of_run(name))?;
-        }
+        let batch = &self.work.payload.batch;
+        let added = kv.write(op.layer, batch, |rows| kernels.rope_kv(&job.part(rows)));
+        added.map_err(|error| error.of_run(name))?;
         Ok(out)
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Encoder, Stored};
 use crate::error::OpenClError;
-use crate::inputs::{BatchInts, angles_of, kv_writes};
+use crate::inputs::{BatchInts, angles_of};
 use crate::kv::DeviceKv;
 use crate::memory::Place;
 use crate::model::Model;
@@ -192,11 +192,9 @@ impl Encoder<'_> {
             let Model { kernels, kv, name, .. } = &mut *self.model;
             let to = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
             let job = KvWrite { k: k.view(), v: v.view(), rows, to };
-            for (copy, rows) in kv_writes(&self.work.payload.batch) {
-                let copied = copy.map_or(Ok(()), |pages| kv.copy_page(op.layer, pages));
-                let added = copied.and_then(|()| kernels.kv_write(&job.part(rows)));
-                added.map_err(|error| error.of_run(name))?;
-            }
+            let batch = &self.work.payload.batch;
+            let added = kv.write(op.layer, batch, |rows| kernels.kv_write(&job.part(rows)));
+            added.map_err(|error| error.of_run(name))?;
         }
         self.attend(node, op, &q)
     }

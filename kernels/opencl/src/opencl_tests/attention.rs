@@ -300,8 +300,7 @@ fn int8_pages_are_refused() {
     use crate::ops::{KernelSpec, Kernels};
     use crate::program::ProgramCache;
     let Some(bench) = bench(4, KvDtype::F32) else { return };
-    let kv = KvDtype::I8;
-    let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 4, kv };
+    let spec = KernelSpec { kv: KvDtype::I8, ..KernelSpec::default() };
     let kernels = Kernels::new(&bench.session, &ProgramCache::default(), &spec);
     assert!(kernels.is_err_and(|e| e.to_string().contains("int8")));
 }

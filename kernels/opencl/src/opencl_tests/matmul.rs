@@ -1,7 +1,7 @@
 //! Matmuls and embedding tables of every format.
 
 use super::{Bench, Guarded, assert_near, bits, cases, grouped, ints, noise, plain};
-use crate::ops::{Embed, Fused, MatMul, Matrix};
+use crate::ops::{Embed, MatMul, Matrix};
 use crate::pack::Stored;
 use lapwing_model::formats::DType;
 use lapwing_model::reference;
@@ -42,17 +42,7 @@ fn product_of_aligned(bench: &mut Bench, weight: &Matrix, x: &[f32]) -> Vec<f32>
 fn product_of(bench: &mut Bench, weight: &Matrix, x: &Guarded) -> Vec<f32> {
     let rows = x.count;
     let out = bench.room(rows, weight.rows());
-    let job = MatMul {
-        x: x.view(),
-        rows,
-        weight,
-        channels: 0..weight.rows(),
-        bias: None,
-        residual: None,
-        fused: Fused::default(),
-        out: out.view(),
-    };
-    bench.kernels.matmul(&job).unwrap();
+    bench.kernels.matmul(&MatMul::plain(x.view(), rows, weight, out.view())).unwrap();
     bench.rows(&out)
 }
 
@@ -158,16 +148,8 @@ fn a_matmul_of_some_channels_gives_the_bits_of_all_channels() {
             let all = product(&mut bench, &weight, &x);
             for range in [0..1, 0..32, 32..33, 32..64, 64..100, 96..99, 96..96] {
                 let (from, out) = (bench.guarded(&x, cols), bench.room(rows, range.len().max(1)));
-                let job = MatMul {
-                    x: from.view(),
-                    rows,
-                    weight: &weight,
-                    channels: range.clone(),
-                    bias: None,
-                    residual: None,
-                    fused: Fused::default(),
-                    out: out.view(),
-                };
+                let plain = MatMul::plain(from.view(), rows, &weight, out.view());
+                let job = MatMul { channels: range.clone(), ..plain };
                 bench.kernels.matmul(&job).unwrap();
                 let found = bench.rows(&out);
                 let wanted = all.chunks(channels).flat_map(|row| &row[range.clone()]);
@@ -196,14 +178,10 @@ fn bias_and_residual_are_added_to_the_sums_also_in_place() {
             let room = bench.room(rows, range.len());
             let out = if in_place { &residual } else { &room };
             let job = MatMul {
-                x: x.view(),
-                rows,
-                weight: &weight,
                 channels: range.clone(),
                 bias: Some(&bias),
                 residual: Some(residual.view()),
-                fused: Fused::default(),
-                out: out.view(),
+                ..MatMul::plain(x.view(), rows, &weight, out.view())
             };
             bench.kernels.matmul(&job).unwrap();
             let found = bench.rows(out);

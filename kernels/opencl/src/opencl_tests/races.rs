@@ -98,7 +98,7 @@ fn check(family: Family, kv: KvDtype, launches: impl IntoIterator<Item = Launch>
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let spec = KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 4, kv };
+    let spec = KernelSpec { page_rows: 4, kv, ..KernelSpec::default() };
     let text = family.source(&spec, Some(SLICES));
     let source = text.source();
     for launch in launches {

@@ -59,7 +59,14 @@ pub(crate) struct MatMul<'a> {
     pub(crate) out: View<'a>,
 }
 
-impl MatMul<'_> {
+impl<'a> MatMul<'a> {
+    /// Of all output channels, with nothing before and after it.
+    pub(crate) fn plain(x: View<'a>, rows: usize, weight: &'a Matrix, out: View<'a>) -> MatMul<'a> {
+        let channels = 0..weight.rows;
+        let fused = Fused::default();
+        MatMul { x, rows, weight, channels, bias: None, residual: None, fused, out }
+    }
+
     /// Values of a row of `out`.
     fn outputs(&self) -> usize {
         self.channels.len() / if self.fused.gate.is_some() { 2 } else { 1 }

@@ -16,6 +16,9 @@ pub(crate) struct Matrix {
     pub(super) cols: usize,
 }
 
+/// Any bytes are weights; these make every scale a normal number.
+pub(crate) const NORMAL: [u8; 2] = [0x66, 0x2c];
+
 /// Bytes that are packed at a time.
 const UPLOAD: usize = 8 << 20;
 
@@ -42,6 +45,22 @@ impl Matrix {
             session.write(Lane::Transfer, &buffer, first * panel_bytes, bytes)?;
         }
         Ok(Matrix { buffer, dtype, order, rows, cols })
+    }
+
+    /// A matrix `[rows, cols]` whose stored bytes are two, repeated. `name` is named in errors.
+    ///
+    /// # Panics
+    /// If the columns are not whole blocks of the format.
+    pub(crate) fn repeated(
+        session: &Session,
+        dtype: DType,
+        [rows, cols]: [usize; 2],
+        bytes: [u8; 2],
+        name: &str,
+    ) -> Result<Matrix, OpenClError> {
+        let len = rows * dtype.row_bytes(cols).expect("the columns are whole blocks");
+        let bytes = bytes.repeat(len.div_ceil(2));
+        Matrix::upload(session, Stored { dtype, bytes: &bytes[..len], rows, cols }, name)
     }
 
     /// Bytes on the device.

@@ -38,6 +38,13 @@ pub(crate) struct KernelSpec {
     pub(crate) kv: KvDtype,
 }
 
+impl Default for KernelSpec {
+    /// Kernels without a model: no matrices, no heads, and pages of one position.
+    fn default() -> KernelSpec {
+        KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 1, kv: KvDtype::F32 }
+    }
+}
+
 /// Kernels that are compiled together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {

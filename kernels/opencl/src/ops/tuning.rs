@@ -2,14 +2,14 @@
 //! a short measurement with the device's own clock, whose result is kept beside the programs.
 
 use super::kernels::Kernels;
-use super::matmul::{Fused, MatMul};
+use super::matmul::MatMul;
 use super::matrix::Matrix;
 use super::programs::{Family, RUN};
 use super::shapes::{Candidates, FewRows, ManyRows, Shapes, Tuned};
 use super::variants::{GROUP, GROUP_MEMORY, TILE_STEPS, few_in_groups};
 use super::views::{F32, View};
 use crate::error::OpenClError;
-use crate::pack::{CHANNELS, Stored};
+use crate::pack::CHANNELS;
 use crate::session::{Event, EventState};
 use lapwing_model::formats::DType;
 
@@ -61,21 +61,13 @@ impl Kernels {
         let out = self.session.buffer(rows * CHANNELS * F32, WHAT)?;
         let x = self.session.filled(&vec![0; rows * long * F32], WHAT)?;
         for cols in [short, long] {
-            let bytes = vec![0; CHANNELS * dtype.row_bytes(cols).unwrap_or(0)];
-            let stored = Stored { dtype, bytes: &bytes, rows: CHANNELS, cols };
-            let weight = Matrix::upload(&self.session, stored, WHAT)?;
+            let shape = [CHANNELS, cols];
+            let weight = Matrix::repeated(&self.session, dtype, shape, [0; 2], WHAT)?;
             let few = few_in_groups(slices).map(|few| few.rows);
             for rows in few.into_iter().chain([rows]) {
-                let job = MatMul {
-                    x: View { buffer: &x, at: 0, stride: cols },
-                    rows,
-                    weight: &weight,
-                    channels: 0..CHANNELS,
-                    bias: None,
-                    residual: None,
-                    fused: Fused::default(),
-                    out: View { buffer: &out, at: 0, stride: CHANNELS },
-                };
+                let from = View { buffer: &x, at: 0, stride: cols };
+                let to = View { buffer: &out, at: 0, stride: CHANNELS };
+                let job = MatMul::plain(from, rows, &weight, to);
                 self.matmul_each_way(&job, &x)?;
             }
         }
@@ -142,24 +134,17 @@ impl Kernels {
         [rows, outputs, inputs]: [usize; 3],
         shapes: &[Shapes],
     ) -> Result<Vec<u64>, OpenClError> {
+        const WHAT: &str = "a measurement of kernels";
         if shapes.is_empty() || self.session.info().timer_ns == 0 {
             return Ok(Vec::new());
         }
-        let bytes = vec![0; outputs * dtype.row_bytes(inputs).unwrap_or(0)];
-        let stored = Stored { dtype, bytes: &bytes, rows: outputs, cols: inputs };
-        let weight = &Matrix::upload(&self.session, stored, "a measurement of kernels")?;
-        let x = self.session.filled(&vec![0; rows * inputs * F32], "a measurement of kernels")?;
-        let out = self.session.buffer(rows * outputs * F32, "a measurement of kernels")?;
-        let job = MatMul {
-            x: View { buffer: &x, at: 0, stride: inputs },
-            rows,
-            weight,
-            channels: 0..outputs,
-            bias: None,
-            residual: None,
-            fused: Fused::default(),
-            out: View { buffer: &out, at: 0, stride: outputs },
-        };
+        let shape = [outputs, inputs];
+        let weight = Matrix::repeated(&self.session, dtype, shape, [0; 2], WHAT)?;
+        let x = self.session.filled(&vec![0; rows * inputs * F32], WHAT)?;
+        let out = self.session.buffer(rows * outputs * F32, WHAT)?;
+        let from = View { buffer: &x, at: 0, stride: inputs };
+        let to = View { buffer: &out, at: 0, stride: outputs };
+        let job = MatMul::plain(from, rows, &weight, to);
         let mut times = vec![u64::MAX; shapes.len()];
         // The first run of a kernel may compile it, so it does not count.
         for run in 0..=RUNS {

@@ -9,7 +9,7 @@ use super::rows::{Add, Gated, RmsNorm, Rope, RopeHeads, Unary, UnaryOp};
 use super::variants::FEW;
 use super::views::{Ints, View};
 use crate::error::OpenClError;
-use crate::pack::{CHANNELS, Stored};
+use crate::pack::CHANNELS;
 use crate::session::Buffer;
 use lapwing_model::formats::DType;
 use lapwing_model::op::{Activation, RopePairs};
@@ -93,24 +93,13 @@ impl Kernels {
         y: &Buffer,
         ints: &Buffer,
     ) -> Result<(), OpenClError> {
-        let bytes = vec![0; CHANNELS * dtype.row_bytes(WIDTH).unwrap_or(0)];
-        let stored = Stored { dtype, bytes: &bytes, rows: CHANNELS, cols: WIDTH };
-        let weight = &Matrix::upload(&self.session, stored, "warming up")?;
+        let shape = [CHANNELS, WIDTH];
+        let weight = &Matrix::repeated(&self.session, dtype, shape, [0; 2], "warming up")?;
         let view = |buffer| View { buffer, at: 0, stride: WIDTH };
         let ids = Ints { buffer: ints, at: 0 };
         self.embed(&Embed { ids, rows: 1, table: weight, scale: 1.0, out: view(y) })?;
         for rows in FEW.map(|few| few.rows).into_iter().chain([ROWS]) {
-            let job = MatMul {
-                x: view(x),
-                rows,
-                weight,
-                channels: 0..CHANNELS,
-                bias: None,
-                residual: None,
-                fused: Fused::default(),
-                out: view(y),
-            };
-            self.matmul_each_way(&job, x)?;
+            self.matmul_each_way(&MatMul::plain(view(x), rows, weight, view(y)), x)?;
         }
         self.session.finish()
     }

@@ -4,12 +4,11 @@
 use crate::error::OpenClError;
 use crate::ops::kernels::Kernels;
 use crate::ops::matmul::{Fused, MatMul, Norm};
-use crate::ops::matrix::Matrix;
+use crate::ops::matrix::{Matrix, NORMAL};
 use crate::ops::rows::RmsNorm;
 use crate::ops::target::is_persistent_on_any;
 use crate::ops::tuning::between;
 use crate::ops::views::{F32, View};
-use crate::pack::Stored;
 use crate::session::{Buffer, Lane};
 use lapwing_model::op::Activation;
 
@@ -95,14 +94,10 @@ impl Kernels {
 
     fn operands(&self) -> Result<Operands, OpenClError> {
         let session = &self.session;
-        let matrix = |dtype: &lapwing_model::formats::DType| {
-            // Any bytes are weights; these make every scale a normal number.
-            let len = WIDTH * dtype.row_bytes(WIDTH).unwrap_or(0);
-            let bytes = [0x66, 0x2c].repeat(len.div_ceil(2));
-            let stored = Stored { dtype: *dtype, bytes: &bytes[..len], rows: WIDTH, cols: WIDTH };
-            Matrix::upload(session, stored, WHAT)
-        };
-        let weights = self.spec.dtypes.iter().map(matrix).collect::<Result<_, _>>()?;
+        let dtypes = self.spec.dtypes.iter();
+        let weights =
+            dtypes.map(|dtype| Matrix::repeated(session, *dtype, [WIDTH; 2], NORMAL, WHAT));
+        let weights = weights.collect::<Result<_, _>>()?;
         let values: Vec<f32> =
             (0..WIDTH + 4 * TURNS).map(|i| (i * 7919 % 1009) as f32 / 504.0 - 1.0).collect();
         let floats = |values: &[f32]| session.filled(bytemuck::cast_slice(values), WHAT);
@@ -127,24 +122,16 @@ impl Kernels {
         self.rms_norm(&norm(view(residual, 0), view(x, 0)))?;
         for turn in 0..TURNS {
             let weight = &weights[turn % weights.len()];
-            let plain = MatMul {
-                x: view(x, 0),
-                rows: 1,
-                weight,
-                channels: 0..WIDTH,
-                bias: None,
-                residual: Some(view(residual, 4 * turn)),
-                fused: Fused::default(),
-                out: view(y, 0),
-            };
-            self.matmul(&plain)?;
+            let plain = MatMul::plain(view(x, 0), 1, weight, view(y, 0));
+            let residual = Some(view(residual, 4 * turn));
+            self.matmul(&MatMul { residual, ..plain.clone() })?;
             if self.fuses(weight.dtype, 1, view(y, 0))? {
                 let fused = Fused { norm: Some(Norm { gain, eps: 1e-5 }), gate: None };
                 let residual = Some(view(z, 0)).filter(|_| turn > 0);
                 let (from, to) = (view(y, 0), view(z, 0));
                 self.matmul(&MatMul { x: from, residual, fused, out: to, ..plain.clone() })?;
                 let fused = Fused { gate: Some(Activation::Silu), ..fused };
-                self.matmul(&MatMul { x: to, residual: None, fused, out: from, ..plain })?;
+                self.matmul(&MatMul { x: to, fused, out: from, ..plain })?;
             }
             self.rms_norm(&norm(view(y, 0), view(x, 0)))?;
         }
