@@ -16,16 +16,17 @@ pub(super) fn add(
     model: &mut Model,
     commands: &mut Commands,
     logits: &Place,
-    (rows, width): (usize, usize),
+    rows: usize,
+    width: usize,
 ) -> Result<(), OpenClError> {
     let bytes = rows * width.div_ceil(PIECE) * RESULT;
     let view = View { buffer: logits.buffer(), at: 0, stride: width };
     if let Some((slot, out)) = model.memory.scratch(bytes) {
         commands.result_bytes(slot, bytes);
-        return model.kernels.top(view, (rows, width), out.buffer());
+        return model.kernels.top(view, rows, width, out.buffer());
     }
     let out = model.memory.take(bytes)?;
-    model.kernels.top(view, (rows, width), out.buffer())?;
+    model.kernels.top(view, rows, width, out.buffer())?;
     commands.download_bytes(out.buffer(), bytes)
 }
 

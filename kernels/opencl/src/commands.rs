@@ -1,6 +1,7 @@
 //! The commands of one run, with the host memory that they read and write.
 #![expect(unsafe_code, reason = "host memory is read and written until the run has ended")]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::OpenClError;
@@ -24,9 +25,18 @@ struct Held {
     timed_out: Option<Box<[u8; 4]>>,
 }
 
+/// A value in host memory.
+#[derive(Debug)]
+pub(super) struct HostValue {
+    pub(super) id: ValueId,
+    /// Values of a row.
+    pub(super) width: usize,
+    pub(super) slot: Slot,
+}
+
 #[derive(Debug)]
 enum Read {
-    Values(ValueId, usize, Slot),
+    Value(HostValue),
     Bytes(Box<[u8]>),
     /// The first bytes of a slot.
     Slot(Slot, usize),
@@ -35,8 +45,7 @@ enum Read {
 /// Results of a run in host memory.
 #[derive(Debug, Default)]
 pub(super) struct Results {
-    /// Values, each with its width.
-    pub(super) values: Vec<(ValueId, usize, Slot)>,
+    pub(super) values: Vec<HostValue>,
     /// Other bytes, in the order of their commands.
     pub(super) bytes: Vec<Box<[u8]>>,
 }
@@ -94,7 +103,8 @@ impl Commands {
         &mut self,
         to: &Buffer,
         payload: &Arc<Payload>,
-        (id, elements): (ValueId, std::ops::Range<usize>),
+        id: ValueId,
+        elements: Range<usize>,
     ) -> Result<(), OpenClError> {
         let payload = self.held.payload.get_or_insert_with(|| Arc::clone(payload));
         let values = payload.values.get(id).and_then(|tensor| tensor.host());
@@ -123,10 +133,10 @@ impl Commands {
         self.held.writes_pages |= writes;
     }
 
-    /// Makes a slot that the commands write in place a result of the run.
-    pub(super) fn result(&mut self, (id, width): (ValueId, usize), slot: Slot) {
+    /// Makes a value whose slot the commands write in place a result of the run.
+    pub(super) fn result(&mut self, value: HostValue) {
         self.held.in_place = true;
-        self.held.reads.push(Read::Values(id, width, slot));
+        self.held.reads.push(Read::Value(value));
     }
 
     /// Makes the first `len` bytes of a slot that the commands write in place a result of the run.
@@ -135,22 +145,16 @@ impl Commands {
         self.held.reads.push(Read::Slot(slot, len));
     }
 
-    /// Copies the start of `from` into `slot`, which becomes a result of the run.
+    /// Copies the start of `from` into the slot of a value, which becomes a result of the run.
     ///
     /// # Panics
     /// If the buffer is too short.
-    pub(super) fn download(
-        &mut self,
-        from: &Buffer,
-        (id, width): (ValueId, usize),
-        slot: Slot,
-    ) -> Result<(), OpenClError> {
-        self.held.reads.push(Read::Values(id, width, slot));
-        let Some(Read::Values(_, _, slot)) = self.held.reads.last_mut() else { return Ok(()) };
+    pub(super) fn download(&mut self, from: &Buffer, value: HostValue) -> Result<(), OpenClError> {
+        self.held.reads.push(Read::Value(value));
+        let Some(Read::Value(value)) = self.held.reads.last_mut() else { return Ok(()) };
+        let bytes = bytemuck::cast_slice_mut(&mut value.slot[..]);
         // SAFETY: `held` keeps the slot, unread, until the queue has passed the command.
-        unsafe {
-            self.session.read_later(Lane::Compute, from, 0, bytemuck::cast_slice_mut(&mut slot[..]))
-        }
+        unsafe { self.session.read_later(Lane::Compute, from, 0, bytes) }
     }
 
     /// Copies the first `len` bytes of `from` to the host.
@@ -263,7 +267,7 @@ impl Pending {
         if self.passed {
             for read in std::mem::take(&mut self.held.reads) {
                 match read {
-                    Read::Values(id, width, slot) => results.values.push((id, width, slot)),
+                    Read::Value(value) => results.values.push(value),
                     Read::Bytes(bytes) => results.bytes.push(bytes),
                     Read::Slot(slot, len) => {
                         let bytes = &bytemuck::cast_slice::<f32, u8>(&slot)[..len];

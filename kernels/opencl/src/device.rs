@@ -20,7 +20,7 @@ use lapwing_model::device::{
     RunId, Task, Work,
 };
 use lapwing_model::signals;
-use outputs::Outputs;
+use outputs::{Delivery, Outputs};
 
 /// Runs that may be in the queue at a time: one that computes, and one that waits behind it.
 pub const QUEUE_DEPTH: usize = 2;
@@ -144,24 +144,23 @@ impl OpenClDevice {
     fn add_task(&mut self, commands: &mut Commands, work: &Work) -> Result<Outputs, DeviceError> {
         match &work.task {
             Task::Nodes { nodes, writes, to, .. } => {
-                let stage = (nodes.clone(), &writes[..]);
-                let mut encoder = Encoder::new(&mut self.model, commands, work, stage)?;
+                let model = &mut self.model;
+                let mut encoder = Encoder::new(model, commands, work, nodes.clone(), writes)?;
                 encoder.encode()?;
                 let stored: Vec<_> = writes.iter().map(|id| (*id, encoder.take(*id))).collect();
-                let mut outputs = Outputs::default();
+                let mut delivery = Delivery::new(&mut self.model, commands, work, *to);
                 for (id, stored) in stored {
                     let missing = DeviceError::MissingValue { value: id.0, role: "output" };
-                    let place = stored.ok_or(missing)?.buffer;
-                    self.output(commands, work, (id, *to, place), &mut outputs)?;
+                    delivery.output(id, stored.ok_or(missing)?.buffer)?;
                 }
-                Ok(outputs)
+                Ok(delivery.outputs())
             }
             Task::Transfer { values, to } => {
-                let mut outputs = Outputs::default();
+                let mut delivery = Delivery::new(&mut self.model, commands, work, *to);
                 for id in values.iter() {
-                    self.transfer(commands, work, (*id, *to), &mut outputs)?;
+                    delivery.transfer(*id)?;
                 }
-                Ok(outputs)
+                Ok(delivery.outputs())
             }
         }
     }
@@ -266,7 +265,7 @@ impl Device for OpenClDevice {
             Err(error) => Err(error),
             Ok(outputs) => {
                 let results = pending.map(Pending::results).unwrap_or_default();
-                Ok(self.tensors(outputs, results))
+                Ok(outputs.tensors(&self.model, results))
             }
         };
         if let (Ok(_), Task::Nodes { nodes, .. }) = (&result, &work.task) {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::commands::Commands;
+use super::commands::{Commands, HostValue};
 use super::error::OpenClError;
 use super::inputs::BatchInts;
 use super::memory::Place;
@@ -71,7 +71,8 @@ impl<'a> Encoder<'a> {
         model: &'a mut Model,
         commands: &'a mut Commands,
         work: &'a Work,
-        (nodes, writes): (Range<usize>, &'a [ValueId]),
+        nodes: Range<usize>,
+        writes: &'a [ValueId],
     ) -> Result<Encoder<'a>, DeviceError> {
         let ints = BatchInts::upload(&work.payload.batch, &model.memory, commands);
         let ints = ints.map_err(|error| error.of_run(&model.name))?;
@@ -178,7 +179,7 @@ impl<'a> Encoder<'a> {
         let border = if is_result { self.model.memory.border(len) } else { None };
         let place = match border {
             Some((slot, shared)) => {
-                self.commands.result((id, stride), slot);
+                self.commands.result(HostValue { id, width: stride, slot });
                 Place::Shared(shared)
             }
             None => {
@@ -246,11 +247,8 @@ impl<'a> Encoder<'a> {
         stride: usize,
     ) -> Result<Stored, DeviceError> {
         let elements = rows.start * stride..rows.end * stride;
-        let place = self.model.memory.take(elements.len() * size_of::<f32>());
+        let place = self.model.memory.copy(&self.work.payload, id, elements, self.commands);
         let place = place.map_err(|error| self.failed(&error))?;
-        let value = (id, elements);
-        let added = self.commands.upload_value(place.buffer(), &self.work.payload, value);
-        added.map_err(|error| self.failed(&error))?;
         Ok(Stored { buffer: Arc::new(place), at: 0, stride, is_part: false })
     }
 

@@ -87,7 +87,8 @@ impl DeviceKv {
     /// [`DeviceError`] of this device, or of another one that holds a page.
     pub(super) fn bring(
         &self,
-        (layer, writes): (usize, bool),
+        layer: usize,
+        writes: bool,
         span: &BatchSpan,
         commands: &mut Commands,
     ) -> Result<(), DeviceError> {
@@ -129,14 +130,14 @@ impl DeviceKv {
         mut write: impl FnMut(Range<usize>) -> Result<(), OpenClError>,
     ) -> Result<(), OpenClError> {
         for (copy, rows) in kv_writes(batch) {
-            copy.map_or(Ok(()), |pages| self.copy_page(layer, pages))?;
+            copy.map_or(Ok(()), |(from, to)| self.copy_page(layer, from, to))?;
             write(rows)?;
         }
         Ok(())
     }
 
     /// Adds a copy of all rows of a page in a layer to the queue.
-    fn copy_page(&self, layer: usize, (from, to): (PageId, PageId)) -> Result<(), OpenClError> {
+    fn copy_page(&self, layer: usize, from: PageId, to: PageId) -> Result<(), OpenClError> {
         let Pages { session, page_bytes, .. } = &*self.pages;
         let at = |page: PageId| page as usize * page_bytes;
         session.copy_within(self.layer(layer)?, at(from)..at(from) + page_bytes, at(to))

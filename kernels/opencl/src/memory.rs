@@ -1,5 +1,6 @@
 //! Where the values of a model's runs are: in buffers of the device alone, or in memory that the host uses, too.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::commands::Commands;
@@ -7,7 +8,8 @@ use super::error::OpenClError;
 use super::pool::{BufferPool, Pooled};
 use super::session::{Buffer, Session, SharedBuffer, SharedSlot};
 use super::shared::SharedMemory;
-use lapwing_model::device::{MappedMemory, Slot, SlotPool, SlotSource};
+use lapwing_model::device::{MappedMemory, Payload, Slot, SlotPool, SlotSource};
+use lapwing_model::graph::ValueId;
 
 /// Memory that kernels read and write.
 #[derive(Debug)]
@@ -78,6 +80,19 @@ impl Memory {
         let slot = self.inputs.as_ref()?.take(bytes.div_ceil(size_of::<f32>()));
         let shared = self.of_slot(&slot)?;
         Some((slot, shared))
+    }
+
+    /// A copy of elements of a value of a payload, which is in host memory and cannot be used in place.
+    pub(super) fn copy(
+        &self,
+        payload: &Arc<Payload>,
+        id: ValueId,
+        elements: Range<usize>,
+        commands: &mut Commands,
+    ) -> Result<Place, OpenClError> {
+        let place = self.take(elements.len() * size_of::<f32>())?;
+        commands.upload_value(place.buffer(), payload, id, elements)?;
+        Ok(place)
     }
 
     /// Memory with bytes that a run reads.

@@ -57,6 +57,13 @@ pub enum OpenClBindError {
     Weights(#[from] BindError),
 }
 
+/// A rotary embedding of a graph.
+#[derive(Debug)]
+pub(super) struct Rotary {
+    pub(super) freqs: RopeFreqs,
+    pub(super) pairs: RopePairs,
+}
+
 /// A model that is bound to a device.
 #[derive(Debug)]
 pub(super) struct Model {
@@ -69,8 +76,8 @@ pub(super) struct Model {
     pub(super) joins: Vec<usize>,
     /// As [`Graph::last_uses`].
     pub(super) last_uses: Vec<Vec<ValueId>>,
-    /// Frequencies of each rotary embedding of the graph.
-    pub(super) ropes: Vec<(RopeFreqs, RopePairs)>,
+    /// The rotary embeddings of the graph.
+    pub(super) ropes: Vec<Rotary>,
     pub(super) weights: DeviceWeights,
     pub(super) kernels: Kernels,
     pub(super) kv: DeviceKv,
@@ -104,11 +111,12 @@ impl Model {
             kernels.start_persistent();
         }
         kernels.save(&cache);
-        let weights = DeviceWeights::new(&name, &session, (&graph, file))?;
+        let weights = DeviceWeights::new(&name, &session, &graph, file)?;
         let ropes = graph.ropes().iter().map(|spec| {
             let factors = spec.factors.map(|id| weights.on_host(id)).transpose()?;
             let factors = factors.as_deref();
-            Ok((RopeFreqs::new(spec.base, spec.dims, spec.scaling, factors), spec.pairs))
+            let freqs = RopeFreqs::new(spec.base, spec.dims, spec.scaling, factors);
+            Ok(Rotary { freqs, pairs: spec.pairs })
         });
         let ropes = ropes.collect::<Result<_, BindError>>()?;
         let kv = DeviceKv::new(&name, &session, kv);

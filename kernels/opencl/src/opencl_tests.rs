@@ -97,15 +97,15 @@ impl Bench {
 
     /// Rows in a buffer with NaNs around them: before the first, between rows, and after the last.
     fn guarded(&self, rows: &[f32], width: usize) -> Guarded {
-        self.guarded_at(rows, width, (3, width + 5))
+        self.guarded_at(rows, width, 3, width + 5)
     }
 
     /// As [`guarded`](Bench::guarded), where each row begins at a multiple of 4 values.
     fn aligned(&self, rows: &[f32], width: usize) -> Guarded {
-        self.guarded_at(rows, width, (4, (width + 1).next_multiple_of(4)))
+        self.guarded_at(rows, width, 4, (width + 1).next_multiple_of(4))
     }
 
-    fn guarded_at(&self, rows: &[f32], width: usize, (at, stride): (usize, usize)) -> Guarded {
+    fn guarded_at(&self, rows: &[f32], width: usize, at: usize, stride: usize) -> Guarded {
         let count = rows.len() / width;
         let mut values = vec![f32::NAN; at + count * stride + 16];
         for (row, x) in rows.chunks(width).enumerate() {

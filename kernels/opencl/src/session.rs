@@ -214,7 +214,7 @@ impl Session {
     ) -> Result<(), OpenClError> {
         self.settle()?;
         // SAFETY: the caller's promise.
-        unsafe { self.launch_now(Lane::Compute, kernel, (args, range)) }
+        unsafe { self.launch_now(Lane::Compute, kernel, args, range) }
     }
 
     /// As [`launch`](Session::launch), before the ops that wait for the persistent kernel.
@@ -222,7 +222,8 @@ impl Session {
         &self,
         lane: Lane,
         kernel: &mut Kernel,
-        (args, range): (&[Arg<'_>], Range),
+        args: &[Arg<'_>],
+        range: Range,
     ) -> Result<(), OpenClError> {
         if range.groups.contains(&0) {
             return Ok(());

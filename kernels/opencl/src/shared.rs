@@ -77,7 +77,7 @@ impl SharedMemory {
             for turn in 0..PROBE_TURNS {
                 let value = |at: usize| (at as u32 ^ (turn << 20)) as f32;
                 from.values_mut().iter_mut().enumerate().for_each(|(at, from)| *from = value(at));
-                let copied = copier.copy(&self.session, (from.shared(), to.shared()));
+                let copied = copier.copy(&self.session, from.shared(), to.shared());
                 copied.map_err(|error| error.to_string())?;
                 if to.values().iter().enumerate().any(|(at, found)| *found != value(at)) {
                     return Err("host and device do not see what the other writes".to_owned());

@@ -2,7 +2,7 @@
 //! report the end of a command.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,7 +31,18 @@ struct State {
     closed: bool,
 }
 
-type Shared = (Mutex<State>, Condvar);
+/// What the device and the thread share.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Wakes a thread while runs are under way.
 pub(super) struct Watch {
@@ -61,8 +72,8 @@ impl Watch {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.shared.0.lock().unwrap_or_else(PoisonError::into_inner));
-        self.shared.1.notify_one();
+        change(&mut self.shared.lock());
+        self.shared.changed.notify_one();
     }
 
     /// Sets the function to call.
@@ -74,7 +85,7 @@ impl Watch {
     pub(super) fn completion_probe(&self) -> Notify {
         let shared = Arc::clone(&self.shared);
         Arc::new(move || {
-            let mut state = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = shared.lock();
             let has_ended = |event: &Arc<Event>| event.state() != EventState::Pending;
             if state.oldest.as_ref().is_some_and(has_ended) {
                 state.oldest = None;
@@ -87,14 +98,14 @@ impl Watch {
 
     /// Records the number of runs under way, and the end of the oldest.
     pub(super) fn set_running(&self, running: usize, oldest: Option<Arc<Event>>) {
-        let mut state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.lock();
         state.running = running;
         state.oldest = oldest;
         state.quiet = 0;
         let is_asleep = state.is_asleep;
         drop(state);
         if is_asleep && running > 0 {
-            self.shared.1.notify_one();
+            self.shared.changed.notify_one();
         }
     }
 
@@ -106,7 +117,7 @@ impl Watch {
 
     /// Time without a submission or completion, while runs are under way.
     pub(super) fn quiet(&self) -> Duration {
-        let state = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.shared.lock();
         state.base + INTERVAL * state.quiet
     }
 }
@@ -120,19 +131,18 @@ impl Drop for Watch {
     }
 }
 
-fn watch((mutex, changed): &Shared) {
-    let lock = || mutex.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut state = lock();
+fn watch(shared: &Shared) {
+    let mut state = shared.lock();
     let mut idle = 0;
     while !state.closed {
         if state.running == 0 && idle >= AWAKE {
             state.is_asleep = true;
-            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.is_asleep = false;
             idle = 0;
             continue;
         }
-        let waited = changed.wait_timeout(state, INTERVAL);
+        let waited = shared.changed.wait_timeout(state, INTERVAL);
         let timeout;
         (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         if !timeout.timed_out() {
@@ -147,6 +157,6 @@ fn watch((mutex, changed): &Shared) {
         let notify = state.notify.clone();
         drop(state);
         notify.iter().for_each(|notify| notify());
-        state = lock();
+        state = shared.lock();
     }
 }

@@ -40,7 +40,8 @@ impl DeviceWeights {
     pub(super) fn new(
         device: &str,
         session: &Arc<Session>,
-        (graph, file): (&Arc<Graph>, &WeightFile),
+        graph: &Arc<Graph>,
+        file: &WeightFile,
     ) -> Result<DeviceWeights, BindError> {
         let tensor = |(id, spec): (usize, &WeightSpec)| {
             let missing = || BindError::Missing { name: spec.name.clone() };

@@ -63,8 +63,8 @@ pub(super) fn build(
     let mut device: Box<dyn Device> = match draft {
         None => Box::new(device),
         Some(draft) => {
-            let of_draft = (Arc::clone(&draft.graph), Arc::clone(&draft.kv));
-            let second = device.with_model(of_draft, programs, &draft.file);
+            let (graph, kv) = (Arc::clone(&draft.graph), Arc::clone(&draft.kv));
+            let second = device.with_model(graph, kv, programs, &draft.file);
             let second = second.map_err(wrong)?;
             notes.extend(second.notes().into_iter().filter(|note| !device.notes().contains(note)));
             Box::new(PerModel::new(device, [second]))

@@ -37,7 +37,8 @@ impl OpenClDevice {
     /// As [`new`](OpenClDevice::new).
     pub fn with_model(
         &self,
-        (graph, kv): (Arc<Graph>, Arc<KvStore>),
+        graph: Arc<Graph>,
+        kv: Arc<KvStore>,
         programs: Option<PathBuf>,
         file: &WeightFile,
     ) -> Result<OpenClDevice, OpenClBindError> {

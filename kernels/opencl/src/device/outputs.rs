@@ -2,84 +2,139 @@
 
 use std::sync::Arc;
 
-use super::OpenClDevice;
 use crate::argmax;
-use crate::commands::{Commands, Results};
+use crate::commands::{Commands, HostValue, Results};
+use crate::error::OpenClError;
 use crate::memory::Place;
+use crate::model::Model;
 use crate::values::Value;
 use lapwing_model::device::{DeviceError, MemoryDomain, Tensor, TensorSet, Work};
 use lapwing_model::graph::ValueId;
 
+/// A value in the device's memory.
+struct InDevice {
+    id: ValueId,
+    /// Values of a row.
+    width: usize,
+    /// Values of all rows.
+    len: usize,
+    place: Arc<Place>,
+}
+
+/// Logits whose largest values come back with the run.
+struct Reduced {
+    id: ValueId,
+    rows: usize,
+    width: usize,
+}
+
 /// What a run leaves in the device's memory.
 #[derive(Default)]
 pub(super) struct Outputs {
-    /// Values with their width and length.
-    pub(super) values: Vec<(ValueId, usize, usize, Arc<Place>)>,
-    /// The logits among them whose largest values come back with the run: rows and width.
-    pub(super) top: Option<(ValueId, usize, usize)>,
+    values: Vec<InDevice>,
+    top: Option<Reduced>,
 }
 
-impl OpenClDevice {
-    /// Puts a value that a run has written where it is wanted.
-    pub(super) fn output(
-        &mut self,
-        commands: &mut Commands,
-        work: &Work,
-        (id, to, place): (ValueId, MemoryDomain, Arc<Place>),
-        outputs: &mut Outputs,
-    ) -> Result<(), DeviceError> {
-        let spec = self.model.graph.value(id);
-        let width = work.part.features.of_width(spec.width).len();
-        let rows = work.part.rows_of(spec, &work.payload.batch).len();
-        let is_here = matches!(&*place, Place::Shared(_));
-        if to == MemoryDomain::Host && !is_here {
-            return self.download(commands, (id, width, rows * width), &place);
+impl Outputs {
+    /// The values of a run of a model that has ended.
+    pub(super) fn tensors(self, model: &Model, results: Results) -> TensorSet {
+        let mut tensors = TensorSet::default();
+        let mut bytes = results.bytes.into_iter();
+        let mut top = |id: ValueId| {
+            let Reduced { rows, width, .. } = self.top.as_ref().filter(|logits| logits.id == id)?;
+            Some(argmax::read(&bytes.next()?, *rows, *width))
+        };
+        for HostValue { id, width, slot } in results.values {
+            tensors.put(id, Tensor::new(width, slot).with_top(top(id)));
         }
-        if id == self.model.graph.output() && rows > 0 && work.part.features.is_whole() {
-            let added = argmax::add(&mut self.model, commands, &place, (rows, width));
-            added.map_err(|error| error.of_run(&self.info.name))?;
-            outputs.top = Some((id, rows, width));
+        for InDevice { id, width, len, place } in self.values {
+            let value = Value {
+                device: model.name.clone(),
+                session: Arc::clone(&model.session),
+                domain: model.domain,
+                buffer: place,
+                len,
+                top: top(id),
+            };
+            tensors.put(id, Tensor::in_device(width, Arc::new(value)));
+        }
+        tensors
+    }
+}
+
+/// Adds the commands that put the values of a run where they are wanted.
+pub(super) struct Delivery<'a> {
+    model: &'a mut Model,
+    commands: &'a mut Commands,
+    work: &'a Work,
+    to: MemoryDomain,
+    outputs: Outputs,
+}
+
+impl<'a> Delivery<'a> {
+    pub(super) fn new(
+        model: &'a mut Model,
+        commands: &'a mut Commands,
+        work: &'a Work,
+        to: MemoryDomain,
+    ) -> Delivery<'a> {
+        Delivery { model, commands, work, to, outputs: Outputs::default() }
+    }
+
+    /// What the run leaves in the device's memory.
+    pub(super) fn outputs(self) -> Outputs {
+        self.outputs
+    }
+
+    /// Puts a value that a run has written where it is wanted.
+    pub(super) fn output(&mut self, id: ValueId, place: Arc<Place>) -> Result<(), DeviceError> {
+        let Work { part, payload, .. } = self.work;
+        let spec = self.model.graph.value(id);
+        let width = part.features.of_width(spec.width).len();
+        let rows = part.rows_of(spec, &payload.batch).len();
+        let is_here = matches!(&*place, Place::Shared(_));
+        if self.to == MemoryDomain::Host && !is_here {
+            return self.download(id, width, rows * width, &place);
+        }
+        if id == self.model.graph.output() && rows > 0 && part.features.is_whole() {
+            let added = argmax::add(self.model, self.commands, &place, rows, width);
+            added.map_err(|error| self.failed(&error))?;
+            self.outputs.top = Some(Reduced { id, rows, width });
         }
         if !is_here {
-            outputs.values.push((id, width, rows * width, place));
+            self.outputs.values.push(InDevice { id, width, len: rows * width, place });
         }
         Ok(())
     }
 
     fn download(
-        &self,
-        commands: &mut Commands,
-        (id, width, len): (ValueId, usize, usize),
+        &mut self,
+        id: ValueId,
+        width: usize,
+        len: usize,
         place: &Place,
     ) -> Result<(), DeviceError> {
         let slot = self.model.memory.slots.take(len);
-        let added = commands.download(place.buffer(), (id, width), slot);
-        added.map_err(|error| error.of_run(&self.info.name))
+        let added = self.commands.download(place.buffer(), HostValue { id, width, slot });
+        added.map_err(|error| self.failed(&error))
     }
 
-    pub(super) fn transfer(
-        &self,
-        commands: &mut Commands,
-        work: &Work,
-        (id, to): (ValueId, MemoryDomain),
-        outputs: &mut Outputs,
-    ) -> Result<(), DeviceError> {
+    /// Copies a value of the payload to where it is wanted, unless it is there.
+    pub(super) fn transfer(&mut self, id: ValueId) -> Result<(), DeviceError> {
+        let payload = &self.work.payload;
         let missing = DeviceError::MissingValue { value: id.0, role: "transfer" };
-        let tensor = work.payload.values.get(id).ok_or(missing)?;
+        let tensor = payload.values.get(id).ok_or(missing)?;
         let (width, len) = (tensor.width, tensor.rows() * tensor.width);
-        let name = &self.info.name;
-        match (tensor.device_buffer(), to) {
+        match (tensor.device_buffer(), self.to) {
             (None, MemoryDomain::Host) => Ok(()),
             (Some(buffer), MemoryDomain::Host) => {
                 let value = Value::in_domain(&**buffer, self.model.domain, id)?;
-                self.download(commands, (id, width, len), &value.buffer)
+                self.download(id, width, len, &value.buffer)
             }
             (None, _) => {
-                let place = self.model.memory.take(len * size_of::<f32>());
-                let place = place.map_err(|error| error.of_run(name))?;
-                let added = commands.upload_value(place.buffer(), &work.payload, (id, 0..len));
-                added.map_err(|error| error.of_run(name))?;
-                outputs.values.push((id, width, len, Arc::new(place)));
+                let place = self.model.memory.copy(payload, id, 0..len, self.commands);
+                let place = Arc::new(place.map_err(|error| self.failed(&error))?);
+                self.outputs.values.push(InDevice { id, width, len, place });
                 Ok(())
             }
             (Some(buffer), to) if buffer.domain() == to => Ok(()),
@@ -87,29 +142,7 @@ impl OpenClDevice {
         }
     }
 
-    /// The values of a run that has ended.
-    pub(super) fn tensors(&self, outputs: Outputs, results: Results) -> TensorSet {
-        let mut tensors = TensorSet::default();
-        let mut bytes = results.bytes.into_iter();
-        let mut top = |id: ValueId| {
-            let (_, rows, width) = outputs.top.filter(|(logits, ..)| *logits == id)?;
-            Some(argmax::read(&bytes.next()?, rows, width))
-        };
-        for (id, width, slot) in results.values {
-            tensors.put(id, Tensor::new(width, slot).with_top(top(id)));
-        }
-        for (id, width, len, buffer) in outputs.values {
-            let top = top(id);
-            let value = Value {
-                device: self.info.name.clone(),
-                session: Arc::clone(&self.model.session),
-                domain: self.model.domain,
-                buffer,
-                len,
-                top,
-            };
-            tensors.put(id, Tensor::in_device(width, Arc::new(value)));
-        }
-        tensors
+    fn failed(&self, error: &OpenClError) -> DeviceError {
+        error.of_run(&self.model.name)
     }
 }

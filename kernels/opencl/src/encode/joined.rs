@@ -165,7 +165,7 @@ impl Encoder<'_> {
             return Ok(Vec::new());
         }
         self.bring_pages(attention, op, true)?;
-        let rotated = self.rotate_and_write([queries, keys, attention], op, (*heads, *rope))?;
+        let rotated = self.rotate_and_write([queries, keys, attention], op, *heads, *rope)?;
         let mixed = self.attend(attention, op, &rotated)?;
         Ok(vec![None, None, Some(mixed)])
     }
@@ -175,7 +175,8 @@ impl Encoder<'_> {
         &mut self,
         [queries, keys, attention]: [&Node; 3],
         op: &AttentionOp,
-        (heads, rope): (usize, usize),
+        heads: usize,
+        rope: usize,
     ) -> Result<Stored, DeviceError> {
         let (q, k) = (self.whole(queries, 0)?, self.whole(keys, 0)?);
         let v = self.whole(attention, 2)?;
@@ -183,7 +184,7 @@ impl Encoder<'_> {
         self.fill_angles(rope, rows.clone())?;
         let Model { kernels, kv, name, ropes, .. } = &mut *self.model;
         let to = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
-        let (shape, angles) = rotation(&ropes[rope], &self.angles[&rope], (heads, to.head_dim));
+        let (shape, angles) = rotation(&ropes[rope], &self.angles[&rope], heads, to.head_dim);
         let rows = rows.len();
         let queries = Rope { x: q.view(), rows, shape, angles, out: out.view() };
         let cache = KvWrite { k: k.view(), v: v.view(), rows, to };

@@ -7,17 +7,16 @@ use crate::error::OpenClError;
 use crate::inputs::{BatchInts, angles_of};
 use crate::kv::DeviceKv;
 use crate::memory::Place;
-use crate::model::Model;
+use crate::model::{Model, Rotary};
 use crate::ops::{
     Add, Attention, Embed, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope, RopeHeads,
     SelectRows, Unary, UnaryOp, View,
 };
 use crate::weights::Placed;
-use lapwing_cpu::RopeFreqs;
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::{Node, WeightId};
 use lapwing_model::mask::Mask;
-use lapwing_model::op::{AttentionOp, Op, RopePairs};
+use lapwing_model::op::{AttentionOp, Op};
 
 impl Encoder<'_> {
     /// Adds the commands of a matmul, and of the sum that is fused with it.
@@ -157,7 +156,7 @@ impl Encoder<'_> {
         let (rows, width) = self.size(node);
         self.fill_angles(rope, self.rows(node.output))?;
         let (shape, angles) =
-            rotation(&self.model.ropes[rope], &self.angles[&rope], (heads, width / heads));
+            rotation(&self.model.ropes[rope], &self.angles[&rope], heads, width / heads);
         let job = Rope { x: x.view(), rows, shape, angles, out: out.view() };
         let added = self.model.kernels.rope(&job);
         self.added(added, out)
@@ -173,7 +172,7 @@ impl Encoder<'_> {
             return Ok(());
         }
         let positions = &self.work.payload.batch.positions[rows];
-        let freqs = &self.model.ropes[rope].0;
+        let freqs = &self.model.ropes[rope].freqs;
         let angles = angles_of(freqs, positions, &self.model.memory, self.commands);
         let angles = angles.map_err(|error| self.failed(&error))?;
         self.angles.insert(rope, angles);
@@ -210,7 +209,7 @@ impl Encoder<'_> {
             return Err(self.unsupported(node, "some rows"));
         }
         for span in &self.work.payload.batch.spans {
-            self.model.kv.bring((op.layer, writes), span, self.commands)?;
+            self.model.kv.bring(op.layer, writes, span, self.commands)?;
         }
         Ok(())
     }
@@ -250,13 +249,14 @@ impl Encoder<'_> {
 
 /// The rotation of heads, and its angles in the device's memory.
 pub(super) fn rotation<'a>(
-    (freqs, pairs): &(RopeFreqs, RopePairs),
+    rotary: &Rotary,
     angles: &'a Place,
-    (heads, head_dim): (usize, usize),
+    heads: usize,
+    head_dim: usize,
 ) -> (RopeHeads, View<'a>) {
-    let dims = 2 * freqs.pairs();
+    let dims = 2 * rotary.freqs.pairs();
     let angles = View { buffer: angles.buffer(), at: 0, stride: dims };
-    (RopeHeads { heads, head_dim, dims, pairs: *pairs }, angles)
+    (RopeHeads { heads, head_dim, dims, pairs: rotary.pairs }, angles)
 }
 
 /// Where the batch's rows are in the KV cache of a layer.

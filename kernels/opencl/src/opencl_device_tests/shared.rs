@@ -11,7 +11,8 @@ const HOST: MemoryDomain = MemoryDomain::Host;
 fn outputs(
     device: &mut dyn Device,
     mut work: Work,
-    (nodes, values): (std::ops::Range<usize>, TensorSet),
+    nodes: std::ops::Range<usize>,
+    values: TensorSet,
     case: &Case,
 ) -> TensorSet {
     let writes: Arc<[_]> = case.graph.writes(nodes.clone()).into();
@@ -87,14 +88,14 @@ fn a_stage_reads_values_in_any_memory() {
         for cut in (1..nodes).step_by(cases(7, 1)) {
             let mut device = case.queue();
             let work = case.work(rows.clone(), HOST);
-            let first = outputs(&mut device, work.clone(), (0..cut, TensorSet::default()), &case);
+            let first = outputs(&mut device, work.clone(), 0..cut, TensorSet::default(), &case);
             assert!(is_mapped(&first), "{kind}: a cut before node {cut}");
             let mut elsewhere = TensorSet::default();
             for (id, tensor) in first.iter() {
                 elsewhere.put(id, tensor.copied(&other).expect("a copy"));
             }
             for values in [in_plain_memory(&first), elsewhere, first] {
-                let second = outputs(&mut device, work.clone(), (cut..nodes, values), &case);
+                let second = outputs(&mut device, work.clone(), cut..nodes, values, &case);
                 let logits = second.get(case.graph.output()).and_then(Tensor::host);
                 assert!(logits == Some(&wanted[..]), "{kind}: a cut before node {cut}");
             }
@@ -169,7 +170,7 @@ fn a_page_that_only_a_third_device_holds_comes_to_the_host_first() {
         for (turn, rows) in [0..3, 3..7, 7..9, 9..12].into_iter().enumerate() {
             let device: &mut dyn Device = if turn % 2 == 0 { &mut copied } else { &mut in_place };
             let work = case.work(rows.clone(), HOST);
-            let found = outputs(device, work, (nodes.clone(), TensorSet::default()), &case);
+            let found = outputs(device, work, nodes.clone(), TensorSet::default(), &case);
             let logits = found.get(case.graph.output()).and_then(Tensor::host);
             let wanted = &wanted[rows.start * vocab..rows.end * vocab];
             assert!(logits == Some(wanted), "{kind}: {rows:?}");
@@ -192,7 +193,7 @@ fn a_value_larger_than_all_slots_is_in_place_too() {
         let mut device = OpenClDevice::new(parts, &case.file).expect("a device");
         let nodes = 0..case.graph.nodes().len();
         let work = case.work(0..30, HOST);
-        let found = outputs(&mut device, work, (nodes, TensorSet::default()), &case);
+        let found = outputs(&mut device, work, nodes, TensorSet::default(), &case);
         assert!(is_mapped(&found), "{kind}");
         assert!(slots.stats().made > 0, "{kind}: {:?}", slots.stats());
     }

@@ -25,6 +25,13 @@ fn shapes() -> Vec<(DType, usize)> {
     cases(quick.clone(), [&quick[..], &full].concat())
 }
 
+/// What is computed with a matmul: before it and after it.
+#[derive(Clone, Copy, Debug)]
+struct Beside {
+    has_norm: bool,
+    gate: Option<Activation>,
+}
+
 /// The operands of a matmul.
 struct Operands {
     cols: usize,
@@ -35,7 +42,7 @@ struct Operands {
 }
 
 impl Operands {
-    fn new(bench: &Bench, (dtype, cols): (DType, usize), channels: usize) -> Operands {
+    fn new(bench: &Bench, dtype: DType, cols: usize, channels: usize) -> Operands {
         let bytes = reference::quantize(dtype, &noise(7, channels * cols));
         let stored = Stored { dtype, bytes: &bytes, rows: channels, cols };
         let weight = Matrix::upload(&bench.session, stored, "a test").unwrap();
@@ -44,12 +51,8 @@ impl Operands {
     }
 
     /// The first `rows` rows: a norm, a product and an activation, as one op if `is_one`.
-    fn run(
-        &self,
-        bench: &mut Bench,
-        (rows, is_one): (usize, bool),
-        (has_norm, gate): (bool, Option<Activation>),
-    ) -> Vec<f32> {
+    fn run(&self, bench: &mut Bench, rows: usize, is_one: bool, beside: Beside) -> Vec<f32> {
+        let Beside { has_norm, gate } = beside;
         let Operands { cols, channels, weight, .. } = self;
         // Without gates some channels, with a bias and a residual.
         let (wanted, outputs) = match gate {
@@ -100,18 +103,22 @@ fn check(mut bench: Bench) {
         (false, Some(Activation::GeluTanh), 32),
         (true, Some(Activation::Silu), 96),
     ];
-    for shape in shapes() {
+    for (dtype, cols) in shapes() {
         for (has_norm, gate, channels) in kinds {
-            let operands = Operands::new(&bench, shape, channels);
+            let beside = Beside { has_norm, gate };
+            let operands = Operands::new(&bench, dtype, cols, channels);
             for rows in cases(&[1, 3, 5][..], &[1, 2, 3, 4, 5, 8, 9, 13, 16]) {
-                let x = bench.aligned(&operands.x[..rows * shape.1], shape.1);
-                let fuses = bench.kernels.fuses(shape.0, *rows, x.view()).unwrap();
-                assert!(fuses || *rows > 5, "{shape:?}, {rows} rows");
+                let x = bench.aligned(&operands.x[..rows * cols], cols);
+                let fuses = bench.kernels.fuses(dtype, *rows, x.view()).unwrap();
+                assert!(fuses || *rows > 5, "{dtype} × {cols}, {rows} rows");
                 if fuses {
-                    let kind = (has_norm, gate);
                     let [one, apart] =
-                        [true, false].map(|is_one| operands.run(&mut bench, (*rows, is_one), kind));
-                    assert_eq!(bits(&one), bits(&apart), "{shape:?}, {rows} rows, {kind:?}");
+                        [true, false].map(|is_one| operands.run(&mut bench, *rows, is_one, beside));
+                    assert_eq!(
+                        bits(&one),
+                        bits(&apart),
+                        "{dtype} × {cols}, {rows} rows, {beside:?}"
+                    );
                 }
             }
         }

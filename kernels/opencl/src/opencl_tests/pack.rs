@@ -23,14 +23,14 @@ impl Record<'_> {
     }
 
     /// Value `i` of `width` bits, of a channel, in words from `word` on.
-    fn bits(&self, word: usize, width: usize, (i, c): (usize, usize)) -> u32 {
+    fn bits(&self, word: usize, width: usize, i: usize, c: usize) -> u32 {
         let each = 32 / width;
         self.0[word + i / each * PANEL + c] >> (i % each * width) & ((1 << width) - 1)
     }
 
     fn value(&self, dtype: DType, i: usize, c: usize) -> f32 {
-        let low = || self.bits(0, 4, (i, c));
-        let five = |high: usize| (low() + 16 * self.bits(high, 1, (i, c))) as f32;
+        let low = || self.bits(0, 4, i, c);
+        let five = |high: usize| (low() + 16 * self.bits(high, 1, i, c)) as f32;
         let k = |at: usize, q: f32| {
             let (scale, min) = (2 * (i / 32) * PANEL + c, (2 * (i / 32) + 1) * PANEL + c);
             let scale = self.f16(at + 64, c) * f32::from(self.u8(at, scale));
@@ -44,11 +44,11 @@ impl Record<'_> {
             DType::Q4_1 => self.f16(64, c) * low() as f32 + self.f16(64, PANEL + c),
             DType::Q5_0 => self.f16(80, c) * (five(64) - 16.0),
             DType::Q5_1 => self.f16(80, c) * five(64) + self.f16(80, PANEL + c),
-            DType::Q8_0 => self.f16(128, c) * f32::from(self.bits(0, 8, (i, c)) as u8 as i8),
+            DType::Q8_0 => self.f16(128, c) * f32::from(self.bits(0, 8, i, c) as u8 as i8),
             DType::Q4K => k(512, low() as f32),
             DType::Q5K => k(640, five(512)),
             DType::Q6K => {
-                let q = low() + 16 * self.bits(512, 2, (i, c));
+                let q = low() + 16 * self.bits(512, 2, i, c);
                 let scale = self.u8(768, i / 16 * PANEL + c) as i8;
                 self.f16(832, c) * f32::from(scale) * (q as f32 - 32.0)
             }
@@ -56,7 +56,7 @@ impl Record<'_> {
                 let (run, i) = (Record(&self.0[i / 32 * 192..]), i % 32);
                 let [scale, min] =
                     [128, 160].map(|at| f32::from_bits(run.0[at + i / 16 * PANEL + c]));
-                scale * run.bits(0, 8, (i, c)) as f32 + min
+                scale * run.bits(0, 8, i, c) as f32 + min
             }
         }
     }

@@ -80,7 +80,7 @@ fn is_installed() -> bool {
 }
 
 /// What the simulator says of a launch of a program in a folder, unless it finds nothing.
-fn findings(folder: &Path, (text, options): (&str, &str), launch: &Launch) -> Option<String> {
+fn findings(folder: &Path, text: &str, options: &str, launch: &Launch) -> Option<String> {
     std::fs::write(folder.join("kernel.cl"), text).unwrap();
     std::fs::write(folder.join("launch.sim"), launch.text()).unwrap();
     let mut run = Command::new(PROGRAM);
@@ -102,7 +102,7 @@ fn check(family: Family, kv: KvDtype, launches: impl IntoIterator<Item = Launch>
     let text = family.source(&spec, Some(SLICES));
     let source = text.source();
     for launch in launches {
-        let found = findings(folder.path(), (source.text, source.options), &launch);
+        let found = findings(folder.path(), source.text, source.options, &launch);
         assert_eq!(found, None, "{family:?} {}", launch.kernel);
     }
 }
@@ -115,7 +115,7 @@ fn the_simulator_finds_a_planted_race_and_a_planted_access_beyond_a_buffer() {
     let folder = tempfile::tempdir().unwrap();
     let text = "kernel void planted(global int *out, int at) { out[at] = get_global_id(0); }";
     let launch = |at| Launch::new("planted", [4, 1, 1], [4, 1], [Words(64, 0), Int(at)]);
-    let found = |at| findings(folder.path(), (text, ""), &launch(at)).unwrap_or_default();
+    let found = |at| findings(folder.path(), text, "", &launch(at)).unwrap_or_default();
     assert!(found(3).contains("race"), "{}", found(3));
     assert!(found(16).contains("Invalid write"), "{}", found(16));
 }

@@ -230,7 +230,7 @@ fn check_top(mut bench: Bench) {
         let x = bench.guarded(&rows.concat(), width);
         let len = 3 * rows.len() * width.div_ceil(PIECE);
         let out = bench.ints(&vec![7; len + 1]);
-        bench.kernels.top(x.view(), (rows.len(), width), &out).unwrap();
+        bench.kernels.top(x.view(), rows.len(), width, &out).unwrap();
         let words = bench.read_ints(&out);
         assert_eq!(words[len], 7, "{width}: a write beyond the results");
         let found = argmax::read(bytemuck::cast_slice(&words[..len]), rows.len(), width);
@@ -275,7 +275,7 @@ fn groups_of_many_items_compute_every_row_once() {
 
     let len = 3 * rows * width.div_ceil(PIECE);
     let results = bench.ints(&vec![7; len + 1]);
-    bench.kernels.top(from.view(), (rows, width), &results).unwrap();
+    bench.kernels.top(from.view(), rows, width, &results).unwrap();
     let words = bench.read_ints(&results);
     assert_eq!(words[len], 7, "a write beyond the results");
     let found = argmax::read(bytemuck::cast_slice(&words[..len]), rows, width);

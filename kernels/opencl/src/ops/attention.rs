@@ -130,7 +130,7 @@ impl Kernels {
         args.push(Arg::Buffer(to.kv));
         args.extend(to.args(rows, self.spec.page_rows, self.spec.kv));
         args.push(int(rows));
-        let kernel = (Family::Attention(to.head_dim), "kv_write");
+        let kernel = Family::Attention(to.head_dim).kernel("kv_write");
         let of_head = if self.is_cpu { 1 } else { to.head_dim };
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // pages within the lists and the cache.
@@ -163,7 +163,7 @@ impl Kernels {
         args.push(Arg::Buffer(to.kv));
         args.extend(to.args(rows, self.spec.page_rows, self.spec.kv));
         args.push(int(rows));
-        let kernel = (Family::Attention(head_dim), "rope_kv");
+        let kernel = Family::Attention(head_dim).kernel("rope_kv");
         let of_head = if self.is_cpu { 1 } else { head_dim };
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // pages within the lists and the cache.
@@ -196,7 +196,7 @@ impl Kernels {
         ];
         let args = [&args[..], &rest].concat();
         let family = Family::Attention(from.head_dim);
-        let (single, group) = ((family, "attention"), (family, "attention_group"));
+        let (single, group) = (family.kernel("attention"), family.kernel("attention_group"));
         if self.shares(group, ROW_ITEMS)? {
             let range = Range::plane([heads, rows], [ROW_ITEMS, 1]);
             // SAFETY: as below; the kernel states groups of that many items.

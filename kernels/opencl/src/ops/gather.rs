@@ -60,7 +60,7 @@ impl Kernels {
         let items = [table.cols.div_ceil(RUN), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps ids within
         // the table.
-        unsafe { self.launch((Family::embed(table.dtype), "embed"), &args, items) }
+        unsafe { self.launch(Family::embed(table.dtype).kernel("embed"), &args, items) }
     }
 
     /// Copies rows.
@@ -91,6 +91,6 @@ impl Kernels {
         let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // rows below `limit`.
-        unsafe { self.launch((Family::Rows, "select_rows"), &args, items) }
+        unsafe { self.launch(Family::Rows.kernel("select_rows"), &args, items) }
     }
 }

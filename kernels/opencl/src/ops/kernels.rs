@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::built::Built;
 use super::matrix::Matrix;
 use super::persistent::{Parameter, Recorder};
-use super::programs::{Family, KernelSpec};
+use super::programs::{Family, KernelId, KernelSpec};
 use super::shapes::{Shapes, Tuned};
 #[cfg(test)]
 use super::target::LAUNCHED;
@@ -39,7 +39,7 @@ pub(crate) struct Kernels {
     /// Shapes that replace the tuned ones.
     pub(super) forced: Option<Shapes>,
     /// The parameters of the kernels that were launched, until there is a persistent kernel.
-    pub(super) parameters: BTreeMap<(Family, &'static str), Vec<Parameter>>,
+    pub(super) parameters: BTreeMap<KernelId, Vec<Parameter>>,
     /// The persistent kernel, whose ops launches may become.
     pub(super) recorder: Option<Recorder>,
     /// Why there is none, if that is worth a note.
@@ -138,16 +138,16 @@ impl Kernels {
     #[expect(unsafe_code, reason = "launches kernels")]
     pub(super) unsafe fn launch(
         &mut self,
-        (family, name): (Family, &'static str),
+        kernel: KernelId,
         args: &[Arg<'_>],
         items: [usize; 3],
     ) -> Result<(), OpenClError> {
         // SAFETY: the caller's promise.
-        if unsafe { self.recorded((family, name), args, items) }? {
+        if unsafe { self.recorded(kernel, args, items) }? {
             return Ok(());
         }
         let (session, is_cpu) = (Arc::clone(&self.session), self.is_cpu);
-        let kernel = self.built(family)?.kernel(&session, name)?;
+        let kernel = self.built(kernel.family)?.kernel(&session, kernel.name)?;
         // A CPU driver spreads groups over cores, and its items are vectors already.
         let local = if is_cpu { 1 } else { kernel.group_max.clamp(1, GROUP) };
         let groups = [items[0].div_ceil(local), items[1], items[2]];
@@ -158,16 +158,12 @@ impl Kernels {
 
     /// Whether a kernel whose work-groups of `items` share their outputs is to be used. A CPU driver
     /// runs a group on one core, so groups only add barriers there.
-    pub(super) fn shares(
-        &mut self,
-        (family, name): (Family, &'static str),
-        items: usize,
-    ) -> Result<bool, OpenClError> {
+    pub(super) fn shares(&mut self, kernel: KernelId, items: usize) -> Result<bool, OpenClError> {
         let session = Arc::clone(&self.session);
         if self.is_cpu || session.info().group_max < items {
             return Ok(false);
         }
-        Ok(self.built(family)?.kernel(&session, name)?.group_max >= items)
+        Ok(self.built(kernel.family)?.kernel(&session, kernel.name)?.group_max >= items)
     }
 
     /// Launches a kernel whose items work together, for whole groups.
@@ -177,16 +173,16 @@ impl Kernels {
     #[expect(unsafe_code, reason = "launches kernels")]
     pub(super) unsafe fn launch_groups(
         &mut self,
-        (family, name): (Family, &'static str),
+        kernel: KernelId,
         args: &[Arg<'_>],
         range: Range,
     ) -> Result<(), OpenClError> {
         // SAFETY: the caller's promise.
-        if unsafe { self.recorded((family, name), args, range.groups) }? {
+        if unsafe { self.recorded(kernel, args, range.groups) }? {
             return Ok(());
         }
         let session = Arc::clone(&self.session);
-        let kernel = self.built(family)?.kernel(&session, name)?;
+        let kernel = self.built(kernel.family)?.kernel(&session, kernel.name)?;
         // SAFETY: the caller's promise.
         unsafe { session.launch(kernel, args, range) }
     }
@@ -198,12 +194,12 @@ impl Kernels {
     #[expect(unsafe_code, reason = "launches kernels")]
     unsafe fn recorded(
         &mut self,
-        kernel: (Family, &'static str),
+        kernel: KernelId,
         args: &[Arg<'_>],
         size: [usize; 3],
     ) -> Result<bool, OpenClError> {
         #[cfg(test)]
-        LAUNCHED.with_borrow_mut(|launched| launched.push(kernel.1));
+        LAUNCHED.with_borrow_mut(|launched| launched.push(kernel.name));
         if self.recorder.is_none() {
             self.parameters.entry(kernel).or_insert_with(|| Parameter::of(args));
         }

@@ -114,8 +114,10 @@ enum Shape {
 /// The kernel for the first of `rows` rows with `cols` inputs, with gates or without, and how many rows it takes.
 fn next_variant(
     rows: usize,
-    (cols, has_gates): (usize, bool),
-    (shapes, slices): (Shapes, Option<usize>),
+    cols: usize,
+    has_gates: bool,
+    shapes: Shapes,
+    slices: Option<usize>,
 ) -> (Variant, Shape, usize) {
     match shapes.many {
         ManyRows::Tile(step) if rows >= TILE_MIN => return (tile(step), Shape::Items, rows),
@@ -176,7 +178,7 @@ impl Kernels {
         Ok(match self.slices() {
             None => true,
             Some(slices) => {
-                has_items(slices) && self.shares((Family::RowsGroup, "rms_norm"), ROW_ITEMS)?
+                has_items(slices) && self.shares(Family::RowsGroup.kernel("rms_norm"), ROW_ITEMS)?
             }
         })
     }
@@ -198,14 +200,14 @@ impl Kernels {
             let fused = Fused { norm, ..job.fused };
             let shape = Shape::Groups([PANEL, self.slices().unwrap_or(1)]);
             let job = MatMul { fused, ..job.clone() };
-            return self.matmul_rows(&job, (gemv, shape), (0, job.rows));
+            return self.matmul_rows(&job, gemv, shape, 0..job.rows);
         }
         let mut done = 0;
         while done < job.rows && !job.channels.is_empty() {
-            let sums = (job.weight.cols, job.fused.gate.is_some());
+            let (cols, has_gates) = (job.weight.cols, job.fused.gate.is_some());
             let (variant, shape, rows) =
-                next_variant(job.rows - done, sums, (shapes, self.slices()));
-            self.matmul_rows(job, (variant, shape), (done, rows))?;
+                next_variant(job.rows - done, cols, has_gates, shapes, self.slices());
+            self.matmul_rows(job, variant, shape, done..done + rows)?;
             done += rows;
         }
         Ok(())
@@ -236,15 +238,17 @@ impl Kernels {
         Ok(Some(normed))
     }
 
-    /// Computes `rows` rows from `first` on with one kernel.
+    /// Computes some rows with one kernel.
     fn matmul_rows(
         &mut self,
         job: &MatMul<'_>,
-        (variant, shape): (Variant, Shape),
-        (first, rows): (usize, usize),
+        variant: Variant,
+        shape: Shape,
+        rows: Range<usize>,
     ) -> Result<(), OpenClError> {
-        let (x, out) = (job.x.after(first), job.out.after(first));
-        let residual = job.residual.map(|residual| residual.after(first)).unwrap_or(out);
+        let (x, out) = (job.x.after(rows.start), job.out.after(rows.start));
+        let residual = job.residual.map(|residual| residual.after(rows.start)).unwrap_or(out);
+        let rows = rows.len();
         let Fused { norm, gate } = job.fused;
         let args = [
             Arg::Buffer(&job.weight.buffer),
@@ -284,10 +288,10 @@ impl Kernels {
         // beyond either do nothing. The groups are those that the kernels state.
         unsafe {
             match shape {
-                Shape::Items => self.launch((wide, variant.name), &args, items),
+                Shape::Items => self.launch(wide.kernel(variant.name), &args, items),
                 Shape::Groups(local) => {
                     let range = SessionRange::plane([panels, tiles], local);
-                    self.launch_groups((group, variant.name), &args, range)
+                    self.launch_groups(group.kernel(variant.name), &args, range)
                 }
             }
         }

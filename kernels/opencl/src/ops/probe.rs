@@ -37,7 +37,7 @@ impl Kernels {
         let args = [Arg::Buffer(from), Arg::Buffer(to), int(items), int(vectors)];
         // SAFETY: the parameters of both kernels; `items` items read `from` at most, and fill `to` at
         // most.
-        unsafe { self.launch((Family::Probe, name), &args, [items, 1, 1]) }
+        unsafe { self.launch(Family::Probe.kernel(name), &args, [items, 1, 1]) }
     }
 
     /// Computes multiply-adds; writes 16 values for each item, as many as fit in `to`.
@@ -46,6 +46,6 @@ impl Kernels {
         let numbers = [Arg::Float(0.999), Arg::Float(0.001)];
         let args = [Arg::Buffer(to), int(items), int(STEPS), numbers[0], numbers[1]];
         // SAFETY: the kernel's parameters; `items` items fill `to` at most.
-        unsafe { self.launch((Family::Probe, "multiply_add"), &args, [items, 1, 1]) }
+        unsafe { self.launch(Family::Probe.kernel("multiply_add"), &args, [items, 1, 1]) }
     }
 }

@@ -87,6 +87,13 @@ pub(super) fn segment(slices: Option<usize>, cols: usize) -> usize {
 /// Input channels of a segment on a CPU.
 const CPU_SEGMENT: usize = 256;
 
+/// A kernel, by its program and its name there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct KernelId {
+    pub(super) family: Family,
+    pub(super) name: &'static str,
+}
+
 /// The text of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
@@ -106,6 +113,11 @@ impl Text {
 }
 
 impl Family {
+    /// A kernel of the family.
+    pub(super) const fn kernel(self, name: &'static str) -> KernelId {
+        KernelId { family: self, name }
+    }
+
     /// A matmul with weights of a format.
     pub(super) fn matmul(dtype: DType) -> Family {
         Family::MatMul(decoder(dtype))

@@ -157,7 +157,7 @@ impl Kernels {
         ];
         let items = [head_dim - dims / 2, job.rows, if self.is_cpu { 1 } else { heads }];
         // SAFETY: the kernel's parameters; the operands were checked.
-        unsafe { self.launch((Family::Rows, "rope"), &args, items) }
+        unsafe { self.launch(Family::Rows.kernel("rope"), &args, items) }
     }
 
     /// Gated activation.
@@ -169,7 +169,7 @@ impl Kernels {
             Activation::Silu => "gated_silu",
             Activation::GeluTanh => "gated_gelu",
         };
-        self.elementwise(name, [job.gate, job.up, job.out], (job.rows, job.width))
+        self.elementwise(name, [job.gate, job.up, job.out], job.rows, job.width)
     }
 
     /// Sum of two values.
@@ -177,7 +177,7 @@ impl Kernels {
     /// # Panics
     /// If an operand is too small.
     pub(crate) fn add(&mut self, job: &Add<'_>) -> Result<(), OpenClError> {
-        self.elementwise("add", [job.a, job.b, job.out], (job.rows, job.width))
+        self.elementwise("add", [job.a, job.b, job.out], job.rows, job.width)
     }
 
     /// Launches an op on two operands.
@@ -185,14 +185,15 @@ impl Kernels {
         &mut self,
         name: &'static str,
         views: [View<'_>; 3],
-        (rows, width): (usize, usize),
+        rows: usize,
+        width: usize,
     ) -> Result<(), OpenClError> {
         views.iter().for_each(|view| view.check(rows, width, name));
         let mut args: Vec<Arg<'_>> = views.iter().flat_map(View::args).collect();
         args.extend([int(rows), int(width)]);
         let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the parameters of the kernels of two operands; the operands were checked.
-        unsafe { self.launch((Family::Rows, name), &args, items) }
+        unsafe { self.launch(Family::Rows.kernel(name), &args, items) }
     }
 
     /// Scales values, or caps them.
@@ -211,7 +212,7 @@ impl Kernels {
         args.extend([int(rows), int(width), Arg::Float(job.number)]);
         let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked.
-        unsafe { self.launch((Family::Rows, name), &args, items) }
+        unsafe { self.launch(Family::Rows.kernel(name), &args, items) }
     }
 
     /// Reduces each row to one result per piece of columns, as [`top`](crate::top) reads them.
@@ -221,7 +222,8 @@ impl Kernels {
     pub(crate) fn top(
         &mut self,
         x: View<'_>,
-        (rows, width): (usize, usize),
+        rows: usize,
+        width: usize,
         out: &Buffer,
     ) -> Result<(), OpenClError> {
         let pieces = width.div_ceil(PIECE);
@@ -244,13 +246,13 @@ impl Kernels {
         args: &[Arg<'_>],
         [parts, rows]: [usize; 2],
     ) -> Result<(), OpenClError> {
-        if self.shares((Family::RowsGroup, name), ROW_ITEMS)? {
+        if self.shares(Family::RowsGroup.kernel(name), ROW_ITEMS)? {
             let range = Range::plane([parts, rows], [ROW_ITEMS, 1]);
             // SAFETY: the caller's promise; the kernel states groups of that many items.
-            unsafe { self.launch_groups((Family::RowsGroup, name), args, range) }
+            unsafe { self.launch_groups(Family::RowsGroup.kernel(name), args, range) }
         } else {
             // SAFETY: the caller's promise.
-            unsafe { self.launch((Family::Rows, name), args, [parts, rows, 1]) }
+            unsafe { self.launch(Family::Rows.kernel(name), args, [parts, rows, 1]) }
         }
     }
 }

@@ -96,7 +96,8 @@ pub(super) const GEMVS: [Variant; 7] = {
 pub(super) fn gemv_for(
     rows: usize,
     panels: usize,
-    (groups, has_gates): (usize, bool),
+    groups: usize,
+    has_gates: bool,
 ) -> Option<Variant> {
     let each = if has_gates { 2 } else { 1 };
     let takes = |gemv: &Variant| {
@@ -116,9 +117,8 @@ mod tests {
 
     #[test]
     fn groups_take_several_panels_only_where_all_of_them_have_work() {
-        let name = |rows, panels, has_gates| {
-            gemv_for(rows, panels, (132, has_gates)).map(|gemv| gemv.name)
-        };
+        let name =
+            |rows, panels, has_gates| gemv_for(rows, panels, 132, has_gates).map(|gemv| gemv.name);
         let rows = [
             ((1, 128, false), "gemv_1_1"),
             ((1, 132, false), "gemv_1_1"),

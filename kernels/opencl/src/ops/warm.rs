@@ -57,7 +57,7 @@ impl Kernels {
         let shape = RopeHeads { heads: 1, head_dim: WIDTH, dims: WIDTH, pairs: RopePairs::Halves };
         self.rope(&Rope { x, rows, shape, angles: x, out })?;
         self.select_rows(&SelectRows { x, selected: numbers, rows, width, out })?;
-        self.top(x, (rows, width), out.buffer)
+        self.top(x, rows, width, out.buffer)
     }
 
     fn warm_attention(

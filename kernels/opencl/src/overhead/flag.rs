@@ -51,7 +51,7 @@ impl FlagTrial {
     /// # Errors
     /// If the device fails.
     pub fn by_event(&mut self) -> Result<(), OpenClError> {
-        self.copier.add(&self.session, (&self.from, &self.to))?;
+        self.copier.add(&self.session, &self.from, &self.to)?;
         let end = self.session.marker()?;
         self.session.flush()?;
         while end.state() == EventState::Pending {
@@ -67,7 +67,7 @@ impl FlagTrial {
     /// If the device fails.
     pub fn by_flag(&mut self) -> Result<(), OpenClError> {
         self.epoch = self.epoch.wrapping_add(1);
-        self.copier.add(&self.session, (&self.from, &self.to))?;
+        self.copier.add(&self.session, &self.from, &self.to)?;
         self.marker.add(&self.session, &self.flag, self.epoch)?;
         let end = self.session.marker()?;
         self.session.flush()?;

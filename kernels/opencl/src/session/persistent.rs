@@ -165,7 +165,7 @@ impl Session {
         let args = [Arg::Buffer(buffer), Arg::Buffer(&out)];
         let one = Range { groups: [1; 3], local: [1; 3] };
         // SAFETY: the kernel's parameters; it writes 8 bytes.
-        unsafe { self.launch_now(Lane::Transfer, kernel, (&args, one)) }?;
+        unsafe { self.launch_now(Lane::Transfer, kernel, &args, one) }?;
         self.read(Lane::Transfer, &out, 0, &mut bytes)?;
         Ok(*buffer.address.get_or_init(|| u64::from_le_bytes(bytes)))
     }
@@ -212,7 +212,7 @@ impl Session {
         let args = [Arg::Buffer(&list.1), count_arg, Arg::Buffer(sync), arrived_arg, polls_max];
         let range = Range { groups: [groups, 1, 1], local: [items, 1, 1] };
         // SAFETY: the kernel's parameters; `record` promised that the ops stay within their buffers.
-        let launched = unsafe { self.launch_now(Lane::Compute, kernel, (&args, range)) };
+        let launched = unsafe { self.launch_now(Lane::Compute, kernel, &args, range) };
         if launched.is_ok() {
             // There is a barrier after each op but those for the next one.
             persistent.arrived = arrived.wrapping_add((groups * barriers) as u32);

@@ -214,9 +214,10 @@ impl Copier {
     pub(crate) fn copy(
         &mut self,
         session: &Session,
-        buffers: (&SharedBuffer, &SharedBuffer),
+        from: &SharedBuffer,
+        to: &SharedBuffer,
     ) -> Result<(), OpenClError> {
-        self.add(session, buffers)?;
+        self.add(session, from, to)?;
         let end = session.marker()?;
         session.flush()?;
         end.wait().map_err(|code| session.error("clWaitForEvents", code))
@@ -229,7 +230,8 @@ impl Copier {
     pub(crate) fn add(
         &mut self,
         session: &Session,
-        (from, to): (&SharedBuffer, &SharedBuffer),
+        from: &SharedBuffer,
+        to: &SharedBuffer,
     ) -> Result<(), OpenClError> {
         assert_eq!(from.values, to.values, "buffers of different sizes");
         // Their sizes are multiples of an alignment, which has this many values.

@@ -16,7 +16,7 @@ fn a_slot_is_not_used_again_while_a_run_reads_it() {
         let mut device = OpenClDevice::new(parts, &case.file).expect("a device");
         let rows = 0..8;
         let work = case.work(rows.clone(), HOST);
-        let first = outputs(&mut device, work.clone(), (0..3, TensorSet::default()), &case);
+        let first = outputs(&mut device, work.clone(), 0..3, TensorSet::default(), &case);
         let places: Vec<_> =
             first.iter().map(|(_, tensor)| tensor.host().expect("values").as_ptr()).collect();
         let lens: Vec<_> = first.iter().map(|(_, tensor)| tensor.rows() * tensor.width).collect();
@@ -166,7 +166,7 @@ fn a_device_that_another_model_lost_is_not_used_by_a_second_one() {
     let case = case();
     let mut device = case.queue();
     let kv = Arc::new(KvStore::new(case.layout, 4).expect("memory"));
-    let second = device.with_model((Arc::clone(&case.graph), kv), None, &case.file);
+    let second = device.with_model(Arc::clone(&case.graph), kv, None, &case.file);
     let mut second = second.expect("a device");
     case.run(&mut second, case.work(0..6, HOST)).expect("a run before the loss");
     device.inject(Fault::Silent);
@@ -183,7 +183,7 @@ fn results_outlive_the_device_and_the_pool() {
         let mut device = case.queue();
         let nodes = 0..case.graph.nodes().len();
         let work = case.work(0..6, HOST);
-        let found = outputs(&mut device, work, (nodes, TensorSet::default()), &case);
+        let found = outputs(&mut device, work, nodes, TensorSet::default(), &case);
         let before = in_plain_memory(&found);
         drop(device);
         for ((_, found), (_, before)) in found.iter().zip(before.iter()) {

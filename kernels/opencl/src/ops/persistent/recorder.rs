@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::text::Numbers;
 use crate::error::OpenClError;
 use crate::ops::built::Built;
-use crate::ops::programs::Family;
+use crate::ops::programs::{Family, KernelId};
 use crate::ops::variants::{PERSISTENT_ROWS, Variant, gemv_for};
 use crate::ops::views::F32;
 use crate::session::{Buffer, Session};
@@ -43,7 +43,7 @@ impl Recorder {
     }
 
     /// The number of a kernel, if its launch is to be an op.
-    pub(in crate::ops) fn number(&self, kernel: (Family, &'static str)) -> Option<u32> {
+    pub(in crate::ops) fn number(&self, kernel: KernelId) -> Option<u32> {
         self.numbers.get(&kernel).copied().filter(|_| self.is_on)
     }
 
@@ -55,8 +55,8 @@ impl Recorder {
         panels: usize,
         has_gates: bool,
     ) -> Option<Variant> {
-        let gemv = gemv_for(rows, panels, (self.groups, has_gates))?;
-        self.number((family, gemv.name))?;
+        let gemv = gemv_for(rows, panels, self.groups, has_gates)?;
+        self.number(family.kernel(gemv.name))?;
         Some(gemv)
     }
 

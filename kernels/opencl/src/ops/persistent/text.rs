@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::ops::programs::{
-    COMMON, FORMATS, Family, GEMV_GROUP, GEMV_NORM, KernelSpec, MATMUL_COMMON, PERSISTENT,
-    PERSISTENT_PLACE, ROW_ITEMS, Text, part,
+    COMMON, FORMATS, Family, GEMV_GROUP, GEMV_NORM, KernelId, KernelSpec, MATMUL_COMMON,
+    PERSISTENT, PERSISTENT_PLACE, ROW_ITEMS, Text, part,
 };
 use crate::ops::variants::{GEMVS, Variant};
 use crate::pack::PANEL;
@@ -44,7 +44,7 @@ enum Sharing {
 }
 
 /// The function that norms the rows of the matmul after it.
-pub(in crate::ops) const NORM: (Family, &str) = (Family::RowsGroup, "matmul_norm");
+pub(in crate::ops) const NORM: KernelId = Family::RowsGroup.kernel("matmul_norm");
 
 /// Its parameters, as it is never launched alone.
 const NORM_PARAMETERS: [Parameter; 8] = [
@@ -80,8 +80,9 @@ fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
     };
     let rows =
         items(&["add", "scale", "soft_cap", "gated_silu", "gated_gelu", "rope", "select_rows"]);
-    let in_groups = [("rms_norm", row_groups), ("top", row_groups), (NORM.1, Sharing::EveryGroup)];
-    let mut pieces = vec![of_family(Family::Rows, &rows), of_family(NORM.0, &in_groups)];
+    let in_groups =
+        [("rms_norm", row_groups), ("top", row_groups), (NORM.name, Sharing::EveryGroup)];
+    let mut pieces = vec![of_family(Family::Rows, &rows), of_family(NORM.family, &in_groups)];
     pieces[1].text += GEMV_NORM;
     for head_dim in &spec.head_dims {
         let mut kernels = items(&["kv_write", "rope_kv"]);
@@ -185,12 +186,12 @@ fn call(function: &str, parameters: &[Parameter]) -> String {
 }
 
 /// The numbers of the kernels that a persistent kernel has.
-pub(super) type Numbers = BTreeMap<(Family, &'static str), u32>;
+pub(super) type Numbers = BTreeMap<KernelId, u32>;
 
 /// The program of the persistent kernel, with the numbers of its kernels.
 pub(super) fn program(
     spec: &KernelSpec,
-    parameters: &BTreeMap<(Family, &'static str), Vec<Parameter>>,
+    parameters: &BTreeMap<KernelId, Vec<Parameter>>,
     slices: usize,
 ) -> (Text, Numbers) {
     let mut text = [PERSISTENT_PLACE, COMMON].concat();
@@ -201,15 +202,15 @@ pub(super) fn program(
         for (name, sharing) in &piece.kernels {
             // All matmuls of a format have the same parameters.
             let is_gemv = |known: &&str| name.starts_with("gemv") && known.starts_with("gemv");
-            let known = parameters.iter().find(|((family, known), _)| {
-                *family == piece.family && (known == name || is_gemv(known))
+            let known = parameters.iter().find(|(known, _)| {
+                known.family == piece.family && (known.name == *name || is_gemv(&known.name))
             });
             let known = known.map(|(_, parameters)| &parameters[..]);
-            let is_norm = (piece.family, *name) == NORM;
-            let known = if is_norm { Some(&NORM_PARAMETERS[..]) } else { known };
+            let kernel = piece.family.kernel(name);
+            let known = if kernel == NORM { Some(&NORM_PARAMETERS[..]) } else { known };
             let Some(parameters) = known else { continue };
             let number = numbers.len() as u32;
-            numbers.insert((piece.family, *name), number);
+            numbers.insert(kernel, number);
             let call = call(&format!("{name}__{at}"), parameters);
             let call = match sharing {
                 Sharing::Items => format!("EACH_ITEM({call})"),
