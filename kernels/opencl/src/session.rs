@@ -7,6 +7,7 @@
 mod buffers;
 mod copies;
 mod event;
+mod launches;
 mod persistent;
 mod programs;
 mod shared;
@@ -18,13 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cl3::types::cl_int;
-use cl3::{OpenClRuntime, command_queue, context, kernel};
+use cl3::{OpenClRuntime, command_queue, context};
 
 use super::discovery::OpenClInfo;
 use super::error::OpenClError;
 pub(super) use buffers::Buffer;
 pub(super) use event::{Event, EventState};
 use lapwing_model::signals;
+pub(super) use launches::{Arg, Kernel, Range};
 pub(super) use persistent::{HEAD_WORDS, OP_WORDS, Persistent, PersistentOp};
 pub(super) use shared::{Copier, Marker, SharedBuffer, SharedSlot};
 
@@ -83,38 +85,6 @@ impl fmt::Debug for Session {
 /// A compiled program.
 #[derive(Debug)]
 pub(super) struct Program(Handle);
-
-/// A kernel of a program.
-#[derive(Debug)]
-pub(super) struct Kernel {
-    kernel: Handle,
-    /// Largest work-group that it can run with on the device.
-    pub(super) group_max: usize,
-}
-
-/// An argument of a kernel.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Arg<'a> {
-    Buffer(&'a Buffer),
-    Int(i32),
-    Float(f32),
-}
-
-/// Work-items of a launch, in up to three dimensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
-    /// Work-groups in each dimension.
-    pub(super) groups: [usize; 3],
-    /// Work-items of a group in each dimension.
-    pub(super) local: [usize; 3],
-}
-
-impl Range {
-    /// Groups in two dimensions.
-    pub(super) fn plane(groups: [usize; 2], local: [usize; 2]) -> Range {
-        Range { groups: [groups[0], groups[1], 1], local: [local[0], local[1], 1] }
-    }
-}
 
 impl Session {
     /// Opens a device.
@@ -199,61 +169,6 @@ impl Session {
             0 => Ok(()),
             code => Err(self.error(call, code)),
         }
-    }
-
-    /// Adds a kernel to the compute queue.
-    ///
-    /// # Safety
-    /// The arguments must be those of the kernel, in number and type, and every item of the range
-    /// must stay within the buffers.
-    pub(super) unsafe fn launch(
-        &self,
-        kernel: &mut Kernel,
-        args: &[Arg<'_>],
-        range: Range,
-    ) -> Result<(), OpenClError> {
-        self.settle()?;
-        // SAFETY: the caller's promise.
-        unsafe { self.launch_now(Lane::Compute, kernel, args, range) }
-    }
-
-    /// As [`launch`](Session::launch), before the ops that wait for the persistent kernel.
-    unsafe fn launch_now(
-        &self,
-        lane: Lane,
-        kernel: &mut Kernel,
-        args: &[Arg<'_>],
-        range: Range,
-    ) -> Result<(), OpenClError> {
-        if range.groups.contains(&0) {
-            return Ok(());
-        }
-        let object = kernel.kernel.object;
-        for (at, arg) in args.iter().enumerate() {
-            let (size, value): (usize, *const c_void) = match arg {
-                Arg::Buffer(buffer) => {
-                    (size_of::<*mut c_void>(), (&raw const buffer.memory.object).cast())
-                }
-                Arg::Int(value) => (4, (&raw const *value).cast()),
-                Arg::Float(value) => (4, (&raw const *value).cast()),
-            };
-            // SAFETY: `value` points to `size` bytes.
-            unsafe { kernel::set_kernel_arg(object, at as u32, size, value) }
-                .map_err(|code| self.error("clSetKernelArg", code))?;
-        }
-        let global = [0, 1, 2].map(|at| range.groups[at] * range.local[at]);
-        let code = self.library.clEnqueueNDRangeKernel(
-            self.queue(lane),
-            object,
-            3,
-            null(),
-            global.as_ptr(),
-            range.local.as_ptr(),
-            0,
-            null(),
-            null_mut(),
-        );
-        self.checked("clEnqueueNDRangeKernel", code)
     }
 
     /// Adds an event to the compute queue, which is complete when all commands before it are.

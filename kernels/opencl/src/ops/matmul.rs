@@ -8,20 +8,14 @@ use super::kernels::Kernels;
 use super::matrix::Matrix;
 use super::persistent::NORM;
 use super::programs::{Family, ROW_ITEMS, segment};
-use super::shapes::{FewRows, ManyRows, Shapes};
-use super::variants::{FEW, GROUP, GROUP_ITEMS, Variant, few_in_groups, gates_in_groups, tile};
+use super::shapes::{FewRows, Grouping, Shapes};
+use super::variants::Variant;
 use super::views::{F32, View, int};
 use crate::error::OpenClError;
 use crate::pack::{CHANNELS, PANEL};
 use crate::session::{Arg, Buffer, PersistentOp, Range as SessionRange};
 use lapwing_model::formats::DType;
 use lapwing_model::op::Activation;
-
-/// Fewest rows for the kernels for many rows, whose items compute panels.
-const TILE_MIN: usize = 6;
-
-/// Fewest rows for the kernel for many rows, whose work-groups share panels.
-const GROUP_MIN: usize = 17;
 
 /// Ops before and after a matmul of few rows that its kernel computes, with the bits of separate ops.
 #[derive(Clone, Copy, Debug, Default)]
@@ -102,48 +96,6 @@ impl<'a> MatMul<'a> {
     }
 }
 
-/// How the items of a kernel share its outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    /// Each item computes panels.
-    Items,
-    /// A work-group of these items computes panels.
-    Groups([usize; 2]),
-}
-
-/// The kernel for the first of `rows` rows with `cols` inputs, with gates or without, and how many rows it takes.
-fn next_variant(
-    rows: usize,
-    cols: usize,
-    has_gates: bool,
-    shapes: Shapes,
-    slices: Option<usize>,
-) -> (Variant, Shape, usize) {
-    match shapes.many {
-        ManyRows::Tile(step) if rows >= TILE_MIN => return (tile(step), Shape::Items, rows),
-        ManyRows::Group if rows >= GROUP_MIN => return (GROUP, Shape::Groups(GROUP_ITEMS), rows),
-        _ => {}
-    }
-    match shapes.few {
-        FewRows::Wide => {
-            let few = FEW.into_iter().find(|few| few.rows <= rows).unwrap_or(FEW[FEW.len() - 1]);
-            (few, Shape::Items, rows / few.rows * few.rows)
-        }
-        FewRows::Group => {
-            let segments = cols.div_ceil(segment(slices, cols));
-            let slices = slices.unwrap_or(1);
-            let variants = match has_gates {
-                true => gates_in_groups(slices).to_vec(),
-                false => few_in_groups(slices).to_vec(),
-            };
-            let most = variants[variants.len() - 1].rows;
-            let fits = |few: &Variant| few.rows >= rows.min(most) && few.slices >= segments;
-            let few = variants.into_iter().find(fits).expect("the last takes all segments");
-            (few, Shape::Groups([PANEL, few.slices]), rows)
-        }
-    }
-}
-
 /// The shapes of the kernels for rows of `x`.
 fn shapes_for(x: View<'_>, shapes: Shapes) -> Shapes {
     // The kernels of groups read 4 inputs at a time.
@@ -164,13 +116,8 @@ impl Kernels {
         x: View<'_>,
     ) -> Result<bool, OpenClError> {
         let shapes = shapes_for(x, self.shapes(dtype));
-        let is_many = match shapes.many {
-            ManyRows::Tile(_) => rows >= TILE_MIN,
-            ManyRows::Group => rows >= GROUP_MIN,
-            ManyRows::AsFew => false,
-        };
         let wanted = if self.is_cpu { FewRows::Wide } else { FewRows::Group };
-        if is_many || shapes.few != wanted {
+        if shapes.many.takes(rows) || shapes.few != wanted {
             return Ok(false);
         }
         // The smallest group has the items that norm a row.
@@ -198,16 +145,16 @@ impl Kernels {
             let norm = job.fused.norm.zip(normed.as_deref());
             let norm = norm.map(|(norm, normed)| Norm { gain: normed, ..norm });
             let fused = Fused { norm, ..job.fused };
-            let shape = Shape::Groups([PANEL, self.slices().unwrap_or(1)]);
+            let grouping = Grouping::Groups([PANEL, self.slices().unwrap_or(1)]);
             let job = MatMul { fused, ..job.clone() };
-            return self.matmul_rows(&job, gemv, shape, 0..job.rows);
+            return self.matmul_rows(&job, gemv, grouping, 0..job.rows);
         }
         let mut done = 0;
         while done < job.rows && !job.channels.is_empty() {
             let (cols, has_gates) = (job.weight.cols, job.fused.gate.is_some());
-            let (variant, shape, rows) =
-                next_variant(job.rows - done, cols, has_gates, shapes, self.slices());
-            self.matmul_rows(job, variant, shape, done..done + rows)?;
+            let (variant, grouping, rows) =
+                shapes.variant(job.rows - done, cols, has_gates, self.slices());
+            self.matmul_rows(job, variant, grouping, done..done + rows)?;
             done += rows;
         }
         Ok(())
@@ -243,7 +190,7 @@ impl Kernels {
         &mut self,
         job: &MatMul<'_>,
         variant: Variant,
-        shape: Shape,
+        grouping: Grouping,
         rows: Range<usize>,
     ) -> Result<(), OpenClError> {
         let (x, out) = (job.x.after(rows.start), job.out.after(rows.start));
@@ -287,9 +234,9 @@ impl Kernels {
         // SAFETY: these are MATMUL_PARAMETERS; `check` holds for all rows and channels, and items
         // beyond either do nothing. The groups are those that the kernels state.
         unsafe {
-            match shape {
-                Shape::Items => self.launch(wide.kernel(variant.name), &args, items),
-                Shape::Groups(local) => {
+            match grouping {
+                Grouping::Items => self.launch(wide.kernel(variant.name), &args, items),
+                Grouping::Groups(local) => {
                     let range = SessionRange::plane([panels, tiles], local);
                     self.launch_groups(group.kernel(variant.name), &args, range)
                 }

@@ -1,5 +1,15 @@
 //! Which kernels compute the matmuls of a format, and the times that decided.
 
+use super::programs::segment;
+use super::variants::{FEW, GROUP, GROUP_ITEMS, Variant, few_in_groups, gates_in_groups, tile};
+use crate::pack::PANEL;
+
+/// Fewest rows for the kernels for many rows, whose items compute panels.
+const TILE_MIN: usize = 6;
+
+/// Fewest rows for the kernel for many rows, whose work-groups share panels.
+const GROUP_MIN: usize = 17;
+
 /// Kernels for many rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ManyRows {
@@ -25,6 +35,56 @@ pub(crate) enum FewRows {
 pub(crate) struct Shapes {
     pub(crate) many: ManyRows,
     pub(crate) few: FewRows,
+}
+
+/// How the items of a kernel share its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grouping {
+    /// Each item computes panels.
+    Items,
+    /// A work-group of these items computes panels.
+    Groups([usize; 2]),
+}
+
+impl Shapes {
+    /// The kernel for the first of `rows` rows with `cols` inputs, with gates or without, and how many rows it takes.
+    /// `slices`: most segments that a work-group of a GPU sums; none on a CPU.
+    pub(super) fn variant(
+        self,
+        rows: usize,
+        cols: usize,
+        has_gates: bool,
+        slices: Option<usize>,
+    ) -> (Variant, Grouping, usize) {
+        match self.many {
+            ManyRows::Tile(step) if self.many.takes(rows) => {
+                return (tile(step), Grouping::Items, rows);
+            }
+            ManyRows::Group if self.many.takes(rows) => {
+                return (GROUP, Grouping::Groups(GROUP_ITEMS), rows);
+            }
+            _ => {}
+        }
+        match self.few {
+            FewRows::Wide => {
+                let few =
+                    FEW.into_iter().find(|few| few.rows <= rows).unwrap_or(FEW[FEW.len() - 1]);
+                (few, Grouping::Items, rows / few.rows * few.rows)
+            }
+            FewRows::Group => {
+                let segments = cols.div_ceil(segment(slices, cols));
+                let slices = slices.unwrap_or(1);
+                let variants = match has_gates {
+                    true => gates_in_groups(slices).to_vec(),
+                    false => few_in_groups(slices).to_vec(),
+                };
+                let most = variants[variants.len() - 1].rows;
+                let fits = |few: &Variant| few.rows >= rows.min(most) && few.slices >= segments;
+                let few = variants.into_iter().find(fits).expect("the last takes all segments");
+                (few, Grouping::Groups([PANEL, few.slices]), rows)
+            }
+        }
+    }
 }
 
 /// The kernels of the matmuls of a format, with the times that decided.
@@ -75,6 +135,15 @@ impl Tuned {
 }
 
 impl ManyRows {
+    /// Whether they compute so many rows; the kernels for few rows compute others.
+    pub(super) fn takes(self, rows: usize) -> bool {
+        match self {
+            ManyRows::Tile(_) => rows >= TILE_MIN,
+            ManyRows::Group => rows >= GROUP_MIN,
+            ManyRows::AsFew => false,
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             ManyRows::Tile(4) => "tile-4",
