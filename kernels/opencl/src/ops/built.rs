@@ -1,6 +1,7 @@
 //! Programs that are built.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::programs::Text;
 use crate::error::OpenClError;
@@ -14,39 +15,33 @@ pub(super) struct Built {
     program: Program,
     origin: Origin,
     kernels: BTreeMap<&'static str, Kernel>,
+    session: Arc<Session>,
 }
 
 impl Built {
     /// Builds a program.
     pub(super) fn new(
-        session: &Session,
+        session: &Arc<Session>,
         cache: &ProgramCache,
         text: Text,
     ) -> Result<Built, OpenClError> {
         let (program, origin) = cache.build(session, &text.source())?;
-        Ok(Built { text, program, origin, kernels: BTreeMap::new() })
+        let session = Arc::clone(session);
+        Ok(Built { text, program, origin, kernels: BTreeMap::new(), session })
     }
 
     /// A kernel of the program.
-    pub(super) fn kernel(
-        &mut self,
-        session: &Session,
-        name: &'static str,
-    ) -> Result<&mut Kernel, OpenClError> {
+    pub(super) fn kernel(&mut self, name: &'static str) -> Result<&mut Kernel, OpenClError> {
         if !self.kernels.contains_key(name) {
-            let kernel = session.kernel(&self.program, name)?;
+            let kernel = self.take(name)?;
             self.kernels.insert(name, kernel);
         }
         Ok(self.kernels.get_mut(name).expect("it was inserted"))
     }
 
     /// A kernel of the program, for another owner.
-    pub(super) fn take(
-        &self,
-        session: &Session,
-        name: &'static str,
-    ) -> Result<Kernel, OpenClError> {
-        session.kernel(&self.program, name)
+    pub(super) fn take(&self, name: &'static str) -> Result<Kernel, OpenClError> {
+        self.session.kernel(&self.program, name)
     }
 
     /// Why its file in the folder was not used, if there was one.
@@ -56,9 +51,9 @@ impl Built {
     }
 
     /// Writes it to the folder, unless it came from there.
-    pub(super) fn save(&self, session: &Session, cache: &ProgramCache) {
+    pub(super) fn save(&self, cache: &ProgramCache) {
         if self.origin != Origin::Cache {
-            cache.save(session, &self.text.source(), &self.program);
+            cache.save(&self.session, &self.text.source(), &self.program);
         }
     }
 }

@@ -14,7 +14,7 @@ use super::target::{forced, is_cpu, order};
 use crate::error::OpenClError;
 use crate::pack::PANEL;
 use crate::program::ProgramCache;
-use crate::session::{Arg, PersistentOp, Range, Session};
+use crate::session::{Arg, Kernel, PersistentOp, Range, Session};
 use lapwing_model::kv::KvDtype;
 
 /// Work-items of a group on a GPU, where they do not work together.
@@ -105,7 +105,7 @@ impl Kernels {
     pub(crate) fn save(&self, cache: &ProgramCache) {
         let persistent = self.recorder.iter().map(Recorder::program);
         let all = self.built.values().chain(persistent);
-        all.for_each(|built| built.save(&self.session, cache));
+        all.for_each(|built| built.save(cache));
     }
 
     /// # Panics
@@ -130,6 +130,11 @@ impl Kernels {
         Ok(self.built.get_mut(&family).expect("it was inserted"))
     }
 
+    /// A kernel, whose program is built if it is not yet.
+    fn kernel(&mut self, id: KernelId) -> Result<&mut Kernel, OpenClError> {
+        self.built(id.family)?.kernel(id.name)
+    }
+
     /// Launches a kernel for `items` work-items.
     ///
     /// # Safety
@@ -147,7 +152,7 @@ impl Kernels {
             return Ok(());
         }
         let (session, is_cpu) = (Arc::clone(&self.session), self.is_cpu);
-        let kernel = self.built(kernel.family)?.kernel(&session, kernel.name)?;
+        let kernel = self.kernel(kernel)?;
         // A CPU driver spreads groups over cores, and its items are vectors already.
         let local = if is_cpu { 1 } else { kernel.group_max.clamp(1, GROUP) };
         let groups = [items[0].div_ceil(local), items[1], items[2]];
@@ -159,11 +164,10 @@ impl Kernels {
     /// Whether a kernel whose work-groups of `items` share their outputs is to be used. A CPU driver
     /// runs a group on one core, so groups only add barriers there.
     pub(super) fn shares(&mut self, kernel: KernelId, items: usize) -> Result<bool, OpenClError> {
-        let session = Arc::clone(&self.session);
-        if self.is_cpu || session.info().group_max < items {
+        if self.is_cpu || self.session.info().group_max < items {
             return Ok(false);
         }
-        Ok(self.built(kernel.family)?.kernel(&session, kernel.name)?.group_max >= items)
+        Ok(self.kernel(kernel)?.group_max >= items)
     }
 
     /// Launches a kernel whose items work together, for whole groups.
@@ -182,7 +186,7 @@ impl Kernels {
             return Ok(());
         }
         let session = Arc::clone(&self.session);
-        let kernel = self.built(kernel.family)?.kernel(&session, kernel.name)?;
+        let kernel = self.kernel(kernel)?;
         // SAFETY: the caller's promise.
         unsafe { session.launch(kernel, args, range) }
     }

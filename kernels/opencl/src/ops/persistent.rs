@@ -54,7 +54,7 @@ impl Kernels {
         };
         let (text, numbers) = program(&self.spec, &self.parameters, slices);
         let program = Built::new(&self.session, &self.cache, text)?;
-        let kernel = |name| program.take(&self.session, name);
+        let kernel = |name| program.take(name);
         let kernels = [kernel("persistent")?, kernel("address_of")?];
         let size = [groups, PANEL * slices];
         let persistent = Persistent::new(&self.session, kernels, size)?;

@@ -58,6 +58,9 @@ impl Session {
     }
 
     /// As [`launch`](Session::launch), before the ops that wait for the persistent kernel.
+    ///
+    /// # Safety
+    /// As that.
     pub(super) unsafe fn launch_now(
         &self,
         lane: Lane,
