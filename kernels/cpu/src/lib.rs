@@ -15,6 +15,7 @@
 
 pub(crate) mod attention;
 mod caches;
+mod channel_sums;
 pub(crate) mod context;
 mod cpuid;
 mod device;

@@ -5,6 +5,7 @@ mod cores;
 mod idle_prefetch;
 mod job;
 mod partition;
+mod pinned;
 mod task_queue;
 mod thread_pool;
 

@@ -1,8 +1,8 @@
 //! Quantised activation matrices.
 
 use crate::context::Cpu;
-use crate::loops::quantize::{Q8Block, QuantScheme};
-use crate::loops::quantize_row::RowScheme;
+use crate::loops::quantize::Q8Block;
+use crate::loops::quantize_row::{InputScheme, RowScheme};
 use crate::loops::rms_norm::RmsNormWeight;
 use crate::rms_norm::each_normed;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,21 +14,6 @@ pub(crate) struct InputSource<'a> {
     pub(crate) x: &'a [f32],
     pub(crate) k: usize,
     pub(crate) norm: Option<RmsNormWeight<'a>>,
-}
-
-/// How the rows of an activation matrix are quantised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InputScheme {
-    /// Each block has its own scale.
-    Blocks(QuantScheme),
-    /// All blocks of a row have the same.
-    Row(RowScheme),
-}
-
-impl From<QuantScheme> for InputScheme {
-    fn from(scheme: QuantScheme) -> InputScheme {
-        InputScheme::Blocks(scheme)
-    }
 }
 
 /// A quantised activation matrix; reuses its memory.

@@ -1,5 +1,6 @@
 //! A model's weights in the layout of the kernels, shared by all devices of the process.
 
+use crate::channel_sums::sum_channels;
 use crate::context::Cpu;
 use crate::embed::Table;
 use crate::matrix::MatrixError;
@@ -205,7 +206,7 @@ impl Weights {
     /// Sums the weights of each output channel of the matrices, for activations with a minimum.
     pub(crate) fn sum_channels(&self, ctx: &Cpu) {
         let packed = self.weights.iter().filter_map(|weight| weight.packed.as_ref());
-        packed.filter(|packed| packed.dtype().block_len() > 1).for_each(|p| p.sum_channels(ctx));
+        packed.filter(|packed| packed.dtype().block_len() > 1).for_each(|p| sum_channels(ctx, p));
     }
 
     /// Bytes of all packed matrices.

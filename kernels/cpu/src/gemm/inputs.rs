@@ -5,7 +5,8 @@ use super::op::{GemmInput, MATMULS_MAX, Matmul};
 use super::run::quantized_matmul;
 use crate::context::Cpu;
 use crate::loops::quantize::QuantScheme;
-use crate::quantize::{InputScheme, InputSource, Q8Buffer};
+use crate::loops::quantize_row::InputScheme;
+use crate::quantize::{InputSource, Q8Buffer};
 use crate::rms_norm::rms_norm;
 use lapwing_model::formats::DType;
 

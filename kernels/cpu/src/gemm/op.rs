@@ -1,5 +1,6 @@
 //! A matmul, its input and its epilogue.
 
+use crate::channel_sums::sum_channels;
 use crate::context::Cpu;
 use crate::loops::quantize::QuantScheme;
 use crate::packed::OutputChannels;
@@ -58,9 +59,9 @@ impl Matmul<'_> {
         if !matches!(self.x, GemmInput::Q8(rows) if rows.has_shifts()) {
             return;
         }
-        self.weight.packed().sum_channels(ctx);
+        sum_channels(ctx, self.weight.packed());
         if let Epilogue::GatedActivation { up, .. } = &self.epilogue {
-            up.packed().sum_channels(ctx);
+            sum_channels(ctx, up.packed());
         }
     }
 

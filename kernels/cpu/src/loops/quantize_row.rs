@@ -12,6 +12,21 @@ pub(crate) struct RowScheme {
     pub(crate) with_min: bool,
 }
 
+/// How the rows of an activation matrix are quantised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputScheme {
+    /// Each block has its own scale.
+    Blocks(QuantScheme),
+    /// All blocks of a row have the same.
+    Row(RowScheme),
+}
+
+impl From<QuantScheme> for InputScheme {
+    fn from(scheme: QuantScheme) -> InputScheme {
+        InputScheme::Blocks(scheme)
+    }
+}
+
 /// The 16 lanes in which the extremes of a row are found.
 type Lanes = [f32; 16];
 

@@ -1,6 +1,5 @@
 //! A packed weight matrix, and ranges of its output channels.
 
-use crate::context::Cpu;
 use crate::packed::group;
 use crate::packed::layout::{Layout, TILE};
 use crate::packed::memory::Memory;
@@ -109,27 +108,15 @@ impl PackedMatrix {
         group::channel(&self.tile(row / TILE), row % TILE, to);
     }
 
-    /// Sums the weights of each output channel, unless that was done before. Not from a task of the pool.
-    pub(crate) fn sum_channels(&self, ctx: &Cpu) {
-        /// Channels of a task.
-        const CHANNELS: usize = 4 * TILE;
-        self.sums.get_or_init(|| {
-            let mut sums = vec![0.0; self.rows];
-            ctx.pool().chunks_mut(&mut sums, CHANNELS, |i, sums| {
-                let mut values = vec![0.0; self.layout.cols];
-                for (row, sum) in (i * CHANNELS..).zip(sums) {
-                    self.row(row, &mut values);
-                    *sum = values.iter().map(|value| f64::from(*value)).sum::<f64>() as f32;
-                }
-            });
-            sums
-        });
+    /// Keeps the sum of each output channel's weights, as `sums` computes it, unless it is known.
+    pub(crate) fn keep_channel_sums(&self, sums: impl FnOnce() -> Vec<f32>) {
+        self.sums.get_or_init(sums);
     }
 
     /// The sum of each output channel's weights.
     ///
     /// # Panics
-    /// Before [`sum_channels`](PackedMatrix::sum_channels).
+    /// Before [`keep_channel_sums`](PackedMatrix::keep_channel_sums).
     pub(crate) fn channel_sums(&self) -> &[f32] {
         match self.sums.get() {
             Some(sums) => sums,

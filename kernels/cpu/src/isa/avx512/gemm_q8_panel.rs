@@ -2,7 +2,7 @@
 //! sums stay in registers. Between panels, sums are stored in the output.
 
 use super::half_minimums::add_half_minimums;
-use super::load_group::{TileStart, tile_start};
+use super::load_group::{TileStart, load, tile_start};
 use crate::loops::formats::Format;
 use crate::loops::gemm_args::{GemmQ8, GemmScratch, HalfMinimums, TilePairGroup};
 use crate::loops::quantize::Q8Block;
@@ -287,11 +287,4 @@ impl Block<'_> {
             }
         }
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(super) fn load(from: &[f32; TILE]) -> __m512 {
-    // SAFETY: 16 values.
-    unsafe { _mm512_loadu_ps(from.as_ptr()) }
 }

@@ -1,7 +1,6 @@
 //! Scales and minimums of halves of groups, in formats that have both ([`Scales::SuperHalves`](lapwing_model::formats::Scales)).
 
-use super::gemm_q8_panel::load;
-use super::load_group::TileStart;
+use super::load_group::{TileStart, load};
 use crate::loops::formats::Format;
 use crate::loops::gemm_args::HalfMinimums;
 use crate::loops::quantize::Q8Block;

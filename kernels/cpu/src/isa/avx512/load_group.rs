@@ -161,3 +161,11 @@ impl TileStart {
         prefetch_group::<F>(prefetch, self.values, g);
     }
 }
+
+/// 16 values.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn load(from: &[f32; TILE]) -> __m512 {
+    // SAFETY: 16 values.
+    unsafe { _mm512_loadu_ps(from.as_ptr()) }
+}
