@@ -53,7 +53,7 @@ pub fn add_assign(ctx: &Cpu, x: &mut [f32], y: &[f32]) {
     let kernels = ctx.kernels();
     let chunk = ctx.rows_per_task(x.len(), 1);
     ctx.pool().chunks_mut(x, chunk, |i, x| {
-        (kernels.axpby)(x, &y[i * chunk..][..x.len()], (1.0, 1.0));
+        (kernels.axpby)(x, &y[i * chunk..][..x.len()], 1.0, 1.0);
     });
 }
 

@@ -100,15 +100,15 @@ pub fn embed_rows(
     failed.map_or(Ok(()), |error| Err(EmbedError::Read(error)))
 }
 
-/// `out = x + table[rows(i)]` for row i of `x`; `table` is rows of `width` values.
+/// `out = x + row_of(i)` for row i of `x`, which are rows of `width` values.
 ///
 /// # Panics
-/// When `x` and `out` differ in length or are not whole rows, or a row is not in the table.
-pub fn add_rows(
+/// When `x` and `out` differ in length or are not whole rows, or an added row has another width.
+pub fn add_rows<'a>(
     ctx: &Cpu,
     x: &[f32],
-    (table, width): (&[f32], usize),
-    rows: impl Fn(usize) -> usize + Sync,
+    width: usize,
+    row_of: impl Fn(usize) -> &'a [f32] + Sync,
     out: &mut [f32],
 ) {
     assert!(width > 0 && x.len() == out.len() && x.len().is_multiple_of(width), "not whole rows");
@@ -117,8 +117,9 @@ pub fn add_rows(
     ctx.pool().chunks_mut(out, chunk * width, |i, out| {
         let x = x[i * chunk * width..].chunks_exact(width);
         for (row, (x, out)) in (i * chunk..).zip(x.zip(out.chunks_exact_mut(width))) {
-            let row = rows(row);
-            (kernels.add)(x, &table[row * width..(row + 1) * width], out);
+            let added = row_of(row);
+            assert_eq!(added.len(), width, "an added row is not {width} values");
+            (kernels.add)(x, added, out);
         }
     });
 }

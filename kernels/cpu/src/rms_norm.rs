@@ -38,7 +38,7 @@ pub(crate) fn add_rms_norm(ctx: &Cpu, x: &[f32], norm: &RmsNormWeight<'_>, out: 
     ctx.pool().chunks_mut(out, chunk, |i, out| {
         let x = &x[i * chunk..][..out.len()];
         let rows = x.chunks_exact(width).zip(out.chunks_exact_mut(width));
-        each_normed(ctx, norm, rows, |normed, out| (kernels.axpby)(out, normed, (1.0, 1.0)));
+        each_normed(ctx, norm, rows, |normed, out| (kernels.axpby)(out, normed, 1.0, 1.0));
     });
 }
 

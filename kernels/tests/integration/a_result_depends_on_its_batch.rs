@@ -1,7 +1,7 @@
 //! A row has the same bits alone, in a batch, and on any number of threads.
 
 use crate::support::{bits, multiplying, noise, packed};
-use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix};
+use lapwing_kernels::cpu::{self, Cpu, Isa, LayerNormWeights, Matrix};
 use lapwing_kernels::formats::DType;
 use lapwing_kernels::reference;
 
@@ -68,10 +68,11 @@ fn an_element_wise_row_has_the_same_bits_in_any_batch() {
         }
         cpu::rms_norm(&many, &x, &w, 1e-6, &mut together);
         assert_eq!(bits(&alone), bits(&together), "{} rms_norm", isa.name());
+        let weights = LayerNormWeights { weight: &w, bias: &w, eps: 1e-6 };
         for (x, out) in x.chunks(width).zip(alone.chunks_mut(width)) {
-            cpu::layer_norm(&one, x, (&w, &w), 1e-6, out);
+            cpu::layer_norm(&one, x, &weights, out);
         }
-        cpu::layer_norm(&many, &x, (&w, &w), 1e-6, &mut together);
+        cpu::layer_norm(&many, &x, &weights, &mut together);
         assert_eq!(bits(&alone), bits(&together), "{} layer_norm", isa.name());
         for (x, out) in x.chunks(width).zip(alone.chunks_mut(width)) {
             cpu::gelu(&one, x, out);

@@ -1,7 +1,7 @@
 //! The ops that only encoders have, on every instruction set against the reference, over awkward sizes.
 
 use crate::support::{assert_close, cpus, noise};
-use lapwing_kernels::cpu;
+use lapwing_kernels::cpu::{self, LayerNormWeights};
 use lapwing_kernels::reference;
 
 #[test]
@@ -11,8 +11,9 @@ fn layer_norm_matches_the_reference_at_awkward_widths() {
             for (rows, offset) in [(1, 0.0), (3, 100.0), (40, -7.0)] {
                 let x: Vec<f32> = noise(4, rows * width).iter().map(|x| x + offset).collect();
                 let (weight, bias) = (noise(5, width), noise(6, width));
+                let weights = LayerNormWeights { weight: &weight, bias: &bias, eps: 1e-5 };
                 let mut out = vec![f32::NAN; x.len()];
-                cpu::layer_norm(&cpu, &x, (&weight, &bias), 1e-5, &mut out);
+                cpu::layer_norm(&cpu, &x, &weights, &mut out);
                 let want = reference::layer_norm(&x, &weight, &bias, 1e-5);
                 let what = format!("{} {rows}x{width} around {offset}", cpu.isa().name());
                 // The mean is exact to the rounding of the values, of which the offset has most digits.
@@ -27,8 +28,9 @@ fn layer_norm_matches_the_reference_at_awkward_widths() {
 fn layer_norm_of_equal_values_is_the_bias() {
     for cpu in cpus(1) {
         let (weight, bias) = (noise(5, 33), noise(6, 33));
+        let weights = LayerNormWeights { weight: &weight, bias: &bias, eps: 1e-12 };
         let mut out = vec![f32::NAN; 33];
-        cpu::layer_norm(&cpu, &[2.5; 33], (&weight, &bias), 1e-12, &mut out);
+        cpu::layer_norm(&cpu, &[2.5; 33], &weights, &mut out);
         assert_eq!(out, bias, "{}", cpu.isa().name());
     }
 }
@@ -59,7 +61,8 @@ fn rows_of_a_table_are_added_by_their_index() {
             let rows: Vec<usize> = (0..45).map(|i| i * 17 % 9).collect();
             let (x, table) = (noise(1, rows.len() * width), noise(2, 9 * width));
             let mut out = vec![f32::NAN; x.len()];
-            cpu::add_rows(&cpu, &x, (&table, width), |at| rows[at], &mut out);
+            let row_of = |at: usize| &table[rows[at] * width..][..width];
+            cpu::add_rows(&cpu, &x, width, row_of, &mut out);
             let want = reference::add_rows(&x, &table, width, &rows);
             assert_close(&out, &want, (1e-6, 1e-6), &format!("{} {width}", cpu.isa().name()));
         }

@@ -201,9 +201,10 @@ impl Task<'_> {
                 continue;
             }
             let max = if new.max > running.max { new.max } else { running.max };
-            let factors = ((running.max - max).exp2(), (new.max - max).exp2());
-            (self.kernels.axpby)(total, part, factors);
-            *running = RunningSoftmax { max, sum: running.sum * factors.0 + new.sum * factors.1 };
+            let (old_factor, new_factor) = ((running.max - max).exp2(), (new.max - max).exp2());
+            (self.kernels.axpby)(total, part, old_factor, new_factor);
+            let sum = running.sum * old_factor + new.sum * new_factor;
+            *running = RunningSoftmax { max, sum };
         }
     }
 

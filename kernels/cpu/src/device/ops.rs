@@ -8,6 +8,7 @@ use crate::embed::{EmbedError, add_rows, embed_rows};
 use crate::gemm::matmul;
 use crate::kv_rows::KvRows;
 use crate::layer_norm::layer_norm;
+use crate::loops::layer_norm::LayerNormWeights;
 use crate::loops::rope::RopeShape;
 use crate::rms_norm::rms_norm;
 use crate::rope::{Rotation, rope};
@@ -65,18 +66,22 @@ impl OpRun<'_> {
                 rms_norm(cpu, whole(0)?, model.weights.vector(*weight), *eps, &mut out);
             }
             Op::LayerNorm { weight, bias, eps } => {
-                let vector = |id| model.weights.vector(id);
-                layer_norm(cpu, whole(0)?, (vector(*weight), vector(*bias)), *eps, &mut out);
+                let [weight, bias] = [weight, bias].map(|id| model.weights.vector(*id));
+                let weights = LayerNormWeights { weight, bias, eps: *eps };
+                layer_norm(cpu, whole(0)?, &weights, &mut out);
             }
             Op::AddRow { table, row } => {
                 let first = part.rows_of(spec, batch).start;
-                let row_of = |at: usize| match row {
-                    TableRow::First => 0,
-                    TableRow::Position => batch.positions[first + at] as usize,
-                };
                 self.check_positions(*table, *row)?;
-                let table = (model.weights.vector(*table), spec.width);
-                add_rows(cpu, whole(0)?, table, row_of, &mut out);
+                let (table, width) = (model.weights.vector(*table), spec.width);
+                let row_of = |at: usize| {
+                    let index = match row {
+                        TableRow::First => 0,
+                        TableRow::Position => batch.positions[first + at] as usize,
+                    };
+                    &table[index * width..][..width]
+                };
+                add_rows(cpu, whole(0)?, width, row_of, &mut out);
             }
             Op::Rope { heads, rope: index } => {
                 let shape = self.shape(self.node, *heads, *index);

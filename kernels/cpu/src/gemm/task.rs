@@ -79,7 +79,7 @@ impl Matmul<'_> {
             let (line, to) = (&mut out[task_rows.row(row)], block.row_mut(row));
             match &self.epilogue {
                 Epilogue::Store => to.copy_from_slice(line),
-                Epilogue::AccumulateInto => (ctx.kernels().axpby)(to, line, (1.0, 1.0)),
+                Epilogue::AccumulateInto => (ctx.kernels().axpby)(to, line, 1.0, 1.0),
                 Epilogue::AddResidual(residual) => {
                     let row = &residual[(rows.start + row) * self.weight.len()..];
                     (ctx.kernels().add)(line, &row[at.clone()], to);

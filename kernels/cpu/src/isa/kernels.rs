@@ -60,7 +60,7 @@ pub(crate) struct Kernels {
     pub(crate) online_softmax_step:
         fn(&mut [f32], &SoftmaxStep<'_>, &mut [RunningSoftmax], &mut [f32]),
     /// `x = a · x + b · y`.
-    pub(crate) axpby: fn(&mut [f32], &[f32], (f32, f32)),
+    pub(crate) axpby: fn(&mut [f32], &[f32], f32, f32),
     /// Most queries for which keys and values are read as they are stored: more queries would convert
     /// each of them more than once. 0 where converting costs more than reading f32.
     pub(crate) direct_queries: usize,
@@ -99,7 +99,7 @@ macro_rules! kernels {
             layer_norm(x: &[f32], w: &crate::loops::layer_norm::LayerNormWeights<'_>, out: &mut [f32]) = crate::loops::layer_norm::layer_norm::<$fma>;
             rotate(x: &[f32], angles: &crate::loops::rope::RowAngles<'_>, out: &mut [f32]) = crate::loops::rope::rotate::<$fma>;
             soft_cap(x: &mut [f32], cap: f32) = crate::loops::elementwise::soft_cap::<$fma>;
-            axpby(x: &mut [f32], y: &[f32], factors: (f32, f32)) = crate::loops::elementwise::axpby::<$fma>;
+            axpby(x: &mut [f32], y: &[f32], a: f32, b: f32) = crate::loops::elementwise::axpby::<$fma>;
             scale(x: &mut [f32], factor: f32) = crate::loops::elementwise::scale;
             scale_into(x: &[f32], factor: f32, out: &mut [f32]) = crate::loops::elementwise::scale_into;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = crate::loops::elementwise::add;

@@ -7,7 +7,7 @@ use crate::loops::kv::KvElement;
 use crate::simd::f32x16::{F32x16, LANES};
 use crate::simd::outline::Outlined;
 use crate::simd::prefetch::PrefetchHint;
-use block::Block;
+use block::{Block, Strided};
 use lapwing_model::kv::Panel;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -56,8 +56,10 @@ pub(crate) trait MicroKernel {
     type Left: Copy;
     /// The elements of `b` that one element of `a` is multiplied with.
     type Right: Copy;
-    /// Depth of one element of `a`, and of one element of `b`.
-    const DEPTH: (usize, usize);
+    /// Depth of one element of `a`.
+    const A_DEPTH: usize;
+    /// Depth of one element of `b`.
+    const B_DEPTH: usize;
 
     /// Runs code in a function of its own, compiled for the instructions of this type.
     #[inline(always)]
@@ -82,7 +84,8 @@ impl<V: F32x16, E: KvElement> MicroKernel for F32Kernel<V, E> {
     type B = E;
     type Left = V;
     type Right = V;
-    const DEPTH: (usize, usize) = (1, 1);
+    const A_DEPTH: usize = 1;
+    const B_DEPTH: usize = 1;
 
     #[inline(always)]
     unsafe fn left<const TAIL: bool>(at: *const f32) -> V {
@@ -107,7 +110,7 @@ impl<A, B> AttnMatmul<'_, A, B> {
     ///
     /// # Panics
     /// When an element of `a`, `b` or `c` is outside its slice.
-    fn is_empty(&self, (a_depth, b_depth): (usize, usize), b_len: usize, c: &[f32]) -> bool {
+    fn is_empty(&self, a_depth: usize, b_depth: usize, b_len: usize, c: &[f32]) -> bool {
         let MatmulDims { rows, depth, chunks, c_stride, add, .. } = self.dims;
         if rows == 0 || chunks == 0 || (depth == 0 && add) {
             return true;
@@ -152,21 +155,22 @@ pub(crate) unsafe fn matmul_with<M: MicroKernel, B>(
     b: &[M::B],
     c: &mut [f32],
 ) {
-    if p.is_empty(M::DEPTH, b.len(), c) {
+    if p.is_empty(M::A_DEPTH, M::B_DEPTH, b.len(), c) {
         return;
     }
     // Distance from what is read to what is prefetched.
     let next =
         p.dims.next.map(|next| next.addresses().start.addr().wrapping_sub(b.as_ptr().addr()));
     // SAFETY: `is_empty` has checked that all elements exist.
-    unsafe { columns::<M, B>((p, next), b.as_ptr(), c.as_mut_ptr()) }
+    unsafe { columns::<M, B>(p, next, b.as_ptr(), c.as_mut_ptr()) }
 }
 
 /// # Safety
 /// `b` and `c` are those that [`AttnMatmul::is_empty`] has checked.
 #[inline(always)]
 unsafe fn columns<M: MicroKernel, B>(
-    (p, next): (&AttnMatmul<'_, M::A, B>, Option<usize>),
+    p: &AttnMatmul<'_, M::A, B>,
+    next: Option<usize>,
     b: *const M::B,
     c: *mut f32,
 ) {
@@ -182,15 +186,13 @@ unsafe fn columns<M: MicroKernel, B>(
             let columns = |width: usize| at..at + width * (left / width).min(together);
             at = match left {
                 4.. if const { M::Sums::COLUMNS >= 4 } => {
-                    rows::<M, B, 4>((p, next), b, c, columns(4))
+                    rows::<M, B, 4>(p, next, b, c, columns(4))
                 }
-                3 if const { M::Sums::COLUMNS >= 4 } => {
-                    rows::<M, B, 3>((p, next), b, c, columns(3))
-                }
+                3 if const { M::Sums::COLUMNS >= 4 } => rows::<M, B, 3>(p, next, b, c, columns(3)),
                 2.. if const { M::Sums::COLUMNS >= 2 } => {
-                    rows::<M, B, 2>((p, next), b, c, columns(2))
+                    rows::<M, B, 2>(p, next, b, c, columns(2))
                 }
-                _ => rows::<M, B, 1>((p, next), b, c, columns(1)),
+                _ => rows::<M, B, 1>(p, next, b, c, columns(1)),
             };
         }
     }
@@ -202,7 +204,8 @@ unsafe fn columns<M: MicroKernel, B>(
 /// These chunks, from `b` and `c` on, are inside the matrices.
 #[inline(always)]
 unsafe fn rows<M: MicroKernel, B, const C: usize>(
-    (p, next): (&AttnMatmul<'_, M::A, B>, Option<usize>),
+    p: &AttnMatmul<'_, M::A, B>,
+    next: Option<usize>,
     b: *const M::B,
     c: *mut f32,
     columns: Range<usize>,
@@ -213,8 +216,9 @@ unsafe fn rows<M: MicroKernel, B, const C: usize>(
         // SAFETY: as many rows are left as the block has.
         unsafe {
             let (a, c) = (p.a.as_ptr().add(row * p.a_stride), c.add(row * p.dims.c_stride));
-            let (a, b, columns) = ((a, p.a_stride), (b, p.b_stride), columns.clone());
-            let block = Block::<M, C> { a, b, c, columns, dims: &p.dims, next };
+            let a = Strided { at: a, stride: p.a_stride };
+            let b = Strided { at: b, stride: p.b_stride };
+            let block = Block::<M, C> { a, b, c, columns: columns.clone(), dims: &p.dims, next };
             row += match p.dims.rows - row {
                 6.. if const { M::Sums::ROWS >= 6 } => block.run::<6>(),
                 5.. if const { M::Sums::ROWS == 5 } => block.run::<5>(),

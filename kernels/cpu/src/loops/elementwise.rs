@@ -69,7 +69,7 @@ pub(crate) fn add(a: &[f32], b: &[f32], out: &mut [f32]) {
 
 /// `to = old · to + new · part`: joins two partial sums with their scales.
 #[inline(always)]
-pub(crate) fn axpby<const FMA: bool>(to: &mut [f32], part: &[f32], (old, new): (f32, f32)) {
+pub(crate) fn axpby<const FMA: bool>(to: &mut [f32], part: &[f32], old: f32, new: f32) {
     for (to, part) in to.iter_mut().zip(part) {
         *to = mul_add::<FMA>(*to, old, *part * new);
     }

@@ -45,7 +45,7 @@ impl<F: Quantised> Format for F {}
 #[inline(always)]
 pub(crate) fn prefetch_group<F: Format>(prefetch: PrefetchStream, tile: *const u8, g: usize) {
     prefetch_range(
-        prefetch.address::<1>(tile, (g * F::GROUP_BYTES, 0)),
+        prefetch.address::<1>(tile, g * F::GROUP_BYTES, 0),
         0..F::GROUP_BYTES,
         prefetch.prefetch_hint,
     );

@@ -3,11 +3,14 @@
 use crate::simd::scalar::mul_add;
 
 /// Weight, bias and epsilon of a layer norm.
-#[derive(Debug)]
-pub(crate) struct LayerNormWeights<'a> {
-    pub(crate) weight: &'a [f32],
-    pub(crate) bias: &'a [f32],
-    pub(crate) eps: f32,
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNormWeights<'a> {
+    /// A factor for each channel.
+    pub weight: &'a [f32],
+    /// A summand for each channel.
+    pub bias: &'a [f32],
+    /// Added to the variance.
+    pub eps: f32,
 }
 
 /// `out = (x − mean) / √(variance + eps) · weight + bias`. The variance is that of the deviations, so

@@ -78,7 +78,8 @@ impl PrefetchStream {
     pub(crate) fn address<const T: usize>(
         self,
         tile: *const u8,
-        (at, stride): (usize, usize),
+        at: usize,
+        stride: usize,
     ) -> *const u8 {
         let at = at + self.distance / T;
         let skipped = if T > 1 && at >= stride { (T - 1) * stride } else { 0 };
@@ -103,7 +104,7 @@ mod tests {
             for at in (0..stride).step_by(64) {
                 for tile in first..first + T {
                     prefetched.push(
-                        stream.address::<T>(run[tile * stride..].as_ptr(), (at, stride)).addr(),
+                        stream.address::<T>(run[tile * stride..].as_ptr(), at, stride).addr(),
                     );
                 }
             }
@@ -148,7 +149,7 @@ mod tests {
                 NextTiles::new(&Caches { l1: first, ..Caches::default() }, NextRead::default());
             let line = [0u8; 64];
             let stream = PrefetchStream::new(line.as_ptr_range().end, &next_tiles, step);
-            let found = stream.address::<1>(line.as_ptr(), (0, 64)).addr() - line.as_ptr().addr();
+            let found = stream.address::<1>(line.as_ptr(), 0, 64).addr() - line.as_ptr().addr();
             assert_eq!(found, distance, "{first} bytes in steps of {step}");
         }
     }

@@ -27,6 +27,17 @@ impl From<QuantScheme> for InputScheme {
     }
 }
 
+/// The scale of a row: `value = d · (q − zero)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowScale {
+    /// The value of one step.
+    pub d: f32,
+    /// Steps of a value: 1 / `d`, or 0 if all values are to become zero.
+    pub inverse: f32,
+    /// The integer of the value 0.
+    pub zero: i32,
+}
+
 /// The 16 lanes in which the extremes of a row are found.
 type Lanes = [f32; 16];
 
@@ -43,19 +54,15 @@ pub(crate) fn row(x: &[f32], scheme: RowScheme, out: &mut [Q8Block]) -> f32 {
     // So small a span that its scale has no inverse rounds to zero.
     let (d, inverse) = if inverse.is_finite() { (span / steps, inverse) } else { (0.0, 0.0) };
     let zero = if scheme.with_min { within(nearest(-127.0 - low * inverse)) } else { 0 };
-    fill(x, (d, inverse, zero), scheme.blocks, out);
+    fill(x, RowScale { d, inverse, zero }, scheme.blocks, out);
     -(zero as f32) * d
 }
 
-/// Quantises a row into blocks of the scale `d`: q = x · inverse + zero, rounded to the nearest integer within
+/// Quantises a row into blocks of a scale: q = x · inverse + zero, rounded to the nearest integer within
 /// ±127. |x · inverse| must be below 2^22.
 #[inline(always)]
-pub fn fill(
-    x: &[f32],
-    (d, inverse, zero): (f32, f32, i32),
-    blocks: QuantScheme,
-    out: &mut [Q8Block],
-) {
+pub fn fill(x: &[f32], scale: RowScale, blocks: QuantScheme, out: &mut [Q8Block]) {
+    let RowScale { d, inverse, zero } = scale;
     let (offset, is_super) = match blocks {
         QuantScheme::Q8_0(offset) => (offset, false),
         QuantScheme::Q8_1 => (0, false),

@@ -84,10 +84,10 @@ pub(crate) unsafe fn online_softmax_step<V: F32x16>(
         unsafe {
             let scores = scores.as_mut_ptr().add(first * w.stride);
             match running.len() {
-                4 => interleaved::<V, 4>(scores, (w, first), running, factors),
-                3 => interleaved::<V, 3>(scores, (w, first), running, factors),
-                2 => interleaved::<V, 2>(scores, (w, first), running, factors),
-                _ => interleaved::<V, 1>(scores, (w, first), running, factors),
+                4 => interleaved::<V, 4>(scores, w, first, running, factors),
+                3 => interleaved::<V, 3>(scores, w, first, running, factors),
+                2 => interleaved::<V, 2>(scores, w, first, running, factors),
+                _ => interleaved::<V, 1>(scores, w, first, running, factors),
             }
         }
     }
@@ -101,7 +101,8 @@ pub(crate) unsafe fn online_softmax_step<V: F32x16>(
 #[inline(always)]
 unsafe fn interleaved<V: F32x16, const L: usize>(
     scores: *mut f32,
-    (w, first): (&SoftmaxStep<'_>, usize),
+    w: &SoftmaxStep<'_>,
+    first: usize,
     running: &mut [RunningSoftmax],
     factors: &mut [f32],
 ) {

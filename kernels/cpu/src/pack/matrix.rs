@@ -112,10 +112,9 @@ pub(super) fn pack_all(ctx: &Cpu, sources: &[Source<'_>]) -> Result<Memory, Pack
     let mut packed = Ok(());
     let memory = Memory::filled(sources.iter().map(size).sum(), |mut to| {
         for (i, source) in sources.iter().enumerate() {
-            let layout = source.layout();
             let part;
-            (part, to) = to.split_at_mut(layout.bytes(source.rows()));
-            packed = pack(ctx, source, &layout, part).map_err(|error| match error {
+            (part, to) = to.split_at_mut(size(source));
+            packed = pack(ctx, source, part).map_err(|error| match error {
                 TileError::NotFinite { row, format } => {
                     PackError::NotFinite { matrix: i, row, format }
                 }

@@ -38,19 +38,14 @@ pub(super) enum TileError {
     Read(TensorReadError),
 }
 
-/// Packs a matrix in parallel into `to`, which must be zeroed and have `layout.bytes(rows)` bytes.
+/// Packs a matrix in parallel into `to`, which must be zeroed and have as many bytes as its layout says.
 /// After an error, the contents of `to` are meaningless; the error is that of the first row that
 /// cannot be represented, unless rows cannot be read.
 ///
 /// # Panics
 /// When `to` has another size.
-pub(super) fn pack(
-    ctx: &Cpu,
-    source: &Source<'_>,
-    layout: &Layout,
-    to: &mut [u8],
-) -> Result<(), TileError> {
-    let rows = source.rows();
+pub(super) fn pack(ctx: &Cpu, source: &Source<'_>, to: &mut [u8]) -> Result<(), TileError> {
+    let (rows, layout) = (source.rows(), source.layout());
     assert_eq!(to.len(), layout.bytes(rows), "not the packed size");
     let at_once = (READ_BYTES / (TILE * source.row_bytes())).max(1);
     let per_task = rows.div_ceil(TILE).div_ceil(ctx.pool().threads() * 4).max(1);
@@ -60,7 +55,7 @@ pub(super) fn pack(
         for (i, to) in to.chunks_mut(at_once * layout.tile).enumerate() {
             let start = (task * per_task + i * at_once) * TILE;
             let end = rows.min(start + to.len() / layout.tile * TILE);
-            if let Err(error) = tiles(ctx, (source, start..end), (layout, to), &mut scratch) {
+            if let Err(error) = tiles(ctx, source, start..end, to, &mut scratch) {
                 worse(&mut lock(&failed), error);
                 break;
             }
@@ -74,21 +69,23 @@ pub(super) fn pack(
 /// Packs the rows of a few tiles.
 fn tiles(
     ctx: &Cpu,
-    (source, rows): (&Source<'_>, Range<usize>),
-    (layout, to): (&Layout, &mut [u8]),
+    source: &Source<'_>,
+    rows: Range<usize>,
+    to: &mut [u8],
     scratch: &mut Scratch,
 ) -> Result<(), TileError> {
+    let layout = source.layout();
     let Scratch { stored, bytes, requantizer } = scratch;
     let all = source.view(rows.clone(), stored).map_err(TileError::Read)?;
     for (i, to) in to.chunks_exact_mut(layout.tile).enumerate() {
         let stored = all.view(i * TILE..all.rows.min((i + 1) * TILE));
         let Some(format) = source.requant() else {
-            tile(ctx, &stored, layout, to, bytes);
+            tile(ctx, &stored, &layout, to, bytes);
             continue;
         };
         let view = requantizer.rows(&stored, format, layout.cols);
         let wrong = |row| TileError::NotFinite { row: rows.start + i * TILE + row, format };
-        tile(ctx, &view.map_err(wrong)?, layout, to, bytes);
+        tile(ctx, &view.map_err(wrong)?, &layout, to, bytes);
     }
     Ok(())
 }

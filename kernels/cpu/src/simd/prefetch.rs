@@ -76,7 +76,8 @@ pub(crate) fn prefetch_range(from: *const u8, bytes: Range<usize>, hint: Prefetc
 #[inline(always)]
 pub(crate) fn prefetch_rows(
     from: *const u8,
-    (rows, stride): (usize, usize),
+    rows: usize,
+    stride: usize,
     bytes: usize,
     hint: PrefetchHint,
 ) {

@@ -2,7 +2,7 @@
 
 use super::LARGEST;
 use super::scales::ProductScale;
-use lapwing_cpu::{Q8Block, QuantScheme, fill_scaled};
+use lapwing_cpu::{Q8Block, QuantScheme, RowScale, fill_scaled};
 
 /// A value of an input is NaN or infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +85,7 @@ impl RoundedInput {
         self.excess.outliers.clear();
         self.excess.ends.clear();
         let largest = LARGEST * scale.scale;
+        let one_scale = RowScale { d: scale.scale, inverse: scale.inverse(), zero: 0 };
         let rows = x.chunks_exact(k).zip(self.blocks.chunks_exact_mut(groups));
         for (row, (x, blocks)) in rows.enumerate() {
             if !is_finite(x) {
@@ -94,7 +95,7 @@ impl RoundedInput {
             for (to, x) in self.limited.iter_mut().zip(x) {
                 *to = x.clamp(-largest, largest);
             }
-            fill_scaled(&self.limited, (scale.scale, scale.inverse(), 0), scheme, blocks);
+            fill_scaled(&self.limited, one_scale, scheme, blocks);
             if scale.outliers {
                 let bound = scale.bound();
                 let outliers = x.iter().enumerate().filter(|(_, x)| x.abs() > bound);

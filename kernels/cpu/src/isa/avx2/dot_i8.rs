@@ -163,7 +163,9 @@ macro_rules! dots {
 
             #[inline(always)]
             unsafe fn dot_stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-                (tile, g, _): (&TileBytes<'_>, usize, &Group),
+                tile: &TileBytes<'_>,
+                g: usize,
+                _: &Group,
                 x: ActRows,
             ) -> [Sums; R] {
                 // SAFETY: by the caller.
@@ -175,7 +177,9 @@ macro_rules! dots {
 
             #[inline(always)]
             unsafe fn dot_kept<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-                (tile, g, to): (&TileBytes<'_>, usize, *mut Group),
+                tile: &TileBytes<'_>,
+                g: usize,
+                to: *mut Group,
                 x: ActRows,
             ) -> [Sums; R] {
                 // SAFETY: by the caller.

@@ -185,7 +185,7 @@ impl<const T: usize> Block<T> {
                 let at = i * TILE * F::BYTES;
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
-                        let at = self.prefetch.address::<T>(tile, (at, self.tile_stride));
+                        let at = self.prefetch.address::<T>(tile, at, self.tile_stride);
                         prefetch_line(at, self.prefetch.prefetch_hint);
                     }
                 }

@@ -78,7 +78,7 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
             scratch.half_minimums.resize(minimums, HalfMinimums::default());
             for t in 0..if two { 2 } else { 1 } {
                 // SAFETY: both tiles have `groups` groups of the format.
-                unsafe { unpack::<F>(tile(t), t, (panel.clone(), scratch)) };
+                unsafe { unpack::<F>(tile(t), t, panel.clone(), scratch) };
             }
             for row in (0..job.rows).step_by(step) {
                 // Usually another pair of tiles. The first level has no room for it yet.
@@ -116,11 +116,7 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
 /// # Safety
 /// The tile has the format and the groups.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-unsafe fn unpack<F: Format>(
-    tile: TileStart,
-    t: usize,
-    (groups, to): (Range<usize>, &mut GemmScratch),
-) {
+unsafe fn unpack<F: Format>(tile: TileStart, t: usize, groups: Range<usize>, to: &mut GemmScratch) {
     for (g, to) in groups.clone().zip(&mut to.half_minimums) {
         // SAFETY: the group exists, by the caller; each minimum has 16 values.
         unsafe {

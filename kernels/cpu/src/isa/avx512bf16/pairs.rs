@@ -52,7 +52,8 @@ impl<S: Source> MicroKernel for PairKernel<S> {
     type B = S::Element;
     type Left = __m512i;
     type Right = __m512i;
-    const DEPTH: (usize, usize) = (2, S::DEPTH);
+    const A_DEPTH: usize = 2;
+    const B_DEPTH: usize = S::DEPTH;
 
     outline!("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c");
 

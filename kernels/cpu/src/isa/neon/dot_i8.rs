@@ -139,7 +139,8 @@ pub(crate) fn sdot<const LANE: usize>(sum: int32x4_t, w: int8x16_t, x: int8x16_t
 #[inline(always)]
 unsafe fn add_quad<F: Format, const R: usize, const LANE: usize>(
     sums: &mut [Sums; R],
-    (group, j): (&Group, usize),
+    group: &Group,
+    j: usize,
     x: &[int8x16_t; R],
 ) {
     for t in 0..4 {
@@ -170,10 +171,10 @@ impl Int8Dot for Dotprod {
             let mut sums: [Sums; R] = std::array::from_fn(|r| [start::<F, FROM>(x, r); 4]);
             for j in (FROM..TO).step_by(4) {
                 let x = std::array::from_fn(|r| vld1q_s8(x.block(r).q.as_ptr().add(4 * j)));
-                add_quad::<F, R, 0>(&mut sums, (group, j), &x);
-                add_quad::<F, R, 1>(&mut sums, (group, j), &x);
-                add_quad::<F, R, 2>(&mut sums, (group, j), &x);
-                add_quad::<F, R, 3>(&mut sums, (group, j), &x);
+                add_quad::<F, R, 0>(&mut sums, group, j, &x);
+                add_quad::<F, R, 1>(&mut sums, group, j, &x);
+                add_quad::<F, R, 2>(&mut sums, group, j, &x);
+                add_quad::<F, R, 3>(&mut sums, group, j, &x);
             }
             sums
         }

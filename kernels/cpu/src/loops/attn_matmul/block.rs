@@ -14,11 +14,19 @@ const fn per_line<M: MicroKernel>() -> usize {
 /// Rows of `b` that are prefetched at a time.
 const STRIP: usize = 8;
 
+/// An operand of a matmul.
+#[derive(Clone, Copy)]
+pub(super) struct Strided<T> {
+    /// The first element that is read.
+    pub(super) at: *const T,
+    /// Elements from one row to the next.
+    pub(super) stride: usize,
+}
+
 /// Register blocks beside each other: some rows × C vectors each.
 pub(super) struct Block<'a, M: MicroKernel, const C: usize> {
-    /// The left operand, and the distance of its rows; likewise the right operand.
-    pub(super) a: (*const M::A, usize),
-    pub(super) b: (*const M::B, usize),
+    pub(super) a: Strided<M::A>,
+    pub(super) b: Strided<M::B>,
     pub(super) c: *mut f32,
     /// Their chunks, of which `b` and `c` begin with the first.
     pub(super) columns: Range<usize>,
@@ -48,7 +56,7 @@ impl<M: MicroKernel, const C: usize> Block<'_, M, C> {
     /// As [`Block::run`], for C chunks from `b` and `c` on.
     #[inline(always)]
     unsafe fn vectors<const R: usize>(&self, mut b: *const M::B, c: *mut f32, next: Option<usize>) {
-        let Block { mut a, b: (_, b_stride), dims, .. } = *self;
+        let Block { mut a, b: Strided { stride: b_stride, .. }, dims, .. } = *self;
         // SAFETY: by the caller; the depth is that of `a` and `b`.
         unsafe {
             let mut acc = [[M::Sums::splat(0.0); C]; R];
@@ -59,25 +67,25 @@ impl<M: MicroKernel, const C: usize> Block<'_, M, C> {
                     }
                 }
             }
-            let (depth, b_depth) = M::DEPTH;
-            let b_rows = depth / b_depth;
-            let mut left = dims.depth / depth;
+            let b_rows = M::A_DEPTH / M::B_DEPTH;
+            let mut left = dims.depth / M::A_DEPTH;
             while left > 0 {
                 let steps = left.min(STRIP / b_rows);
                 if let Some(next) = next {
                     let from = b.wrapping_byte_add(next).cast();
-                    let rows = (steps * b_rows, b_stride * size_of::<M::B>());
-                    prefetch_rows(from, rows, C * LANES * size_of::<M::B>(), dims.prefetch_hint);
+                    let (rows, stride) = (steps * b_rows, b_stride * size_of::<M::B>());
+                    let bytes = C * LANES * size_of::<M::B>();
+                    prefetch_rows(from, rows, stride, bytes, dims.prefetch_hint);
                 }
                 for _ in 0..steps {
-                    step::<M, R, C, false>(a, (b, b_stride), &mut acc);
-                    a.0 = a.0.wrapping_add(1);
+                    step::<M, R, C, false>(a, Strided { at: b, stride: b_stride }, &mut acc);
+                    a.at = a.at.wrapping_add(1);
                     b = b.wrapping_add(b_rows * b_stride);
                 }
                 left -= steps;
             }
-            if !dims.depth.is_multiple_of(depth) {
-                step::<M, R, C, true>(a, (b, b_stride), &mut acc);
+            if !dims.depth.is_multiple_of(M::A_DEPTH) {
+                step::<M, R, C, true>(a, Strided { at: b, stride: b_stride }, &mut acc);
             }
             for (r, acc) in acc.iter().enumerate() {
                 for (j, acc) in acc.iter().enumerate() {
@@ -91,7 +99,7 @@ impl<M: MicroKernel, const C: usize> Block<'_, M, C> {
 impl<M: MicroKernel, const R: usize, const C: usize> Outlined for RowsOf<'_, M, R, C> {
     #[inline(always)]
     unsafe fn run(self) {
-        let Block { b: (mut b, _), mut c, ref columns, next, .. } = self.0;
+        let Block { b: Strided { at: mut b, .. }, mut c, ref columns, next, .. } = self.0;
         for at in columns.clone().step_by(C) {
             // The vectors of a line are prefetched with its first.
             let next = next.filter(|_| at.is_multiple_of(per_line::<M>()) || C > 1);
@@ -106,18 +114,18 @@ impl<M: MicroKernel, const R: usize, const C: usize> Outlined for RowsOf<'_, M, 
 /// As [`Block::run`] demands, at a position inside the depth; with `TAIL`, the depth ends after the first value.
 #[inline(always)]
 unsafe fn step<M: MicroKernel, const R: usize, const C: usize, const TAIL: bool>(
-    (a, a_stride): (*const M::A, usize),
-    (b, b_stride): (*const M::B, usize),
+    a: Strided<M::A>,
+    b: Strided<M::B>,
     acc: &mut [[M::Sums; C]; R],
 ) {
     // SAFETY: by the caller.
     unsafe {
-        let mut right = [M::right::<TAIL>(b, b_stride); C];
+        let mut right = [M::right::<TAIL>(b.at, b.stride); C];
         for (j, right) in right.iter_mut().enumerate().skip(1) {
-            *right = M::right::<TAIL>(b.add(j * LANES), b_stride);
+            *right = M::right::<TAIL>(b.at.add(j * LANES), b.stride);
         }
         for (r, acc) in acc.iter_mut().enumerate() {
-            let left = M::left::<TAIL>(a.add(r * a_stride));
+            let left = M::left::<TAIL>(a.at.add(r * a.stride));
             // Not `zip`: below the highest optimisation, as in tests, its `next` is a call.
             for (j, acc) in acc.iter_mut().enumerate() {
                 *acc = M::add(left, right[j], *acc);

@@ -158,8 +158,8 @@ impl PrefetchLines {
     fn lines<const T: usize>(&self, tiles: &[*const u8; T], at: usize) {
         for line in 0..PREFETCH_LINES / T {
             for tile in tiles {
-                let at = (at + line * LINE, self.tile_stride);
-                prefetch_line(self.stream.address::<T>(*tile, at), self.hint);
+                let at = self.stream.address::<T>(*tile, at + line * LINE, self.tile_stride);
+                prefetch_line(at, self.hint);
             }
         }
     }

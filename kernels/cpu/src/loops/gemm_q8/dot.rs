@@ -73,7 +73,9 @@ pub(crate) trait Int8Dot: Sized {
     /// When the tile has no such group.
     #[inline(always)]
     unsafe fn dot_stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-        (_, _, ready): (&TileBytes<'_>, usize, &Group),
+        _: &TileBytes<'_>,
+        _: usize,
+        ready: &Group,
         x: ActRows,
     ) -> [Self::Sums; R] {
         // SAFETY: by the caller.
@@ -104,7 +106,9 @@ pub(crate) trait Int8Dot: Sized {
     /// When the tile has no such group.
     #[inline(always)]
     unsafe fn dot_kept<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-        (_, _, to): (&TileBytes<'_>, usize, *mut Group),
+        _: &TileBytes<'_>,
+        _: usize,
+        to: *mut Group,
         x: ActRows,
     ) -> [Self::Sums; R] {
         // SAFETY: by the caller.

@@ -120,7 +120,7 @@ impl<D: Int8Dot, F: Format> GroupWeights<D, F> for StoredGroup<'_, D> {
         x: ActRows,
     ) -> [D::Sums; R] {
         // SAFETY: by the caller.
-        unsafe { D::dot_stored::<F, R, FROM, TO>((self.tile, self.g, self.group), x) }
+        unsafe { D::dot_stored::<F, R, FROM, TO>(self.tile, self.g, self.group, x) }
     }
     #[inline(always)]
     unsafe fn scale(&self, half: usize) -> D::Floats {
@@ -185,7 +185,7 @@ impl<D: Int8Dot, F: Format> GroupWeights<D, F> for KeptGroup<'_, D> {
         x: ActRows,
     ) -> [D::Sums; R] {
         // SAFETY: by the caller; the panel is borrowed exclusively.
-        unsafe { D::dot_kept::<F, R, FROM, TO>((self.tile, self.g, self.to), x) }
+        unsafe { D::dot_kept::<F, R, FROM, TO>(self.tile, self.g, self.to, x) }
     }
     #[inline(always)]
     unsafe fn scale(&self, half: usize) -> D::Floats {

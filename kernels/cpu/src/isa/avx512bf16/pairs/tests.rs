@@ -33,7 +33,7 @@ enum Right {
 }
 
 /// Lays rows out at a stride, with `fill` between them and none after the last.
-fn apart<T: Copy>(rows: &[T], (width, stride): (usize, usize), fill: T) -> Vec<T> {
+fn apart<T: Copy>(rows: &[T], width: usize, stride: usize, fill: T) -> Vec<T> {
     let mut all = Vec::new();
     for (i, row) in rows.chunks(width).enumerate() {
         all.resize(i * stride, fill);
@@ -62,11 +62,13 @@ struct Case {
     c: Vec<f32>,
 }
 
-/// Gaps between rows of `a`, and of `b` and `c`.
-const GAPS: (usize, usize) = (3, 32);
+/// Gap between rows of `a`.
+const A_GAP: usize = 3;
+/// Gap between rows of `b` and of `c`.
+const GAP: usize = 32;
 
 impl Case {
-    fn new(right: Right, (rows, depth, chunks, add): (usize, usize, usize, bool)) -> Case {
+    fn new(right: Right, rows: usize, depth: usize, chunks: usize, add: bool) -> Case {
         let width = 16 * chunks;
         let b = noise(2, depth * width).into_iter();
         let b: Vec<f32> = match right {
@@ -89,16 +91,15 @@ impl Case {
         let a_width = self.depth.div_ceil(2);
         let a: Vec<Bf16Pair> =
             self.a.chunks(self.depth).flat_map(|row| pairs_of(row, 1, bf16::NAN)).collect();
-        let a_stride = a_width + GAPS.0;
+        let a_stride = a_width + A_GAP;
         let nan = Bf16Pair::from(bf16::NAN.to_bits());
-        let a = apart(&a[rows.start * a_width..rows.end * a_width], (a_width, a_stride), nan);
-        let (b, b_stride) = (&self.b, width + GAPS.1);
-        let sizes = (width, b_stride);
-        let made = apart(&pairs_of(b, width, bf16::NAN), sizes, nan);
-        let singles = apart(b, sizes, f32::NAN);
+        let a = apart(&a[rows.start * a_width..rows.end * a_width], a_width, a_stride, nan);
+        let (b, b_stride) = (&self.b, width + GAP);
+        let made = apart(&pairs_of(b, width, bf16::NAN), width, b_stride, nan);
+        let singles = apart(b, width, b_stride, f32::NAN);
         let halves: Vec<u16> = singles.iter().map(|x| f16::from_f32(*x).to_bits()).collect();
         let bytes: Vec<i8> = singles.iter().map(|x| *x as i8).collect();
-        let c_stride = width + GAPS.1;
+        let c_stride = width + GAP;
         let dims = MatmulDims {
             rows: rows.len(),
             depth: self.depth,
@@ -115,7 +116,7 @@ impl Case {
             Right::I8 => PairPanel::Stored(Panel::I8(&bytes)),
         };
         let c = &self.c[rows.start * width..rows.end * width];
-        let mut c = apart(c, (width, c_stride), f32::NAN);
+        let mut c = apart(c, width, c_stride, f32::NAN);
         (attn_bf16.matmul)(&AttnMatmul { a: &a, a_stride, b, b_stride, dims }, &mut c);
         for gap in c.chunks(c_stride).filter_map(|row| row.get(width..)) {
             assert!(gap.iter().all(|x| x.is_nan()), "written between rows");
@@ -155,7 +156,7 @@ fn a_matmul_of_pairs_equals_that_of_their_values() {
             for depth in [1, 2, 3, 16, 33, 64] {
                 for (chunks, add) in (1..=5).flat_map(|chunks| [(chunks, false), (chunks, true)]) {
                     let what = format!("{right:?}, {rows} rows, {depth} × {chunks}, {add}");
-                    let case = Case::new(right, (rows, depth, chunks, add));
+                    let case = Case::new(right, rows, depth, chunks, add);
                     let got = case.run(attn_bf16, right, 0..rows);
                     case.check(&got, &what);
                     let made = case.run(attn_bf16, Right::Packed, 0..rows);
