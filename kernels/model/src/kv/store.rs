@@ -118,7 +118,7 @@ impl KvStore {
         let data = (0..layout.layers).map(|_| Data::zeroed(layout.dtype, layer, source));
         let data = data.map(|data| data.map(Mutex::new));
         let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
-        let (pool, copies) = (KvPool::new(number), Copies::new(layout.layers));
+        let (pool, copies) = (KvPool::new(number), Copies::new(layout, pages));
         Ok(KvStore { layout, pages, pool, layers, copies })
     }
 
@@ -126,7 +126,7 @@ impl KvStore {
     pub fn none() -> KvStore {
         let dtype = KvDtype::default();
         let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1, dtype };
-        let (pool, copies) = (KvPool::new(0), Copies::new(0));
+        let (pool, copies) = (KvPool::new(0), Copies::new(layout, 0));
         KvStore { layout, pages: 0, pool, layers: Vec::new(), copies }
     }
 
@@ -198,7 +198,7 @@ impl KvStore {
         access: &KvAccess<'_>,
         mut upload: impl FnMut(PageId, &[u8]) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
-        let missing = self.copies.claim((layer, self.pages), &self.layout, (copy, access));
+        let missing = self.copies.claim(layer, copy, access);
         if missing.is_empty() {
             return Ok(());
         }

@@ -144,30 +144,36 @@ impl LegacyFile {
             Cut::Columns => (self.sources.len(), tensor.shape.rows()),
         };
         let run = blocks / parts / runs;
-        let mut buffers = (Vec::new(), Vec::new());
+        let mut writer = BlockWriter { tensor, old: Vec::new(), new: Vec::new(), out };
         for at in 0..runs {
             let skipped = (at * run * tensor.layout.block_bytes()) as u64;
             for part in 0..parts {
-                let start = tensor.starts[part] + skipped;
-                self.write_blocks((tensor, part), (start, run), &mut buffers, out)?;
+                writer.write(&self.sources[part], tensor.starts[part] + skipped, run)?;
             }
         }
         Ok(())
     }
+}
 
-    /// Writes consecutive blocks of a tensor, which start at a byte of a part.
-    fn write_blocks(
-        &self,
-        (tensor, part): (&LegacyTensor, usize),
-        (mut at, mut blocks): (u64, usize),
-        (old, new): &mut (Vec<u8>, Vec<u8>),
-        out: &mut dyn Write,
-    ) -> Result<(), LegacyError> {
+/// Writes blocks of a tensor as they are today.
+struct BlockWriter<'a> {
+    tensor: &'a LegacyTensor,
+    /// Blocks as they were.
+    old: Vec<u8>,
+    /// The same, converted.
+    new: Vec<u8>,
+    out: &'a mut dyn Write,
+}
+
+impl BlockWriter<'_> {
+    /// Writes consecutive blocks from byte `at` of a part on.
+    fn write(&mut self, part: &Source, mut at: u64, mut blocks: usize) -> Result<(), LegacyError> {
+        let BlockWriter { tensor, old, new, out } = self;
         let (layout, name) = (tensor.layout, || tensor.name.clone());
         while blocks > 0 {
             let now = blocks.min(CHUNK_BLOCKS);
             old.resize(now * layout.block_bytes(), 0);
-            let read = self.sources[part].read(at, old);
+            let read = part.read(at, old);
             read.map_err(|fault| LegacyError::Data { tensor: name(), fault })?;
             match layout.is_current() {
                 true => out.write_all(old)?,

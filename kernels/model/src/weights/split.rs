@@ -36,7 +36,7 @@ pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightE
         return Ok(vec![opened]);
     }
     let no = number(&opened, NO)?.unwrap_or(0);
-    let prefix = prefix(path, no, parts).ok_or_else(|| SplitFault::Name {
+    let prefix = Place { no, parts }.prefix(path).ok_or_else(|| SplitFault::Name {
         path: path.to_owned(),
         no,
         parts,
@@ -44,27 +44,23 @@ pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightE
     let mut opened = Some(opened);
     let mut all = Vec::new();
     for i in 0..parts {
+        let place = Place { no: i, parts };
         let part = match opened.take_if(|_| i == no) {
             Some(opened) => opened,
-            None => open_part(part_path(path, &prefix, i, parts), i, parts, reader)?,
+            None => place.open(path.with_file_name(place.name(&prefix)), reader)?,
         };
-        expect((&part, i, parts), NO, (i.into(), ""), true)?;
-        expect((&part, i, parts), COUNT, (parts.into(), ""), true)?;
+        place.expect(&part, NO, i.into(), "")?;
+        place.expect(&part, COUNT, parts.into(), "")?;
         all.push(part);
     }
     let tensors: usize = all.iter().map(|part| part.gguf.tensors.len()).sum();
-    for (i, part) in (0..).zip(&all) {
-        let expected = (tensors as u64, ", the number of tensors in all parts");
-        expect((part, i, parts), TENSORS, expected, false)?;
+    for (no, part) in (0..).zip(&all) {
+        if !matches!(opt_u64(&part.gguf.metadata, TENSORS), Ok(None)) {
+            let why = ", the number of tensors in all parts";
+            Place { no, parts }.expect(part, TENSORS, tensors as u64, why)?;
+        }
     }
     Ok(all)
-}
-
-fn open_part(path: PathBuf, no: u32, parts: u32, reader: Reader) -> Result<Part, WeightError> {
-    match DataFile::open(&path) {
-        Ok(file) => read(&path, file, reader),
-        Err(source) => Err(WeightError::MissingPart { path, part: no + 1, parts, source }),
-    }
 }
 
 fn read(path: &Path, file: DataFile, reader: Reader) -> Result<Part, WeightError> {
@@ -91,35 +87,51 @@ fn opt_u64(metadata: &Metadata, key: &str) -> Result<Option<u64>, MetadataError>
     metadata.opt_u64(key)
 }
 
-/// Checks the value of a key of a part with that index of that many; a missing key is only an error if
-/// it is `required`. The text explains the expected value.
-fn expect(
-    (part, no, parts): (&Part, u32, u32),
-    key: &'static str,
-    (value, why): (u64, &str),
-    required: bool,
-) -> Result<(), WeightError> {
-    let found = match opt_u64(&part.gguf.metadata, key) {
-        Ok(Some(found)) if found == value => return Ok(()),
-        Ok(None) if !required => return Ok(()),
-        Ok(Some(found)) => found.to_string(),
-        Ok(None) => "missing".to_owned(),
-        Err(e) => e.to_string(),
-    };
-    let (path, expected) = (part.path.clone(), format!("{value}{why}"));
-    Err(SplitFault::Key { part: no + 1, parts, key, path, found, expected }.into())
+/// Which part of a split model a file is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Index of the part.
+    no: u32,
+    /// Number of parts.
+    parts: u32,
 }
 
-/// `NAME` of `NAME-00001-of-0000N.gguf`.
-fn prefix(path: &Path, no: u32, parts: u32) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    name.strip_suffix(&suffix(no, parts)).map(str::to_owned)
-}
+impl Place {
+    fn open(self, path: PathBuf, reader: Reader) -> Result<Part, WeightError> {
+        let Place { no, parts } = self;
+        match DataFile::open(&path) {
+            Ok(file) => read(&path, file, reader),
+            Err(source) => Err(WeightError::MissingPart { path, part: no + 1, parts, source }),
+        }
+    }
 
-fn part_path(path: &Path, prefix: &str, no: u32, parts: u32) -> PathBuf {
-    path.with_file_name(format!("{prefix}{}", suffix(no, parts)))
-}
+    /// Checks the value of a key of this part. The text explains the expected value.
+    fn expect(
+        self,
+        part: &Part,
+        key: &'static str,
+        value: u64,
+        why: &str,
+    ) -> Result<(), WeightError> {
+        let found = match opt_u64(&part.gguf.metadata, key) {
+            Ok(Some(found)) if found == value => return Ok(()),
+            Ok(Some(found)) => found.to_string(),
+            Ok(None) => "missing".to_owned(),
+            Err(e) => e.to_string(),
+        };
+        let Place { no, parts } = self;
+        let (path, expected) = (part.path.clone(), format!("{value}{why}"));
+        Err(SplitFault::Key { part: no + 1, parts, key, path, found, expected }.into())
+    }
 
-fn suffix(no: u32, parts: u32) -> String {
-    format!("-{:05}-of-{parts:05}.gguf", no + 1)
+    /// `NAME` of the path of this part, whose file is `NAME-00001-of-0000N.gguf`.
+    fn prefix(self, path: &Path) -> Option<String> {
+        let name = path.file_name()?.to_str()?;
+        name.strip_suffix(&self.name("")).map(str::to_owned)
+    }
+
+    /// The file name of this part, given `NAME`.
+    fn name(self, prefix: &str) -> String {
+        format!("{prefix}-{:05}-of-{:05}.gguf", self.no + 1, self.parts)
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::device::DeviceError;
 use crate::kv::{KvLayout, PageId};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// The pages in a device's memory.
 pub trait KvMirror: Send + Sync + fmt::Debug {
@@ -59,6 +59,9 @@ pub struct KvAccess<'a> {
 /// Who holds which page.
 #[derive(Debug)]
 pub(super) struct Copies {
+    layout: KvLayout,
+    /// Number of pages.
+    pages: usize,
     /// Bits of the holders of each page, for each layer.
     holders: Vec<Mutex<Vec<u32>>>,
     mirrors: Mutex<Vec<Arc<dyn KvMirror>>>,
@@ -69,9 +72,11 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn new(layers: usize) -> Copies {
+    pub(super) fn new(layout: KvLayout, pages: usize) -> Copies {
         Copies {
-            holders: (0..layers).map(|_| Mutex::default()).collect(),
+            layout,
+            pages,
+            holders: (0..layout.layers).map(|_| Mutex::default()).collect(),
             mirrors: Mutex::default(),
             count: AtomicUsize::new(0),
             to_host: AtomicUsize::new(0),
@@ -103,24 +108,31 @@ impl Copies {
         KvCopies { to_host, to_device, bytes: (to_host + to_device) * page_bytes }
     }
 
+    /// The holders of each page of a layer.
+    fn holders_of(&self, layer: usize) -> MutexGuard<'_, Vec<u32>> {
+        let mut holders = lock(&self.holders[layer]);
+        // Nobody has written a page that is not listed yet, so every copy is as good.
+        holders.resize(self.pages, u32::MAX);
+        holders
+    }
+
     /// Makes `copy` a holder of all pages that it is about to read and the only holder of those that
     /// it is about to write. Returns the pages whose rows it lacks, with the other copy to take each
     /// from: the host's, if it is a holder.
     pub(super) fn claim(
         &self,
-        (layer, pages): (usize, usize),
-        layout: &KvLayout,
-        (copy, access): (KvCopyId, &KvAccess<'_>),
+        layer: usize,
+        copy: KvCopyId,
+        access: &KvAccess<'_>,
     ) -> Vec<(PageId, KvCopyId)> {
-        let KvAccess { pages: list, written } = access;
-        let mut holders = lock(&self.holders[layer]);
-        // Nobody has written a page that is not listed yet, so every copy is as good.
-        holders.resize(pages, u32::MAX);
+        let KvAccess { pages, written } = access;
+        let layout = &self.layout;
+        let mut holders = self.holders_of(layer);
         let first_written = written.start / layout.page_rows;
         // A page that is written from its first row on has no rows to keep.
-        let read = layout.pages_for(written.start).min(list.len());
+        let read = layout.pages_for(written.start).min(pages.len());
         let mut missing = Vec::new();
-        for page in &list[..read] {
+        for page in &pages[..read] {
             let bits = &mut holders[*page as usize];
             if *bits & copy.bit() == 0 {
                 let from = if *bits & 1 != 0 { 0 } else { bits.trailing_zeros() };
@@ -128,29 +140,26 @@ impl Copies {
                 *bits |= copy.bit();
             }
         }
-        let end = layout.pages_for(written.end).min(list.len());
+        let end = layout.pages_for(written.end).min(pages.len());
         let end = if written.is_empty() { first_written } else { end };
-        for page in &list[first_written.min(end)..end] {
+        for page in &pages[first_written.min(end)..end] {
             holders[*page as usize] = copy.bit();
         }
         missing
     }
 
     /// Makes the host a holder of a page. Returns the copy to take it from: the host's, if it was a holder.
-    pub(super) fn claim_read(&self, layer: usize, pages: usize, page: PageId) -> KvCopyId {
+    pub(super) fn claim_read(&self, layer: usize, page: PageId) -> KvCopyId {
         let host = KvCopyId::HOST.bit();
-        let mut holders = lock(&self.holders[layer]);
-        holders.resize(pages, u32::MAX);
+        let mut holders = self.holders_of(layer);
         let bits = holders[page as usize];
         holders[page as usize] |= host;
         if bits & host != 0 { KvCopyId::HOST } else { KvCopyId(bits.trailing_zeros()) }
     }
 
     /// Makes the host the only holder of a page.
-    pub(super) fn claim_write(&self, layer: usize, pages: usize, page: PageId) {
-        let mut holders = lock(&self.holders[layer]);
-        holders.resize(pages, u32::MAX);
-        holders[page as usize] = KvCopyId::HOST.bit();
+    pub(super) fn claim_write(&self, layer: usize, page: PageId) {
+        self.holders_of(layer)[page as usize] = KvCopyId::HOST.bit();
     }
 
     /// Copies a page from a device to the host.
@@ -192,50 +201,54 @@ mod tests {
         KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: 4, dtype: KvDtype::F32 };
     const PAGES: usize = 6;
 
-    fn attached(store: &KvStore) -> (KvCopyId, Arc<Memory>) {
-        let memory = vec![vec![0; LAYOUT.page_bytes()]; PAGES];
-        let memory = Arc::new(Memory(Mutex::new(memory)));
-        (store.attach(Arc::clone(&memory) as Arc<dyn KvMirror>).expect("few devices"), memory)
+    /// A device with copies of the pages.
+    struct Device<'a> {
+        store: &'a KvStore,
+        copy: KvCopyId,
+        memory: Arc<Memory>,
     }
 
-    /// Uploads what the device lacks for these rows, then writes `value` to the written pages.
-    fn device_writes(
-        store: &KvStore,
-        (copy, memory): (KvCopyId, &Memory),
-        (pages, written): (&[PageId], Range<usize>),
-        value: u8,
-    ) -> Vec<PageId> {
-        let mut uploaded = Vec::new();
-        let access = KvAccess { pages, written: written.clone() };
-        let upload = |page: PageId, bytes: &[u8]| {
-            uploaded.push(page);
-            lock(&memory.0)[page as usize].copy_from_slice(bytes);
-            Ok(())
-        };
-        store.bring_to_device(0, copy, &access, upload).expect("no failure");
-        for row in written {
-            let page = pages[row / LAYOUT.page_rows] as usize;
-            lock(&memory.0)[page][row % LAYOUT.page_rows] = value;
+    impl Device<'_> {
+        fn attached(store: &KvStore) -> Device<'_> {
+            let memory = vec![vec![0; LAYOUT.page_bytes()]; PAGES];
+            let memory = Arc::new(Memory(Mutex::new(memory)));
+            let mirror = Arc::clone(&memory) as Arc<dyn KvMirror>;
+            Device { store, copy: store.attach(mirror).expect("few devices"), memory }
         }
-        uploaded
+
+        /// Uploads what the device lacks for these rows, then sets a byte of each row to `to`.
+        fn write(&self, pages: &[PageId], rows: Range<usize>, to: u8) -> Vec<PageId> {
+            let mut uploaded = Vec::new();
+            let access = KvAccess { pages, written: rows.clone() };
+            let upload = |page: PageId, bytes: &[u8]| {
+                uploaded.push(page);
+                lock(&self.memory.0)[page as usize].copy_from_slice(bytes);
+                Ok(())
+            };
+            self.store.bring_to_device(0, self.copy, &access, upload).expect("no failure");
+            for row in rows {
+                let page = pages[row / LAYOUT.page_rows] as usize;
+                lock(&self.memory.0)[page][row % LAYOUT.page_rows] = to;
+            }
+            uploaded
+        }
     }
 
     #[test]
     fn pages_move_only_to_a_copy_that_lacks_their_rows() {
         let store = KvStore::new(LAYOUT, PAGES as u32).expect("memory");
-        let (device, memory) = attached(&store);
-        let device = (device, &*memory);
+        let device = Device::attached(&store);
         let pages = [3, 1, 4];
         // The host writes rows 0 to 5: pages 3 and 1.
         let access = KvAccess { pages: &pages, written: 0..6 };
         assert_eq!(store.layer(0).bring_to_host(&access), Ok(0));
         [3, 1].into_iter().for_each(|page| store.layer(0).fill(page, 1));
         // The device appends row 6: it lacks both.
-        assert_eq!(device_writes(&store, device, (&pages, 6..7), 9), [3, 1]);
+        assert_eq!(device.write(&pages, 6..7, 9), [3, 1]);
         // And again: it has them.
-        assert!(device_writes(&store, device, (&pages, 7..8), 9).is_empty());
+        assert!(device.write(&pages, 7..8, 9).is_empty());
         // A new page is written from its first row on, so nothing is copied for it.
-        assert!(device_writes(&store, device, (&pages, 8..10), 9).is_empty());
+        assert!(device.write(&pages, 8..10, 9).is_empty());
         // The host appends row 10: it lacks the pages that the device wrote, and has page 3.
         let access = KvAccess { pages: &pages, written: 10..11 };
         let copied = store.layer(0).bring_to_host(&access);
@@ -251,35 +264,35 @@ mod tests {
     #[test]
     fn a_page_goes_from_one_device_to_another_by_way_of_the_host() {
         let store = KvStore::new(LAYOUT, PAGES as u32).expect("memory");
-        let (first, second) = (attached(&store), attached(&store));
+        let (first, second) = (Device::attached(&store), Device::attached(&store));
         let pages = [2];
-        device_writes(&store, (first.0, &first.1), (&pages, 0..2), 5);
-        assert_eq!(device_writes(&store, (second.0, &second.1), (&pages, 2..3), 6), [2]);
-        assert_eq!(lock(&second.1.0)[2][..3], [5, 5, 6]);
+        first.write(&pages, 0..2, 5);
+        assert_eq!(second.write(&pages, 2..3, 6), [2]);
+        assert_eq!(lock(&second.memory.0)[2][..3], [5, 5, 6]);
         assert_eq!((store.copies().to_host, store.copies().to_device), (1, 1));
         // The first one is out of date now.
-        assert_eq!(device_writes(&store, (first.0, &first.1), (&pages, 3..4), 7), [2]);
-        assert_eq!(lock(&first.1.0)[2][..4], [5, 5, 6, 7]);
+        assert_eq!(first.write(&pages, 3..4, 7), [2]);
+        assert_eq!(lock(&first.memory.0)[2][..4], [5, 5, 6, 7]);
     }
 
     #[test]
     fn a_duplicate_has_the_rows_that_only_a_device_holds() {
         let store = KvStore::new(LAYOUT, PAGES as u32).expect("memory");
-        let (device, memory) = attached(&store);
-        device_writes(&store, (device, &memory), (&[3], 0..2), 5);
+        let device = Device::attached(&store);
+        device.write(&[3], 0..2, 5);
         store.duplicate_page(3, 4).expect("no failure");
         assert_eq!([0, 1].map(|at| store.layer(0).byte(4, at)), [5, 5]);
         // The device lacks the duplicate, and still holds the original.
-        assert_eq!(device_writes(&store, (device, &memory), (&[4], 2..3), 6), [4]);
-        assert!(device_writes(&store, (device, &memory), (&[3], 2..3), 6).is_empty());
-        assert_eq!(lock(&memory.0)[4][..3], [5, 5, 6]);
+        assert_eq!(device.write(&[4], 2..3, 6), [4]);
+        assert!(device.write(&[3], 2..3, 6).is_empty());
+        assert_eq!(lock(&device.memory.0)[4][..3], [5, 5, 6]);
     }
 
     #[test]
     fn a_page_of_another_sequence_is_not_copied_when_it_is_written_anew() {
         let store = KvStore::new(LAYOUT, PAGES as u32).expect("memory");
-        let (device, memory) = attached(&store);
-        device_writes(&store, (device, &memory), (&[0, 1], 0..8), 1);
+        let device = Device::attached(&store);
+        device.write(&[0, 1], 0..8, 1);
         let access = KvAccess { pages: &[1, 0], written: 0..3 };
         assert_eq!(store.layer(0).bring_to_host(&access), Ok(0));
     }

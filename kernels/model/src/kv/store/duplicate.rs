@@ -27,7 +27,7 @@ impl DuplicatePage for KvStore {
         for layer in 0..self.layout.layers {
             let mut data = lock(&self.layers[layer]);
             let range = self.brought_to_host(layer, from, &mut data)?;
-            self.copies.claim_write(layer, self.pages, to);
+            self.copies.claim_write(layer, to);
             data.copy_within(range, to_at);
         }
         Ok(())
@@ -44,7 +44,7 @@ impl KvStore {
     ) -> Result<Range<usize>, DeviceError> {
         let len = page_len(&self.layout);
         let range = page as usize * len..(page as usize + 1) * len;
-        let holder = self.copies.claim_read(layer, self.pages, page);
+        let holder = self.copies.claim_read(layer, page);
         if holder != KvCopyId::HOST {
             self.copies.fetch(layer, page, holder, data.bytes_mut(range.clone()))?;
         }
@@ -69,7 +69,7 @@ impl KvStore {
         let len = page_len(&self.layout);
         for (layer, from) in from.chunks_exact(self.layer_page_bytes()).enumerate() {
             let mut data = lock(&self.layers[layer]);
-            self.copies.claim_write(layer, self.pages, page);
+            self.copies.claim_write(layer, page);
             data.bytes_mut(page as usize * len..(page as usize + 1) * len).copy_from_slice(from);
         }
     }

@@ -80,8 +80,7 @@ impl KvLayer<'_> {
         if self.copies.is_alone() {
             return Ok(0);
         }
-        let at = (self.layer, self.pages);
-        let missing = self.copies.claim(at, &self.layout, (KvCopyId::HOST, access));
+        let missing = self.copies.claim(self.layer, KvCopyId::HOST, access);
         let mut copied = 0;
         for (page, from) in missing {
             let start = page as usize * self.page_len;
