@@ -105,7 +105,9 @@ impl Int8Graph {
                 if out.len() == x.len() {
                     rms_norm(&parts.cpu, &x, gain, *eps, out);
                 } else {
-                    self.norm_share((&x, gain, *eps), &node.features, out);
+                    let mut whole = vec![0.0; x.len()];
+                    rms_norm(&parts.cpu, &x, gain, *eps, &mut whole);
+                    self.copy_columns(&whole, &node.features, out);
                 }
             }
             Op::Gated(activation) => {
@@ -136,16 +138,9 @@ impl Int8Graph {
         Ok(())
     }
 
-    /// Some columns of a norm of whole rows.
-    fn norm_share(
-        &self,
-        (x, gain, eps): (&[f32], &[f32], f32),
-        features: &Range<usize>,
-        out: &mut [f32],
-    ) {
-        let mut whole = vec![0.0; x.len()];
-        rms_norm(&self.parts.cpu, x, gain, eps, &mut whole);
-        let width = (x.len() / self.spec.key.rows.max(1)).max(1);
+    /// Copies some columns of whole rows.
+    fn copy_columns(&self, whole: &[f32], features: &Range<usize>, out: &mut [f32]) {
+        let width = (whole.len() / self.spec.key.rows.max(1)).max(1);
         let rows = whole.chunks_exact(width).zip(out.chunks_exact_mut(features.len().max(1)));
         rows.for_each(|(from, to)| to.copy_from_slice(&from[features.clone()]));
     }
