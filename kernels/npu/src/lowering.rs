@@ -30,7 +30,8 @@ pub trait Lowering {
         &mut self,
         node: &SpecNode,
         x: &Self::Value,
-        weights: (WeightId, Option<WeightId>),
+        weight: WeightId,
+        bias: Option<WeightId>,
     ) -> Result<Self::Value, DeviceError>;
 
     /// RMS norm over groups of the weight's length, of all columns.
@@ -100,7 +101,7 @@ fn lower<L: Lowering>(
     operands: &[L::Value],
 ) -> Result<L::Value, DeviceError> {
     match (&node.op, operands) {
-        (Op::MatMul { weight, bias }, [x, ..]) => graph.product(node, x, (*weight, *bias)),
+        (Op::MatMul { weight, bias }, [x, ..]) => graph.product(node, x, *weight, *bias),
         (Op::RmsNorm { weight, eps }, [x, ..]) => {
             let normed = graph.norm(x, *weight, *eps)?;
             graph.columns(&normed, &node.features)

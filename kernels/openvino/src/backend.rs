@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use super::error::OpenVinoError;
-use super::lower::{Lowered, lower, ports};
+use super::lower::{Lowered, lower};
+use super::ports::Ports;
 use super::request::Request;
 use super::session::Session;
 use lapwing_cpu::{CoreSet, CoresError, PinnedThread};
@@ -128,9 +129,8 @@ impl NpuBackend for OpenVino {
         self.constants.retain(|_, constants| constants.strong_count() > 0);
         let known = self.constants.get(&(nodes.clone(), features)).and_then(Weak::upgrade);
         let Lowered { text, constants } = lower(spec, &self.weights, known)?;
-        let (inputs, outputs) = ports(spec);
         let _pinned = self.pin()?;
-        let request = self.session.compile(&text, &constants, (&inputs, &outputs));
+        let request = self.session.compile(&text, &constants, &Ports::of(spec));
         let graph = self.graph(spec, request)?;
         self.constants.insert((nodes, features), Arc::downgrade(&constants));
         Ok(graph)
@@ -148,9 +148,8 @@ impl NpuBackend for OpenVino {
         spec: &GraphSpec,
         content: &[u8],
     ) -> Result<Box<dyn PreparedGraph>, DeviceError> {
-        let (inputs, outputs) = ports(spec);
         let _pinned = self.pin()?;
-        let request = self.session.import(content.into(), (&inputs, &outputs));
+        let request = self.session.import(content.into(), &Ports::of(spec));
         self.graph(spec, request)
     }
 }

@@ -93,7 +93,8 @@ impl Ir {
         &mut self,
         kind: Kind<'_>,
         inputs: &[&Value],
-        (element, dims): (Element, Vec<usize>),
+        element: Element,
+        dims: Vec<usize>,
     ) -> Value {
         let port = inputs.len();
         self.open(kind, inputs);
@@ -108,7 +109,7 @@ impl Ir {
     /// Adds an input of the model. Inputs are numbered in the order of these calls.
     pub(super) fn parameter(&mut self, dims: Vec<usize>) -> Value {
         let attributes = format!(r#"shape="{}" element_type="f32""#, list(&dims));
-        self.layer(Kind::new("Parameter", &attributes), &[], (Element::F32, dims))
+        self.layer(Kind::new("Parameter", &attributes), &[], Element::F32, dims)
     }
 
     /// Adds an output of the model. Outputs are numbered in the order of these calls.
@@ -126,7 +127,7 @@ impl Ir {
             element.names().0,
             list(&dims)
         );
-        self.layer(Kind::new("Const", &attributes), &[], (element, dims))
+        self.layer(Kind::new("Const", &attributes), &[], element, dims)
     }
 
     /// The same values as f32.
@@ -135,14 +136,14 @@ impl Ir {
             return value.clone();
         }
         let kind = Kind::new("Convert", r#"destination_type="f32""#);
-        self.layer(kind, &[value], (Element::F32, value.dims.clone()))
+        self.layer(kind, &[value], Element::F32, value.dims.clone())
     }
 
     /// A layer that combines two values element by element. The second may have dimensions of 1, which are
     /// repeated.
     pub(super) fn binary(&mut self, name: &str, left: &Value, right: &Value) -> Value {
-        let shape = (Element::F32, left.dims.clone());
-        self.layer(Kind::new(name, r#"auto_broadcast="numpy""#), &[left, right], shape)
+        let kind = Kind::new(name, r#"auto_broadcast="numpy""#);
+        self.layer(kind, &[left, right], Element::F32, left.dims.clone())
     }
 
     /// The text of the model.

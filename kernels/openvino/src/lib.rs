@@ -14,6 +14,7 @@ mod error;
 mod ir;
 mod library;
 mod lower;
+mod ports;
 mod request;
 mod search;
 mod session;

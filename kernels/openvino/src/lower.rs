@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use super::constants::{Form, Groups};
 use super::ir::{Element, Ir, Kind, Value};
-use super::session::PortShape;
+use super::ports::{PortShape, Ports};
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::WeightId;
 use lapwing_model::op::Activation;
 use lapwing_npu::lowering::{Lowering, lower_nodes};
 use lapwing_npu::model_weights::ModelWeights;
-use lapwing_npu::{GraphSpec, Port, Source, SpecNode};
+use lapwing_npu::{GraphSpec, Source, SpecNode};
 
 /// Rows of a matrix that are read at a time.
 const ROWS: usize = 256;
 /// Alignment of constants in their buffer, in bytes.
 const ALIGNMENT: usize = 64;
 
-/// A graph as text, and its constants. It has the ports of [`ports`] only. The constants depend on nodes and output channels
+/// A graph as text, and its constants. It has the bound ports only. The constants depend on nodes and output channels
 /// only, so that graphs of several row counts share them.
 pub(super) struct Lowered {
     pub(super) text: String,
@@ -36,7 +36,7 @@ pub(super) fn lower(
 ) -> Result<Lowered, DeviceError> {
     let is_known = known.is_some();
     let mut ir = Ir::default();
-    let (inputs, outputs) = ports(spec);
+    let Ports { inputs, outputs } = Ports::of(spec);
     let parameter = |port: &PortShape| port.is_bound.then(|| ir.parameter(port.shape.to_vec()));
     let inputs = inputs.iter().map(parameter).collect();
     let (constants, next) = (Vec::new(), 0);
@@ -52,20 +52,6 @@ pub(super) fn lower(
     }
     let constants = known.unwrap_or_else(|| lowering.constants.into());
     Ok(Lowered { text: lowering.ir.finish(), constants })
-}
-
-/// The inputs and the outputs of a specification. A compiled graph lacks inputs that no node reads and outputs without
-/// columns.
-pub(super) fn ports(spec: &GraphSpec) -> (Vec<PortShape>, Vec<PortShape>) {
-    let shape = |port: &Port, is_bound| PortShape { shape: [spec.key.rows, port.width], is_bound };
-    let nodes = || spec.nodes.iter().filter(|node| !node.features.is_empty());
-    let is_read = |at| {
-        let mut operands = nodes().flat_map(|node| &node.inputs);
-        operands.any(|operand| operand.source == Source::Input(at))
-    };
-    let inputs = spec.inputs.iter().enumerate().map(|(at, port)| shape(port, is_read(at)));
-    let outputs = spec.outputs.iter().map(|port| shape(port, port.width > 0));
-    (inputs.collect(), outputs.collect())
 }
 
 struct Writer<'a> {
@@ -97,20 +83,21 @@ impl Lowering for Writer<'_> {
         let bounds = [from, to, 1, 1].map(|bound| self.integers(vec![bound as i64]));
         let [from_at, to_at, step, axis] = &bounds;
         let kind = Kind { name: "Slice", opset: 8, attributes: "" };
-        let shape = (Element::F32, vec![value.dims[0], to - from]);
-        Ok(self.ir.layer(kind, &[value, from_at, to_at, step, axis], shape))
+        let dims = vec![value.dims[0], to - from];
+        Ok(self.ir.layer(kind, &[value, from_at, to_at, step, axis], Element::F32, dims))
     }
 
     fn product(
         &mut self,
         node: &SpecNode,
         x: &Value,
-        (weight, bias): (WeightId, Option<WeightId>),
+        weight: WeightId,
+        bias: Option<WeightId>,
     ) -> Result<Value, DeviceError> {
         let matrix = self.matrix(node, weight)?;
-        let shape = (Element::F32, vec![x.dims[0], node.features.len()]);
+        let dims = vec![x.dims[0], node.features.len()];
         let kind = Kind::new("MatMul", r#"transpose_a="false" transpose_b="true""#);
-        let product = self.ir.layer(kind, &[x, &matrix], shape);
+        let product = self.ir.layer(kind, &[x, &matrix], Element::F32, dims);
         match bias {
             None => Ok(product),
             Some(bias) => self.with_bias(node, &product, bias),
@@ -128,11 +115,11 @@ impl Lowering for Writer<'_> {
         dims.pop();
         dims.push(1);
         let kind = Kind::new("ReduceMean", r#"keep_dims="true""#);
-        let mean = self.ir.layer(kind, &[&squares, &axis], (Element::F32, dims.clone()));
+        let mean = self.ir.layer(kind, &[&squares, &axis], Element::F32, dims.clone());
         let ones = vec![1; dims.len()];
         let eps = self.floats(ones.clone(), || Ok(vec![eps]))?;
         let mean = self.ir.binary("Add", &mean, &eps);
-        let root = self.ir.layer(Kind::new("Sqrt", ""), &[&mean], (Element::F32, dims));
+        let root = self.ir.layer(Kind::new("Sqrt", ""), &[&mean], Element::F32, dims);
         let unit = self.ir.binary("Divide", &grouped, &root);
         let mut gain_dims = ones;
         gain_dims.pop();
@@ -154,7 +141,7 @@ impl Lowering for Writer<'_> {
                 Kind { name: "Gelu", opset: 7, attributes: r#"approximation_mode="TANH""# }
             }
         };
-        let gate = self.ir.layer(kind, &[gate], (Element::F32, gate.dims.clone()));
+        let gate = self.ir.layer(kind, &[gate], Element::F32, gate.dims.clone());
         Ok(self.ir.binary("Multiply", &gate, up))
     }
 
@@ -170,8 +157,7 @@ impl Lowering for Writer<'_> {
     fn soft_cap(&mut self, x: &Value, cap: f32) -> Result<Value, DeviceError> {
         let cap = self.floats(vec![1, 1], || Ok(vec![cap]))?;
         let x = self.ir.binary("Divide", x, &cap);
-        let shape = (Element::F32, x.dims.clone());
-        let x = self.ir.layer(Kind::new("Tanh", ""), &[&x], shape);
+        let x = self.ir.layer(Kind::new("Tanh", ""), &[&x], Element::F32, x.dims.clone());
         Ok(self.ir.binary("Multiply", &x, &cap))
     }
 
@@ -248,7 +234,7 @@ impl Writer<'_> {
         let rest = dims[1..].iter().map(|dim| *dim as i64);
         let target = self.integers([-1].into_iter().chain(rest).collect());
         let kind = Kind::new("Reshape", r#"special_zero="false""#);
-        self.ir.layer(kind, &[x, &target], (Element::F32, dims))
+        self.ir.layer(kind, &[x, &target], Element::F32, dims)
     }
 
     fn floats(

@@ -9,7 +9,8 @@ use super::buffers::Border;
 use super::core::c_string;
 use super::error::OpenVinoError;
 use super::library::{Handle, RawCallback, Status};
-use super::session::{PortShape, Session};
+use super::ports::{PortShape, Ports};
+use super::session::Session;
 use lapwing_model::device::Notify;
 use lapwing_model::signals;
 use lapwing_model::sync::{AtomicBool, Mutex, Ordering, lock};
@@ -78,7 +79,7 @@ impl Request {
         session: &Arc<Session>,
         compiled: Handle,
         constants: Arc<[u8]>,
-        (inputs, outputs): (&[PortShape], &[PortShape]),
+        ports: &Ports,
     ) -> Result<Request, OpenVinoError> {
         let border = |ports: &[PortShape]| {
             Border::new(ports.iter().map(|port| port.shape[0] * port.shape[1]))
@@ -87,8 +88,8 @@ impl Request {
         let mut request = Request {
             compiled,
             request: ptr::null_mut(),
-            inputs: border(inputs),
-            outputs: border(outputs),
+            inputs: border(&ports.inputs),
+            outputs: border(&ports.outputs),
             callback: Box::new(RawCallback {
                 function: on_end,
                 argument: ptr::from_ref(&*end).cast_mut().cast(),
@@ -114,11 +115,13 @@ impl Request {
         };
         session.core.check("ov_infer_request_set_callback", status)?;
         request.bind(
-            (inputs, &request.inputs),
+            &ports.inputs,
+            &request.inputs,
             functions.ov_infer_request_set_input_tensor_by_index,
         )?;
         request.bind(
-            (outputs, &request.outputs),
+            &ports.outputs,
+            &request.outputs,
             functions.ov_infer_request_set_output_tensor_by_index,
         )?;
         Ok(request)
@@ -127,7 +130,8 @@ impl Request {
     /// Hands the buffers of the graph's ports over with `set`.
     fn bind(
         &self,
-        (ports, border): (&[PortShape], &Border),
+        ports: &[PortShape],
+        border: &Border,
         set: unsafe extern "C" fn(Handle, usize, Handle) -> Status,
     ) -> Result<(), OpenVinoError> {
         let bound = ports.iter().enumerate().filter(|(_, port)| port.is_bound);

@@ -7,16 +7,8 @@ use std::sync::Arc;
 use super::core::{Core, Model, OpenVinoInfo, Tensor, c_string};
 use super::error::OpenVinoError;
 use super::library::{ElementCode, Handle};
+use super::ports::Ports;
 use super::request::Request;
-
-/// An input or output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PortShape {
-    /// Rows and width.
-    pub(super) shape: [usize; 2],
-    /// Whether the compiled graph has it. Its number there is the number of earlier ports that are bound.
-    pub(super) is_bound: bool,
-}
 
 /// A device and its settings.
 #[derive(Debug)]
@@ -57,7 +49,7 @@ impl Session {
         self: &Arc<Session>,
         text: &str,
         constants: &Arc<[u8]>,
-        ports: (&[PortShape], &[PortShape]),
+        ports: &Ports,
     ) -> Result<Request, OpenVinoError> {
         // SAFETY: the request below keeps the constants, which nothing writes.
         let weights = unsafe {
@@ -76,7 +68,7 @@ impl Session {
     pub(super) fn import(
         self: &Arc<Session>,
         content: Arc<[u8]>,
-        ports: (&[PortShape], &[PortShape]),
+        ports: &Ports,
     ) -> Result<Request, OpenVinoError> {
         self.set_properties()?;
         let device = c_string(&self.info.device);

@@ -144,7 +144,8 @@ impl Quantization {
     /// A scale for each index of an axis, for integers of fewer bits. It points to both slices, which are
     /// equally long.
     pub(super) fn by_axis_in_bits(
-        (axis, bits): (i32, u32),
+        axis: i32,
+        bits: u32,
         scales: &[f32],
         offsets: &[i32],
     ) -> Quantization {

@@ -44,7 +44,8 @@ impl Qnn {
     pub fn open(
         name: &str,
         settings: &QnnSettings,
-        (graph, file): (&Arc<Graph>, &WeightFile),
+        graph: &Arc<Graph>,
+        file: &WeightFile,
         ranges: &ActivationRanges,
     ) -> Result<Qnn, QnnError> {
         settings.check().map_err(|reason| QnnError::Settings { reason })?;
@@ -124,8 +125,8 @@ impl NpuBackend for Qnn {
         if let Some(graph) = NoColumns::of(spec) {
             return Ok(Box::new(graph));
         }
-        let forms = (self.settings.weights, self.fixed.as_deref());
-        let graph = lower(spec, &self.session, &self.weights, forms)?;
+        let (form, fixed) = (self.settings.weights, self.fixed.as_deref());
+        let graph = lower(spec, &self.session, &self.weights, form, fixed)?;
         Ok(self.graph(spec, graph))
     }
 
@@ -154,7 +155,7 @@ impl NpuBackend for Qnn {
         let other = || self.weights.failed("a kept graph of another specification".to_owned());
         let kept = kept::read(content, spec).ok_or_else(other)?;
         let KeptGraph { ports, inputs, output_ports, outputs, binary } = kept;
-        let executable = read(&self.session, binary, (inputs, outputs));
+        let executable = read(&self.session, binary, inputs, outputs);
         let executable = executable.map_err(|error| self.weights.failed(error.to_string()))?;
         Ok(self.graph(spec, Lowered { executable, inputs: ports, outputs: output_ports }))
     }

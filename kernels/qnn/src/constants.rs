@@ -25,8 +25,8 @@ impl Writer<'_> {
     /// A vector in binary16.
     pub(super) fn vector(&mut self, values: &[f32]) -> Result<Tensor, DeviceError> {
         let halves: Vec<u16> = values.iter().map(|x| binary16::from_f32(*x)).collect();
-        let data = (Quantization::NONE, bytemuck::cast_slice(&halves));
-        self.constant(Element::F16, &[values.len()], data)
+        let data = bytemuck::cast_slice(&halves);
+        self.constant(Element::F16, &[values.len()], Quantization::NONE, data)
     }
 
     /// The rows of a matrix that the node uses, transposed, as binary16.
@@ -41,8 +41,8 @@ impl Writer<'_> {
             let column = halves.iter_mut().skip(channel).step_by(n);
             column.zip(row).for_each(|(to, x)| *to = binary16::from_f32(*x));
         })?;
-        let data = (Quantization::NONE, bytemuck::cast_slice(&halves));
-        self.constant(Element::F16, &[1, 1, k, n], data)
+        let data = bytemuck::cast_slice(&halves);
+        self.constant(Element::F16, &[1, 1, k, n], Quantization::NONE, data)
     }
 
     /// The rows of a matrix that the node uses, transposed, as integers with a scale for each, and factors of it for
@@ -71,19 +71,17 @@ impl Writer<'_> {
         let channels: Vec<ScaleOffset> =
             scales.iter().map(|scale| ScaleOffset { scale: *scale, offset: 0 }).collect();
         let axis = LAST as i32;
-        let dims = [1, 1, k, n];
+        let (dims, data) = ([1, 1, k, n], bytemuck::cast_slice(&integers));
         if in_blocks(form, self.fixed.is_some()) {
             let blocks = Rc::new(Blocks::new(axis, channels, factors));
-            let data = (blocks.quantization(), bytemuck::cast_slice(&integers));
-            let matrix = self.constant(Element::Fixed8, &dims, data)?;
+            let matrix = self.constant(Element::Fixed8, &dims, blocks.quantization(), data)?;
             return Ok(Tensor { blocks: Some(blocks), ..matrix });
         }
         let quantization = match form {
-            WeightForm::Int4 => Quantization::by_axis_in_bits((axis, 4), &scales, &offsets),
+            WeightForm::Int4 => Quantization::by_axis_in_bits(axis, 4, &scales, &offsets),
             _ => Quantization::by_axis(axis, &channels),
         };
-        let data = (quantization, bytemuck::cast_slice(&integers));
-        self.constant(Element::Fixed8, &dims, data)
+        self.constant(Element::Fixed8, &dims, quantization, data)
     }
 
     /// Visits the rows of a matrix that the node uses in order, each with its place among them.
@@ -108,9 +106,10 @@ impl Writer<'_> {
         &mut self,
         element: Element,
         dims: &[usize],
-        data: (Quantization, &[u8]),
+        quantization: Quantization,
+        data: &[u8],
     ) -> Result<Tensor, DeviceError> {
-        let constant = self.graph.constant(element, dims, data);
+        let constant = self.graph.constant(element, dims, quantization, data);
         constant.map_err(|error| self.failed(error.to_string()))
     }
 }

@@ -64,7 +64,8 @@ unsafe impl Send for Executable {}
 impl Executable {
     /// A graph that is prepared, with buffers for these tensors.
     pub(super) fn new(
-        (context, graph): (Context, Handle),
+        context: Context,
+        graph: Handle,
         inputs: Vec<Tensor>,
         outputs: Vec<Tensor>,
     ) -> Executable {

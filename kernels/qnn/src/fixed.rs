@@ -1,14 +1,13 @@
 //! Products of integers inside graphs of binary16.
 
-use std::ffi::CStr;
-
-use super::lower::{ADD, PIXELS, Writer};
-use super::tensor::{Parameter, Tensor};
+use super::lower::{ADD, PRODUCT, Writer};
+use super::tensor::{Op, Tensor};
 use lapwing_model::device::DeviceError;
 use lapwing_npu::lowering::Lowering;
 use lapwing_npu::{FixedPoint, FixedProduct};
 
-const DEQUANTIZE: &CStr = c"Dequantize";
+const QUANTIZE: Op<'static> = Op::plain(c"Quantize");
+const DEQUANTIZE: Op<'static> = Op::plain(c"Dequantize");
 
 /// A value in integers.
 pub(super) struct Quantized {
@@ -23,15 +22,16 @@ impl Writer<'_> {
     pub(super) fn fixed_product(
         &mut self,
         x: &Tensor,
-        (matrix, bias): (&Tensor, Option<&Tensor>),
+        matrix: &Tensor,
+        bias: Option<&Tensor>,
         fixed: &FixedProduct,
-        width: usize,
     ) -> Result<Tensor, DeviceError> {
+        let width = matrix.width();
         let x = self.quantized(x, fixed.input)?;
-        let y = self.integers_of((c"Conv2d", &PIXELS), &[&x, matrix], (fixed.output, width))?;
-        let Some(bias) = bias else { return self.last(DEQUANTIZE, &[], &[&y], width) };
-        let y = self.inner(DEQUANTIZE, &[], &[&y], &self.dims(width))?;
-        self.last(ADD, &[], &[&y, bias], width)
+        let y = self.integers_of(PRODUCT, &[&x, matrix], fixed.output, width)?;
+        let Some(bias) = bias else { return self.last(DEQUANTIZE, &[&y], width) };
+        let y = self.inner(DEQUANTIZE, &[&y], &self.dims(width))?;
+        self.last(ADD, &[&y, bias], width)
     }
 
     /// A value in integers.
@@ -40,7 +40,7 @@ impl Writer<'_> {
         if let Some(known) = self.quantized.iter().find(same) {
             return Ok(known.tensor.clone());
         }
-        let tensor = self.integers_of((c"Quantize", &[]), &[x], (fixed, x.width()))?;
+        let tensor = self.integers_of(QUANTIZE, &[x], fixed, x.width())?;
         self.quantized.push(Quantized { of: x.id, fixed, tensor: tensor.clone() });
         Ok(tensor)
     }
@@ -48,17 +48,18 @@ impl Writer<'_> {
     /// An op with an output in integers.
     fn integers_of(
         &mut self,
-        (kind, parameters): (&'static CStr, &[Parameter<'_>]),
+        op: Op<'_>,
         inputs: &[&Tensor],
-        (fixed, width): (FixedPoint, usize),
+        fixed: FixedPoint,
+        width: usize,
     ) -> Result<Tensor, DeviceError> {
         let dims = self.dims(width);
         let output = self.graph.integers(&dims, fixed).and_then(|output| {
-            self.graph.node(kind, parameters, inputs, &output)?;
+            self.graph.node(op, inputs, &output)?;
             Ok(output)
         });
         output.map_err(|error| {
-            let kind = kind.to_string_lossy();
+            let kind = op.kind.to_string_lossy();
             self.failed(format!("{kind} with integers of {dims:?}: {error}"))
         })
     }

@@ -9,7 +9,7 @@ use super::abi::{Element, Handle, Quantization, RawOp, RawParameter, RawTensor, 
 use super::error::QnnError;
 use super::executable::Executable;
 use super::session::{Session, exclusive, wait_at_exit};
-use super::tensor::{Parameter, Tensor};
+use super::tensor::{Op, Parameter, Tensor};
 use lapwing_npu::FixedPoint;
 
 /// The library's package of ops.
@@ -62,7 +62,8 @@ impl Context {
 pub(super) fn read(
     session: &Arc<Session>,
     binary: &[u8],
-    (inputs, outputs): (Vec<Tensor>, Vec<Tensor>),
+    inputs: Vec<Tensor>,
+    outputs: Vec<Tensor>,
 ) -> Result<Executable, QnnError> {
     let guard = exclusive();
     let context = Context { handle: session.context_of(binary)?, session: Arc::clone(session) };
@@ -74,7 +75,7 @@ pub(super) fn read(
     // The context takes the lock when it is dropped.
     drop(guard);
     session.loaded.check("finding a graph", code)?;
-    Ok(Executable::new((context, graph), inputs, outputs))
+    Ok(Executable::new(context, graph, inputs, outputs))
 }
 
 /// A graph under construction.
@@ -111,7 +112,8 @@ impl Building {
     /// # Errors
     /// [`QnnError::TooLarge`] and [`QnnError::Call`].
     pub(super) fn tensor(&mut self, role: Role, dims: &[usize]) -> Result<Tensor, QnnError> {
-        let tensor = self.create((role, Element::F16), dims, Quantization::NONE, &[])?;
+        let tensor = self.named(role, Element::F16, dims)?;
+        let tensor = self.create(tensor, Quantization::NONE, &[])?;
         match role {
             Role::Input => self.inputs.push(tensor.clone()),
             Role::Output => self.outputs.push(tensor.clone()),
@@ -131,7 +133,8 @@ impl Building {
     ) -> Result<Tensor, QnnError> {
         let element = if fixed.bits() > 8 { Element::UFixed16 } else { Element::UFixed8 };
         let quantization = Quantization::whole(fixed.scale(), -fixed.zero());
-        self.create((Role::Inner, element), dims, quantization, &[])
+        let tensor = self.named(Role::Inner, element, dims)?;
+        self.create(tensor, quantization, &[])
     }
 
     /// A constant. What the quantisation points to is copied, too.
@@ -143,28 +146,34 @@ impl Building {
         &mut self,
         element: Element,
         dims: &[usize],
-        (quantization, data): (Quantization, &[u8]),
+        quantization: Quantization,
+        data: &[u8],
     ) -> Result<Tensor, QnnError> {
         let wanted = dims.iter().product::<usize>() * element.bytes();
         if wanted != data.len() {
             return Err(QnnError::Length { wanted, found: data.len() });
         }
-        self.create((Role::Constant, element), dims, quantization, data)
+        let tensor = self.named(Role::Constant, element, dims)?;
+        self.create(tensor, quantization, data)
     }
 
-    fn create(
-        &mut self,
-        (role, element): (Role, Element),
-        dims: &[usize],
-        quantization: Quantization,
-        data: &[u8],
-    ) -> Result<Tensor, QnnError> {
+    /// A tensor that is not in the graph yet.
+    fn named(&mut self, role: Role, element: Element, dims: &[usize]) -> Result<Tensor, QnnError> {
         let too_large = || QnnError::TooLarge { dims: dims.to_vec() };
         let bytes = dims.iter().try_fold(element.bytes(), |bytes, dim| bytes.checked_mul(*dim));
         bytes.and_then(|bytes| u32::try_from(bytes).ok()).ok_or_else(too_large)?;
         let name = self.name("t");
         let dims = dims.iter().map(|dim| *dim as u32).collect();
-        let mut tensor = Tensor { id: 0, name, role, element, dims, blocks: None };
+        Ok(Tensor { id: 0, name, role, element, dims, blocks: None })
+    }
+
+    /// Adds a tensor to the graph.
+    fn create(
+        &mut self,
+        mut tensor: Tensor,
+        quantization: Quantization,
+        data: &[u8],
+    ) -> Result<Tensor, QnnError> {
         let data_at = if data.is_empty() { ptr::null() } else { data.as_ptr() };
         let mut raw = tensor.raw(data_at.cast_mut().cast(), data.len() as u32);
         raw.quantization = quantization;
@@ -185,8 +194,7 @@ impl Building {
     /// [`QnnError::Call`] when the library refuses it.
     pub(super) fn node(
         &mut self,
-        kind: &'static CStr,
-        parameters: &[Parameter<'_>],
+        Op { kind, parameters }: Op<'_>,
         inputs: &[&Tensor],
         output: &Tensor,
     ) -> Result<(), QnnError> {
@@ -195,8 +203,8 @@ impl Building {
             constants.push(match parameter {
                 Parameter::F32(..) => None,
                 Parameter::U32s(_, dims, values) => {
-                    let data = (Quantization::NONE, bytemuck::cast_slice(values));
-                    Some(self.constant(Element::U32, dims, data)?)
+                    let data = bytemuck::cast_slice(values);
+                    Some(self.constant(Element::U32, dims, Quantization::NONE, data)?)
                 }
             });
         }
@@ -250,6 +258,6 @@ impl Building {
             code
         };
         loaded.check("preparing a graph", code)?;
-        Ok(Executable::new((context, graph), inputs, outputs))
+        Ok(Executable::new(context, graph, inputs, outputs))
     }
 }

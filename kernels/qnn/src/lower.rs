@@ -2,7 +2,6 @@
 //!
 //! Every value is `[1, 1, rows, width]` in binary16, apart from those that [`fixed`](super::fixed) adds.
 
-use std::ffi::CStr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use super::executable::Executable;
 use super::fixed::Quantized;
 use super::graph::Building;
 use super::session::Session;
-use super::tensor::{Parameter, Tensor};
+use super::tensor::{Op, Parameter, Tensor};
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::WeightId;
 use lapwing_model::op::Activation;
@@ -26,11 +25,17 @@ use lapwing_npu::{GraphSpec, Source, SpecNode};
 pub(super) const LAST: u32 = 3;
 
 /// A convolution over single pixels without a border is a product.
-pub(super) const PIXELS: [Parameter<'static>; 2] =
-    [Parameter::U32s(c"stride", &[2], &[1, 1]), Parameter::U32s(c"pad_amount", &[2, 2], &[0; 4])];
-
-pub(super) const ADD: &CStr = c"ElementWiseAdd";
-const MULTIPLY: &CStr = c"ElementWiseMultiply";
+pub(super) const PRODUCT: Op<'static> = Op {
+    kind: c"Conv2d",
+    parameters: &[
+        Parameter::U32s(c"stride", &[2], &[1, 1]),
+        Parameter::U32s(c"pad_amount", &[2, 2], &[0; 4]),
+    ],
+};
+pub(super) const ADD: Op<'static> = Op::plain(c"ElementWiseAdd");
+const MULTIPLY: Op<'static> = Op::plain(c"ElementWiseMultiply");
+const RESHAPE: Op<'static> = Op::plain(c"Reshape");
+const TANH: Op<'static> = Op::plain(c"Tanh");
 
 /// Factors of x and x³ in the tangent of Gelu: √(2/π), and 0.044715 times it.
 const GELU: [f32; 2] = [0.797_884_6, 0.035_677_41];
@@ -52,7 +57,8 @@ pub(super) fn lower(
     spec: &GraphSpec,
     session: &Arc<Session>,
     weights: &ModelWeights,
-    (form, fixed): (WeightForm, Option<&FixedProducts>),
+    form: WeightForm,
+    fixed: Option<&FixedProducts>,
 ) -> Result<Lowered, DeviceError> {
     let failed = |error: QnnError| weights.failed(error.to_string());
     let mut writer = Writer {
@@ -125,7 +131,8 @@ impl Lowering for Writer<'_> {
         &mut self,
         node: &SpecNode,
         x: &Tensor,
-        (weight, bias): (WeightId, Option<WeightId>),
+        weight: WeightId,
+        bias: Option<WeightId>,
     ) -> Result<Tensor, DeviceError> {
         let matrix = match self.form {
             WeightForm::Stored | WeightForm::F16 => self.floats(node, weight)?,
@@ -141,11 +148,10 @@ impl Lowering for Writer<'_> {
             }
         };
         if let Some(fixed) = self.fixed.and_then(|fixed| fixed.product(weight)) {
-            let width = node.features.len();
-            return self.fixed_product(x, (&matrix, bias.as_ref()), fixed, width);
+            return self.fixed_product(x, &matrix, bias.as_ref(), fixed);
         }
         let inputs: Vec<&Tensor> = [x, &matrix].into_iter().chain(&bias).collect();
-        self.last(c"Conv2d", &PIXELS, &inputs, node.features.len())
+        self.last(PRODUCT, &inputs, node.features.len())
     }
 
     fn norm(&mut self, x: &Tensor, weight: WeightId, eps: f32) -> Result<Tensor, DeviceError> {
@@ -153,15 +159,16 @@ impl Lowering for Writer<'_> {
         let (len, width) = (gain.len(), x.width());
         let gain = self.vector(&gain)?;
         let parameters = [Parameter::F32(c"epsilon", eps), Parameter::U32s(c"axes", &[1], &[LAST])];
+        let norm = Op { kind: c"RmsNorm", parameters: &parameters };
         if len == width {
-            return self.last(c"RmsNorm", &parameters, &[x, &gain], width);
+            return self.last(norm, &[x, &gain], width);
         }
         // Each group is a row of its own: with groups as a dimension of their own, the emulator computes
         // wrong values for many row counts.
         let rows = self.spec.key.rows * (width / len.max(1));
-        let groups = self.inner(c"Reshape", &[], &[x], &[1, 1, rows, len])?;
-        let normed = self.inner(c"RmsNorm", &parameters, &[&groups, &gain], &[1, 1, rows, len])?;
-        self.last(c"Reshape", &[], &[&normed], width)
+        let groups = self.inner(RESHAPE, &[x], &[1, 1, rows, len])?;
+        let normed = self.inner(norm, &[&groups, &gain], &[1, 1, rows, len])?;
+        self.last(RESHAPE, &[&normed], width)
     }
 
     fn gated(
@@ -177,34 +184,34 @@ impl Lowering for Writer<'_> {
         let bent = match activation {
             Activation::Silu => half.clone(),
             Activation::GeluTanh => {
-                let square = self.inner(MULTIPLY, &[], &[gate, gate], &dims)?;
+                let square = self.inner(MULTIPLY, &[gate, gate], &dims)?;
                 let [linear, cubic] = GELU;
                 let (cubic, linear) = (self.scaled(&square, cubic)?, self.vector(&[linear])?);
-                let sum = self.inner(ADD, &[], &[&cubic, &linear], &dims)?;
-                self.inner(MULTIPLY, &[], &[gate, &sum], &dims)?
+                let sum = self.inner(ADD, &[&cubic, &linear], &dims)?;
+                self.inner(MULTIPLY, &[gate, &sum], &dims)?
             }
         };
-        let bent = self.inner(c"Tanh", &[], &[&bent], &dims)?;
-        let bent = self.inner(MULTIPLY, &[], &[&half, &bent], &dims)?;
-        let gate = self.inner(ADD, &[], &[&half, &bent], &dims)?;
-        self.last(MULTIPLY, &[], &[&gate, up], width)
+        let bent = self.inner(TANH, &[&bent], &dims)?;
+        let bent = self.inner(MULTIPLY, &[&half, &bent], &dims)?;
+        let gate = self.inner(ADD, &[&half, &bent], &dims)?;
+        self.last(MULTIPLY, &[&gate, up], width)
     }
 
     fn add(&mut self, a: &Tensor, b: &Tensor) -> Result<Tensor, DeviceError> {
-        self.last(ADD, &[], &[a, b], a.width())
+        self.last(ADD, &[a, b], a.width())
     }
 
     fn scale(&mut self, x: &Tensor, factor: f32) -> Result<Tensor, DeviceError> {
         let factor = self.vector(&[factor])?;
-        self.last(MULTIPLY, &[], &[x, &factor], x.width())
+        self.last(MULTIPLY, &[x, &factor], x.width())
     }
 
     fn soft_cap(&mut self, x: &Tensor, cap: f32) -> Result<Tensor, DeviceError> {
         let dims = self.dims(x.width());
         let x = self.scaled(x, 1.0 / cap)?;
-        let x = self.inner(c"Tanh", &[], &[&x], &dims)?;
+        let x = self.inner(TANH, &[&x], &dims)?;
         let cap = self.vector(&[cap])?;
-        self.last(MULTIPLY, &[], &[&x, &cap], x.width())
+        self.last(MULTIPLY, &[&x, &cap], x.width())
     }
 
     fn failed(&self, reason: String) -> DeviceError {
@@ -219,47 +226,46 @@ impl Writer<'_> {
 
     fn scaled(&mut self, x: &Tensor, factor: f32) -> Result<Tensor, DeviceError> {
         let factor = self.vector(&[factor])?;
-        self.inner(MULTIPLY, &[], &[x, &factor], &self.dims(x.width()))
+        self.inner(MULTIPLY, &[x, &factor], &self.dims(x.width()))
     }
 
     /// An op inside the lowering of a node.
     pub(super) fn inner(
         &mut self,
-        kind: &'static CStr,
-        parameters: &[Parameter<'_>],
+        op: Op<'_>,
         inputs: &[&Tensor],
         dims: &[usize],
     ) -> Result<Tensor, DeviceError> {
-        self.op((kind, parameters), inputs, (Role::Inner, dims))
+        self.op(op, inputs, Role::Inner, dims)
     }
 
     /// The op that computes the output of a node.
     pub(super) fn last(
         &mut self,
-        kind: &'static CStr,
-        parameters: &[Parameter<'_>],
+        op: Op<'_>,
         inputs: &[&Tensor],
         width: usize,
     ) -> Result<Tensor, DeviceError> {
         let role = if self.port.is_some() { Role::Output } else { Role::Inner };
         let dims = self.dims(width);
-        let output = self.op((kind, parameters), inputs, (role, &dims))?;
+        let output = self.op(op, inputs, role, &dims)?;
         self.outputs.extend(self.port.take());
         Ok(output)
     }
 
     fn op(
         &mut self,
-        (kind, parameters): (&'static CStr, &[Parameter<'_>]),
+        op: Op<'_>,
         inputs: &[&Tensor],
-        (role, dims): (Role, &[usize]),
+        role: Role,
+        dims: &[usize],
     ) -> Result<Tensor, DeviceError> {
         let output = self.graph.tensor(role, dims).and_then(|output| {
-            self.graph.node(kind, parameters, inputs, &output)?;
+            self.graph.node(op, inputs, &output)?;
             Ok(output)
         });
         output.map_err(|error| {
-            let kind = kind.to_string_lossy();
+            let kind = op.kind.to_string_lossy();
             self.failed(format!("{kind} with an output of {dims:?}: {error}"))
         })
     }

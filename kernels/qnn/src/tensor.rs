@@ -1,4 +1,4 @@
-//! Tensors and parameters of ops.
+//! Tensors, and ops with their parameters.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
@@ -80,6 +80,21 @@ impl Tensor {
     /// As [`raw`](Tensor::raw), without data.
     pub(super) fn without_data(&self) -> RawTensor {
         self.raw(ptr::null_mut(), 0)
+    }
+}
+
+/// An op without its operands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Op<'a> {
+    /// Its name in the library.
+    pub(super) kind: &'static CStr,
+    pub(super) parameters: &'a [Parameter<'a>],
+}
+
+impl Op<'static> {
+    /// An op without parameters.
+    pub(super) const fn plain(kind: &'static CStr) -> Op<'static> {
+        Op { kind, parameters: &[] }
     }
 }
 

@@ -39,7 +39,7 @@ fn qnn(tiny: &Tiny, weights: WeightForm) -> Qnn {
 }
 
 fn open(tiny: &Tiny, settings: &QnnSettings) -> Result<Qnn, QnnError> {
-    Qnn::open("npu", settings, (&tiny.graph, &tiny.file), &ActivationRanges::default())
+    Qnn::open("npu", settings, &tiny.graph, &tiny.file, &ActivationRanges::default())
 }
 
 fn npu(tiny: &Tiny, budget: u64) -> NpuDevice {

@@ -26,7 +26,7 @@ fn settings(activations: QnnActivations, weights: WeightForm) -> QnnSettings {
 }
 
 fn open(tiny: &Tiny, settings: &QnnSettings, ranges: &ActivationRanges) -> Result<Qnn, QnnError> {
-    Qnn::open("npu", settings, (&tiny.graph, &tiny.file), ranges)
+    Qnn::open("npu", settings, &tiny.graph, &tiny.file, ranges)
 }
 
 fn npu(tiny: &Tiny, settings: &QnnSettings, ranges: &ActivationRanges) -> NpuDevice {

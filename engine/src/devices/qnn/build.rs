@@ -18,8 +18,8 @@ pub(super) fn build(
         QnnActivations::F16 => Arc::new(ActivationRanges::default()),
         integers => shared.ranges(integers.name())?,
     };
-    let model = (&shared.opened.graph, &shared.opened.file);
-    let backend = Qnn::open(&spec.name, settings, model, &ranges)?;
+    let (graph, file) = (&shared.opened.graph, &shared.opened.file);
+    let backend = Qnn::open(&spec.name, settings, graph, file, &ranges)?;
     let kernels = backend.describe();
     crate::devices::build::library::device(spec, Box::new(backend), kernels, 1, shared)
 }
