@@ -9,7 +9,7 @@ use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{
     Batch, BlockingDevice, Observer, Prepare, SlotPool, StageRun, TensorSet,
 };
-use lapwing_kernels::graph::{Graph, ValueId};
+use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::part::Part;
@@ -36,6 +36,20 @@ fn folder() -> PathBuf {
 fn reference(name: &str) -> Value {
     let text = std::fs::read_to_string(folder().join(format!("{name}.json"))).expect("reference");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// A tiny model, and the tokens that its reference has logits for.
+struct Tiny {
+    file: WeightFile,
+    ids: Vec<u32>,
+}
+
+impl Tiny {
+    fn open(name: &str) -> Tiny {
+        let reference = reference(name);
+        let file = folder().join(reference["file"].as_str().expect("a file"));
+        Tiny { file: WeightFile::open(&file).expect("a weight file"), ids: ids(&reference) }
+    }
 }
 
 /// Whether an emulated machine runs the tests. What does not depend on the instruction set is tried there with fewer
@@ -72,28 +86,33 @@ fn device(
     (CpuDevice::new(parts, file).expect("bound weights"), lease)
 }
 
-/// Runs a part of a stage and returns its outputs.
-fn run_part(
-    device: &mut CpuDevice,
-    (nodes, part): (Range<usize>, &Part),
-    batch: &Batch,
-    (inputs, writes): (&TensorSet, &[ValueId]),
-) -> TensorSet {
-    let mut outputs = TensorSet::default();
-    let mut seen = Seen(Vec::new());
-    let work = StageRun {
-        nodes: nodes.clone(),
-        part,
-        prepare: Prepare::Ahead,
-        batch,
-        inputs,
-        writes,
-        outputs: &mut outputs,
-        observer: &mut seen,
-    };
-    device.run(work).expect("a run");
-    assert!(seen.0.iter().copied().eq(nodes.clone()), "{nodes:?}: reported {:?}", seen.0);
-    outputs
+/// A stage of a graph, for a batch.
+struct Stage<'a> {
+    graph: &'a Graph,
+    nodes: Range<usize>,
+    batch: &'a Batch,
+}
+
+impl Stage<'_> {
+    /// Runs a part of it and returns the values that later stages read.
+    fn run(&self, device: &mut CpuDevice, part: &Part, inputs: &TensorSet) -> TensorSet {
+        let nodes = self.nodes.clone();
+        let mut outputs = TensorSet::default();
+        let mut seen = Seen(Vec::new());
+        let work = StageRun {
+            nodes: nodes.clone(),
+            part,
+            prepare: Prepare::Ahead,
+            batch: self.batch,
+            inputs,
+            writes: &self.graph.writes(nodes.clone()),
+            outputs: &mut outputs,
+            observer: &mut seen,
+        };
+        device.run(work).expect("a run");
+        assert!(seen.0.iter().copied().eq(nodes.clone()), "{nodes:?}: reported {:?}", seen.0);
+        outputs
+    }
 }
 
 /// Nodes that a device has reported.
@@ -114,23 +133,23 @@ fn run(
     batch: &Batch,
     tensors: &mut TensorSet,
 ) {
-    let writes = graph.writes(nodes.clone());
-    let at = (nodes.clone(), &Part::WHOLE);
-    let outputs = run_part(device, at, batch, (tensors, &writes));
+    let stage = Stage { graph, nodes: nodes.clone(), batch };
+    let outputs = stage.run(device, &Part::WHOLE, tensors);
     tensors.keep(&graph.live_out(nodes));
     tensors.append(outputs);
 }
 
 /// Logits of all positions, with the prompt cut into chunks of `chunk` rows.
 fn logits(file: &WeightFile, ids: &[u32], chunk: usize, cpu: Cpu) -> Vec<Vec<f32>> {
-    staged_logits(file, ids, (chunk, usize::MAX), cpu)
+    staged_logits(file, ids, chunk, usize::MAX, cpu)
 }
 
 /// As [`logits`], with the graph cut into stages of `stage` nodes.
 fn staged_logits(
     file: &WeightFile,
     ids: &[u32],
-    (chunk, stage): (usize, usize),
+    chunk: usize,
+    stage: usize,
     cpu: Cpu,
 ) -> Vec<Vec<f32>> {
     let model = Model::from_weights(file).expect("a model");
@@ -233,10 +252,7 @@ fn every_architecture_and_format_gives_llama_cpps_logits() {
 #[test]
 fn logits_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
     for name in names() {
-        let reference = reference(&name);
-        let file = folder().join(reference["file"].as_str().expect("a file"));
-        let file = WeightFile::open(&file).expect("a weight file");
-        let ids = ids(&reference);
+        let Tiny { file, ids } = Tiny::open(&name);
         let whole = logits(&file, &ids, 512, Cpu::new(1, Isa::best()));
         let pairs = [(1, 3), (7, 1), (32, 2), (1, 1), (1, 2), (7, 2), (7, 3), (32, 1), (32, 3)];
         for &(chunk, threads) in &pairs[..if is_emulated() { 3 } else { 9 }] {

@@ -1,7 +1,7 @@
 //! The rows of a token tree through the whole graph: with the bits of a sequence without branches.
 
-use super::masks::{MODELS, open};
-use super::{device, isas, run};
+use super::masks::MODELS;
+use super::{Tiny, device, isas, run};
 use lapwing_kernels::cpu::Cpu;
 use lapwing_kernels::device::{Batch, Fork, TensorSet};
 use lapwing_kernels::kv::{KvLease, KvSharing};
@@ -61,7 +61,7 @@ fn tree(model: &Model, at: &super::WeightFile, ids: &[u32], cpu: Cpu) -> Vec<(Ve
 #[test]
 fn the_rows_of_a_tree_have_the_logits_of_their_paths() {
     for name in MODELS {
-        let (file, ids) = open(name);
+        let Tiny { file, ids } = Tiny::open(name);
         for sharing in [None, Some("layers=2")] {
             let mut model = Model::from_weights(&file).expect("a model");
             if let Some(sharing) = sharing {

@@ -1,8 +1,6 @@
 //! Fused ops: the same results as single ops, in few dispatches.
 
-use super::{
-    device, folder, ids, is_emulated, isas, logits, names, reference, run, run_part, staged_logits,
-};
+use super::{Stage, Tiny, device, is_emulated, isas, logits, names, run, staged_logits};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,21 +10,17 @@ use lapwing_kernels::graph::Graph;
 use lapwing_kernels::merge::Merge;
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::part::{Part, Share};
-use lapwing_kernels::weights::WeightFile;
 
 #[test]
 fn fused_ops_give_the_same_bits_as_single_ops() {
     for name in names() {
-        let reference = reference(&name);
-        let file = folder().join(reference["file"].as_str().expect("a file"));
-        let file = WeightFile::open(&file).expect("a weight file");
-        let ids = ids(&reference);
+        let Tiny { file, ids } = Tiny::open(&name);
         for isa in isas() {
             // In stages of one node, nothing can be fused.
-            let single = staged_logits(&file, &ids, (512, 1), Cpu::new(2, isa));
+            let single = staged_logits(&file, &ids, 512, 1, Cpu::new(2, isa));
             let divisions = [(512, usize::MAX), (39, 3), (1, usize::MAX), (512, 2), (7, 5)];
             for &(chunk, stage) in &divisions[..if is_emulated() { 2 } else { 5 }] {
-                let found = staged_logits(&file, &ids, (chunk, stage), Cpu::new(2, isa));
+                let found = staged_logits(&file, &ids, chunk, stage, Cpu::new(2, isa));
                 let what = format!("{name} on {}, stages of {stage}", isa.name());
                 assert!(found == single, "{what}, chunks of {chunk}");
             }
@@ -49,10 +43,11 @@ fn cut_stages(graph: &Graph, can_cut: impl Fn(Range<usize>) -> bool) -> Vec<Rang
 
 /// Logits of one chunk, with the nodes of `cuts` divided into `parts` and the others whole.
 fn cut_logits(
-    (file, graph): (&WeightFile, &Arc<Graph>),
+    Tiny { file, ids }: &Tiny,
     config: &ModelConfig,
-    ids: &[u32],
-    (cuts, parts): (&[Range<usize>], &[Part]),
+    graph: &Arc<Graph>,
+    cuts: &[Range<usize>],
+    parts: &[Part],
 ) -> Vec<Vec<f32>> {
     let (mut device, lease) = device(config, graph, file, ids.len(), Cpu::new(2, Isa::best()));
     let mut batch = Batch::default();
@@ -69,10 +64,8 @@ fn cut_logits(
             continue;
         }
         let writes = graph.writes(cut.clone());
-        let outputs = parts.iter().map(|part| {
-            let outputs = run_part(&mut device, (cut.clone(), part), &batch, (&tensors, &writes));
-            (part, outputs)
-        });
+        let stage = Stage { graph, nodes: cut.clone(), batch: &batch };
+        let outputs = parts.iter().map(|part| (part, stage.run(&mut device, part, &tensors)));
         let merge = Merge { graph, batch: &batch, writes: &writes, slots: &slots };
         let (outputs, _) = merge.run(outputs.collect()).expect("all parts");
         tensors.keep(&graph.live_out(cut));
@@ -85,23 +78,19 @@ fn cut_logits(
 #[test]
 fn fused_ops_of_parts_give_the_same_bits_as_those_of_the_whole() {
     for name in names() {
-        let reference = reference(&name);
-        let file = folder().join(reference["file"].as_str().expect("a file"));
-        let file = WeightFile::open(&file).expect("a weight file");
-        let ids = ids(&reference);
-        let whole = logits(&file, &ids, 512, Cpu::new(2, Isa::best()));
-        let model = Model::from_weights(&file).expect("a model");
+        let tiny = Tiny::open(&name);
+        let whole = logits(&tiny.file, &tiny.ids, 512, Cpu::new(2, Isa::best()));
+        let model = Model::from_weights(&tiny.file).expect("a model");
         let graph = Arc::new(model.graph);
-        let rows =
-            [0..13, 13..14, 14..ids.len()].map(|rows| Part { rows: Some(rows), ..Part::WHOLE });
+        let rows = [0..13, 13..14, 14..tiny.ids.len()]
+            .map(|rows| Part { rows: Some(rows), ..Part::WHOLE });
         let features = [(0, 1), (1, 3)]
             .map(|(from, to)| Part { features: Share { from, to, of: 3 }, ..Part::WHOLE });
         let by_rows = cut_stages(&graph, |nodes| graph.can_cut_rows(nodes));
         let by_features = cut_stages(&graph, |nodes| graph.can_cut_features(nodes));
         assert!(by_rows.iter().chain(&by_features).any(|cut| cut.len() > 2), "{name}");
         for (cuts, parts) in [(&by_rows[..], &rows[..]), (&by_features[..], &features[..])] {
-            let at = (&file, &graph);
-            let found = cut_logits(at, &model.config, &ids, (cuts, parts));
+            let found = cut_logits(&tiny, &model.config, &graph, cuts, parts);
             assert!(found == whole, "{name}: {parts:?}");
         }
     }
@@ -110,9 +99,7 @@ fn fused_ops_of_parts_give_the_same_bits_as_those_of_the_whole() {
 #[test]
 fn a_decode_step_dispatches_three_to_five_times_per_layer() {
     for name in names() {
-        let reference = reference(&name);
-        let file = folder().join(reference["file"].as_str().expect("a file"));
-        let file = WeightFile::open(&file).expect("a weight file");
+        let Tiny { file, ids } = Tiny::open(&name);
         let model = Model::from_weights(&file).expect("a model");
         // Products of 16 values are not divided.
         if model.config.width < 32 {
@@ -121,7 +108,7 @@ fn a_decode_step_dispatches_three_to_five_times_per_layer() {
         let (graph, layers) = (Arc::new(model.graph), model.config.layers);
         let (mut device, lease) = device(&model.config, &graph, &file, 2, Cpu::new(2, Isa::best()));
         let mut tensors = TensorSet::default();
-        for (position, id) in ids(&reference)[..2].iter().enumerate() {
+        for (position, id) in ids[..2].iter().enumerate() {
             let before = device.cpu().pool().dispatches();
             let mut batch = Batch::default();
             batch.push(&[*id], position, lease.page_ids().to_vec(), 0..1);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{attending, device, folder, ids, logits, reference, run};
+use super::{Tiny, attending, device, logits, run};
 use half::f16;
 use lapwing_kernels::cpu::{Activations, Cpu, Isa};
 use lapwing_kernels::device::{Batch, TensorSet};
@@ -12,16 +12,9 @@ use lapwing_kernels::model::Model;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::reference::{DenseAttention, attention};
 use lapwing_kernels::tensor::Tensor;
-use lapwing_kernels::weights::WeightFile;
 
 /// Models with fewer KV heads than query heads; the last two have windows of their own.
 pub(super) const MODELS: [&str; 3] = ["llama", "gemma2", "gemma3"];
-
-pub(super) fn open(name: &str) -> (WeightFile, Vec<u32>) {
-    let reference = reference(name);
-    let file = folder().join(reference["file"].as_str().expect("a file"));
-    (WeightFile::open(&file).expect("a weight file"), ids(&reference))
-}
 
 fn rules(texts: &[&str]) -> Vec<AttentionRule> {
     texts.iter().map(|text| text.parse().expect(text)).collect()
@@ -47,21 +40,23 @@ fn masks() -> Vec<Vec<AttentionRule>> {
 
 /// Logits of all positions under these rules, in chunks; `check` sees each attention op.
 fn masked(
-    (file, ids): &(WeightFile, Vec<u32>),
+    tiny: &Tiny,
     rules: &[AttentionRule],
-    (chunk, cpu): (usize, Cpu),
+    chunk: usize,
+    cpu: Cpu,
     check: &mut dyn FnMut(&Graph, usize, &TensorSet, &TensorSet),
 ) -> Vec<Vec<f32>> {
-    let mut model = Model::from_weights(file).expect("a model");
+    let mut model = Model::from_weights(&tiny.file).expect("a model");
     model.graph.set_attention(rules).expect("masks");
-    observed(model, (file, ids), (chunk, cpu), check)
+    observed(model, tiny, chunk, cpu, check)
 }
 
 /// Logits of all positions of a model, in chunks; `check` sees each attention op.
 pub(super) fn observed(
     model: Model,
-    (file, ids): (&WeightFile, &[u32]),
-    (chunk, cpu): (usize, Cpu),
+    Tiny { file, ids }: &Tiny,
+    chunk: usize,
+    cpu: Cpu,
     check: &mut dyn FnMut(&Graph, usize, &TensorSet, &TensorSet),
 ) -> Vec<Vec<f32>> {
     let graph = Arc::new(model.graph);
@@ -102,8 +97,8 @@ pub(super) fn values(tensors: &TensorSet, id: ValueId) -> Vec<f32> {
 #[test]
 fn every_mask_equals_the_reference_in_every_attention_op() {
     for name in MODELS {
-        let model = open(name);
-        let config = Model::from_weights(&model.0).expect("a model").config;
+        let tiny = Tiny::open(name);
+        let config = Model::from_weights(&tiny.file).expect("a model").config;
         assert!(config.kv_heads < config.heads, "{name}: grouped queries");
         for rules in masks() {
             for isa in attending() {
@@ -145,7 +140,7 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
                     assert_eq!(found.len(), want.len());
                     checked += 1;
                 };
-                masked(&model, &rules, (usize::MAX, cpu), &mut check);
+                masked(&tiny, &rules, usize::MAX, cpu, &mut check);
                 assert_eq!(checked, config.layers, "{name}");
             }
         }
@@ -155,15 +150,11 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
 #[test]
 fn masked_logits_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
     for name in MODELS {
-        let model = open(name);
+        let tiny = Tiny::open(name);
         for rules in masks() {
             let of = |chunk: usize, threads: usize| {
-                masked(
-                    &model,
-                    &rules,
-                    (chunk, Cpu::new(threads, Isa::best())),
-                    &mut |_, _, _, _| {},
-                )
+                let cpu = Cpu::new(threads, Isa::best());
+                masked(&tiny, &rules, chunk, cpu, &mut |_, _, _, _| {})
             };
             let whole = of(usize::MAX, 1);
             for (chunk, threads) in [(1, 1), (7, 2), (32, 3)] {
@@ -176,12 +167,12 @@ fn masked_logits_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
 #[test]
 fn a_mask_that_hides_nothing_changes_no_bit_and_others_change_some() {
     for name in MODELS {
-        let model = open(name);
+        let tiny = Tiny::open(name);
         let of = |texts: &[&str]| {
             let cpu = Cpu::new(2, Isa::best());
-            masked(&model, &rules(texts), (usize::MAX, cpu), &mut |_, _, _, _| {})
+            masked(&tiny, &rules(texts), usize::MAX, cpu, &mut |_, _, _, _| {})
         };
-        let own = logits(&model.0, &model.1, usize::MAX, Cpu::new(2, Isa::best()));
+        let own = logits(&tiny.file, &tiny.ids, usize::MAX, Cpu::new(2, Isa::best()));
         for texts in [&[][..], &["causal"], &["window=100000"], &["window=3", "causal"]] {
             assert!(of(texts) == own, "{name} {texts:?}");
         }
@@ -194,7 +185,7 @@ fn a_mask_that_hides_nothing_changes_no_bit_and_others_change_some() {
 
 #[test]
 fn an_own_window_stays_in_force_and_later_calls_replace_earlier_ones() {
-    let (file, _) = open("gemma2");
+    let file = Tiny::open("gemma2").file;
     let mut model = Model::from_weights(&file).expect("a model");
     let before = model.graph.clone();
     let own = model.config.window.expect("a window");

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::masks::{MODELS, observed, open, values};
-use super::{folder, logits};
+use super::masks::{MODELS, observed, values};
+use super::{Tiny, folder, logits};
 use half::f16;
 use lapwing_kernels::cpu::{Activations, Cpu, Isa};
 use lapwing_kernels::graph::{Graph, Node};
@@ -64,9 +64,9 @@ fn rope_of(graph: &Graph, value: usize) -> Option<usize> {
 #[test]
 fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
     for name in MODELS {
-        let (file, ids) = open(name);
+        let tiny = Tiny::open(name);
         for sharing in SHARINGS {
-            let config = shared(&file, sharing).config;
+            let config = shared(&tiny.file, sharing).config;
             for isa in Isa::available() {
                 let cpu = Cpu::new(2, isa).with_activations(Activations::F32);
                 // Keys and values of each layer that writes some, and the rotation of its keys.
@@ -106,8 +106,8 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
                     assert_eq!(found.len(), want.len());
                     checked += 1;
                 };
-                let model = shared(&file, sharing);
-                observed(model, (&file, &ids), (usize::MAX, cpu), &mut check);
+                let model = shared(&tiny.file, sharing);
+                observed(model, &tiny, usize::MAX, cpu, &mut check);
                 assert_eq!((checked, written.len()), (config.layers, config.kv_layers), "{name}");
             }
         }
@@ -117,13 +117,13 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
 #[test]
 fn the_heads_that_remain_are_those_of_the_model() {
     // Float weights; biases of keys and values; norms of keys; quantised weights.
-    let [llama, qwen2, qwen3] = ["llama", "qwen2", "qwen3"].map(|name| (name, open(name)));
-    let quantised = ("quantised", (quantised(), llama.1.1.clone()));
-    for (name, (file, ids)) in [llama, qwen2, qwen3, quantised] {
+    let [llama, qwen2, qwen3] = ["llama", "qwen2", "qwen3"].map(|name| (name, Tiny::open(name)));
+    let quantised = ("quantised", Tiny { file: quantised(), ids: llama.1.ids.clone() });
+    for (name, tiny) in [llama, qwen2, qwen3, quantised] {
         let keys = |model: Model| {
             let (kv_heads, mut found) = (model.config.kv_heads, Vec::new());
             let cpu = Cpu::new(1, Isa::best());
-            observed(model, (&file, &ids), (usize::MAX, cpu), &mut |graph, node, inputs, _| {
+            observed(model, &tiny, usize::MAX, cpu, &mut |graph, node, inputs, _| {
                 let node = &graph.nodes()[node];
                 // Later layers depend on the attention of the first one.
                 if attention_of(node).is_some_and(|op| op.layer == 0) {
@@ -132,11 +132,11 @@ fn the_heads_that_remain_are_those_of_the_model() {
             });
             (kv_heads, found)
         };
-        let (all_heads, all) = keys(Model::from_weights(&file).expect("a model"));
-        let (kept, cut) = keys(shared(&file, "heads=1"));
+        let (all_heads, all) = keys(Model::from_weights(&tiny.file).expect("a model"));
+        let (kept, cut) = keys(shared(&tiny.file, "heads=1"));
         assert!(all_heads > 1 && kept == 1, "{name}");
         for (all, cut) in all.iter().zip(&cut) {
-            let head = cut.len() / ids.len();
+            let head = cut.len() / tiny.ids.len();
             let rows = all.chunks_exact(all_heads * head).map(|row| &row[..head]);
             assert!(rows.eq(cut.chunks_exact(head)), "{name}");
         }
@@ -146,17 +146,17 @@ fn the_heads_that_remain_are_those_of_the_model() {
 #[test]
 fn logits_of_shared_keys_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
     for name in MODELS {
-        let (file, ids) = open(name);
-        let own = logits(&file, &ids, usize::MAX, Cpu::new(2, Isa::best()));
-        let own_model = Model::from_weights(&file).expect("a model");
+        let tiny = Tiny::open(name);
+        let own = logits(&tiny.file, &tiny.ids, usize::MAX, Cpu::new(2, Isa::best()));
+        let own_model = Model::from_weights(&tiny.file).expect("a model");
         for sharing in SHARINGS {
             let of = |chunk: usize, threads: usize| {
-                let (model, cpu) = (shared(&file, sharing), Cpu::new(threads, Isa::best()));
-                observed(model, (&file, &ids), (chunk, cpu), &mut |_, _, _, _| {})
+                let (model, cpu) = (shared(&tiny.file, sharing), Cpu::new(threads, Isa::best()));
+                observed(model, &tiny, chunk, cpu, &mut |_, _, _, _| {})
             };
             let whole = of(usize::MAX, 1);
             // One of the models has only one KV head.
-            let changes = shared(&file, sharing).graph != own_model.graph;
+            let changes = shared(&tiny.file, sharing).graph != own_model.graph;
             assert_eq!(whole != own, changes, "{name} {sharing}");
             for (chunk, threads) in [(1, 1), (7, 2), (32, 3)] {
                 assert!(of(chunk, threads) == whole, "{name} {sharing}: {chunk} on {threads}");
@@ -167,7 +167,7 @@ fn logits_of_shared_keys_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
 
 #[test]
 fn fewer_weights_are_read_and_requantising_is_the_same_before_and_after() {
-    let (file, _) = open("llama");
+    let file = Tiny::open("llama").file;
     let own = Model::from_weights(&file).expect("a model");
     let names = |graph: &Graph| -> Vec<String> {
         graph.weights().iter().map(|spec| spec.name.clone()).collect()
