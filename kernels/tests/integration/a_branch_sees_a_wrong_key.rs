@@ -1,9 +1,7 @@
 //! Attention of the rows of a token tree: each sees the keys of its own path only, with the bits of a sequence without
 //! branches.
 
-use crate::attention_sees_a_wrong_key::{
-    after_storage, kept, multiplies_pairs, seen, sparse_masks,
-};
+use crate::attention::{after_storage, kept, multiplies_pairs, seen, sparse_masks};
 use crate::support::{assert_close, attending, bits, noise};
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, KvRows};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore, PageId};
@@ -43,7 +41,7 @@ struct Tree {
 }
 
 /// The tree, whose keys and values are written to `store` as a device does it.
-fn tree(case: &Case, cpu: &Cpu, store: &KvStore, (k, v): (&[f32], &[f32])) -> Tree {
+fn tree(case: &Case, cpu: &Cpu, store: &KvStore, k: &[f32], v: &[f32]) -> Tree {
     let (width, page_rows) = (KV_HEADS * case.head_dim, case.page_rows);
     let mut free = (0..store.pages() as PageId).rev();
     let mut layer = store.layer(0);
@@ -89,7 +87,8 @@ fn store(case: &Case) -> KvStore {
 fn attend(
     case: &Case,
     cpu: &Cpu,
-    (store, q): (&KvStore, &[f32]),
+    store: &KvStore,
+    q: &[f32],
     sequences: &[AttentionSequence<'_>],
 ) -> Vec<f32> {
     let (mut out, kv) = (vec![0.0; q.len()], store.layer(0));
@@ -107,13 +106,13 @@ fn check(case: Case) {
     for cpu in attending(2) {
         let what = format!("{} {case:?}", cpu.isa().name());
         let branched = store(&case);
-        let Tree { pieces, paths } = tree(&case, &cpu, &branched, (&k, &v));
+        let Tree { pieces, paths } = tree(&case, &cpu, &branched, &k, &v);
         let all = pieces.iter().map(|Piece { row, rows, start, pages }| AttentionSequence {
             rows: *row..row + rows,
             start_pos: *start,
             pages,
         });
-        let found = attend(&case, &cpu, (&branched, &q), &all.collect::<Vec<_>>());
+        let found = attend(&case, &cpu, &branched, &q, &all.collect::<Vec<_>>());
 
         let round = |x: &[f32]| after_storage(case.dtype, case.head_dim, x);
         let shape = (HEADS, KV_HEADS, case.head_dim);
@@ -125,7 +124,7 @@ fn check(case: Case) {
             seen(case.mask, path.len() - 1).into_iter().map(|key| path[key]).collect()
         });
         let tolerance = if multiplies_pairs(&cpu, case.dtype) { 2f64.powi(-6) } else { 3e-6 };
-        assert_close(&found, &want, (tolerance, 1.0), &what);
+        assert_close(&found, &want, tolerance, 1.0, &what);
 
         // The path to the last row of each piece as a sequence without branches.
         for piece in &pieces {
@@ -139,7 +138,7 @@ fn check(case: Case) {
             let rows = KvRows { pages: &pages, start_pos: 0, k: &k, v: &v };
             rows.write(&cpu, &mut linear.layer(0));
             let sequence = AttentionSequence { rows: 0..path.len(), start_pos: 0, pages: &pages };
-            let alone = attend(&case, &cpu, (&linear, &of_path(&q, width)), &[sequence]);
+            let alone = attend(&case, &cpu, &linear, &of_path(&q, width), &[sequence]);
             assert_eq!(bits(&of_path(&found, width)), bits(&alone), "{what}");
         }
     }

@@ -19,7 +19,7 @@ const INTEGERS: [(DType, i32, i32); 5] = [
 const BLOCK: usize = 32;
 
 /// Pseudo-random integers; each block contains the smallest and the largest.
-fn integers(seed: u64, len: usize, (first, last): (i32, i32)) -> Vec<i32> {
+fn integers(seed: u64, len: usize, first: i32, last: i32) -> Vec<i32> {
     let width = (last - first + 1) as f32;
     let random = noise(seed, len).into_iter().map(|x| first + ((x + 1.0) / 2.0 * width) as i32);
     let mut all: Vec<i32> = random.map(|x| x.min(last)).collect();
@@ -47,8 +47,8 @@ proptest! {
         // Formats with a minimum may start at any integer.
         let least = if first == 0 { least } else { 0 };
         let k = blocks * BLOCK;
-        let weights = integers(seed, n * k, (first + least, last + least));
-        let x = integers(!seed, m * k, (-127, 127));
+        let weights = integers(seed, n * k, first + least, last + least);
+        let x = integers(!seed, m * k, -127, 127);
         let bytes = reference::quantize(dtype, &floats(&weights));
         let matrix = Matrix::new(dtype, n, k, &bytes).expect("a matrix");
         for cpu in cpus(2) {
@@ -81,7 +81,7 @@ proptest! {
             let mut out = vec![f32::NAN; m * n];
             cpu::matmul(&cpu, &packed(&cpu, &matrix).all(), &x, None, &mut out);
             let what = format!("{} {dtype} {m}x{n}x{k}", cpu.isa().name());
-            assert_close(&out, &want, (4e-6, (k as f64).sqrt()), &what);
+            assert_close(&out, &want, 4e-6, (k as f64).sqrt(), &what);
         }
     }
 }

@@ -10,7 +10,7 @@ use lapwing_kernels::npu::{
 };
 
 use crate::npu::{Task, Tiny};
-use crate::npu_libraries::{check_kept, check_models, check_near, check_shares};
+use crate::npu_libraries::{NpuAndCpu, check_kept, check_models, check_shares};
 
 const ENOUGH: u64 = 1 << 30;
 
@@ -65,11 +65,12 @@ fn weights_in_integers_are_checked_against_the_same_integers() {
     needs_qnn!();
     let tiny = Tiny::open("format-f16");
     for (form, tolerance) in [(WeightForm::Int8, 0.03), (WeightForm::Int4, 0.5)] {
-        let (mut cpu, mut npu) = (tiny.exact(), tiny.npu_over(Box::new(qnn(&tiny, form)), ENOUGH));
+        let npu = tiny.npu_over(Box::new(qnn(&tiny, form)), ENOUGH);
+        let mut devices = NpuAndCpu::new(&tiny, npu);
         let nodes = tiny.gated();
         for nodes in [nodes.clone(), nodes.end..nodes.end + 1] {
             let task = Task::new(nodes, 33, &[64]);
-            check_near(&tiny, (&mut npu, &mut cpu), &task, (tolerance, form.name()));
+            devices.check_near(&task, tolerance, form.name());
         }
     }
 }

@@ -46,7 +46,7 @@ fn wide(tiny: &Tiny) -> ActivationRanges {
 }
 
 /// Inputs of a stage. Those of a product are its measured range times `factor` at most.
-fn spread(tiny: &Tiny, task: &Task, (ranges, factor): (&ActivationRanges, f32)) -> TensorSet {
+fn spread(tiny: &Tiny, task: &Task, ranges: &ActivationRanges, factor: f32) -> TensorSet {
     let mut inputs = TensorSet::default();
     for id in tiny.graph.live_in(task.nodes.clone()) {
         let width = tiny.graph.value(id).width;
@@ -98,7 +98,7 @@ fn difference(got: &[Vec<f32>], want: &[Vec<f32>]) -> f32 {
 /// The largest difference of a stage from the CPU in f32, relative to the largest value of its row.
 fn distance(tiny: &Tiny, npu: &mut NpuDevice, task: &Task, ranges: &ActivationRanges) -> f32 {
     npu.preparer().expect("a preparer").prepare(&task.keys(), &[], &mut ()).expect("graphs");
-    let inputs = spread(tiny, task, (ranges, 0.25));
+    let inputs = spread(tiny, task, ranges, 0.25);
     let got = tiny.run_on(npu, task, &inputs).expect("values");
     let mut whole = task.clone();
     whole.part.graphs.clear();
@@ -170,7 +170,7 @@ fn shares_and_rows_of_products_of_integers_are_those_of_the_whole() {
         let ranges = wide(&tiny);
         let mut npu = npu(&tiny, &settings(activations, weights), &ranges);
         let whole = Task::new(tiny.gated(), 5, &[8]);
-        let inputs = spread(&tiny, &whole, (&ranges, 1.0));
+        let inputs = spread(&tiny, &whole, &ranges, 1.0);
         let mut run = |task: &Task| {
             npu.preparer().expect("a preparer").prepare(&task.keys(), &[], &mut ()).expect("one");
             rows(&tiny, task, &tiny.run_on(&mut npu, task, &inputs).expect("values"))
@@ -207,7 +207,7 @@ fn values_beyond_a_range_are_limited_to_it() {
         let mut npu = npu(&tiny, &settings(activations, WeightForm::Int8), &ranges);
         npu.preparer().expect("a preparer").prepare(&task.keys(), &[], &mut ()).expect("a graph");
         let mut run = |factor: f32| {
-            let mut inputs = spread(&tiny, &task, (&ranges, factor));
+            let mut inputs = spread(&tiny, &task, &ranges, factor);
             let id = tiny.graph.live_in(task.nodes.clone())[0];
             let value = inputs.get_mut(id).expect("a value");
             // Every value is beyond the range, whatever its channel's is.

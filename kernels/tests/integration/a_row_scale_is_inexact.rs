@@ -36,7 +36,7 @@ fn matmul_of_rows_with_one_scale_is_exact_for_their_rounded_values() {
                 }
                 // The error of f32 sums grows with the terms: up to 20 times those of a row of noise.
                 let what = format!("{} {dtype} {m}x{n}x{k} {activations:?}", cpu.isa().name());
-                assert_close(&out, &want, (2e-6, 20.0 * (k as f64).sqrt()), &what);
+                assert_close(&out, &want, 2e-6, 20.0 * (k as f64).sqrt(), &what);
                 let mut part = vec![f32::NAN; m * (n - n / 2)];
                 cpu::matmul(&cpu, &matrix.channels(n / 2..n), &x, Some(&bias[n / 2..]), &mut part);
                 let whole = out.chunks(n).flat_map(|row| &row[n / 2..]);

@@ -18,7 +18,7 @@ fn layer_norm_matches_the_reference_at_awkward_widths() {
                 let what = format!("{} {rows}x{width} around {offset}", cpu.isa().name());
                 // The mean is exact to the rounding of the values, of which the offset has most digits.
                 let error = 3e-6 * f64::from(offset.abs().max(1.0));
-                assert_close(&out, &want, (error, 1.0), &what);
+                assert_close(&out, &want, error, 1.0, &what);
             }
         }
     }
@@ -64,7 +64,7 @@ fn rows_of_a_table_are_added_by_their_index() {
             let row_of = |at: usize| &table[rows[at] * width..][..width];
             cpu::add_rows(&cpu, &x, width, row_of, &mut out);
             let want = reference::add_rows(&x, &table, width, &rows);
-            assert_close(&out, &want, (1e-6, 1e-6), &format!("{} {width}", cpu.isa().name()));
+            assert_close(&out, &want, 1e-6, 1e-6, &format!("{} {width}", cpu.isa().name()));
         }
     }
 }

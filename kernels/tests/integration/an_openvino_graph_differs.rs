@@ -9,7 +9,7 @@ use lapwing_kernels::requant::Requant;
 
 use crate::an_npu_run_is_lost::{begin, queue, run};
 use crate::npu::{Report, Task, Tiny};
-use crate::npu_libraries::{check_kept, check_models, check_near, check_shares};
+use crate::npu_libraries::{NpuAndCpu, check_kept, check_models, check_shares};
 use crate::openvino::needs_openvino;
 
 const ENOUGH: u64 = 1 << 30;
@@ -44,9 +44,8 @@ fn requantised_weights_are_those_of_the_cpu() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
     let format: Requant = "int4:64:min".parse().expect("a form");
     let tiny = Tiny::requantized(&folder.join("llama.gguf"), format);
-    let (mut npu, mut cpu) = (npu(&tiny, ENOUGH), tiny.exact());
     let task = Task::new(tiny.gated(), 5, &[8]);
-    check_near(&tiny, (&mut npu, &mut cpu), &task, (TOLERANCE, "requantised"));
+    NpuAndCpu::new(&tiny, npu(&tiny, ENOUGH)).check_near(&task, TOLERANCE, "requantised");
 }
 
 #[test]

@@ -135,14 +135,7 @@ impl Tiny {
     }
 
     pub(crate) fn cpu(&self) -> CpuDevice {
-        let parts = CpuDeviceParts {
-            name: "cpu".to_owned(),
-            cpu: Cpu::new(1, Isa::best()),
-            graph: Arc::clone(&self.graph),
-            kv: Arc::new(KvStore::none()),
-            slots: SlotPool::default(),
-        };
-        CpuDevice::new(parts, &self.file).expect("bound weights")
+        self.cpu_with(Activations::default())
     }
 
     /// The CPU, with activations in f32.
@@ -238,7 +231,7 @@ impl Tiny {
         task: &Task,
         observer: &mut dyn Observer,
     ) -> Result<TensorSet, DeviceError> {
-        self.run_with(device, task, (&self.inputs(task), observer))
+        self.run_with(device, task, &self.inputs(task), observer)
     }
 
     /// As [`run`](Tiny::run), with these inputs.
@@ -248,14 +241,15 @@ impl Tiny {
         task: &Task,
         inputs: &TensorSet,
     ) -> Result<TensorSet, DeviceError> {
-        self.run_with(device, task, (inputs, &mut ()))
+        self.run_with(device, task, inputs, &mut ())
     }
 
     fn run_with(
         &self,
         device: &mut dyn BlockingDevice,
         task: &Task,
-        (inputs, observer): (&TensorSet, &mut dyn Observer),
+        inputs: &TensorSet,
+        observer: &mut dyn Observer,
     ) -> Result<TensorSet, DeviceError> {
         let mut batch = Batch::default();
         batch.push(&vec![0; task.rows], 0, Vec::new(), task.selected.clone());

@@ -28,35 +28,47 @@ const MODELS: [&str; 17] = [
     "format-q6_k",
 ];
 
-/// Runs a task on both devices and compares. A value may differ by the tolerance times the largest
-/// value of its row.
-pub(crate) fn check_near(
-    tiny: &Tiny,
-    (npu, cpu): (&mut NpuDevice, &mut CpuDevice),
-    task: &Task,
-    (tolerance, what): (f32, &str),
-) {
-    npu.preparer().expect("a preparer").prepare(&task.keys(), &[], &mut ()).expect(what);
-    let mut report = Report::default();
-    let got = tiny.run(npu, task, &mut report).expect(what);
-    let part = Part { graphs: Vec::new(), ..task.part.clone() };
-    let want = tiny.run(cpu, &Task { part, ..task.clone() }, &mut ()).expect(what);
-    assert_eq!(report.nodes, task.nodes.clone().collect::<Vec<_>>(), "{what}");
-    let writes = tiny.graph.writes(task.nodes.clone());
-    assert_eq!((got.len(), want.len()), (writes.len(), writes.len()), "{what}");
-    for id in writes {
-        let (got, want) = (got.get(id).expect("a value"), want.get(id).expect("a value"));
-        assert_eq!(got.width, want.width, "{what}: width of {id:?}");
-        // The last share of a narrow product has no columns.
-        let width = got.width.max(1);
-        let (got, want) = (got.host().expect("values"), want.host().expect("values"));
-        assert_eq!(got.len(), want.len(), "{what}: rows of {id:?}");
-        let rows = got.chunks_exact(width).zip(want.chunks_exact(width));
-        for (row, (got, want)) in rows.enumerate() {
-            let size = want.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-            for (got, want) in got.iter().zip(want) {
-                let error = (got - want).abs();
-                assert!(error <= tolerance * size, "{what}: {id:?} row {row}: {got} for {want}");
+/// An NPU, and a CPU with activations in f32 that computes the same.
+pub(crate) struct NpuAndCpu<'a> {
+    tiny: &'a Tiny,
+    npu: NpuDevice,
+    cpu: CpuDevice,
+}
+
+impl NpuAndCpu<'_> {
+    pub(crate) fn new(tiny: &Tiny, npu: NpuDevice) -> NpuAndCpu<'_> {
+        NpuAndCpu { tiny, npu, cpu: tiny.exact() }
+    }
+
+    /// Runs a task on both devices and compares. A value may differ by the tolerance times the largest
+    /// value of its row.
+    pub(crate) fn check_near(&mut self, task: &Task, tolerance: f32, what: &str) {
+        self.npu.preparer().expect("a preparer").prepare(&task.keys(), &[], &mut ()).expect(what);
+        let mut report = Report::default();
+        let got = self.tiny.run(&mut self.npu, task, &mut report).expect(what);
+        let part = Part { graphs: Vec::new(), ..task.part.clone() };
+        let want =
+            self.tiny.run(&mut self.cpu, &Task { part, ..task.clone() }, &mut ()).expect(what);
+        assert_eq!(report.nodes, task.nodes.clone().collect::<Vec<_>>(), "{what}");
+        let writes = self.tiny.graph.writes(task.nodes.clone());
+        assert_eq!((got.len(), want.len()), (writes.len(), writes.len()), "{what}");
+        for id in writes {
+            let (got, want) = (got.get(id).expect("a value"), want.get(id).expect("a value"));
+            assert_eq!(got.width, want.width, "{what}: width of {id:?}");
+            // The last share of a narrow product has no columns.
+            let width = got.width.max(1);
+            let (got, want) = (got.host().expect("values"), want.host().expect("values"));
+            assert_eq!(got.len(), want.len(), "{what}: rows of {id:?}");
+            let rows = got.chunks_exact(width).zip(want.chunks_exact(width));
+            for (row, (got, want)) in rows.enumerate() {
+                let size = want.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+                for (got, want) in got.iter().zip(want) {
+                    let error = (got - want).abs();
+                    assert!(
+                        error <= tolerance * size,
+                        "{what}: {id:?} row {row}: {got} for {want}"
+                    );
+                }
             }
         }
     }
@@ -70,13 +82,13 @@ pub(crate) fn check_models(
 ) {
     for name in MODELS {
         let tiny = Tiny::open(name);
-        let (mut npu, mut cpu) = (npu(&tiny), tiny.exact());
-        for (at, nodes) in tiny.runs(&npu).into_iter().enumerate() {
+        let mut devices = NpuAndCpu::new(&tiny, npu(&tiny));
+        for (at, nodes) in tiny.runs(&devices.npu).into_iter().enumerate() {
             let cases: &[(usize, &[usize])] = if at == 0 { first } else { &[(33, &[64])] };
             for (rows, graphs) in cases {
                 let task = Task::new(nodes.clone(), *rows, graphs);
                 let what = format!("{name}, nodes {nodes:?}, {rows} rows in {graphs:?}");
-                check_near(&tiny, (&mut npu, &mut cpu), &task, (tolerance, &what));
+                devices.check_near(&task, tolerance, &what);
             }
         }
     }
@@ -86,10 +98,10 @@ pub(crate) fn check_models(
 pub(crate) fn check_shares(npu: impl Fn(&Tiny) -> NpuDevice, tolerance: f32) {
     for name in ["qwen2", "format-q4_0"] {
         let tiny = Tiny::open(name);
-        let (mut npu, mut cpu) = (npu(&tiny), tiny.exact());
+        let mut devices = NpuAndCpu::new(&tiny, npu(&tiny));
         let nodes = tiny.gated();
         // Query, key and value: of the last third, only the query has columns.
-        let products = tiny.runs(&npu)[0].clone();
+        let products = tiny.runs(&devices.npu)[0].clone();
         let products = products.start + 1..products.end.min(products.start + 4);
         assert!(tiny.graph.can_cut_features(products.clone()), "{products:?}");
         for nodes in [nodes.clone(), nodes.end..nodes.end + 1, products] {
@@ -97,7 +109,7 @@ pub(crate) fn check_shares(npu: impl Fn(&Tiny) -> NpuDevice, tolerance: f32) {
                 let mut task = Task::new(nodes.clone(), 5, &[8]);
                 task.part.features = share;
                 let what = format!("{name}, {task:?}");
-                check_near(&tiny, (&mut npu, &mut cpu), &task, (tolerance, &what));
+                devices.check_near(&task, tolerance, &what);
             }
         }
     }

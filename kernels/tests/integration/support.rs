@@ -41,7 +41,7 @@ pub(crate) fn attending(threads: usize) -> Vec<Cpu> {
 
 /// Fails unless every value is within `tolerance · (|want| + scale)` of the reference.
 #[track_caller]
-pub(crate) fn assert_close(got: &[f32], want: &[f64], (tolerance, scale): (f64, f64), what: &str) {
+pub(crate) fn assert_close(got: &[f32], want: &[f64], tolerance: f64, scale: f64, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}: length");
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
         let error = (f64::from(*got) - want).abs();

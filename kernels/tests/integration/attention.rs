@@ -1,0 +1,156 @@
+//! Test support: cases of attention, their keys and values in pages, and masks.
+
+use std::sync::Arc;
+
+use half::f16;
+use lapwing_kernels::cpu::{Activations, AttentionJob, AttentionSequence, Cpu, Isa, KvRows};
+use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
+use lapwing_kernels::mask::{BlockList, Mask};
+
+use crate::support::noise;
+
+/// Sizes of an attention over one sequence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    pub(crate) heads: usize,
+    pub(crate) kv_heads: usize,
+    pub(crate) head_dim: usize,
+    pub(crate) page_rows: usize,
+    pub(crate) positions: usize,
+    pub(crate) mask: &'static Mask,
+    pub(crate) soft_cap: Option<f32>,
+    pub(crate) dtype: KvDtype,
+}
+
+pub(crate) const PLAIN: Case = Case {
+    heads: 6,
+    kv_heads: 2,
+    head_dim: 16,
+    page_rows: 32,
+    positions: 70,
+    mask: &Mask::Causal,
+    soft_cap: None,
+    dtype: KvDtype::F16,
+};
+
+/// The queries, keys and values of a case, the latter two as they are after storage.
+pub(crate) struct Sequence {
+    pub(crate) q: Vec<f32>,
+    pub(crate) k: Vec<f32>,
+    pub(crate) v: Vec<f32>,
+    pub(crate) pages: Vec<PageId>,
+    pub(crate) store: KvStore,
+}
+
+/// Values of heads of `head_dim` values after storage in `dtype`.
+pub(crate) fn after_storage(dtype: KvDtype, head_dim: usize, x: &[f32]) -> Vec<f32> {
+    match dtype {
+        KvDtype::F32 => x.to_vec(),
+        KvDtype::F16 => x.iter().map(|x| f16::from_f32(*x).to_f32()).collect(),
+        KvDtype::I8 => x.chunks(head_dim).flat_map(rounded_to_i8).collect(),
+    }
+}
+
+fn rounded_to_i8(head: &[f32]) -> Vec<f32> {
+    let highest = head.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+    let (scale, inverse) = (highest / 127.0, 127.0 / highest);
+    head.iter().map(|x| (x * inverse).round_ties_even() * scale).collect()
+}
+
+/// Writes all keys and values to pages that are neither adjacent nor in order, between pages full
+/// of infinities.
+pub(crate) fn sequence(case: &Case) -> Sequence {
+    let width = case.kv_heads * case.head_dim;
+    let round = |x: Vec<f32>| after_storage(case.dtype, case.head_dim, &x);
+    let (k, v) = (noise(2, case.positions * width), noise(3, case.positions * width));
+    let layout = KvLayout {
+        layers: 2,
+        kv_heads: case.kv_heads,
+        head_dim: case.head_dim,
+        page_rows: case.page_rows,
+        dtype: case.dtype,
+    };
+    let count = layout.pages_for(case.positions) as u32;
+    let pages: Vec<PageId> = (0..count).rev().map(|i| 2 * i + 1).collect();
+    let store = KvStore::new(layout, 2 * count + 1).expect("memory");
+    let all: Vec<PageId> = (0..2 * count + 1).collect();
+    let poison = vec![f32::INFINITY; all.len() * case.page_rows * width];
+    let cpu = Cpu::new(2, Isa::best());
+    let mut layer = store.layer(1);
+    KvRows { pages: &all, start_pos: 0, k: &poison, v: &poison }.write(&cpu, &mut layer);
+    KvRows { pages: &pages, start_pos: 0, k: &k, v: &v }.write(&cpu, &mut layer);
+    drop(layer);
+    let q = noise(1, case.positions * case.heads * case.head_dim);
+    Sequence { q, k: round(k), v: round(v), pages, store }
+}
+
+pub(crate) fn job<'a>(
+    case: &Case,
+    s: &'a Sequence,
+    kv: &'a KvLayer<'a>,
+    sequences: &'a [AttentionSequence<'a>],
+) -> AttentionJob<'a> {
+    AttentionJob {
+        kv,
+        q: &s.q,
+        sequences,
+        heads: case.heads,
+        scale: 0.5,
+        mask: case.mask,
+        soft_cap: case.soft_cap,
+    }
+}
+
+/// Keys up to its own that the row at `pos` sees, by the definition of the mask.
+pub(crate) fn seen(mask: &Mask, pos: usize) -> Vec<usize> {
+    let sees = |key: &usize| match mask {
+        Mask::Causal | Mask::Full => true,
+        Mask::Window(window) => key + window > pos,
+        Mask::Dilated { count, stride } => (0..*count).any(|i| key + i * stride == pos),
+        Mask::Blocks { blocks, window } => {
+            let len = blocks.block_len();
+            window.is_none_or(|window| key + window > pos)
+                && blocks.listed().contains(&((pos / len) as u32, (key / len) as u32))
+        }
+    };
+    (0..=pos).filter(sees).collect()
+}
+
+/// Whether attention rounds its operands to bfloat16.
+pub(crate) fn multiplies_pairs(cpu: &Cpu, dtype: KvDtype) -> bool {
+    cpu.isa().name() == "avx512-bf16"
+        && cpu.activations() == Activations::Int8
+        && dtype != KvDtype::F32
+}
+
+/// Rows of blocks 1, 4 and 9 see no key; some rows see only blocks far before their own.
+const LISTED: [(u32, u32); 12] = [
+    (0, 0),
+    (2, 0),
+    (2, 2),
+    (3, 1),
+    (5, 2),
+    (6, 6),
+    (7, 0),
+    (7, 3),
+    (7, 7),
+    (8, 7),
+    (10, 4),
+    (10, 11),
+];
+
+/// A mask for all cases.
+pub(crate) fn kept(mask: Mask) -> &'static Mask {
+    Box::leak(Box::new(mask))
+}
+
+pub(crate) fn sparse_masks() -> Vec<&'static Mask> {
+    let dilated = [(1, 1), (5, 3), (100, 2), (4, 60), (3, 200)];
+    let dilated = dilated.map(|(count, stride)| kept(Mask::Dilated { count, stride }));
+    let blocks = [(1, None), (7, None), (24, None), (32, None), (7, Some(20)), (24, Some(33))];
+    let blocks = blocks.map(|(len, window)| {
+        let blocks = Arc::new(BlockList::new(len, LISTED).expect("a list"));
+        kept(Mask::Blocks { blocks, window })
+    });
+    dilated.into_iter().chain(blocks).collect()
+}
