@@ -5,26 +5,22 @@ mod writer;
 use axum::Json;
 use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answers, Usage};
+use super::answer::Answers;
 use super::app::{Call, blocking};
-use super::body::{JsonBody, name_ignored};
+use super::body::JsonBody;
 use super::constraint;
+use super::endpoint::{Endpoint, Opened, Question, Target};
 use super::error::ApiError;
 use super::fields::Fields;
-use super::ids::new_id;
 use super::models::ModelLease;
 use super::openai::messages::{end_after, read, text_of};
-use super::parts::{AnswerForm, AnswerReader, Divided};
+use super::parts::AnswerForm;
 use super::sampling;
-use super::streaming::stream;
 use super::thinking;
-use super::tools::{CalledFunction, ToolCall, Tools, as_object};
+use super::tools::Tools;
 use lapwing_engine::Request;
-use lapwing_engine::{EndReason, Summary};
 use writer::MessageWriter;
 
 /// Counts the tokens of a conversation.
@@ -41,42 +37,39 @@ pub(crate) async fn count_tokens(
 }
 
 /// Answers a conversation.
-pub(crate) async fn messages(
-    Extension(call): Extension<Call>,
-    JsonBody(mut fields): JsonBody,
-) -> Result<Response, ApiError> {
-    let name: String = fields.need("model")?;
-    let lease = call.model(Some(&name), None).await?;
-    let (request, tools) = conversation(&mut fields, &lease)?;
-    let template = lease.engine.chat_template();
-    let form = AnswerForm::new(tools.as_ref(), template);
-    if let Some(stop) = fields.take::<Value>("stop_sequences")? {
-        fields.put("stop", stop);
+pub(crate) struct Messages;
+
+impl Endpoint for Messages {
+    type Writer = MessageWriter;
+
+    fn target(fields: &mut Fields) -> Result<Target, ApiError> {
+        Ok(Target { name: Some(fields.need("model")?), keep_alive: None })
     }
-    let mut output = fields.object("output_config", "output_config.")?;
-    if let Some(format) = output.take::<Value>("format")? {
-        fields.put("output_config.format", format);
+
+    async fn read(
+        Opened { target, lease, mut fields, .. }: Opened<'_>,
+    ) -> Result<Question<MessageWriter>, ApiError> {
+        let (request, tools) = conversation(&mut fields, lease)?;
+        let form = AnswerForm::new(tools.as_ref(), lease.engine.chat_template());
+        if let Some(stop) = fields.take::<Value>("stop_sequences")? {
+            fields.put("stop", stop);
+        }
+        let mut output = fields.object("output_config", "output_config.")?;
+        if let Some(format) = output.take::<Value>("format")? {
+            fields.put("output_config.format", format);
+        }
+        fields.name_ignored(output.rest());
+        let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
+        request.max_tokens = sampling::max_tokens(&mut fields)?;
+        let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
+        let is_streamed = fields.take("stream")?.unwrap_or(false);
+        let user = fields.take_of("metadata", "user_id")?;
+        fields.drop_if("service_tier", &[json!("auto"), json!("standard_only")]);
+        let (requests, ignored) = (vec![form.shown(request)], fields.rest());
+        let model = target.name.unwrap_or_default();
+        let writer = Box::new(move |answers: &Answers| MessageWriter::new(model, form, answers));
+        Ok(Question { requests, choices: 1, user, is_streamed, ignored, writer })
     }
-    fields.name_ignored(output.rest());
-    let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
-    request.max_tokens = sampling::max_tokens(&mut fields)?;
-    let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
-    let is_streamed = fields.take("stream")?.unwrap_or(false);
-    let user = fields.take_of("metadata", "user_id")?;
-    fields.drop_if("service_tier", &[json!("auto"), json!("standard_only")]);
-    let mut ignored = fields.rest();
-    let requests = vec![form.shown(request)];
-    let mut answers = Answers::start(call.clone(), lease, user, requests, 1).await?;
-    ignored.extend_from_slice(answers.ignored_keywords());
-    let reader = AnswerReader::new(form, &answers);
-    let mut response = if is_streamed {
-        answers.begun().await?;
-        stream(answers, MessageWriter::new(name, reader))
-    } else {
-        Json(whole(&name, reader, &mut answers).await?).into_response()
-    };
-    name_ignored(&call, &mut response, &ignored);
-    Ok(response)
 }
 
 /// The conversation of a request, and its functions.
@@ -178,95 +171,4 @@ fn in_openai_form(mut message: Map<String, Value>) -> Vec<Map<String, Value>> {
         results.push(message);
     }
     results
-}
-
-/// A part of an answer.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
-    /// Nothing here checks thoughts that come back, so they need no signature.
-    Thinking {
-        thinking: String,
-        signature: &'static str,
-    },
-    Text {
-        text: String,
-    },
-    ToolUse {
-        id: String,
-        name: String,
-        input: Box<RawValue>,
-    },
-}
-
-/// A whole answer.
-#[derive(Clone, Debug, Serialize)]
-struct Whole<'a> {
-    id: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    role: &'static str,
-    model: &'a str,
-    content: Vec<Block>,
-    stop_reason: &'static str,
-    stop_sequence: Option<String>,
-    usage: Value,
-}
-
-impl From<ToolCall> for Block {
-    fn from(call: ToolCall) -> Block {
-        let CalledFunction { name, arguments } = call.function;
-        match as_object(&arguments) {
-            Some(input) => Block::ToolUse { id: call.id, name, input },
-            // The answer was cut off inside of them.
-            None => Block::Text { text: format!("{name}({arguments}") },
-        }
-    }
-}
-
-fn usage(usage: Usage) -> Value {
-    json!({
-        "input_tokens": usage.prompt - usage.cached.min(usage.prompt),
-        "cache_read_input_tokens": usage.cached,
-        "cache_creation_input_tokens": 0,
-        "output_tokens": usage.generated,
-    })
-}
-
-/// Why an answer ended, and the stop text that ended it.
-fn reason(summary: Option<&Summary>, has_calls: bool) -> (&'static str, Option<String>) {
-    match summary.map(|summary| &summary.reason) {
-        Some(EndReason::Length) => ("max_tokens", None),
-        _ if has_calls => ("tool_use", None),
-        Some(EndReason::StopText(text)) => ("stop_sequence", Some(text.clone())),
-        _ => ("end_turn", None),
-    }
-}
-
-async fn whole<'a>(
-    name: &'a str,
-    mut reader: AnswerReader,
-    answers: &mut Answers,
-) -> Result<Whole<'a>, ApiError> {
-    let choice = answers.complete().await?.pop().unwrap_or_default();
-    let Divided { thoughts, text, calls } = reader.divide(choice.text);
-    let (stop_reason, stop_sequence) = reason(choice.summary.as_deref(), !calls.is_empty());
-    let mut content = Vec::new();
-    if !thoughts.is_empty() {
-        content.push(Block::Thinking { thinking: thoughts, signature: "" });
-    }
-    if !text.is_empty() || calls.is_empty() {
-        content.push(Block::Text { text });
-    }
-    content.extend(calls.into_iter().map(Block::from));
-    Ok(Whole {
-        id: new_id("msg_"),
-        kind: "message",
-        role: "assistant",
-        model: name,
-        content,
-        stop_reason,
-        stop_sequence,
-        usage: usage(answers.usage()),
-    })
 }

@@ -32,6 +32,7 @@ mod clients;
 mod config;
 mod connections;
 mod constraint;
+mod endpoint;
 mod error;
 mod facts;
 mod fields;

@@ -1,5 +1,6 @@
 //! Ollama's interface.
 
+mod answer;
 pub(super) mod chat;
 pub(super) mod embed;
 pub(super) mod generate;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use super::answer::Answers;
 use super::config::seconds;
+use super::endpoint::Target;
 use super::error::ApiError;
 use super::fields::Fields;
 use super::models::{ModelLease, ModelSpec};
@@ -20,24 +22,26 @@ use super::sampling;
 use lapwing_engine::Request;
 
 /// Version of the interface that this follows; clients ask for a minimum.
-pub(super) const VERSION: &str = "0.12.0";
-
-/// Type of a streamed answer: a JSON object in each line.
-const LINES: &str = "application/x-ndjson";
-
-/// Keeps a connection open: white space between the lines is allowed, and clients skip empty ones.
-const EMPTY_LINE: &str = "\n";
+const VERSION: &str = "0.12.0";
 
 /// The present time, as the interface writes it.
-pub(super) fn now() -> String {
+fn now() -> String {
     Timestamp::now().to_string()
+}
+
+/// Takes the model of a request.
+///
+/// # Errors
+/// When it is not named, or the time that it stays loaded has a wrong form.
+fn target(fields: &mut Fields) -> Result<Target, ApiError> {
+    Ok(Target { name: Some(fields.need("model")?), keep_alive: keep_alive(fields)? })
 }
 
 /// Takes `keep_alive`: how long the model stays loaded without requests; `Some(None)` for ever.
 ///
 /// # Errors
 /// When it is neither a number of seconds nor a time such as `5m`.
-pub(super) fn keep_alive(fields: &mut Fields) -> Result<Option<Option<Duration>>, ApiError> {
+fn keep_alive(fields: &mut Fields) -> Result<Option<Option<Duration>>, ApiError> {
     let Some(value) = fields.take::<Value>("keep_alive")? else { return Ok(None) };
     let time = match &value {
         Value::Number(number) => number.as_f64(),
@@ -90,7 +94,7 @@ fn parse_time(text: &str) -> Option<f64> {
 ///
 /// # Errors
 /// When an option has the wrong type, or a value makes no sense.
-pub(super) fn with_options(
+fn with_options(
     fields: &mut Fields,
     lease: &ModelLease,
     request: Request,
@@ -111,7 +115,7 @@ pub(super) fn with_options(
 
 /// Times and numbers of a complete answer; durations are in nanoseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Totals {
+struct Totals {
     total_duration: u64,
     load_duration: u64,
     prompt_eval_count: usize,
@@ -122,7 +126,7 @@ pub(super) struct Totals {
 
 impl Totals {
     /// Those of an answer.
-    pub(super) fn of(answers: &Answers) -> Totals {
+    fn of(answers: &Answers) -> Totals {
         let (usage, times) = (answers.usage(), answers.times());
         Totals {
             total_duration: nanos(answers.call().received.elapsed()),
@@ -136,13 +140,13 @@ impl Totals {
 }
 
 /// Whole nanoseconds.
-pub(super) fn nanos(time: Duration) -> u64 {
+fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What is known of a model.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Details {
+struct Details {
     parent_model: &'static str,
     format: &'static str,
     family: String,
@@ -153,7 +157,7 @@ pub(super) struct Details {
 
 impl Details {
     /// Those of a model.
-    pub(super) fn of(spec: &ModelSpec) -> Details {
+    fn of(spec: &ModelSpec) -> Details {
         let family = spec.facts.architecture.clone();
         Details {
             parent_model: "",

@@ -3,22 +3,20 @@
 mod items;
 mod writer;
 
-use axum::Json;
-use axum::extract::Extension;
-use axum::response::{IntoResponse, Response};
+use std::time::SystemTime;
+
 use serde_json::{Map, Value, json};
 
 use super::answer::Answers;
-use super::app::Call;
-use super::body::{JsonBody, name_ignored};
+use super::app::unix_seconds;
 use super::constraint;
+use super::endpoint::{Endpoint, Opened, Question, Target};
 use super::error::ApiError;
 use super::fields::Fields;
 use super::models::ModelLease;
 use super::openai::messages::read;
 use super::parts::AnswerForm;
 use super::sampling;
-use super::streaming::stream;
 use super::thinking;
 use super::tools::Tools;
 use items::in_chat_form;
@@ -26,48 +24,44 @@ use lapwing_engine::Request;
 use writer::{Echo, ResponseWriter};
 
 /// Answers a conversation.
-pub(crate) async fn responses(
-    Extension(call): Extension<Call>,
-    JsonBody(mut fields): JsonBody,
-) -> Result<Response, ApiError> {
-    let name: Option<String> = fields.take("model")?;
-    refuse(&fields)?;
-    let lease = call.model(name.as_deref(), None).await?;
-    let (request, tools) = conversation(&mut fields, &lease)?;
-    let form = AnswerForm::new(tools.as_ref(), lease.engine.chat_template());
-    let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
-    if let Some(tokens) = fields.take::<Value>("max_output_tokens")? {
-        fields.put("max_tokens", tokens);
-        request.max_tokens = sampling::max_tokens(&mut fields)?;
+pub(crate) struct Responses;
+
+impl Endpoint for Responses {
+    type Writer = ResponseWriter;
+
+    fn target(fields: &mut Fields) -> Result<Target, ApiError> {
+        let name = fields.take("model")?;
+        refuse(fields)?;
+        Ok(Target { name, keep_alive: None })
     }
-    let mut text = fields.object("text", "text.")?;
-    if let Some(format) = text.take::<Value>("format")? {
-        fields.put("text.format", format);
+
+    async fn read(
+        Opened { lease, mut fields, .. }: Opened<'_>,
+    ) -> Result<Question<ResponseWriter>, ApiError> {
+        let created = unix_seconds(SystemTime::now());
+        let (request, tools) = conversation(&mut fields, lease)?;
+        let form = AnswerForm::new(tools.as_ref(), lease.engine.chat_template());
+        let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
+        if let Some(tokens) = fields.take::<Value>("max_output_tokens")? {
+            fields.put("max_tokens", tokens);
+            request.max_tokens = sampling::max_tokens(&mut fields)?;
+        }
+        let mut text = fields.object("text", "text.")?;
+        if let Some(format) = text.take::<Value>("format")? {
+            fields.put("text.format", format);
+        }
+        let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
+        let is_streamed = fields.take("stream")?.unwrap_or(false);
+        let user = fields.take_any(&["user", "safety_identifier"])?;
+        let parallel = tools.is_none_or(|tools| tools.parallel);
+        let echo =
+            Echo { created, parallel, metadata: fields.take("metadata")?.unwrap_or_default() };
+        drop_defaults(&mut fields);
+        fields.name_ignored(text.rest());
+        let (requests, ignored) = (vec![form.shown(request)], fields.rest());
+        let writer = Box::new(move |answers: &Answers| ResponseWriter::new(answers, form, echo));
+        Ok(Question { requests, choices: 1, user, is_streamed, ignored, writer })
     }
-    let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
-    let is_streamed = fields.take("stream")?.unwrap_or(false);
-    let user = fields.take_any(&["user", "safety_identifier"])?;
-    let echo = Echo {
-        parallel: tools.is_none_or(|tools| tools.parallel),
-        metadata: fields.take("metadata")?.unwrap_or_default(),
-    };
-    drop_defaults(&mut fields);
-    fields.name_ignored(text.rest());
-    let mut ignored = fields.rest();
-    let requests = vec![form.shown(request)];
-    let mut answers = Answers::start(call.clone(), lease, user, requests, 1).await?;
-    ignored.extend_from_slice(answers.ignored_keywords());
-    let mut writer = ResponseWriter::new(&answers, form, echo);
-    let mut response = if is_streamed {
-        answers.begun().await?;
-        stream(answers, writer)
-    } else {
-        let choice = answers.complete().await?.pop().unwrap_or_default();
-        let reason = choice.reason();
-        Json(writer.whole(choice.text, reason, &answers)).into_response()
-    };
-    name_ignored(&call, &mut response, &ignored);
-    Ok(response)
 }
 
 /// Refuses what needs answers that are stored.

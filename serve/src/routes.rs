@@ -10,6 +10,7 @@ use axum::routing::{MethodRouter, get, post};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::app::App;
+use super::endpoint::answer;
 use super::gate::gate;
 use super::{anthropic, llama_cpp, ollama, openai, openapi, page, responses, state, timeline};
 
@@ -72,10 +73,10 @@ pub(crate) const ROUTES: [Route; 35] = [
     route("/v1/models", &["get"], "Lists the models", || get(openai::models::list)),
     route("/v1/models/{id}", &["get"], "Describes a model", || get(openai::models::one)),
     route("/v1/chat/completions", &["post"], "Answers a conversation (OpenAI)", || {
-        post(openai::chat::chat)
+        post(answer::<openai::chat::Chat>)
     }),
     route("/v1/completions", &["post"], "Continues texts (OpenAI)", || {
-        post(openai::completions::completions)
+        post(answer::<openai::completions::Completions>)
     }),
     route("/v1/embeddings", &["post"], "Embeds texts (OpenAI)", || {
         post(openai::embeddings::embeddings)
@@ -84,10 +85,10 @@ pub(crate) const ROUTES: [Route; 35] = [
         "/v1/responses",
         &["post"],
         "Answers a conversation (OpenAI's responses, text only, not stored)",
-        || post(responses::responses),
+        || post(answer::<responses::Responses>),
     ),
     route("/v1/messages", &["post"], "Answers a conversation (Anthropic)", || {
-        post(anthropic::messages)
+        post(answer::<anthropic::Messages>)
     }),
     route(
         "/v1/messages/count_tokens",
@@ -103,9 +104,11 @@ pub(crate) const ROUTES: [Route; 35] = [
         post(ollama::models::pull)
     }),
     route("/api/generate", &["post"], "Continues a prompt (Ollama)", || {
-        post(ollama::generate::generate)
+        post(answer::<ollama::generate::Generate>)
     }),
-    route("/api/chat", &["post"], "Answers a conversation (Ollama)", || post(ollama::chat::chat)),
+    route("/api/chat", &["post"], "Answers a conversation (Ollama)", || {
+        post(answer::<ollama::chat::Chat>)
+    }),
     route("/api/embed", &["post"], "Embeds texts (Ollama)", || post(ollama::embed::embed)),
     route("/api/embeddings", &["post"], "Embeds one text (Ollama)", || {
         post(ollama::embed::embeddings)
@@ -124,10 +127,10 @@ pub(crate) const ROUTES: [Route; 35] = [
     // The same without a version, as some clients ask for them.
     route("/models", &["get"], "Lists the models", || get(openai::models::list)),
     route("/chat/completions", &["post"], "Answers a conversation (OpenAI)", || {
-        post(openai::chat::chat)
+        post(answer::<openai::chat::Chat>)
     }),
     route("/completions", &["post"], "Continues texts (OpenAI)", || {
-        post(openai::completions::completions)
+        post(answer::<openai::completions::Completions>)
     }),
     route("/embeddings", &["post"], "Embeds texts (OpenAI)", || {
         post(openai::embeddings::embeddings)

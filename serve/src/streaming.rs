@@ -1,4 +1,4 @@
-//! Streamed responses.
+//! How answers are written, whole or as a stream.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -8,14 +8,18 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::FutureExt;
 use futures_util::stream::unfold;
+use serde::Serialize;
 
-use super::answer::{Answers, Item};
+use super::answer::{Answers, Complete, Item};
 use super::error::ApiError;
 use lapwing_engine::{PromptProgress, Summary, Token};
 
-/// Writes an answer as an interface does. Each method appends to `out`.
+/// Writes an answer as an interface does, whole or as a stream. The methods of a stream append to `out`.
 pub(crate) trait Writer: Send + 'static {
-    /// Type of the response.
+    /// The whole answer, of which nothing was streamed.
+    fn whole(&mut self, choices: Vec<Complete>, answers: &Answers) -> impl Serialize;
+
+    /// Type of a streamed response.
     fn content_type(&self) -> &'static str {
         "text/event-stream"
     }
@@ -136,20 +140,20 @@ impl<W: Writer> State<W> {
 }
 
 /// Appends an event with JSON as its data.
-pub(crate) fn event(data: &impl serde::Serialize, out: &mut String) {
+pub(crate) fn event(data: &impl Serialize, out: &mut String) {
     out.push_str("data: ");
     json(data, out);
     out.push_str("\n\n");
 }
 
 /// Appends JSON as a line.
-pub(crate) fn line(data: &impl serde::Serialize, out: &mut String) {
+pub(crate) fn line(data: &impl Serialize, out: &mut String) {
     json(data, out);
     out.push('\n');
 }
 
 /// Appends an event that has a name.
-pub(crate) fn named_event(name: &str, data: &impl serde::Serialize, out: &mut String) {
+pub(crate) fn named_event(name: &str, data: &impl Serialize, out: &mut String) {
     out.push_str("event: ");
     out.push_str(name);
     out.push('\n');
@@ -157,7 +161,7 @@ pub(crate) fn named_event(name: &str, data: &impl serde::Serialize, out: &mut St
 }
 
 /// Appends JSON.
-pub(crate) fn json(data: &impl serde::Serialize, out: &mut String) {
+pub(crate) fn json(data: &impl Serialize, out: &mut String) {
     // The types of this module have no keys or numbers that JSON lacks.
     if let Ok(text) = serde_json::to_string(data) {
         out.push_str(&text);

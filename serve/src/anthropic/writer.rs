@@ -1,17 +1,19 @@
-//! Messages that are streamed.
+//! Messages, whole and streamed.
 
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{reason, usage};
-use crate::answer::{Answers, Usage};
+use crate::answer::{Answers, Complete, Usage};
 use crate::error::{ApiError, Dialect};
 use crate::ids::new_id;
-use crate::parts::{AnswerReader, Part};
+use crate::parts::{AnswerForm, AnswerReader, Divided, Part};
 use crate::streaming::{Writer, named_event};
-use lapwing_engine::{Summary, Token};
+use crate::tools::{CalledFunction, ToolCall, as_object};
+use lapwing_engine::{EndReason, Summary, Token};
 
-/// Writes a streamed answer.
-pub(super) struct MessageWriter {
+/// Writes an answer.
+pub(crate) struct MessageWriter {
     model: String,
     reader: AnswerReader,
     /// Number of the present block, and its type if it is open.
@@ -21,7 +23,8 @@ pub(super) struct MessageWriter {
 }
 
 impl MessageWriter {
-    pub(super) fn new(model: String, reader: AnswerReader) -> MessageWriter {
+    pub(super) fn new(model: String, form: AnswerForm, answers: &Answers) -> MessageWriter {
+        let reader = AnswerReader::new(form, answers);
         MessageWriter { model, reader, block: 0, open: None, has_calls: false }
     }
 
@@ -78,6 +81,30 @@ impl MessageWriter {
 }
 
 impl Writer for MessageWriter {
+    fn whole(&mut self, mut choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
+        let choice = choices.pop().unwrap_or_default();
+        let Divided { thoughts, text, calls } = self.reader.divide(choice.text);
+        let (stop_reason, stop_sequence) = reason(choice.summary.as_deref(), !calls.is_empty());
+        let mut content = Vec::new();
+        if !thoughts.is_empty() {
+            content.push(Block::Thinking { thinking: thoughts, signature: "" });
+        }
+        if !text.is_empty() || calls.is_empty() {
+            content.push(Block::Text { text });
+        }
+        content.extend(calls.into_iter().map(Block::from));
+        Whole {
+            id: new_id("msg_"),
+            kind: "message",
+            role: "assistant",
+            model: &self.model,
+            content,
+            stop_reason,
+            stop_sequence,
+            usage: usage(answers.usage()),
+        }
+    }
+
     fn begin(&mut self, answers: &Answers, out: &mut String) {
         let message = json!({
             "id": new_id("msg_"),
@@ -117,5 +144,68 @@ impl Writer for MessageWriter {
 
     fn keep_alive(&self) -> &'static str {
         "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+    }
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    /// Nothing here checks thoughts that come back, so they need no signature.
+    Thinking {
+        thinking: String,
+        signature: &'static str,
+    },
+    Text {
+        text: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: Box<RawValue>,
+    },
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, Serialize)]
+struct Whole<'a> {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    role: &'static str,
+    model: &'a str,
+    content: Vec<Block>,
+    stop_reason: &'static str,
+    stop_sequence: Option<String>,
+    usage: Value,
+}
+
+impl From<ToolCall> for Block {
+    fn from(call: ToolCall) -> Block {
+        let CalledFunction { name, arguments } = call.function;
+        match as_object(&arguments) {
+            Some(input) => Block::ToolUse { id: call.id, name, input },
+            // The answer was cut off inside of them.
+            None => Block::Text { text: format!("{name}({arguments}") },
+        }
+    }
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.prompt - usage.cached.min(usage.prompt),
+        "cache_read_input_tokens": usage.cached,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": usage.generated,
+    })
+}
+
+/// Why an answer ended, and the stop text that ended it.
+fn reason(summary: Option<&Summary>, has_calls: bool) -> (&'static str, Option<String>) {
+    match summary.map(|summary| &summary.reason) {
+        Some(EndReason::Length) => ("max_tokens", None),
+        _ if has_calls => ("tool_use", None),
+        Some(EndReason::StopText(text)) => ("stop_sequence", Some(text.clone())),
+        _ => ("end_turn", None),
     }
 }

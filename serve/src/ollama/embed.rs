@@ -7,9 +7,10 @@ use axum::extract::Extension;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::{keep_alive, nanos};
+use super::{nanos, target};
 use crate::app::Call;
 use crate::body::{JsonBody, name_ignored};
+use crate::endpoint::Target;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::openai::Inputs;
@@ -32,8 +33,8 @@ pub(crate) async fn embeddings(
 }
 
 async fn answer(call: Call, mut fields: Fields, is_old: bool) -> Result<Response, ApiError> {
-    let name: String = fields.need("model")?;
-    let lease = call.model(Some(&name), keep_alive(&mut fields)?).await?;
+    let Target { name, keep_alive } = target(&mut fields)?;
+    let lease = call.model(name.as_deref(), keep_alive).await?;
     let input: Inputs = fields.need(if is_old { "prompt" } else { "input" })?;
     let dimensions = fields.take("dimensions")?;
     fields.drop_if("options", &[json!({})]);

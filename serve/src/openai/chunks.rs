@@ -1,9 +1,9 @@
-//! The chunks of a streamed answer.
+//! Answers, whole or in chunks.
 
 use serde::Serialize;
 
 use super::{Head, ProgressJson, StreamOptions, TimingsJson, UsageJson};
-use crate::answer::Answers;
+use crate::answer::{Answers, Usage};
 use crate::error::{ApiError, Dialect};
 use crate::streaming::event;
 use lapwing_engine::PromptProgress;
@@ -22,14 +22,24 @@ struct Chunk<'a, C> {
     prompt_progress: Option<ProgressJson>,
 }
 
-/// Writes the chunks of a streamed answer.
+/// A whole answer.
+#[derive(Serialize)]
+pub(super) struct Whole<'a, C> {
+    #[serde(flatten)]
+    head: &'a Head,
+    choices: Vec<C>,
+    usage: UsageJson,
+    timings: TimingsJson,
+}
+
+/// Writes an answer, whole or in chunks.
 pub(super) struct Chunks {
     head: Head,
     options: StreamOptions,
 }
 
 impl Chunks {
-    /// Chunks that begin with `head`.
+    /// An answer that begins with `head`.
     pub(super) fn new(head: Head, options: StreamOptions) -> Chunks {
         Chunks { head, options }
     }
@@ -59,6 +69,17 @@ impl Chunks {
     ) {
         let prompt_progress = Some(progress.into());
         event(&Chunk { prompt_progress, ..self.chunk(&[choice]) }, out);
+    }
+
+    /// The answer with these complete choices.
+    pub(super) fn whole<C>(
+        &self,
+        choices: Vec<C>,
+        usage: Usage,
+        answers: &Answers,
+    ) -> Whole<'_, C> {
+        let (usage, timings) = (usage.into(), TimingsJson::of(answers));
+        Whole { head: &self.head, choices, usage, timings }
     }
 
     /// Ends the stream: writes the usage chunk if it was requested, then `[DONE]`.

@@ -1,21 +1,27 @@
 //! Responses, whole and streamed.
 
-use std::time::SystemTime;
-
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::answer::Answers;
-use crate::app::unix_seconds;
+use crate::answer::{Answers, Complete};
 use crate::error::{ApiError, Dialect};
 use crate::ids::new_id;
 use crate::parts::{AnswerForm, AnswerReader, Part};
 use crate::streaming::{Writer, named_event};
 use lapwing_engine::{Summary, Token};
 
+/// What a response repeats of its request.
+pub(super) struct Echo {
+    /// When it was asked for, in seconds since 1970.
+    pub(super) created: u64,
+    /// Whether there may be several calls.
+    pub(super) parallel: bool,
+    pub(super) metadata: Map<String, Value>,
+}
+
 /// Writes an answer.
-pub(super) struct ResponseWriter {
+pub(crate) struct ResponseWriter {
     id: String,
-    created: u64,
     model: String,
     reader: AnswerReader,
     echo: Echo,
@@ -24,13 +30,6 @@ pub(super) struct ResponseWriter {
     open: Option<OpenItem>,
     /// Number of the next event.
     sequence: u64,
-}
-
-/// What a response repeats of its request.
-pub(super) struct Echo {
-    /// Whether there may be several calls.
-    pub(super) parallel: bool,
-    pub(super) metadata: Map<String, Value>,
 }
 
 /// An item whose end is still to come.
@@ -74,7 +73,6 @@ impl ResponseWriter {
     pub(super) fn new(answers: &Answers, form: AnswerForm, echo: Echo) -> ResponseWriter {
         ResponseWriter {
             id: new_id("resp_"),
-            created: unix_seconds(SystemTime::now()),
             model: answers.lease().name().to_owned(),
             reader: AnswerReader::new(form, answers),
             echo,
@@ -84,16 +82,7 @@ impl ResponseWriter {
         }
     }
 
-    /// A complete answer.
-    pub(super) fn whole(&mut self, text: String, reason: &str, answers: &Answers) -> Value {
-        let mut events = String::new();
-        let parts = self.reader.push(text);
-        self.parts(parts, &mut events);
-        self.last(&mut events);
-        self.response(reason, &self.output, answers)
-    }
-
-    pub(super) fn response(&self, reason: &str, output: &[Value], answers: &Answers) -> Value {
+    fn response(&self, reason: &str, output: &[Value], answers: &Answers) -> Value {
         let usage = answers.usage();
         let (status, incomplete) = match reason {
             "" => ("in_progress", Value::Null),
@@ -103,7 +92,7 @@ impl ResponseWriter {
         json!({
             "id": self.id,
             "object": "response",
-            "created_at": self.created,
+            "created_at": self.echo.created,
             "status": status,
             "error": null,
             "incomplete_details": incomplete,
@@ -231,6 +220,15 @@ fn place(item: &Value, at: usize) -> Value {
 }
 
 impl Writer for ResponseWriter {
+    fn whole(&mut self, mut choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
+        let choice = choices.pop().unwrap_or_default();
+        let (reason, mut events) = (choice.reason(), String::new());
+        let parts = self.reader.push(choice.text);
+        self.parts(parts, &mut events);
+        self.last(&mut events);
+        self.response(reason, &self.output, answers)
+    }
+
     fn begin(&mut self, answers: &Answers, out: &mut String) {
         let response = self.response("", &[], answers);
         self.send("response.created", json!({ "response": response }), out);

@@ -1,25 +1,36 @@
-//! Chats that are streamed.
+//! The answers to chats.
 
 use serde::Serialize;
 
-use super::{Wanted, finish_reason};
-use crate::answer::Answers;
+use crate::answer::{Answers, Complete};
 use crate::error::ApiError;
-use crate::openai::Head;
 use crate::openai::chunks::{Chunks, failed};
 use crate::openai::logprobs::LogprobsJson;
-use crate::parts::{AnswerReader, Part};
+use crate::openai::{Head, StreamOptions};
+use crate::parts::{AnswerForm, AnswerReader, Part};
 use crate::streaming::Writer;
+use crate::tools::ToolCall;
 use lapwing_engine::{PromptProgress, Summary, Token};
 
-/// Writes a streamed answer.
-pub(super) struct ChatWriter {
+/// What the answer is to contain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) stream: StreamOptions,
+    pub(super) logprobs: bool,
+    pub(super) form: AnswerForm,
+}
+
+/// Writes an answer.
+pub(crate) struct ChatWriter {
     chunks: Chunks,
     wanted: Wanted,
+    /// Those that are streamed and have begun.
     choices: Vec<ChoiceState>,
 }
 
+/// The state of a choice that is streamed.
 struct ChoiceState {
+    index: usize,
     reader: AnswerReader,
     /// Calls that have begun.
     calls: usize,
@@ -63,9 +74,34 @@ struct FunctionDelta {
     arguments: String,
 }
 
+/// A choice of a whole answer.
+#[derive(Serialize)]
+struct WholeChoice {
+    index: usize,
+    message: WholeMessage,
+    logprobs: Option<LogprobsJson>,
+    finish_reason: &'static str,
+}
+
+#[derive(Serialize)]
+struct WholeMessage {
+    role: &'static str,
+    content: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reasoning_content: String,
+    refusal: Option<()>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall>,
+}
+
 impl ChatWriter {
-    pub(super) fn new(head: Head, wanted: Wanted) -> ChatWriter {
-        ChatWriter { chunks: Chunks::new(head, wanted.stream), wanted, choices: Vec::new() }
+    pub(super) fn new(wanted: Wanted, answers: &Answers) -> ChatWriter {
+        let object = match wanted.stream.stream {
+            true => "chat.completion.chunk",
+            false => "chat.completion",
+        };
+        let chunks = Chunks::new(Head::new("chatcmpl-", object, answers), wanted.stream);
+        ChatWriter { chunks, wanted, choices: Vec::new() }
     }
 
     /// The choice's state; a chunk with the role precedes its first part.
@@ -73,7 +109,7 @@ impl ChatWriter {
         while self.choices.len() <= index {
             let index = self.choices.len();
             let reader = AnswerReader::new(self.wanted.form, answers);
-            self.choices.push(ChoiceState { reader, calls: 0 });
+            self.choices.push(ChoiceState { index, reader, calls: 0 });
             let content = Some(String::new());
             let delta = Delta { role: Some("assistant"), content, ..Delta::default() };
             let choice = ChunkChoice { index, delta, logprobs: None, finish_reason: None };
@@ -82,31 +118,28 @@ impl ChatWriter {
         &mut self.choices[index]
     }
 
-    /// Writes parts of a choice. The first has the log-probabilities of the token that completed it.
-    fn parts(
-        &mut self,
-        (index, parts): (usize, Vec<Part>),
-        mut logprobs: Option<LogprobsJson>,
-        answers: &Answers,
-        out: &mut String,
-    ) {
-        let mut deltas: Vec<Delta> =
-            parts.into_iter().filter_map(|part| self.choices[index].delta(part)).collect();
-        if deltas.is_empty() && logprobs.is_some() {
-            deltas.push(Delta { content: Some(String::new()), ..Delta::default() });
-        }
-        for delta in deltas {
-            let logprobs = logprobs.take();
-            self.chunks.choice(
-                ChunkChoice { index, delta, logprobs, finish_reason: None },
-                answers,
-                out,
-            );
+    /// Writes parts of choices, each as a chunk.
+    fn write(&self, parts: Vec<ChunkChoice>, answers: &Answers, out: &mut String) {
+        for part in parts {
+            self.chunks.choice(part, answers, out);
         }
     }
 }
 
 impl ChoiceState {
+    /// What chunks have of these parts. The first has the log-probabilities of the token that completed it.
+    fn parts(&mut self, parts: Vec<Part>, mut logprobs: Option<LogprobsJson>) -> Vec<ChunkChoice> {
+        let mut deltas: Vec<Delta> =
+            parts.into_iter().filter_map(|part| self.delta(part)).collect();
+        if deltas.is_empty() && logprobs.is_some() {
+            deltas.push(Delta { content: Some(String::new()), ..Delta::default() });
+        }
+        let index = self.index;
+        let choice =
+            |delta| ChunkChoice { index, delta, logprobs: logprobs.take(), finish_reason: None };
+        deltas.into_iter().map(choice).collect()
+    }
+
     fn delta(&mut self, part: Part) -> Option<Delta> {
         let call = match part {
             Part::Text(text) => return Some(Delta { content: Some(text), ..Delta::default() }),
@@ -130,6 +163,29 @@ impl ChoiceState {
 }
 
 impl Writer for ChatWriter {
+    fn whole(&mut self, choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
+        let Wanted { logprobs, form, .. } = self.wanted;
+        let tokenizer = answers.lease().engine.tokenizer();
+        let choice = |(index, choice): (usize, Complete)| {
+            let finish = choice.reason();
+            let logprobs = logprobs.then(|| LogprobsJson::of(&choice.tokens, tokenizer));
+            let divided = AnswerReader::new(form, answers).divide(choice.text);
+            let (content, tool_calls) = (divided.text, divided.calls);
+            let finish_reason = finish_reason(finish, !tool_calls.is_empty());
+            let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
+            let message = WholeMessage {
+                role: "assistant",
+                content,
+                reasoning_content: divided.thoughts,
+                refusal: None,
+                tool_calls,
+            };
+            WholeChoice { index, message, logprobs, finish_reason }
+        };
+        let choices = choices.into_iter().enumerate().map(choice).collect();
+        self.chunks.whole(choices, answers.usage(), answers)
+    }
+
     fn begin(&mut self, answers: &Answers, out: &mut String) {
         self.state(0, answers, out);
     }
@@ -151,21 +207,24 @@ impl Writer for ChatWriter {
         let has_logprobs = self.wanted.logprobs && !token.is_end;
         let tokenizer = answers.lease().engine.tokenizer();
         let logprobs = has_logprobs.then(|| LogprobsJson::of([&token], tokenizer));
-        let parts = self.state(index, answers, out).reader.push(token.text);
-        self.parts((index, parts), logprobs, answers, out);
+        let state = self.state(index, answers, out);
+        let parts = state.reader.push(token.text);
+        let parts = state.parts(parts, logprobs);
+        self.write(parts, answers, out);
     }
 
     fn end(&mut self, index: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        let parts = self.state(index, answers, out).reader.finish();
-        self.parts((index, parts), None, answers, out);
-        let reason = finish_reason(summary.reason.name(), self.choices[index].calls > 0);
-        let choice = ChunkChoice {
+        let state = self.state(index, answers, out);
+        let parts = state.reader.finish();
+        let mut parts = state.parts(parts, None);
+        let reason = finish_reason(summary.reason.name(), state.calls > 0);
+        parts.push(ChunkChoice {
             index,
             delta: Delta::default(),
             logprobs: None,
             finish_reason: Some(reason),
-        };
-        self.chunks.choice(choice, answers, out);
+        });
+        self.write(parts, answers, out);
     }
 
     fn finish(&mut self, answers: &Answers, out: &mut String) {
@@ -175,4 +234,9 @@ impl Writer for ChatWriter {
     fn failed(&mut self, error: &ApiError, out: &mut String) {
         failed(error, out);
     }
+}
+
+/// Why an answer ended. One that was cut off is not known to have all its calls.
+fn finish_reason(reason: &'static str, has_calls: bool) -> &'static str {
+    if has_calls && reason != "length" { "tool_calls" } else { reason }
 }

@@ -1,0 +1,218 @@
+//! Ollama's answers, whole and streamed. Those of chats and generated texts differ in the fields that have the answer.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Totals, now, with_options};
+use crate::answer::{Answers, Complete};
+use crate::constraint;
+use crate::endpoint::{Opened, Question, Target};
+use crate::error::{ApiError, Dialect};
+use crate::parts::{AnswerForm, AnswerReader, Divided, Part};
+use crate::streaming::{Writer, line};
+use crate::thinking;
+use crate::tools::{CalledFunction, ToolCall, Tools, as_object};
+use lapwing_engine::{Prompt, Request, Summary, Token};
+
+/// Writes an answer.
+pub(crate) struct AnswerWriter {
+    model: String,
+    kind: Kind,
+    reader: AnswerReader,
+    /// A call whose end is still to come.
+    call: Divided,
+    /// Ids of the answer.
+    ids: Vec<u32>,
+}
+
+/// What an answer is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A message.
+    Chat,
+    /// A text, which clients continue by its ids.
+    Text,
+}
+
+/// A line of a stream, or a whole answer.
+#[derive(Serialize)]
+struct Line<'a> {
+    model: &'a str,
+    created_at: String,
+    #[serde(flatten)]
+    content: Content,
+    done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done_reason: Option<&'static str>,
+    /// Ids of the prompt and the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Vec<u32>>,
+    #[serde(flatten)]
+    totals: Option<Totals>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content {
+    Chat {
+        message: MessageJson,
+    },
+    Text {
+        response: String,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        thinking: String,
+    },
+}
+
+#[derive(Serialize)]
+struct MessageJson {
+    role: &'static str,
+    content: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    thinking: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallJson>,
+}
+
+#[derive(Serialize)]
+struct CallJson {
+    function: FunctionJson,
+}
+
+#[derive(Serialize)]
+struct FunctionJson {
+    name: String,
+    /// An object here, not text.
+    arguments: Box<RawValue>,
+}
+
+impl Content {
+    fn new(kind: Kind, divided: Divided) -> Content {
+        let Divided { thoughts: thinking, text, calls } = divided;
+        if kind == Kind::Text {
+            return Content::Text { response: text, thinking };
+        }
+        let (mut content, mut tool_calls) = (text, Vec::new());
+        for ToolCall { function: CalledFunction { name, arguments }, .. } in calls {
+            match as_object(&arguments) {
+                Some(arguments) => {
+                    tool_calls.push(CallJson { function: FunctionJson { name, arguments } });
+                }
+                // The answer was cut off inside of them.
+                None => content.push_str(&format!("{name}({arguments}")),
+            }
+        }
+        Content::Chat { message: MessageJson { role: "assistant", content, thinking, tool_calls } }
+    }
+}
+
+impl<'a> Line<'a> {
+    /// A line with a part of an answer; `done_reason` says why the answer ended, if it has.
+    fn new(model: &'a str, content: Content, done_reason: Option<&'static str>) -> Line<'a> {
+        let (created_at, done) = (now(), done_reason.is_some());
+        Line { model, created_at, content, done, done_reason, context: None, totals: None }
+    }
+}
+
+/// The answer to a request that only loads a model, or unloads it.
+pub(super) fn loaded(Target { name, keep_alive }: &Target, kind: Kind) -> Response {
+    let unloads = keep_alive.flatten().is_some_and(|keep_alive| keep_alive.is_zero());
+    let reason = if unloads { "unload" } else { "load" };
+    let (model, content) = (name.as_deref(), Content::new(kind, Divided::default()));
+    Json(Line::new(model.unwrap_or_default(), content, Some(reason))).into_response()
+}
+
+/// What a request asks for, `request` having its prompt.
+///
+/// # Errors
+/// When a field is invalid.
+pub(super) fn question(
+    opened: Opened<'_>,
+    request: Request,
+    tools: Option<Tools>,
+    kind: Kind,
+) -> Result<Question<AnswerWriter>, ApiError> {
+    let Opened { target, lease, mut fields, .. } = opened;
+    // A raw prompt is answered as the model writes it.
+    let is_raw = matches!(request.prompt, Prompt::Text(_));
+    let template = lease.engine.chat_template().filter(|_| !is_raw);
+    let (request, mut ignored) = thinking::apply(&mut fields, template, request)?;
+    let (mut request, of_options) = with_options(&mut fields, lease, request)?;
+    ignored.extend(of_options);
+    let form = AnswerForm::new(tools.as_ref(), template);
+    let format = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten();
+    // As in Ollama, a format holds for the whole answer.
+    if let Some(grammar) = format.or_else(|| constraint::calls(tools.as_ref())) {
+        request = request.grammar(grammar);
+    }
+    let is_streamed = fields.take("stream")?.unwrap_or(true);
+    ignored.extend(fields.rest());
+    let (requests, model) = (vec![form.shown(request)], target.name.unwrap_or_default());
+    let writer = Box::new(move |answers: &Answers| {
+        let reader = AnswerReader::new(form, answers);
+        AnswerWriter { model, kind, reader, call: Divided::default(), ids: Vec::new() }
+    });
+    Ok(Question { requests, choices: 1, user: None, is_streamed, ignored, writer })
+}
+
+impl AnswerWriter {
+    /// The last line, with what was not written before.
+    fn last(&self, divided: Divided, reason: &'static str, answers: &Answers) -> Line<'_> {
+        let is_text = self.kind == Kind::Text;
+        let context = is_text.then(|| [answers.prompt_ids(), &self.ids].concat());
+        let totals = Some(Totals::of(answers));
+        let content = Content::new(self.kind, divided);
+        Line { context, totals, ..Line::new(&self.model, content, Some(reason)) }
+    }
+
+    /// Writes a line for each part; a call is written when it is complete.
+    fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
+        for part in parts {
+            let is_open = matches!(part, Part::Call { .. } | Part::Arguments(_));
+            self.call.add(part);
+            if !is_open {
+                let content = Content::new(self.kind, std::mem::take(&mut self.call));
+                line(&Line::new(&self.model, content, None), out);
+            }
+        }
+    }
+}
+
+impl Writer for AnswerWriter {
+    fn whole(&mut self, mut choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
+        let choice = choices.pop().unwrap_or_default();
+        self.ids = choice.tokens.iter().map(|token| token.id).collect();
+        let reason = choice.reason();
+        let divided = self.reader.divide(choice.text);
+        self.last(divided, reason, answers)
+    }
+
+    fn content_type(&self) -> &'static str {
+        "application/x-ndjson"
+    }
+
+    fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
+        if !token.is_end {
+            self.ids.push(token.id);
+        }
+        let parts = self.reader.push(token.text);
+        self.parts(parts, out);
+    }
+
+    fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
+        let parts = self.reader.finish();
+        self.parts(parts, out);
+        line(&self.last(Divided::default(), summary.reason.name(), answers), out);
+    }
+
+    fn failed(&mut self, error: &ApiError, out: &mut String) {
+        line(&error.json(Dialect::Ollama), out);
+    }
+
+    /// White space between the lines is allowed, and clients skip empty ones.
+    fn keep_alive(&self) -> &'static str {
+        "\n"
+    }
+}
