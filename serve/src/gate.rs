@@ -10,10 +10,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::app::{App, Call, Phase, timeout_of};
+use super::clients::Caller;
 use super::error::{ApiError, Dialect};
 use super::ids::new_id;
 use super::origin;
-use super::routes::route_of;
+use super::routes::{Route, route_of};
 
 /// Header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -22,6 +23,29 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
+/// What is known of a request before it is admitted.
+struct Arrival {
+    peer: Peer,
+    id: Arc<str>,
+    /// The route that its path has; `None` for an unknown path.
+    route: Option<&'static Route>,
+    received: Instant,
+}
+
+impl Arrival {
+    fn of(request: &Request, peer: Peer) -> Arrival {
+        let received = Instant::now();
+        let matched = request.extensions().get::<MatchedPath>();
+        let route = matched.and_then(|path| route_of(path.as_str()));
+        Arrival { peer, id: request_id(request.headers()), route, received }
+    }
+
+    /// The path that it was routed by.
+    fn path(&self) -> &'static str {
+        self.route.map_or("other", |route| route.path)
+    }
+}
+
 /// Passes a request on, with a [`Call`], or refuses it.
 pub(crate) async fn gate(
     State(app): State<Arc<App>>,
@@ -29,14 +53,10 @@ pub(crate) async fn gate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let received = Instant::now();
-    let id = request_id(request.headers());
-    let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let route = matched.as_deref().and_then(route_of);
-    let path = route.map_or("other", |route| route.path);
+    let arrival = Arrival::of(&request, peer);
+    let (id, path) = (&arrival.id, arrival.path());
     let dialect = Dialect::of_path(request.uri().path());
-    let call = admit(&app, request.headers(), request.method(), (peer, &id, path, received));
-    let mut response = match call {
+    let mut response = match admit(&app, &arrival, request.headers(), request.method()) {
         Ok(call) => {
             request.extensions_mut().insert(call);
             next.run(request).await
@@ -46,40 +66,41 @@ pub(crate) async fn gate(
     let status = response.status();
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         if error.log.is_some() {
-            tracing::warn!(id = &*id, path, %error, "the error in full; the client got a shorter one");
+            tracing::warn!(id = &**id, path, %error, "the error in full; the client got a shorter one");
         }
         response = error.response(dialect);
     } else if matches!(status.as_u16(), 404 | 405) && is_plain(&response) {
         response = unknown_route(status).response(dialect);
     }
-    if let Ok(value) = HeaderValue::from_str(&id) {
+    if let Ok(value) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     app.metrics.count_http(path, response.status().as_u16());
-    tracing::debug!(id = &*id, path, status = response.status().as_u16(), "answered");
+    tracing::debug!(id = &**id, path, status = response.status().as_u16(), "answered");
     response
 }
 
 /// The call of a request that may pass.
 fn admit(
     app: &Arc<App>,
+    arrival: &Arrival,
     headers: &HeaderMap,
     method: &Method,
-    (peer, id, path, received): (Peer, &Arc<str>, &'static str, Instant),
 ) -> Result<Call, ApiError> {
     let only_local = !app.clients.has_keys() && !app.config.public;
     origin::check(headers, &app.config.cors, only_local)?;
-    let route = route_of(path);
-    let is_open = route.is_some_and(|route| route.is_open) || *method == Method::OPTIONS;
+    let is_open = arrival.route.is_some_and(|route| route.is_open) || *method == Method::OPTIONS;
+    let address = arrival.peer.0;
     let caller = match is_open {
-        true => super::clients::Caller::unknown(peer.0),
-        false => app.clients.caller(headers, peer.0)?,
+        true => Caller::unknown(address),
+        false => app.clients.caller(headers, address)?,
     };
     if !is_open && *method == Method::POST && *app.phase.borrow() != Phase::Serving {
         return Err(ApiError::stopping());
     }
     let timeout = timeout_of(headers, app.config.timeout())?;
-    Ok(Call { app: Arc::clone(app), id: Arc::clone(id), path, caller, received, timeout })
+    let (app, id) = (Arc::clone(app), Arc::clone(&arrival.id));
+    Ok(Call { app, id, path: arrival.path(), caller, received: arrival.received, timeout })
 }
 
 /// Whether a response was made by the router, which knows no interface's form of errors.
