@@ -16,7 +16,7 @@ use super::models::{ModelLease, Models};
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) config: ServeConfig,
-    pub(crate) models: Arc<Models>,
+    pub(crate) models: Models,
     pub(crate) clients: Clients,
     pub(crate) metrics: Metrics,
     pub(crate) phase: watch::Sender<Phase>,

@@ -60,10 +60,9 @@ mod tools;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use lapwing_actors::message::Shutdown;
-use lapwing_traces::{OsClock, Recorder, RecorderConfig, Scope};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -71,10 +70,9 @@ use tokio::time::timeout;
 use app::{App, Phase};
 use clients::Clients;
 use config::seconds;
-use facts::ModelFacts;
 use lapwing_engine::EngineBuilder;
 use metrics::Metrics;
-use models::{ModelSpec, Models};
+use models::{ModelSpec, Models, Offer};
 
 pub use config::{ClientConfig, KeyConfig, ServeConfig};
 pub use start_error::ServeError;
@@ -83,7 +81,7 @@ pub use start_error::ServeError;
 #[derive(Debug, Default)]
 #[must_use]
 pub struct ServerBuilder {
-    models: Vec<(String, EngineBuilder, Option<f32>)>,
+    models: Vec<Offer>,
     config: ServeConfig,
 }
 
@@ -101,7 +99,7 @@ impl ServerBuilder {
         engine: EngineBuilder,
         temperature: Option<f32>,
     ) -> ServerBuilder {
-        self.models.push((name.into(), engine, temperature));
+        self.models.push(Offer { name: name.into(), engine, temperature });
         self
     }
 
@@ -120,9 +118,8 @@ impl ServerBuilder {
         let config = self.config;
         let clients = Clients::new(&config)?;
         let listener = listen(&config, clients.has_keys()).await?;
-        let models = self.models;
-        let config_of = config.clone();
-        let read = move || specs(models, &config_of);
+        let (offers, config_of) = (self.models, config.clone());
+        let read = move || specs(offers, &config_of);
         let specs = tokio::task::spawn_blocking(read).await.unwrap_or(Err(ServeError::NoModel))?;
         let models = Models::new(specs, config.memory_bytes, config.keep_alive());
         let (phase, _) = watch::channel(Phase::Serving);
@@ -144,54 +141,19 @@ async fn listen(config: &ServeConfig, has_keys: bool) -> Result<TcpListener, Ser
     TcpListener::bind(&addresses[..]).await.map_err(fault)
 }
 
-fn specs(
-    models: Vec<(String, EngineBuilder, Option<f32>)>,
-    config: &ServeConfig,
-) -> Result<Vec<ModelSpec>, ServeError> {
-    if models.is_empty() {
+/// What is known of each model before it is loaded.
+fn specs(offers: Vec<Offer>, config: &ServeConfig) -> Result<Vec<ModelSpec>, ServeError> {
+    if offers.is_empty() {
         return Err(ServeError::NoModel);
     }
     let mut specs: Vec<ModelSpec> = Vec::new();
-    for (name, builder, temperature) in models {
-        if specs.iter().any(|spec| spec.name == name) {
-            return Err(ServeError::SameName { name });
+    for offer in offers {
+        if specs.iter().any(|spec| spec.name == offer.name) {
+            return Err(ServeError::SameName { name: offer.name });
         }
-        let path = builder.model_file().to_owned();
-        let facts = ModelFacts::read(&path)
-            .map_err(|source| ServeError::Model { name: name.clone(), source: Box::new(source) })?;
-        let data = std::fs::metadata(&path).ok();
-        let modified = data.and_then(|data| data.modified().ok()).unwrap_or(SystemTime::UNIX_EPOCH);
-        let recorder = recorder(config.timeline_events);
-        let builder = builder.policy(config.policy_text()).requests_max(config.requests_max);
-        let builder = builder.sequences_max(config.sequences_max);
-        let builder = match &recorder {
-            Some(recorder) => builder.recorder(recorder.clone()),
-            None => builder,
-        };
-        let bytes = facts.bytes;
-        specs.push(ModelSpec {
-            name,
-            builder,
-            path,
-            bytes,
-            modified,
-            facts,
-            recorder,
-            temperature,
-        });
+        specs.push(ModelSpec::read(offer, config)?);
     }
     Ok(specs)
-}
-
-/// A recorder that keeps the latest events; `None` if none are to be kept.
-fn recorder(events_max: usize) -> Option<Recorder> {
-    if events_max == 0 {
-        return None;
-    }
-    let config = RecorderConfig { events_max, keep_latest: true, ..RecorderConfig::default() };
-    let recorder = Recorder::new(Arc::new(OsClock::start()), config);
-    recorder.set_scope(Scope::All);
-    Some(recorder)
 }
 
 /// A server that listens, and answers while [`run`](Server::run) runs.

@@ -1,15 +1,17 @@
 //! The use of a model.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{ModelSpec, Models, Slot};
+use super::slots::Slots;
+use super::spec::ModelSpec;
 use lapwing_engine::Engine;
 
 /// The use of a model. It stays loaded until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ModelLease {
-    pub(super) models: Arc<Models>,
+    pub(super) specs: Arc<[ModelSpec]>,
+    pub(super) slots: Arc<Slots>,
     pub(super) index: usize,
     /// Its engine.
     pub(crate) engine: Engine,
@@ -21,24 +23,17 @@ pub(crate) struct ModelLease {
 impl ModelLease {
     /// Name of the model.
     pub(crate) fn name(&self) -> &str {
-        &self.models.specs[self.index].name
+        &self.spec().name
     }
 
     /// The model.
     pub(crate) fn spec(&self) -> &ModelSpec {
-        &self.models.specs[self.index]
+        &self.specs[self.index]
     }
 }
 
 impl Drop for ModelLease {
     fn drop(&mut self) {
-        let mut slots = self.models.lock();
-        if let Slot::Loaded(loaded) = &mut slots[self.index] {
-            loaded.users -= 1;
-            loaded.last_used = Instant::now();
-            loaded.expires = self.keep_alive.and_then(|time| loaded.last_used.checked_add(time));
-        }
-        drop(slots);
-        self.models.changed.notify_waiters();
+        self.slots.release(self.index, self.keep_alive);
     }
 }
