@@ -18,6 +18,8 @@ use lapwing_engine::chat::AnswerStart;
 use lapwing_engine::{PromptProgress, Summary, Token, TokenEvent, TokenStream};
 use record::{Record, Texts};
 
+pub(crate) use record::Usage;
+
 /// What happens in an answer.
 #[derive(Debug)]
 pub(crate) enum Item {
@@ -42,14 +44,6 @@ pub(crate) struct Answers {
     start: AnswerStart,
     /// Keywords of schemas without effect.
     ignored_keywords: Vec<String>,
-}
-
-/// Numbers of tokens of an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub(crate) prompt: usize,
-    pub(crate) cached: usize,
-    pub(crate) generated: usize,
 }
 
 struct Choice {

@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use super::app::App;
 use super::config::seconds;
 use super::gate::Peer;
-use super::routes::router;
+use super::router::router;
 
 /// Longest time from the begin of a connection, or from the end of a request, to the end of the next request's
 /// headers.

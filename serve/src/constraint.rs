@@ -3,6 +3,7 @@
 mod calls;
 mod formats;
 mod tags;
+mod text;
 
 use super::error::ApiError;
 use super::fields::Fields;
@@ -11,15 +12,6 @@ use lapwing_engine::Request;
 use lapwing_engine::structured::Grammar;
 
 pub(crate) use formats::of_ollama;
-
-/// A constraint that a field asks for.
-struct Asked {
-    /// The field.
-    field: String,
-    grammar: Grammar,
-    /// Whether it holds for the message only, so that the model may call a function in its place.
-    is_of_message: bool,
-}
 
 /// Sets the form of the answer as the fields say: `response_format` and its relatives of vLLM's, llama.cpp's and
 /// Anthropic's servers, and the functions.

@@ -48,6 +48,7 @@ mod origin;
 mod page;
 mod parts;
 mod responses;
+mod router;
 mod routes;
 mod sampling;
 mod start_error;

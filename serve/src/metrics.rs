@@ -1,30 +1,23 @@
 //! Metrics in the formats of OpenMetrics and Prometheus, under Lapwing's names and under those that dashboards and gateways
 //! read from vLLM and llama.cpp.
 
+mod family;
 mod format;
 mod state;
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lapwing_actors::stats::EngineStats;
 use prometheus_client::encoding::{prometheus_text, text};
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 
-pub(crate) use format::Format;
+use family::{Counts, Times, add, model};
 use state::State;
 
-/// Names and values of labels.
-type Labels = Vec<(&'static str, String)>;
-type Number = Gauge<f64, AtomicU64>;
-type Counts = Family<Labels, Counter>;
-type Numbers = Family<Labels, Number>;
-type Times = Family<Labels, Histogram, fn() -> Histogram>;
+pub(crate) use format::Format;
+pub(crate) use state::time_errors;
 
 /// All metrics.
 #[derive(Debug)]
@@ -86,18 +79,6 @@ fn long() -> Histogram {
 /// Buckets of numbers of tokens.
 fn sizes() -> Histogram {
     Histogram::new((0..15).map(|power| f64::from(1u32 << power)))
-}
-
-/// Registers `metric` under several names.
-fn add<M: Metric + Clone>(registry: &mut Registry, names: &[&str], help: &str, metric: &M) {
-    for name in names {
-        registry.register(*name, help, metric.clone());
-    }
-}
-
-/// The labels of a model.
-fn model(name: &str) -> Labels {
-    vec![("model_name", name.to_owned())]
 }
 
 impl Metrics {

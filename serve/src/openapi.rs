@@ -4,21 +4,21 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::routes::{ROUTES, Route};
+use super::routes::Route;
 
 /// The schemas of bodies, by path.
 const BODIES: &str = include_str!("openapi.json");
 
-/// Sends the document.
-pub(crate) async fn document() -> Response {
-    Json(describe()).into_response()
+/// The document of these routes.
+pub(crate) fn document(routes: &[Route]) -> Response {
+    Json(describe(routes)).into_response()
 }
 
 /// The document: every path with its methods, bodies and errors.
-fn describe() -> Value {
+fn describe(routes: &[Route]) -> Value {
     let bodies: Map<String, Value> = serde_json::from_str(BODIES).unwrap_or_default();
     let mut paths = Map::new();
-    for route in &ROUTES {
+    for route in routes {
         let mut methods = Map::new();
         for method in route.methods {
             methods.insert((*method).to_owned(), operation(route, method, &bodies));

@@ -2,6 +2,7 @@
 
 mod calls;
 mod objects;
+mod part;
 mod tags;
 mod thoughts;
 
@@ -12,20 +13,7 @@ use lapwing_engine::Request;
 use lapwing_engine::chat::{AnswerStart, ChatTemplate, ThoughtTags};
 use thoughts::ThoughtReader;
 
-/// A part of an answer, in the order of the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// What the model thinks before it answers.
-    Thought(String),
-    /// Text for the reader.
-    Text(String),
-    /// The beginning of a call.
-    Call { id: String, name: String },
-    /// More of the call's arguments, as text in JSON.
-    Arguments(String),
-    /// The end of the call.
-    CallEnd,
-}
+pub(crate) use part::Part;
 
 /// The parts that an answer may have.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,59 +1,23 @@
 //! The paths of the server.
 
-use std::sync::Arc;
+mod route;
 
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, Method, header};
-use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, get, post};
-use tower_http::cors::{AllowOrigin, CorsLayer};
+use axum::routing::{get, post};
 
-use super::app::App;
 use super::endpoint::answer;
-use super::gate::gate;
 use super::{anthropic, llama_cpp, ollama, openai, openapi, page, responses, state, timeline};
+use route::{open, route};
 
-/// A path.
-#[derive(Debug)]
-pub(crate) struct Route {
-    /// As the router has it.
-    pub(crate) path: &'static str,
-    /// Its methods.
-    pub(crate) methods: &'static [&'static str],
-    /// What it is for, in the document of the interface.
-    pub(crate) about: &'static str,
-    /// Whether it needs no key: it tells nothing of models or clients.
-    pub(crate) is_open: bool,
-    make: fn() -> MethodRouter,
-}
-
-/// A path that needs a key where there are keys.
-const fn route(
-    path: &'static str,
-    methods: &'static [&'static str],
-    about: &'static str,
-    make: fn() -> MethodRouter,
-) -> Route {
-    Route { path, methods, about, is_open: false, make }
-}
-
-/// A path that needs no key.
-const fn open(
-    path: &'static str,
-    methods: &'static [&'static str],
-    about: &'static str,
-    make: fn() -> MethodRouter,
-) -> Route {
-    Route { path, methods, about, is_open: true, make }
-}
+pub(crate) use route::Route;
 
 /// All paths.
 pub(crate) const ROUTES: [Route; 35] = [
     open("/", &["get"], "The page of the server", || get(page::page)),
     open("/health", &["get"], "Whether the server runs", || get(llama_cpp::health)),
     open("/ready", &["get"], "Whether the server accepts requests", || get(llama_cpp::ready)),
-    open("/openapi.json", &["get"], "This document", || get(openapi::document)),
+    open("/openapi.json", &["get"], "This document", || {
+        get(|| async { openapi::document(&ROUTES) })
+    }),
     open("/grafana.json", &["get"], "A dashboard of the metrics for Grafana", || {
         get(state::dashboard)
     }),
@@ -141,39 +105,4 @@ pub(crate) const ROUTES: [Route; 35] = [
 pub(crate) fn route_of(path: &str) -> Option<&'static Route> {
     static ALL: [Route; 35] = ROUTES;
     ALL.iter().find(|route| route.path == path)
-}
-
-/// The router of a server.
-pub(crate) fn router(app: &Arc<App>) -> Router {
-    let mut router = Router::new();
-    for route in &ROUTES {
-        router = router.route(route.path, (route.make)());
-    }
-    router
-        .fallback(|| async { axum::http::StatusCode::NOT_FOUND })
-        .layer(DefaultBodyLimit::max(app.config.body_bytes_max))
-        .layer(from_fn_with_state(Arc::clone(app), gate))
-        .layer(cors(&app.config.cors))
-}
-
-/// What browsers may do from other origins: nothing unless origins are named.
-fn cors(origins: &[String]) -> CorsLayer {
-    let layer = CorsLayer::new();
-    if origins.is_empty() {
-        return layer;
-    }
-    let allowed = match origins.iter().any(|origin| origin == "*") {
-        true => AllowOrigin::any(),
-        false => {
-            let values = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
-            AllowOrigin::list(values.collect::<Vec<_>>())
-        }
-    };
-    layer.allow_origin(allowed).allow_methods([Method::GET, Method::POST]).allow_headers([
-        header::AUTHORIZATION,
-        header::CONTENT_TYPE,
-        HeaderName::from_static("x-api-key"),
-        HeaderName::from_static("x-request-id"),
-        HeaderName::from_static("x-request-timeout"),
-    ])
 }

@@ -6,11 +6,11 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lapwing_actors::stats::{EngineStats, PaceStats, TIME_ERRORS};
+use lapwing_actors::stats::EngineStats;
 use serde_json::{Value, json};
 
 use super::app::{App, Call, Phase};
-use super::metrics::Format;
+use super::metrics::{Format, time_errors};
 
 /// What the loaded models report, by name.
 async fn reports(app: &App) -> Vec<(String, EngineStats)> {
@@ -117,10 +117,4 @@ fn engine_state(stats: &EngineStats) -> Value {
         "chunk_time_errors": time_errors(&stats.pace).collect::<BTreeMap<_, _>>(),
         "clients": clients,
     })
-}
-
-/// Number of chunks by the most that their predicted time differs from the real one.
-pub(super) fn time_errors(pace: &PaceStats) -> impl Iterator<Item = (String, u64)> {
-    let bounds = TIME_ERRORS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-    bounds.zip(pace.time_errors_within())
 }

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 
-use super::Usage;
 use crate::app::Call;
 use crate::clients::ClientPermit;
 use crate::error::ApiError;
@@ -29,6 +28,14 @@ pub(super) struct Record {
     pub(super) reason: &'static str,
     /// The prompt and the answers, if they are to be logged.
     pub(super) texts: Option<Texts>,
+}
+
+/// Numbers of tokens of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) prompt: usize,
+    pub(crate) cached: usize,
+    pub(crate) generated: usize,
 }
 
 /// The prompt and the text of each choice so far.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, tags};
+use super::tags;
+use super::text::of_text;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use lapwing_engine::structured::Grammar;
@@ -13,6 +14,15 @@ const FORMATS: [&str; 4] =
 
 /// What the types of a format may be.
 const TYPES: &str = "text, json_object, json_schema, regex, grammar or structural_tag";
+
+/// A constraint that a field asks for.
+pub(super) struct Asked {
+    /// The field.
+    pub(super) field: String,
+    pub(super) grammar: Grammar,
+    /// Whether it holds for the message only, so that the model may call a function in its place.
+    pub(super) is_of_message: bool,
+}
 
 /// The constraints of the fields, each with its field.
 ///
@@ -152,14 +162,6 @@ fn parsed(name: &str, schema: Value) -> Result<Value, ApiError> {
         Value::String(text) => serde_json::from_str(&text)
             .map_err(|error| ApiError::field(name, format!("{name} is not JSON: {error}"))),
         schema => Ok(schema),
-    }
-}
-
-/// A grammar in llama.cpp's form, whose rules have `::=`, or in Lark's.
-pub(super) fn of_text(text: &str) -> Grammar {
-    match text.contains("::=") {
-        true => Grammar::gbnf(text),
-        false => Grammar::lark(text),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::formats::of_text;
+use super::text::of_text;
 use crate::error::ApiError;
 use lapwing_engine::structured::{Grammar, Tag};
 

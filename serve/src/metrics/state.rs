@@ -1,10 +1,9 @@
 //! The state of engines when the metrics are read.
 
-use lapwing_actors::stats::EngineStats;
+use lapwing_actors::stats::{EngineStats, PaceStats, TIME_ERRORS};
 use prometheus_client::registry::Registry;
 
-use super::super::state::time_errors;
-use super::{Numbers, add, model};
+use super::family::{Numbers, add, model};
 
 /// What engines report when the metrics are read.
 #[derive(Debug, Default)]
@@ -164,4 +163,10 @@ impl State {
             }
         }
     }
+}
+
+/// Number of chunks by the most that their predicted time differs from the real one.
+pub(crate) fn time_errors(pace: &PaceStats) -> impl Iterator<Item = (String, u64)> {
+    let bounds = TIME_ERRORS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+    bounds.zip(pace.time_errors_within())
 }

@@ -1,7 +1,7 @@
 //! Calls of functions in the text of an answer.
 
-use super::Part;
 use super::objects::CallObjects;
+use super::part::Part;
 use super::tags::{Until, until};
 use crate::tools::Style;
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Part;
+use super::part::Part;
 use crate::ids::new_call_id;
 
 /// Reads objects with a name and arguments: several in a row, or a list of them. The arguments of an object

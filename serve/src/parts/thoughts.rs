@@ -1,6 +1,6 @@
 //! Thoughts of a model before its answer, between tags such as `<think>` and `</think>`.
 
-use super::Part;
+use super::part::Part;
 use super::tags::{Until, until};
 use lapwing_engine::chat::{AnswerStart, ThoughtTags};
 

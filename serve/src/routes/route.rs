@@ -1,0 +1,38 @@
+//! A path of the server.
+
+use axum::routing::MethodRouter;
+
+/// A path.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// As the router has it.
+    pub(crate) path: &'static str,
+    /// Its methods.
+    pub(crate) methods: &'static [&'static str],
+    /// What it is for, in the document of the interface.
+    pub(crate) about: &'static str,
+    /// Whether it needs no key: it tells nothing of models or clients.
+    pub(crate) is_open: bool,
+    /// Its handlers.
+    pub(crate) make: fn() -> MethodRouter,
+}
+
+/// A path that needs a key where there are keys.
+pub(super) const fn route(
+    path: &'static str,
+    methods: &'static [&'static str],
+    about: &'static str,
+    make: fn() -> MethodRouter,
+) -> Route {
+    Route { path, methods, about, is_open: false, make }
+}
+
+/// A path that needs no key.
+pub(super) const fn open(
+    path: &'static str,
+    methods: &'static [&'static str],
+    about: &'static str,
+    make: fn() -> MethodRouter,
+) -> Route {
+    Route { path, methods, about, is_open: true, make }
+}
