@@ -13,6 +13,7 @@ use super::app::Call;
 use super::error::ApiError;
 use super::metrics::Taken;
 use super::models::ModelLease;
+use super::parts::{AnswerForm, AnswerReader, Part};
 use lapwing_engine::Request;
 use lapwing_engine::chat::AnswerStart;
 use lapwing_engine::{PromptProgress, Summary, Token, TokenEvent, TokenStream};
@@ -235,8 +236,8 @@ impl Stream for Choice {
 /// A complete choice.
 #[derive(Debug, Default)]
 pub(crate) struct Complete {
-    /// Its text.
-    pub(crate) text: String,
+    /// Its parts.
+    pub(crate) parts: Vec<Part>,
     /// Its tokens, without the model's end token.
     pub(crate) tokens: Vec<Token>,
     /// Why and how it ended.
@@ -251,18 +252,19 @@ impl Complete {
 }
 
 impl Answers {
-    /// All choices, when they are complete.
+    /// All choices, when they are complete. They have parts of this form.
     ///
     /// # Errors
     /// The failure.
-    pub(crate) async fn complete(&mut self) -> Result<Vec<Complete>, ApiError> {
+    pub(crate) async fn complete(&mut self, form: AnswerForm) -> Result<Vec<Complete>, ApiError> {
+        let mut texts = vec![String::new(); self.record.open];
         let mut choices: Vec<Complete> = Vec::new();
         choices.resize_with(self.record.open, Complete::default);
         while let Some(item) = self.next().await {
             match item {
                 Item::Prompt(..) => {}
                 Item::Token(index, token) => {
-                    choices[index].text.push_str(&token.text);
+                    texts[index].push_str(&token.text);
                     if !token.is_end {
                         choices[index].tokens.push(token);
                     }
@@ -270,6 +272,9 @@ impl Answers {
                 Item::End(index, summary) => choices[index].summary = Some(summary),
                 Item::Failed(error) => return Err(error),
             }
+        }
+        for (choice, text) in choices.iter_mut().zip(texts) {
+            choice.parts = AnswerReader::new(form, self.start).whole(text);
         }
         Ok(choices)
     }

@@ -65,10 +65,10 @@ impl Endpoint for Messages {
         let is_streamed = fields.take("stream")?.unwrap_or(false);
         let user = fields.take_of("metadata", "user_id")?;
         fields.drop_if("service_tier", &[json!("auto"), json!("standard_only")]);
-        let (requests, ignored) = (vec![form.shown(request)], fields.rest());
+        let (requests, ignored) = (vec![request], fields.rest());
         let model = target.name.unwrap_or_default();
-        let writer = Box::new(move |answers: &Answers| MessageWriter::new(model, form, answers));
-        Ok(Question { requests, choices: 1, user, is_streamed, ignored, writer })
+        let writer = Box::new(|_: &Answers| MessageWriter::new(model));
+        Ok(Question { requests, choices: 1, form, user, is_streamed, ignored, writer })
     }
 }
 

@@ -13,6 +13,7 @@ use super::body::{JsonBody, name_ignored};
 use super::error::ApiError;
 use super::fields::Fields;
 use super::models::ModelLease;
+use super::parts::AnswerForm;
 use super::streaming::{Writer, stream};
 use lapwing_engine::Request;
 
@@ -66,6 +67,8 @@ pub(crate) struct Question<W> {
     pub(crate) requests: Vec<Request>,
     /// So many requests in a row have the same prompt.
     pub(crate) choices: usize,
+    /// The parts of the answer.
+    pub(crate) form: AnswerForm,
     /// The user that the request names.
     pub(crate) user: Option<String>,
     pub(crate) is_streamed: bool,
@@ -87,16 +90,17 @@ pub(crate) async fn answer<E: Endpoint>(
         return Ok(response);
     }
     let question = E::read(opened).await?;
-    let Question { requests, choices, user, is_streamed, mut ignored, writer } = question;
+    let Question { requests, choices, form, user, is_streamed, mut ignored, writer } = question;
+    let requests = requests.into_iter().map(|request| form.shown(request)).collect();
     let mut answers = Answers::start(call.clone(), lease, user, requests, choices).await?;
     ignored.extend_from_slice(answers.ignored_keywords());
     let mut response = if is_streamed {
         answers.begun().await?;
         let writer = writer(&answers);
-        stream(answers, writer)
+        stream(answers, form, writer)
     } else {
         let mut writer = writer(&answers);
-        let choices = answers.complete().await?;
+        let choices = answers.complete(form).await?;
         Json(writer.whole(choices, &answers)).into_response()
     };
     name_ignored(&call, &mut response, &ignored);

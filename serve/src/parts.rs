@@ -6,7 +6,6 @@ mod part;
 mod tags;
 mod thoughts;
 
-use super::answer::Answers;
 use super::tools::{CalledFunction, Style, ToolCall, Tools};
 use calls::CallReader;
 use lapwing_engine::Request;
@@ -59,11 +58,7 @@ pub(crate) struct AnswerReader {
 
 impl AnswerReader {
     /// A reader at the start of the answers to a prompt.
-    pub(crate) fn new(form: AnswerForm, answers: &Answers) -> AnswerReader {
-        AnswerReader::begin(form, answers.start_of_text())
-    }
-
-    fn begin(form: AnswerForm, start: AnswerStart) -> AnswerReader {
+    pub(crate) fn new(form: AnswerForm, start: AnswerStart) -> AnswerReader {
         let is_within = start == AnswerStart::Within;
         AnswerReader {
             thoughts: form.thoughts.map(|tags| ThoughtReader::new(tags, start)),
@@ -113,15 +108,11 @@ impl AnswerReader {
         }
     }
 
-    /// Divides a complete answer.
-    pub(crate) fn divide(&mut self, text: String) -> Divided {
-        let mut divided = Divided::default();
+    /// The parts of a complete answer.
+    pub(crate) fn whole(mut self, text: String) -> Vec<Part> {
         let mut parts = self.push(text);
         parts.extend(self.finish());
-        for part in parts {
-            divided.add(part);
-        }
-        divided
+        parts
     }
 }
 
@@ -134,6 +125,13 @@ pub(crate) struct Divided {
 }
 
 impl Divided {
+    /// The answer with these parts.
+    pub(crate) fn of(parts: Vec<Part>) -> Divided {
+        let mut divided = Divided::default();
+        parts.into_iter().for_each(|part| divided.add(part));
+        divided
+    }
+
     /// Adds a part.
     pub(crate) fn add(&mut self, part: Part) {
         match part {

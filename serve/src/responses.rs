@@ -58,9 +58,9 @@ impl Endpoint for Responses {
             Echo { created, parallel, metadata: fields.take("metadata")?.unwrap_or_default() };
         drop_defaults(&mut fields);
         fields.name_ignored(text.rest());
-        let (requests, ignored) = (vec![form.shown(request)], fields.rest());
-        let writer = Box::new(move |answers: &Answers| ResponseWriter::new(answers, form, echo));
-        Ok(Question { requests, choices: 1, user, is_streamed, ignored, writer })
+        let (requests, ignored) = (vec![request], fields.rest());
+        let writer = Box::new(move |answers: &Answers| ResponseWriter::new(echo, answers));
+        Ok(Question { requests, choices: 1, form, user, is_streamed, ignored, writer })
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::answer::{Answers, Complete, Item};
 use super::error::ApiError;
+use super::parts::{AnswerForm, AnswerReader, Part};
 use lapwing_engine::{PromptProgress, Summary, Token};
 
 /// Writes an answer as an interface does, whole or as a stream. The methods of a stream append to `out`.
@@ -38,7 +39,10 @@ pub(crate) trait Writer: Send + 'static {
     }
 
     /// A token of a choice.
-    fn token(&mut self, choice: usize, token: Token, answers: &Answers, out: &mut String);
+    fn token(&mut self, _choice: usize, _token: &Token, _answers: &Answers, _out: &mut String) {}
+
+    /// The parts of a choice that its last token has completed, or its end.
+    fn parts(&mut self, _choice: usize, _parts: Vec<Part>, _answers: &Answers, _out: &mut String) {}
 
     /// The end of a choice.
     fn end(&mut self, choice: usize, summary: &Summary, answers: &Answers, out: &mut String);
@@ -60,16 +64,20 @@ const QUIET: Duration = Duration::from_secs(15);
 
 struct State<W> {
     answers: Answers,
+    form: AnswerForm,
+    /// Readers of the choices that have begun.
+    readers: Vec<AnswerReader>,
     writer: W,
     is_begun: bool,
     is_ended: bool,
 }
 
-/// The response that streams `answers`. If it is dropped, as when the client disconnects, the request is
+/// The response that streams `answers`, whose parts have this form. If it is dropped, as when the client disconnects, the request is
 /// cancelled.
-pub(crate) fn stream(answers: Answers, writer: impl Writer) -> Response {
+pub(crate) fn stream(answers: Answers, form: AnswerForm, writer: impl Writer) -> Response {
     let content_type = writer.content_type();
-    let state = State { answers, writer, is_begun: false, is_ended: false };
+    let readers = Vec::new();
+    let state = State { answers, form, readers, writer, is_begun: false, is_ended: false };
     let stream = unfold(state, |mut state| async move {
         let text = state.next_text().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), state))
@@ -116,15 +124,27 @@ impl<W: Writer> State<W> {
         Some(text)
     }
 
+    fn reader(&mut self, choice: usize) -> &mut AnswerReader {
+        let (form, start) = (self.form, self.answers.start_of_text());
+        while self.readers.len() <= choice {
+            self.readers.push(AnswerReader::new(form, start));
+        }
+        &mut self.readers[choice]
+    }
+
     fn write(&mut self, item: Option<Item>, out: &mut String) {
         match item {
             Some(Item::Prompt(choice, progress)) => {
                 self.writer.prompt(choice, progress, &self.answers, out);
             }
             Some(Item::Token(choice, token)) => {
-                self.writer.token(choice, token, &self.answers, out);
+                self.writer.token(choice, &token, &self.answers, out);
+                let parts = self.reader(choice).push(token.text);
+                self.writer.parts(choice, parts, &self.answers, out);
             }
             Some(Item::End(choice, summary)) => {
+                let parts = self.reader(choice).finish();
+                self.writer.parts(choice, parts, &self.answers, out);
                 self.writer.end(choice, &summary, &self.answers, out);
             }
             Some(Item::Failed(error)) => {

@@ -7,15 +7,14 @@ use serde_json::{Value, json};
 use crate::answer::{Answers, Complete, Usage};
 use crate::error::{ApiError, Dialect};
 use crate::ids::new_id;
-use crate::parts::{AnswerForm, AnswerReader, Divided, Part};
+use crate::parts::{Divided, Part};
 use crate::streaming::{Writer, named_event};
 use crate::tools::{CalledFunction, ToolCall, as_object};
-use lapwing_engine::{EndReason, Summary, Token};
+use lapwing_engine::{EndReason, Summary};
 
 /// Writes an answer.
 pub(crate) struct MessageWriter {
     model: String,
-    reader: AnswerReader,
     /// Number of the present block, and its type if it is open.
     block: usize,
     open: Option<&'static str>,
@@ -23,34 +22,8 @@ pub(crate) struct MessageWriter {
 }
 
 impl MessageWriter {
-    pub(super) fn new(model: String, form: AnswerForm, answers: &Answers) -> MessageWriter {
-        let reader = AnswerReader::new(form, answers);
-        MessageWriter { model, reader, block: 0, open: None, has_calls: false }
-    }
-
-    fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
-        for part in parts {
-            match part {
-                Part::Thought(text) => {
-                    let block = json!({ "type": "thinking", "thinking": "", "signature": "" });
-                    self.start("thinking", &block, out);
-                    self.delta(&json!({ "type": "thinking_delta", "thinking": text }), out);
-                }
-                Part::Text(text) => {
-                    self.start("text", &json!({ "type": "text", "text": "" }), out);
-                    self.delta(&json!({ "type": "text_delta", "text": text }), out);
-                }
-                Part::Call { id, name } => {
-                    self.has_calls = true;
-                    let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
-                    self.start("tool_use", &block, out);
-                }
-                Part::Arguments(text) => {
-                    self.delta(&json!({ "type": "input_json_delta", "partial_json": text }), out);
-                }
-                Part::CallEnd => self.close(out),
-            }
-        }
+    pub(super) fn new(model: String) -> MessageWriter {
+        MessageWriter { model, block: 0, open: None, has_calls: false }
     }
 
     /// Begins a block, unless one of this type is open.
@@ -83,7 +56,7 @@ impl MessageWriter {
 impl Writer for MessageWriter {
     fn whole(&mut self, mut choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
         let choice = choices.pop().unwrap_or_default();
-        let Divided { thoughts, text, calls } = self.reader.divide(choice.text);
+        let Divided { thoughts, text, calls } = Divided::of(choice.parts);
         let (stop_reason, stop_sequence) = reason(choice.summary.as_deref(), !calls.is_empty());
         let mut content = Vec::new();
         if !thoughts.is_empty() {
@@ -119,14 +92,32 @@ impl Writer for MessageWriter {
         named_event("message_start", &json!({ "type": "message_start", "message": message }), out);
     }
 
-    fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
-        let parts = self.reader.push(token.text);
-        self.parts(parts, out);
+    fn parts(&mut self, _: usize, parts: Vec<Part>, _: &Answers, out: &mut String) {
+        for part in parts {
+            match part {
+                Part::Thought(text) => {
+                    let block = json!({ "type": "thinking", "thinking": "", "signature": "" });
+                    self.start("thinking", &block, out);
+                    self.delta(&json!({ "type": "thinking_delta", "thinking": text }), out);
+                }
+                Part::Text(text) => {
+                    self.start("text", &json!({ "type": "text", "text": "" }), out);
+                    self.delta(&json!({ "type": "text_delta", "text": text }), out);
+                }
+                Part::Call { id, name } => {
+                    self.has_calls = true;
+                    let block = json!({ "type": "tool_use", "id": id, "name": name, "input": {} });
+                    self.start("tool_use", &block, out);
+                }
+                Part::Arguments(text) => {
+                    self.delta(&json!({ "type": "input_json_delta", "partial_json": text }), out);
+                }
+                Part::CallEnd => self.close(out),
+            }
+        }
     }
 
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        let parts = self.reader.finish();
-        self.parts(parts, out);
         self.close(out);
         let (stop_reason, stop_sequence) = reason(Some(summary), self.has_calls);
         let data = json!({

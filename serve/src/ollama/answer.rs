@@ -10,7 +10,7 @@ use crate::answer::{Answers, Complete};
 use crate::constraint;
 use crate::endpoint::{Opened, Question, Target};
 use crate::error::{ApiError, Dialect};
-use crate::parts::{AnswerForm, AnswerReader, Divided, Part};
+use crate::parts::{AnswerForm, Divided, Part};
 use crate::streaming::{Writer, line};
 use crate::thinking;
 use crate::tools::{CalledFunction, ToolCall, Tools, as_object};
@@ -20,7 +20,6 @@ use lapwing_engine::{Prompt, Request, Summary, Token};
 pub(crate) struct AnswerWriter {
     model: String,
     kind: Kind,
-    reader: AnswerReader,
     /// A call whose end is still to come.
     call: Divided,
     /// Ids of the answer.
@@ -149,12 +148,10 @@ pub(super) fn question(
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
-    let (requests, model) = (vec![form.shown(request)], target.name.unwrap_or_default());
-    let writer = Box::new(move |answers: &Answers| {
-        let reader = AnswerReader::new(form, answers);
-        AnswerWriter { model, kind, reader, call: Divided::default(), ids: Vec::new() }
-    });
-    Ok(Question { requests, choices: 1, user: None, is_streamed, ignored, writer })
+    let (requests, model) = (vec![request], target.name.unwrap_or_default());
+    let writer = AnswerWriter { model, kind, call: Divided::default(), ids: Vec::new() };
+    let writer = Box::new(|_: &Answers| writer);
+    Ok(Question { requests, choices: 1, form, user: None, is_streamed, ignored, writer })
 }
 
 impl AnswerWriter {
@@ -166,9 +163,28 @@ impl AnswerWriter {
         let content = Content::new(self.kind, divided);
         Line { context, totals, ..Line::new(&self.model, content, Some(reason)) }
     }
+}
+
+impl Writer for AnswerWriter {
+    fn whole(&mut self, mut choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
+        let choice = choices.pop().unwrap_or_default();
+        self.ids = choice.tokens.iter().map(|token| token.id).collect();
+        let reason = choice.reason();
+        self.last(Divided::of(choice.parts), reason, answers)
+    }
+
+    fn content_type(&self) -> &'static str {
+        "application/x-ndjson"
+    }
+
+    fn token(&mut self, _: usize, token: &Token, _: &Answers, _: &mut String) {
+        if !token.is_end {
+            self.ids.push(token.id);
+        }
+    }
 
     /// Writes a line for each part; a call is written when it is complete.
-    fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
+    fn parts(&mut self, _: usize, parts: Vec<Part>, _: &Answers, out: &mut String) {
         for part in parts {
             let is_open = matches!(part, Part::Call { .. } | Part::Arguments(_));
             self.call.add(part);
@@ -178,32 +194,8 @@ impl AnswerWriter {
             }
         }
     }
-}
-
-impl Writer for AnswerWriter {
-    fn whole(&mut self, mut choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
-        let choice = choices.pop().unwrap_or_default();
-        self.ids = choice.tokens.iter().map(|token| token.id).collect();
-        let reason = choice.reason();
-        let divided = self.reader.divide(choice.text);
-        self.last(divided, reason, answers)
-    }
-
-    fn content_type(&self) -> &'static str {
-        "application/x-ndjson"
-    }
-
-    fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
-        if !token.is_end {
-            self.ids.push(token.id);
-        }
-        let parts = self.reader.push(token.text);
-        self.parts(parts, out);
-    }
 
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        let parts = self.reader.finish();
-        self.parts(parts, out);
         line(&self.last(Divided::default(), summary.reason.name(), answers), out);
     }
 

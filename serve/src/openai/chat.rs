@@ -15,7 +15,7 @@ use crate::parts::AnswerForm;
 use crate::sampling;
 use crate::thinking;
 use crate::tools::Tools;
-use writer::{ChatWriter, Wanted};
+use writer::ChatWriter;
 
 /// Answers a conversation.
 pub(crate) struct Chat;
@@ -55,14 +55,13 @@ impl Endpoint for Chat {
         request.prompt_progress = stream.prompt_progress;
         let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
         let form = AnswerForm::new(tools.as_ref(), template);
-        let requests = sampling::choices(form.shown(request), fields.take("n")?)?;
+        let requests = sampling::choices(request, fields.take("n")?)?;
         let user = fields.take_any(&["user", "safety_identifier"])?;
         fields.name_ignored(ignored);
         drop_defaults(&mut fields);
         let (choices, is_streamed, ignored) = (requests.len(), stream.stream, fields.rest());
-        let wanted = Wanted { stream, logprobs, form };
-        let writer = Box::new(move |answers: &Answers| ChatWriter::new(wanted, answers));
-        Ok(Question { requests, choices, user, is_streamed, ignored, writer })
+        let writer = Box::new(move |answers: &Answers| ChatWriter::new(stream, logprobs, answers));
+        Ok(Question { requests, choices, form, user, is_streamed, ignored, writer })
     }
 }
 

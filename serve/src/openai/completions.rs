@@ -11,6 +11,7 @@ use crate::answer::{Answers, Complete, Usage};
 use crate::constraint;
 use crate::endpoint::{Endpoint, Opened, Question};
 use crate::error::ApiError;
+use crate::parts::{AnswerForm, Divided};
 use crate::sampling;
 use crate::streaming::Writer;
 use lapwing_engine::{PromptProgress, Request, Summary, Token};
@@ -97,7 +98,9 @@ impl Endpoint for Completions {
         let (is_streamed, ignored) = (stream.stream, fields.rest());
         let wanted = Wanted { stream, echoed, logprobs, n, only_prompt };
         let writer = Box::new(move |answers: &Answers| CompletionWriter::new(wanted, answers));
-        Ok(Question { requests, choices: n, user, is_streamed, ignored, writer })
+        // They are the text as it is.
+        let form = AnswerForm::default();
+        Ok(Question { requests, choices: n, form, user, is_streamed, ignored, writer })
     }
 }
 
@@ -182,7 +185,7 @@ impl Writer for CompletionWriter {
             let mut pieces = wanted.echo(index).unwrap_or_default();
             let mut text = pieces.text();
             if !wanted.only_prompt {
-                text.push_str(&choice.text);
+                text.push_str(&Divided::of(choice.parts).text);
                 pieces.0.extend(Pieces::of(&choice.tokens, tokenizer).0);
             }
             let logprobs = wanted.logprobs.map(|_| LogprobsJson::of(pieces, &mut 0));
@@ -215,7 +218,7 @@ impl Writer for CompletionWriter {
         self.chunks.prompt(choice, progress, out);
     }
 
-    fn token(&mut self, index: usize, token: Token, answers: &Answers, out: &mut String) {
+    fn token(&mut self, index: usize, token: &Token, answers: &Answers, out: &mut String) {
         self.begun(index, answers, out);
         let has_logprobs = self.wanted.logprobs.is_some() && !token.is_end;
         if self.wanted.only_prompt || (token.text.is_empty() && !has_logprobs) {
@@ -223,10 +226,10 @@ impl Writer for CompletionWriter {
         }
         let tokenizer = answers.lease().engine.tokenizer();
         let logprobs = has_logprobs.then(|| {
-            let pieces = Pieces::of(std::slice::from_ref(&token), tokenizer);
+            let pieces = Pieces::of(std::slice::from_ref(token), tokenizer);
             LogprobsJson::of(pieces, &mut self.offsets[index])
         });
-        let choice = ChoiceJson { index, text: token.text, logprobs, finish_reason: None };
+        let choice = ChoiceJson { index, text: token.text.clone(), logprobs, finish_reason: None };
         self.chunks.choice(choice, answers, out);
     }
 

@@ -2,7 +2,7 @@ use super::*;
 
 /// What the pieces of an answer are divided into.
 fn divided(form: AnswerForm, start: AnswerStart, pieces: &[&str]) -> Divided {
-    let mut reader = AnswerReader::begin(form, start);
+    let mut reader = AnswerReader::new(form, start);
     let mut divided = Divided::default();
     let mut parts: Vec<Part> =
         pieces.iter().flat_map(|piece| reader.push((*piece).to_owned())).collect();
@@ -198,7 +198,7 @@ fn only_the_first_call_counts_where_one_is_allowed() {
 
 #[test]
 fn arguments_arrive_with_their_tokens() {
-    let mut reader = AnswerReader::begin(TAGGED, AnswerStart::Fresh);
+    let mut reader = AnswerReader::new(TAGGED, AnswerStart::Fresh);
     let mut push = |text: &str| {
         let kept = |part: Part| match part {
             Part::Call { name, .. } => format!("call {name}"),

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::answer::{Answers, Complete};
 use crate::error::{ApiError, Dialect};
 use crate::ids::new_id;
-use crate::parts::{AnswerForm, AnswerReader, Part};
+use crate::parts::Part;
 use crate::streaming::{Writer, named_event};
-use lapwing_engine::{Summary, Token};
+use lapwing_engine::Summary;
 
 /// What a response repeats of its request.
 pub(super) struct Echo {
@@ -23,7 +23,6 @@ pub(super) struct Echo {
 pub(crate) struct ResponseWriter {
     id: String,
     model: String,
-    reader: AnswerReader,
     echo: Echo,
     /// Complete items.
     output: Vec<Value>,
@@ -70,11 +69,10 @@ impl Kind {
 }
 
 impl ResponseWriter {
-    pub(super) fn new(answers: &Answers, form: AnswerForm, echo: Echo) -> ResponseWriter {
+    pub(super) fn new(echo: Echo, answers: &Answers) -> ResponseWriter {
         ResponseWriter {
             id: new_id("resp_"),
             model: answers.lease().name().to_owned(),
-            reader: AnswerReader::new(form, answers),
             echo,
             output: Vec::new(),
             open: None,
@@ -124,35 +122,8 @@ impl ResponseWriter {
         named_event(kind, &data, out);
     }
 
-    fn parts(&mut self, parts: Vec<Part>, out: &mut String) {
-        for part in parts {
-            match part {
-                Part::Thought(text) => {
-                    let item = json!({ "type": "reasoning", "id": new_id("rs_"), "summary": [] });
-                    self.begin_item(Kind::Reasoning, item, out);
-                    self.delta(&text, out);
-                }
-                Part::Text(text) => {
-                    self.begin_item(Kind::Message, message(), out);
-                    self.delta(&text, out);
-                }
-                Part::Call { id, name } => {
-                    let item = json!({
-                        "type": "function_call", "id": new_id("fc_"), "call_id": id, "name": name,
-                        "arguments": "",
-                    });
-                    self.begin_item(Kind::Call, item, out);
-                }
-                Part::Arguments(text) => self.delta(&text, out),
-                Part::CallEnd => self.close(out),
-            }
-        }
-    }
-
-    /// The parts at the end of the answer; an empty answer is an empty message.
+    /// The end of the answer; an empty one is an empty message.
     fn last(&mut self, out: &mut String) {
-        let parts = self.reader.finish();
-        self.parts(parts, out);
         if self.output.is_empty() && self.open.is_none() {
             self.begin_item(Kind::Message, message(), out);
         }
@@ -223,8 +194,7 @@ impl Writer for ResponseWriter {
     fn whole(&mut self, mut choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
         let choice = choices.pop().unwrap_or_default();
         let (reason, mut events) = (choice.reason(), String::new());
-        let parts = self.reader.push(choice.text);
-        self.parts(parts, &mut events);
+        self.parts(0, choice.parts, answers, &mut events);
         self.last(&mut events);
         self.response(reason, &self.output, answers)
     }
@@ -235,9 +205,29 @@ impl Writer for ResponseWriter {
         self.send("response.in_progress", json!({ "response": response }), out);
     }
 
-    fn token(&mut self, _: usize, token: Token, _: &Answers, out: &mut String) {
-        let parts = self.reader.push(token.text);
-        self.parts(parts, out);
+    fn parts(&mut self, _: usize, parts: Vec<Part>, _: &Answers, out: &mut String) {
+        for part in parts {
+            match part {
+                Part::Thought(text) => {
+                    let item = json!({ "type": "reasoning", "id": new_id("rs_"), "summary": [] });
+                    self.begin_item(Kind::Reasoning, item, out);
+                    self.delta(&text, out);
+                }
+                Part::Text(text) => {
+                    self.begin_item(Kind::Message, message(), out);
+                    self.delta(&text, out);
+                }
+                Part::Call { id, name } => {
+                    let item = json!({
+                        "type": "function_call", "id": new_id("fc_"), "call_id": id, "name": name,
+                        "arguments": "",
+                    });
+                    self.begin_item(Kind::Call, item, out);
+                }
+                Part::Arguments(text) => self.delta(&text, out),
+                Part::CallEnd => self.close(out),
+            }
+        }
     }
 
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {

@@ -7,33 +7,19 @@ use crate::error::ApiError;
 use crate::openai::chunks::{Chunks, failed};
 use crate::openai::logprobs::LogprobsJson;
 use crate::openai::{Head, StreamOptions};
-use crate::parts::{AnswerForm, AnswerReader, Part};
+use crate::parts::{Divided, Part};
 use crate::streaming::Writer;
 use crate::tools::ToolCall;
 use lapwing_engine::{PromptProgress, Summary, Token};
 
-/// What the answer is to contain.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    pub(super) stream: StreamOptions,
-    pub(super) logprobs: bool,
-    pub(super) form: AnswerForm,
-}
-
 /// Writes an answer.
 pub(crate) struct ChatWriter {
     chunks: Chunks,
-    wanted: Wanted,
-    /// Those that are streamed and have begun.
-    choices: Vec<ChoiceState>,
-}
-
-/// The state of a choice that is streamed.
-struct ChoiceState {
-    index: usize,
-    reader: AnswerReader,
-    /// Calls that have begun.
-    calls: usize,
+    has_logprobs: bool,
+    /// Those of a token whose parts are still to come.
+    logprobs: Option<LogprobsJson>,
+    /// The calls of each choice that have begun.
+    calls: Vec<usize>,
 }
 
 #[derive(Serialize)]
@@ -95,59 +81,40 @@ struct WholeMessage {
 }
 
 impl ChatWriter {
-    pub(super) fn new(wanted: Wanted, answers: &Answers) -> ChatWriter {
-        let object = match wanted.stream.stream {
-            true => "chat.completion.chunk",
-            false => "chat.completion",
-        };
-        let chunks = Chunks::new(Head::new("chatcmpl-", object, answers), wanted.stream);
-        ChatWriter { chunks, wanted, choices: Vec::new() }
+    pub(super) fn new(stream: StreamOptions, has_logprobs: bool, answers: &Answers) -> ChatWriter {
+        let object = if stream.stream { "chat.completion.chunk" } else { "chat.completion" };
+        let chunks = Chunks::new(Head::new("chatcmpl-", object, answers), stream);
+        ChatWriter { chunks, has_logprobs, logprobs: None, calls: Vec::new() }
     }
 
-    /// The choice's state; a chunk with the role precedes its first part.
-    fn state(&mut self, index: usize, answers: &Answers, out: &mut String) -> &mut ChoiceState {
-        while self.choices.len() <= index {
-            let index = self.choices.len();
-            let reader = AnswerReader::new(self.wanted.form, answers);
-            self.choices.push(ChoiceState { index, reader, calls: 0 });
+    /// Begins all choices up to `index` that have not begun: with a chunk that has the role.
+    fn begun(&mut self, index: usize, answers: &Answers, out: &mut String) {
+        while self.calls.len() <= index {
+            let index = self.calls.len();
             let content = Some(String::new());
             let delta = Delta { role: Some("assistant"), content, ..Delta::default() };
-            let choice = ChunkChoice { index, delta, logprobs: None, finish_reason: None };
-            self.chunks.choice(choice, answers, out);
-        }
-        &mut self.choices[index]
-    }
-
-    /// Writes parts of choices, each as a chunk.
-    fn write(&self, parts: Vec<ChunkChoice>, answers: &Answers, out: &mut String) {
-        for part in parts {
-            self.chunks.choice(part, answers, out);
+            self.chunks.choice(ChunkChoice::new(index, delta), answers, out);
+            self.calls.push(0);
         }
     }
 }
 
-impl ChoiceState {
-    /// What chunks have of these parts. The first has the log-probabilities of the token that completed it.
-    fn parts(&mut self, parts: Vec<Part>, mut logprobs: Option<LogprobsJson>) -> Vec<ChunkChoice> {
-        let mut deltas: Vec<Delta> =
-            parts.into_iter().filter_map(|part| self.delta(part)).collect();
-        if deltas.is_empty() && logprobs.is_some() {
-            deltas.push(Delta { content: Some(String::new()), ..Delta::default() });
-        }
-        let index = self.index;
-        let choice =
-            |delta| ChunkChoice { index, delta, logprobs: logprobs.take(), finish_reason: None };
-        deltas.into_iter().map(choice).collect()
+impl ChunkChoice {
+    fn new(index: usize, delta: Delta) -> ChunkChoice {
+        ChunkChoice { index, delta, logprobs: None, finish_reason: None }
     }
+}
 
-    fn delta(&mut self, part: Part) -> Option<Delta> {
+impl Delta {
+    /// What a chunk has of a part; `calls` counts the calls of its choice.
+    fn of(part: Part, calls: &mut usize) -> Option<Delta> {
         let call = match part {
             Part::Text(text) => return Some(Delta { content: Some(text), ..Delta::default() }),
             Part::Thought(text) => {
                 return Some(Delta { reasoning_content: Some(text), ..Delta::default() });
             }
             Part::Call { id, name } => {
-                self.calls += 1;
+                *calls += 1;
                 let function = FunctionDelta { name: Some(name), ..FunctionDelta::default() };
                 CallDelta { id: Some(id), kind: Some("function"), function, ..CallDelta::default() }
             }
@@ -157,28 +124,25 @@ impl ChoiceState {
             }
             Part::CallEnd => return None,
         };
-        let call = CallDelta { index: self.calls.saturating_sub(1), ..call };
+        let call = CallDelta { index: calls.saturating_sub(1), ..call };
         Some(Delta { tool_calls: Some([call]), ..Delta::default() })
     }
 }
 
 impl Writer for ChatWriter {
     fn whole(&mut self, choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
-        let Wanted { logprobs, form, .. } = self.wanted;
         let tokenizer = answers.lease().engine.tokenizer();
         let choice = |(index, choice): (usize, Complete)| {
             let finish = choice.reason();
-            let logprobs = logprobs.then(|| LogprobsJson::of(&choice.tokens, tokenizer));
-            let divided = AnswerReader::new(form, answers).divide(choice.text);
-            let (content, tool_calls) = (divided.text, divided.calls);
-            let finish_reason = finish_reason(finish, !tool_calls.is_empty());
-            let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
+            let logprobs = self.has_logprobs.then(|| LogprobsJson::of(&choice.tokens, tokenizer));
+            let Divided { thoughts, text, calls } = Divided::of(choice.parts);
+            let finish_reason = finish_reason(finish, !calls.is_empty());
             let message = WholeMessage {
                 role: "assistant",
-                content,
-                reasoning_content: divided.thoughts,
+                content: (!text.is_empty() || calls.is_empty()).then_some(text),
+                reasoning_content: thoughts,
                 refusal: None,
-                tool_calls,
+                tool_calls: calls,
             };
             WholeChoice { index, message, logprobs, finish_reason }
         };
@@ -187,7 +151,7 @@ impl Writer for ChatWriter {
     }
 
     fn begin(&mut self, answers: &Answers, out: &mut String) {
-        self.state(0, answers, out);
+        self.begun(0, answers, out);
     }
 
     fn prompt(
@@ -197,34 +161,35 @@ impl Writer for ChatWriter {
         answers: &Answers,
         out: &mut String,
     ) {
-        self.state(index, answers, out);
-        let choice =
-            ChunkChoice { index, delta: Delta::default(), logprobs: None, finish_reason: None };
-        self.chunks.prompt(choice, progress, out);
+        self.begun(index, answers, out);
+        self.chunks.prompt(ChunkChoice::new(index, Delta::default()), progress, out);
     }
 
-    fn token(&mut self, index: usize, token: Token, answers: &Answers, out: &mut String) {
-        let has_logprobs = self.wanted.logprobs && !token.is_end;
+    fn token(&mut self, _: usize, token: &Token, answers: &Answers, _: &mut String) {
+        let has_logprobs = self.has_logprobs && !token.is_end;
         let tokenizer = answers.lease().engine.tokenizer();
-        let logprobs = has_logprobs.then(|| LogprobsJson::of([&token], tokenizer));
-        let state = self.state(index, answers, out);
-        let parts = state.reader.push(token.text);
-        let parts = state.parts(parts, logprobs);
-        self.write(parts, answers, out);
+        self.logprobs = has_logprobs.then(|| LogprobsJson::of([token], tokenizer));
+    }
+
+    fn parts(&mut self, index: usize, parts: Vec<Part>, answers: &Answers, out: &mut String) {
+        self.begun(index, answers, out);
+        let delta = |part| Delta::of(part, &mut self.calls[index]);
+        let mut deltas: Vec<Delta> = parts.into_iter().filter_map(delta).collect();
+        if deltas.is_empty() && self.logprobs.is_some() {
+            deltas.push(Delta { content: Some(String::new()), ..Delta::default() });
+        }
+        // The first has the log-probabilities of the token that completed it.
+        for delta in deltas {
+            let logprobs = self.logprobs.take();
+            let choice = ChunkChoice { logprobs, ..ChunkChoice::new(index, delta) };
+            self.chunks.choice(choice, answers, out);
+        }
     }
 
     fn end(&mut self, index: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        let state = self.state(index, answers, out);
-        let parts = state.reader.finish();
-        let mut parts = state.parts(parts, None);
-        let reason = finish_reason(summary.reason.name(), state.calls > 0);
-        parts.push(ChunkChoice {
-            index,
-            delta: Delta::default(),
-            logprobs: None,
-            finish_reason: Some(reason),
-        });
-        self.write(parts, answers, out);
+        let reason = finish_reason(summary.reason.name(), self.calls[index] > 0);
+        let last = ChunkChoice::new(index, Delta::default());
+        self.chunks.choice(ChunkChoice { finish_reason: Some(reason), ..last }, answers, out);
     }
 
     fn finish(&mut self, answers: &Answers, out: &mut String) {
