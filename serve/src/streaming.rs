@@ -72,8 +72,8 @@ struct State<W> {
     is_ended: bool,
 }
 
-/// The response that streams `answers`, whose parts have this form. If it is dropped, as when the client disconnects, the request is
-/// cancelled.
+/// The response that streams `answers`, which have parts of this form. If it is dropped, as when the client
+/// disconnects, the request is cancelled.
 pub(crate) fn stream(answers: Answers, form: AnswerForm, writer: impl Writer) -> Response {
     let content_type = writer.content_type();
     let readers = Vec::new();
