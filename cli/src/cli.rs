@@ -17,6 +17,7 @@ pub(crate) mod grammar_args;
 pub(crate) mod input;
 pub(crate) mod interrupts;
 pub(crate) mod limits;
+pub(crate) mod opening;
 pub(crate) mod other_names;
 pub(crate) mod outlier_report;
 pub(crate) mod output;

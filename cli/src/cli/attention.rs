@@ -5,6 +5,7 @@ use lapwing_engine::{AttentionRule, Engine, EngineBuilder, Error, KvSharing};
 
 use serde::{Deserialize, Serialize};
 
+use super::opening::Given;
 use super::session::Session;
 
 /// Options that change attention.
@@ -25,14 +26,9 @@ pub(crate) struct AttentionArgs {
 
 impl AttentionArgs {
     /// The builder with these settings.
-    pub(crate) fn apply(&self, mut builder: EngineBuilder) -> EngineBuilder {
-        for rule in &self.attention {
-            builder = builder.attention(rule.clone());
-        }
-        match self.share_kv {
-            Some(sharing) => builder.share_kv(sharing),
-            None => builder,
-        }
+    pub(crate) fn apply(&self, builder: EngineBuilder) -> EngineBuilder {
+        let builder = self.attention.iter().cloned().fold(builder, EngineBuilder::attention);
+        builder.given(self.share_kv, EngineBuilder::share_kv)
     }
 
     /// Options with values that give another process the same settings.

@@ -1,18 +1,15 @@
 //! Options that select a model and configure the engine.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use lapwing_engine::draft::Schedule;
-use lapwing_engine::models::ModelCache;
-use lapwing_engine::{Activations, Engine, EngineBuilder, KvDtype, Requant};
+use lapwing_engine::{Activations, KvDtype, Requant};
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
 use super::attention::AttentionArgs;
 use super::device_args::DeviceArgs;
 use super::draft::DraftArg;
-use super::drivers;
 use super::failure::Failure;
 use super::parse::{at_least_one, policy, time};
 use super::scales::Scales;
@@ -170,73 +167,6 @@ pub(crate) struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// The builder with all settings, including `--strategy`, and without a prefix cache.
-    pub(crate) fn builder(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
-        let builder = self.without_strategy(model)?;
-        Ok(match &self.devices.strategy {
-            Some(name) => builder.strategy(name),
-            None => builder,
-        })
-    }
-
-    /// The builder with all settings except the strategy.
-    pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
-        let options = self.devices.options();
-        let mut builder = Engine::builder().model(model).strategy_options(options);
-        builder = builder.kv(self.kv).activations(self.activations()).prefix_cache(false);
-        if let Some(format) = self.requant {
-            builder = builder.requant(format);
-        }
-        builder = self.attention.apply(builder);
-        if let Some(name) = &self.policy {
-            builder = builder.policy(name.as_str());
-        }
-        if let Some(gap) = self.token_gap {
-            builder = builder.token_gap(gap);
-        }
-        let mut draft = self.draft.0.clone().schedule(self.draft_schedule.unwrap_or_default());
-        if let Some(device) = &self.draft_device {
-            draft = draft.on_device(device);
-        }
-        builder = builder.draft(draft.width(self.draft_width.unwrap_or(1)));
-        builder = builder.lister(drivers::lister()).devices(self.devices.specs()?);
-        if let Some(layers) = self.devices.gpu_layers {
-            builder = builder.gpu_layers(layers);
-        }
-        for place in &self.devices.place {
-            builder = builder.place(place);
-        }
-        for (link, mode) in &self.devices.wait {
-            builder = builder.wait(*link, *mode);
-        }
-        builder = builder.wait_for_graphs(self.devices.wait_for_graphs);
-        if let Some(permits) = self.devices.permits {
-            builder = builder.permits(permits);
-        }
-        if let Some(threads) = self.threads {
-            builder = builder.threads(threads);
-        }
-        if let Some(cores) = &self.cores {
-            builder = builder.cores(cores.cores().iter().copied());
-        }
-        if let Some(rows) = self.chunk {
-            builder = builder.chunk_rows(rows);
-        }
-        if let Some(isa) = &self.isa {
-            builder = builder.isa(isa);
-        }
-        if self.mlock {
-            builder = builder.lock_weights();
-        }
-        // Without a cache folder, a model on disk still runs.
-        if !self.no_packed_cache
-            && let Ok(cache) = ModelCache::open(None)
-        {
-            builder = builder.packed_cache(cache.dir().join("packed"));
-        }
-        Ok(builder)
-    }
-
     /// Checks everything that needs no model, before anything is fetched, and says what the devices are.
     pub(crate) fn check(&self, session: &Session) -> Result<(), Failure> {
         if let Some(name) = &self.devices.strategy {

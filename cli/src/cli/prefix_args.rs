@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use lapwing_engine::EngineBuilder;
 
+use super::opening::Given;
+
 /// The prefix cache. Commands that measure have none: they compute every row.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Engine")]
@@ -28,9 +30,6 @@ impl PrefixArgs {
     /// Adds the settings to a builder.
     pub(crate) fn applied(&self, builder: EngineBuilder) -> EngineBuilder {
         let builder = builder.prefix_cache(!self.no_prefix_cache);
-        match &self.prefix_cache {
-            Some(folder) => builder.keep_prefixes(folder),
-            None => builder,
-        }
+        builder.given(self.prefix_cache.as_deref(), EngineBuilder::keep_prefixes)
     }
 }

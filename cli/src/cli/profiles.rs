@@ -52,7 +52,7 @@ fn file_of(here: &Identity) -> Result<PathBuf, Failure> {
 
 /// The builder with the stored profile of its devices and model, if there is a usable one. A note says
 /// why a stored profile is not used, or that its predictions are doubtful.
-pub(crate) fn with_stored(builder: EngineBuilder, session: &Session) -> EngineBuilder {
+pub(crate) fn with_profile(builder: EngineBuilder, session: &Session) -> EngineBuilder {
     match stored(&builder, session) {
         Some(profile) => builder.profile(profile),
         None => builder,
@@ -65,7 +65,7 @@ pub(crate) fn is_stored(builder: &EngineBuilder) -> Result<bool, Failure> {
     Ok(usable(&here, &file_of(&here)?).is_ok())
 }
 
-/// The stored profile of the builder's devices and model, with notes as those of [`with_stored`].
+/// The stored profile of the builder's devices and model, with notes as those of [`with_profile`].
 pub(crate) fn stored(builder: &EngineBuilder, session: &Session) -> Option<Profile> {
     // Errors of the model or the settings are reported when the engine is built.
     let here = builder.identity().ok()?;

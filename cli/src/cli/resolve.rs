@@ -3,14 +3,9 @@
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use lapwing_engine::models::{ModelCache, ModelName, fetch};
-use lapwing_engine::{Engine, EngineBuilder};
 
-use super::attention::AttentionChanges;
 use super::failure::Failure;
 use super::fetch_progress::FetchProgress;
-use super::plans::with_plans;
-use super::profiles::with_stored;
-use super::requant;
 use super::session::Session;
 
 /// Meaning of a model argument.
@@ -62,28 +57,6 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
     let result = fetch(&cache, name, &mut progress).await;
     progress.clear();
     Ok(result?)
-}
-
-/// Opens the engine off the async runtime, with the stored profile and plans of its devices.
-pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
-    open_as_is(with_plans(with_stored(builder, session), session), session).await
-}
-
-/// As [`open`], with the builder's own profile and plans.
-pub(crate) async fn open_as_is(
-    builder: EngineBuilder,
-    session: &Session,
-) -> Result<Engine, Failure> {
-    let engine = builder.build().await?;
-    requant::note(engine.requantized(), session);
-    AttentionChanges::of(&engine).note(session);
-    engine.notes().iter().for_each(|note| session.note(note));
-    for note in &engine.packed_weights().notes {
-        session.note(&format!(
-            "{note} (--no-packed-cache disables this cache, LAPWING_CACHE names another folder)"
-        ));
-    }
-    Ok(engine)
 }
 
 fn existing(path: PathBuf) -> Result<PathBuf, Failure> {

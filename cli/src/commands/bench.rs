@@ -1,29 +1,21 @@
 //! `lapwing bench`: tokens per second, counted as in llama-bench; comparison with other engines; and
 //! comparison of strategies.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
-use crate::cli::output::print_json;
-use crate::cli::requant::RequantReport;
 use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
-use crate::cli::signals::Signal;
-use crate::cli::trace::{self, TraceArg};
+use crate::cli::trace::TraceArg;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
-use against::Against;
 use help::EXAMPLES;
-use measure::{Kind, Runs, Test};
+use measure::{Kind, Test};
 use peer::Peer;
 use reading::Reader;
-use report::{EngineRuns, Measured, Record};
-use stored::RunSettings;
-use subject::Subject;
+use report::Record;
 
 mod against;
+mod alone;
 mod child;
 mod compare;
 mod drafts;
@@ -109,29 +101,22 @@ pub(crate) struct Args {
     engine: EngineArgs,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    results: Vec<Measured>,
-    model: String,
-    model_bytes: u64,
-    architecture: String,
-    threads: usize,
-    /// The cores that the threads are pinned to.
-    cores: Option<String>,
-    isa: String,
-    /// Kernels of the OpenCL devices that compute, and whether nothing else computes.
-    #[serde(skip)]
-    opencl: (Vec<String>, bool),
-    kv: &'static str,
-    activations: &'static str,
-    requant: Option<RequantReport>,
-    #[serde(flatten)]
-    attention: AttentionChanges,
-    chunk: usize,
+/// What is measured, and with what it is compared.
+#[derive(Debug)]
+struct Measurement<'a> {
+    model: PathBuf,
+    engine: &'a EngineArgs,
+    tests: Vec<Test>,
+    /// Measured runs of each test, or pairs of processes.
     repetitions: usize,
-    /// Maximum resident memory of the process, if the system reports it and nothing else was read.
-    peak_resident_bytes: Option<u64>,
-    against: Option<Against>,
+    /// Whether each test has a warm-up run.
+    warm_up: bool,
+    /// Measures in this process how fast the same bytes can be read, if requested.
+    reader: Option<Reader>,
+    /// Other engines. With some, each repetition is a process of its own.
+    peers: &'a [Peer],
+    save: Option<&'a Path>,
+    against: Option<Record>,
 }
 
 /// Measures and prints.
@@ -160,136 +145,27 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         )));
     }
     args.output.as_deref().map_or(Ok(()), stored::check)?;
-    let kept = args.against.as_deref().map(stored::load).transpose()?;
-    let path = model_file(&args.model.model, session).await?;
-    let reader = if args.reading { Some(Reader::new(&args.engine, &path)?) } else { None };
-    if args.vs.is_empty() {
-        return alone(&args, (path, tests, kept), reader, session).await;
-    }
-    let options = pairs::PairOptions {
-        model: path,
+    let against = args.against.as_deref().map(stored::load).transpose()?;
+    let model = model_file(&args.model.model, session).await?;
+    let reader = args.reading.then(|| Reader::new(&args.engine, &model)).transpose()?;
+    let measurement = Measurement {
+        model,
         engine: &args.engine,
-        peers: &args.vs,
         tests,
-        pairs: args.repetitions(),
+        repetitions: args.repetitions.unwrap_or(5),
         warm_up: !args.no_warmup,
         reader,
+        peers: &args.vs,
         save: args.output.as_deref(),
-        against: kept,
+        against,
     };
-    pairs::run(options, session).await
-}
-
-/// Measures this engine in this process.
-async fn alone(
-    args: &Args,
-    (path, tests, kept): (PathBuf, Vec<Test>, Option<Record>),
-    reader: Option<Reader>,
-    session: &Session,
-) -> Result<(), Failure> {
-    let longest = tests.iter().map(|test| test.context()).max().unwrap_or(1);
-    // Random prompts that run one after another cannot share anything.
-    let mut builder = args.engine.builder(path.clone())?.context(longest).cache_tokens(longest);
-    if args.trace.trace.is_some() {
-        builder = builder.recorder(trace::recorder());
+    match args.vs.is_empty() {
+        true => alone::run(measurement, &args.trace, session).await,
+        false => pairs::run(measurement, session).await,
     }
-    let mut subject = Subject::open(builder, !args.no_warmup, session).await?;
-    let results = measured(args, &tests, &mut subject, reader.as_ref(), session).await?;
-    let engine = subject.engine()?;
-    let mut report = Report {
-        results,
-        model: engine.model_path().display().to_string(),
-        model_bytes: std::fs::metadata(&path).map_or(0, |data| data.len()),
-        architecture: engine.model().arch.name().to_owned(),
-        threads: args.engine.thread_count(),
-        cores: args.engine.cores.as_ref().map(ToString::to_string),
-        isa: args.engine.isa_name(),
-        opencl: text::opencl_kernels(engine.placement()),
-        kv: args.engine.kv.name(),
-        activations: args.engine.activations().name(),
-        requant: engine.requantized().map(RequantReport::of),
-        attention: AttentionChanges::of(engine),
-        chunk: engine.chunk_rows(),
-        repetitions: args.repetitions(),
-        // It would include the memory that was read.
-        peak_resident_bytes: match args.reading {
-            true => None,
-            false => child::resident_peak(std::process::id()),
-        },
-        against: None,
-    };
-    if args.output.is_some() || kept.is_some() {
-        let ours = EngineRuns {
-            name: pairs::OURS.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            results: report.results.clone(),
-            peak_bytes: None,
-            one_token_ms: None,
-        };
-        let record = RunSettings {
-            model: &path,
-            engine: &args.engine,
-            warm_up: !args.no_warmup,
-            processes: false,
-        }
-        .record(vec![ours])?;
-        if let Some(path) = &args.output {
-            stored::save(&record, path, session)?;
-        }
-        report.against = kept.as_ref().map(|kept| against::compare(&record, kept, session));
-    }
-    if session.json { print_json(&report) } else { text::print_own(&report) }
-}
-
-/// Runs the tests, ends the engine, and saves the recording.
-async fn measured(
-    args: &Args,
-    tests: &[Test],
-    subject: &mut Subject,
-    reader: Option<&Reader>,
-    session: &Session,
-) -> Result<Vec<Measured>, Failure> {
-    let name = args.engine.draft.0.name().to_owned();
-    let drafter = (name != "none").then_some(&*name);
-    let runs = Runs { repetitions: args.repetitions(), drafter, warm_up: !args.no_warmup };
-    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs");
-    if let Some(bar) = &bar {
-        let each = runs.repetitions + usize::from(runs.warm_up);
-        bar.set_length((tests.len() * each) as u64);
-    }
-    let mut received = Signal::Interrupt;
-    let recorder = subject.engine()?.recorder().clone();
-    let results = {
-        let measuring = measure::measure(tests, runs, (subject, reader), bar.as_ref(), session);
-        if args.trace.trace.is_none() {
-            Some(measuring.await?)
-        } else {
-            // A signal ends the process after the recording is saved.
-            let claim = session.interrupts.claim();
-            tokio::select! {
-                biased;
-                signal = claim.interrupted() => {
-                    received = signal;
-                    None
-                }
-                results = measuring => Some(results?),
-            }
-        }
-    };
-    if results.is_none() {
-        session.restore_after_interrupt();
-    }
-    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
-    subject.shutdown().await?;
-    args.trace.save(|| recorder.recording(), session)?;
-    results.ok_or(Failure::Interrupted(received))
 }
 
 impl Args {
-    fn repetitions(&self) -> usize {
-        self.repetitions.unwrap_or(5)
-    }
-
     /// All tests: every prompt and every generation at every depth.
     fn tests(&self) -> Vec<Test> {
         let of = |kind, tokens: &Option<Vec<usize>>, default| {

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::cli::failure::Failure;
 use crate::cli::input::{Source, without_last_line_feed};
+use crate::cli::opening::open;
 use crate::cli::output::{print_json, print_plain};
-use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
 use crate::cli::{EngineArgs, ModelArg, PrefixArgs};
 
@@ -84,8 +84,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
     let texts = texts(args.texts, args.file, args.lines).await?;
     let pooling = Pooling::ALL.into_iter().find(|p| args.pooling.as_deref() == Some(p.name()));
-    let path = model_file(&args.model.model, session).await?;
-    let engine = open(args.prefix.applied(args.engine.builder(path)?), session).await?;
+    let builder = args.engine.builder_of(&args.model.model, session).await?;
+    let engine = open(args.prefix.applied(builder), session).await?;
     let pooling = match pooling {
         Some(pooling) => pooling,
         None => engine.pooling()?,

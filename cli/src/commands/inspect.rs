@@ -4,14 +4,13 @@ mod layers;
 mod report;
 mod text;
 
-use std::path::Path;
-
+use lapwing_engine::EngineBuilder;
 use lapwing_kernels::weights::WeightFile;
 
 use self::report::Report;
 use crate::cli::failure::Failure;
+use crate::cli::opening::open;
 use crate::cli::output::{print, print_json};
-use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
 use crate::cli::{EngineArgs, PositionalModel};
 
@@ -56,15 +55,16 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let model = args.model.name().ok_or_else(|| {
         Failure::usage("no model: give a .gguf file or a name, as in `lapwing inspect FILE.gguf`")
     })?;
-    let path = model_file(model, session).await?;
-    let report = report(&path, &args, session).await?;
+    let builder = args.engine.builder_of(model, session).await?;
+    let report = report(builder, &args, session).await?;
     if session.json { print_json(&report) } else { print(&text::of(&report, args.full)) }
 }
 
-async fn report(path: &Path, args: &Args, session: &Session) -> Result<Report, Failure> {
-    let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
+async fn report(builder: EngineBuilder, args: &Args, session: &Session) -> Result<Report, Failure> {
+    let file = WeightFile::open(builder.model_file())
+        .map_err(|error| Failure::failed(error.to_string()))?;
     let mut report = Report::of_file(&file, args.full);
-    match open(args.engine.builder(path.to_owned())?, session).await {
+    match open(builder, session).await {
         Ok(engine) => report.add_engine(&engine, args.engine.kv),
         Err(Failure::Failed { message, .. }) => report.cannot_run = Some(message),
         Err(other) => return Err(other),

@@ -17,8 +17,9 @@ use serde::Serialize;
 use self::workload::WorkloadArgs;
 use crate::cli::failure::Failure;
 use crate::cli::files;
+use crate::cli::opening::open;
 use crate::cli::output::{print, print_json};
-use crate::cli::resolve::{ModelChoice, model_file, open};
+use crate::cli::resolve::ModelChoice;
 use crate::cli::session::Session;
 use crate::cli::{EngineArgs, ModelArg, PrefixArgs, at_least_one};
 
@@ -221,8 +222,8 @@ impl Args {
     ) -> Result<(Vec<RequestOutcome>, EngineStats), Failure> {
         ModelChoice::of(&self.model.model)?;
         self.engine.check(session)?;
-        let path = model_file(&self.model.model, session).await?;
-        let builder = self.prefix.applied(self.engine.builder(path)?);
+        let builder = self.engine.builder_of(&self.model.model, session).await?;
+        let builder = self.prefix.applied(builder);
         let builder = builder.policy(policy.clone()).requests_max(requests.len().max(1));
         let engine = open(builder, session).await?;
         let outcomes = live::run(&engine, requests).await;

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
+use crate::cli::opening::open;
 use crate::cli::outlier_report::OutlierReport;
 use crate::cli::output::{print, print_json};
 use crate::cli::requant::RequantReport;
-use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
 use crate::cli::windowed_text::WindowedTextArgs;
 use crate::cli::{EngineArgs, ModelArg};
@@ -75,9 +75,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         return Err(Failure::usage("--ctx is too small: a window needs at least 4 tokens"));
     }
     let text = args.text.read().await?;
-    let path = model_file(&args.model.model, session).await?;
+    let builder = args.engine.builder_of(&args.model.model, session).await?;
     // The numbers of the strategy's devices are wanted, not of those that compute in their place.
-    let builder = args.engine.builder(path)?.context(ctx).wait_for_graphs(true);
+    let builder = builder.context(ctx).wait_for_graphs(true);
     let cache_tokens = ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);
     let engine = open(builder.cache_tokens(cache_tokens), session).await?;
     engine.tokenizer().check(&text).map_err(|error| Failure::usage(error.to_string()))?;

@@ -8,8 +8,8 @@ use lapwing_traces::text::counted;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
+use crate::cli::opening::open;
 use crate::cli::output::{print, print_json};
-use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
 use crate::cli::stage_report::StageReport;
 use crate::cli::table::{Align, table};
@@ -125,10 +125,9 @@ struct Candidate {
 /// Plans and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
-    let path = model_file(&args.model.model, session).await?;
+    let builder = args.engine.builder_of(&args.model.model, session).await?;
     let context = args.prompt_tokens.saturating_add(1);
-    let builder = args.engine.builder(path)?.context(context).timed();
-    let engine = open(builder, session).await?;
+    let engine = open(builder.context(context).timed(), session).await?;
     let report = report(&engine, &args);
     engine.shutdown(Shutdown::Now).await?;
     let report = report?;

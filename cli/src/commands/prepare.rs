@@ -11,7 +11,6 @@ use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
 use crate::cli::plans::{plans_file, prepare, with_plans};
 use crate::cli::profiles::{is_stored, measure, profile_file, stored};
-use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
 use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
@@ -108,8 +107,7 @@ struct DeviceReport {
 /// Measures, plans, prepares and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
-    let path = model_file(&args.model.model, session).await?;
-    let plain = args.engine.builder(path)?;
+    let plain = args.engine.builder_of(&args.model.model, session).await?;
     let file = profile_file(&plain)?;
     let measured = !is_stored(&plain)?;
     if measured {

@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
 use crate::cli::profiles::{measure, profile_file};
-use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
 use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
@@ -123,8 +122,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         return stored::remove(name, session);
     }
     args.engine.check(session)?;
-    let path = model_file(&args.model.model, session).await?;
-    let builder = args.engine.builder(path)?;
+    let builder = args.engine.builder_of(&args.model.model, session).await?;
     let limits = Limits {
         runs: args.repetitions,
         per_device: Duration::from_secs(args.seconds as u64),

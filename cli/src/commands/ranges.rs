@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::cli::background::until_signal;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
-use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
 use crate::cli::table::{Align, table};
 use crate::cli::visible::visible;
@@ -83,11 +82,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
     let ctx = args.text.ctx;
     let text = args.text.read().await?;
-    let path = model_file(&args.model.model, session).await?;
+    let builder = args.engine.builder_of(&args.model.model, session).await?.context(ctx);
+    let model = builder.model_file().display().to_string();
     if args.engine.no_packed_cache {
         return Err(Failure::usage("ranges are stored in the cache: leave out --no-packed-cache"));
     }
-    let builder = args.engine.builder(path.clone())?.context(ctx);
     let options =
         RangeOptions { window: ctx, windows_max: args.windows, ..RangeOptions::of_text(text) };
     let bar: Option<ProgressBar> = session.bar(BAR);
@@ -104,7 +103,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     });
     let measured = measured.await;
     bar.iter().for_each(ProgressBar::finish_and_clear);
-    let report = report(&measured?, path.display().to_string())?;
+    let report = report(&measured?, model)?;
     if session.json { print_json(&report) } else { print_report(report) }
 }
 

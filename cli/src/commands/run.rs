@@ -8,7 +8,7 @@ use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 
 use lapwing_engine::traces::{Recorder, Recording};
-use lapwing_engine::{Engine, Message, Prompt, Shutdown, TokenStream};
+use lapwing_engine::{Engine, EngineBuilder, Message, Prompt, Shutdown, TokenStream};
 use serde::Serialize;
 
 use crate::cli::answer::{Answer, Timings, follow};
@@ -17,9 +17,10 @@ use crate::cli::draft::DraftReport;
 use crate::cli::energy::{EnergyReport, Measuring};
 use crate::cli::failure::Failure;
 use crate::cli::grammar_args::note_ignored;
+use crate::cli::opening::{Given, open};
 use crate::cli::output::{AnswerOutput, print_json, print_plain};
 use crate::cli::requant::RequantReport;
-use crate::cli::resolve::{ModelChoice, model_file, open};
+use crate::cli::resolve::ModelChoice;
 use crate::cli::session::Session;
 use crate::cli::signals::Signal;
 use crate::cli::trace::{self, TraceArg};
@@ -140,15 +141,10 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
         watch::check()?;
     }
     let text = prompt::text(asked, args.file.clone(), session).await?;
-    let path = model_file(&model, session).await?;
-    let mut builder = args.prefix.applied(args.engine.builder(path)?);
-    if let Some(context) = args.sampling.ctx {
-        builder = builder.context(context);
-    }
-    if args.watch || args.trace.trace.is_some() {
-        builder = builder.recorder(trace::recorder());
-    }
-    let engine = open(builder, session).await?;
+    let builder = args.prefix.applied(args.engine.builder_of(&model, session).await?);
+    let recorder = (args.watch || args.trace.trace.is_some()).then(trace::recorder);
+    let builder = builder.given(args.sampling.ctx, EngineBuilder::context);
+    let engine = open(builder.given(recorder, EngineBuilder::recorder), session).await?;
     args.sampling.check_ids(engine.tokenizer().vocab_size())?;
     let prompt = prompt(&args, text, &engine, session)?;
     let measuring = Measuring::start(&**engine.recorder().clock());

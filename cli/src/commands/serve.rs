@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use lapwing_engine::EngineBuilder;
 use lapwing_serve::{KeyConfig, ServeConfig, Server};
 
 use crate::cli::failure::Failure;
-use crate::cli::plans::with_plans;
-use crate::cli::profiles::with_stored;
-use crate::cli::resolve::{ModelChoice, model_file};
+use crate::cli::opening::{Given, with_stored};
+use crate::cli::resolve::ModelChoice;
 use crate::cli::serve_log::{self, LogForm};
 use crate::cli::session::Session;
 use crate::cli::{DEFAULT_MODEL, EngineArgs, PrefixArgs, at_least_one, other_names};
@@ -158,12 +158,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     for model in &models {
         let (name, model) = named(model);
         let choice = ModelChoice::of(model)?;
-        let path = model_file(model, session).await?;
-        let mut engine = args.prefix.applied(args.engine.builder(path)?);
-        if let Some(context) = args.ctx {
-            engine = engine.context(context);
-        }
-        let engine = with_plans(with_stored(engine, session), session);
+        let engine = args.prefix.applied(args.engine.builder_of(model, session).await?);
+        let engine = with_stored(engine.given(args.ctx, EngineBuilder::context), session);
         builder = builder.model_at(&name, engine, choice.temperature());
         names.push(name);
     }

@@ -14,7 +14,7 @@ use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::output::{print, print_json};
-use crate::cli::profiles::with_stored;
+use crate::cli::profiles::with_profile;
 use crate::cli::requant::{self, RequantReport};
 use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
@@ -87,7 +87,7 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
             .map_err(|error| Failure::file("write the page to", path, &error))?;
     }
     let path = model_file(options.model, session).await?;
-    let builder = with_stored(options.engine.without_strategy(path)?, session);
+    let builder = with_profile(options.engine.without_strategy(path)?, session);
     let requantized = builder.requantized()?;
     requant::note(requantized.as_ref(), session);
     let changes = AttentionChanges::of_builder(&builder)?;

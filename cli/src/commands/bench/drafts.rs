@@ -33,6 +33,14 @@ pub(super) struct Drafted {
     stopped: Option<String>,
 }
 
+/// A generation with and without drafts.
+pub(super) struct Pair {
+    /// Tokens per second with drafts.
+    pub(super) with: f64,
+    without: f64,
+    stats: DraftStats,
+}
+
 /// The pairs of a test so far.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
@@ -41,15 +49,14 @@ pub(super) struct Pairs {
     stats: DraftStats,
 }
 
-impl Pairs {
-    /// Generates the same tokens with and without drafts; which comes first alternates. Returns the speed with drafts.
+impl Pair {
+    /// Generates the same tokens with and without drafts; `first` says whether with drafts first.
     pub(super) async fn measure(
-        &mut self,
         subject: &Subject,
-        (ids, tokens): (Vec<u32>, usize),
-        (run, is_measured): (u64, bool),
-    ) -> Result<f64, Failure> {
-        let first = run % 2 == 0;
+        ids: Vec<u32>,
+        tokens: usize,
+        first: bool,
+    ) -> Result<Pair, Failure> {
         let one = subject.generation(ids.clone(), tokens + 1, first).await?;
         let other = subject.generation(ids, tokens + 1, !first).await?;
         let (with, without) = if first { (one, other) } else { (other, one) };
@@ -58,16 +65,25 @@ impl Pairs {
                 "drafts changed a token, which is a bug; please report it with the model and the devices",
             ));
         }
-        let speed = rate(tokens, with.times.decode());
-        let plain = rate(tokens, without.times.decode());
-        if is_measured {
-            self.without.push(plain);
-            self.speed_ups.push(speed / plain);
-            self.stats.add(&with.drafts.unwrap_or_default());
-        }
-        Ok(speed)
+        Ok(Pair {
+            with: rate(tokens, with.times.decode()),
+            without: rate(tokens, without.times.decode()),
+            stats: with.drafts.unwrap_or_default(),
+        })
     }
+}
 
+impl Extend<Pair> for Pairs {
+    fn extend<T: IntoIterator<Item = Pair>>(&mut self, pairs: T) {
+        for pair in pairs {
+            self.without.push(pair.without);
+            self.speed_ups.push(pair.with / pair.without);
+            self.stats.add(&pair.stats);
+        }
+    }
+}
+
+impl Pairs {
     /// The report; `None` if nothing was measured.
     pub(super) fn report(self, drafter: &str) -> Option<Drafted> {
         let Pairs { without, speed_ups, stats } = self;

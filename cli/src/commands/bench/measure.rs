@@ -6,8 +6,8 @@ use std::time::Duration;
 use lapwing_engine::Engine;
 use lapwing_traces::metrics::rate;
 
-use super::drafts::Pairs;
-use super::reading::Reader;
+use super::Measurement;
+use super::drafts::{Pair, Pairs};
 use super::report::{Figures, Measured};
 use super::subject::Subject;
 use crate::cli::failure::Failure;
@@ -47,29 +47,19 @@ impl fmt::Display for Test {
     }
 }
 
-/// Number of runs of each test.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Runs<'a> {
-    pub(super) repetitions: usize,
-    /// Name of the drafter, if generations are compared with and without drafts.
-    pub(super) drafter: Option<&'a str>,
-    /// Whether there is a warm-up run.
-    pub(super) warm_up: bool,
-}
-
-/// Runs every test.
+/// Runs every test. With a drafter, generations are compared with and without drafts.
 pub(super) async fn measure(
-    tests: &[Test],
-    runs: Runs<'_>,
-    (subject, reader): (&mut Subject, Option<&Reader>),
+    measurement: &Measurement<'_>,
+    subject: &mut Subject,
     bar: Option<&indicatif::ProgressBar>,
     session: &Session,
 ) -> Result<Vec<Measured>, Failure> {
+    let drafter = Some(measurement.engine.draft.0.name()).filter(|name| *name != "none");
     let mut results = Vec::new();
-    let unmeasured = usize::from(runs.warm_up);
-    for test in tests {
+    let unmeasured = usize::from(measurement.warm_up);
+    for test in &measurement.tests {
         let (mut speeds, mut readings, mut pairs) = (Vec::new(), Vec::new(), Pairs::default());
-        let reading = match reader {
+        let reading = match &measurement.reader {
             Some(reader) => reader.of(*test).await?,
             None => None,
         };
@@ -81,7 +71,7 @@ pub(super) async fn measure(
         if is_new {
             session.note(&format!("{test} prepares its graphs, so each run has a new engine"));
         }
-        for run in 0..unmeasured + runs.repetitions {
+        for run in 0..unmeasured + measurement.repetitions {
             bar.iter().for_each(|bar| bar.tick());
             let is_measured = run >= unmeasured;
             // A new engine warms up itself.
@@ -94,10 +84,13 @@ pub(super) async fn measure(
                 Some(reading) => Some(reading.speed().await?),
                 None => None,
             };
-            let speed = match runs.drafter.filter(|_| test.kind == Kind::Generate) {
+            let speed = match drafter.filter(|_| test.kind == Kind::Generate) {
                 Some(_) => {
-                    let text = (test.prompt(subject, run as u64)?, test.tokens);
-                    pairs.measure(subject, text, (run as u64, is_measured)).await?
+                    let ids = test.prompt(subject, run as u64)?;
+                    let pair = Pair::measure(subject, ids, test.tokens, run % 2 == 0).await?;
+                    let speed = pair.with;
+                    pairs.extend(is_measured.then_some(pair));
+                    speed
                 }
                 None => test.speed(subject, run as u64).await?,
             };
@@ -107,7 +100,7 @@ pub(super) async fn measure(
             speeds.extend(is_measured.then_some(speed));
             bar.iter().for_each(|bar| bar.inc(1));
         }
-        let draft = runs.drafter.and_then(|drafter| pairs.report(drafter));
+        let draft = drafter.and_then(|drafter| pairs.report(drafter));
         let measured = Measured::new(test, speeds)?;
         results.push(Measured { reading: Figures::of(readings), draft, ..measured });
     }

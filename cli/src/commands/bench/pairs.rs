@@ -1,10 +1,9 @@
 //! `lapwing bench --vs …`: runs this engine and others alternately on the same file, each repetition
 //! in a process of its own.
 
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 
+use super::Measurement;
 use super::against::{Against, compare};
 use super::child::{self, Ended};
 use super::measure::{Kind, Test};
@@ -12,26 +11,11 @@ use super::peer::{Answer, Job, Peer};
 use super::ratios::{by_reading, ratios};
 use super::reading::Reader;
 use super::report::{EngineRuns, Figures, Measured, Ratio, Record};
-use super::stored::{self, RunSettings};
+use super::stored;
 use crate::cli::EngineArgs;
 use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
 use crate::cli::session::Session;
-
-/// Selection of measurements.
-#[derive(Debug)]
-pub(super) struct PairOptions<'a> {
-    pub(super) model: PathBuf,
-    pub(super) engine: &'a EngineArgs,
-    pub(super) peers: &'a [Peer],
-    pub(super) tests: Vec<Test>,
-    pub(super) pairs: usize,
-    pub(super) warm_up: bool,
-    /// Measures in this process how fast the same bytes can be read, if requested.
-    pub(super) reader: Option<Reader>,
-    pub(super) save: Option<&'a Path>,
-    pub(super) against: Option<Record>,
-}
 
 /// The JSON report.
 #[derive(Debug, Serialize)]
@@ -71,59 +55,61 @@ struct Values {
 }
 
 /// Measures, saves and prints.
-pub(super) async fn run(options: PairOptions<'_>, session: &Session) -> Result<(), Failure> {
-    for peer in options.peers {
+pub(super) async fn run(measurement: Measurement<'_>, session: &Session) -> Result<(), Failure> {
+    for peer in measurement.peers {
         peer.check().await?;
     }
-    let runs = measure(&options, session).await?;
-    let PairOptions { model, engine, warm_up, .. } = &options;
-    let about = RunSettings { model, engine, warm_up: *warm_up, processes: true };
-    let record = about.record(runs)?;
-    if let Some(path) = options.save {
+    let runs = measure(&measurement, session).await?;
+    let record = measurement.record(runs)?;
+    if let Some(path) = measurement.save {
         stored::save(&record, path, session)?;
     }
     let report = Report {
-        pairs: options.pairs,
+        pairs: measurement.repetitions,
         same_weights: record.requant.as_ref().is_none_or(|requant| requant.changed == 0),
         ratios: ratios(&record.engines),
         by_reading: by_reading(&record.engines),
-        against: options.against.as_ref().map(|then| compare(&record, then, session)),
+        against: measurement.against.as_ref().map(|then| compare(&record, then, session)),
         record: &record,
     };
     if session.json { print_json(&report) } else { super::text::print_pairs(&report) }
 }
 
-async fn measure(options: &PairOptions<'_>, session: &Session) -> Result<Vec<EngineRuns>, Failure> {
+async fn measure(
+    measurement: &Measurement<'_>,
+    session: &Session,
+) -> Result<Vec<EngineRuns>, Failure> {
     let names: Vec<&str> =
-        std::iter::once(OURS).chain(options.peers.iter().map(Peer::name)).collect();
+        std::iter::once(OURS).chain(measurement.peers.iter().map(Peer::name)).collect();
     let empty = || Values {
         version: String::new(),
-        speeds: vec![Vec::new(); options.tests.len()],
-        readings: vec![Vec::new(); options.tests.len()],
+        speeds: vec![Vec::new(); measurement.tests.len()],
+        readings: vec![Vec::new(); measurement.tests.len()],
         peak_bytes: Vec::new(),
         one_token_ms: Vec::new(),
     };
     let mut values: Vec<Values> = names.iter().map(|_| empty()).collect();
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs, {eta} left");
     if let Some(bar) = &bar {
-        bar.set_length((options.pairs * names.len()) as u64);
+        bar.set_length((measurement.repetitions * names.len()) as u64);
     }
-    for pair in 1..=options.pairs {
+    for pair in 1..=measurement.repetitions {
         for (at, values) in values.iter_mut().enumerate() {
             match &bar {
                 Some(bar) => bar.set_message(names[at].to_owned()),
-                None => session.note(&format!("pair {pair} of {}: {}", options.pairs, names[at])),
+                None => session
+                    .note(&format!("pair {pair} of {}: {}", measurement.repetitions, names[at])),
             }
-            options.one_run(at.checked_sub(1), values).await?;
+            measurement.one_run(at.checked_sub(1), values).await?;
             bar.iter().for_each(|bar| bar.inc(1));
         }
     }
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
     let engines = names.into_iter().zip(values);
-    engines.map(|(name, values)| values.into_runs(name, &options.tests)).collect()
+    engines.map(|(name, values)| values.into_runs(name, &measurement.tests)).collect()
 }
 
-impl PairOptions<'_> {
+impl Measurement<'_> {
     /// Runs one repetition of every test, and one start, with a peer or with this engine.
     async fn one_run(&self, peer: Option<usize>, values: &mut Values) -> Result<(), Failure> {
         let tests = &self.tests[..];

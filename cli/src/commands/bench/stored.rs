@@ -4,29 +4,18 @@ use std::path::Path;
 
 use lapwing_traces::whole_file;
 
+use super::Measurement;
 use super::report::{EngineRuns, Kv, Record};
-use crate::cli::EngineArgs;
 use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::requant::RequantReport;
 use crate::cli::session::Session;
 
-/// Settings of the measured runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RunSettings<'a> {
-    pub(super) model: &'a Path,
-    pub(super) engine: &'a EngineArgs,
-    /// Whether each test had a warm-up run.
-    pub(super) warm_up: bool,
-    /// Whether each repetition was a process of its own.
-    pub(super) processes: bool,
-}
-
-impl RunSettings<'_> {
+impl Measurement<'_> {
     /// The record of these runs.
-    pub(super) fn record(self, engines: Vec<EngineRuns>) -> Result<Record, Failure> {
-        let builder = self.engine.without_strategy(self.model.to_owned())?;
+    pub(super) fn record(&self, engines: Vec<EngineRuns>) -> Result<Record, Failure> {
+        let builder = self.engine.without_strategy(self.model.clone())?;
         let (identity, requantized) = (builder.identity()?, builder.requantized()?);
         // Rounded to the second, which is precise enough.
         let second = jiff::Timestamp::now().as_second();
@@ -37,7 +26,7 @@ impl RunSettings<'_> {
             date: date.to_string(),
             machine: identity.machine,
             model: self.model.display().to_string(),
-            model_bytes: std::fs::metadata(self.model).map_or(0, |data| data.len()),
+            model_bytes: std::fs::metadata(&self.model).map_or(0, |data| data.len()),
             threads: self.engine.thread_count(),
             kv: Kv(self.engine.kv),
             requant: requantized.as_ref().map(RequantReport::of),
@@ -46,17 +35,16 @@ impl RunSettings<'_> {
             engines,
         })
     }
-}
 
-impl RunSettings<'_> {
-    fn settings(self, devices: &[(String, String)], chunk_rows: usize) -> String {
+    fn settings(&self, devices: &[(String, String)], chunk_rows: usize) -> String {
         let mut all: Vec<String> =
             devices.iter().map(|(name, what)| format!("{name}={what}")).collect();
         let strategy = self.engine.devices.strategy.as_deref();
         all.extend(strategy.map(|strategy| format!("strategy {strategy}")));
         all.push(format!("chunks of {chunk_rows} rows"));
         all.push(if self.warm_up { "warm" } else { "not warm" }.to_owned());
-        all.push(if self.processes { "a process for each run" } else { "one process" }.to_owned());
+        let is_alone = self.peers.is_empty();
+        all.push(if is_alone { "one process" } else { "a process for each run" }.to_owned());
         all.join(", ")
     }
 }

@@ -6,9 +6,7 @@ use lapwing_engine::draft::DraftStats;
 use lapwing_engine::{Engine, EngineBuilder, Prompt, Request, RequestTimes, Shutdown};
 
 use crate::cli::failure::Failure;
-use crate::cli::plans::with_plans;
-use crate::cli::profiles::with_stored;
-use crate::cli::resolve::open_as_is;
+use crate::cli::opening::{open_as_is, with_stored};
 use crate::cli::session::Session;
 
 /// The engine that runs the tests. A prompt that prepares graphs on the spot runs in a new one, so that
@@ -35,8 +33,7 @@ impl Subject {
         session: &Session,
     ) -> Result<Subject, Failure> {
         // The strategy itself is measured, so requests wait for its graphs.
-        let builder = builder.wait_for_graphs(true);
-        let builder = with_plans(with_stored(builder, session), session);
+        let builder = with_stored(builder.wait_for_graphs(true), session);
         let engine = Some(open_as_is(builder.clone(), session).await?);
         Ok(Subject { builder, engine, warm_up })
     }

@@ -2,8 +2,8 @@
 
 use lapwing_traces::text::counted;
 
-use super::Report;
 use super::against::Against;
+use super::alone::Report;
 use super::pairs::{self, OURS};
 use super::report::{EngineRuns, Figures, Measured, Ratio};
 use lapwing_engine::Placement;

@@ -9,12 +9,13 @@ use crate::cli::answer::{Answer, AnswerError, Timings, follow};
 use crate::cli::better_models;
 use crate::cli::failure::Failure;
 use crate::cli::grammar_args::note_ignored;
+use crate::cli::opening::{Given, open};
 use crate::cli::output::AnswerOutput;
-use crate::cli::resolve::{ModelChoice, model_file, open};
+use crate::cli::resolve::ModelChoice;
 use crate::cli::session::Session;
 use crate::cli::{EngineArgs, PrefixArgs, SamplingArgs};
 use anstyle::Style;
-use lapwing_engine::{Engine, ErrorKind, Message, Prompt, Shutdown};
+use lapwing_engine::{Engine, EngineBuilder, ErrorKind, Message, Prompt, Shutdown};
 
 /// Options that every model of a chat is opened with.
 #[derive(Debug)]
@@ -63,11 +64,8 @@ fn concerns_only_message(error: &lapwing_engine::Error) -> bool {
 impl Options {
     async fn open(&self, name: &str, session: &Session) -> Result<Opened, Failure> {
         let choice = ModelChoice::of(name)?;
-        let path = model_file(name, session).await?;
-        let mut builder = self.prefix.applied(self.engine.builder(path)?);
-        if let Some(context) = self.sampling.ctx {
-            builder = builder.context(context);
-        }
+        let builder = self.prefix.applied(self.engine.builder_of(name, session).await?);
+        let builder = builder.given(self.sampling.ctx, EngineBuilder::context);
         let engine = open(builder, session).await?;
         self.sampling.check_ids(engine.tokenizer().vocab_size())?;
         engine.check_generates()?;
