@@ -56,18 +56,10 @@ pub(crate) async fn prepare(
     session: &Session,
 ) -> Result<Preparation, Failure> {
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
-    let shown = bar.clone();
-    let prepared = until_signal("preparation", session, move |go_on| {
-        builder.prepare_blocking(&options, &mut |step| {
-            if let Some(bar) = &shown {
-                bar.set_length(step.of as u64);
-                bar.set_position(step.done as u64);
-                bar.set_message(format!("{}: graphs", step.device));
-            }
-            go_on()
+    let prepared = until_signal("preparation", bar, session, move |step| {
+        builder.prepare_blocking(&options, &mut |at| {
+            step(at.done, at.of, format_args!("{}: graphs", at.device))
         })
     });
-    let prepared = prepared.await;
-    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
-    prepared
+    prepared.await
 }

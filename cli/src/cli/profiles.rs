@@ -24,20 +24,12 @@ pub(crate) async fn measure(
     if bar.is_none() {
         session.note("measuring every op on every device");
     }
-    let shown = bar.clone();
-    let measured = until_signal("measurement", session, move |go_on| {
-        builder.measure_blocking(limits, &mut |step| {
-            if let Some(bar) = &shown {
-                bar.set_length(step.of as u64);
-                bar.set_position(step.done as u64);
-                bar.set_message(format!("{}: {}", step.device, step.what));
-            }
-            go_on()
+    let measured = until_signal("measurement", bar, session, move |step| {
+        builder.measure_blocking(limits, &mut |at| {
+            step(at.done, at.of, format_args!("{}: {}", at.device, at.what))
         })
     });
-    let measured = measured.await;
-    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
-    measured
+    measured.await
 }
 
 /// Path of the stored profile of the builder's engine.

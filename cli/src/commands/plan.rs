@@ -12,14 +12,13 @@ use crate::cli::opening::open;
 use crate::cli::output::{print, print_json};
 use crate::cli::session::Session;
 use crate::cli::stage_report::StageReport;
-use crate::cli::table::{Align, table};
-use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
 mod beside;
 mod drafts;
 mod graphs;
 mod help;
+mod text;
 
 use beside::BesideStream;
 use drafts::Drafts;
@@ -131,11 +130,15 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let report = report(&engine, &args);
     engine.shutdown(Shutdown::Now).await?;
     let report = report?;
-    if session.json { print_json(&report) } else { print_report(&report) }
+    if session.json { print_json(&report) } else { print(&text::of(&report)) }
 }
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+fn milliseconds(ms: Option<f64>) -> String {
+    ms.map_or("–".to_owned(), |ms| format!("{ms:.2}"))
 }
 
 fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
@@ -248,68 +251,4 @@ fn explained(explanation: Explanation, drafts: Option<Drafts>) -> Explained {
     let time = |candidate: &Candidate| candidate.predicted_ms.unwrap_or(f64::INFINITY);
     candidates.sort_by(|a, b| time(a).total_cmp(&time(b)));
     Explained { candidates, winner, why, drafts }
-}
-
-fn milliseconds(ms: Option<f64>) -> String {
-    ms.map_or("–".to_owned(), |ms| format!("{ms:.2}"))
-}
-
-fn print_report(report: &Report) -> Result<(), Failure> {
-    let bold = anstyle::Style::new().bold();
-    let mut text = format!(
-        "{bold}{} with '{}'{bold:#}: predicted {} ms{}\n{}{}\n",
-        counted(report.length, "token"),
-        visible(&report.strategy),
-        milliseconds(report.predicted_ms),
-        report.graphs.first(report.first_ms, report.cold_ms),
-        visible(&report.source),
-        report.graphs.text(),
-    );
-    if report.is_brief {
-        text.push_str(
-            "other programs make this brief timing vary from start to start: `lapwing profile` measures once for all\n",
-        );
-    }
-    let chunks = report.chunks.iter().map(|chunk| ("chunk", chunk));
-    for (what, chunk) in chunks.chain([("decode step", &report.decode)]) {
-        let predicted = chunk.predicted_ms.map(|ms| format!(", predicted {ms:.2} ms alone"));
-        text.push_str(&format!(
-            "\n{bold}{what} ({}, context {}){bold:#}: {}, {} of them cut{}\n  {}\n",
-            counted(chunk.rows, "row"),
-            chunk.context,
-            counted(chunk.stages, "stage"),
-            chunk.divided,
-            predicted.unwrap_or_default(),
-            visible(&chunk.reason),
-        ));
-        for part in &chunk.parts {
-            text.push_str(&format!("  {}\n", visible(part)));
-        }
-        for transfers in &chunk.transfers {
-            text.push_str(&format!("  {}\n", visible(&transfers.text)));
-        }
-    }
-    text.extend(report.beside_stream.iter().map(|beside| beside.text(report.predicted_ms)));
-    if let Some(explained) = &report.explained {
-        let rows = explained.candidates.iter().map(|candidate| {
-            [
-                candidate.strategy.clone(),
-                milliseconds(candidate.predicted_ms),
-                milliseconds(candidate.busiest_ms),
-                candidate.chunks.map_or("–".to_owned(), |chunks| chunks.to_string()),
-                candidate.why_not.clone().unwrap_or_default(),
-            ]
-        });
-        let header = [
-            ("strategy", Align::Left),
-            ("predicted, ms", Align::Right),
-            ("busiest device, ms", Align::Right),
-            ("chunks", Align::Right),
-            ("excluded because", Align::Left),
-        ];
-        let rows = table(header, rows.collect());
-        text.push_str(&format!("\n{rows}\n{}\n", visible(&explained.why)));
-        text.extend(explained.drafts.iter().map(Drafts::text));
-    }
-    print(&text)
 }

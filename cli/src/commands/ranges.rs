@@ -1,6 +1,5 @@
 //! `lapwing ranges`: measures the magnitudes of a model's activations.
 
-use indicatif::ProgressBar;
 use lapwing_engine::ranges::{ActivationRange, MeasuredRanges, RangeOptions};
 use lapwing_traces::text::counted;
 use serde::Serialize;
@@ -89,21 +88,12 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
     let options =
         RangeOptions { window: ctx, windows_max: args.windows, ..RangeOptions::of_text(text) };
-    let bar: Option<ProgressBar> = session.bar(BAR);
-    let shown = bar.clone();
-    let measured = until_signal("measurement", session, move |go_on| {
-        builder.measure_ranges_blocking(&options, &mut |step| {
-            if let Some(bar) = &shown {
-                bar.set_message("measuring");
-                bar.set_length(step.of as u64);
-                bar.set_position(step.done as u64);
-            }
-            go_on()
+    let measured = until_signal("measurement", session.bar(BAR), session, move |step| {
+        builder.measure_ranges_blocking(&options, &mut |at| {
+            step(at.done, at.of, format_args!("measuring"))
         })
     });
-    let measured = measured.await;
-    bar.iter().for_each(ProgressBar::finish_and_clear);
-    let report = report(&measured?, model)?;
+    let report = report(&measured.await?, model)?;
     if session.json { print_json(&report) } else { print_report(report) }
 }
 
