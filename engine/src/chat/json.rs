@@ -64,33 +64,35 @@ impl Writer<'_> {
             ValueKind::String => self.text(value.as_str().unwrap_or_default()),
             ValueKind::Seq | ValueKind::Iterable => {
                 let items: Vec<Value> = value.try_iter()?.collect();
-                self.all(('[', ']'), depth, items, |writer, item| writer.value(&item, depth + 1))?;
+                self.out.push('[');
+                self.all(depth, items, |writer, item| writer.value(&item, depth + 1))?;
+                self.out.push(']');
             }
             ValueKind::Map => {
                 let mut keys: Vec<Value> = value.try_iter()?.collect();
                 if self.sort_keys {
                     keys.sort();
                 }
-                self.all(('{', '}'), depth, keys, |writer, key| {
+                self.out.push('{');
+                self.all(depth, keys, |writer, key| {
                     writer.text(&key_text(&key)?);
                     writer.out.push_str(&writer.after_key);
                     writer.value(&value.get_item(&key)?, depth + 1)
                 })?;
+                self.out.push('}');
             }
             kind => return Err(invalid(&format!("it is {kind}"))),
         }
         self.meter.check_size(self.out.len() as u64)
     }
 
-    /// Writes the elements of a list or dictionary.
+    /// Writes the elements of a list or dictionary, which are between its brackets.
     fn all(
         &mut self,
-        (open, close): (char, char),
         depth: usize,
         items: Vec<Value>,
         mut write: impl FnMut(&mut Self, Value) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.out.push(open);
         let is_empty = items.is_empty();
         for (at, item) in items.into_iter().enumerate() {
             if at > 0 {
@@ -102,7 +104,6 @@ impl Writer<'_> {
         if !is_empty {
             self.line(depth - 1);
         }
-        self.out.push(close);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Measures how much each parameter of a preset matters.
 
+use std::ops::Range;
+
 use lapwing_plan::soc::Soc;
 use serde::Serialize;
 
@@ -99,7 +101,7 @@ impl Sensitivity {
 }
 
 /// The two values between which a slope is measured, or the reason why there is none.
-fn ends(parameter: &ParameterValue, step: f64) -> Result<(f64, f64), &'static str> {
+fn ends(parameter: &ParameterValue, step: f64) -> Result<Range<f64>, &'static str> {
     let ParameterValue { key, value, .. } = parameter;
     if WHOLE_NUMBERS.contains(&&**key) {
         return Err("it must be an integer");
@@ -109,14 +111,14 @@ fn ends(parameter: &ParameterValue, step: f64) -> Result<(f64, f64), &'static st
     }
     let change = if *value == 0.0 { step } else { value * step };
     let possible = |value: f64| Soc::nearest_value(key, value).unwrap_or(value);
-    let ends = (possible(value - change), possible(value + change));
-    if ends.0 < ends.1 { Ok(ends) } else { Err("it cannot have another value") }
+    let ends = possible(value - change)..possible(value + change);
+    if ends.start < ends.end { Ok(ends) } else { Err("it cannot have another value") }
 }
 
 fn slope(
     base: &Scenario,
     parameter: ParameterValue,
-    (low, high): (f64, f64),
+    ends: Range<f64>,
     here: &Simulated,
     runs: &mut Runs,
 ) -> Result<Slope, SimulateError> {
@@ -125,8 +127,8 @@ fn slope(
         scenario.set_parameter(&parameter.key, value)?;
         runs.run(&scenario)
     };
-    let (down, up) = (at(low)?, at(high)?);
-    let slope = |of: Speed| Some((of(&up)? - of(&down)?) / (high - low));
+    let (down, up) = (at(ends.start)?, at(ends.end)?);
+    let slope = |of: Speed| Some((of(&up)? - of(&down)?) / (ends.end - ends.start));
     let elasticity = |of: Speed| {
         let elasticity = slope(of)? * parameter.value / of(here)?;
         (parameter.value != 0.0 && elasticity.is_finite()).then_some(elasticity)

@@ -59,7 +59,8 @@ impl CriticalPath {
                 (timeline.spans[last].lane, SegmentKind::Waiting(IdleCause::End, last));
             segments.push(Segment { lane, start: end, end: close.0, kind });
         }
-        push_running(timeline, &inner, last, (timeline.spans[last].start.0, end), &mut segments);
+        let ran = Interval { start: timeline.spans[last].start.0, end };
+        push_running(timeline, &inner, last, ran, &mut segments);
         let mut steps = vec![(last, None)];
         let walk = Walk { timeline, links, floor: floor.0 };
         let on_step = |step: Step| {
@@ -70,7 +71,8 @@ impl CriticalPath {
         };
         walk.back(last, on_step, |piece| match piece.kind {
             PieceKind::Ran(span) => {
-                push_running(timeline, &inner, span, (piece.start, piece.end), &mut segments);
+                let ran = Interval { start: piece.start, end: piece.end };
+                push_running(timeline, &inner, span, ran, &mut segments);
             }
             PieceKind::Waited(span, cause) => segments.push(Segment {
                 lane: timeline.spans[span].lane,
@@ -97,13 +99,13 @@ pub(crate) fn children(timeline: &Timeline) -> Vec<Vec<usize>> {
     children
 }
 
-/// Appends the segments in which `span` ran within an interval, latest first. Each segment is
+/// Appends the segments in which `span` ran within the interval `ran`, latest first. Each segment is
 /// attributed to the innermost span.
 pub(super) fn push_running(
     timeline: &Timeline,
     inner: &[Vec<usize>],
     span: usize,
-    (start, end): Interval,
+    ran: Interval,
     segments: &mut Vec<Segment>,
 ) {
     let lane = timeline.spans[span].lane;
@@ -116,10 +118,10 @@ pub(super) fn push_running(
         }
     };
     // Iterative rather than recursive, because spans of foreign programs may nest deeply.
-    let mut time = end;
+    let mut time = ran.end;
     let mut open = vec![(span, inner[span].len())];
     while let Some((span, left)) = open.last_mut() {
-        let (this, floor) = (*span, timeline.spans[*span].start.0.max(start));
+        let (this, floor) = (*span, timeline.spans[*span].start.0.max(ran.start));
         let Some(next) = left.checked_sub(1) else {
             push(floor, time, this);
             time = time.min(floor);
@@ -129,7 +131,7 @@ pub(super) fn push_running(
         *left = next;
         let child = inner[this][next];
         let (from, to) = (timeline.spans[child].start.0, timeline.spans[child].end.0.min(time));
-        if from >= time || to <= start {
+        if from >= time || to <= ran.start {
             continue;
         }
         push(to, time, this);

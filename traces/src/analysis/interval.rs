@@ -3,14 +3,27 @@
 use crate::clock::Nanos;
 use crate::timeline::Timeline;
 
-/// Start and end, in ns.
-pub(crate) type Interval = (u64, u64);
+/// A time interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Interval {
+    /// In ns.
+    pub(crate) start: u64,
+    /// In ns.
+    pub(crate) end: u64,
+}
+
+impl Interval {
+    /// From one time to another.
+    pub(crate) fn new(start: Nanos, end: Nanos) -> Interval {
+        Interval { start: start.0, end: end.0 }
+    }
+}
 
 /// Busy intervals of each lane, disjoint and ascending.
 pub(crate) fn busy_intervals(timeline: &Timeline) -> Vec<Vec<Interval>> {
     let mut lanes: Vec<Vec<Interval>> = vec![Vec::new(); timeline.lanes.len()];
     for span in timeline.outer().map(|span| &timeline.spans[span]) {
-        lanes[span.lane].push((span.start.0, span.end.0));
+        lanes[span.lane].push(Interval::new(span.start, span.end));
     }
     lanes.into_iter().map(union).collect()
 }
@@ -22,8 +35,8 @@ pub fn busy_shares(timeline: &Timeline, from: Nanos, to: Nanos, cells: usize) ->
     let cell_of = |time: u64| (time.saturating_sub(from.0) as f64 / cell) as usize;
     let shares = |busy: Vec<Interval>| {
         let mut shares = vec![0.0; cells];
-        let is_seen = |(start, end): &Interval| from < to && *start < to.0 && *end > from.0;
-        for (start, end) in busy.into_iter().filter(is_seen) {
+        let is_seen = |at: &Interval| from < to && at.start < to.0 && at.end > from.0;
+        for Interval { start, end } in busy.into_iter().filter(is_seen) {
             let (start, end) = (start.max(from.0), end.min(to.0));
             let at = |time: u64| (time - from.0) as f64 / cell;
             for (index, share) in
@@ -41,10 +54,10 @@ pub fn busy_shares(timeline: &Timeline, from: Nanos, to: Nanos, cells: usize) ->
 pub(crate) fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     intervals.sort_unstable();
     let mut merged: Vec<Interval> = Vec::new();
-    for (start, end) in intervals {
+    for interval in intervals {
         match merged.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => merged.push((start, end)),
+            Some(last) if interval.start <= last.end => last.end = last.end.max(interval.end),
+            _ => merged.push(interval),
         }
     }
     merged
@@ -52,15 +65,15 @@ pub(crate) fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
 
 /// Total length of disjoint intervals, in ns.
 pub(crate) fn length(intervals: &[Interval]) -> u64 {
-    intervals.iter().map(|(start, end)| end - start).sum()
+    intervals.iter().map(|interval| interval.end - interval.start).sum()
 }
 
 /// Length of the intersection of two disjoint, ascending lists, in ns.
 pub(super) fn common(a: &[Interval], b: &[Interval]) -> u64 {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        both += x.1.min(y.1).saturating_sub(x.0.max(y.0));
-        if x.1 < y.1 {
+        both += x.end.min(y.end).saturating_sub(x.start.max(y.start));
+        if x.end < y.end {
             i += 1;
         } else {
             j += 1;

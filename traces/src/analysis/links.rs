@@ -71,7 +71,7 @@ impl Links {
                 continue;
             }
             let lane = message.to_lane.unwrap_or(timeline.spans[to].lane);
-            let taken = busy[lane].taken_when_free(&sleeps[lane], (sent, received));
+            let taken = busy[lane].taken_when_free(&sleeps[lane], sent, received);
             let was_there =
                 || rests[lane].as_ref().is_some_and(|rests| !any_in(rests, sent, received));
             let ready = match taken {
@@ -173,8 +173,9 @@ fn rests_of_queues(timeline: &Timeline) -> Vec<Option<Vec<Interval>>> {
     for after in timeline.afters.iter().filter(|after| after.order == Order::Queue) {
         rests[timeline.spans[after.span].lane] = Some(Vec::new());
     }
-    let sleeps = timeline.sleeps.iter().map(|sleep| (sleep.lane, (sleep.start.0, sleep.end.0)));
-    let waits = timeline.waits.iter().map(|wait| (wait.lane, (wait.start.0, wait.end.0)));
+    let sleeps =
+        timeline.sleeps.iter().map(|sleep| (sleep.lane, Interval::new(sleep.start, sleep.end)));
+    let waits = timeline.waits.iter().map(|wait| (wait.lane, Interval::new(wait.start, wait.end)));
     for (lane, rest) in sleeps.chain(waits) {
         if let Some(rests) = &mut rests[lane] {
             rests.push(rest);
@@ -185,8 +186,8 @@ fn rests_of_queues(timeline: &Timeline) -> Vec<Option<Vec<Interval>>> {
 
 /// Whether one of the intervals, which are disjoint and ascending, overlaps the time between two moments.
 fn any_in(intervals: &[Interval], from: u64, to: u64) -> bool {
-    let first = intervals.partition_point(|interval| interval.1 <= from);
-    intervals.get(first).is_some_and(|interval| interval.0 < to)
+    let first = intervals.partition_point(|interval| interval.end <= from);
+    intervals.get(first).is_some_and(|interval| interval.start < to)
 }
 
 /// Adds the recorded orders. That of a queue takes the place of the slot: a lane that also does the host work of its
@@ -242,7 +243,7 @@ fn before(timeline: &Timeline) -> Vec<Option<usize>> {
 fn sleeps(timeline: &Timeline) -> Vec<Vec<Interval>> {
     let mut sleeps = vec![Vec::new(); timeline.lanes.len()];
     for sleep in &timeline.sleeps {
-        sleeps[sleep.lane].push((sleep.start.0, sleep.end.0));
+        sleeps[sleep.lane].push(Interval::new(sleep.start, sleep.end));
     }
     sleeps
 }
@@ -270,12 +271,12 @@ impl Busy {
 
     /// When the lane became free, if a message was in its mailbox until then: the lane was busy
     /// when the message was sent, idle when it was received, and did not sleep in between.
-    fn taken_when_free(&self, sleeps: &[Interval], (sent, received): Interval) -> Option<u64> {
+    fn taken_when_free(&self, sleeps: &[Interval], sent: u64, received: u64) -> Option<u64> {
         let begun = self.starts.partition_point(|start| *start < received);
         let ended = self.ends.partition_point(|end| *end <= received);
         let free = *self.ends.get(ended.checked_sub(1)?)?;
-        let slept = sleeps.partition_point(|sleep| sleep.1 <= free);
-        let has_slept = sleeps.get(slept).is_some_and(|sleep| sleep.0 < received);
+        let slept = sleeps.partition_point(|sleep| sleep.end <= free);
+        let has_slept = sleeps.get(slept).is_some_and(|sleep| sleep.start < received);
         (sent < free && free < received && begun == ended && !has_slept).then_some(free)
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::critical_path::{SegmentKind, children, push_running};
+use super::interval::Interval;
 use super::links::{Binding, Links};
 pub use super::what_if::{Change, WhatIf, WhatIfError};
 use crate::timeline::{Span, Timeline};
@@ -124,7 +125,7 @@ fn durations(timeline: &Timeline, factors: &Factors) -> Vec<u64> {
     let mut pieces = Vec::new();
     for index in timeline.outer() {
         let span = &timeline.spans[index];
-        push_running(timeline, &inner, index, (span.start.0, span.end.0), &mut pieces);
+        push_running(timeline, &inner, index, Interval::new(span.start, span.end), &mut pieces);
         for piece in pieces.drain(..) {
             let SegmentKind::Running(innermost) = piece.kind else { continue };
             let time = scaled(piece.end - piece.start, factors.time[innermost]);

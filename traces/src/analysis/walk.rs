@@ -22,7 +22,6 @@ struct Delay {
     span: usize,
     /// The span that sent its message, if any.
     sender: Option<usize>,
-    /// Start and end, in ns.
     interval: Interval,
     /// Cause, except where a wait was late.
     cause: IdleCause,
@@ -75,7 +74,8 @@ impl Walk<'_> {
         while time > self.floor {
             let (ready, binding) = self.links.binding(self.timeline, span);
             let ready = ready.min(time);
-            self.idle_before(span, (ready, time), binding, &mut emit);
+            let idle = Interval { start: ready, end: time };
+            self.idle_before(span, idle, binding, &mut emit);
             let (from, left) = match binding {
                 Binding::Slot(before) => {
                     on_step(Step { span: Some(before), message: None, stall: None });
@@ -87,7 +87,7 @@ impl Walk<'_> {
                     on_step(Step { span: input.from, message: input.message, stall });
                     let left = input.sent.min(ready);
                     let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
-                    let transit = (left.min(end), ready);
+                    let transit = Interval { start: left.min(end), end: ready };
                     let delay = Delay {
                         span,
                         sender: input.from,
@@ -116,10 +116,11 @@ impl Walk<'_> {
     fn idle_before(
         &self,
         span: usize,
-        (ready, start): Interval,
+        idle: Interval,
         binding: Binding,
         emit: &mut impl FnMut(u64, u64, PieceKind),
     ) {
+        let Interval { start: ready, end: start } = idle;
         if ready == start {
             return;
         }
@@ -133,8 +134,8 @@ impl Walk<'_> {
             _ => false,
         };
         if has_input || goes_on {
-            let interval = (ready, start);
-            self.late(Delay { span, sender: None, interval, cause: IdleCause::Restart }, emit);
+            let cause = IdleCause::Restart;
+            self.late(Delay { span, sender: None, interval: idle, cause }, emit);
             return;
         }
         // Without a message, only the times at which the span was queued and submitted are known.
@@ -142,39 +143,34 @@ impl Walk<'_> {
         let queued = this.queued.map_or(submitted, |at| at.0.clamp(ready, submitted));
         emit(submitted, start, PieceKind::Waited(span, IdleCause::Restart));
         emit(queued, submitted, PieceKind::Waited(span, IdleCause::BackPressure));
-        self.asleep(span, (ready, queued), emit);
+        self.asleep(span, Interval { start: ready, end: queued }, emit);
     }
 
     /// Splits an unexplained interval into sleep on an empty mailbox and unattributed time.
-    fn asleep(
-        &self,
-        span: usize,
-        (from, to): Interval,
-        emit: &mut impl FnMut(u64, u64, PieceKind),
-    ) {
+    fn asleep(&self, span: usize, interval: Interval, emit: &mut impl FnMut(u64, u64, PieceKind)) {
         let sleeps = &self.links.sleeps[self.timeline.spans[span].lane];
-        let mut time = to;
-        let first = sleeps.partition_point(|sleep| sleep.1 <= from);
-        let last = sleeps.partition_point(|sleep| sleep.1 <= to);
-        // Sleeps of a lane do not overlap, so of those that end after `to`, only the first can
+        let mut time = interval.end;
+        let first = sleeps.partition_point(|sleep| sleep.end <= interval.start);
+        let last = sleeps.partition_point(|sleep| sleep.end <= interval.end);
+        // Sleeps of a lane do not overlap, so of those that end after the interval, only the first can
         // reach into the interval.
         for sleep in sleeps[first..sleeps.len().min(last + 1)].iter().rev() {
-            let (start, end) = (sleep.0.max(from), sleep.1.min(time));
+            let (start, end) = (sleep.start.max(interval.start), sleep.end.min(time));
             if start < end {
                 emit(end, time, PieceKind::Waited(span, IdleCause::Unknown));
                 emit(start, end, PieceKind::Waited(span, IdleCause::MailboxEmpty));
                 time = start;
             }
         }
-        emit(from, time, PieceKind::Waited(span, IdleCause::Unknown));
+        emit(interval.start, time, PieceKind::Waited(span, IdleCause::Unknown));
     }
 
     /// Splits an interval at waits that continued after their target had ended: waits of the span's
     /// lane, and waits of any lane for the sender.
     fn late(&self, delay: Delay, emit: &mut impl FnMut(u64, u64, PieceKind)) {
-        let Delay { span, sender, interval: (start, end), cause } = delay;
-        let mut time = end;
-        for wait in self.waits_in(span, sender, (start, end)) {
+        let Delay { span, sender, interval, cause } = delay;
+        let Interval { start, end: mut time } = interval;
+        for wait in self.waits_in(span, sender, interval) {
             let Some(target) = wait.target.map(|target| self.links.outermost[target]) else {
                 continue;
             };
@@ -196,8 +192,8 @@ impl Walk<'_> {
     fn waits_in(&self, span: usize, from: Option<usize>, interval: Interval) -> Vec<&Wait> {
         let waits = &self.timeline.waits;
         let of_lane = &self.links.waits[self.timeline.spans[span].lane];
-        let first = of_lane.partition_point(|wait| waits[*wait].end.0 <= interval.0);
-        let last = of_lane.partition_point(|wait| waits[*wait].end.0 <= interval.1);
+        let first = of_lane.partition_point(|wait| waits[*wait].end.0 <= interval.start);
+        let last = of_lane.partition_point(|wait| waits[*wait].end.0 <= interval.end);
         let for_sender = from.and_then(|from| self.links.waits_for.get(&from));
         let mut found = of_lane[first..of_lane.len().min(last + 1)].to_vec();
         found.extend(for_sender.into_iter().flatten());

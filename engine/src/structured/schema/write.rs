@@ -26,6 +26,16 @@ pub(super) struct Writer<'a, 'd, 's> {
     label: String,
 }
 
+/// The members of a schema that is written.
+#[derive(Clone, Copy)]
+struct Members<'a> {
+    all: &'a Map<String, Value>,
+    /// The resource that they are in.
+    resource: usize,
+    /// What is done with objects of the schemas that hold for the same value.
+    closing: Closing,
+}
+
 impl<'a, 'd, 's> Writer<'a, 'd, 's> {
     pub(super) fn new(schemas: &'s mut Schemas, document: &'d Document<'a>) -> Self {
         Writer {
@@ -79,9 +89,9 @@ impl<'a, 'd, 's> Writer<'a, 'd, 's> {
             self.schemas.count()?;
         }
         let mut output = Output { members: Map::new(), all: Vec::new() };
-        for (keyword, value) in members {
-            let value = Place { value, ..place };
-            self.keyword((keyword, value), (members, inner), &mut output, at)?;
+        let of = Members { all: members, resource: place.resource, closing: inner };
+        for keyword in members.keys() {
+            self.keyword(keyword, of, &mut output, at)?;
         }
         output.join(values::integer_bounds(members));
         match (whole, known) {
@@ -93,14 +103,16 @@ impl<'a, 'd, 's> Writer<'a, 'd, 's> {
         Ok(output.schema())
     }
 
-    /// Writes a keyword of the schema `members`.
+    /// Writes a keyword of a schema.
     fn keyword(
         &mut self,
-        (keyword, Place { value, resource }): (&'a str, Place<'a>),
-        (members, closing): (&'a Map<String, Value>, Closing),
+        keyword: &'a str,
+        of: Members<'a>,
         output: &mut Output,
         at: &At<'_>,
     ) -> Result<(), String> {
+        let Members { all: members, resource, closing } = of;
+        let value = &members[keyword];
         let below = at.below(keyword);
         let document = self.document;
         let part = |value: &'a Value| document.place(value, resource);

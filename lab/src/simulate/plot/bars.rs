@@ -49,8 +49,15 @@ impl Bars {
             let middle = LEFT + (at as f64 + 0.5) * room;
             let left = middle - width * self.names.len() as f64 / 2.0;
             for (bar, name) in self.names.iter().enumerate() {
-                let x = left + bar as f64 * width;
-                draw(&mut svg, (group, name, bar), (x, width), &y);
+                let bar = Bar {
+                    label: format!("{}, {}", escaped(&group.name), escaped(name)),
+                    colour: bar % COLOURS,
+                    value: group.values.get(bar).copied().flatten().filter(|v| v.is_finite()),
+                    published: group.published.get(bar).copied().flatten(),
+                    x: left + bar as f64 * width,
+                    width,
+                };
+                bar.draw(&mut svg, &y);
             }
             text(&mut svg, (middle, HEIGHT - BOTTOM + 19.0), "tick middle", &group.name);
         }
@@ -84,37 +91,44 @@ impl Bars {
     }
 }
 
-fn draw(
-    svg: &mut String,
-    (group, name, bar): (&BarGroup, &str, usize),
-    (x, width): (f64, f64),
-    y: &Axis,
-) {
-    let colour = bar % COLOURS;
-    let label = format!("{}, {}", escaped(&group.name), escaped(name));
-    let published = group.published.get(bar).copied().flatten();
-    if let Some(value) = group.values.get(bar).copied().flatten().filter(|v| v.is_finite()) {
-        let (top, floor) = (y.y(value.max(0.0)), y.y(value.min(0.0)));
-        let published_text =
-            published.map_or(String::new(), |p| format!(", published {}", short(p)));
-        let _ = writeln!(
-            svg,
-            "<rect class=\"bar ink{colour}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"2\"><title>{label}: {}{published_text}</title></rect>",
-            x + 1.5,
-            width - 3.0,
-            (floor - top).max(0.5),
-            short(value)
-        );
-        text(svg, (x + width / 2.0, top - 5.0), "value middle", &short(value));
-    }
-    if let Some(value) = published {
-        let _ = writeln!(
-            svg,
-            "<path class=\"mark\" d=\"M{:.1} {:.1}h{width:.1}\"><title>{label}: published {}</title></path>",
-            x,
-            y.y(value),
-            short(value)
-        );
+/// A bar of a group.
+struct Bar {
+    label: String,
+    /// Number of its colour.
+    colour: usize,
+    value: Option<f64>,
+    published: Option<f64>,
+    /// Left edge.
+    x: f64,
+    width: f64,
+}
+
+impl Bar {
+    fn draw(&self, svg: &mut String, y: &Axis) {
+        let Bar { label, colour, value, published, x, width } = self;
+        if let Some(value) = *value {
+            let (top, floor) = (y.y(value.max(0.0)), y.y(value.min(0.0)));
+            let published_text =
+                published.map_or(String::new(), |p| format!(", published {}", short(p)));
+            let _ = writeln!(
+                svg,
+                "<rect class=\"bar ink{colour}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"2\"><title>{label}: {}{published_text}</title></rect>",
+                x + 1.5,
+                width - 3.0,
+                (floor - top).max(0.5),
+                short(value)
+            );
+            text(svg, (x + width / 2.0, top - 5.0), "value middle", &short(value));
+        }
+        if let Some(value) = *published {
+            let _ = writeln!(
+                svg,
+                "<path class=\"mark\" d=\"M{:.1} {:.1}h{width:.1}\"><title>{label}: published {}</title></path>",
+                x,
+                y.y(value),
+                short(value)
+            );
+        }
     }
 }
 

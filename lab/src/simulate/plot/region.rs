@@ -36,20 +36,35 @@ pub struct Region {
 /// Opacity of a cell with a value next to the border, and of the one farthest from it.
 const OPACITY: (f64, f64) = (0.08, 0.85);
 
+/// The edges of the cells, and the axes that they lie on.
+struct Grid {
+    columns: Vec<f64>,
+    rows: Vec<f64>,
+    x: Axis,
+    y: Axis,
+}
+
+impl Grid {
+    fn of(region: &Region) -> Grid {
+        let (columns, rows) = (edges(&region.columns), edges(&region.rows));
+        let x = Axis::of(columns.iter().copied(), false);
+        let y = Axis::of(rows.iter().copied(), false);
+        Grid { columns, rows, x, y }
+    }
+}
+
 impl Region {
     /// The plot, for use on a [`Page`](super::Page).
     pub fn svg(&self) -> String {
-        let (columns, rows) = (edges(&self.columns), edges(&self.rows));
-        let x = Axis::of(columns.iter().copied(), false);
-        let y = Axis::of(rows.iter().copied(), false);
+        let grid = Grid::of(self);
         let mut svg = open(&self.title);
-        self.cells(&mut svg, (&columns, &rows), (&x, &y));
-        vertical(&mut svg, &y, &self.y);
-        horizontal(&mut svg, &x, &self.x);
-        self.line(&mut svg, &x, &y);
-        self.numbers(&mut svg, &x, &y);
+        self.cells(&mut svg, &grid);
+        vertical(&mut svg, &grid.y, &self.y);
+        horizontal(&mut svg, &grid.x, &self.x);
+        self.line(&mut svg, &grid);
+        self.numbers(&mut svg, &grid);
         for (name, at_x, at_y) in &self.marks {
-            let (at_x, at_y) = (x.x(*at_x), y.y(*at_y));
+            let (at_x, at_y) = (grid.x.x(*at_x), grid.y.y(*at_y));
             let _ = writeln!(
                 svg,
                 "<circle class=\"mark\" cx=\"{at_x:.1}\" cy=\"{at_y:.1}\" r=\"6\"><title>{}</title></circle>",
@@ -67,7 +82,8 @@ impl Region {
         alone(&self.svg(), &self.title, &self.caption)
     }
 
-    fn cells(&self, svg: &mut String, (columns, rows): (&[f64], &[f64]), (x, y): (&Axis, &Axis)) {
+    fn cells(&self, svg: &mut String, grid: &Grid) {
+        let Grid { columns, rows, x, y } = grid;
         let all = self.values.iter().flatten().filter(|value| value.is_finite());
         let farthest = all.map(|value| (value - self.border).abs()).fold(0.0, f64::max);
         for (values, row) in self.values.iter().zip(rows.windows(2)) {
@@ -93,7 +109,7 @@ impl Region {
         }
     }
 
-    fn line(&self, svg: &mut String, x: &Axis, y: &Axis) {
+    fn line(&self, svg: &mut String, Grid { x, y, .. }: &Grid) {
         let mut path = String::new();
         for [from, to] in self.segments() {
             let (from, to) = ((x.x(from.0), y.y(from.1)), (x.x(to.0), y.y(to.1)));
@@ -102,7 +118,7 @@ impl Region {
         let _ = writeln!(svg, "<path class=\"mark\" stroke-linecap=\"round\" d=\"{path}\"/>");
     }
 
-    fn numbers(&self, svg: &mut String, x: &Axis, y: &Axis) {
+    fn numbers(&self, svg: &mut String, Grid { x, y, .. }: &Grid) {
         for (values, row) in self.values.iter().zip(&self.rows) {
             for (value, column) in values.iter().zip(&self.columns) {
                 if value.is_finite() {
