@@ -86,7 +86,7 @@ async fn main() -> Result<()> {
             Subject::new(own, engine(&model, &draft.clone().schedule(own), gbps).await?),
         ];
         for (name, text) in TEXTS {
-            missed.extend(compare((name, text), &mut subjects, (pairs, tokens)).await?);
+            missed.extend(compare(name, text, &mut subjects, pairs, tokens).await?);
         }
     }
     if missed.is_empty() { Ok(()) } else { Err(missed.join("\n").into()) }
@@ -114,9 +114,11 @@ fn times(engine: &Engine) -> Result<Times> {
 
 /// Generates a text with both schedules, prints the row, and returns what differs too much.
 async fn compare(
-    (name, text): (&str, &str),
+    name: &str,
+    text: &str,
     subjects: &mut [Subject; 2],
-    (pairs, tokens): (usize, usize),
+    pairs: usize,
+    tokens: usize,
 ) -> Result<Vec<String>> {
     for subject in &mut *subjects {
         (subject.speeds, subject.stats) = (Vec::new(), DraftStats::default());
@@ -149,7 +151,7 @@ async fn compare(
     let late = (late(subjects) - late_before).as_secs_f64() / time.as_secs_f64();
     let simulated: Vec<f64> = subjects
         .iter()
-        .map(|subject| simulate(subject, times, (prompt, tokens)))
+        .map(|subject| simulate(subject, times, prompt, tokens))
         .collect::<Result<_>>()?;
     let measured: Vec<f64> = subjects.iter().map(|subject| median(&subject.speeds)).collect();
     let gains: Vec<f64> =
@@ -175,7 +177,7 @@ async fn compare(
 }
 
 /// Tokens per second of the same text in virtual time: the mean time of texts with that acceptance.
-fn simulate(subject: &Subject, times: Times, (prompt, tokens): (usize, usize)) -> Result<f64> {
+fn simulate(subject: &Subject, times: Times, prompt: usize, tokens: usize) -> Result<f64> {
     let pass = |one| Pass { one, growth: times.growth, bandwidth: 0.0 };
     let rate = rate(&subject.stats);
     let mut sum = 0.0;

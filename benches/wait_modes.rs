@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
     for strategy in STRATEGIES {
         let mut engines = Vec::new();
         for mode in MODES {
-            engines.push(engine(&model, (strategy, mode)).await?);
+            engines.push(engine(&model, strategy, mode).await?);
         }
         let mut speeds = MODES.map(|_| Vec::new());
         for round in 0..=rounds {
@@ -72,7 +72,7 @@ async fn main() -> Result<()> {
     if slow.is_empty() { Ok(()) } else { Err(slow.join("\n").into()) }
 }
 
-async fn engine(model: &str, (strategy, mode): (&str, Option<WaitMode>)) -> Result<Engine> {
+async fn engine(model: &str, strategy: &str, mode: Option<WaitMode>) -> Result<Engine> {
     let builder = Engine::builder().model(model).devices(DeviceSpec::list(DEVICES)?);
     let builder = builder.strategy(strategy).context(256).wait_for_graphs(true);
     let builder = match mode {

@@ -114,7 +114,7 @@ fn lines() -> Vec<Line> {
 }
 
 /// Median hop in ns.
-fn hops(running: &mut Running, probe: &Probe, (gap, messages): (u64, usize)) -> f64 {
+fn hops(running: &mut Running, probe: &Probe, gap: u64, messages: usize) -> f64 {
     let mut hops: Vec<u64> = (0..messages)
         .map(|_| {
             let until = probe.now() + gap;
@@ -144,9 +144,9 @@ fn measure(lines: &mut [Line]) {
             let mut running = (line.start)(&probe);
             stay_on_core(0);
             // It starts, and learns how long it waits.
-            hops(&mut running, &probe, (200_000, 30));
-            for (best, gap) in line.hops.iter_mut().zip(GAPS) {
-                *best = best.min(hops(&mut running, &probe, gap));
+            hops(&mut running, &probe, 200_000, 30);
+            for (best, (gap, messages)) in line.hops.iter_mut().zip(GAPS) {
+                *best = best.min(hops(&mut running, &probe, gap, messages));
             }
             let Running { send, thread } = running;
             drop(send);

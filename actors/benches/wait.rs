@@ -157,7 +157,8 @@ impl Rig {
 /// Waits of every mode for one length, in turn; true if predicted waiting keeps its promise.
 fn modes_in_turn(
     clock: &Arc<dyn Clock>,
-    (ns, waits): (u64, usize),
+    ns: u64,
+    waits: usize,
     busy: bool,
 ) -> Result<bool, Box<dyn Error>> {
     let mut rig = Rig::start(Arc::clone(clock), busy);
@@ -320,8 +321,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         "\n signal  mode              wake p50   wake p90  CPU/wait  of spin |error| p50  parked"
     );
     let mut kept = true;
-    for signal in SIGNALS {
-        kept &= attempt("sleep-then-spin's promise", || modes_in_turn(&clock, signal, busy))?;
+    for (ns, waits) in SIGNALS {
+        let in_turn = || modes_in_turn(&clock, ns, waits, busy);
+        kept &= attempt("sleep-then-spin's promise", in_turn)?;
     }
     let shared = "with all cores busy the load keeps 85 % of its speed beside every mode";
     kept &= attempt(shared, || all_cores_busy(&clock, &machine))?;

@@ -60,7 +60,7 @@ async fn answers(engine: &Engine) -> (Vec<Vec<u32>>, usize) {
     (all, drafted)
 }
 
-async fn check((devices, strategy): (&str, &str), drafts: Vec<DraftChoice>) {
+async fn check(devices: &str, strategy: &str, drafts: Vec<DraftChoice>) {
     let model = tiny("llama");
     let engine = |draft: DraftChoice| {
         let specs = DeviceSpec::list(devices).expect("devices");
@@ -89,8 +89,8 @@ async fn check((devices, strategy): (&str, &str), drafts: Vec<DraftChoice>) {
 #[tokio::test]
 async fn drafts_change_no_token_with_a_real_queue() {
     needs_driver!(has_opencl);
-    check(("cpu+gpu=opencl", "gpu-only"), drafts("cpu")).await;
-    check(("cpu+gpu=opencl", "layer-split"), drafts("cpu")).await;
+    check("cpu+gpu=opencl", "gpu-only", drafts("cpu")).await;
+    check("cpu+gpu=opencl", "layer-split", drafts("cpu")).await;
 }
 
 /// The target on the same queue, on the CPU beside it, and on both. Without a name, a draft model runs on a GPU if no
@@ -104,9 +104,9 @@ async fn a_draft_model_on_a_real_queue_changes_no_token() {
     let both = |draft: DraftChoice| [draft.clone(), draft.schedule(Schedule::Asynchronous)];
     let models: Vec<_> = [both(own.clone()), both(other), both(own.width(2))].concat();
     let unnamed = DraftChoice::own(Requant::Q4_0);
-    check(("gpu=opencl", "gpu-only"), [models.clone(), vec![unnamed]].concat()).await;
-    check(("cpu+gpu=opencl", "cpu-only"), models.clone()).await;
-    check(("cpu+gpu=opencl", "layer-split"), models).await;
+    check("gpu=opencl", "gpu-only", [models.clone(), vec![unnamed]].concat()).await;
+    check("cpu+gpu=opencl", "cpu-only", models.clone()).await;
+    check("cpu+gpu=opencl", "layer-split", models).await;
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn an_npu_is_refused_as_the_device_of_a_draft_model() {
 async fn drafts_change_no_token_on_three_kinds_of_devices() {
     let devices = format!("cpu+{GPU}+{NPU}");
     for strategy in ["auto", "layer-split"] {
-        check((&devices, strategy), drafts("cpu")).await;
+        check(&devices, strategy, drafts("cpu")).await;
     }
 }
 

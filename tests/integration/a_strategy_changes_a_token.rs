@@ -78,7 +78,7 @@ async fn wanted(model: &Path, lengths: &[usize]) -> BTreeMap<usize, (Vec<u32>, V
 }
 
 /// Checks that there is a score for each token but the first, without padding, with equal values.
-async fn assert_rows(engine: &Engine, (length, wanted): (usize, &[f32]), what: &str) {
+async fn assert_rows(engine: &Engine, length: usize, wanted: &[f32], what: &str) {
     let scores = engine.score(prompt(length), 1).await.expect("scores");
     assert_eq!(scores.len(), length - 1, "{what}");
     let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * b.abs().max(1.0);
@@ -111,7 +111,7 @@ async fn every_strategy_gives_the_same_tokens_on_all_devices_at_all_lengths() {
                 let what = format!("{} on set {set}, {length} tokens", known.name);
                 assert_eq!(&greedy(&engine, *length).await, ids, "{what}");
                 if set == 2 && *length > 1 {
-                    assert_rows(&engine, (*length, scores), &what).await;
+                    assert_rows(&engine, *length, scores, &what).await;
                 }
             }
             assert_eq!(engine.slots().in_use, 0, "{} keeps slots", known.name);

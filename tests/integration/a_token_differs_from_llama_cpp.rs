@@ -48,65 +48,73 @@ async fn compare(name: &str, file: &str, activations: Activations) {
     let rounds = best == "avx512-bf16" && !is_exact;
     // Without rounding no prompt is harder than another.
     let step = if is_exact { 2 } else { 1 };
-    compare_on(best, (name, file), activations, (rounds, step)).await;
+    let comparison = Comparison { name, file, activations };
+    comparison.on(best, rounds, step).await;
     if rounds {
         // Its matmuls are those of above, and its attention is that of exact activations.
-        compare_on("avx512", (name, file), activations, (false, 2)).await;
+        comparison.on("avx512", false, 2).await;
     }
 }
 
-/// Compares every `step`-th prompt. With rounded activations two stable ones of all prompts may differ, and one of every
-/// second prompt; with exact activations none.
-async fn compare_on(
-    isa: &str,
-    (name, file): (&str, &str),
+/// A model that is compared with its reference.
+struct Comparison<'a> {
+    name: &'a str,
+    /// File of the reference.
+    file: &'a str,
     activations: Activations,
-    (bf16, step): (bool, usize),
-) {
-    let reference = reference(file);
-    let prompts = reference["prompts"].as_array().expect("prompts");
-    let prompts = prompts[..cases(PROMPTS_QUICK, prompts.len())].iter().step_by(step);
-    let prompts: Vec<&Value> = prompts.collect();
-    let close = number(&reference["close"]);
-    let own_gap = prompts.iter().flat_map(|p| own_gaps(p, bf16)).fold(0.0, f64::max);
-    let engine = builder(name).isa(isa).activations(activations).build().await.expect("an engine");
-    let mut streams = Vec::new();
-    for prompt in &prompts {
-        let request = Request::new(Prompt::Ids(ids(&prompt["prompt_ids"])));
-        let request = request.greedy().max_tokens(64);
-        streams.push(engine.generate(request).await.expect("a stream"));
-    }
-    let (mut equal, mut steady, mut held) = (0, 0, 0);
-    for (prompt, stream) in prompts.iter().zip(streams) {
-        let mut wanted = ids(&prompt["ids"]);
-        // The reference continues after an end token; here it ends the stream.
-        if let Some(end) = prompt["end_of_generation_at"].as_u64() {
-            wanted.truncate(end as usize + 1);
+}
+
+impl Comparison<'_> {
+    /// Compares every `step`-th prompt, with `bf16` also with gaps of keys and values in bfloat16. With rounded activations
+    /// two stable ones of all prompts may differ, and one of every second prompt; with exact activations none.
+    async fn on(&self, isa: &str, bf16: bool, step: usize) {
+        let Comparison { name, file, activations } = *self;
+        let reference = reference(file);
+        let prompts = reference["prompts"].as_array().expect("prompts");
+        let prompts = prompts[..cases(PROMPTS_QUICK, prompts.len())].iter().step_by(step);
+        let prompts: Vec<&Value> = prompts.collect();
+        let close = number(&reference["close"]);
+        let own_gap = prompts.iter().flat_map(|p| own_gaps(p, bf16)).fold(0.0, f64::max);
+        let engine =
+            builder(name).isa(isa).activations(activations).build().await.expect("an engine");
+        let mut streams = Vec::new();
+        for prompt in &prompts {
+            let request = Request::new(Prompt::Ids(ids(&prompt["prompt_ids"])));
+            let request = request.greedy().max_tokens(64);
+            streams.push(engine.generate(request).await.expect("a stream"));
         }
-        let found = collect_ids(stream).await;
-        let leaves = (0..wanted.len()).find(|i| found.get(*i) != wanted.get(*i));
-        let gap = leaves.map_or(0.0, |step| gap(prompt, step));
-        let text = &prompt["prompt"];
-        assert!(gap <= 1.5 * own_gap, "{text}: leaves at {leaves:?}, gap {gap}, own {own_gap}");
-        equal += usize::from(leaves.is_none());
-        if own_gaps(prompt, bf16).all(|gap| gap <= close) {
-            steady += 1;
-            held += usize::from(gap <= close);
-            if gap > close {
-                println!("{name}: {text} leaves at {leaves:?}, gap {gap}");
+        let (mut equal, mut steady, mut held) = (0, 0, 0);
+        for (prompt, stream) in prompts.iter().zip(streams) {
+            let mut wanted = ids(&prompt["ids"]);
+            // The reference continues after an end token; here it ends the stream.
+            if let Some(end) = prompt["end_of_generation_at"].as_u64() {
+                wanted.truncate(end as usize + 1);
+            }
+            let found = collect_ids(stream).await;
+            let leaves = (0..wanted.len()).find(|i| found.get(*i) != wanted.get(*i));
+            let gap = leaves.map_or(0.0, |step| gap(prompt, step));
+            let text = &prompt["prompt"];
+            assert!(gap <= 1.5 * own_gap, "{text}: leaves at {leaves:?}, gap {gap}, own {own_gap}");
+            equal += usize::from(leaves.is_none());
+            if own_gaps(prompt, bf16).all(|gap| gap <= close) {
+                steady += 1;
+                held += usize::from(gap <= close);
+                if gap > close {
+                    println!("{name}: {text} leaves at {leaves:?}, gap {gap}");
+                }
             }
         }
+        println!(
+            "{name} on {isa}, {activations:?}: {equal} of {} equal; {held} of {steady} steady ones held",
+            prompts.len()
+        );
+        let lost_max = if activations == Activations::Int8 { 2 / step } else { 0 };
+        assert!(!all() || steady > 6 * lost_max.max(1), "{steady} steady prompts say little");
+        assert!(
+            steady - held <= lost_max,
+            "{held} of {steady} steady prompts held to a gap of {close}"
+        );
     }
-    println!(
-        "{name} on {isa}, {activations:?}: {equal} of {} equal; {held} of {steady} steady ones held",
-        prompts.len()
-    );
-    let lost_max = if activations == Activations::Int8 { 2 / step } else { 0 };
-    assert!(!all() || steady > 6 * lost_max.max(1), "{steady} steady prompts say little");
-    assert!(
-        steady - held <= lost_max,
-        "{held} of {steady} steady prompts held to a gap of {close}"
-    );
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use crate::support::{Setup, World, foretell, generate, prompt, recorder, request
 type Asked = (&'static str, usize, usize);
 
 /// A prompt whose answer has at least that many tokens.
-fn prompt_of(seed: u32, (_, len, tokens): Asked) -> Vec<u32> {
+fn prompt_of(seed: u32, len: usize, tokens: usize) -> Vec<u32> {
     let mut prompts = (0..).map(|more| prompt(seed + 100 * more, len));
     prompts.find(|p| foretell(p, tokens).0.len() == tokens).expect("endless")
 }
@@ -35,7 +35,7 @@ where
     let (policy, log) = Logged::new(policy);
     setup.policy = policy.into();
     let mut world = World::new(&setup);
-    let prompts = (0..).zip(asked).map(|(seed, asked)| prompt_of(seed, *asked));
+    let prompts = (0..).zip(asked).map(|(seed, (_, len, tokens))| prompt_of(seed, *len, *tokens));
     let prompts: Vec<Vec<u32>> = prompts.collect();
     let requests = prompts.iter().zip(asked);
     let submit = |(prompt, (client, _, tokens)): (&Vec<u32>, &Asked)| {
@@ -115,7 +115,7 @@ fn a_request_that_does_not_fit_is_overtaken_only_if_the_policy_says_so() {
 fn a_policy_is_told_how_every_request_ends() {
     let (policy, log) = Logged::new(Fcfs);
     let mut world = World::new(&Setup { pages: 20, policy: policy.into(), ..Setup::default() });
-    let of = |len, tokens| prompt_of(1, ("", len, tokens));
+    let of = |len, tokens| prompt_of(1, len, tokens);
     let rows = [
         (
             of(20, 5),
@@ -161,7 +161,7 @@ fn a_policy_is_told_of_a_caller_that_leaves() {
         let mut setup = Setup { policy: policy.into(), ..Setup::default() };
         setup.config.sequences_max = 1;
         let mut world = World::new(&setup);
-        let ids = prompt_of(1, ("", 20, 30));
+        let ids = prompt_of(1, 20, 30);
         let streams = [0, 1].map(|_| world.submit(Nanos(0), &ids, generate(&ids, 30)));
         (0..steps).for_each(|_| assert!(world.sim.step()));
         drop(streams);
@@ -204,7 +204,8 @@ fn live<P: QueuePolicy + Clone + Sync + 'static>(policy: P, asked: &[Asked]) -> 
     setup.config.sequences_max = 1;
     let (live, pool) = throttled(&setup, &recorder(), Waits::for_devices(1));
     let submit = |(seed, asked): (u32, &Asked)| {
-        let (ids, (client, _, tokens)) = (prompt_of(seed, *asked), *asked);
+        let (client, len, tokens) = *asked;
+        let ids = prompt_of(seed, len, tokens);
         let request = LiveRequest { client: client.into(), ..request(&ids, tokens) };
         (live.submit(live.admit().expect("room"), request).expect("an engine"), ids, tokens)
     };

@@ -209,6 +209,15 @@ pub struct Stream {
     pub end: Option<Result<FinishReason, RunError>>,
 }
 
+/// How a request is submitted.
+#[derive(Default)]
+struct Manner {
+    client: ClientId,
+    prefix: PrefixUse,
+    /// Whether it is marked for recording.
+    traced: bool,
+}
+
 impl World {
     pub fn new(setup: &Setup) -> World {
         let Parts { scheduler, devices, graph, pool, rows_run, stages_run, buffers } =
@@ -248,26 +257,22 @@ impl World {
         ids: &[u32],
         task: Task,
     ) -> Stream {
-        self.send(at, ids, task, (client.into(), PrefixUse::default(), false))
+        let manner = Manner { client: client.into(), ..Manner::default() };
+        self.send(at, ids, task, manner)
     }
 
     /// As [`submit`](World::submit), for a request that uses the prefix cache in a certain way.
     pub fn submit_with(&mut self, prefix: PrefixUse, ids: &[u32], task: Task) -> Stream {
-        self.send(self.sim.now(), ids, task, (ClientId::anonymous(), prefix, false))
+        self.send(self.sim.now(), ids, task, Manner { prefix, ..Manner::default() })
     }
 
     /// As [`submit`](World::submit), for a request that may be marked for recording.
     pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
-        self.send(at, ids, task, (ClientId::anonymous(), PrefixUse::default(), traced))
+        self.send(at, ids, task, Manner { traced, ..Manner::default() })
     }
 
-    fn send(
-        &mut self,
-        at: Nanos,
-        ids: &[u32],
-        task: Task,
-        (client, prefix, traced): (ClientId, PrefixUse, bool),
-    ) -> Stream {
+    fn send(&mut self, at: Nanos, ids: &[u32], task: Task, manner: Manner) -> Stream {
+        let Manner { client, prefix, traced } = manner;
         let (sink, receiver) = ChannelSink::new(1000);
         let admission = self.admission.try_take().expect("a permit");
         let trace = tracing::Span::none();

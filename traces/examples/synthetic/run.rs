@@ -1,6 +1,8 @@
 //! A synthetic pipelined run: requests are split into chunks, which pass through CPU, NPU or GPU,
 //! and the CPU again. The seed determines everything.
 
+mod stages;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::num::NonZeroU64;
@@ -8,7 +10,7 @@ use std::num::NonZeroU64;
 use lapwing_traces::clock::Nanos;
 use lapwing_traces::event::{
     Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
-    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Sending, SpanId, SpanInfo, StallCause, Tags,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
@@ -72,6 +74,17 @@ struct Hop {
     last: bool,
     message: Option<MessageId>,
     ready: u64,
+}
+
+impl Hop {
+    /// The lane that runs its stage.
+    fn lane(&self) -> u32 {
+        match self.stage {
+            1 if self.rows > 1 => NPU,
+            1 => GPU,
+            _ => CPU,
+        }
+    }
 }
 
 struct Run {
@@ -167,7 +180,7 @@ impl Run {
     /// The client has read the answer and sends the next request.
     fn ask(&mut self) {
         let (span, at) = self.client("write prompt", 40_000, None);
-        let message = self.send((at, CLIENT), "submit", Some(span), None);
+        let message = self.send(at, CLIENT, "submit", span);
         self.submit(at, message);
     }
 
@@ -230,7 +243,9 @@ impl Run {
                 let limited = Limited { chunk: hop.chunk, stream, slack };
                 self.record(end, SCHEDULER, EventKind::Limited(limited));
             }
-            hop.message = Some(self.send((end, SCHEDULER), "chunk", Some(span), stall));
+            let sending = Sending { stall, ..self.sending("chunk", span) };
+            self.record(end, SCHEDULER, EventKind::Sent(sending));
+            hop.message = Some(sending.message);
             hop.ready = end;
             self.park(hop);
             let (depth, waiting) = (self.name("queue depth"), self.waiting.len() as i64);
@@ -238,16 +253,16 @@ impl Run {
         }
     }
 
-    fn send(
-        &mut self,
-        (at, lane): (u64, u32),
-        name: &str,
-        span: Option<SpanId>,
-        stall: Option<(StallCause, Nanos)>,
-    ) -> MessageId {
+    /// A message of a span.
+    fn sending(&mut self, name: &str, span: SpanId) -> Sending {
         let (message, name) = (MessageId(self.id()), self.name(name));
-        self.record(at, lane, EventKind::Sent(Sending { message, span, name, bytes: 0, stall }));
-        message
+        Sending { message, span: Some(span), name, bytes: 0, stall: None }
+    }
+
+    fn send(&mut self, at: u64, lane: u32, name: &str, span: SpanId) -> MessageId {
+        let sending = self.sending(name, span);
+        self.record(at, lane, EventKind::Sent(sending));
+        sending.message
     }
 
     fn park(&mut self, hop: Hop) {
@@ -274,151 +289,5 @@ impl Run {
             epoch: self.requests[hop.request].epoch,
             ..Tags::default()
         }
-    }
-
-    /// Runs one stage: 0 embeds on the CPU, 1 computes the layers, 2 computes and samples logits.
-    fn stage(&mut self, hop: Hop) {
-        let lane = match hop.stage {
-            1 if hop.rows > 1 => NPU,
-            1 => GPU,
-            _ => CPU,
-        };
-        let received = hop.ready + 300 + self.random.below(900);
-        let begin = received.max(self.free[lane as usize]);
-        let span = SpanId(self.id());
-        if received > self.free[lane as usize] + 20_000 {
-            self.record(received, lane, EventKind::Woke(Nanos(self.free[lane as usize])));
-        }
-        self.record(hop.ready, lane, EventKind::Queued(span));
-        self.record(begin.saturating_sub(150), lane, EventKind::Submitted(span));
-        if let Some(message) = hop.message {
-            self.record(begin, lane, EventKind::Received(message, Some(span)));
-        }
-        let mut at = begin + self.random.about(400);
-        let parent = Some(span);
-        match hop.stage {
-            0 => at = self.op(at, lane, &hop, ("embed", None, parent)),
-            1 => {
-                for layer in 0..LAYERS {
-                    for op in ["norm", "qkv matmul", "rope", "attention", "mlp matmul"] {
-                        at = self.op(at, lane, &hop, (op, Some(layer), parent));
-                    }
-                }
-            }
-            _ => {
-                at = self.op(at, lane, &hop, ("logits matmul", None, parent));
-                at = self.op(at, lane, &hop, ("sample", None, parent));
-            }
-        }
-        let end = at + 200;
-        self.free[lane as usize] = end;
-        let name = self.name(["embed stage", "layers stage", "head stage"][hop.stage as usize]);
-        let activity = if hop.stage == 2 { Activity::Sample } else { Activity::Compute };
-        let info =
-            SpanInfo { name, activity, parent: None, tags: self.tags(&hop, Some(hop.stage)) };
-        self.record(end, lane, EventKind::Ran(span, info, Nanos(begin)));
-        if lane != CPU {
-            self.upload(begin, lane, &hop);
-            self.waited(begin, end, span);
-        }
-        self.forward(hop, lane, span, end);
-    }
-
-    /// Copies the activations of a stage concurrently: a second slot of the lane.
-    fn upload(&mut self, begin: u64, lane: u32, hop: &Hop) {
-        if !hop.chunk.is_multiple_of(5) {
-            return;
-        }
-        let (span, name) = (SpanId(self.id()), self.name("upload activations"));
-        let mut tags = self.tags(hop, Some(1));
-        tags.bytes = u64::from(hop.rows) * 4096;
-        let info = SpanInfo { name, activity: Activity::Copy, parent: None, tags };
-        let end = begin + self.random.about(9_000);
-        self.record(end, lane, EventKind::Ran(span, info, Nanos(begin + 500)));
-    }
-
-    /// The CPU worker waits for the other processor with a prediction.
-    fn waited(&mut self, begin: u64, end: u64, target: SpanId) {
-        let since = begin + 200;
-        let predicted = self.random.about(end - since);
-        let margin = 2_000;
-        let slept = predicted.saturating_sub(margin).min(end - since + 1_500);
-        let done = end.max(since + slept) + self.random.below(300);
-        let name = self.name("device done");
-        let mode = WaitMode::SleepThenSpin;
-        let (since, spun) = (Nanos(since), done - since - slept);
-        let target = Some(target);
-        let wait = WaitInfo { name, since, target, mode, predicted, margin, slept, spun };
-        self.record(done, CPU, EventKind::Waited(wait));
-    }
-
-    fn op(
-        &mut self,
-        at: u64,
-        lane: u32,
-        hop: &Hop,
-        (op, layer, parent): (&str, Option<u16>, Option<SpanId>),
-    ) -> u64 {
-        let rows = u64::from(hop.rows);
-        let (activity, base, bytes, flops) = match op {
-            "norm" | "rope" => (Activity::Compute, 260, rows * 4_608, rows * 2_304),
-            "attention" => (Activity::Compute, 1_400, rows * 98_304, rows * 589_824),
-            "embed" => (Activity::Copy, 900, rows * 2_304, 0),
-            "sample" => (Activity::Sample, 2_300, 196_608, 49_152),
-            "logits matmul" => (Activity::Compute, 5_200, 28_311_552, 56_623_104),
-            _ => (Activity::Compute, 2_600, 3_538_944, rows * 7_077_888),
-        };
-        let factor = if lane == NPU { 2 } else { 1 };
-        let end = at + self.random.about(base * factor);
-        let (span, name) = (SpanId(self.id()), self.name(op));
-        let mut tags = self.tags(hop, Some(hop.stage));
-        (tags.layer, tags.bytes, tags.flops) = (layer, bytes, flops);
-        let info = SpanInfo { name, activity, parent, tags };
-        self.record(end, lane, EventKind::Ran(span, info, Nanos(at)));
-        end + 40
-    }
-
-    fn forward(&mut self, mut hop: Hop, lane: u32, span: SpanId, end: u64) {
-        if hop.stage < 2 {
-            hop.message = Some(self.send((end, lane), "chunk", Some(span), None));
-            (hop.stage, hop.ready) = (hop.stage + 1, end);
-            return self.park(hop);
-        }
-        self.in_flight -= 1;
-        let message = self.send((end, CPU), "progress", Some(span), None);
-        let begin = (end + 500).max(self.free[SCHEDULER as usize]);
-        let (progress, name) = (SpanId(self.id()), self.name("account progress"));
-        let tags = self.tags(&hop, None);
-        let info = SpanInfo { name, activity: Activity::Schedule, parent: None, tags };
-        self.record(begin, SCHEDULER, EventKind::Received(message, Some(progress)));
-        let done = begin + self.random.about(900);
-        self.record(done, SCHEDULER, EventKind::Ran(progress, info, Nanos(begin)));
-        self.free[SCHEDULER as usize] = done + 50;
-        if hop.last {
-            self.token(hop, span, end, done);
-        }
-        self.admit(done);
-    }
-
-    fn token(&mut self, hop: Hop, span: SpanId, end: u64, ready: u64) {
-        let number = hop.request as u64;
-        self.record(end, CPU, EventKind::Request(number, Milestone::Token, 1));
-        if let Some(role) = role_of(hop.request) {
-            let drafted = u32::from(role == DraftRole::Verify);
-            let wasted = u32::from(hop.chunk.is_multiple_of(5));
-            let rows = RowOutcome { drafted, accepted: drafted.saturating_sub(wasted), wasted };
-            self.record(end, CPU, EventKind::Rows(hop.chunk, rows));
-        }
-        let request = &mut self.requests[hop.request];
-        request.tokens_left -= 1;
-        if request.tokens_left == 0 {
-            let freed = self.name("KV pages");
-            self.record(end, CPU, EventKind::Freed(freed, 1 << 20));
-            self.record(end, CPU, EventKind::Request(number, Milestone::Finished, 0));
-            let message = self.send((end, CPU), "answer", Some(span), None);
-            self.client("read answer", 9_000, Some((message, end)));
-            return;
-        }
-        self.enter(Hop { rows: 1, stage: 0, message: None, ready, ..hop });
     }
 }

@@ -5,7 +5,7 @@ use lapwing_traces::event::{EventKind, SpanInfo, Tags};
 use lapwing_traces::{Analysis, Nanos, Report, Timeline};
 use proptest::prelude::*;
 
-use crate::runs::{Script, programs, schedule, span_id, work};
+use crate::runs::{Script, Slept, programs, schedule, span_id, work};
 
 /// Busy time of each lane between two moments.
 fn busy(timeline: &Timeline, from: u64, to: u64) -> Vec<u64> {
@@ -65,7 +65,7 @@ proptest! {
 fn waits_and_counters_are_cut_at_the_border() {
     let mut script = Script::default();
     script.ran(1, "gpu", (0, 100)).ran(2, "cpu", (120, 150));
-    script.waited("cpu", 1, (20, 110), (90, 10, 60));
+    script.waited("cpu", 1, (20, 110), Slept { predicted: 90, margin: 10, slept: 60 });
     let name = script.name("chunks waiting");
     for (at, value) in [(10, 3), (40, 5), (90, 7), (140, 9)] {
         script.event(at, "gpu", EventKind::Counter(name, value));

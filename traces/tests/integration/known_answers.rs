@@ -5,7 +5,7 @@ use lapwing_traces::analysis::{Diff, IdleCause, Replay, SegmentKind, WhatIf};
 use lapwing_traces::event::{Activity, EventKind, StallCause, Tags};
 use lapwing_traces::{Analysis, Nanos, Report, Timeline};
 
-use crate::runs::{Script, Work, work};
+use crate::runs::{Script, Slept, Work, work};
 
 /// Gaps of a lane as (start, end, cause with its lane's name).
 fn gaps(timeline: &Timeline, analysis: &Analysis, lane: &str) -> Vec<(u64, u64, String)> {
@@ -204,7 +204,7 @@ fn a_late_wait_is_split_into_overshoot_and_spin() {
     // The device ends at 100. Its waiter slept until 130, polled until 134, and then sent the
     // message.
     script.ran(1, "npu", (0, 100)).ran(2, "cpu", (140, 150));
-    script.waited("host", 1, (10, 134), (90, 5, 120));
+    script.waited("host", 1, (10, 134), Slept { predicted: 90, margin: 5, slept: 120 });
     script.sent((1, 2), ("npu", "cpu"), (100, 136));
     let expected = [
         (0, 100, "dependency on npu"),
@@ -221,7 +221,7 @@ fn a_wait_without_a_message_is_a_dependency_on_its_target() {
     let mut script = Script::default();
     // Slept until 95 and polled until 105, although the device had ended at 100.
     script.ran(1, "host", (0, 10)).ran(2, "gpu", (5, 100)).ran(3, "host", (106, 120));
-    script.waited("host", 2, (10, 105), (92, 7, 85));
+    script.waited("host", 2, (10, 105), Slept { predicted: 92, margin: 7, slept: 85 });
     let expected = [(10, 100, "dependency on gpu"), (100, 105, "spin"), (105, 106, "restart")];
     expect(&script, "host", &expected);
     let (timeline, analysis) = script.analysed();
@@ -379,7 +379,12 @@ fn known_prediction_errors_are_reported() {
         let start = wait * 2000;
         let done = start + 990 + wait;
         script.ran(wait + 1, "npu", (start, done));
-        script.waited("host", wait + 1, (start, done + 2), (1000, 50, 953));
+        script.waited(
+            "host",
+            wait + 1,
+            (start, done + 2),
+            Slept { predicted: 1000, margin: 50, slept: 953 },
+        );
     }
     let (timeline, analysis) = script.analysed();
     let report = &Report::new(&timeline, &analysis).waits[0];

@@ -42,6 +42,14 @@ pub(crate) fn work<'a>(id: u64, lane: &'a str, name: &'a str, time: (u64, u64)) 
     Work { id, lane, name, activity, time, parent: None, tags: Tags::default() }
 }
 
+/// The part of a wait that was predicted, and the part that was slept; the rest was polled.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Slept {
+    pub(crate) predicted: u64,
+    pub(crate) margin: u64,
+    pub(crate) slept: u64,
+}
+
 impl Script {
     pub(crate) fn lane(&mut self, name: &str) -> LaneId {
         let lanes = &mut self.recording.lanes;
@@ -113,15 +121,15 @@ impl Script {
         self
     }
 
-    /// Records a wait of `lane` for a span as (start, end), with (predicted, margin, slept); the
-    /// rest was polled.
+    /// Records a wait of `lane` for a span as (start, end).
     pub(crate) fn waited(
         &mut self,
         lane: &str,
         target: u64,
         time: (u64, u64),
-        (predicted, margin, slept): (u64, u64, u64),
+        sleep: Slept,
     ) -> &mut Script {
+        let Slept { predicted, margin, slept } = sleep;
         let wait = WaitInfo {
             name: self.name("device"),
             since: Nanos(time.0),
@@ -209,8 +217,8 @@ pub(crate) fn schedule(program: &[Piece], thread: bool) -> Script {
             let sender = format!("lane {}", program[from].lane);
             // Some dependencies become waits, where there is a span to wait for.
             if sent == times[from].1 && sent > free_at && (from + at) % 2 == 1 {
-                let slept = (received - free_at) / 2;
-                script.waited(&lane, from as u64 + 1, (free_at, received), (0, 0, slept));
+                let sleep = Slept { slept: (received - free_at) / 2, ..Slept::default() };
+                script.waited(&lane, from as u64 + 1, (free_at, received), sleep);
                 continue;
             }
             let taken = if thread { received.max(start.min(free_at + 1)) } else { received };
