@@ -80,6 +80,12 @@ fn at(base: &Scenario, runs: &mut Runs, changes: &[(&str, &str)]) -> Result<Simu
     Ok(runs.run(&scenario)?)
 }
 
+/// A part of the page with one plot.
+fn section(title: &str, text: impl Into<String>, plot: String) -> Section {
+    let (title, text) = (title.to_owned(), text.into());
+    Section { title, text, plots: vec![plot], ..Section::default() }
+}
+
 /// Time over the prompt length, for lengths that are not graph sizes.
 fn lengths(base: &Scenario, runs: &mut Runs) -> Result<Section> {
     let mut series = Vec::new();
@@ -93,27 +99,19 @@ fn lengths(base: &Scenario, runs: &mut Runs) -> Result<Section> {
         }
         series.push(Series::new(title, points));
     }
-    Ok(Section {
-        title: "Lengths that are not graph sizes".to_owned(),
-        text:
-            "An NPU runs only graphs of prepared sizes. Padding computes the next standard size, \
-               which makes steps; Online-prepare builds graphs of the exact length while the user \
-               waits; Pipe runs several smaller graphs in turn. Hetero-tensor runs the remaining \
-               rows on the GPU, so its line has hardly any steps.\n\n\
-               Hover over a line to read its values."
-                .to_owned(),
-        plots: vec![
-            Lines {
-                title: "Time to first token, Llama-3-8B".to_owned(),
-                x: "prompt tokens".to_owned(),
-                y: "time to first token, s".to_owned(),
-                caption: String::new(),
-                series,
-            }
-            .svg(),
-        ],
-        ..Section::default()
-    })
+    let plot = Lines {
+        title: "Time to first token, Llama-3-8B".to_owned(),
+        x: "prompt tokens".to_owned(),
+        y: "time to first token, s".to_owned(),
+        caption: String::new(),
+        series,
+    };
+    let text = "An NPU runs only graphs of prepared sizes. Padding computes the next standard size, \
+        which makes steps; Online-prepare builds graphs of the exact length while the user \
+        waits; Pipe runs several smaller graphs in turn. Hetero-tensor runs the remaining \
+        rows on the GPU, so its line has hardly any steps.\n\n\
+        Hover over a line to read its values.";
+    Ok(section("Lengths that are not graph sizes", text, plot.svg()))
 }
 
 /// The published number of the row with that id.
@@ -137,24 +135,16 @@ fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sec
         }
         series.push(line);
     }
-    Ok(Section {
-        title: "Speed at standard sizes".to_owned(),
-        text:
-            "Hetero-layer runs every matmul on the NPU; Hetero-tensor divides those for which the NPU \
-               is slow. Rings are published values; none of them was fitted to."
-                .to_owned(),
-        plots: vec![
-            Lines {
-                title: "Prefill, Llama-3-8B".to_owned(),
-                x: "prompt tokens".to_owned(),
-                y: "tokens per second".to_owned(),
-                caption: String::new(),
-                series,
-            }
-            .svg(),
-        ],
-        ..Section::default()
-    })
+    let plot = Lines {
+        title: "Prefill, Llama-3-8B".to_owned(),
+        x: "prompt tokens".to_owned(),
+        y: "tokens per second".to_owned(),
+        caption: String::new(),
+        series,
+    };
+    let text = "Hetero-layer runs every matmul on the NPU; Hetero-tensor divides those for which the NPU \
+        is slow. Rings are published values; none of them was fitted to.";
+    Ok(section("Speed at standard sizes", text, plot.svg()))
 }
 
 /// Gain from fast synchronisation.
@@ -187,28 +177,22 @@ fn fast_sync(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<S
         let published = decodes.into_iter().collect();
         groups.push(BarGroup { name: name.to_owned(), values, published });
     }
-    Ok(Section {
-        title: "Fast synchronisation".to_owned(),
-        text: format!(
-            "Both processors compute parts of one matmul, so each must learn when the other is done: \
-             by draining the queues of both, which takes {:.0} µs, or by polling a flag, which \
-             takes {:.1} µs. The longer the matmuls, the less it matters; decode is so short that \
-             synchronisation dominates it.",
-            base.soc()?.value("sync.slow")? * base.soc()?.value("sync.queues")?,
-            base.soc()?.value("sync.fast")?
-        ),
-        plots: vec![
-            Bars {
-                title: "Hetero-tensor, fast / slow synchronisation".to_owned(),
-                x: String::new(),
-                y: "speed-up".to_owned(),
-                names: texts(MODELS.map(|(title, _)| title)),
-                groups,
-            }
-            .svg(),
-        ],
-        ..Section::default()
-    })
+    let plot = Bars {
+        title: "Hetero-tensor, fast / slow synchronisation".to_owned(),
+        x: String::new(),
+        y: "speed-up".to_owned(),
+        names: texts(MODELS.map(|(title, _)| title)),
+        groups,
+    };
+    let text = format!(
+        "Both processors compute parts of one matmul, so each must learn when the other is done: \
+            by draining the queues of both, which takes {:.0} µs, or by polling a flag, which \
+            takes {:.1} µs. The longer the matmuls, the less it matters; decode is so short that \
+            synchronisation dominates it.",
+        base.soc()?.value("sync.slow")? * base.soc()?.value("sync.queues")?,
+        base.soc()?.value("sync.fast")?
+    );
+    Ok(section("Fast synchronisation", text, plot.svg()))
 }
 
 /// Speed of decode.
@@ -227,24 +211,17 @@ fn decode(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sect
         };
         groups.push(BarGroup { name: title.to_owned(), values, published });
     }
-    Ok(Section {
-        title: "Decode".to_owned(),
-        text: "A generated token reads every weight once, so decode is bound by memory bandwidth. \
-               Neither the GPU nor the NPU reaches all of it alone; together they come closer. The \
-               two marks are pins: the preset was fitted to them, and the other models follow."
-            .to_owned(),
-        plots: vec![
-            Bars {
-                title: "Decode after 256 tokens".to_owned(),
-                x: String::new(),
-                y: "tokens per second".to_owned(),
-                names: texts(HETERO.map(|(title, _)| title)),
-                groups,
-            }
-            .svg(),
-        ],
-        ..Section::default()
-    })
+    let plot = Bars {
+        title: "Decode after 256 tokens".to_owned(),
+        x: String::new(),
+        y: "tokens per second".to_owned(),
+        names: texts(HETERO.map(|(title, _)| title)),
+        groups,
+    };
+    let text = "A generated token reads every weight once, so decode is bound by memory bandwidth. \
+        Neither the GPU nor the NPU reaches all of it alone; together they come closer. The \
+        two marks are pins: the preset was fitted to them, and the other models follow.";
+    Ok(section("Decode", text, plot.svg()))
 }
 
 fn cells(row: &Reproduced) -> Vec<Cell> {

@@ -27,6 +27,7 @@ use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::Tokenizer;
 
 mod accessors;
+mod attention;
 mod builder;
 mod check;
 mod choose_strategy;

@@ -6,8 +6,10 @@ mod a_colour_escapes;
 mod a_command_line_by_memory_misleads;
 mod a_comparison_misleads;
 mod a_depth_misleads;
+mod a_draft_misleads;
 mod a_driver_fails;
 mod a_json_form_changes;
+mod a_json_form_of_measurements_changes;
 mod a_kernel_misleads;
 mod a_legacy_file_is_misread;
 mod a_limit_or_a_damaged_file_stops_a_run;
@@ -25,6 +27,7 @@ mod a_sharing_misleads;
 mod a_signal_meets_drivers;
 mod a_simulation_misleads;
 mod a_speculation_misleads;
+mod a_sweep_misleads;
 #[cfg(unix)]
 mod a_terminal_is_left_in_disorder;
 mod a_timeline_misleads;
@@ -35,6 +38,7 @@ mod an_opencl_driver_is_missing;
 mod an_option_is_ignored;
 #[path = "../support/cases.rs"]
 mod cases;
+mod recordings;
 mod requantised_weights_mislead;
 mod support;
 #[path = "../support/with_template.rs"]

@@ -26,6 +26,8 @@ mod a_type_has_no_name;
 mod a_wrong_call_breaks_the_engine;
 #[cfg(feature = "structured")]
 mod an_answer_breaks_its_grammar;
+#[cfg(feature = "structured")]
+mod an_answer_is_invalid_for_its_schema;
 mod an_embedding_is_wrong;
 mod an_embedding_program_stumbles;
 mod an_encoder_is_wrong;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use lapwing_actors::stats::EngineStats;
 use lapwing_kernels::device::SlotStats;
 use lapwing_kernels::kv::KvCopies;
-use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
 use lapwing_traces::Recorder;
@@ -68,12 +67,6 @@ impl Engine {
     /// [`requant`](EngineBuilder::requant).
     pub fn requantized(&self) -> Option<&Requantized> {
         self.inner.requantized.as_ref()
-    }
-
-    /// The masks in force in each layer, including the architecture's own windows; `None` without
-    /// [`attention`](EngineBuilder::attention).
-    pub fn attention(&self) -> Option<&[AttentionRule]> {
-        self.inner.attention.as_deref()
     }
 
     /// The engine's devices.

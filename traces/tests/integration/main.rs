@@ -11,10 +11,13 @@ mod a_recording_has_many_lanes;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
 mod a_stream_is_late;
+#[cfg(feature = "layer")]
+mod a_thread_is_shown_wrongly;
 mod a_window_shows_something_else;
 mod an_export_loses_something;
 mod any_recording;
 mod known_answers;
+mod known_changes;
 mod laws;
 mod protobuf;
 mod runs;

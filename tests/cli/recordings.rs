@@ -1,0 +1,87 @@
+//! A recording that tests of several commands read.
+
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use lapwing_traces::Nanos;
+use lapwing_traces::event::{
+    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
+    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+};
+use lapwing_traces::recording::{LaneInfo, Recording};
+
+const NAMES: [&str; 6] = ["decode", "attn", "chunk", "gpu done", "queue depth", "kv pages"];
+
+fn span(id: u64) -> SpanId {
+    SpanId(NonZeroU64::new(id).expect("not 0"))
+}
+
+/// A run with all kinds of events: 100 µs, of which `cpu` computes 40 and then `gpu` 60.
+pub(crate) fn recording(gpu_ns: u64) -> Recording {
+    let mut events = Vec::new();
+    let mut event = |at: u64, lane: u32, kind: EventKind| {
+        events.push(Event { at: Nanos(at), lane: LaneId(lane), kind });
+    };
+    let info = |name: u32, parent: Option<SpanId>, request: u64| SpanInfo {
+        name: NameId(name),
+        activity: Activity::Compute,
+        parent,
+        tags: Tags {
+            chunk: Some(7),
+            request: Some(request),
+            role: Some(DraftRole::Verify),
+            rows: 3,
+            bytes: 4_000,
+            flops: 8_000,
+            ..Tags::default()
+        },
+    };
+    let end = 40_000 + gpu_ns;
+    event(0, 0, EventKind::Request(1, Milestone::Submitted, 3));
+    event(0, 0, EventKind::Request(1, Milestone::TokenGap, 25_000));
+    event(0, 0, EventKind::Limited(Limited { chunk: 7, stream: Some(1), slack: 48_000 }));
+    event(500, 0, EventKind::Request(1, Milestone::Admitted, 0));
+    event(40_000, 0, EventKind::Ran(span(1), info(0, None, 1), Nanos(0)));
+    event(30_000, 0, EventKind::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
+    let message = MessageId(NonZeroU64::MIN);
+    let stall = Some((StallCause::BackPressure, Nanos(39_000)));
+    let name = NameId(2);
+    let sending = Sending { message, span: Some(span(1)), name, bytes: 64, stall };
+    event(40_000, 0, EventKind::Sent(sending));
+    event(40_000, 1, EventKind::Received(message, Some(span(3))));
+    event(end, 1, EventKind::Ran(span(3), info(1, None, 1), Nanos(40_000)));
+    let wait = WaitInfo {
+        name: NameId(3),
+        since: Nanos(40_000),
+        target: Some(span(3)),
+        mode: WaitMode::SleepThenSpin,
+        predicted: 59_000,
+        margin: 1_000,
+        slept: 58_000,
+        spun: end - 40_000 - 58_000,
+    };
+    event(end, 0, EventKind::Waited(wait));
+    event(0, 0, EventKind::Counter(NameId(4), 1));
+    event(50_000, 0, EventKind::Counter(NameId(4), 3));
+    event(end, 0, EventKind::Freed(NameId(5), 4_096));
+    for at in [60_000, 80_000, 100_000] {
+        event(at, 1, EventKind::Request(1, Milestone::Token, 1));
+    }
+    event(end, 0, EventKind::Rows(7, RowOutcome { drafted: 2, accepted: 1, wasted: 1 }));
+    event(end, 0, EventKind::Request(1, Milestone::Finished, 0));
+    let lane = |name: &str| LaneInfo { name: name.to_owned(), kind: LaneKind::Device };
+    Recording {
+        meta: [("model".to_owned(), "tiny".to_owned())].into(),
+        lanes: vec![lane("cpu"), lane("gpu")],
+        names: NAMES.map(str::to_owned).to_vec(),
+        events,
+        dropped: 0,
+    }
+}
+
+/// Saves the run in a file.
+pub(crate) fn saved(folder: &Path, name: &str, gpu_ns: u64) -> String {
+    let path = folder.join(name);
+    recording(gpu_ns).save(&path).expect("save");
+    path.display().to_string()
+}
