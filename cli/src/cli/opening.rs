@@ -52,7 +52,7 @@ impl EngineArgs {
         let draft = self.draft.0.clone().schedule(self.draft_schedule.unwrap_or_default());
         let draft = draft.given(self.draft_device.as_deref(), DraftChoice::on_device);
         // Without a cache folder, a model on disk still runs.
-        let cache = ModelCache::open(None).ok().filter(|_| !self.no_packed_cache);
+        let cache = if self.no_packed_cache { None } else { ModelCache::open(None).ok() };
         let builder = Engine::builder()
             .model(model)
             .strategy_options(self.devices.options())
