@@ -8,7 +8,7 @@ use lapwing_kernels::kv::KvLayout;
 use lapwing_kernels::model::ModelConfig;
 
 use super::{Settings, Threads};
-use crate::devices::{Backend, DeviceSpec};
+use crate::devices::DeviceSpec;
 use crate::error::Error;
 
 /// Largest default context. Beyond it, the KV cache of a large model could take more memory than

@@ -123,10 +123,10 @@ fn start(
 fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
     let Seen { begin, first, last, later, .. } = seen;
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let prefill_ms = ms(first.0.since(begin.0));
-    let decode_ms = (*later > 0).then(|| ms(last.0.since(first.0)));
+    let prefill_ms = ms(first.at.since(begin.at));
+    let decode_ms = (*later > 0).then(|| ms(last.at.since(first.at)));
     let rows = *later as f64;
-    let (before, after) = (&begin.1, &last.1);
+    let (before, after) = (&begin.usage, &last.usage);
     let devices = || before.devices.iter().zip(&after.devices);
     let busy: f64 = devices().map(|(before, after)| ms(after.busy.since(before.busy))).sum();
     let any = ms(after.any.since(before.any));
@@ -135,7 +135,7 @@ fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
         prefill_tokens_per_second: scenario.prompt as f64 / prefill_ms * 1e3,
         decode_ms,
         decode_tokens_per_second: decode_ms.map(|ms| rows / ms * 1e3),
-        makespan_ms: ms(last.0.since(begin.0)),
+        makespan_ms: ms(last.at.since(begin.at)),
         lower_bound_ms: ms(seen.lower_bound()),
         preparation_ms: after.preparing_ms - before.preparing_ms,
         energy_j: None,
