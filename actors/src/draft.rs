@@ -17,6 +17,7 @@ use lapwing_kernels::device::ModelId;
 
 use crate::sample::Sampled;
 
+mod cost;
 mod length;
 mod lookup;
 mod model;
@@ -25,8 +26,9 @@ mod suffix;
 mod tree;
 mod union;
 
+pub use cost::DraftCost;
 pub(crate) use length::DraftLength;
-pub use length::{ASSUMED_ACCEPTANCE, BestLength, DraftCost, GAIN_MIN, best_length};
+pub use length::{ASSUMED_ACCEPTANCE, BestLength, GAIN_MIN, best_length};
 pub(crate) use length::{best_count, chain};
 pub use lookup::PromptLookup;
 pub(crate) use model::{ModelDrafts, Wait};
