@@ -65,10 +65,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut worst = 0.0_f64;
     for known in known() {
         // No request is refused.
-        let limit = known.requests_per_minute.map_or("", |_| ":rpm=1000000");
-        let name = format!("{}{limit}", known.name);
+        let is_limited = known.parameters().iter().any(|parameter| parameter.name == "rpm");
+        let limit = if is_limited { ":rpm=1000000" } else { "" };
+        let name = format!("{}{limit}", known.name());
         let (without, with) = (decision(&name, false)?, decision(&name, true)?);
-        println!("{:<16} {without:>20.1} µs {with:>9.1} µs", known.name);
+        println!("{:<16} {without:>20.1} µs {with:>9.1} µs", known.name());
         worst = worst.max(without).max(with);
     }
     let kept = worst <= DECISION_US;

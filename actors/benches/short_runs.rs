@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut runs, mut seconds) = (0, 0.0);
     println!("{LAYERS} layers of {}, a prompt of 64 to 320 rows, 2 steps of decoding", shape.title);
     for name in ["gpu-only", "layer-level", "pipe", "row-cut", "chunked", "tensor-level"] {
-        let strategy = by_name(name, &StrategyOptions::default()).ok_or("no such strategy")?;
+        let strategy = by_name(name, &StrategyOptions::default())?;
         let start = thread_cpu_ns();
         for at in 0..RUNS {
             let options = SocOptions { prompt: 64 + at % 257, decode: 2, ..SocOptions::default() };

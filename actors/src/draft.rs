@@ -21,6 +21,7 @@ mod cost;
 mod length;
 mod lookup;
 mod model;
+mod registry;
 mod stats;
 mod suffix;
 mod tree;
@@ -30,15 +31,16 @@ pub use cost::DraftCost;
 pub(crate) use length::DraftLength;
 pub use length::{ASSUMED_ACCEPTANCE, BestLength, GAIN_MIN, best_length};
 pub(crate) use length::{best_count, chain};
-pub use lookup::PromptLookup;
+pub use lookup::{LOOKUP, PromptLookup};
 pub(crate) use model::{ModelDrafts, Wait};
 pub use model::{Schedule, UnknownSchedule};
+pub use registry::{DrafterEntry, MakeDrafter, by_name, known};
 pub use stats::DraftStats;
 pub(crate) use stats::VerifiedDraft;
-pub use suffix::{RecentText, SuffixDrafter};
+pub use suffix::{RecentText, SUFFIX, SuffixDrafter};
 pub use tree::DraftTree;
 pub(crate) use tree::TreeRows;
-pub use union::DrafterUnion;
+pub use union::{DrafterUnion, LOOKUP_AND_SUFFIX};
 
 /// Proposes the tokens after a sequence.
 pub trait Drafter: Send + Sync + fmt::Debug {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::policy::{PolicyChoice, PolicyError, QueuePolicy};
+use lapwing_actors::policy::{PolicyChoice, QueuePolicy};
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::{KvDtype, KvSharing};
 use lapwing_kernels::mask::AttentionRule;
@@ -163,12 +163,6 @@ impl Settings {
 
     /// The queue policy.
     pub(crate) fn queue_policy(&self) -> Result<Box<dyn QueuePolicy>, Error> {
-        let found = || format!("'{}'", self.policy.name());
-        self.policy.make().map_err(|error| match error {
-            PolicyError::Unknown { .. } => {
-                Error::config("policy", found(), &format!("one of {}", PolicyError::known_names()))
-            }
-            other => Error::config("policy", found(), &format!("valid: {other}")),
-        })
+        self.policy.make().map_err(|error| Error::choice("policy", self.policy.name(), &error))
     }
 }

@@ -4,18 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 mod explanation;
-mod names;
+mod text;
 
 pub use explanation::DraftExplanation;
-use lapwing_actors::draft::Drafts;
 pub use lapwing_actors::draft::{
     ALTERNATIVE_MIN, ASSUMED_ACCEPTANCE, BestLength, DRAFT_MAX, DraftStats, DraftTree, Drafter,
-    DrafterUnion, GAIN_MIN, PromptLookup, RecentText, Schedule, SuffixDrafter, UnknownSchedule,
+    DrafterEntry, DrafterUnion, GAIN_MIN, MakeDrafter, PromptLookup, RecentText, Schedule,
+    SuffixDrafter, UnknownSchedule, by_name, known,
 };
+use lapwing_actors::draft::{Drafts, LOOKUP, LOOKUP_AND_SUFFIX, SUFFIX};
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::requant::Requant;
-pub use names::UnknownDrafter;
-use names::{NAMES, OWN};
+pub use lapwing_plan::registry::{ChoiceError, Parameter, Parameters};
+use text::{NONE, OWN};
 
 /// Which drafter proposes the tokens of speculative decoding: none, one that comes with Lapwing, a draft
 /// model, or one of the caller's own. The default is none.
@@ -28,7 +29,7 @@ pub struct DraftChoice(Option<Source>);
 
 #[derive(Clone)]
 enum Source {
-    Drafter { name: String, make: Arc<dyn Fn() -> Box<dyn Drafter> + Send + Sync> },
+    Drafter { name: String, make: MakeDrafter },
     Model(DraftModelChoice),
 }
 
@@ -65,24 +66,27 @@ impl DraftChoice {
     /// Prompt lookup: proposes what followed the last tokens when they occurred before
     /// ([`PromptLookup`]).
     pub fn lookup() -> DraftChoice {
-        DraftChoice::made_by("lookup", PromptLookup::new)
+        DraftChoice::of(&LOOKUP)
     }
 
     /// Suffix decoding: proposes what followed the last tokens most often, in the request or in the answers to
     /// recent requests of the engine ([`SuffixDrafter`]).
     pub fn suffix() -> DraftChoice {
-        let recent = RecentText::new();
-        DraftChoice::made_by("suffix", move || SuffixDrafter::new(&recent))
+        DraftChoice::of(&SUFFIX)
     }
 
     /// What [`lookup`](DraftChoice::lookup) and [`suffix`](DraftChoice::suffix) propose, verified together: where they
     /// differ, as a tree ([`DrafterUnion`]).
     pub fn lookup_and_suffix() -> DraftChoice {
-        let recent = RecentText::new();
-        DraftChoice::made_by("lookup+suffix", move || {
-            let suffix = SuffixDrafter::new(&recent);
-            DrafterUnion::new(vec![Box::new(PromptLookup::new()), Box::new(suffix)])
-        })
+        DraftChoice::of(&LOOKUP_AND_SUFFIX)
+    }
+
+    fn of(entry: &DrafterEntry) -> DraftChoice {
+        DraftChoice::drafter(entry.name(), entry.make()(&entry.defaults()))
+    }
+
+    fn drafter(name: impl Into<String>, make: MakeDrafter) -> DraftChoice {
+        DraftChoice(Some(Source::Drafter { name: name.into(), make }))
     }
 
     /// A draft model (Leviathan et al., 2023; Chen et al., 2023): a smaller model with the same vocabulary
@@ -131,8 +135,7 @@ impl DraftChoice {
         name: impl Into<String>,
         make: impl Fn() -> D + Send + Sync + 'static,
     ) -> DraftChoice {
-        let (name, make) = (name.into(), Arc::new(move || Box::new(make()) as Box<dyn Drafter>));
-        DraftChoice(Some(Source::Drafter { name, make }))
+        DraftChoice::drafter(name, Arc::new(move || Box::new(make())))
     }
 
     /// When a draft model drafts; other drafters answer at once and have no schedule.
@@ -172,7 +175,7 @@ impl DraftChoice {
     /// Name of the drafter, or `none`.
     pub fn name(&self) -> &str {
         match &self.0 {
-            None => NAMES[0],
+            None => NONE,
             Some(Source::Drafter { name, .. }) => name,
             Some(Source::Model(model)) => &model.name,
         }
@@ -205,11 +208,14 @@ impl DraftChoice {
 
 #[cfg(test)]
 mod tests {
+    use lapwing_plan::registry::Entry;
+
     use super::*;
 
     #[test]
     fn a_choice_has_a_name_and_makes_drafts_for_each_request() {
-        for name in NAMES.into_iter().chain(["self:q8_0", "self:q4_1", "self:int4:64:min"]) {
+        let others = [NONE, "suffix:share=0.2", "self:q8_0", "self:q4_1", "self:int4:64:min"];
+        for name in known().iter().map(Entry::name).chain(others) {
             assert_eq!(name.parse().map(|choice: DraftChoice| choice.name() == name), Ok(true));
         }
         assert!(DraftChoice::default().drafts().is_none());
@@ -220,6 +226,8 @@ mod tests {
             let unknown = wrong.parse::<DraftChoice>().expect_err(wrong).to_string();
             assert!(unknown.contains("none, lookup") && unknown.contains("self:q4_0"), "{unknown}");
         }
+        let wrong = "suffix:share=2".parse::<DraftChoice>().expect_err("too much").to_string();
+        assert!(wrong.contains("share of the drafter suffix is '2'"), "{wrong}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use lapwing_kernels::weights::{Fault, MetadataError, SplitFault, WeightError
 pub use lapwing_plan::PlanError;
 pub use lapwing_plan::plans::PlansError;
 pub use lapwing_plan::profile::ProfileError;
-pub use lapwing_plan::strategy::StrategyNameError;
+pub use lapwing_plan::registry::{ChoiceError, NameError};
 
 pub use crate::chat::ChatError;
 pub use crate::devices::DeviceSpecError;
@@ -85,7 +85,7 @@ enum Cause {
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
-    StrategyName(#[from] StrategyNameError),
+    Name(#[from] NameError),
     #[error(transparent)]
     Device(#[from] DeviceSpecError),
     #[error(transparent)]
@@ -202,6 +202,11 @@ impl Error {
     pub fn config(what: &'static str, found: impl ToString, expected: &str) -> Error {
         Cause::Config { what, found: found.to_string(), expected: expected.to_owned() }
             .of(ErrorKind::Config)
+    }
+
+    /// A text does not choose what it is to choose.
+    pub(crate) fn choice(what: &'static str, text: &str, error: &ChoiceError) -> Error {
+        Error::config(what, format!("'{text}'"), &error.expected())
     }
 
     pub(crate) fn unknown(what: &'static str, found: &str, known: &str) -> Error {

@@ -19,10 +19,11 @@ pub use lapwing_plan::Phase;
 pub use lapwing_plan::blocks::{Block, BlockKind, blocks};
 pub use lapwing_plan::cost::CostModel;
 pub use lapwing_plan::predict::Prediction;
+pub use lapwing_plan::registry::{ChoiceError, Entry, NameError, Parameter, Parameters, choices};
 pub use lapwing_plan::solve::{Candidate, Cut, Solution};
 pub use lapwing_plan::strategy::{
     ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, RouteBuilder, Strategies,
-    Strategy, StrategyEntry, StrategyNameError, StrategyOptions,
+    Strategy, StrategyEntry, StrategyOptions,
 };
 pub use lapwing_plan::time::{Crossing, Job, NodeLoad, TimeModel};
 pub use lapwing_plan::{

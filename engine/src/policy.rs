@@ -7,10 +7,11 @@
 //! [`EngineBuilder::policy`]: crate::EngineBuilder::policy
 
 pub use lapwing_actors::policy::{
-    Candidate, Charge, ClientId, DfsWeight, Dlpm, Edf, End, Fcfs, FcfsOvertaking, Hrrn, Known,
-    Learned, Limited, Lpm, Mlfq, NoPrefixCache, OnlineRanker, Oracle, Parameter, Parameters,
-    PolicyChoice, PolicyError, Preble, PrefixView, QueuePolicy, Rank, RequestLimits, Scored,
-    Scorer, Shortest, Urgency, Vtc, by_name, known,
+    Candidate, Charge, ClientId, DfsWeight, Dlpm, Edf, End, Fcfs, FcfsOvertaking, Hrrn, Learned,
+    Limited, Lpm, MakePolicy, Mlfq, NoPrefixCache, OnlineRanker, Oracle, PolicyChoice, PolicyEntry,
+    Preble, PrefixView, QueuePolicy, Rank, RequestLimits, Scored, Scorer, Shortest, Urgency, Vtc,
+    by_name, known,
 };
 pub use lapwing_actors::sequence::SequenceId;
+pub use lapwing_plan::registry::{ChoiceError, Parameter, Parameters};
 pub use lapwing_traces::Nanos;

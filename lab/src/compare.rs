@@ -99,7 +99,7 @@ impl Compare {
         }
     }
 
-    /// Adds a strategy by name, one of those that the engine's settings know
+    /// Adds a strategy by name, with or without parameters, one of those that the engine's settings know
     /// ([`EngineBuilder::strategies`](lapwing_engine::EngineBuilder::strategies)).
     pub fn strategy(mut self, name: impl Into<String>) -> Compare {
         self.candidates.push(Candidate::Named(name.into()));
@@ -114,8 +114,8 @@ impl Compare {
 
     /// Adds all strategies that the engine's settings know by name.
     pub fn all_strategies(mut self) -> Compare {
-        let names = self.builder.known_strategies().iter();
-        self.candidates.extend(names.map(|(name, _)| Candidate::Named(name.to_owned())));
+        let known = self.builder.known_strategies().entries().iter();
+        self.candidates.extend(known.map(|entry| Candidate::Named(entry.name().to_owned())));
         self
     }
 

@@ -21,6 +21,7 @@ pub mod plans;
 pub mod predict;
 pub mod profile;
 pub mod rate;
+pub mod registry;
 mod route;
 pub mod shape;
 #[cfg(feature = "soc")]

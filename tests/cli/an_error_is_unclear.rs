@@ -75,13 +75,15 @@ fn errors_of_arguments_say_what_is_accepted() {
 fn errors_of_devices_and_plans_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [Row<'_>; 39] = [
+    let rows: [Row<'_>; 41] = [
         (&["run", "-m", m, "--device", "tpu", "x"], 2, &["'tpu' (presets: cpu, gpu, npu, phone)"]),
         (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),
         (&["run", "-m", m, "--device", "gpu=throttled:mhz=1", "x"], 2, &["mhz", "gflops, gbps"]),
         (&["run", "-m", m, "--device", "gpu=throttled:sync=9", "x"], 2, &["sync is '9'", "15us"]),
         (&["run", "-m", m, "--device", "cpu+cpu", "x"], 2, &["'cpu' is given twice"]),
         (&["run", "-m", m, "--strategy", "best", "x"], 2, &["best", "cpu-only", "row-cut", "auto"]),
+        (&["run", "-m", m, "--strategy", "pip", "x"], 2, &["--strategy", "did you mean pipe?"]),
+        (&["run", "-m", m, "--strategy", "chunked:x=1", "x"], 2, &["--strategy", "it has chunk"]),
         (&["run", "-m", m, "--strategy", "pipe", "x"], 1, &["pipe", "kind npu", "--device"]),
         (&["run", "-m", m, "--policy", "best", "x"], 2, &["--policy", "best", "one of fcfs"]),
         (&["run", "-m", m, "--wait", "devices", "x"], 2, &["LINK=MODE", "devices, scheduler"]),

@@ -96,7 +96,7 @@ async fn every_strategy_gives_the_same_tokens_on_all_devices_at_all_lengths() {
     let sets = ["cpu".to_owned(), format!("cpu+{NPU}"), format!("cpu+{GPU}+{NPU}")];
     for (set, devices) in sets.iter().enumerate() {
         for known in strategies() {
-            let engine = match with(&model, devices).strategy(known.name).build().await {
+            let engine = match with(&model, devices).strategy(known.name()).build().await {
                 Ok(engine) => engine,
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Config, "{error}");
@@ -106,20 +106,20 @@ async fn every_strategy_gives_the_same_tokens_on_all_devices_at_all_lengths() {
             };
             // The rows of the NPU's largest graph: every length fits one chunk.
             let rows = engine.placement().rows;
-            assert!(set == 0 || !ONE_CHUNK.contains(&known.name) || rows == 1024, "{rows} rows");
+            assert!(set == 0 || !ONE_CHUNK.contains(&known.name()) || rows == 1024, "{rows} rows");
             for (length, (ids, scores)) in &wanted {
-                let what = format!("{} on set {set}, {length} tokens", known.name);
+                let what = format!("{} on set {set}, {length} tokens", known.name());
                 assert_eq!(&greedy(&engine, *length).await, ids, "{what}");
                 if set == 2 && *length > 1 {
                     assert_rows(&engine, *length, scores, &what).await;
                 }
             }
-            assert_eq!(engine.slots().in_use, 0, "{} keeps slots", known.name);
+            assert_eq!(engine.slots().in_use, 0, "{} keeps slots", known.name());
             engine.shutdown(Shutdown::Drain).await.expect("an end");
-            ran.entry(set).or_default().push(known.name);
+            ran.entry(set).or_default().push(known.name());
         }
     }
-    let all: Vec<&str> = strategies().iter().map(|known| known.name).collect();
+    let all: Vec<&str> = strategies().iter().map(|known| known.name()).collect();
     assert_eq!(ran[&2], all, "with all three devices, every strategy runs");
     let without_gpu: Vec<&str> = all.iter().copied().filter(|name| *name != "gpu-only").collect();
     assert_eq!(ran[&1], without_gpu);

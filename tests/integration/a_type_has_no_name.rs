@@ -6,8 +6,8 @@ use std::error::Error as StdError;
 
 use lapwing::error::{
     BindError, ChatError, DeviceError, DeviceSpecError, FetchError, KvTooLarge, MatrixError,
-    MeasureError, MetadataError, ModelError, PackError, PlanError, ProfileError, SamplingError,
-    SplitFault, StrategyNameError, TokenizerError, UnknownKvDtype, UnknownRequant, WeightError,
+    MeasureError, MetadataError, ModelError, NameError, PackError, PlanError, ProfileError,
+    SamplingError, SplitFault, TokenizerError, UnknownKvDtype, UnknownRequant, WeightError,
 };
 use lapwing::{Engine, EngineBuilder, Error, Request, Token, TokenStream};
 
@@ -22,10 +22,10 @@ fn every_error_that_converts_can_be_named() {
     converts::<KvTooLarge>();
     converts::<MeasureError>();
     converts::<ModelError>();
+    converts::<NameError>();
     converts::<PlanError>();
     converts::<ProfileError>();
     converts::<SamplingError>();
-    converts::<StrategyNameError>();
     converts::<TokenizerError>();
     converts::<WeightError>();
     converts::<lapwing::RunError>();
@@ -67,6 +67,8 @@ fn every_type_of_a_strategy_of_ones_own_can_be_named() {
     let _: fn(&Graph) -> Option<&plan::KvLayout> = Graph::kv;
     let _: Option<(plan::Activation, plan::AttentionOp, plan::NewNode, plan::PageId)> = None;
     let _: fn(EngineBuilder, plan::Strategies) -> EngineBuilder = EngineBuilder::strategies;
+    let _: Option<(plan::ChoiceError, plan::Parameter, plan::Parameters, plan::StrategyEntry)> =
+        None;
     let _: fn(&plan::Stage) -> plan::StageWork = |stage| stage.work.clone();
     let _: Option<(plan::NodeLoad, plan::Prediction, plan::Solution, plan::Cost)> = None;
     let _: Option<(lapwing::profile::PrepareSample, lapwing::compare::IdleFigure)> = None;

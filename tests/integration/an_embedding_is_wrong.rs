@@ -156,8 +156,8 @@ async fn every_strategy_gives_the_same_embedding_on_all_devices() {
     let wanted = all(with("cpu").build().await.expect("an engine")).await;
     for known in strategies() {
         let devices = format!("cpu+{GPU}+{NPU}");
-        let engine = with(&devices).strategy(known.name).build().await.expect("an engine");
-        assert!(all(engine).await == wanted, "{}", known.name);
+        let engine = with(&devices).strategy(known.name()).build().await.expect("an engine");
+        assert!(all(engine).await == wanted, "{}", known.name());
     }
 }
 

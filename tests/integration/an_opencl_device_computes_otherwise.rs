@@ -69,8 +69,8 @@ async fn every_strategy_gives_the_same_tokens_with_a_queue_among_the_devices() {
     ] {
         let mut ran = 0;
         for known in strategies() {
-            let builder = with(&model, devices).strategy(known.name);
-            let what = format!("{} on {devices}", known.name);
+            let builder = with(&model, devices).strategy(known.name());
+            let what = format!("{} on {devices}", known.name());
             match builder.clone().build().await {
                 Ok(_) => {
                     ran += 1;

@@ -51,8 +51,8 @@ async fn every_strategy_gives_the_same_tokens_with_graphs_of_openvino() {
     for (devices, wanted) in sets {
         let mut ran = 0;
         for known in strategies() {
-            let builder = with(&model, &devices).strategy(known.name);
-            let what = format!("{} on {devices}", known.name);
+            let builder = with(&model, &devices).strategy(known.name());
+            let what = format!("{} on {devices}", known.name());
             match builder.clone().build().await {
                 Ok(_) => {
                     ran += 1;

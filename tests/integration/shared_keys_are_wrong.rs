@@ -44,9 +44,9 @@ async fn every_strategy_gives_the_same_tokens() {
         let engine = with(&model, "cpu", sharing).chunk_rows(1 << 10).build().await;
         let wanted = answers(engine.expect("an engine")).await;
         for known in strategies() {
-            let builder = with(&model, &devices, sharing).strategy(known.name);
+            let builder = with(&model, &devices, sharing).strategy(known.name());
             let engine = builder.build().await.expect("an engine");
-            assert_eq!(answers(engine).await, wanted, "{sharing}, {}", known.name);
+            assert_eq!(answers(engine).await, wanted, "{sharing}, {}", known.name());
         }
         // The layers of the group are on different devices.
         let split = with(&model, &format!("cpu+{GPU}"), sharing).gpu_layers(1);

@@ -1,8 +1,9 @@
 //! Prompt lookup: the text repeats itself.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::Drafter;
+use super::{Drafter, DrafterEntry};
 
 /// Prompt lookup decoding (Saxena, 2023): finds the longest earlier occurrence of the last tokens, and
 /// proposes the tokens that followed it. It costs no pass of any model, and pays for texts that repeat their
@@ -62,6 +63,14 @@ impl PromptLookup {
         best.filter(|(_, length)| *length >= PromptLookup::MATCH_MIN)
     }
 }
+
+/// `lookup`.
+pub const LOOKUP: DrafterEntry = DrafterEntry::new(
+    "lookup",
+    "what followed the last tokens when they occurred before in the request",
+    &[],
+    |_| Arc::new(|| Box::new(PromptLookup::new())),
+);
 
 impl Drafter for PromptLookup {
     fn draft(&mut self, ids: &[u32], most: usize) -> Vec<u32> {

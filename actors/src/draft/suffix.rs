@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Drafter;
+use lapwing_plan::registry::{Parameter, Parameters};
+
+use super::{Drafter, DrafterEntry};
 
 mod automaton;
 
@@ -13,7 +15,8 @@ use automaton::{Automaton, PART_MAX};
 /// answers to recent requests of the engine. It costs no pass of any model.
 ///
 /// From a match of p tokens at most p tokens are drafted. Each has the highest count of all that followed; it is
-/// drafted while the product of the shares is at least [`SHARE_MIN`](SuffixDrafter::SHARE_MIN). Of all matches
+/// drafted while the product of the shares is at least [`SHARE_MIN`](SuffixDrafter::SHARE_MIN), or another
+/// [`share_min`](SuffixDrafter::share_min). Of all matches
 /// of at least two tokens, in the request and in earlier answers, the draft with the highest expected number of
 /// accepted tokens is proposed, where the shares count as probabilities.
 #[derive(Debug)]
@@ -23,6 +26,7 @@ pub struct SuffixDrafter {
     /// Tokens of the request that are in `own`, and the number of those that were there at the first draft.
     ids: Vec<u32>,
     begun_with: Option<usize>,
+    share_min: f64,
 }
 
 /// Answers to recent requests, shared by the drafters of an engine. Holds at most
@@ -71,43 +75,77 @@ struct Proposal {
 }
 
 impl SuffixDrafter {
-    /// Least product of shares for which a token is drafted.
+    /// Least product of shares for which a token is drafted, if no other is set.
     pub const SHARE_MIN: f64 = 0.1;
 
     /// A drafter for a request, which also knows the recent text and adds the request's answer to it at the
     /// end.
     pub fn new(recent: &RecentText) -> SuffixDrafter {
         let (own, recent) = (Automaton::default(), recent.clone());
-        SuffixDrafter { own, recent, ids: Vec::new(), begun_with: None }
+        let share_min = SuffixDrafter::SHARE_MIN;
+        SuffixDrafter { own, recent, ids: Vec::new(), begun_with: None, share_min }
+    }
+
+    /// With this least product of shares for which a token is drafted.
+    #[must_use]
+    pub fn share_min(mut self, share_min: f64) -> SuffixDrafter {
+        self.share_min = share_min;
+        self
+    }
+
+    /// The best proposal from a text for tokens that end with `ids`. `is_own` if the text ends with them itself.
+    fn best(&self, text: &Automaton, ids: &[u32], most: usize, is_own: bool) -> Proposal {
+        let mut best = Proposal::default();
+        for (state, matched) in text.matches(ids).take_while(|(_, matched)| *matched >= MATCH_MIN) {
+            // The longest part is counted only to a length, so a long match gives its first tokens up for the draft.
+            let part = matched.min(text.shortest(state).max(PART_MAX / 2));
+            let room = PART_MAX.saturating_sub(part).min(matched).min(most);
+            let (mut at, mut seen) = (state, text.occurrences(state) - u32::from(is_own));
+            let (mut share, mut proposal) = (1.0, Proposal::default());
+            while proposal.tokens.len() < room {
+                let counted = text.following(at).iter().filter(|(token, _)| *token != BORDER);
+                let most_frequent =
+                    counted.max_by_key(|(token, to)| (text.occurrences(*to), !token));
+                let Some((token, to)) = most_frequent else { break };
+                share *= f64::from(text.occurrences(*to)) / f64::from(seen.max(1));
+                if share < self.share_min {
+                    break;
+                }
+                proposal.tokens.push(*token);
+                proposal.score += share;
+                (at, seen) = (*to, text.occurrences(*to));
+            }
+            if proposal.score > best.score {
+                best = proposal;
+            }
+        }
+        best
     }
 }
 
-/// The best proposal from a text for tokens that end with `ids`. `is_own` if the text ends with them itself.
-fn best(text: &Automaton, ids: &[u32], most: usize, is_own: bool) -> Proposal {
-    let mut best = Proposal::default();
-    for (state, matched) in text.matches(ids).take_while(|(_, matched)| *matched >= MATCH_MIN) {
-        // The longest part is counted only to a length, so a long match gives its first tokens up for the draft.
-        let part = matched.min(text.shortest(state).max(PART_MAX / 2));
-        let room = PART_MAX.saturating_sub(part).min(matched).min(most);
-        let (mut at, mut seen) = (state, text.occurrences(state) - u32::from(is_own));
-        let (mut share, mut proposal) = (1.0, Proposal::default());
-        while proposal.tokens.len() < room {
-            let counted = text.following(at).iter().filter(|(token, _)| *token != BORDER);
-            let most_frequent = counted.max_by_key(|(token, to)| (text.occurrences(*to), !token));
-            let Some((token, to)) = most_frequent else { break };
-            share *= f64::from(text.occurrences(*to)) / f64::from(seen.max(1));
-            if share < SuffixDrafter::SHARE_MIN {
-                break;
-            }
-            proposal.tokens.push(*token);
-            proposal.score += share;
-            (at, seen) = (*to, text.occurrences(*to));
-        }
-        if proposal.score > best.score {
-            best = proposal;
-        }
-    }
-    best
+/// The parameter of the least product of shares.
+pub(super) const SHARE: Parameter = Parameter::new(
+    "share",
+    "least probability, by the counts, with which a token is drafted",
+    SuffixDrafter::SHARE_MIN,
+    0.0..=1.0,
+);
+
+/// `suffix`.
+pub const SUFFIX: DrafterEntry = DrafterEntry::new(
+    "suffix",
+    "what followed the last tokens most often, in the request or in recent answers",
+    &[SHARE],
+    |parameters| {
+        let make = maker(parameters);
+        Arc::new(move || Box::new(make()))
+    },
+);
+
+/// Makes drafters of one engine, with the parameter `share`.
+pub(super) fn maker(parameters: &Parameters) -> impl Fn() -> SuffixDrafter + use<> {
+    let (recent, share) = (RecentText::new(), parameters.value(SHARE.name));
+    move || SuffixDrafter::new(&recent).share_min(share)
 }
 
 impl Drafter for SuffixDrafter {
@@ -116,9 +154,9 @@ impl Drafter for SuffixDrafter {
         let new = ids.get(self.ids.len()..).unwrap_or_default();
         new.iter().for_each(|id| self.own.push(*id));
         self.ids.extend_from_slice(new);
-        let own = best(&self.own, ids, most, true);
+        let own = self.best(&self.own, ids, most, true);
         let texts = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = [&texts.young, &texts.old].map(|text| best(text, ids, most, false));
+        let recent = [&texts.young, &texts.old].map(|text| self.best(text, ids, most, false));
         let all = std::iter::once(own).chain(recent);
         all.max_by(|a, b| a.score.total_cmp(&b.score)).map(|best| best.tokens).unwrap_or_default()
     }

@@ -1,6 +1,9 @@
 //! Drafts of several drafters.
 
-use super::{DraftTree, Drafter};
+use std::sync::Arc;
+
+use super::suffix::{self, SHARE};
+use super::{DraftTree, Drafter, DrafterEntry, PromptLookup};
 
 /// Proposes the continuations of several drafters as one tree. Where they differ, that of an earlier drafter counts
 /// as the likelier one.
@@ -13,6 +16,21 @@ impl DrafterUnion {
         DrafterUnion(drafters)
     }
 }
+
+/// `lookup+suffix`.
+pub const LOOKUP_AND_SUFFIX: DrafterEntry = DrafterEntry::new(
+    "lookup+suffix",
+    "what lookup and suffix propose, verified together",
+    &[SHARE],
+    |parameters| {
+        let suffix = suffix::maker(parameters);
+        Arc::new(move || {
+            let both: Vec<Box<dyn Drafter>> =
+                vec![Box::new(PromptLookup::new()), Box::new(suffix())];
+            Box::new(DrafterUnion::new(both))
+        })
+    },
+);
 
 impl Drafter for DrafterUnion {
     /// The first proposal that is not empty.
@@ -33,7 +51,7 @@ impl Drafter for DrafterUnion {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PromptLookup, RecentText, SuffixDrafter};
+    use super::super::{RecentText, SuffixDrafter};
     use super::*;
 
     #[test]

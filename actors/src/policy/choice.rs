@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use lapwing_plan::registry::ChoiceError;
+
 use super::fcfs::Fcfs;
 use super::queue_policy::QueuePolicy;
-use super::registry::{by_name, known};
+use super::registry::by_name;
 
 /// Which policy an engine has: one that comes with Lapwing, by name, or one of the caller's own.
 ///
@@ -21,51 +23,6 @@ enum Choice {
 }
 
 type Make = Arc<dyn Fn() -> Box<dyn QueuePolicy> + Send + Sync>;
-
-/// Why a policy cannot be made from a text.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PolicyError {
-    /// There is no policy of that name.
-    #[error("there is no policy '{name}'; it must be one of {}", PolicyError::known_names())]
-    Unknown {
-        /// The name.
-        name: String,
-    },
-    /// The policy has no such parameter.
-    #[error("the policy {policy} has no parameter '{found}'; it has {known}")]
-    Parameter {
-        /// Name of the policy.
-        policy: &'static str,
-        /// The parameter.
-        found: String,
-        /// The parameters that it has, with commas between them.
-        known: String,
-    },
-    /// A parameter has an impossible value.
-    #[error(
-        "{parameter} of the policy {policy} is '{found}', but must be a number from {from} to {to}"
-    )]
-    Value {
-        /// Name of the policy.
-        policy: &'static str,
-        /// The parameter.
-        parameter: String,
-        /// Its value.
-        found: String,
-        /// Least value.
-        from: f64,
-        /// Greatest value.
-        to: f64,
-    },
-}
-
-impl PolicyError {
-    /// Names of the policies that there are, with commas between them.
-    pub fn known_names() -> String {
-        known().iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
-    }
-}
 
 impl PolicyChoice {
     /// A policy of one's own; `make` is called once for each engine.
@@ -86,8 +43,8 @@ impl PolicyChoice {
     /// The policy, for one engine.
     ///
     /// # Errors
-    /// [`PolicyError`] when there is none of that name, or it has no such parameters.
-    pub fn make(&self) -> Result<Box<dyn QueuePolicy>, PolicyError> {
+    /// [`ChoiceError`] when there is none of that name, or it has no such parameters.
+    pub fn make(&self) -> Result<Box<dyn QueuePolicy>, ChoiceError> {
         match &self.0 {
             Choice::Named(name) => by_name(name),
             Choice::Own { make, .. } => Ok(make()),

@@ -9,6 +9,7 @@ use super::candidate::Candidate;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 use crate::prefix::common;
 use crate::sequence::SequenceId;
 
@@ -113,6 +114,13 @@ impl DfsWeight {
         }
     }
 }
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "dfs-weight",
+    "depth-first through the tree of cached prefixes, the most requested branch first",
+    &[],
+    |_| Box::new(DfsWeight::default()),
+);
 
 impl QueuePolicy for DfsWeight {
     fn name(&self) -> &str {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
@@ -11,6 +12,8 @@ use super::lpm::Lpm;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
+use super::vtc::{OUTPUT, PROMPT, WEIGHT, weights};
 use crate::sequence::SequenceId;
 
 /// Deficit longest prefix match (Cao et al., "Locality-aware Fair Scheduling in LLM Serving", 2025, algorithm 1): requests
@@ -102,6 +105,16 @@ impl Default for Dlpm {
         Dlpm::new(2000.0, 1.0, 2.0, HashMap::new())
     }
 }
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "dlpm",
+    "deficit longest prefix match: locality within each client's credit",
+    &[Parameter::new("quantum", "credit of a refill", 2000.0, 1e-3..=1e9), PROMPT, OUTPUT, WEIGHT],
+    |p| {
+        let (quantum, prompt, output) = (p.value("quantum"), p.value("prompt"), p.value("output"));
+        Box::new(Dlpm::new(quantum, prompt, output, weights(p)))
+    },
+);
 
 impl QueuePolicy for Dlpm {
     fn name(&self) -> &str {

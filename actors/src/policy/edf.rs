@@ -6,12 +6,18 @@ use super::candidate::Candidate;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 
 /// The highest priority goes first, then the earliest deadline (Liu and Layland, 1973), then the earliest arrival.
 /// Requests without a deadline come after those of their priority that have one. Requests of a low priority can
 /// starve.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Edf;
+
+pub(super) const ENTRY: PolicyEntry =
+    PolicyEntry::new("edf", "priorities, and within each the earliest deadline first", &[], |_| {
+        Box::new(Edf)
+    });
 
 impl QueuePolicy for Edf {
     fn name(&self) -> &str {

@@ -2,17 +2,26 @@
 
 use std::time::Duration;
 
+use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 
 /// First come, first served: requests go in order of arrival, one that does not fit blocks those behind
 /// it, and the youngest gives its KV pages back first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fcfs;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "fcfs",
+    "first come, first served; a request that does not fit blocks those behind it",
+    &[],
+    |_| Box::new(Fcfs),
+);
 
 impl QueuePolicy for Fcfs {
     fn name(&self) -> &str {
@@ -37,6 +46,13 @@ impl Default for FcfsOvertaking {
         FcfsOvertaking { patience: Duration::from_secs(10) }
     }
 }
+
+pub(super) const OVERTAKING: PolicyEntry = PolicyEntry::new(
+    "fcfs-overtaking",
+    "as fcfs, but requests that fit overtake one that does not, for a bounded time",
+    &[Parameter::new("patience", "seconds of being overtaken", 10.0, 0.0..=1e6)],
+    |p| Box::new(FcfsOvertaking { patience: p.seconds("patience") }),
+);
 
 impl QueuePolicy for FcfsOvertaking {
     fn name(&self) -> &str {

@@ -8,6 +8,7 @@ use super::candidate::{Candidate, Charge, End};
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// Highest response ratio next, in tokens: rank = −(prompt rows that the engine has computed since the request
@@ -19,6 +20,11 @@ pub struct Hrrn {
     /// Prompt rows computed before each request arrived.
     before: HashMap<SequenceId, f64>,
 }
+
+pub(super) const ENTRY: PolicyEntry =
+    PolicyEntry::new("hrrn", "highest response ratio next, in tokens", &[], |_| {
+        Box::new(Hrrn::default())
+    });
 
 impl QueuePolicy for Hrrn {
     fn name(&self) -> &str {

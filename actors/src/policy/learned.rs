@@ -5,12 +5,14 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, End};
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// Scores requests by the length of their answers.
@@ -85,6 +87,18 @@ impl Default for Learned {
         Learned::new(Box::<OnlineRanker>::default(), Duration::from_secs(60))
     }
 }
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "learned",
+    "the shortest expected answer first, learned from answers that have ended",
+    &[Parameter::new(
+        "starvation",
+        "seconds of waiting after which a request goes first",
+        60.0,
+        0.001..=1e6,
+    )],
+    |p| Box::new(Learned::new(Box::<OnlineRanker>::default(), p.seconds("starvation"))),
+);
 
 impl QueuePolicy for Learned {
     fn name(&self) -> &str {

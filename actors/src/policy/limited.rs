@@ -3,13 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use lapwing_plan::registry::{Parameter, Parameters};
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
 use super::client::ClientId;
+use super::fcfs::Fcfs;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -21,6 +24,31 @@ pub struct RequestLimits {
     /// Of these clients.
     pub clients: HashMap<ClientId, usize>,
 }
+
+const LIMIT: Parameter =
+    Parameter::new("rpm", "requests of a client in a minute", f64::INFINITY, 1.0..=1e6);
+
+/// Parameters of every policy.
+pub(super) const LIMITS: &[Parameter] = &[
+    LIMIT,
+    Parameter::new("rpm.CLIENT", "requests of one client in a minute", f64::INFINITY, 1.0..=1e6),
+];
+
+impl RequestLimits {
+    /// The values of [`LIMITS`].
+    pub(super) fn of(parameters: &Parameters) -> RequestLimits {
+        let others = Some(parameters.value("rpm")).filter(|limit| limit.is_finite());
+        let clients = parameters.each("rpm").map(|(name, limit)| (name.into(), limit as usize));
+        RequestLimits { others: others.map(|limit| limit as usize), clients: clients.collect() }
+    }
+}
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "rpm",
+    "fcfs, but refuses requests of a client beyond 'rpm' in a minute",
+    &[Parameter { default: 20.0, ..LIMIT }],
+    |_| Box::new(Fcfs),
+);
 
 /// A policy that refuses the requests of a client beyond its limit in any 60 seconds; requests that were refused do
 /// not count. The others go in the order of another policy.

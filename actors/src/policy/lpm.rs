@@ -1,11 +1,13 @@
 //! Longest prefix match.
 
+use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// Longest prefix match, as in SGLang (Zheng et al., 2024): the request with the most cached tokens goes first. A
@@ -52,6 +54,16 @@ impl Lpm {
         }
     }
 }
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "lpm",
+    "longest prefix match: the most cached tokens first",
+    &[
+        Parameter::new("shared", "tokens in common from which requests wait", 32.0, 0.0..=1e6),
+        Parameter::new("most", "most waiting requests that are compared", 128.0, 0.0..=1e6),
+    ],
+    |p| Box::new(Lpm::new(p.count("shared"), p.count("most"))),
+);
 
 impl QueuePolicy for Lpm {
     fn name(&self) -> &str {

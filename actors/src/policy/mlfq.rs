@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// A multi-level feedback queue with skip-join, as in FastServe (Wu et al., 2023): level i has the quantum
@@ -52,6 +54,17 @@ impl Mlfq {
         now.since(place.waits) >= self.starvation
     }
 }
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "mlfq",
+    "multi-level feedback queue with skip-join",
+    &[
+        Parameter::new("quantum", "tokens of the first level", 64.0, 1.0..=1e6),
+        Parameter::new("levels", "number of levels", 8.0, 1.0..=32.0),
+        Parameter::new("starvation", "seconds of waiting until promotion", 30.0, 0.001..=1e6),
+    ],
+    |p| Box::new(Mlfq::new(p.value("quantum"), p.count("levels"), p.seconds("starvation"))),
+);
 
 impl QueuePolicy for Mlfq {
     fn name(&self) -> &str {

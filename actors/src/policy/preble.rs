@@ -1,11 +1,13 @@
 //! Preble's priority groups.
 
+use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// The local policy of Preble (Srivatsa et al., 2024): waiting requests are grouped by the share of their prompt that is
@@ -46,6 +48,16 @@ impl Preble {
         !self.of.values().any(|of| *of == group)
     }
 }
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "preble",
+    "groups by the cached share of the prompt, visited in turn",
+    &[
+        Parameter::new("groups", "number of groups", 10.0, 1.0..=1e3),
+        Parameter::new("quota", "admissions of a visit per group number", 10.0, 1.0..=1e6),
+    ],
+    |p| Box::new(Preble::new(p.count("groups"), p.count("quota"))),
+);
 
 impl QueuePolicy for Preble {
     fn name(&self) -> &str {

@@ -1,11 +1,13 @@
 //! Shortest job first, and shortest remaining time first, with aging.
 
+use lapwing_plan::registry::{Parameter, Parameters};
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 
 /// The request with the least work goes first: rank = rows to compute + `output` · tokens to generate − `aging` ·
 /// seconds since its arrival, in prompt rows. The tokens to generate are the most that it asks for.
@@ -28,7 +30,31 @@ impl Shortest {
     pub const OUTPUT: f64 = 8.0;
     /// Aging in prompt rows per second, if none is given.
     pub const AGING: f64 = 50.0;
+
+    fn of(remaining: bool, parameters: &Parameters) -> Shortest {
+        let (output, aging) = (parameters.value("output"), parameters.value("aging"));
+        Shortest { remaining, output, aging }
+    }
 }
+
+const OUTPUT: Parameter = Parameter::new(
+    "output",
+    "cost of a generated token in prompt tokens",
+    Shortest::OUTPUT,
+    0.0..=1e3,
+);
+const AGING: Parameter =
+    Parameter::new("aging", "prompt tokens per second of waiting", Shortest::AGING, 0.0..=1e6);
+
+pub(super) const SJF: PolicyEntry =
+    PolicyEntry::new("sjf", "shortest job first, with aging", &[OUTPUT, AGING], |p| {
+        Box::new(Shortest::of(false, p))
+    });
+
+pub(super) const SRTF: PolicyEntry =
+    PolicyEntry::new("srtf", "shortest remaining time first, with aging", &[OUTPUT, AGING], |p| {
+        Box::new(Shortest::of(true, p))
+    });
 
 impl QueuePolicy for Shortest {
     fn name(&self) -> &str {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use lapwing_plan::registry::{Parameter, Parameters};
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
@@ -9,6 +10,7 @@ use super::client::ClientId;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
+use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// The virtual token counter (Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024): the client with
@@ -91,6 +93,33 @@ impl Default for Vtc {
         Vtc::new(1.0, 2.0, false, HashMap::new())
     }
 }
+
+pub(super) const PROMPT: Parameter =
+    Parameter::new("prompt", "service of a prompt token", 1.0, 0.0..=1e3);
+pub(super) const OUTPUT: Parameter =
+    Parameter::new("output", "service of a generated token", 2.0, 0.0..=1e3);
+pub(super) const WEIGHT: Parameter =
+    Parameter::new("weight.CLIENT", "share of a client in relation to others", 1.0, 1e-3..=1e3);
+
+/// Weights of clients other than 1.
+pub(super) fn weights(parameters: &Parameters) -> HashMap<ClientId, f64> {
+    parameters.each("weight").map(|(client, weight)| (client.into(), weight)).collect()
+}
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry::new(
+    "vtc",
+    "virtual token counter: the client with the least service first",
+    &[
+        PROMPT,
+        OUTPUT,
+        Parameter::new("predict", "1 charges the expected output at admission", 0.0, 0.0..=1.0),
+        WEIGHT,
+    ],
+    |p| {
+        let predict = p.value("predict") >= 0.5;
+        Box::new(Vtc::new(p.value("prompt"), p.value("output"), predict, weights(p)))
+    },
+);
 
 impl QueuePolicy for Vtc {
     fn name(&self) -> &str {

@@ -3,8 +3,8 @@
 use lapwing_traces::Nanos;
 
 use crate::error::RunError;
-use crate::policy::PolicyError;
 use lapwing_plan::PlanError;
+use lapwing_plan::registry::ChoiceError;
 
 /// Why a simulated run failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum SocRunError {
     Plan(#[from] PlanError),
     /// There is no such policy.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Policy(#[from] ChoiceError),
     /// An option is out of range.
     #[error("{what} is {found}, but must be between {from} and {to}")]
     Option {

@@ -18,15 +18,15 @@ fn cold_runs(scope: Scope) -> Vec<(String, usize, Timeline)> {
     let mut runs = Vec::new();
     for names in ["cpu npu", "cpu gpu npu"] {
         let engine = Engine::new(names, preparation);
-        for known in registry().iter().filter(|known| known.name != "auto") {
-            let strategy = || by_name(known.name, &options).expect("is known");
+        for known in registry().iter().filter(|known| known.name() != "auto") {
+            let strategy = || by_name(known.name(), &options).expect("is known");
             let shape = crate::plan_support::prefill(32);
             if strategy().route(&engine.input(), &shape).is_err() {
                 continue;
             }
             for rows in [31, 64, 135, 300] {
                 let (_, timeline) = engine.recorded(strategy(), rows, scope);
-                runs.push((format!("{} on {names}, {rows} rows", known.name), rows, timeline));
+                runs.push((format!("{} on {names}, {rows} rows", known.name()), rows, timeline));
             }
         }
     }

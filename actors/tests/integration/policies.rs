@@ -6,10 +6,11 @@ use std::time::Duration;
 use lapwing_actors::drive::live::LiveRequest;
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{SchedulerMessage, StreamEvent, Task};
-use lapwing_actors::policy::{Charge, End, Fcfs, PolicyChoice, PolicyError, QueuePolicy};
+use lapwing_actors::policy::{Charge, End, Fcfs, PolicyChoice, QueuePolicy};
 use lapwing_actors::simulate::SocRunError;
 use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocSimulation};
 use lapwing_kernels::model::shape::ModelShape;
+use lapwing_plan::registry::ChoiceError;
 use lapwing_plan::soc::Soc;
 use lapwing_plan::strategy::{StrategyOptions, by_name};
 use lapwing_plan::time::FixedRate;
@@ -245,7 +246,7 @@ fn a_virtual_engine_takes_a_policy() {
     assert_eq!(own, run("fcfs".into()).expect("an outcome"), "it is alone");
     let unknown = run("best".into()).expect_err("there is none");
     assert!(
-        matches!(&unknown, SocRunError::Policy(PolicyError::Unknown { name }) if name == "best"),
+        matches!(&unknown, SocRunError::Policy(ChoiceError::Unknown { name, .. }) if name == "best"),
         "{unknown}"
     );
 }

@@ -182,7 +182,7 @@ fn every_strategy_takes_the_predicted_time() {
         let engine = Engine::new(names, Preparation::FREE);
         let mut compared = 0;
         for known in registry() {
-            let strategy = || by_name(known.name, &options).expect("is known");
+            let strategy = || by_name(known.name(), &options).expect("is known");
             let shape = crate::plan_support::prefill(32);
             if strategy().route(&engine.input(), &shape).is_err() {
                 continue;
@@ -195,7 +195,7 @@ fn every_strategy_takes_the_predicted_time() {
                 assert!(
                     error.abs() < 0.02,
                     "{} on {names}, {rows} rows: predicted {predicted:?}, took {simulated:?}",
-                    known.name
+                    known.name()
                 );
                 compared += 1;
             }
@@ -211,8 +211,8 @@ fn graphs_that_are_missing_delay_every_strategy_as_predicted() {
     for names in ["cpu npu", "cpu gpu npu"] {
         let engine = Engine::new(names, preparation);
         let mut delayed = 0;
-        for known in registry().iter().filter(|known| known.name != "auto") {
-            let strategy = || by_name(known.name, &options).expect("is known");
+        for known in registry().iter().filter(|known| known.name() != "auto") {
+            let strategy = || by_name(known.name(), &options).expect("is known");
             let shape = crate::plan_support::prefill(32);
             if strategy().route(&engine.input(), &shape).is_err() {
                 continue;
@@ -224,7 +224,7 @@ fn graphs_that_are_missing_delay_every_strategy_as_predicted() {
                 assert!(
                     error.abs() < 0.02,
                     "{} on {names}, {rows} rows: predicted {predicted:?}, took {simulated:?}",
-                    known.name
+                    known.name()
                 );
                 let warm = engine.predicted(&*strategy(), rows, false);
                 delayed += usize::from(predicted > warm);
@@ -241,11 +241,11 @@ fn the_decider_is_as_fast_as_the_fastest_strategy() {
     for rows in [1, 31, 64, 135, 300] {
         let time = |name: &str| engine.simulated(by_name(name, &options).expect("is known"), rows);
         let shape = crate::plan_support::prefill(rows.min(CHUNK_ROWS));
-        let others = registry().iter().filter(|k| k.name != "auto").filter(|k| {
-            let strategy = (k.make)(&options);
+        let others = registry().iter().filter(|k| k.name() != "auto").filter(|k| {
+            let strategy = by_name(k.name(), &options).expect("is known");
             strategy.route(&engine.input(), &shape).is_ok()
         });
-        let (best, name) = others.map(|k| (time(k.name), k.name)).min().expect("a strategy");
+        let (best, name) = others.map(|k| (time(k.name()), k.name())).min().expect("a strategy");
         let auto = time("auto");
         assert!(
             auto.as_secs_f64() <= best.as_secs_f64() * 1.05,

@@ -219,7 +219,7 @@ fn targets_classes_and_drafts_change_no_token_and_starve_no_request() {
         setup.token_gap = (dice.below(2) == 0).then(|| micros(dice.below(4_000)));
         setup.chunk_rows = 1 + dice.below(200) as usize;
         // Any policy but the one that refuses requests.
-        let policies: Vec<&str> = known().iter().map(|known| known.name).collect();
+        let policies: Vec<&str> = known().iter().map(|known| known.name()).collect();
         let policy = policies[dice.below(policies.len() as u64) as usize];
         setup.policy = PolicyChoice::from(if policy == "rpm" { "fcfs" } else { policy });
         let mut world = World::new(&setup);

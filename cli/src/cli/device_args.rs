@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use clap::Args;
 use lapwing_engine::devices::{DeviceSpec, DeviceSpecError, PresentDevices};
-use lapwing_engine::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
+use lapwing_engine::plan::{OrderSwap, Ratio, Strategies, StrategyOptions};
 use lapwing_engine::{WaitLink, WaitMode};
 
 use super::failure::Failure;
@@ -26,6 +26,7 @@ pub(crate) struct DeviceArgs {
 
     /// Strategy that places ops on devices; `lapwing devices` lists them
     ///
+    /// A strategy may have parameters, as in chunked:chunk=64.
     /// [default: cpu-only; with several devices the one predicted to be fastest; with only a GPU gpu-only]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
@@ -114,20 +115,14 @@ impl DeviceArgs {
         StrategyOptions {
             order_swap: self.order_swap.unwrap_or(default.order_swap),
             ratio: self.ratio.clone(),
-            edge_rows: self.edge_rows.unwrap_or(default.edge_rows),
+            edge_rows: self.edge_rows,
             ..default
         }
     }
 
     /// Checks that there is such a strategy.
     pub(crate) fn check_strategy(name: &str) -> Result<(), Failure> {
-        let names: Vec<&str> = strategies().iter().map(|known| known.name).collect();
-        match names.contains(&name) {
-            true => Ok(()),
-            false => Err(Failure::usage(format!(
-                "--strategy: unknown strategy '{name}' (expected one of {})",
-                names.join(", ")
-            ))),
-        }
+        let checked = Strategies::builtin().check(name);
+        checked.map_err(|error| Failure::usage(format!("--strategy: {error}")))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use lapwing_engine::draft::{DraftChoice, DraftStats, UnknownDrafter};
+use lapwing_engine::draft::{ChoiceError, DraftChoice, DraftStats};
 use serde::Serialize;
 
 /// Value of `--draft`.
@@ -10,9 +10,9 @@ use serde::Serialize;
 pub(crate) struct DraftArg(pub(crate) DraftChoice);
 
 impl FromStr for DraftArg {
-    type Err = UnknownDrafter;
+    type Err = ChoiceError;
 
-    fn from_str(name: &str) -> Result<DraftArg, UnknownDrafter> {
+    fn from_str(name: &str) -> Result<DraftArg, ChoiceError> {
         name.parse().map(DraftArg)
     }
 }

@@ -126,11 +126,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
                 let mut scenario = Scenario::on(machine.clone());
                 scenario.model = path.display().to_string();
                 (scenario.prompt, scenario.decode) = (prompt, 0);
-                scenario.set("strategy", known.name)?;
+                scenario.set("strategy", known.name())?;
                 let outcome = scenario.run();
                 let ms = outcome.as_ref().ok().map(|run| run.prefill_ms);
                 let error = outcome.err().map(|error| error.to_string());
-                let strategy = known.name.to_owned();
+                let strategy = known.name().to_owned();
                 runs.push(Run { strategy, prompt, prefill_ms: ms, error });
             }
         }

@@ -2,7 +2,7 @@
 
 use lapwing_engine::Requant;
 use lapwing_engine::devices::DeviceSpec;
-use lapwing_engine::plan::strategies;
+use lapwing_engine::plan::{Entry, Parameter, strategies};
 use lapwing_engine::policy;
 use lapwing_kernels::cpu::{CoreSet, Isa};
 use serde::Serialize;
@@ -58,7 +58,7 @@ With --json:
    \"qnn\":[{\"processor\":\"…\",\"version\":\"…\",\"build\":\"…\",\"emulated\":true,\"library\":\"PATH\"}],
    \"failed\":[{\"kind\":\"opencl\",\"driver\":\"…\",\"what\":\"…\",\"said\":\"…\"|null},…],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
-   \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…],
+   \"strategies\":[{\"name\":\"chunked\",\"about\":\"…\",\"parameters\":[…]},…],
    \"policies\":[{\"name\":\"mlfq\",\"about\":\"…\",\"parameters\":[…]},…]}
   presets: values of --device; libraries: drivers of that kind found on the machine, whether or not
   they are used; failed: drivers that abort, crash or hang while they are listed, which a process of
@@ -125,7 +125,7 @@ struct Report {
     failed: Vec<Failed>,
     presets: Vec<Preset>,
     strategies: Vec<NamedReport>,
-    policies: Vec<PolicyReport>,
+    policies: Vec<NamedReport>,
 }
 
 #[derive(Serialize)]
@@ -134,14 +134,9 @@ struct Preset {
     devices: Vec<String>,
 }
 
+/// What can be chosen by name.
 #[derive(Serialize)]
 struct NamedReport {
-    name: &'static str,
-    about: &'static str,
-}
-
-#[derive(Serialize)]
-struct PolicyReport {
     name: &'static str,
     about: &'static str,
     parameters: Vec<ParameterReport>,
@@ -154,15 +149,19 @@ struct ParameterReport {
     default: f64,
 }
 
-impl From<&policy::Known> for PolicyReport {
-    fn from(known: &policy::Known) -> PolicyReport {
-        let parameter = |p: &policy::Parameter| ParameterReport {
-            name: p.name,
-            about: p.about,
-            default: p.default,
+impl NamedReport {
+    fn all<T>(entries: &'static [Entry<T>]) -> Vec<NamedReport> {
+        let parameter = |&Parameter { name, about, default, .. }: &Parameter| ParameterReport {
+            name,
+            about,
+            default,
         };
-        let parameters = known.parameters.iter().map(parameter).collect();
-        PolicyReport { name: known.name, about: known.about, parameters }
+        let report = |entry: &'static Entry<T>| NamedReport {
+            name: entry.name(),
+            about: entry.about(),
+            parameters: entry.parameters().iter().map(parameter).collect(),
+        };
+        entries.iter().map(report).collect()
     }
 }
 
@@ -247,11 +246,8 @@ fn report() -> Report {
         qnn: qnn.devices,
         failed,
         presets: presets(),
-        strategies: strategies()
-            .iter()
-            .map(|known| NamedReport { name: known.name, about: known.about })
-            .collect(),
-        policies: policy::known().iter().map(PolicyReport::from).collect(),
+        strategies: NamedReport::all(strategies()),
+        policies: NamedReport::all(policy::known()),
     }
 }
 

@@ -160,7 +160,7 @@ impl Args {
     fn policies(&self) -> Result<Vec<PolicyChoice>, Failure> {
         let names: Vec<String> = match self.policies.as_deref() {
             None => vec![self.engine.policy.clone().unwrap_or_else(|| "fcfs".to_owned())],
-            Some("all") => known().iter().map(|known| known.name.to_owned()).collect(),
+            Some("all") => known().iter().map(|known| known.name().to_owned()).collect(),
             Some(names) => names.split('+').map(str::to_owned).collect(),
         };
         let choices: Vec<PolicyChoice> =

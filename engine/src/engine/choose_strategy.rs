@@ -8,9 +8,10 @@ use super::EngineBuilder;
 use crate::config::StrategyChoice;
 
 impl EngineBuilder {
-    /// Selects by name the strategy that places ops on devices and cuts prompts into chunks
-    /// ([`plan::strategies`] lists the built-in ones, and [`strategies`] adds others). The default is
-    /// `auto` with several devices, and `cpu-only` or `gpu-only` with one.
+    /// Selects by name the strategy that places ops on devices and cuts prompts into chunks, with or without
+    /// parameters, as in `chunked:chunk=512` ([`plan::strategies`] lists the built-in ones, and
+    /// [`strategies`] adds others). The default is `auto` with several devices, and `cpu-only` or
+    /// `gpu-only` with one.
     ///
     /// [`plan::strategies`]: crate::plan::strategies
     /// [`strategies`]: EngineBuilder::strategies

@@ -60,8 +60,9 @@ impl PlacedStrategies {
             return Ok(Arc::new(self.decider()));
         }
         let found = self.known.get(name, &self.options);
-        let unknown = || Error::unknown("strategy", name, &self.known.names());
-        found.map(|found| self.placed(found)).ok_or_else(unknown)
+        found
+            .map(|found| self.placed(found))
+            .map_err(|error| Error::choice("strategy", name, &error))
     }
 
     fn placed(&self, inner: Arc<dyn Strategy>) -> Arc<dyn Strategy> {

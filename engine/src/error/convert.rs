@@ -20,7 +20,7 @@ error_from! {
     NotAnId => Request,
     ChatError => Request,
     PlanError => Config,
-    StrategyNameError => Config,
+    NameError => Config,
     DeviceSpecError => Config,
     DriverFault => Config,
     CoresError => Config,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
+use lapwing_plan::registry::ChoiceError;
 use lapwing_plan::soc::{Soc, SyncMode};
 use lapwing_plan::strategy::{Guarded, OrderSwap, Strategy, StrategyOptions};
 use lapwing_traces::Recording;
@@ -64,9 +65,8 @@ pub(super) fn strategy(
         ..StrategyOptions::default()
     };
     let known = &scenario.strategies;
-    known.get(name, &settings).ok_or_else(|| SimulateError::Run {
-        reason: format!("unknown strategy '{name}' (expected one of {})", known.names()),
-    })
+    let unknown = |error: ChoiceError| SimulateError::Run { reason: error.to_string() };
+    known.get(name, &settings).map_err(unknown)
 }
 
 fn figures(outcome: &SocOutcome, game: bool) -> Simulated {

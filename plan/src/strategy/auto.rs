@@ -1,6 +1,7 @@
 //! Predicts every candidate strategy, and uses the fastest.
 
 use super::interface::{PlanInput, Strategy};
+use super::registry::{Maker, StrategyEntry};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
 use crate::phase::Phase;
@@ -117,6 +118,13 @@ impl Auto {
         self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+pub(super) const ENTRY: StrategyEntry = StrategyEntry::new(
+    "auto",
+    "the strategy with the least predicted time for each prompt length",
+    &[],
+    Maker::Auto,
+);
 
 impl Strategy for Auto {
     fn name(&self) -> &str {

@@ -10,6 +10,7 @@ use lapwing_kernels::part::{OperandOrder, Part, Share};
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::order::Matmuls;
+use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::route_builder::RouteBuilder;
 use super::sizes;
@@ -31,6 +32,13 @@ pub struct AutoPlace {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "auto-place",
+    "each block of ops on one device, with the least predicted time of the whole chain",
+    &[],
+    |o, _| Arc::new(AutoPlace { order_swap: o.order_swap }),
+);
 
 impl Strategy for AutoPlace {
     fn name(&self) -> &str {

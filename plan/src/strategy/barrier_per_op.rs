@@ -8,6 +8,7 @@ use lapwing_kernels::device::{Batch, DeviceKind};
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::route_builder::RouteBuilder;
 use crate::chunk::ChunkShape;
@@ -26,6 +27,13 @@ pub struct BarrierPerOp {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "barrier-per-op",
+    "each op on its fastest device, with a barrier after each op",
+    &[],
+    |o, _| Arc::new(BarrierPerOp { order_swap: o.order_swap }),
+);
 
 impl Strategy for BarrierPerOp {
     fn name(&self) -> &str {

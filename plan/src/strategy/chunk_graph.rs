@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::static_npu::StaticNpu;
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
+use crate::registry::Parameter;
 use crate::route::Route;
 
 /// The chunk-sharing graph of mllm-NPU (arXiv 2407.05858). The static ops between two attentions
@@ -35,6 +37,13 @@ impl Default for ChunkGraph {
         ChunkGraph { chunk: ChunkGraph::CHUNK, order_swap: OrderSwap::default() }
     }
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "chunk-graph",
+    "attention of a chunk on the CPU overlaps linear layers of the next chunk on the NPU",
+    &[Parameter::new("chunk", "rows of a chunk", ChunkGraph::CHUNK as f64, 1.0..=1e6)],
+    |o, p| Arc::new(ChunkGraph { chunk: p.count_or("chunk", o.chunk), order_swap: o.order_swap }),
+);
 
 impl Strategy for ChunkGraph {
     fn name(&self) -> &str {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::static_npu::StaticNpu;
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
+use crate::registry::Parameter;
 use crate::route::Route;
 
 /// Static ops on the NPU, in chunks of one fixed size C. Each chunk is padded to C, so one graph
@@ -31,6 +33,13 @@ impl Default for Chunked {
         Chunked { chunk: Chunked::CHUNK, order_swap: OrderSwap::default() }
     }
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "chunked",
+    "static ops on the NPU, prompts cut into chunks of one standard size",
+    &[Parameter::new("chunk", "rows of a chunk", Chunked::CHUNK as f64, 1.0..=1e6)],
+    |o, p| Arc::new(Chunked { chunk: p.count_or("chunk", o.chunk), order_swap: o.order_swap }),
+);
 
 impl Strategy for Chunked {
     fn name(&self) -> &str {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::interface::{PlanInput, Strategy};
+use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
@@ -12,6 +13,9 @@ use crate::stage::Stage;
 /// All ops on the CPU, in one stage, so a decode step costs one message. T = T_cpu(all).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuOnly;
+
+pub(super) const ENTRY: StrategyEntry =
+    builtin("cpu-only", "all ops on the CPU", &[], |_, _| Arc::new(CpuOnly));
 
 impl Strategy for CpuOnly {
     fn name(&self) -> &str {

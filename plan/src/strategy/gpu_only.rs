@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::route_builder::RouteBuilder;
 use crate::chunk::ChunkShape;
@@ -14,6 +15,9 @@ use crate::route::Route;
 /// ([`solve`](crate::solve)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GpuOnly;
+
+pub(super) const ENTRY: StrategyEntry =
+    builtin("gpu-only", "all ops on the GPU", &[], |_, _| Arc::new(GpuOnly));
 
 impl Strategy for GpuOnly {
     fn name(&self) -> &str {

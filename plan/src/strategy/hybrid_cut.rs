@@ -6,6 +6,7 @@ use super::cut::{ChannelDivision, fastest_devices};
 use super::interface::{PlanInput, Strategy};
 use super::options::{OrderSwap, Ratio};
 use super::proportion::Proportion;
+use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::route_builder::RouteBuilder;
 use super::sizes;
@@ -29,6 +30,16 @@ pub struct HybridCut {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "hybrid-cut",
+    "output channels divided, the NPU's rows padded to the next standard size",
+    &[],
+    |o, _| {
+        let ratio = o.ratio.clone().unwrap_or_default();
+        Arc::new(HybridCut { ratio, order_swap: o.order_swap })
+    },
+);
 
 impl Strategy for HybridCut {
     fn name(&self) -> &str {

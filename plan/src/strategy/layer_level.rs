@@ -6,6 +6,7 @@ use lapwing_kernels::op::Op;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::route_builder::{RouteBuilder, is_static, runs};
 use super::sizes;
 use super::static_npu::StaticNpu;
@@ -23,6 +24,13 @@ pub struct LayerLevel {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "layer-level",
+    "matmuls on the NPU, other ops and decode on the GPU or CPU",
+    &[],
+    |o, _| Arc::new(LayerLevel { order_swap: o.order_swap }),
+);
 
 impl Strategy for LayerLevel {
     fn name(&self) -> &str {

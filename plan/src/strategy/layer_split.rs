@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::DeviceKind;
 
 use super::interface::{PlanInput, Strategy};
+use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use crate::chunk::ChunkShape;
 use crate::device::{DeviceId, device_of};
@@ -17,6 +18,13 @@ use crate::stage::Stage;
 /// take T = (n + devices − 1)·T_stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LayerSplit;
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "layer-split",
+    "an equal number of consecutive layers on each device that runs every op",
+    &[],
+    |_, _| Arc::new(LayerSplit),
+);
 
 impl Strategy for LayerSplit {
     fn name(&self) -> &str {

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::cut::RowDivision;
 use super::interface::{PlanInput, Strategy};
-use super::options::{OrderSwap, StrategyOptions};
+use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::route_builder::RouteBuilder;
 use super::sizes;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
 use crate::phase::Phase;
+use crate::registry::Parameter;
 use crate::route::Route;
 
 /// A sequence cut (see `cut.rs`) with several standard sizes: the NPU runs them one after another
@@ -27,11 +29,32 @@ pub struct MultiSequenceCut {
     pub order_swap: OrderSwap,
 }
 
+impl MultiSequenceCut {
+    /// 64 rows, with which 600 rows are cut as HeteroLLM (arXiv 2501.14794) cuts them: 512 + 32 ‖ 56.
+    pub const EDGE_ROWS: usize = 64;
+}
+
 impl Default for MultiSequenceCut {
     fn default() -> MultiSequenceCut {
-        MultiSequenceCut { edge_rows: StrategyOptions::EDGE_ROWS, order_swap: OrderSwap::default() }
+        let edge_rows = MultiSequenceCut::EDGE_ROWS;
+        MultiSequenceCut { edge_rows, order_swap: OrderSwap::default() }
     }
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "multi-sequence-cut",
+    "rows divided, with several standard sizes on the NPU (600 = 512 + 32 ‖ 56)",
+    &[Parameter::new(
+        "edge-rows",
+        "maximum rows left to the helper as long as a standard size fits",
+        MultiSequenceCut::EDGE_ROWS as f64,
+        0.0..=1e6,
+    )],
+    |o, p| {
+        let edge_rows = p.count_or("edge-rows", o.edge_rows);
+        Arc::new(MultiSequenceCut { edge_rows, order_swap: o.order_swap })
+    },
+);
 
 impl Strategy for MultiSequenceCut {
     fn name(&self) -> &str {

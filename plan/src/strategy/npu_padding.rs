@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::sizes;
 use super::static_npu::StaticNpu;
 use crate::chunk::{ChunkShape, PromptRows};
@@ -19,6 +20,13 @@ pub struct NpuPadding {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "npu-padding",
+    "static ops on the NPU, padded to the next standard size (300 to 512)",
+    &[],
+    |o, _| Arc::new(NpuPadding { order_swap: o.order_swap }),
+);
 
 impl Strategy for NpuPadding {
     fn name(&self) -> &str {

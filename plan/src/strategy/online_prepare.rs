@@ -6,6 +6,7 @@ use lapwing_kernels::part::Share;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::route_builder::RouteBuilder;
 use super::static_npu::StaticNpu;
 use crate::chunk::ChunkShape;
@@ -24,6 +25,13 @@ pub struct OnlinePrepare {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "online-prepare",
+    "static ops on the NPU in graphs of the exact length, prepared on demand",
+    &[],
+    |o, _| Arc::new(OnlinePrepare { order_swap: o.order_swap }),
+);
 
 impl Strategy for OnlinePrepare {
     fn name(&self) -> &str {

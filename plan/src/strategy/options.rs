@@ -79,25 +79,20 @@ impl FromStr for Ratio {
 }
 
 /// Options of the strategies that are created by name. A strategy ignores options that it does not
-/// use.
+/// use. A parameter in the name of a strategy, as in `chunked:chunk=128`, comes before the option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrategyOptions {
     /// Whether operands of matmuls may be swapped on the NPU.
     pub order_swap: OrderSwap,
-    /// Rows of a chunk for `chunked` and `chunk-graph`; `None` for the default of each.
+    /// The parameter `chunk` of `chunked` and `chunk-graph`; `None` for the default of each.
     pub chunk: Option<usize>,
     /// How `row-cut` and `hybrid-cut` divide output channels. `None` for the default ratio in prefill,
     /// and for shares in proportion to memory bandwidth in the decode steps of `row-cut`.
     pub ratio: Option<Ratio>,
-    /// `multi-sequence-cut`: maximum rows left to the helper as long as a standard size fits.
-    pub edge_rows: usize,
+    /// The parameter `edge-rows` of `multi-sequence-cut`; `None` for its default.
+    pub edge_rows: Option<usize>,
     /// `auto`: chunks that the engine admits at the same time.
     pub in_flight: usize,
-}
-
-impl StrategyOptions {
-    /// 64 rows, with which 600 rows are cut as HeteroLLM (arXiv 2501.14794) cuts them: 512 + 32 ‖ 56.
-    pub const EDGE_ROWS: usize = 64;
 }
 
 impl Default for StrategyOptions {
@@ -106,7 +101,7 @@ impl Default for StrategyOptions {
             order_swap: OrderSwap::default(),
             chunk: None,
             ratio: None,
-            edge_rows: StrategyOptions::EDGE_ROWS,
+            edge_rows: None,
             in_flight: 2,
         }
     }

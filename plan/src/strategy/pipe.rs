@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::sizes;
 use super::static_npu::StaticNpu;
 use crate::chunk::ChunkShape;
@@ -20,6 +21,13 @@ pub struct Pipe {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "pipe",
+    "static ops on the NPU in several standard sizes (600 = 512 + 64 + 32)",
+    &[],
+    |o, _| Arc::new(Pipe { order_swap: o.order_swap }),
+);
 
 impl Strategy for Pipe {
     fn name(&self) -> &str {

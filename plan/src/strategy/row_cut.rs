@@ -6,6 +6,7 @@ use super::cut::{ChannelDivision, fastest_devices};
 use super::interface::{PlanInput, Strategy};
 use super::options::{OrderSwap, Ratio};
 use super::proportion::Proportion;
+use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::route_builder::RouteBuilder;
 use super::sizes;
@@ -32,6 +33,13 @@ pub struct RowCut {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "row-cut",
+    "output channels of every matmul divided between devices, also in decode",
+    &[],
+    |o, _| Arc::new(RowCut { ratio: o.ratio.clone(), order_swap: o.order_swap }),
+);
 
 impl Strategy for RowCut {
     fn name(&self) -> &str {

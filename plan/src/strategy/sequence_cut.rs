@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::cut::RowDivision;
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::registry::{StrategyEntry, builtin};
 use super::route_builder::RouteBuilder;
 use super::sizes;
 use crate::chunk::ChunkShape;
@@ -24,6 +25,11 @@ pub struct SequenceCut {
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
 }
+
+pub(super) const ENTRY: StrategyEntry =
+    builtin("sequence-cut", "rows divided at one standard size (300 = 256 ‖ 44)", &[], |o, _| {
+        Arc::new(SequenceCut { order_swap: o.order_swap })
+    });
 
 impl Strategy for SequenceCut {
     fn name(&self) -> &str {

@@ -8,10 +8,12 @@ use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
 use super::interface::{PlanInput, Strategy};
+use super::registry::{StrategyEntry, builtin};
 use crate::blocks::{Block, BlockKind, blocks};
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
 use crate::error::PlanError;
+use crate::registry::Parameter;
 use crate::route::Route;
 use crate::solve::candidate::{Candidate, Cut, Solution};
 use crate::solve::solver::{Problem, Solver};
@@ -23,15 +25,30 @@ use crate::time::Crossing;
 /// proposes, unless the gain is too small; each other block runs undivided. The route minimises the
 /// sum of max T_i + T_sync + T_copy over all blocks. The cost of a block depends on the device of the
 /// block before it, so the minimum is a shortest path through the candidates of all blocks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TensorLevel {
     solver: Solver,
+    gain: f64,
+}
+
+impl Default for TensorLevel {
+    fn default() -> TensorLevel {
+        TensorLevel::with_gain(TensorLevel::GAIN)
+    }
 }
 
 impl TensorLevel {
+    /// A smaller gain of a cut is within the error of the predictions.
+    pub const GAIN: f64 = 1.02;
+
     /// A strategy with an empty solver cache, for one engine.
     pub fn new() -> TensorLevel {
         TensorLevel::default()
+    }
+
+    /// As [`new`](TensorLevel::new), where a cut must beat the fastest undivided candidate by at least this factor.
+    pub fn with_gain(gain: f64) -> TensorLevel {
+        TensorLevel { solver: Solver::default(), gain }
     }
 
     /// The solution of each distinct block for a chunk, with the first block of that kind.
@@ -64,6 +81,18 @@ fn home(input: &PlanInput<'_>) -> DeviceId {
     DeviceId((0..input.devices.len()).find(runs_all).unwrap_or(0))
 }
 
+pub(super) const ENTRY: StrategyEntry = builtin(
+    "tensor-level",
+    "each block divided, or not, as the solver predicts to be fastest",
+    &[Parameter::new(
+        "gain",
+        "factor by which a cut must be faster than the fastest device alone",
+        TensorLevel::GAIN,
+        1.0..=100.0,
+    )],
+    |_, p| Arc::new(TensorLevel::with_gain(p.value("gain"))),
+);
+
 impl Strategy for TensorLevel {
     fn name(&self) -> &str {
         "tensor-level"
@@ -74,7 +103,7 @@ impl Strategy for TensorLevel {
         let solutions: Vec<Arc<Solution>> =
             blocks.iter().map(|block| self.solution(input, shape, block)).collect();
         let choices: Vec<Vec<&Candidate>> =
-            solutions.iter().map(|solution| worthwhile(solution)).collect();
+            solutions.iter().map(|solution| worthwhile(solution, self.gain)).collect();
         let batch = input.batch(shape);
         let finder = PathFinder { input, batch: &batch, home: home(input) };
         let path = finder.shortest(&choices);
@@ -102,16 +131,12 @@ impl Strategy for TensorLevel {
     }
 }
 
-/// A cut must beat the fastest undivided candidate by at least this factor. A smaller gain is within
-/// the error of the predictions.
-const GAIN_MIN: f64 = 1.02;
-
-/// Undivided candidates, and cuts that gain enough.
-fn worthwhile(solution: &Solution) -> Vec<&Candidate> {
+/// Undivided candidates, and cuts that gain at least this factor.
+fn worthwhile(solution: &Solution, gain: f64) -> Vec<&Candidate> {
     let is_whole = |candidate: &&Candidate| candidate.cut == Cut::Whole;
     let whole = solution.candidates.iter().find(is_whole).map(Candidate::total);
     let gains = |candidate: &&Candidate| {
-        let cut = candidate.total().as_secs_f64() * GAIN_MIN;
+        let cut = candidate.total().as_secs_f64() * gain;
         whole.is_none_or(|whole| cut <= whole.as_secs_f64())
     };
     solution.candidates.iter().filter(|c| is_whole(c) || gains(c)).collect()

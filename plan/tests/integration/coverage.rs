@@ -139,7 +139,8 @@ proptest! {
     ) {
         let setup = Setup::new(["llama", "gemma2", "qwen2"][model], DEVICES[devices]);
         let ratio = Ratio::new(&units).expect("a ratio");
-        let options = StrategyOptions { ratio: Some(ratio), edge_rows, ..StrategyOptions::default() };
+        let (ratio, edge_rows) = (Some(ratio), Some(edge_rows));
+        let options = StrategyOptions { ratio, edge_rows, ..StrategyOptions::default() };
         for name in ["row-cut", "sequence-cut", "multi-sequence-cut", "hybrid-cut"] {
             let strategy = by_name(name, &options).expect("is known");
             let shape = if decodes { decode(rows % 64 + 1) } else { prefill(rows) };

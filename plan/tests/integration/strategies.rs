@@ -104,6 +104,23 @@ fn a_chunk_size_is_rounded_up_to_a_graph_size() {
 }
 
 #[test]
+fn parameters_reach_their_strategy() {
+    let (setup, options) = (Setup::new("llama", "cpu gpu npu"), StrategyOptions::default());
+    let by = |text: &str| by_name(text, &options).expect(text);
+    for name in ["chunked", "chunk-graph"] {
+        let strategy = by(&format!("{name}:chunk=500"));
+        assert_eq!(strategy.chunk_rows(&setup.input(), PromptRows::new(1000)), 512, "{name}");
+    }
+    let route = |strategy: &dyn Strategy| setup.route(strategy, prefill(600)).expect("a route");
+    let own = MultiSequenceCut { edge_rows: 90, ..MultiSequenceCut::default() };
+    let (named, default) = (by("multi-sequence-cut:edge-rows=90"), by("multi-sequence-cut"));
+    assert_eq!(route(&*named).stages, route(&own).stages);
+    assert_ne!(route(&*named).stages, route(&*default).stages);
+    let undivided = route(&*by("tensor-level:gain=100"));
+    assert!(Setup::cuts(&undivided).is_empty(), "nothing gains that much");
+}
+
+#[test]
 fn a_run_of_static_ops_is_one_stage() {
     let setup = Setup::new("llama", "cpu npu");
     let layers = setup.graph.nodes().iter().filter_map(|n| n.layer).max().expect("layers") + 1;

@@ -182,7 +182,7 @@ proptest! {
                 prop_assert!(PARAMETERS[at].path.starts_with("renderer."));
             }
         }
-        let strategies: Vec<&str> = registry().iter().map(|known| known.name).collect();
+        let strategies: Vec<&str> = registry().iter().map(|known| known.name()).collect();
         let strategy = strategies[strategy % strategies.len()];
         let sync = if slow { SyncMode::Slow } else { SyncMode::Fast };
         let options = SocOptions { decode: 2, sync, planned_sync: sync, ..of(rows) };

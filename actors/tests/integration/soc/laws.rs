@@ -134,7 +134,7 @@ fn both(
 
 fn strategy(at: usize) -> &'static str {
     let strategies = registry();
-    strategies[at % strategies.len()].name
+    strategies[at % strategies.len()].name()
 }
 
 proptest! {

@@ -101,8 +101,8 @@ fn an_idle_nanosecond_has_no_cause() {
         for strategy in strategies {
             for (sync, renderer) in [(SyncMode::Fast, false), (SyncMode::Slow, true)] {
                 let options = SocOptions { sync, renderer, record: true, decode: 3, ..of(300) };
-                let what = format!("{} {sync:?}", strategy.name);
-                match SocSimulation::new(&short(shape), &soc, &named(strategy.name), &options) {
+                let what = format!("{} {sync:?}", strategy.name());
+                match SocSimulation::new(&short(shape), &soc, &named(strategy.name()), &options) {
                     Ok(run) => adds_up(&what, &record(&what, run, false).expect("an outcome")),
                     Err(SocRunError::Plan(_)) => {}
                     Err(error) => panic!("{what}: {error}"),
@@ -158,7 +158,7 @@ impl Random {
         if dice(4) == 0 {
             soc.set("memory.cap", 5.0 + dice(60) as f64).expect("a number");
         }
-        let others = registry().iter().map(|known| known.name).filter(|name| *name != "auto");
+        let others = registry().iter().map(|known| known.name()).filter(|name| *name != "auto");
         let others: Vec<&str> = others.collect();
         // `auto` is drawn rarely, because it plans with all other strategies and takes as long.
         let auto = dice(20) == 0;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lapwing_engine::Requantized;
+use lapwing_engine::plan::choices;
 use lapwing_lab::compare::{Compare, Comparison, Figures, LengthComparison};
 use lapwing_traces::text::counted;
 use lapwing_traces::whole_file;
@@ -69,10 +70,10 @@ struct Absent<'a> {
 }
 
 /// The names of strategies; all must be known.
-pub(crate) fn names(strategies: &str) -> Result<Vec<&str>, Failure> {
-    let names: Vec<&str> =
-        strategies.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    if names.contains(&"all") {
+pub(crate) fn names(strategies: &str) -> Result<Vec<String>, Failure> {
+    let mut names = choices(strategies);
+    names.retain(|name| !name.is_empty());
+    if names.iter().any(|name| name == "all") {
         return Ok(Vec::new());
     }
     names.iter().try_for_each(|name| DeviceArgs::check_strategy(name))?;
@@ -98,7 +99,7 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
         .repetitions(options.repetitions);
     compare = match names.is_empty() {
         true => compare.all_strategies(),
-        false => names.iter().fold(compare, |compare, name| compare.strategy(*name)),
+        false => names.iter().fold(compare, |compare, name| compare.strategy(name)),
     };
     let mut shown = ProgressShown::new(session);
     let compared = compare.run(|progress| shown.show(progress)).await?;

@@ -1,5 +1,7 @@
 //! `lapwing bench --strategy all`: decides whether strategies are compared.
 
+use lapwing_engine::plan::choices;
+
 use super::Args;
 use super::compare::{self, CompareOptions};
 use crate::cli::failure::Failure;
@@ -12,7 +14,7 @@ impl Args {
         session: &Session,
     ) -> Result<Option<CompareOptions<'_>>, Failure> {
         let strategies = self.engine.devices.strategy.as_deref();
-        let several = strategies.is_some_and(|names| names.contains(',') || names == "all");
+        let several = strategies.is_some_and(|names| choices(names).len() > 1 || names == "all");
         let page_of_one = self.html.is_some() && strategies.is_some();
         if self.length.is_none() && !several && !page_of_one && !self.quick {
             return match self.html {

@@ -3,9 +3,7 @@
 use indicatif::HumanBytes;
 
 use super::drivers::AbsentKind;
-use super::{
-    NamedReport, NumaNode, ParameterReport, PolicyReport, Preset, Report, opencl, openvino, qnn,
-};
+use super::{NamedReport, NumaNode, ParameterReport, Preset, Report, opencl, openvino, qnn};
 use crate::cli::failure::Failure;
 use crate::cli::output::print;
 use crate::cli::visible::visible;
@@ -84,17 +82,20 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
         text.push_str(&format!("  {name:<6} {}\n", devices.join("\n         + ")));
     }
     text.push_str(FORMS);
-    text.push_str(&format!("\n{bold}Strategies{bold:#} for --strategy\n"));
-    for NamedReport { name, about } in &report.strategies {
-        text.push_str(&format!("  {name:<19} {about}\n"));
-    }
+    let strategies = "for --strategy, with their parameters as in chunked:chunk=64";
+    text.push_str(&format!("\n{bold}Strategies{bold:#} {strategies}\n"));
+    report.strategies.iter().for_each(|strategy| describe(strategy, &mut text));
     let policies = "for --policy, with their parameters as in mlfq:quantum=32";
     text.push_str(&format!("\n{bold}Policies{bold:#} {policies}\n"));
-    for PolicyReport { name, about, parameters } in &report.policies {
-        text.push_str(&format!("  {name:<19} {about}\n"));
-        for ParameterReport { name, about, default } in parameters {
-            text.push_str(&format!("  {:<19}   {name}={default}: {about}\n", ""));
-        }
-    }
+    report.policies.iter().for_each(|policy| describe(policy, &mut text));
     print(&text)
+}
+
+/// What can be chosen by name, with its parameters.
+fn describe(named: &NamedReport, text: &mut String) {
+    let NamedReport { name, about, parameters } = named;
+    text.push_str(&format!("  {name:<19} {about}\n"));
+    for ParameterReport { name, about, default } in parameters {
+        text.push_str(&format!("  {:<19}   {name}={default}: {about}\n", ""));
+    }
 }

@@ -60,10 +60,8 @@ impl Scenario {
             "prompt" => self.prompt = given.count(1, COUNT_MAX)?,
             "decode" => self.decode = given.count(0, COUNT_MAX)?,
             "strategy" => {
-                if !self.strategies.contains(value) {
-                    let names = self.strategies.names();
-                    return Err(given.error(format!("it must be one of {names}")));
-                }
+                let checked = self.strategies.check(value);
+                checked.map_err(|error| given.error(format!("it must be {}", error.expected())))?;
                 self.choice = Choice::Named(value.into());
             }
             "fast-sync" => self.fast_sync = given.switch()?,

@@ -25,9 +25,9 @@ impl Scenario {
         let mut notes = Vec::new();
         if !self.order_swap
             && let Choice::Named(name) = &self.choice
-            && WITHOUT_ORDER.contains(&&**name)
+            && WITHOUT_ORDER.iter().any(|other| name.split(':').next() == Some(other))
         {
-            let others = registry().iter().map(|known| known.name);
+            let others = registry().iter().map(|known| known.name());
             let others = others.filter(|name| !WITHOUT_ORDER.contains(name)).collect::<Vec<_>>();
             notes.push(format!(
                 "order-swap off has no effect on {name}; it has on {}",

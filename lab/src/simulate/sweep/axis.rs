@@ -1,5 +1,7 @@
 //! The axes of a sweep.
 
+use lapwing_plan::registry::choices;
+
 use crate::simulate::change::multiple;
 use crate::simulate::error::SimulateError;
 use crate::simulate::labels::{multiple_label, setting_label};
@@ -23,7 +25,8 @@ const VALUES_MAX: usize = 10_000;
 
 impl Axis {
     /// Parses `KEY=A,B,C` or `KEY=FROM:TO[:STEP]`. Without a step there are about 16 values; settings
-    /// that are counts get integers. The numbers of a range may be multiples: `KEY=0.5x:2x:0.5x`.
+    /// that are counts get integers. The numbers of a range may be multiples: `KEY=0.5x:2x:0.5x`. Strategies may have
+    /// parameters: `strategy=pipe,chunked:chunk=64`.
     ///
     /// # Errors
     /// [`SimulateError::NoChange`] and [`SimulateError::BadValue`].
@@ -34,10 +37,8 @@ impl Axis {
         if key.is_empty() || values.is_empty() {
             return Err(fail());
         }
-        let values = match values.contains(':') {
-            true => range(key, values)?,
-            false => values.split(',').map(|value| value.trim().to_owned()).collect(),
-        };
+        let is_range = values.contains(':') && !values.contains('=');
+        let values = if is_range { range(key, values)? } else { choices(values) };
         Ok(Axis { key: key.to_owned(), values })
     }
 
@@ -143,6 +144,8 @@ mod tests {
     fn an_axis_has_the_values_as_written() {
         let values = |text: &str| Axis::parse(text).expect(text).values;
         assert_eq!(values("strategy=pipe, auto"), ["pipe", "auto"]);
+        let of_size = ["pipe", "chunked:chunk=64", "chunked:chunk=128"];
+        assert_eq!(values("strategy=pipe, chunked:chunk=64,chunked:chunk=128"), of_size);
         assert_eq!(values("prompt=32:128:32"), ["32", "64", "96", "128"]);
         assert_eq!(values("gpu.rate=0.1:0.3:0.1"), ["0.1", "0.2", "0.3"]);
         assert_eq!(values("prompt=32:1024").len(), 16);
