@@ -19,7 +19,7 @@
 //! with the CPU's.
 //!
 //! A registry gives the strategy a name, by which engines, scenarios, sweeps and comparisons find it
-//! beside the built-in ones. The same strategy then runs in virtual time, with a model of 8 billion
+//! beside the built-in ones, and a parameter, as in `feed-forward-apart:largest=64`. The same strategy then runs in virtual time, with a model of 8 billion
 //! weights on the modelled processors of a phone. With the argument `simulate`, only that part runs.
 
 use std::sync::Arc;
@@ -27,15 +27,22 @@ use std::sync::Arc;
 use lapwing::devices::DeviceSpec;
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::plan::{
-    ChunkShape, DeviceKind, Part, Phase, PlanError, PlanInput, Route, RouteBuilder, Strategies,
-    Strategy, StrategyNameError,
+    ChunkShape, DeviceKind, NameError, Parameter, Part, Phase, PlanError, PlanInput, Route,
+    RouteBuilder, Strategies, Strategy,
 };
 use lapwing::simulate::{Axis, Runs, Scenario, Sweep};
 use lapwing::{Engine, Request};
 
 /// Cuts the feed-forward by tokens: as many as fill a prepared graph run on the NPU, the rest on the
 /// GPU, which also runs everything else of a prompt.
-struct FeedForwardApart;
+struct FeedForwardApart {
+    /// Most tokens of a graph.
+    largest: usize,
+}
+
+/// A parameter of the strategy: its name, meaning, default and range.
+const LARGEST: Parameter =
+    Parameter::new("largest", "most tokens of a graph", 1024.0, 32.0..=1024.0);
 
 impl Strategy for FeedForwardApart {
     fn name(&self) -> &str {
@@ -48,8 +55,8 @@ impl Strategy for FeedForwardApart {
         let (cpu, gpu, npu) = (cpu?, gpu?, npu?);
         let mut route = RouteBuilder::new(input, shape);
         // The largest graph that the chunk fills: 300 tokens become 256 and 44.
-        let sizes = &input.devices[npu.0].sizes;
-        let full = sizes.iter().rev().find(|size| **size < shape.rows).copied();
+        let sizes = input.devices[npu.0].sizes.iter().filter(|size| **size <= self.largest);
+        let full = sizes.rev().find(|size| **size < shape.rows).copied();
         let (Phase::Prefill, Some(full)) = (shape.phase, full) else {
             route.on(cpu, route.nodes());
             return route.finish("too few rows to divide".to_owned());
@@ -76,9 +83,11 @@ impl Strategy for FeedForwardApart {
 const NAME: &str = "feed-forward-apart";
 
 /// The built-in strategies, and beside them the one above.
-fn strategies() -> Result<Strategies, StrategyNameError> {
+fn strategies() -> Result<Strategies, NameError> {
     let about = "the feed-forward divided by tokens between NPU and GPU, all else on the GPU";
-    Strategies::builtin().with(NAME, about, |_options| FeedForwardApart)
+    Strategies::builtin().with_parameters(NAME, about, &[LARGEST], |_options, parameters| {
+        FeedForwardApart { largest: parameters.count(LARGEST.name) }
+    })
 }
 
 /// Runs the strategy live and in virtual time.
@@ -116,12 +125,12 @@ async fn live() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// On a phone, in virtual time: a sweep over two built-in strategies, this one, and `auto`, which chooses
-/// among all of them.
+/// On a phone, in virtual time: a sweep over two built-in strategies, this one with two values of its
+/// parameter, and `auto`, which chooses among all of them.
 fn simulated() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::new("sd8gen3")?.strategies(strategies()?);
     println!("\n{}, time to first token in virtual time", scenario.model);
-    let strategies = format!("strategy=gpu-only,tensor-level,{NAME},auto");
+    let strategies = format!("strategy=gpu-only,tensor-level,{NAME},{NAME}:largest=64,auto");
     let axes = vec![Axis::parse(&strategies)?, Axis::parse("prompt=64,300")?];
     let sweep = Sweep::run(&scenario, axes, &mut Runs::default())?;
     for point in &sweep.points {
@@ -129,7 +138,7 @@ fn simulated() -> Result<(), Box<dyn std::error::Error>> {
         let watts = run.prefill_w.map_or_else(String::new, |watts| format!(", {watts:.2} W"));
         let (ms, overlap) = (run.prefill_ms, run.overlap * 100.0);
         let [strategy, prompt] = &point.values[..] else { return Err("two axes".into()) };
-        println!("{strategy:20} {prompt:>4} tokens {ms:7.0} ms, {overlap:3.0} % overlap{watts}");
+        println!("{strategy:29} {prompt:>4} tokens {ms:7.0} ms, {overlap:3.0} % overlap{watts}");
     }
     Ok(())
 }
