@@ -17,6 +17,9 @@ impl Scheduler {
     /// Drafts the tokens of a sequence's next step, as many as pay beside the rows of the other sequences.
     pub(super) fn propose(&mut self, at: usize) {
         let sequence = &self.running[at];
+        if sequence.drafts().is_none() {
+            return;
+        }
         let (model, draft) = (sequence.model, sequence.model_drafts().map(|drafts| drafts.model));
         let others = self.others(at);
         let slack = self.least_slack(model).unwrap_or(f64::INFINITY);

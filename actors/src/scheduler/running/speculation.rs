@@ -64,7 +64,7 @@ impl Sequence {
     }
 
     /// What makes its drafts, if it is a request that drafts.
-    pub(super) fn drafts(&self) -> Option<&Drafts> {
+    pub(in super::super) fn drafts(&self) -> Option<&Drafts> {
         self.speculation.as_ref()?.drafts.as_deref()
     }
 
