@@ -19,6 +19,7 @@ use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::npu::BUCKETS;
 
 mod back_end;
+mod back_ends;
 pub mod build;
 mod calibrate;
 mod cpu;
@@ -26,6 +27,7 @@ mod error;
 mod keys;
 mod opencl;
 mod openvino;
+mod parse;
 mod present;
 mod properties;
 mod qnn;
@@ -201,13 +203,13 @@ impl FromStr for DeviceSpec {
     type Err = DeviceSpecError;
 
     fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
-        keys::parse(text)
+        parse::parse(text)
     }
 }
 
 impl fmt::Display for DeviceSpec {
     /// Text that parses to an equal device, unless an engine refuses the device.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        keys::write(self, f)
+        parse::write(self, f)
     }
 }

@@ -1,32 +1,15 @@
-//! What a back end is to an engine. Each has a file here, and its lines in [`Backend::get`] and [`FORMS`].
+//! What a back end is to an engine.
 
 use lapwing_kernels::device::{DeviceInfo, DeviceKind};
 use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::npu::{BackendInfo, Systolic};
 
+use super::DeviceSpec;
 use super::build::{Built, Shared, array, with_sizes};
 use super::keys::Key;
-use super::{Backend, DeviceSpec, cpu, opencl, openvino, qnn, systolic};
 use crate::config::Threads;
 use crate::drivers::DriverKind;
 use crate::error::Error;
-
-/// All forms of devices as text.
-pub(super) const FORMS: [&Form; 6] =
-    [&cpu::CORES, &cpu::THROTTLED, &systolic::FORM, &opencl::FORM, &openvino::FORM, &qnn::FORM];
-
-impl Backend {
-    /// What it is to an engine.
-    pub(super) fn get(&self) -> &dyn BackEnd {
-        match self {
-            Backend::Cpu => &cpu::Cpu,
-            Backend::Systolic(settings) => settings,
-            Backend::OpenCl(settings) => settings,
-            Backend::OpenVino(settings) => settings,
-            Backend::Qnn(settings) => settings,
-        }
-    }
-}
 
 /// The threads that compute for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
