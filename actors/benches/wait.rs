@@ -12,7 +12,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -23,9 +23,15 @@ use lapwing_traces::{Clock, Nanos, OsClock};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+#[path = "support/load.rs"]
+mod load;
+#[path = "support/sample.rs"]
+mod sample;
 #[path = "support/thread_time.rs"]
 mod thread_time;
 
+use load::Load;
+use sample::{Sample, quantile};
 use thread_time::{finest_timers, stay_on_core, thread_cpu_ns};
 
 const MODES: [WaitMode; 4] =
@@ -41,42 +47,6 @@ const ATTEMPTS: usize = 4;
 /// time for signals of this length.
 const LATE_US: f64 = 3.0;
 const JUDGED_NS: u64 = 1_000_000;
-
-/// Waits of one mode and length.
-#[derive(Default)]
-struct Sample {
-    late: Vec<u64>,
-    cpu: u64,
-    errors: Vec<u64>,
-    parked: usize,
-}
-
-impl Sample {
-    fn add(&mut self, outcome: Outcome) {
-        let Outcome { late, cpu, record } = outcome;
-        self.late.push(late);
-        self.cpu += cpu;
-        let Some(record) = record else { return };
-        self.errors.extend(record.error().map(i64::unsigned_abs));
-        self.parked += usize::from(record.mode == WaitMode::Callback);
-    }
-
-    fn late(&self, tenths: usize) -> f64 {
-        quantile(&self.late, tenths)
-    }
-
-    /// CPU time per wait in µs.
-    fn cpu(&self) -> f64 {
-        self.cpu as f64 / self.late.len().max(1) as f64 / 1e3
-    }
-}
-
-/// In µs.
-fn quantile(values: &[u64], tenths: usize) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() * tenths / 10).map_or(f64::NAN, |ns| *ns as f64 / 1e3)
-}
 
 /// A wait: wake after the signal in ns, the receiver's CPU time in ns.
 struct Outcome {
@@ -196,36 +166,6 @@ fn modes_in_turn(
 
 fn mode_name(mode: WaitMode) -> &'static str {
     if mode == WaitMode::Callback { "park (callback)" } else { mode.name() }
-}
-
-/// Threads that count as fast as they can, until this is dropped.
-struct Load {
-    stop: Arc<AtomicBool>,
-    done: Arc<AtomicU64>,
-}
-
-impl Load {
-    #[expect(clippy::disallowed_methods, reason = "a bench of threads makes threads")]
-    fn start(threads: usize) -> Load {
-        let load = Load { stop: Arc::default(), done: Arc::default() };
-        for core in 0..threads {
-            let (stop, done) = (Arc::clone(&load.stop), Arc::clone(&load.done));
-            thread::spawn(move || {
-                stay_on_core(core);
-                while !stop.load(Ordering::Relaxed) {
-                    (0..2_000_u64).fold(1, |x, i| std::hint::black_box(x * 31 + i));
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        load
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
 }
 
 /// One way of waiting beside the load.

@@ -3,101 +3,25 @@
 //! detected when it is read, or changes every later token.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lapwing_actors::message::FinishReason;
 use lapwing_kernels::device::{
-    Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphKey, ModelId, Observer,
-    Prepare, Prepared, Preparer, StageRun, Step, Tensor,
+    Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphKey, ModelId, Prepare,
+    Preparer, StageRun, Step, Tensor,
 };
-use lapwing_kernels::formats::DType;
-use lapwing_kernels::graph::{Graph, NewNode, RowSet, ValueId, WeightSpec};
-use lapwing_kernels::kv::{DuplicatePage, KvDtype, KvLayout, PageId};
-use lapwing_kernels::mask::Mask;
-use lapwing_kernels::op::{AttentionOp, Op};
-use lapwing_kernels::part::Share;
+use lapwing_kernels::graph::{Graph, RowSet, ValueId};
+use lapwing_kernels::kv::{DuplicatePage, PageId};
+use lapwing_kernels::op::Op;
 
-pub const VOCAB: usize = 97;
-pub const PAGE_ROWS: usize = 4;
-/// Token that ends a text.
-pub const STOP: u32 = 96;
-/// Channels of every value except the logits: two shares of [`Share::ALIGN`].
-pub const WIDTH: usize = 2 * Share::ALIGN;
-/// Row counts for which an NPU oracle has graphs.
-pub const SIZES: [usize; 4] = [4, 8, 16, 32];
+mod preparer;
+mod values;
 
-/// A graph of `layers` layers with every kind of block; only its shape matters to the oracle.
-pub fn graph(layers: usize) -> Graph {
-    let mut graph = Graph::default();
-    let mut weight = |name: &str, rows, cols| {
-        graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols, dtype: DType::F32 })
-    };
-    let table = weight("table", VOCAB, WIDTH);
-    let gain = weight("gain", 1, WIDTH);
-    let matrix = weight("matrix", WIDTH, WIDTH);
-    let head = weight("head", VOCAB, WIDTH);
-    let mut push = |op, inputs: &[ValueId], width, layer| {
-        graph.push(NewNode { op, inputs, width, layer, role: "oracle" })
-    };
-    let mut x = push(Op::Embed { table, scale: 1.0 }, &[], WIDTH, None);
-    for layer in 0..layers {
-        let mut push = |op, inputs: &[ValueId]| push(op, inputs, WIDTH, Some(layer));
-        let matmul = || Op::MatMul { weight: matrix, bias: None };
-        let normed = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x]);
-        let (q, k) = (push(matmul(), &[normed]), push(matmul(), &[normed]));
-        let op =
-            AttentionOp { layer, scale: 1.0, window: None, mask: Mask::Causal, soft_cap: None };
-        let mixed = push(Op::Attention(op), &[q, k, k]);
-        let out = push(matmul(), &[mixed]);
-        x = push(Op::Add, &[out, x]);
-    }
-    let selected = push(Op::SelectRows, &[x], WIDTH, None);
-    push(Op::MatMul { weight: head, bias: None }, &[selected], VOCAB, None);
-    graph
-}
-
-pub fn layout() -> KvLayout {
-    KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: PAGE_ROWS, dtype: KvDtype::F16 }
-}
-
-fn mix(hash: u64, id: u32) -> u64 {
-    (hash ^ u64::from(id)).wrapping_mul(0x0100_0000_01b3).rotate_left(17)
-}
-
-/// The token that follows `ids`.
-pub fn next_token(ids: &[u32]) -> u32 {
-    (ids.iter().fold(START, |h, id| mix(h, *id)) % VOCAB as u64) as u32
-}
-
-/// The tokens that follow a prompt, and the finish reason.
-pub fn foretell(prompt: &[u32], tokens_max: usize) -> (Vec<u32>, FinishReason) {
-    let mut ids = prompt.to_vec();
-    for _ in 0..tokens_max {
-        let next = next_token(&ids);
-        ids.push(next);
-        if next == STOP {
-            return (ids.split_off(prompt.len()), FinishReason::Stop);
-        }
-    }
-    (ids.split_off(prompt.len()), FinishReason::Length)
-}
-
-/// Expected first channel of a value; each further channel is one more.
-fn expected(value: ValueId, id: u32, position: u32) -> f32 {
-    (mix(mix(mix(7, id), position), value.0 as u32) % 65_536) as f32
-}
-
-/// Hidden states of these rows of a text, in a graph of `layers` layers.
-pub fn hidden(ids: &[u32], rows: Range<usize>, layers: usize) -> Vec<f32> {
-    let value = graph(layers).hidden().output();
-    let row = |at: usize| {
-        let first = expected(value, ids[at], at as u32);
-        (0..WIDTH).map(move |feature| first + feature as f32)
-    };
-    rows.flat_map(row).collect()
-}
+use preparer::{Graphs, OraclePreparer};
+pub use values::{
+    PAGE_ROWS, SIZES, STOP, VOCAB, WIDTH, foretell, graph, hidden, layout, next_token,
+};
+use values::{START, expected, mix};
 
 /// Behaviour of a device at its n-th stage.
 pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
@@ -130,9 +54,6 @@ impl DuplicatePage for Memory {
         Ok(())
     }
 }
-
-/// Hash of no tokens.
-const START: u64 = 0xcbf2_9ce4_8422_2325;
 
 pub struct Oracle {
     info: DeviceInfo,
@@ -330,67 +251,5 @@ impl BlockingDevice for Oracle {
         let lane =
             OraclePreparer { name: self.info.name.clone(), graphs: Arc::clone(&self.graphs) };
         (self.info.kind == DeviceKind::Npu).then(|| Box::new(lane) as Box<dyn Preparer>)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Graphs {
-    ready: Vec<GraphKey>,
-    budget: usize,
-    failing: Option<usize>,
-    made: usize,
-    runs: usize,
-}
-
-struct OraclePreparer {
-    name: String,
-    graphs: Arc<Mutex<Graphs>>,
-}
-
-impl Preparer for OraclePreparer {
-    fn prepare(
-        &mut self,
-        keys: &[GraphKey],
-        keep: &[GraphKey],
-        observer: &mut dyn Observer,
-    ) -> Result<Prepared, DeviceError> {
-        let mut graphs = self.graphs.lock().expect("no panic");
-        let mut prepared = Prepared::default();
-        for key in keys {
-            if let Some(at) = graphs.ready.iter().position(|ready| ready == key) {
-                // Most recently used last.
-                let key = graphs.ready.remove(at);
-                graphs.ready.push(key);
-                continue;
-            }
-            graphs.made += 1;
-            if graphs.failing.is_some_and(|n| graphs.made.is_multiple_of(n)) {
-                let reason = "planted: no such graph".to_owned();
-                return Err(DeviceError::Failed { device: self.name.clone(), reason });
-            }
-            let (first, end) = (key.nodes.start, key.nodes.end);
-            observer.step_done(Step::Prepared { first, end, rows: key.rows, bytes: 1 });
-            graphs.ready.push(key.clone());
-            prepared.made.push(key.clone());
-        }
-        while graphs.ready.len() > graphs.budget {
-            let stays = |key: &GraphKey| keys.contains(key) || keep.contains(key);
-            let Some(at) = graphs.ready.iter().position(|key| !stays(key)) else { break };
-            prepared.evicted.push(graphs.ready.remove(at));
-        }
-        if graphs.ready.len() > graphs.budget && keep.iter().any(|key| !keys.contains(key)) {
-            // The graphs that were evicted for it stay evicted.
-            graphs.ready.retain(|key| !prepared.made.contains(key));
-            return Err(DeviceError::NoRoom {
-                device: self.name.clone(),
-                nodes: 0..1,
-                rows: 1,
-                bytes: 1,
-                kept: keep.len() as u64,
-                budget: graphs.budget as u64,
-            });
-        }
-        prepared.bytes = graphs.ready.len() as u64;
-        Ok(prepared)
     }
 }

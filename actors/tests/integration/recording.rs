@@ -5,67 +5,18 @@ use std::collections::{HashMap, HashSet};
 
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_traces::analysis::IdleCause;
-use lapwing_traces::event::{Activity, EventKind, Milestone, StallCause};
+use lapwing_traces::event::{Activity, Milestone, StallCause};
 use lapwing_traces::timeline::Span;
-use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
+use lapwing_traces::{Analysis, Nanos, Scope, Timeline};
 
 use crate::random_schedules;
 use crate::support::{
     PAGE_ROWS, Setup, World, foretell, generate, live, prompt, recorder, request,
 };
 
-/// Events of a recording, grouped by the kinds that must have a counterpart.
-#[derive(Default)]
-struct Books {
-    started: HashSet<u64>,
-    finished: HashSet<u64>,
-    ran: HashSet<u64>,
-    sent: HashMap<u64, String>,
-    received: HashSet<u64>,
-    ends: HashMap<u64, Vec<Milestone>>,
-    submitted: HashSet<u64>,
-}
+mod books;
 
-impl Books {
-    fn of(recording: &Recording) -> Books {
-        let mut books = Books::default();
-        for event in &recording.events {
-            let fresh = match event.kind {
-                EventKind::Started(span, _) => books.started.insert(span.0.get()),
-                EventKind::Finished(span) => books.finished.insert(span.0.get()),
-                EventKind::Ran(span, _, start) => {
-                    start <= event.at && books.ran.insert(span.0.get())
-                }
-                EventKind::Sent(sending) => {
-                    let name = recording.names[sending.name.0 as usize].clone();
-                    books.sent.insert(sending.message.0.get(), name).is_none()
-                }
-                EventKind::Received(message, _) => books.received.insert(message.0.get()),
-                EventKind::Request(request, Milestone::Submitted, _) => {
-                    books.submitted.insert(request)
-                }
-                EventKind::Request(request, milestone, _)
-                    if !matches!(
-                        milestone,
-                        Milestone::Admitted | Milestone::Token | Milestone::TokenGap
-                    ) =>
-                {
-                    books.ends.entry(request).or_default().push(milestone);
-                    true
-                }
-                _ => true,
-            };
-            assert!(fresh, "twice, or backwards: {event:?}");
-        }
-        books
-    }
-
-    /// Messages that were never received, by name.
-    fn lost(&self) -> Vec<&str> {
-        let lost = self.sent.iter().filter(|(id, _)| !self.received.contains(id));
-        lost.map(|(_, name)| name.as_str()).collect()
-    }
-}
+use books::Books;
 
 #[test]
 fn everything_that_begins_ends_in_random_schedules() {

@@ -1,38 +1,34 @@
 //! Engines of oracles, live and in virtual time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use lapwing_actors::RunError;
-use lapwing_actors::draft::{DraftTree, Drafter, Drafts};
-use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
-use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
-use lapwing_actors::drive::wait::Waits;
-use lapwing_actors::message::{
-    FinishReason, Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
-};
+use lapwing_actors::drive::live::LiveRequest;
 use lapwing_actors::policy::{ClientId, PolicyChoice, Urgency};
 use lapwing_actors::prefix::{PrefixCache, PrefixUse};
-use lapwing_actors::sample::{Sampler, SamplingParams, Scored};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_actors::sequence::AdmissionLimit;
-use lapwing_kernels::device::{
-    Blocking, Device, DeviceInfo, DeviceKind, MemoryDomain, ModelId, SlotPool,
-};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, MemoryDomain, ModelId};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::{CpuOnly, LayerSplit, Strategy};
 use lapwing_plan::time::{FixedRate, TimeModel};
-use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig};
+use lapwing_traces::{OsClock, Recorder, RecorderConfig};
 
-use crate::late::{Late, LateThread};
+use crate::late::Late;
 pub use crate::oracle::{
-    Fault, Memory, Oracle, PAGE_ROWS, SIZES, STOP, VOCAB, foretell, graph, layout, next_token,
+    Fault, Memory, Oracle, PAGE_ROWS, SIZES, VOCAB, foretell, graph, layout, next_token,
 };
+
+mod generated;
+mod live;
+mod world;
+
+pub use generated::{generate, generate_drafted};
+pub use live::{held_to, live, paced, throttled};
+pub use world::{Stream, World};
 
 /// How an engine of oracles is built.
 #[derive(Clone)]
@@ -186,193 +182,6 @@ impl Setup {
     }
 }
 
-/// An engine in virtual time, with the resources that must all return.
-pub struct World {
-    pub sim: Simulation,
-    pub pool: KvPool,
-    pub admission: AdmissionLimit,
-    pub rows_run: Vec<Arc<AtomicUsize>>,
-    pub stages_run: Vec<Arc<AtomicUsize>>,
-    /// Buffers in the memories of late devices.
-    pub buffers: Arc<AtomicUsize>,
-    /// Layers of the graph.
-    pub layers: usize,
-    /// Urgency of the next requests.
-    pub urgency: Urgency,
-}
-
-pub struct Stream {
-    pub receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
-    pub tokens: Vec<u32>,
-    pub scores: Vec<Scored>,
-    pub hidden: Vec<f32>,
-    pub end: Option<Result<FinishReason, RunError>>,
-}
-
-/// How a request is submitted.
-#[derive(Default)]
-struct Manner {
-    client: ClientId,
-    prefix: PrefixUse,
-    /// Whether it is marked for recording.
-    traced: bool,
-}
-
-impl World {
-    pub fn new(setup: &Setup) -> World {
-        let Parts { scheduler, devices, graph, pool, rows_run, stages_run, buffers } =
-            setup.parts();
-        let devices = devices
-            .into_iter()
-            .zip(setup.times())
-            .map(|(device, time)| SimulatedDevice { device, time })
-            .collect();
-        World {
-            sim: Simulation::new(SimulationParts {
-                scheduler,
-                devices,
-                graphs: vec![graph],
-                slots: SlotPool::default(),
-                copy_rate: f64::INFINITY,
-            }),
-            pool,
-            admission: AdmissionLimit::new(64),
-            rows_run,
-            stages_run,
-            buffers,
-            layers: setup.layers,
-            urgency: Urgency::default(),
-        }
-    }
-
-    pub fn submit(&mut self, at: Nanos, ids: &[u32], task: Task) -> Stream {
-        self.submit_traced(at, ids, task, false)
-    }
-
-    /// As [`submit`](World::submit), for a request of a client.
-    pub fn submit_of(
-        &mut self,
-        client: impl Into<ClientId>,
-        at: Nanos,
-        ids: &[u32],
-        task: Task,
-    ) -> Stream {
-        let manner = Manner { client: client.into(), ..Manner::default() };
-        self.send(at, ids, task, manner)
-    }
-
-    /// As [`submit`](World::submit), for a request that uses the prefix cache in a certain way.
-    pub fn submit_with(&mut self, prefix: PrefixUse, ids: &[u32], task: Task) -> Stream {
-        self.send(self.sim.now(), ids, task, Manner { prefix, ..Manner::default() })
-    }
-
-    /// As [`submit`](World::submit), for a request that may be marked for recording.
-    pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
-        self.send(at, ids, task, Manner { traced, ..Manner::default() })
-    }
-
-    fn send(&mut self, at: Nanos, ids: &[u32], task: Task, manner: Manner) -> Stream {
-        let Manner { client, prefix, traced } = manner;
-        let (sink, receiver) = ChannelSink::new(1000);
-        let admission = self.admission.try_take().expect("a permit");
-        let trace = tracing::Span::none();
-        let (model, ids, urgency) = (ModelId::default(), ids.to_vec(), self.urgency);
-        let submit = Submit { model, client, urgency, prefix, ids, task, sink, admission, trace };
-        let submit = SchedulerMessage::Submit(Box::new(submit));
-        self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));
-        let (tokens, scores, hidden) = (Vec::new(), Vec::new(), Vec::new());
-        Stream { receiver: Some(receiver), tokens, scores, hidden, end: None }
-    }
-
-    /// Asserts that nothing is left in the engine.
-    pub fn assert_empty(&self) {
-        let pages = self.pool.free_pages() + self.sim.scheduler().cached_pages();
-        assert_eq!(pages, self.pool.capacity(), "pages leaked");
-        assert_eq!(self.sim.scheduler().kv_pages_in_use(), 0, "pages leased");
-        assert_eq!(self.admission.in_use(), 0, "admission permits leaked");
-        assert_eq!(self.sim.scheduler().sequences(), 0, "sequences left");
-        assert_eq!(self.sim.scheduler().chunks_in_flight(), 0, "permits leaked");
-        assert_eq!(self.buffers.load(Ordering::Relaxed), 0, "device memory leaked");
-        assert_eq!(self.sim.left(), 0, "a run never completed");
-    }
-}
-
-impl Stream {
-    /// Reads what has arrived.
-    pub fn drain(&mut self) {
-        let Some(receiver) = &self.receiver else { return };
-        for Traced { message: event, .. } in receiver.try_iter() {
-            assert!(self.end.is_none(), "an event after the end: {event:?}");
-            match event {
-                StreamEvent::Token(token) => self.tokens.push(token.id),
-                StreamEvent::Scores(scores) => self.scores.extend(scores),
-                StreamEvent::Hidden(rows) => self.hidden.extend(rows),
-                StreamEvent::Prompt(_) => {}
-                StreamEvent::Finished(finished) => self.end = Some(Ok(finished.reason)),
-                StreamEvent::Failed(error) => self.end = Some(Err(error)),
-            }
-        }
-    }
-}
-
-/// Greedy generation that ends at [`STOP`].
-pub fn generate(prompt: &[u32], tokens_max: usize) -> Task {
-    Task::Generate(Box::new(Generate {
-        sampler: Sampler::new(SamplingParams::greedy(), prompt),
-        stop_ids: [STOP].into(),
-        tokens_max,
-        drafts: None,
-    }))
-}
-
-/// As [`generate`], with a drafter that knows the next tokens and is wrong at random: the output must be
-/// the same.
-pub fn generate_drafted(prompt: &[u32], tokens_max: usize, seed: u64) -> Task {
-    let Task::Generate(mut generate) = generate(prompt, tokens_max) else { unreachable!() };
-    let guess = Box::new(Guess(seed | 1));
-    // The control of the length declines most drafts that are wrong so often.
-    let drafts = if seed.is_multiple_of(4) {
-        Drafts::new(guess)
-    } else {
-        Drafts::new(guess).always(usize::MAX)
-    };
-    generate.drafts = Some(Box::new(drafts));
-    Task::Generate(generate)
-}
-
-#[derive(Debug)]
-struct Guess(u64);
-
-impl Drafter for Guess {
-    fn draft(&mut self, ids: &[u32], most: usize) -> Vec<u32> {
-        let mut below = |limit: u64| {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
-            (self.0 >> 33) % limit
-        };
-        let mut ids = ids.to_vec();
-        let known = ids.len();
-        for _ in 0..below(5).min(most as u64) {
-            let right = next_token(&ids);
-            // Now and then another token, or one outside the vocabulary, which ends the draft.
-            ids.push(if below(4) > 0 { right } else { below(VOCAB as u64 + 3) as u32 });
-        }
-        ids.split_off(known)
-    }
-
-    /// Sometimes up to three drafts, each after some tokens of the one before.
-    fn draft_tree(&mut self, ids: &[u32], most: usize) -> DraftTree {
-        let mut path = self.draft(ids, most);
-        let mut tree = DraftTree::from(path.clone());
-        for _ in 0..self.0 % 3 {
-            path.truncate((self.0 >> 40) as usize % (path.len() + 1));
-            let longer = [ids, &path].concat();
-            path.extend(self.draft(&longer, most - path.len()));
-            tree.add(&path);
-        }
-        tree
-    }
-}
-
 /// A request for greedy generation.
 pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
     LiveRequest {
@@ -386,55 +195,6 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
         model: ModelId::default(),
         traced: false,
     }
-}
-
-/// A live engine of oracles that records into `recorder`.
-pub fn live(setup: &Setup, requests_max: usize, recorder: &Recorder) -> (Live, KvPool) {
-    start(setup, requests_max, recorder, |_| None, Waits::for_devices(setup.devices))
-}
-
-/// A live engine of oracles that are throttled to the setup's rates, with these wait modes.
-pub fn throttled(setup: &Setup, recorder: &Recorder, waits: Waits) -> (Live, KvPool) {
-    let rate = |device: usize| setup.rates[device % setup.rates.len()];
-    start(setup, 4, recorder, |device| Some(Arc::new(rate(device))), waits)
-}
-
-/// A live engine whose late devices run at their own pace, and whose others are throttled to the setup's model.
-pub fn paced(setup: &Setup, recorder: &Recorder) -> Live {
-    let is_late = |device: usize| setup.late.get(device).is_some_and(|depth| *depth > 0);
-    let time = |device| setup.time.clone().filter(|_| !is_late(device));
-    start(setup, 4, recorder, time, Waits::for_devices(setup.devices)).0
-}
-
-/// A live engine of oracles that are throttled to a model other than the planner's.
-pub fn held_to(setup: &Setup, time: &Arc<dyn TimeModel>) -> Live {
-    let waits = Waits::for_devices(setup.devices);
-    start(setup, 4, &recorder(), |_| Some(Arc::clone(time)), waits).0
-}
-
-fn start(
-    setup: &Setup,
-    requests_max: usize,
-    recorder: &Recorder,
-    time: impl Fn(usize) -> Option<Arc<dyn TimeModel>>,
-    waits: Waits,
-) -> (Live, KvPool) {
-    let late = |info, oracle, live: (&Arc<AtomicUsize>, usize)| -> Box<dyn Device> {
-        Box::new(LateThread::new(info, oracle, live.0))
-    };
-    let Parts { scheduler, devices, graph, pool, .. } = setup.parts_with(late);
-    let device = |(at, device)| LiveDevice { device, time: time(at), cores: None };
-    let live = Live::start(LiveParts {
-        scheduler,
-        devices: devices.into_iter().enumerate().map(device).collect(),
-        graphs: vec![graph],
-        slots: SlotPool::default(),
-        requests_max,
-        permits: setup.config.permits,
-        waits,
-        recorder: recorder.clone(),
-    });
-    (live.expect("threads"), pool)
 }
 
 /// A recorder of real time that is off.
