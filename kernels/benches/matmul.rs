@@ -60,7 +60,7 @@ fn weights(cpu: &Cpu, dtype: DType) -> Vec<Shape> {
 }
 
 /// Seconds of one pass over all layers; prints each shape's and the whole pass's fraction of the limits.
-fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofline) -> f64 {
+fn pass(cpu: &Cpu, dtype: DType, shapes: &[Shape], rows: usize, roof: &Roofline) -> f64 {
     let (mut seconds, mut least, mut products, mut bytes) = (0.0, 0.0, 0, 0);
     for Shape { k, n, matrices } in shapes {
         // The head runs for the last row only.
@@ -163,7 +163,7 @@ fn main() {
             let roof = limits(&cpu);
             let shapes = weights(&cpu, dtype);
             for rows in ROWS {
-                let products = pass(&cpu, (dtype, &shapes), rows, &roof);
+                let products = pass(&cpu, dtype, &shapes, rows, &roof);
                 if rows == 1 || rows == 512 {
                     let attention = attention(&cpu, rows, if rows == 1 { 512 } else { 0 });
                     let speed = rows as f64 / (products + attention);

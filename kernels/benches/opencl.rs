@@ -53,7 +53,7 @@ fn times_of(mut f: impl FnMut()) -> (f64, f64) {
     (times[0], times[RUNS / 2])
 }
 
-fn line(what: &str, (best, median): (f64, f64), operations: f64, bytes: f64) {
+fn line(what: &str, best: f64, median: f64, operations: f64, bytes: f64) {
     println!(
         "{what:32} {:9.1} us best {:9.1} us median {:8.1} GFLOP/s {:7.2} GB/s",
         best * 1e6,
@@ -65,8 +65,8 @@ fn line(what: &str, (best, median): (f64, f64), operations: f64, bytes: f64) {
 
 fn report(what: &str, trial: &mut Trial, in_a_row: usize) {
     let (best, median) = times_of(|| trial.run(in_a_row).expect("the device works"));
-    let each = (best / in_a_row as f64, median / in_a_row as f64);
-    line(what, each, trial.operations() as f64, trial.bytes() as f64);
+    let [best, median] = [best, median].map(|seconds| seconds / in_a_row as f64);
+    line(what, best, median, trial.operations() as f64, trial.bytes() as f64);
 }
 
 /// The shape, with inputs rounded up to whole blocks.
@@ -119,12 +119,12 @@ fn own_kernels() {
             let x: Vec<f32> = (0..rows * inputs).map(|i| (i % 97) as f32 / 97.0 - 0.5).collect();
             let mut out = vec![0.0; rows * outputs];
             let mut next = packed.iter().cycle();
-            let times = times_of(|| {
+            let (best, median) = times_of(|| {
                 let matrix = next.next().expect("a matrix");
                 cpu::matmul(&cpu, &matrix.all(), &x, None, &mut out);
             });
             let operations = 2.0 * (rows * outputs * inputs) as f64;
-            line(&name(dtype, shape), times, operations, packed[0].bytes() as f64);
+            line(&name(dtype, shape), best, median, operations, packed[0].bytes() as f64);
         }
     }
 }

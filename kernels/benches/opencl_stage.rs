@@ -65,7 +65,7 @@ fn stage(info: &OpenClInfo, shared: Option<Arc<SharedMemory>>) {
         programs: None,
     };
     let mut trial = StageTrial::new(parts, &file).expect("the device works");
-    let [mut bare, mut ours] = in_turns((100, RUNS), || {
+    let [mut bare, mut ours] = in_turns(100, RUNS, || {
         [
             time(|| trial.by_the_driver().expect("the device works")),
             time(|| trial.through_the_device().expect("the device works")),
@@ -89,7 +89,7 @@ const READS: usize = 100_000;
 const POLLED: usize = 1000;
 
 /// The times of that many pairs of runs, after some that warm up.
-fn in_turns((warm_up, pairs): (usize, usize), mut pair: impl FnMut() -> [f64; 2]) -> [Vec<f64>; 2] {
+fn in_turns(warm_up: usize, pairs: usize, mut pair: impl FnMut() -> [f64; 2]) -> [Vec<f64>; 2] {
     for _ in 0..warm_up {
         pair();
     }
@@ -102,7 +102,7 @@ fn flag(info: &OpenClInfo) {
     let state = time(|| trial.read_state(READS).expect("the device works")) / READS as f64 * 1e3;
     let number = time(|| trial.read_flag(READS)) / READS as f64 * 1e3;
     println!("  a read of the event's state {state:.1} ns, of a number {number:.1} ns");
-    let [mut event, mut flag] = in_turns((20, POLLED), || {
+    let [mut event, mut flag] = in_turns(20, POLLED, || {
         [
             time(|| trial.by_event().expect("the device works")),
             time(|| trial.by_flag().expect("the device works")),

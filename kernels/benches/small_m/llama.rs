@@ -15,7 +15,9 @@ const RUNS: usize = 5;
 pub(crate) fn medians(
     program: &Path,
     file: &Path,
-    (rows, threads, context): (&[usize], usize, usize),
+    rows: &[usize],
+    threads: usize,
+    context: usize,
 ) -> Result<Vec<f64>, Failure> {
     let sizes: Vec<String> = rows.iter().map(usize::to_string).collect();
     let mut command = Command::new(program);

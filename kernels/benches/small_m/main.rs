@@ -130,9 +130,9 @@ fn measure(options: &Options) -> Result<(), Failure> {
         let mut passes = Passes::open(cpu(), file.path(), options.context, most)?;
         let timings = passes.run(&options.rows, options.rounds)?;
         let llama = options.llama.as_ref().map(|program| {
-            llama::medians(program, file.path(), (&options.rows, options.threads, options.context))
+            llama::medians(program, file.path(), &options.rows, options.threads, options.context)
         });
-        print_curve(&passes, (*dtype, &roof), &timings, llama.transpose()?.as_deref());
+        print_curve(&passes, *dtype, &roof, &timings, llama.transpose()?.as_deref());
         if options.ops {
             print_ops(&passes, &timings);
         }
@@ -143,7 +143,8 @@ fn measure(options: &Options) -> Result<(), Failure> {
 /// Prints times as multiples of one row's, with the bounds of the matmuls.
 fn print_curve(
     passes: &Passes,
-    (dtype, roof): (DType, &Roofline),
+    dtype: DType,
+    roof: &Roofline,
     timings: &[Timing],
     llama: Option<&[f64]>,
 ) {
