@@ -21,6 +21,8 @@ bench lapwing-actors short_runs
 bench lapwing-traces exports
 printf '\n== record\n'
 cargo bench --quiet -p lapwing-traces --features layer --bench record || failed="$failed record"
+printf '\n== page\n'
+LAPWING_JUDGE_TIMES=1 sh traces/tests/browser/run.sh || failed="$failed page"
 bench lapwing trace_cost "$model"
 bench lapwing wait_modes "$model"
 bench lapwing overlap "$model"
