@@ -18,7 +18,7 @@ use crate::route::Route;
 ///
 /// ```
 /// use lapwing_plan::registry::Parameter;
-/// use lapwing_plan::strategy::{Chunked, LayerSplit, OrderSwap, Strategies, StrategyOptions};
+/// use lapwing_plan::strategy::{Chunked, LayerSplit, Strategies, StrategyOptions};
 ///
 /// const ROWS: Parameter = Parameter::new("rows", "rows of a chunk", 64.0, 1.0..=1024.0);
 ///
