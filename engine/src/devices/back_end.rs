@@ -14,11 +14,11 @@ use crate::error::Error;
 /// The threads that compute for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadUse {
-    /// Those of the engine, with the CPU kernels.
+    /// Threads of the engine, which run the CPU kernels.
     Engine,
-    /// Those of a library.
+    /// Threads of a vendor's library.
     Library,
-    /// None of the CPU.
+    /// No CPU threads.
     None,
 }
 
@@ -118,7 +118,7 @@ pub(super) struct WrongKind {
 }
 
 impl KindText {
-    /// The key's value, or else that of the name.
+    /// The value of the key, or else the kind that the name begins with.
     pub(super) fn any(self) -> Option<DeviceKind> {
         self.given.or(self.of_name)
     }

@@ -1,4 +1,4 @@
-//! What follows from a device's back end and its pace.
+//! Properties of a device that its back end and its pace determine: rates, threads, memory and drivers.
 
 use super::back_end::ThreadUse;
 use super::{DeviceSpec, DeviceSpecError, Pace, Rates};

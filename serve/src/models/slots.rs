@@ -74,7 +74,7 @@ pub(super) struct Idle {
 }
 
 impl Slots {
-    /// Those of models with so many bytes, of which none is loaded.
+    /// Slots of unloaded models with these sizes in bytes.
     pub(super) fn new(bytes: Vec<u64>, memory: u64) -> Slots {
         let all = bytes.iter().map(|_| Slot::default()).collect();
         Slots { all: Mutex::new(all), bytes, memory, changed: Notify::new() }

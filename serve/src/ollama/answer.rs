@@ -1,4 +1,4 @@
-//! Ollama's answers, whole and streamed. Those of chats and generated texts differ in the fields that have the answer.
+//! Ollama's answers, whole and streamed. Answers of chats and of generated texts differ only in the fields that hold the answer.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};

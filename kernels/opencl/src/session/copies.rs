@@ -106,8 +106,8 @@ impl Session {
     /// Adds a copy to a queue, without the ops that wait for the persistent kernel, and waits for it if `waits`.
     ///
     /// # Safety
-    /// The bytes of the host must stay in place until the queue has passed the copy. Until then nobody may write
-    /// them, nor read those that it writes.
+    /// The host's bytes must stay allocated until the queue has executed the copy. Until then no code may write bytes
+    /// that are copied to the device, and no code may read or write bytes that are copied from it.
     ///
     /// # Panics
     /// If the buffer is too short.

@@ -1,4 +1,4 @@
-//! The stages of a chunk, the ops of each, and what follows.
+//! Events of the stages of a chunk: ops, waits, messages and sampled tokens.
 
 use lapwing_traces::clock::Nanos;
 use lapwing_traces::event::{

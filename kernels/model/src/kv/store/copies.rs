@@ -111,7 +111,7 @@ impl Copies {
     /// The holders of each page of a layer.
     fn holders_of(&self, layer: usize) -> MutexGuard<'_, Vec<u32>> {
         let mut holders = lock(&self.holders[layer]);
-        // Nobody has written a page that is not listed yet, so every copy is as good.
+        // A page without an entry has never been written, so all copies of it hold the same rows.
         holders.resize(self.pages, u32::MAX);
         holders
     }
