@@ -31,7 +31,7 @@ pub struct Chunk {
     pub sequences: Vec<SequenceRows>,
     /// Permit for one chunk in flight.
     pub permit: Permit,
-    /// Span under which the chunk is logged.
+    /// Its span for subscribers of `tracing`, under which its stages are told; none if its requests have none.
     pub trace: tracing::Span,
 }
 

@@ -39,7 +39,7 @@ pub struct Submit {
     pub sink: Arc<dyn Sink>,
     /// Admission permit; released when the request ends.
     pub admission: AdmissionPermit,
-    /// Span under which the request is logged.
+    /// Its span for subscribers of `tracing`; none in virtual time. A field `id` gets its number.
     pub trace: tracing::Span,
 }
 

@@ -5,6 +5,7 @@
 //! which the first `sent` have been dispatched as rows. The remaining rows are ready. Decode is the
 //! case in which one row remains.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use lapwing_traces::Nanos;
@@ -41,6 +42,7 @@ mod reserve;
 mod rows;
 mod running;
 mod selection;
+mod spans;
 mod stall;
 mod state;
 mod step_times;
@@ -54,6 +56,7 @@ pub use moments::{BUSY_MAX, BUSY_PAUSE, REST};
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
 pub use rows::Limit;
 use running::Sequence;
+use spans::Reached;
 pub use state::Scheduler;
 
 impl Scheduler {
@@ -106,27 +109,29 @@ impl Scheduler {
         now: Nanos,
         effects: &mut Vec<SchedulerEffect>,
     ) {
-        let sequence = SequenceId(self.next_sequence);
+        let id = SequenceId(self.next_sequence);
         self.next_sequence += 1;
         let (sink, context) = (Arc::clone(&submit.sink), submit.context.same_request());
-        let what = Noted::Milestone(Milestone::Submitted, submit.ids.len() as u64);
-        effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
+        let trace = submit.trace.clone();
+        trace.record("id", id.0);
+        let reach = |milestone, value, why: Option<&dyn Display>| {
+            Reached { milestone, value, why }.tell(&trace, id);
+            let what = Noted::Milestone(milestone, value);
+            SchedulerEffect::Note(Traced::new(Note { sequence: id, what }, context))
+        };
+        effects.push(reach(Milestone::Submitted, submit.ids.len() as u64, None));
         if let Some(gap) = submit.urgency.token_gap.or(self.pace.token_gap) {
-            let what = Noted::Milestone(Milestone::TokenGap, (Nanos(0) + gap).0);
-            effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
+            effects.push(reach(Milestone::TokenGap, (Nanos(0) + gap).0, None));
         }
         if let Err(error) = self.check(&submit) {
             drop(submit);
-            let what = Noted::Milestone(Milestone::Failed, 0);
-            effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
-            let emission = Emission { sequence, sink, event: StreamEvent::Failed(error) };
+            effects.push(reach(Milestone::Failed, 0, Some(&error)));
+            let emission = Emission { sequence: id, sink, event: StreamEvent::Failed(error) };
             effects.push(SchedulerEffect::Emit(Traced::new(emission, context)));
             return;
         }
-        let id = sequence;
         let model = &self.models[submit.model.0];
         let mut sequence = Sequence::new(id, submit, model.context, model.is_encoder, now);
-        tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
         if let Some(error) = self.queue.refusal(&sequence) {
             return refuse(sequence, &error, effects);
         }
@@ -250,8 +255,7 @@ impl Scheduler {
             if cancelled {
                 self.queue.on_end(sequence, End::Cancelled);
                 sequence.lose(effects);
-                sequence.note_end(Milestone::Cancelled, effects);
-                tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
+                sequence.note_end(Milestone::Cancelled, None, effects);
             }
             !cancelled
         };

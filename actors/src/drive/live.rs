@@ -28,6 +28,7 @@ mod events;
 mod parts;
 mod prepare;
 mod scheduler;
+mod spans;
 mod threads;
 pub(super) mod throttle;
 mod workers;
@@ -240,12 +241,11 @@ impl Live {
         request: LiveRequest,
     ) -> Result<Events, RunError> {
         let LiveRequest { ids, task, client, urgency, prefix, events, .. } = request;
-        let LiveRequest { model, traced, prompt_progress, .. } = request;
+        let LiveRequest { model, traced, prompt_progress, trace, .. } = request;
         let (sink, receiver) = match prompt_progress {
             true => ChannelSink::with_prompt_progress(events + 2, ids.len()),
             false => ChannelSink::new(events + 2),
         };
-        let trace = tracing::debug_span!("request", tokens = ids.len());
         let submit = Submit { model, ids, task, client, urgency, prefix, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         let submit = Traced::new(submit, TraceContext::of_request(traced));

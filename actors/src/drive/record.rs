@@ -14,10 +14,12 @@ use crate::message::{SchedulerMessage, Sink, StreamEvent, TraceContext, Traced};
 mod names;
 mod prepare;
 mod scheduler;
+mod tags;
 mod worker;
 
 pub(super) use prepare::PrepareTrace;
 pub(super) use scheduler::SchedulerTrace;
+pub(super) use tags::{stage_activity, stage_name, stage_tags};
 pub(super) use worker::WorkerTrace;
 
 /// One actor's connection to a recorder: its lane and its writer.

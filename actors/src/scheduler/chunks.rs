@@ -203,8 +203,7 @@ impl Scheduler {
         }
         self.graphs.on_dispatch(id, &route);
         self.on_paced(id, selection);
-        let (rows, count) = (batch.rows(), sequences.len());
-        let trace = tracing::trace_span!("chunk", id, rows, sequences = count);
+        let trace = self.chunk_span(id, batch.rows(), selection, &route);
         let chunk = Chunk {
             id,
             phase,

@@ -24,8 +24,7 @@ pub(super) fn finish(
         sequence.lose(effects);
     }
     queue.on_end(&sequence, End::Completed);
-    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
-    sequence.note_end(Milestone::Finished, effects);
+    sequence.note_end(Milestone::Finished, Some(&reason), effects);
     let (times, drafts) = (sequence.times, sequence.draft_stats());
     let event = StreamEvent::Finished(Finished { reason, times, drafts });
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
@@ -44,8 +43,7 @@ pub(super) fn fail(
 /// Fails a sequence of which the queue policy knows nothing.
 pub(super) fn refuse(sequence: Sequence, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
     sequence.lose(effects);
-    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
-    sequence.note_end(Milestone::Failed, effects);
+    sequence.note_end(Milestone::Failed, Some(error), effects);
     let event = StreamEvent::Failed(error.clone());
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }

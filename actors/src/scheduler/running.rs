@@ -1,6 +1,7 @@
 //! A sequence inside the scheduler.
 
 use std::cell::Cell;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
@@ -11,6 +12,7 @@ use lapwing_traces::{Nanos, RequestTimes};
 use super::effect::{Note, Noted, SchedulerEffect, Stall};
 use super::models::{ChunkKind, Output};
 use super::queue::entry::QueueEntry;
+use super::spans::Reached;
 use crate::message::{Emission, Generate, Sink, StreamEvent, Submit, Task};
 use crate::prefix::{Known, PrefixUse};
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
@@ -155,8 +157,17 @@ impl Sequence {
         if self.times.admitted == Nanos::default() {
             self.times.admitted = now;
             let cached = self.times.cached_tokens as u64;
-            self.note(Noted::Milestone(Milestone::Admitted, cached), effects);
+            self.reach(
+                Reached { milestone: Milestone::Admitted, value: cached, why: None },
+                effects,
+            );
         }
+    }
+
+    /// Records that it has reached a milestone, and tells it to subscribers.
+    fn reach(&self, reached: Reached<'_>, effects: &mut Vec<SchedulerEffect>) {
+        reached.tell(&self.trace, self.id);
+        self.note(Noted::Milestone(reached.milestone, reached.value), effects);
     }
 
     fn note(&self, what: Noted, effects: &mut Vec<SchedulerEffect>) {
@@ -169,10 +180,15 @@ impl Sequence {
         effects.extend(self.progress.lose().into_iter().map(SchedulerEffect::Nudge));
     }
 
-    /// Records that the sequence leaves the engine at a milestone.
-    pub(super) fn note_end(&self, milestone: Milestone, effects: &mut Vec<SchedulerEffect>) {
-        let tokens = self.times.generated_tokens as u64;
-        self.note(Noted::Milestone(milestone, tokens), effects);
+    /// Records that the sequence leaves the engine at a milestone, and why.
+    pub(super) fn note_end(
+        &self,
+        milestone: Milestone,
+        why: Option<&dyn Display>,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        let value = self.times.generated_tokens as u64;
+        self.reach(Reached { milestone, value, why }, effects);
         self.note(Noted::Freed(self.lease.pages().len()), effects);
     }
 

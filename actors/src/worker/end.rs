@@ -22,8 +22,7 @@ impl Worker {
     ) {
         let Traced { message: chunk, context } = chunk;
         self.advance(&chunk, effects);
-        let Chunk { id, payload, sequences, permit, trace, .. } = *chunk;
-        let _entered = trace.enter();
+        let Chunk { id, payload, sequences, permit, .. } = *chunk;
         let mut done = Vec::with_capacity(sequences.len());
         for ((rows, of_batch), decision) in
             sequences.into_iter().zip(payload.batch.sequence_rows()).zip(decisions)

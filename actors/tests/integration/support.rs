@@ -194,6 +194,7 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
         events: tokens_max,
         model: ModelId::default(),
         traced: false,
+        trace: tracing::Span::none(),
     }
 }
 

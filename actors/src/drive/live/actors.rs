@@ -7,9 +7,11 @@ use std::sync::Arc;
 use lapwing_kernels::device::{Completed, DeviceError, RunId, SlotPool, Stamps, TensorSet};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos};
+use tracing::Span;
 
 use super::device::LiveDevice;
 use super::scheduler::SharedScheduler;
+use super::spans;
 use super::throttle::Throttle;
 use super::workers::{WorkerMessage, Workers};
 use crate::decide::decide;
@@ -55,6 +57,8 @@ pub(super) struct Running {
     begun: Option<Busy>,
     /// Whether it was submitted while the device was busy.
     queued: bool,
+    /// The span of its stage, once the device has begun it.
+    span: Span,
 }
 
 /// A run that the device has completed.
@@ -65,6 +69,7 @@ pub(super) struct Ended {
     stamps: Option<Stamps>,
     /// Of a throttled device: what its modelled time consists of.
     segments: Vec<Segment>,
+    span: Span,
 }
 
 /// The worker of a device on its thread.
@@ -167,7 +172,10 @@ impl LiveWorker {
                 WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
                 WorkerEffect::Decide(mut chunk) => {
                     self.trace.decide_begins(&chunk);
+                    let sampling = spans::sample(&chunk, self.worker.device());
                     let decided = decide(&mut chunk, &self.slots);
+                    spans::decided(&chunk, &decided);
+                    drop(sampling);
                     let more = self.worker.on_decided(chunk, decided);
                     more.into_iter().rev().for_each(|effect| effects.push_front(effect));
                 }
@@ -201,7 +209,8 @@ impl LiveWorker {
         self.next_run = RunId(run.0 + 1);
         let submitted = self.link.clock.now();
         self.device.device.submit(run, work);
-        self.running.push_back(Running { run, delivery, submitted, queued, begun: None });
+        let (begun, span) = (None, Span::none());
+        self.running.push_back(Running { run, delivery, submitted, begun, queued, span });
     }
 
     /// Handles the next completed run, if there is one, and returns the worker's effects.
@@ -212,7 +221,7 @@ impl LiveWorker {
             None if self.held.is_some() => return None,
             None => self.poll_device()?,
         };
-        let Ended { mut delivery, submitted, result, stamps, segments } = ended;
+        let Ended { mut delivery, submitted, result, stamps, segments, span } = ended;
         self.trace.play(&segments);
         if let Some(Stamps { begin, end }) = stamps {
             self.trace.stamped(submitted + begin, submitted + end);
@@ -220,6 +229,9 @@ impl LiveWorker {
         // Checked before any message is sent that may bring new work here.
         self.queued = !self.inbox.is_empty() || self.worker.waiting() > 0;
         self.trace.finish(&mut delivery, result.is_ok());
+        let modelled = self.device.time.is_some().then(|| total(&segments));
+        spans::end_stage(&span, modelled, result.as_ref().err());
+        drop(span);
         if self.device.device.info().depth > 1 {
             self.free = self.link.clock.now();
         }
@@ -230,6 +242,7 @@ impl LiveWorker {
     /// modelled end.
     fn poll_device(&mut self) -> Option<Ended> {
         let front = self.running.front_mut()?;
+        let is_beside = self.device.runs_beside_its_worker();
         let LiveDevice { device, time, .. } = &mut self.device;
         if front.begun.is_none() {
             front.begun = Some(self.link.cores.busy(device.threads()));
@@ -239,9 +252,12 @@ impl LiveWorker {
             // A queue begins a run when it is submitted, or when the previous run has ended.
             let since = (device.info().depth > 1).then(|| front.submitted.max(self.free));
             self.trace.start(&front.delivery, since);
+            let graph = &self.graphs[front.delivery.chunk().route.model.0];
+            front.span = spans::stage(&front.delivery, self.worker.device(), graph);
         }
-        let (queued, span) = (front.queued, front.delivery.chunk().trace.clone());
-        let entered = span.enter();
+        let (queued, span) = (front.queued, front.span.clone());
+        // Elsewhere the stage goes on while this thread does other work.
+        let entered = (!is_beside).then(|| span.enter());
         let mut steps = StepLog::default();
         let completed = match time {
             None => device.poll(&mut self.trace),
@@ -249,9 +265,10 @@ impl LiveWorker {
         };
         drop(entered);
         let Completed { run, result, stamps } = completed?;
-        let Running { run: expected, delivery, submitted, .. } = self.running.pop_front()?;
+        let Running { run: expected, delivery, submitted, span, .. } = self.running.pop_front()?;
         debug_assert_eq!(run, expected, "runs complete in order of submission");
-        let mut ended = Ended { delivery, submitted, result, stamps, segments: Vec::new() };
+        let segments = Vec::new();
+        let mut ended = Ended { delivery, submitted, result, stamps, segments, span };
         let Some(time) = time else { return Some(ended) };
         let graph = &self.graphs[ended.delivery.chunk().route.model.0];
         ended.segments = segments_of(&**time, &ended.delivery, queued, graph, steps.0);
@@ -267,7 +284,9 @@ impl LiveWorker {
     fn merge(&mut self, chunk: Traced<Box<Chunk>>, parts: Vec<PartDone>) -> Vec<WorkerEffect> {
         self.trace.merge_begins(&chunk, &parts);
         let graph = &self.graphs[chunk.route.model.0];
+        let merging = spans::merge(&chunk, self.worker.device());
         let merged = merge_parts(&chunk, parts, graph, &self.slots);
+        drop(merging);
         if let Ok((_, bytes)) = &merged {
             self.trace.merge_ends(*bytes);
         }

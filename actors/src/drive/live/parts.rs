@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::Recorder;
+use tracing::Span;
 
 use super::device::LiveDevice;
 use crate::drive::wait::Waits;
@@ -63,4 +64,7 @@ pub struct LiveRequest {
     pub model: ModelId,
     /// Whether to record it when only marked requests are recorded.
     pub traced: bool,
+    /// Its span for subscribers of `tracing`, under which its chunks are told; [`Span::none`] to tell nothing. A field
+    /// `id` gets its number.
+    pub trace: Span,
 }

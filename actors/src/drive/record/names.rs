@@ -60,10 +60,8 @@ impl ModelNames {
         if nodes.len() == 1 {
             return self.roles[nodes.start];
         }
-        *self.stages.entry(nodes).or_insert_with_key(|nodes| {
-            let role = |node: usize| graph.nodes()[node].role;
-            recorder.name(&format!("{} … {}", role(nodes.start), role(nodes.end - 1)))
-        })
+        let entry = self.stages.entry(nodes);
+        *entry.or_insert_with_key(|nodes| recorder.name(&roles_of(&graph, nodes)))
     }
 
     /// The name of nodes that are computed together: their roles.
@@ -77,6 +75,12 @@ impl ModelNames {
             recorder.name(&roles.join(FUSED))
         })
     }
+}
+
+/// The roles of the first and the last of these nodes.
+pub(super) fn roles_of(graph: &Graph, nodes: &Range<usize>) -> String {
+    let role = |node: usize| graph.nodes()[node].role;
+    format!("{} … {}", role(nodes.start), role(nodes.end - 1))
 }
 
 /// The layer that all of these nodes belong to.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::graph::Graph;
-use lapwing_plan::shape::transfer_bytes;
-use lapwing_plan::{Phase, StageWork};
+use lapwing_plan::Phase;
 use lapwing_traces::event::{Activity, EventKind, LaneKind, NameId, Order, SpanId, SpanInfo, Tags};
 use lapwing_traces::{Nanos, Recorder};
 
-use super::names::{ModelNames, layer_of};
+use super::names::ModelNames;
+use super::tags::{TRANSFER, stage_activity, stage_tags};
 use super::{EventNames, TraceWriter};
 use crate::drive::wait::WaitRecord;
 use crate::message::{Chunk, Delivery, Traced};
@@ -59,12 +59,6 @@ struct Names {
     depth: NameId,
 }
 
-/// The latest epoch of a chunk's sequences.
-fn epoch_of(chunk: &Chunk) -> u32 {
-    let epochs = chunk.sequences.iter().map(|rows| rows.epoch);
-    u32::try_from(epochs.max().unwrap_or(0)).unwrap_or(u32::MAX)
-}
-
 /// The running stage.
 #[derive(Debug)]
 struct Stage {
@@ -97,7 +91,7 @@ impl WorkerTrace {
             models: graphs.iter().map(ModelNames::new).collect(),
             names: Names {
                 phases: [Phase::Prefill, Phase::Decode, Phase::Mixed].map(|p| name(p.name())),
-                transfer: name("transfer"),
+                transfer: name(TRANSFER),
                 device: name("on the device"),
                 sample: name("sample"),
                 forward: name("forward"),
@@ -191,30 +185,9 @@ impl WorkerTrace {
         if !self.trace.wants(record.requested) {
             return;
         }
-        let (chunk, part) = (delivery.chunk(), &delivery.part().part);
-        let nodes = chunk.stage().nodes.clone();
-        self.costs.clear();
+        let chunk = delivery.chunk();
         let graph = Arc::clone(self.graph(chunk));
-        self.costs.extend(nodes.clone().map(|n| graph.part_cost(n, part, chunk.batch())));
-        let mut cost = Cost::default();
-        self.costs.iter().for_each(|c| cost += *c);
-        if let StageWork::Transfer { values, .. } = &chunk.stage().work {
-            cost.bytes = transfer_bytes(&graph, values, chunk.batch());
-        }
-        let tags = Tags {
-            chunk: Some(chunk.id),
-            request: match &chunk.sequences[..] {
-                [one] => Some(one.sequence.request().0),
-                _ => None,
-            },
-            stage: u16::try_from(chunk.cursor).ok(),
-            layer: layer_of(&graph.nodes()[nodes.clone()]),
-            role: chunk.role(),
-            rows: u32::try_from(part.row_count(chunk.batch())).unwrap_or(u32::MAX),
-            epoch: epoch_of(chunk),
-            bytes: cost.bytes,
-            flops: cost.flops,
-        };
+        let tags = stage_tags(delivery, &graph, &mut self.costs);
         // Recording may have been switched on since it was received.
         let span = record.span.unwrap_or_else(|| self.trace.span());
         if let Some(at) = record.dispatched {
@@ -225,8 +198,7 @@ impl WorkerTrace {
         }
         let name = self.stage_name(chunk);
         self.latest = name;
-        let activity = if chunk.stage().computes() { Activity::Compute } else { Activity::Copy };
-        let info = SpanInfo { name, activity, parent: None, tags };
+        let info = SpanInfo { name, activity: stage_activity(chunk), parent: None, tags };
         let now = at.unwrap_or_else(|| self.trace.now());
         self.trace.record(now, EventKind::Started(span, info));
         self.comes_after(span, chunk, now);
@@ -234,9 +206,8 @@ impl WorkerTrace {
         if at.is_none() {
             self.comes_after_host(span, now);
         }
-        let model = chunk.route.model.0;
-        self.stage =
-            Some(Stage { span, tags, start: now, model, first_node: nodes.start, last: now });
+        let (model, first_node) = (chunk.route.model.0, chunk.stage().nodes.start);
+        self.stage = Some(Stage { span, tags, start: now, model, first_node, last: now });
     }
 
     /// Records the spans after which a stage began: the one before it in the device's queue, and those that computed

@@ -4,7 +4,8 @@ use lapwing_traces::Nanos;
 use lapwing_traces::event::{Activity, EventKind, Milestone, Order, SpanId, SpanInfo, Tags};
 
 use super::super::Outgoing;
-use super::{WorkerTrace, epoch_of};
+use super::super::tags::epoch_of;
+use super::WorkerTrace;
 use crate::message::{
     Chunk, Delivery, Emission, PartDone, Progress, StreamEvent, TraceContext, Traced,
 };
