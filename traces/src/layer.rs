@@ -12,6 +12,7 @@ use crate::event::Tags;
 use crate::event::{EventKind, LaneId, MessageId, NameId, Sending, SpanId, SpanInfo};
 use crate::recorder::{Recorder, Scope};
 
+mod carried;
 mod fields;
 mod local;
 mod subscribe;
@@ -42,13 +43,15 @@ use local::{Local, OpenVisit, Shared};
 /// **Spans.** Each visit of a span, from enter to exit, is a span of the timeline, so an `async`
 /// span has one for each poll. Its parent is the enclosing visit on the same thread. A visit that
 /// starts while recording is off is not recorded; one that started before recording was switched off
-/// still gets its end.
+/// still gets its end. A span that names its lane when it is created, and is never entered, is one
+/// span of the timeline, from its creation to its close.
 ///
 /// **Fields.** The numbers `chunk`, `request`, `stage`, `layer`, `rows`, `epoch`, `bytes` and
-/// `flops` become [`Tags`]. The text `device`, or else `lane`, puts the span on the lane of that
+/// `flops`, and the text `role`, become [`Tags`]. The text `device`, or else `lane`, puts the span on the lane of that
 /// name (a [`Device`](crate::event::LaneKind::Device) or an
 /// [`Actor`](crate::event::LaneKind::Actor)) instead of the thread's. The text `activity` is the
-/// name of an [`Activity`](crate::event::Activity); the default is `other`. `marked = true` marks
+/// name of an [`Activity`](crate::event::Activity); the default is `other`. The text `timeline.name`
+/// takes the place of the span's name. `marked = true` marks
 /// the span and all spans created inside it for [`Scope::Marked`].
 ///
 /// **Messages.** A span that is created inside another span and first entered on another thread
@@ -56,9 +59,17 @@ use local::{Local, OpenVisit, Shared};
 /// `follows_from` adds a message `follows` from the latest visit of the other span, received at the
 /// next enter.
 ///
+/// **What passes from lane to lane.** A span that is never entered and has no lane, such as a piece of
+/// work that several devices process in turn, is where its children with lanes have been: each of them
+/// receives a message `follows` from the one that ended last before it was created. If such a span follows from another of
+/// that kind, the first child receives it from where that one has been, and the other one has then been where this one
+/// was.
+///
 /// **Events.** Every field `counter.NAME` of an event is a new value of the counter NAME
 /// (fractions are rounded). A counter is on the lane that the event names, or else on the lane where
-/// it was first seen. An event without such a field becomes a mark: a span of length zero, named by
+/// it was first seen. An event with the number `request` and the text `milestone`, the name of a
+/// [`Milestone`](crate::event::Milestone), is that milestone of the request, with the number `value`. Any other event
+/// becomes a mark: a span of length zero, named by
 /// the event's message. To select events and spans, give the layer a filter.
 #[derive(Debug)]
 pub struct TimelineLayer {
@@ -79,6 +90,12 @@ struct SpanData {
     visit: Option<Visit>,
     /// Messages that the next visit receives.
     inbox: Vec<MessageId>,
+    /// When it was created, if it had a lane then.
+    began: Option<Nanos>,
+    /// Without a lane: the latest visit of its children that have one.
+    carried: Option<Visit>,
+    /// The spans without a lane that it follows.
+    follows: Vec<Id>,
 }
 
 #[derive(Clone, Copy)]
@@ -120,6 +137,9 @@ impl TimelineLayer {
             created: None,
             visit: None,
             inbox: Vec::new(),
+            began: None,
+            carried: None,
+            follows: Vec::new(),
         };
         self.apply_fields(&mut data, fields);
         data
@@ -128,6 +148,8 @@ impl TimelineLayer {
     /// Applies fields that became known.
     fn apply_fields(&self, data: &mut SpanData, mut fields: Fields) {
         data.lane = fields.lane.take().map(|lane| self.lane(&lane)).or(data.lane);
+        let name = fields.name.take().map(|name| self.shared.text(&name, data.name));
+        data.name_id = name.or(data.name_id);
         data.marked |= fields.marked;
         data.fields = fields;
     }
@@ -189,6 +211,18 @@ impl TimelineLayer {
             let (name, lane) = self.shared.counter(counter, here);
             local.writer.record(at, named.unwrap_or(lane), EventKind::Counter(name, *value));
         }
+    }
+
+    /// Records the milestone of a request; `false` if the event is none.
+    fn reach(&self, fields: &Fields, local: &mut Local) -> bool {
+        let (Some(milestone), Some(request)) = (fields.milestone, fields.tags.request) else {
+            return false;
+        };
+        let named = fields.lane.as_ref().map(|lane| self.lane(lane));
+        let lane = named.unwrap_or_else(|| local.lane_here(&self.shared));
+        let at = local.writer.now();
+        local.writer.record(at, lane, EventKind::Request(request, milestone, fields.value));
+        true
     }
 
     fn mark(&self, event: &Event<'_>, fields: &Fields, local: &mut Local) {

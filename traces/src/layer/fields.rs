@@ -6,10 +6,16 @@ use tracing_core::Event;
 use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Record};
 
-use crate::event::{Activity, LaneKind, Tags};
+use crate::event::{Activity, DraftRole, LaneKind, Milestone, Tags};
 
 /// Characters of an event's message that are kept as the name of its mark.
 const MESSAGE_MAX: usize = 80;
+
+/// The field that takes the place of a span's name.
+const NAME: &str = "timeline.name";
+
+/// Fields that are texts.
+const TEXTS: [&str; 7] = ["device", "lane", "activity", "role", "milestone", "message", NAME];
 
 /// The lane that a span or event names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +31,11 @@ pub(super) struct Fields {
     pub(super) activity: Activity,
     pub(super) lane: Option<LaneField>,
     pub(super) marked: bool,
+    /// Takes the place of the span's name.
+    pub(super) name: Option<String>,
+    /// Events only: the milestone that a request has reached, and its value.
+    pub(super) milestone: Option<Milestone>,
+    pub(super) value: u64,
     /// Events only: new values of counters, by the part of the field name after `counter.`.
     pub(super) counters: Vec<(&'static str, i64)>,
     /// Events only: the message.
@@ -39,6 +50,9 @@ impl Default for Fields {
             activity: Activity::Other,
             lane: None,
             marked: false,
+            name: None,
+            milestone: None,
+            value: 0,
             counters: Vec::new(),
             message: String::new(),
             is_event: false,
@@ -93,6 +107,7 @@ impl Fields {
             "epoch" => tags.epoch = small,
             "bytes" => tags.bytes = value,
             "flops" => tags.flops = value,
+            "value" if self.is_event => self.value = value,
             _ => {}
         }
     }
@@ -108,6 +123,11 @@ impl Fields {
                 let known = Activity::ALL.iter().find(|activity| activity.name() == text);
                 self.activity = known.copied().unwrap_or(self.activity);
             }
+            "role" => self.tags.role = DraftRole::ALL.iter().find(|it| it.name() == text).copied(),
+            NAME if !self.is_event => self.name = Some(text.to_owned()),
+            "milestone" if self.is_event => {
+                self.milestone = Milestone::ALL.iter().find(|it| it.name() == text).copied();
+            }
             "message" if self.is_event => self.message = text.chars().take(MESSAGE_MAX).collect(),
             _ => {}
         }
@@ -116,7 +136,7 @@ impl Fields {
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if !matches!(field.name(), "device" | "lane" | "activity" | "message") {
+        if !TEXTS.contains(&field.name()) {
             return;
         }
         let text = format!("{value:?}");

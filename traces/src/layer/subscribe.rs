@@ -6,8 +6,8 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::fields::Fields;
-use super::local::{self, Local, OpenVisit};
-use super::{Created, SpanData, TimelineLayer, is_marked, send};
+use super::local;
+use super::{Created, SpanData, TimelineLayer, Visit, is_marked};
 use crate::event::EventKind;
 
 impl<S> Layer<S> for TimelineLayer
@@ -30,6 +30,9 @@ where
                 let by = local.top()?;
                 Some(Created { thread: local.thread, at: local.writer.now(), by })
             });
+            if data.lane.is_some() {
+                self.begin(&span, &mut data);
+            }
         }
         span.extensions_mut().replace(data);
     }
@@ -51,16 +54,17 @@ where
             return;
         }
         let (Some(span), Some(before)) = (context.span(id), context.span(follows)) else { return };
-        let visit = before.extensions().get::<SpanData>().and_then(|data| data.visit);
-        let Some(visit) = visit else { return };
-        let by = OpenVisit { id: follows.into_u64(), span: visit.span, lane: visit.lane };
-        let message = |local: &mut Local| {
-            let at = visit.end.unwrap_or_else(|| local.writer.now());
-            send(local, at, by, self.shared.follows)
-        };
-        self.with_data(&span, |data| {
-            if self.recorder().wants(data.marked) {
-                data.inbox.extend(self.shared.with_local(message));
+        let of = |data: &SpanData| (data.visit, data.carried);
+        let known = before.extensions().get::<SpanData>().map(of);
+        let (visit, carried) = known.unwrap_or_default();
+        self.with_data(&span, |data| match visit {
+            Some(visit) if self.recorder().wants(data.marked) => {
+                data.inbox.extend(self.follow(follows, visit));
+            }
+            Some(_) => {}
+            None => {
+                data.follows.push(follows.clone());
+                data.carried = Visit::later(data.carried, carried);
             }
         });
     }
@@ -88,10 +92,33 @@ where
             Some((entered.span, at))
         });
         let (Some((left, at)), Some(span)) = (left, context.span(id)) else { return };
-        if let Some(data) = span.extensions_mut().get_mut::<SpanData>()
-            && let Some(visit) = data.visit.as_mut().filter(|visit| visit.span == left)
-        {
+        let ended = |data: &mut SpanData| {
+            let visit = data.visit.as_mut().filter(|visit| visit.span == left)?;
             visit.end = Some(at);
+            data.began.and(Some(*visit))
+        };
+        let work = span.extensions_mut().get_mut::<SpanData>().and_then(ended);
+        if let Some(visit) = work {
+            self.carry(span.parent(), visit);
+        }
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        if self.shared.is_unused() || local::is_closed() {
+            return;
+        }
+        let Some(span) = context.span(&id) else { return };
+        let closed = |data: &mut SpanData| {
+            let follows = std::mem::take(&mut data.follows);
+            (self.close(data), data.carried, follows)
+        };
+        let closed = span.extensions_mut().get_mut::<SpanData>().map(closed);
+        let Some((work, carried, follows)) = closed else { return };
+        if let Some(visit) = work {
+            self.carry(span.parent(), visit);
+        }
+        if let Some(visit) = carried {
+            follows.iter().for_each(|before| self.carry(context.span(before), visit));
         }
     }
 
@@ -103,6 +130,7 @@ where
         let marked = fields.marked || is_marked(context.event_span(event));
         if self.recorder().wants(marked) {
             self.shared.with_local(|local| match fields.counters.is_empty() {
+                true if self.reach(&fields, local) => {}
                 true => self.mark(event, &fields, local),
                 false => self.count(&fields, local),
             });

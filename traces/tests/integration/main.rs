@@ -13,6 +13,8 @@ mod a_recording_loses_something;
 mod a_stream_is_late;
 #[cfg(feature = "layer")]
 mod a_thread_is_shown_wrongly;
+#[cfg(feature = "layer")]
+mod a_travelling_span_is_lost;
 mod a_window_shows_something_else;
 mod an_export_loses_something;
 mod any_recording;
