@@ -16,6 +16,7 @@ use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::npu::OutlierCounter;
 use lapwing_kernels::requant::Requantized;
 use lapwing_traces::Recorder;
+use tracing::Span;
 
 use crate::chat::ChatTemplate;
 use crate::draft::DraftChoice;
@@ -23,6 +24,7 @@ use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
 use crate::request::Request;
+use crate::span::RequestSpan;
 use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::Tokenizer;
 
@@ -126,11 +128,18 @@ impl Engine {
     /// many requests. Errors that appear later, such as a prompt that is a little too long, are items of
     /// the stream.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
+        let span = RequestSpan::of_generation(&self.inner.path, &request);
+        let begun = self.begin(request, span.handle()).await;
+        let (stream, span) = span.with(begun)?;
+        Ok(stream.within(span))
+    }
+
+    async fn begin(&self, request: Request, trace: Span) -> Result<TokenStream, Error> {
         self.check(&request)?;
         let admission = self.inner.live.admit()?;
         let engine = self.clone();
-        let submitted = self.inner.prompts.spawn(move || engine.submit(request, admission)).await;
-        submitted.map_err(Error::thread)?
+        let submit = move || engine.submit(request, admission, trace);
+        self.inner.prompts.spawn(submit).await.map_err(Error::thread)?
     }
 
     /// As [`generate`](Engine::generate), on the calling thread, for programs without an async
@@ -151,11 +160,19 @@ impl Engine {
     /// # Errors
     /// As [`generate`](Engine::generate).
     pub fn generate_blocking(&self, request: Request) -> Result<TokenStream, Error> {
-        self.check(&request)?;
-        self.submit(request, self.inner.live.admit()?)
+        let span = RequestSpan::of_generation(&self.inner.path, &request);
+        let admission = self.check(&request).and_then(|()| Ok(self.inner.live.admit()?));
+        let (admission, span) = span.with(admission)?;
+        let (stream, span) = span.with(self.submit(request, admission, span.handle()))?;
+        Ok(stream.within(span))
     }
 
-    fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
+    fn submit(
+        &self,
+        request: Request,
+        admission: AdmissionPermit,
+        trace: Span,
+    ) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
         let EnginePrompt { ids: prompt_ids, start } = self.prompt(&request, inner.context)?;
         let prefix = request.prefix_use();
@@ -190,6 +207,7 @@ impl Engine {
             prompt_progress: request.prompt_progress,
             model: ModelId::default(),
             traced: request.traced,
+            trace,
         };
         let detokenizer = inner.tokenizer.detokenizer(&prompt_ids).showing(&request.shown);
         #[cfg(feature = "structured")]

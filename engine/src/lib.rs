@@ -21,6 +21,7 @@ pub mod prepare;
 pub mod profile;
 pub mod ranges;
 mod request;
+mod span;
 mod stop;
 mod stream;
 #[cfg(feature = "structured")]

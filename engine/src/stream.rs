@@ -14,12 +14,14 @@ use lapwing_traces::{Clock, RequestTimes};
 
 use crate::chat::AnswerStart;
 use crate::error::Error;
+use crate::span::RequestSpan;
 use crate::stop::StopSearch;
 use crate::tokenizer::Detokenizer;
 use events::Reports;
 
 mod blocking;
 mod events;
+mod span;
 
 pub use blocking::BlockingTokens;
 pub use events::TokenEvent;
@@ -83,6 +85,15 @@ pub enum EndReason {
 }
 
 impl EndReason {
+    fn of(reason: FinishReason) -> EndReason {
+        match reason {
+            FinishReason::Stop => EndReason::EndToken,
+            FinishReason::Length | FinishReason::Scored | FinishReason::Embedded => {
+                EndReason::Length
+            }
+        }
+    }
+
     /// Name in JSON: `stop` or `length`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -110,6 +121,8 @@ pub struct TokenStream {
     drafts: Option<DraftStats>,
     summary: Option<Summary>,
     ignored_keywords: Arc<[String]>,
+    /// After the events, which the engine must know to be dropped before the span can end.
+    span: RequestSpan,
 }
 
 /// Arguments for the construction of a stream.
@@ -144,6 +157,7 @@ impl TokenStream {
             drafts: None,
             summary: None,
             ignored_keywords: Arc::default(),
+            span: RequestSpan::default(),
         }
     }
 
@@ -203,7 +217,7 @@ impl TokenStream {
     }
 
     fn on_token(&mut self, sampled: Sampled) -> Token {
-        self.count_token();
+        self.count_token(sampled.finish);
         // A grammar may end the answer with a token that has a text.
         let is_end_token = |detokenizer: &Detokenizer| detokenizer.is_end(sampled.id);
         let is_end = sampled.finish == Some(FinishReason::Stop)
@@ -229,17 +243,9 @@ impl TokenStream {
         Token { id, text, logprob, top_logprobs, is_end }
     }
 
-    fn count_token(&mut self) {
-        let now = self.clock.now();
-        if self.times.generated_tokens == 0 {
-            self.times.first_token = now;
-        }
-        self.times.finished = now;
-        self.times.generated_tokens += 1;
-    }
-
     fn end(&mut self, reason: EndReason) {
         self.events = None;
+        self.span.end(reason.name(), &self.times);
         let drafts = self.drafts.take();
         self.summary = Some(Summary { reason, times: self.times, seed: self.seed, drafts });
     }
@@ -250,22 +256,16 @@ impl TokenStream {
             StreamEvent::Finished(finished) => {
                 self.times = finished.times;
                 self.drafts = finished.drafts;
-                let reason = match finished.reason {
-                    FinishReason::Stop => EndReason::EndToken,
-                    FinishReason::Length | FinishReason::Scored | FinishReason::Embedded => {
-                        EndReason::Length
-                    }
-                };
-                self.end(reason);
+                self.end(EndReason::of(finished.reason));
                 None
             }
             StreamEvent::Failed(error) => {
                 self.events = None;
-                Some(Err(Error::from(error)))
+                Some(Err(self.span.fail(Error::from(error))))
             }
             StreamEvent::Prompt(_) | StreamEvent::Scores(_) | StreamEvent::Hidden(_) => {
                 self.events = None;
-                Some(Err(Error::unexpected("a generation")))
+                Some(Err(self.span.fail(Error::unexpected("a generation"))))
             }
         }
     }

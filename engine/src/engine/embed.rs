@@ -8,11 +8,14 @@ use lapwing_actors::policy::{ClientId, Urgency};
 use lapwing_actors::prefix::PrefixUse;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::ModelId;
+use lapwing_traces::RequestTimes;
+use tracing::Span;
 
 use super::Engine;
 use crate::embedding::{EmbedRequest, Embedding, Pooler, Pooling};
 use crate::error::Error;
 use crate::request::{Prompt, Request};
+use crate::span::RequestSpan;
 use crate::tokenizer::Special;
 
 impl Engine {
@@ -76,9 +79,21 @@ impl Engine {
     }
 
     async fn start_embedding(&self, request: EmbedRequest) -> Result<PendingEmbedding, Error> {
+        let span = RequestSpan::of_embedding(&self.inner.path, &request);
+        let begun = self.begin_embedding(request, span.handle()).await;
+        let (pending, mut span) = span.with(begun)?;
+        span.reach(&RequestTimes { prompt_tokens: pending.tokens, ..RequestTimes::default() });
+        Ok(PendingEmbedding { span, ..pending })
+    }
+
+    async fn begin_embedding(
+        &self,
+        request: EmbedRequest,
+        trace: Span,
+    ) -> Result<PendingEmbedding, Error> {
         let admission = self.inner.live.admit()?;
         let engine = self.clone();
-        let submit = move || engine.submit_embedding(request, admission);
+        let submit = move || engine.submit_embedding(request, admission, trace);
         self.inner.prompts.spawn(submit).await.map_err(Error::thread)?
     }
 
@@ -86,6 +101,7 @@ impl Engine {
         &self,
         request: EmbedRequest,
         admission: AdmissionPermit,
+        trace: Span,
     ) -> Result<PendingEmbedding, Error> {
         let inner = &*self.inner;
         let pooling = match request.pooling {
@@ -110,10 +126,11 @@ impl Engine {
             prompt_progress: false,
             model: ModelId::default(),
             traced: request.traced,
+            trace,
         };
         let events = inner.live.submit(admission, live_request)?;
         let pooler = Pooler::new(pooling, request.normalized, inner.config.width);
-        Ok(PendingEmbedding { events, pooler, tokens })
+        Ok(PendingEmbedding { events, pooler, tokens, span: RequestSpan::default() })
     }
 
     /// How texts are pooled by default: as the model's file says, or by the mean if it says nothing.
@@ -131,6 +148,7 @@ struct PendingEmbedding {
     events: Events,
     pooler: Pooler,
     tokens: usize,
+    span: RequestSpan,
 }
 
 impl PendingEmbedding {
@@ -139,11 +157,13 @@ impl PendingEmbedding {
             match self.events.next().await {
                 StreamEvent::Hidden(rows) => self.pooler.push(rows),
                 StreamEvent::Finished(finished) => {
+                    self.span.end("embedded", &finished.times);
                     return Ok(self.pooler.finish(self.tokens, finished.times));
                 }
-                StreamEvent::Failed(error) => return Err(error.into()),
+                StreamEvent::Failed(error) => return Err(self.span.fail(error.into())),
                 StreamEvent::Prompt(_) | StreamEvent::Token(_) | StreamEvent::Scores(_) => {
-                    return Err(Error::unexpected("a request for an embedding"));
+                    let error = Error::unexpected("a request for an embedding");
+                    return Err(self.span.fail(error));
                 }
             }
         }

@@ -9,6 +9,7 @@ use lapwing_kernels::device::ModelId;
 
 use super::Engine;
 use crate::error::Error;
+use crate::span::RequestSpan;
 
 impl Engine {
     /// Natural log-probability of each of `ids` from position `from` on (at least 1), given all ids
@@ -32,6 +33,7 @@ impl Engine {
         from: usize,
         top: usize,
     ) -> Result<Vec<Scored>, Error> {
+        let span = RequestSpan::of_scores(&self.inner.path);
         let chunks = ids.len() / self.inner.chunk_rows.max(1) + ids.len();
         let live = &self.inner.live;
         let request = LiveRequest {
@@ -44,16 +46,21 @@ impl Engine {
             prompt_progress: false,
             model: ModelId::default(),
             traced: false,
+            trace: span.handle(),
         };
-        let mut events = live.submit(live.admit()?, request)?;
+        let submitted = live.admit().and_then(|admission| live.submit(admission, request));
+        let (mut events, mut span) = span.with(submitted.map_err(Error::from))?;
         let mut scores = Vec::new();
         loop {
             match events.next().await {
                 StreamEvent::Scores(more) => scores.extend(more),
-                StreamEvent::Finished(_) => return Ok(scores),
-                StreamEvent::Failed(error) => return Err(error.into()),
+                StreamEvent::Finished(finished) => {
+                    span.end("scored", &finished.times);
+                    return Ok(scores);
+                }
+                StreamEvent::Failed(error) => return Err(span.fail(error.into())),
                 StreamEvent::Prompt(_) | StreamEvent::Token(_) | StreamEvent::Hidden(_) => {
-                    return Err(Error::unexpected("a request for scores"));
+                    return Err(span.fail(Error::unexpected("a request for scores")));
                 }
             }
         }
