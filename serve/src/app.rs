@@ -11,6 +11,7 @@ use super::config::{ServeConfig, seconds};
 use super::error::ApiError;
 use super::metrics::Metrics;
 use super::models::{ModelLease, Models};
+use super::trace_parent::Adopt;
 
 /// The state of a server.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub(crate) struct App {
     pub(crate) models: Models,
     pub(crate) clients: Clients,
     pub(crate) metrics: Metrics,
+    pub(crate) adopt: Adopt,
     pub(crate) phase: watch::Sender<Phase>,
 }
 

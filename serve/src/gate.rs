@@ -55,6 +55,7 @@ pub(crate) async fn gate(
 ) -> Response {
     let arrival = Arrival::of(&request, peer);
     let (id, path) = (&arrival.id, arrival.path());
+    tracing::Span::current().record("request_id", &**id);
     let dialect = Dialect::of_path(request.uri().path());
     let mut response = match admit(&app, &arrival, request.headers(), request.method()) {
         Ok(call) => {

@@ -37,6 +37,7 @@ mod error;
 mod facts;
 mod fields;
 mod gate;
+mod http_span;
 mod ids;
 mod llama_cpp;
 mod metrics;
@@ -57,6 +58,7 @@ mod streaming;
 mod thinking;
 mod timeline;
 mod tools;
+mod trace_parent;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -74,9 +76,11 @@ use config::seconds;
 use lapwing_engine::EngineBuilder;
 use metrics::Metrics;
 use models::{ModelSpec, Models, Offer};
+use trace_parent::Adopt;
 
 pub use config::{ClientConfig, KeyConfig, ServeConfig};
 pub use start_error::ServeError;
+pub use trace_parent::TraceParent;
 
 /// Models and settings of a new [`Server`].
 #[derive(Debug, Default)]
@@ -84,6 +88,7 @@ pub use start_error::ServeError;
 pub struct ServerBuilder {
     models: Vec<Offer>,
     config: ServeConfig,
+    adopt: Adopt,
 }
 
 impl ServerBuilder {
@@ -110,6 +115,17 @@ impl ServerBuilder {
         self
     }
 
+    /// Calls `adopt` with the span of each request that has a valid header `traceparent`, before anything is below it.
+    /// So a program gives it a place in its caller's trace in its own way, such as `set_parent` of the crate
+    /// `tracing-opentelemetry`. The span has the ids as fields, too. docs/timeline.md has an example.
+    pub fn on_trace_parent(
+        mut self,
+        adopt: impl Fn(&tracing::Span, &TraceParent) + Send + Sync + 'static,
+    ) -> ServerBuilder {
+        self.adopt = Adopt(Some(Arc::new(adopt)));
+        self
+    }
+
     /// Listens. No model is loaded yet.
     ///
     /// # Errors
@@ -125,7 +141,7 @@ impl ServerBuilder {
         let models = Models::new(specs, config.memory_bytes, config.keep_alive());
         let (phase, _) = watch::channel(Phase::Serving);
         let metrics = Metrics::new();
-        let app = App { config, models, clients, metrics, phase };
+        let app = App { config, models, clients, metrics, adopt: self.adopt, phase };
         Ok(Server { app: Arc::new(app), listener })
     }
 }

@@ -10,7 +10,9 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::app::App;
 use super::gate::gate;
+use super::http_span::http_spans;
 use super::routes::ROUTES;
+use super::trace_parent::TRACEPARENT;
 
 /// The router of a server.
 pub(crate) fn router(app: &Arc<App>) -> Router {
@@ -23,6 +25,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .layer(DefaultBodyLimit::max(app.config.body_bytes_max))
         .layer(from_fn_with_state(Arc::clone(app), gate))
         .layer(cors(&app.config.cors))
+        .layer(http_spans(app.adopt.clone()))
 }
 
 /// What browsers may do from other origins: nothing unless origins are named.
@@ -44,5 +47,7 @@ fn cors(origins: &[String]) -> CorsLayer {
         HeaderName::from_static("x-api-key"),
         HeaderName::from_static("x-request-id"),
         HeaderName::from_static("x-request-timeout"),
+        TRACEPARENT,
+        HeaderName::from_static("tracestate"),
     ])
 }
