@@ -5,12 +5,8 @@
 #[doc = include_str!("../docs/strategies.md")]
 mod strategies_guide {}
 
-#[cfg(feature = "structured")]
-pub use lapwing_engine::Thoughts;
 #[cfg(feature = "fetch")]
 pub use lapwing_engine::models;
-#[cfg(feature = "structured")]
-pub use lapwing_engine::structured;
 pub use lapwing_engine::{
     Activations, Architecture, AttentionRule, BesideStream, BlockList, BlockingTokens, ClientStats,
     DType, EmbedRequest, Embedding, EndReason, Engine, EngineBuilder, EngineStats, Error,
@@ -22,6 +18,12 @@ pub use lapwing_engine::{
     TransferPlacement, WaitLink, WaitMode, Work, chat, devices, draft, drivers, energy, error,
     plan, policy, prepare, profile, ranges, serde_json, tokenizer, traces, weights,
 };
+#[cfg(feature = "structured")]
+pub use lapwing_engine::{
+    Answer, Part, Thoughts, Tool, ToolCall, ToolChoice, Tools, parts, structured, tools,
+};
+#[cfg(feature = "schemars")]
+pub use lapwing_engine::{Typed, TypedError, schemars};
 #[cfg(feature = "compare")]
 pub use lapwing_lab::compare;
 #[cfg(feature = "simulate")]

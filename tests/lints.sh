@@ -20,7 +20,7 @@ cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces 
     -p lapwing-actors -p lapwing-engine -p lapwing -- -D warnings
 # `lints.sh each` tries each feature alone; otherwise those that bring most code with them.
 features="serve simulate"
-[ "${1:-}" != each ] || features="compare fetch opencl openvino qnn serve simulate structured"
+[ "${1:-}" != each ] || features="compare fetch opencl openvino qnn schemars serve simulate structured"
 for feature in $features; do
     cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
 done

@@ -14,6 +14,7 @@ mod date;
 mod ending;
 mod environment;
 mod error;
+mod fault;
 mod filters;
 mod globals;
 mod json;
@@ -36,6 +37,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value, context};
 
 pub use error::ChatError;
+pub use fault::ChatFault;
 
 pub use call_ids::short_id;
 pub use message::{ChatOptions, Message};

@@ -96,6 +96,8 @@ pub(crate) struct Settings {
     pub(crate) packed_cache_max: Option<u64>,
     /// Whether packed weights are locked in memory.
     pub(crate) lock_weights: bool,
+    /// Whether the model has to answer conversations.
+    pub(crate) require_chat: bool,
 }
 
 /// A group of actors that wait for messages.

@@ -55,6 +55,7 @@ mod prepares;
 mod prompt;
 mod ranges;
 mod recorded;
+mod require_chat;
 mod score;
 mod share_kv;
 mod slots;
@@ -62,6 +63,8 @@ mod start;
 mod strategies;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
+#[cfg(feature = "structured")]
+mod tools;
 
 pub use builder::EngineBuilder;
 #[cfg(feature = "structured")]
@@ -174,6 +177,8 @@ impl Engine {
         trace: Span,
     ) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
+        #[cfg(feature = "structured")]
+        let (request, form) = self.with_tools(request)?;
         let EnginePrompt { ids: prompt_ids, start } = self.prompt(&request, inner.context)?;
         let prefix = request.prefix_use();
         let room = inner.context.saturating_sub(prompt_ids.len());
@@ -224,7 +229,7 @@ impl Engine {
             clock: Arc::clone(inner.recorder.clock()),
         });
         #[cfg(feature = "structured")]
-        let stream = stream.ignoring(ignored);
+        let stream = stream.ignoring(ignored).divided(form);
         Ok(stream)
     }
 

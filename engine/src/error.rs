@@ -1,5 +1,6 @@
 //! [`Error`], and the errors that convert into it with `?`.
 
+mod causes;
 mod convert;
 mod for_clients;
 
@@ -25,7 +26,7 @@ pub use lapwing_plan::plans::PlansError;
 pub use lapwing_plan::profile::ProfileError;
 pub use lapwing_plan::registry::{ChoiceError, NameError};
 
-pub use crate::chat::ChatError;
+pub use crate::chat::{ChatError, ChatFault};
 pub use crate::devices::DeviceSpecError;
 pub use crate::drivers::fault::DriverFault;
 #[cfg(feature = "fetch")]
@@ -35,6 +36,8 @@ pub use crate::ranges::error::RangesError;
 #[cfg(feature = "structured")]
 pub use crate::structured::GrammarError;
 pub use crate::tokenizer::{NotAnId, TokenizerError, VocabularyDifference};
+#[cfg(feature = "structured")]
+pub use crate::tools::{ArgumentsError, ToolError};
 
 /// Why an engine cannot be built, or a request cannot be served. The message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +131,9 @@ enum Cause {
     #[cfg(feature = "structured")]
     #[error(transparent)]
     Grammar(#[from] GrammarError),
+    #[cfg(feature = "structured")]
+    #[error(transparent)]
+    Tools(#[from] ToolError),
     #[error(transparent)]
     Run(#[from] RunError),
     #[error("{what} is {found}, but must be {expected}")]
@@ -144,6 +150,11 @@ enum Cause {
     NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
     NoTemplate { path: PathBuf },
+    #[error(
+        "the model {path} cannot hold conversations: it {fault}; use an instruction-tuned model, or leave out EngineBuilder::require_chat and send plain text",
+        path = path.display()
+    )]
+    NoChat { path: PathBuf, fault: ChatFault },
     #[error(
         "the prompt has {bytes} bytes, which are at least {tokens} tokens, but the context holds {context}; shorten it or set a larger context"
     )]
@@ -236,6 +247,10 @@ impl Error {
 
     pub(crate) fn no_template(path: PathBuf) -> Error {
         Cause::NoTemplate { path }.of(ErrorKind::Request)
+    }
+
+    pub(crate) fn no_chat(path: PathBuf, fault: ChatFault) -> Error {
+        Cause::NoChat { path, fault }.of(ErrorKind::Model)
     }
 
     pub(crate) fn prompt_too_long(bytes: usize, tokens: usize, context: usize) -> Error {

@@ -13,6 +13,8 @@ pub mod error;
 #[cfg(feature = "fetch")]
 pub mod models;
 mod packed;
+#[cfg(feature = "structured")]
+pub mod parts;
 mod placement;
 pub mod plan;
 pub mod policy;
@@ -27,6 +29,10 @@ mod stream;
 #[cfg(feature = "structured")]
 pub mod structured;
 pub mod tokenizer;
+#[cfg(feature = "structured")]
+pub mod tools;
+#[cfg(feature = "schemars")]
+mod typed;
 pub mod weights;
 
 pub use chat::Message;
@@ -52,12 +58,21 @@ pub use lapwing_traces as traces;
 pub use lapwing_traces::RequestTimes;
 pub use lapwing_traces::event::WaitMode;
 pub use packed::PackedWeights;
+#[cfg(feature = "structured")]
+pub use parts::{Answer, Part};
 pub use placement::{PartPlacement, Placement, StageKind, StagePlacement, TransferPlacement};
 #[cfg(feature = "structured")]
 pub use request::Thoughts;
 pub use request::{Prompt, PromptEnd, Request};
+/// Schemas of types, for [`Engine::generate_as`].
+#[cfg(feature = "schemars")]
+pub use schemars;
 /// JSON values, as in [`ChatOptions::variables`](chat::ChatOptions::variables).
 pub use serde_json;
 pub use stream::{
     BlockingTokens, EndReason, PromptProgress, Summary, Token, TokenEvent, TokenStream,
 };
+#[cfg(feature = "structured")]
+pub use tools::{Tool, ToolCall, ToolChoice, Tools};
+#[cfg(feature = "schemars")]
+pub use typed::{Typed, TypedError};

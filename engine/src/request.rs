@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use lapwing_actors::policy::Urgency;
 use lapwing_actors::prefix::PrefixUse;
@@ -11,10 +11,15 @@ use lapwing_actors::sample::SamplingParams;
 use crate::chat::Message;
 #[cfg(feature = "structured")]
 use crate::structured::Grammar;
+#[cfg(feature = "structured")]
+use crate::tools::Tools;
 
 mod conversation;
 mod limits;
 mod reports;
+#[cfg(feature = "structured")]
+mod tools;
+mod urgency;
 
 pub use conversation::PromptEnd;
 #[cfg(feature = "structured")]
@@ -75,6 +80,12 @@ pub struct Request {
     /// What the answer must look like.
     #[cfg(feature = "structured")]
     pub grammar: Option<Grammar>,
+    /// Functions that the model may call, for [`Prompt::Chat`].
+    #[cfg(feature = "structured")]
+    pub tools: Option<Tools>,
+    /// Divide the answer into thoughts, text and calls; a request with tools does so anyway.
+    #[cfg(feature = "structured")]
+    pub divided: bool,
     /// Continue past the model's end tokens, which are then never sampled.
     pub ignore_eos: bool,
     /// Name of the client that sends it, for queue policies that treat clients apart. Requests without
@@ -111,6 +122,10 @@ impl Request {
             stop: Vec::new(),
             #[cfg(feature = "structured")]
             grammar: None,
+            #[cfg(feature = "structured")]
+            tools: None,
+            #[cfg(feature = "structured")]
+            divided: false,
             ignore_eos: false,
             client: None,
             urgency: Urgency::default(),
@@ -223,47 +238,6 @@ impl Request {
     #[must_use]
     pub fn logit_bias(mut self, id: u32, bias: f32) -> Request {
         self.sampling.logit_bias.push((id, bias));
-        self
-    }
-
-    /// Names the client that sends the request: queue policies may treat clients apart
-    /// ([`EngineBuilder::policy`](crate::EngineBuilder::policy)).
-    #[must_use]
-    pub fn client(mut self, name: impl Into<String>) -> Request {
-        self.client = Some(name.into());
-        self
-    }
-
-    /// Sets its priority for queue policies that ask, such as `edf`: the greater number goes first. The default is 0. Below 0,
-    /// it is background work whatever the policy ([`background`](Request::background)).
-    #[must_use]
-    pub fn priority(mut self, priority: i32) -> Request {
-        self.urgency.priority = priority;
-        self
-    }
-
-    /// Makes it background work: it gives way to other requests, and its place to those that arrive. None of its rows is computed
-    /// beside prompt rows of others, and its own prompt is computed in short chunks. Its priority is −1. In each 10 seconds,
-    /// one that has had no rows for so long has a turn until its next token.
-    #[must_use]
-    pub fn background(self) -> Request {
-        self.priority(Urgency::BACKGROUND.priority)
-    }
-
-    /// Sets the longest time that it is to wait for a token after the last one, while the prompts of other requests are
-    /// computed; it takes the place of the engine's ([`EngineBuilder::token_gap`](crate::EngineBuilder::token_gap)). A target
-    /// that cannot be kept, since even a chunk of 16 rows takes longer, does not end a request.
-    #[must_use]
-    pub fn token_gap(mut self, gap: Duration) -> Request {
-        self.urgency.token_gap = Some(gap);
-        self
-    }
-
-    /// Sets the time from now at which its last token is due, for queue policies that ask, such as `edf`. A missed
-    /// deadline does not end the request.
-    #[must_use]
-    pub fn deadline(mut self, after: Duration) -> Request {
-        self.urgency.deadline = Some(after);
         self
     }
 

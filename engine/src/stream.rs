@@ -15,17 +15,25 @@ use lapwing_traces::{Clock, RequestTimes};
 use crate::chat::AnswerStart;
 use crate::error::Error;
 use crate::span::RequestSpan;
+#[cfg(feature = "structured")]
+use crate::parts::Part;
 use crate::stop::StopSearch;
 use crate::tokenizer::Detokenizer;
+#[cfg(feature = "structured")]
+use divider::Divider;
 use events::Reports;
 
 mod blocking;
+#[cfg(feature = "structured")]
+mod divider;
 mod events;
 mod span;
+mod summary;
 
 pub use blocking::BlockingTokens;
 pub use events::TokenEvent;
 pub use lapwing_actors::message::PromptProgress;
+pub use summary::{EndReason, Summary};
 
 /// A generated token.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,70 +51,28 @@ pub struct Token {
     pub top_logprobs: Vec<TokenLogprob>,
     /// Whether this is the model's end token, which has no text.
     pub is_end: bool,
-}
-
-/// Result of a finished generation.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Summary {
-    /// Why it ended.
-    pub reason: EndReason,
-    /// Times of its milestones.
-    pub times: RequestTimes,
-    /// Seed of the sampler: [`Request::seed`](crate::Request::seed) with this value repeats the tokens.
-    pub seed: u64,
-    /// What the drafts of speculative decoding did; `None` without a drafter, and after a stop text, which
-    /// ends the stream before the engine's counts arrive.
-    pub drafts: Option<DraftStats>,
-}
-
-impl Summary {
-    /// Tokens per second of generation, from the first token to the last; 0 for a single token.
-    pub fn tokens_per_second(&self) -> f64 {
-        self.times.decode_tokens_per_second()
-    }
-
-    /// Prompt tokens per second, from admission to the first token.
-    pub fn prompt_tokens_per_second(&self) -> f64 {
-        self.times.prefill_tokens_per_second()
-    }
-}
-
-/// Why a generation ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EndReason {
-    /// The model chose an end token.
-    EndToken,
-    /// This stop text appeared.
-    StopText(String),
-    /// It reached the requested number of tokens, or filled the context.
-    Length,
-}
-
-impl EndReason {
-    fn of(reason: FinishReason) -> EndReason {
-        match reason {
-            FinishReason::Stop => EndReason::EndToken,
-            FinishReason::Length | FinishReason::Scored | FinishReason::Embedded => {
-                EndReason::Length
-            }
-        }
-    }
-
-    /// Name in JSON: `stop` or `length`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            EndReason::EndToken | EndReason::StopText(_) => "stop",
-            EndReason::Length => "length",
-        }
-    }
+    /// Parts of the answer that this token completes, if the request has the answer divided
+    /// ([`Request::divided`](crate::Request::divided)). The last token also has what was held back.
+    #[cfg(feature = "structured")]
+    pub parts: Vec<Part>,
 }
 
 /// Generated tokens, as they are sampled. Dropping the stream cancels the request.
 ///
 /// It is a [`Stream`] of `Result<Token, Error>`; [`next`](TokenStream::next) needs no
-/// extension trait. An error is the last item.
+/// extension trait. An error is the last item. The combinators of a library work on it as well:
+///
+/// ```no_run
+/// use futures_util::TryStreamExt;
+/// use lapwing::{Engine, Request};
+///
+/// # async fn example(engine: Engine) -> Result<(), lapwing::Error> {
+/// let tokens = engine.generate(Request::ask("Why is the sky blue?").max_tokens(64)).await?;
+/// let text: String = tokens.map_ok(|token| token.text).try_collect().await?;
+/// println!("{text}");
+/// # Ok(())
+/// # }
+/// ```
 pub struct TokenStream {
     events: Option<Events>,
     reports: Reports,
@@ -123,6 +89,8 @@ pub struct TokenStream {
     ignored_keywords: Arc<[String]>,
     /// After the events, which the engine must know to be dropped before the span can end.
     span: RequestSpan,
+    #[cfg(feature = "structured")]
+    divider: Divider,
 }
 
 /// Arguments for the construction of a stream.
@@ -158,6 +126,8 @@ impl TokenStream {
             summary: None,
             ignored_keywords: Arc::default(),
             span: RequestSpan::default(),
+            #[cfg(feature = "structured")]
+            divider: Divider::default(),
         }
     }
 
@@ -234,20 +204,38 @@ impl TokenStream {
             fresh.push_str(&detokenizer.finish());
         }
         let (mut text, found) = self.stop.push(&fresh);
-        if let Some(stop) = found {
-            self.end(EndReason::StopText(stop));
-        } else if sampled.finish.is_some() {
+        if found.is_none() && sampled.finish.is_some() {
             text.push_str(&self.stop.rest());
         }
+        #[cfg(feature = "structured")]
+        let parts = self.divider.push(&text, found.is_some() || sampled.finish.is_some());
+        if let Some(stop) = found {
+            self.end(EndReason::StopText(stop));
+        }
         let Sampled { id, logprob, top: top_logprobs, .. } = sampled;
-        Token { id, text, logprob, top_logprobs, is_end }
+        Token {
+            id,
+            text,
+            logprob,
+            top_logprobs,
+            is_end,
+            #[cfg(feature = "structured")]
+            parts,
+        }
     }
 
     fn end(&mut self, reason: EndReason) {
         self.events = None;
         self.span.end(reason.name(), &self.times);
         let drafts = self.drafts.take();
-        self.summary = Some(Summary { reason, times: self.times, seed: self.seed, drafts });
+        self.summary = Some(Summary {
+            reason,
+            times: self.times,
+            seed: self.seed,
+            drafts,
+            #[cfg(feature = "structured")]
+            answer: self.divider.answer(),
+        });
     }
 
     fn on_event(&mut self, event: StreamEvent) -> Option<Result<Token, Error>> {

@@ -13,9 +13,9 @@ use super::app::Call;
 use super::error::ApiError;
 use super::metrics::Taken;
 use super::models::ModelLease;
-use super::parts::{AnswerForm, AnswerReader, Part};
 use lapwing_engine::Request;
 use lapwing_engine::chat::AnswerStart;
+use lapwing_engine::parts::{AnswerForm, AnswerReader, Part};
 use lapwing_engine::{PromptProgress, Summary, Token, TokenEvent, TokenStream};
 use record::{Record, Texts};
 

@@ -16,11 +16,12 @@ use super::error::ApiError;
 use super::fields::Fields;
 use super::models::ModelLease;
 use super::openai::messages::{end_after, read, text_of};
-use super::parts::AnswerForm;
 use super::sampling;
 use super::thinking;
-use super::tools::Tools;
+use super::tools;
 use lapwing_engine::Request;
+use lapwing_engine::parts::AnswerForm;
+use lapwing_engine::tools::Tools;
 use writer::MessageWriter;
 
 /// Counts the tokens of a conversation.
@@ -50,7 +51,8 @@ impl Endpoint for Messages {
         Opened { target, lease, mut fields, .. }: Opened<'_>,
     ) -> Result<Question<MessageWriter>, ApiError> {
         let (request, tools) = conversation(&mut fields, lease)?;
-        let form = AnswerForm::new(tools.as_ref(), lease.engine.chat_template());
+        let template = lease.engine.chat_template();
+        let form = AnswerForm::new(tools.as_ref(), template);
         if let Some(stop) = fields.take::<Value>("stop_sequences")? {
             fields.put("stop", stop);
         }
@@ -61,7 +63,7 @@ impl Endpoint for Messages {
         fields.name_ignored(output.rest());
         let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
         request.max_tokens = sampling::max_tokens(&mut fields)?;
-        let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
+        let request = constraint::apply(&mut fields, tools.as_ref(), template, request)?;
         let is_streamed = fields.take("stream")?.unwrap_or(false);
         let user = fields.take_of("metadata", "user_id")?;
         fields.drop_if("service_tier", &[json!("auto"), json!("standard_only")]);
@@ -108,18 +110,12 @@ fn conversation(
         None => choice,
     });
     let template = lease.engine.chat_template();
-    let mut tools = Tools::new(Some(described.collect()), choice, template)?;
-    match &mut tools {
-        Some(tools) => {
-            tools.parallel = !only_one;
-            tools.make_strict(&strict);
-        }
-        None if only_one => {
-            fields.name_ignored(vec!["tool_choice.disable_parallel_tool_use".to_owned()]);
-        }
-        None => {}
+    let tools = tools::read(Some(described.collect()), choice)?;
+    if tools.is_none() && only_one {
+        fields.name_ignored(vec!["tool_choice.disable_parallel_tool_use".to_owned()]);
     }
-    let request = Tools::request(tools.as_ref(), messages, template).prompt_end(end);
+    let tools = tools.map(|tools| tools.parallel(!only_one).with_strict(&strict));
+    let request = tools::request(tools.as_ref(), messages, template).prompt_end(end);
     let (request, ignored) = thinking::apply(fields, template, request)?;
     fields.name_ignored(ignored);
     Ok((request, tools))

@@ -1,26 +1,27 @@
 //! The form that a request asks for: JSON, a grammar, or a call of a function.
 
-mod calls;
 mod formats;
 mod tags;
 mod text;
 
 use super::error::ApiError;
 use super::fields::Fields;
-use super::tools::Tools;
 use lapwing_engine::Request;
+use lapwing_engine::chat::ChatTemplate;
 use lapwing_engine::structured::Grammar;
+use lapwing_engine::tools::Tools;
 
 pub(crate) use formats::of_ollama;
 
 /// Sets the form of the answer as the fields say: `response_format` and its relatives of vLLM's, llama.cpp's and
-/// Anthropic's servers, and the functions.
+/// Anthropic's servers, and the functions, which a model with this template calls.
 ///
 /// # Errors
 /// When a field has the wrong form, or two of them contradict each other.
 pub(crate) fn apply(
     fields: &mut Fields,
     tools: Option<&Tools>,
+    template: Option<&ChatTemplate>,
     mut request: Request,
 ) -> Result<Request, ApiError> {
     if let Some(tokens) = fields.take::<usize>("min_tokens")? {
@@ -39,13 +40,8 @@ pub(crate) fn apply(
             }
             Some(asked.grammar)
         }
-        (Some(tools), asked) => calls::grammar(tools, asked.map(|asked| asked.grammar)),
+        (Some(tools), asked) => tools.grammar(asked.map(|asked| asked.grammar), template),
         (None, asked) => asked.map(|asked| asked.grammar),
     };
     Ok(grammar.into_iter().fold(request, Request::grammar))
-}
-
-/// The grammar of an answer of which only the calls are to be valid.
-pub(crate) fn calls(tools: Option<&Tools>) -> Option<Grammar> {
-    tools.and_then(|tools| calls::grammar(tools, None))
 }

@@ -13,9 +13,9 @@ use super::body::{JsonBody, name_ignored};
 use super::error::ApiError;
 use super::fields::Fields;
 use super::models::ModelLease;
-use super::parts::AnswerForm;
 use super::streaming::{Writer, stream};
 use lapwing_engine::Request;
+use lapwing_engine::parts::AnswerForm;
 
 /// A path that generates text: how it reads requests, and what writes the answers.
 pub(crate) trait Endpoint {

@@ -9,7 +9,7 @@ use std::path::Path;
 use lapwing_kernels::model::Architecture;
 use lapwing_kernels::weights::{WeightError, WeightFile};
 
-use lapwing_engine::chat::ChatTemplate;
+use lapwing_engine::chat::{ChatFault, ChatTemplate};
 use lapwing_engine::error::Error;
 
 /// Facts of a model's file.
@@ -85,14 +85,8 @@ impl ModelFacts {
 
     /// Why it cannot answer conversations, if it cannot.
     fn find_chat_fault(&self) -> Option<String> {
-        if self.is_encoder() {
-            return Some("makes embeddings only".to_owned());
-        }
-        let Some(template) = &self.template else {
-            return Some("has no chat template, so requests with messages are refused".to_owned());
-        };
-        let fault = ChatTemplate::new(template, "", "").check().err()?;
-        Some(format!("cannot answer messages: {fault}"))
+        let fault = ChatFault::of(self.is_encoder(), self.template.as_deref())?;
+        Some(fault.to_string())
     }
 
     /// Whether its template has tags for thoughts.

@@ -47,7 +47,6 @@ mod openai;
 mod openapi;
 mod origin;
 mod page;
-mod parts;
 mod responses;
 mod router;
 mod routes;

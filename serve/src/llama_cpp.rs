@@ -10,7 +10,7 @@ use super::app::{Call, Phase, blocking};
 use super::body::JsonBody;
 use super::error::ApiError;
 use super::openai::messages;
-use super::tools::Tools;
+use super::tools;
 use lapwing_engine::chat::{ChatError, ChatOptions};
 use lapwing_engine::error::Error;
 use lapwing_engine::tokenizer::Special;
@@ -112,8 +112,8 @@ pub(crate) async fn apply_template(
     let messages = messages::read(sent)?;
     let end = messages::prompt_end(&mut fields, &messages)?;
     let template = lease.engine.chat_template();
-    let tools = Tools::new(fields.take("tools")?, fields.take("tool_choice")?, template)?;
-    let request = Tools::request(tools.as_ref(), messages, template);
+    let tools = tools::read(fields.take("tools")?, fields.take("tool_choice")?)?;
+    let request = tools::request(tools.as_ref(), messages, template);
     let messages = if let Prompt::Chat(messages) = request.prompt { messages } else { Vec::new() };
     let mut variables = request.template_variables;
     variables

@@ -15,12 +15,13 @@ use super::error::ApiError;
 use super::fields::Fields;
 use super::models::ModelLease;
 use super::openai::messages::read;
-use super::parts::AnswerForm;
 use super::sampling;
 use super::thinking;
-use super::tools::Tools;
+use super::tools;
 use items::in_chat_form;
 use lapwing_engine::Request;
+use lapwing_engine::parts::AnswerForm;
+use lapwing_engine::tools::Tools;
 use writer::{Echo, ResponseWriter};
 
 /// Answers a conversation.
@@ -40,7 +41,8 @@ impl Endpoint for Responses {
     ) -> Result<Question<ResponseWriter>, ApiError> {
         let created = unix_seconds(SystemTime::now());
         let (request, tools) = conversation(&mut fields, lease)?;
-        let form = AnswerForm::new(tools.as_ref(), lease.engine.chat_template());
+        let template = lease.engine.chat_template();
+        let form = AnswerForm::new(tools.as_ref(), template);
         let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
         if let Some(tokens) = fields.take::<Value>("max_output_tokens")? {
             fields.put("max_tokens", tokens);
@@ -50,10 +52,10 @@ impl Endpoint for Responses {
         if let Some(format) = text.take::<Value>("format")? {
             fields.put("text.format", format);
         }
-        let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
+        let request = constraint::apply(&mut fields, tools.as_ref(), template, request)?;
         let is_streamed = fields.take("stream")?.unwrap_or(false);
         let user = fields.take_any(&["user", "safety_identifier"])?;
-        let parallel = tools.is_none_or(|tools| tools.parallel);
+        let parallel = tools.is_none_or(|tools| tools.is_parallel());
         let echo =
             Echo { created, parallel, metadata: fields.take("metadata")?.unwrap_or_default() };
         drop_defaults(&mut fields);
@@ -106,13 +108,9 @@ fn conversation(
         _ => return Err(ApiError::field("input", "input is neither a text nor a list of items")),
     }
     let messages = read(sent)?;
-    let tools = fields.take("tools")?;
+    let tools = tools::take(fields)?;
     let template = lease.engine.chat_template();
-    let mut tools = Tools::new(tools, fields.take("tool_choice")?, template)?;
-    if let Some(tools) = &mut tools {
-        tools.parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
-    }
-    let request = Tools::request(tools.as_ref(), messages, template);
+    let request = tools::request(tools.as_ref(), messages, template);
     let (request, ignored) = thinking::apply(fields, template, request)?;
     fields.name_ignored(ignored);
     Ok((request, tools))

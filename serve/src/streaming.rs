@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::answer::{Answers, Complete, Item};
 use super::error::ApiError;
-use super::parts::{AnswerForm, AnswerReader, Part};
+use lapwing_engine::parts::{AnswerForm, AnswerReader, Part};
 use lapwing_engine::{PromptProgress, Summary, Token};
 
 /// Writes an answer as an interface does, whole or as a stream. The methods of a stream append to `out`.

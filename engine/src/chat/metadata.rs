@@ -30,6 +30,14 @@ impl ChatTemplate {
         Self::from_key(metadata, tokenizer, KEY)
     }
 
+    /// The text of the file's default template, or `None` if it has none.
+    ///
+    /// # Errors
+    /// If the key has the wrong type.
+    pub(crate) fn source_in(metadata: &Metadata) -> Result<Option<&str>, ChatError> {
+        metadata.opt_str(KEY).map_err(|source| ChatError::Metadata { source })
+    }
+
     /// The file's template called `name`, such as `tool_use`, or `None` if it has none.
     ///
     /// # Errors

@@ -248,8 +248,9 @@ impl EngineBuilder {
     /// Opens the model and starts the actors. Never blocks the caller's runtime.
     ///
     /// # Errors
-    /// When the file is missing, damaged or not supported, a model by name cannot be fetched, or a
-    /// setting is invalid.
+    /// When the file is missing, damaged or not supported, a model by name cannot be fetched, a
+    /// setting is invalid, or the model cannot answer conversations although
+    /// [`require_chat`](EngineBuilder::require_chat) says that it has to.
     pub async fn build(self) -> Result<Engine, Error> {
         #[cfg(feature = "fetch")]
         let (this, _stop) = self.with_stop();

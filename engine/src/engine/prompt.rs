@@ -24,11 +24,15 @@ impl Engine {
         self.prompt_ids_of(&Request::new(prompt.clone()))
     }
 
-    /// Token ids of a request's prompt, of any length, with the variables of its template.
+    /// Token ids of a request's prompt, of any length, with the variables of its template and its tools.
     ///
     /// # Errors
-    /// As [`prompt_ids`](Engine::prompt_ids).
+    /// As [`prompt_ids`](Engine::prompt_ids), and when the request cannot have its tools.
     pub fn prompt_ids_of(&self, request: &Request) -> Result<Vec<u32>, Error> {
+        #[cfg(feature = "structured")]
+        let told = self.told(request)?;
+        #[cfg(feature = "structured")]
+        let request = &*told;
         Ok(self.prompt(request, usize::MAX)?.ids)
     }
 

@@ -20,7 +20,7 @@ use super::plans::{unprepared, with_plans};
 use super::prefix::{self, KeptPrefixes, Prefixes};
 use super::recorded::record_facts;
 use super::strategies::PlacedStrategies;
-use super::{Engine, Inner, graphs, memory};
+use super::{Engine, Inner, graphs, memory, require_chat};
 use crate::chat::ChatTemplate;
 use crate::config::{COPY_RATE, PROMPT_THREADS, SYNC_TIME, Settings};
 use crate::devices::build::{Built, Shared, build};
@@ -31,6 +31,7 @@ use crate::tokenizer::Tokenizer;
 
 /// Starts an engine with these settings on an open file.
 pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {
+    require_chat::check(&settings, file)?;
     let opened = Opened::new(settings, file)?;
     opened.log_requantized();
     let memory = opened.allocate(DraftModel::open(&opened, &opened.in_place)?)?;

@@ -47,7 +47,7 @@ error_from! { QnnError => Config }
 error_from! { FetchError => Fetch }
 
 #[cfg(feature = "structured")]
-error_from! { GrammarError => Request }
+error_from! { GrammarError => Request, ToolError => Request }
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Error {

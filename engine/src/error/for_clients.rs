@@ -38,6 +38,7 @@ mod tests {
         let source = || std::io::Error::other("/dev/sda");
         let all: Vec<Error> = vec![
             Error::no_template(path()),
+            Error::no_chat(path(), crate::chat::ChatFault::NoTemplate),
             Error::pooling(9),
             Error::npu_alone(),
             Error::prefixes(path(), crate::prefix_file::PrefixFileError::from(source())),

@@ -22,7 +22,8 @@ pub enum PromptEnd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Thoughts {
-    /// They are text like any other: a grammar holds for them as for the rest.
+    /// They are text like any other: a grammar holds for them as for the rest. In an answer that is
+    /// [divided](Request::divided) they come first, without a limit.
     #[default]
     Text,
     /// They come before the answer, and a grammar applies to the text after them. They are closed after `tokens_max`
@@ -36,7 +37,7 @@ pub enum Thoughts {
 }
 
 impl Request {
-    /// Sets a variable of the model's chat template, such as `tools` or `enable_thinking`
+    /// Sets a variable of the model's chat template, such as `enable_thinking`
     /// ([`ChatOptions::variables`](crate::chat::ChatOptions::variables)).
     #[must_use]
     pub fn template_variable(

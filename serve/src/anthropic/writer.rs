@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::answer::{Answers, Complete, Usage};
 use crate::error::{ApiError, Dialect};
 use crate::ids::new_id;
-use crate::parts::{Divided, Part};
 use crate::streaming::{Writer, named_event};
-use crate::tools::{CalledFunction, ToolCall, as_object};
+use lapwing_engine::parts::{Answer, Part};
+use lapwing_engine::tools::ToolCall;
 use lapwing_engine::{EndReason, Summary};
 
 /// Writes an answer.
@@ -56,7 +56,7 @@ impl MessageWriter {
 impl Writer for MessageWriter {
     fn whole(&mut self, mut choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
         let choice = choices.pop().unwrap_or_default();
-        let Divided { thoughts, text, calls } = Divided::of(choice.parts);
+        let Answer { thoughts, text, calls, .. } = Answer::of(choice.parts);
         let (stop_reason, stop_sequence) = reason(choice.summary.as_deref(), !calls.is_empty());
         let mut content = Vec::new();
         if !thoughts.is_empty() {
@@ -112,7 +112,7 @@ impl Writer for MessageWriter {
                 Part::Arguments(text) => {
                     self.delta(&json!({ "type": "input_json_delta", "partial_json": text }), out);
                 }
-                Part::CallEnd => self.close(out),
+                Part::CallEnd(_) => self.close(out),
             }
         }
     }
@@ -173,11 +173,10 @@ struct Whole<'a> {
 
 impl From<ToolCall> for Block {
     fn from(call: ToolCall) -> Block {
-        let CalledFunction { name, arguments } = call.function;
-        match as_object(&arguments) {
-            Some(input) => Block::ToolUse { id: call.id, name, input },
+        match call.compact_arguments() {
+            Some(input) => Block::ToolUse { id: call.id, name: call.name, input },
             // The answer was cut off inside of them.
-            None => Block::Text { text: format!("{name}({arguments}") },
+            None => Block::Text { text: format!("{}({}", call.name, call.arguments) },
         }
     }
 }

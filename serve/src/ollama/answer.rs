@@ -10,10 +10,10 @@ use crate::answer::{Answers, Complete};
 use crate::constraint;
 use crate::endpoint::{Opened, Question, Target};
 use crate::error::{ApiError, Dialect};
-use crate::parts::{AnswerForm, Divided, Part};
 use crate::streaming::{Writer, line};
 use crate::thinking;
-use crate::tools::{CalledFunction, ToolCall, Tools, as_object};
+use lapwing_engine::parts::{Answer, AnswerForm, Part};
+use lapwing_engine::tools::Tools;
 use lapwing_engine::{Prompt, Request, Summary, Token};
 
 /// Writes an answer.
@@ -21,7 +21,7 @@ pub(crate) struct AnswerWriter {
     model: String,
     kind: Kind,
     /// A call whose end is still to come.
-    call: Divided,
+    call: Answer,
     /// Ids of the answer.
     ids: Vec<u32>,
 }
@@ -88,19 +88,20 @@ struct FunctionJson {
 }
 
 impl Content {
-    fn new(kind: Kind, divided: Divided) -> Content {
-        let Divided { thoughts: thinking, text, calls } = divided;
+    fn new(kind: Kind, divided: Answer) -> Content {
+        let Answer { thoughts: thinking, text, calls, .. } = divided;
         if kind == Kind::Text {
             return Content::Text { response: text, thinking };
         }
         let (mut content, mut tool_calls) = (text, Vec::new());
-        for ToolCall { function: CalledFunction { name, arguments }, .. } in calls {
-            match as_object(&arguments) {
+        for call in calls {
+            match call.compact_arguments() {
                 Some(arguments) => {
-                    tool_calls.push(CallJson { function: FunctionJson { name, arguments } });
+                    let function = FunctionJson { name: call.name, arguments };
+                    tool_calls.push(CallJson { function });
                 }
                 // The answer was cut off inside of them.
-                None => content.push_str(&format!("{name}({arguments}")),
+                None => content.push_str(&format!("{}({}", call.name, call.arguments)),
             }
         }
         Content::Chat { message: MessageJson { role: "assistant", content, thinking, tool_calls } }
@@ -119,7 +120,7 @@ impl<'a> Line<'a> {
 pub(super) fn loaded(Target { name, keep_alive }: &Target, kind: Kind) -> Response {
     let unloads = keep_alive.flatten().is_some_and(|keep_alive| keep_alive.is_zero());
     let reason = if unloads { "unload" } else { "load" };
-    let (model, content) = (name.as_deref(), Content::new(kind, Divided::default()));
+    let (model, content) = (name.as_deref(), Content::new(kind, Answer::default()));
     Json(Line::new(model.unwrap_or_default(), content, Some(reason))).into_response()
 }
 
@@ -143,20 +144,21 @@ pub(super) fn question(
     let form = AnswerForm::new(tools.as_ref(), template);
     let format = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten();
     // As in Ollama, a format holds for the whole answer.
-    if let Some(grammar) = format.or_else(|| constraint::calls(tools.as_ref())) {
+    let calls = || tools.as_ref().and_then(|tools| tools.grammar(None, template));
+    if let Some(grammar) = format.or_else(calls) {
         request = request.grammar(grammar);
     }
     let is_streamed = fields.take("stream")?.unwrap_or(true);
     ignored.extend(fields.rest());
     let (requests, model) = (vec![request], target.name.unwrap_or_default());
-    let writer = AnswerWriter { model, kind, call: Divided::default(), ids: Vec::new() };
+    let writer = AnswerWriter { model, kind, call: Answer::default(), ids: Vec::new() };
     let writer = Box::new(|_: &Answers| writer);
     Ok(Question { requests, choices: 1, form, user: None, is_streamed, ignored, writer })
 }
 
 impl AnswerWriter {
     /// The last line, with what was not written before.
-    fn last(&self, divided: Divided, reason: &'static str, answers: &Answers) -> Line<'_> {
+    fn last(&self, divided: Answer, reason: &'static str, answers: &Answers) -> Line<'_> {
         let is_text = self.kind == Kind::Text;
         let context = is_text.then(|| [answers.prompt_ids(), &self.ids].concat());
         let totals = Some(Totals::of(answers));
@@ -170,7 +172,7 @@ impl Writer for AnswerWriter {
         let choice = choices.pop().unwrap_or_default();
         self.ids = choice.tokens.iter().map(|token| token.id).collect();
         let reason = choice.reason();
-        self.last(Divided::of(choice.parts), reason, answers)
+        self.last(Answer::of(choice.parts), reason, answers)
     }
 
     fn content_type(&self) -> &'static str {
@@ -196,7 +198,7 @@ impl Writer for AnswerWriter {
     }
 
     fn end(&mut self, _: usize, summary: &Summary, answers: &Answers, out: &mut String) {
-        line(&self.last(Divided::default(), summary.reason.name(), answers), out);
+        line(&self.last(Answer::default(), summary.reason.name(), answers), out);
     }
 
     fn failed(&mut self, error: &ApiError, out: &mut String) {

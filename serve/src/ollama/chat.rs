@@ -9,7 +9,7 @@ use crate::endpoint::{Endpoint, Opened, Question, Target};
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::openai::messages;
-use crate::tools::Tools;
+use crate::tools;
 
 /// Answers a conversation.
 pub(crate) struct Chat;
@@ -37,9 +37,9 @@ impl Endpoint for Chat {
         }
         let messages = messages::read(sent)?;
         let template = opened.lease.engine.chat_template();
-        let tools = Tools::new(opened.fields.take("tools")?, None, template)?;
+        let tools = tools::read(opened.fields.take("tools")?, None)?;
         let end = messages::end_after(&messages)?;
-        let request = Tools::request(tools.as_ref(), messages, template).prompt_end(end);
+        let request = tools::request(tools.as_ref(), messages, template).prompt_end(end);
         question(opened, request, tools, Kind::Chat)
     }
 }

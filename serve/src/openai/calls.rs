@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
 use lapwing_engine::chat::{Message, short_id};
+use lapwing_engine::tools::arguments_of;
 
 /// Calls as templates expect them: with a name, and with arguments that are an object, which clients send as text. What
 /// clients add, such as a number in a stream, is left out.
@@ -39,12 +40,7 @@ fn one(name: &str, call: &Value) -> Result<Value, ApiError> {
 fn as_object(arguments: &Value) -> Value {
     match arguments {
         Value::Null => json!({}),
-        Value::String(text) if text.trim().is_empty() => json!({}),
-        Value::String(text) => match serde_json::from_str(text) {
-            Ok(object @ Value::Object(_)) => object,
-            Ok(Value::Null) => json!({}),
-            _ => arguments.clone(),
-        },
+        Value::String(text) => arguments_of(text),
         other => other.clone(),
     }
 }

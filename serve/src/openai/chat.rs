@@ -11,10 +11,10 @@ use crate::constraint;
 use crate::endpoint::{Endpoint, Opened, Question};
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::parts::AnswerForm;
 use crate::sampling;
 use crate::thinking;
-use crate::tools::Tools;
+use crate::tools;
+use lapwing_engine::parts::AnswerForm;
 use writer::ChatWriter;
 
 /// Answers a conversation.
@@ -30,12 +30,9 @@ impl Endpoint for Chat {
         let sent: Vec<Map<String, Value>> = fields.need("messages")?;
         let messages = messages::read(sent)?;
         refuse(&fields)?;
-        let mut tools = Tools::new(fields.take("tools")?, fields.take("tool_choice")?, template)?;
-        if let Some(tools) = &mut tools {
-            tools.parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
-        }
+        let tools = tools::take(&mut fields)?;
         let end = messages::prompt_end(&mut fields, &messages)?;
-        let request = Tools::request(tools.as_ref(), messages, template).prompt_end(end);
+        let request = tools::request(tools.as_ref(), messages, template).prompt_end(end);
         let (request, ignored) = thinking::apply(&mut fields, template, request)?;
         let mut request = sampling::apply(&mut fields, lease.spec(), request)?;
         request.max_tokens = sampling::max_tokens(&mut fields)?;
@@ -53,7 +50,7 @@ impl Endpoint for Chat {
         request.top_logprobs = top.unwrap_or(0);
         let stream = StreamOptions::take(&mut fields)?;
         request.prompt_progress = stream.prompt_progress;
-        let request = constraint::apply(&mut fields, tools.as_ref(), request)?;
+        let request = constraint::apply(&mut fields, tools.as_ref(), template, request)?;
         let form = AnswerForm::new(tools.as_ref(), template);
         let requests = sampling::choices(request, fields.take("n")?)?;
         let user = fields.take_any(&["user", "safety_identifier"])?;

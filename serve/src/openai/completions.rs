@@ -11,9 +11,9 @@ use crate::answer::{Answers, Complete, Usage};
 use crate::constraint;
 use crate::endpoint::{Endpoint, Opened, Question};
 use crate::error::ApiError;
-use crate::parts::{AnswerForm, Divided};
 use crate::sampling;
 use crate::streaming::Writer;
+use lapwing_engine::parts::{Answer, AnswerForm};
 use lapwing_engine::{PromptProgress, Request, Summary, Token};
 
 /// Most prompts of a request.
@@ -74,7 +74,7 @@ impl Endpoint for Completions {
         request.top_logprobs = logprobs.unwrap_or(0);
         let stream = StreamOptions::take(&mut fields)?;
         request.prompt_progress = stream.prompt_progress;
-        let request = constraint::apply(&mut fields, None, request)?;
+        let request = constraint::apply(&mut fields, None, None, request)?;
         let one = sampling::choices(request, fields.take("n")?)?;
         let n = one.len();
         // As many answers as are returned, so that there is nothing to choose.
@@ -185,7 +185,7 @@ impl Writer for CompletionWriter {
             let mut pieces = wanted.echo(index).unwrap_or_default();
             let mut text = pieces.text();
             if !wanted.only_prompt {
-                text.push_str(&Divided::of(choice.parts).text);
+                text.push_str(&Answer::of(choice.parts).text);
                 pieces.0.extend(Pieces::of(&choice.tokens, tokenizer).0);
             }
             let logprobs = wanted.logprobs.map(|_| LogprobsJson::of(pieces, &mut 0));

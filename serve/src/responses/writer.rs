@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::answer::{Answers, Complete};
 use crate::error::{ApiError, Dialect};
 use crate::ids::new_id;
-use crate::parts::Part;
 use crate::streaming::{Writer, named_event};
 use lapwing_engine::Summary;
+use lapwing_engine::parts::Part;
 
 /// What a response repeats of its request.
 pub(super) struct Echo {
@@ -225,7 +225,7 @@ impl Writer for ResponseWriter {
                     self.begin_item(Kind::Call, item, out);
                 }
                 Part::Arguments(text) => self.delta(&text, out),
-                Part::CallEnd => self.close(out),
+                Part::CallEnd(_) => self.close(out),
             }
         }
     }

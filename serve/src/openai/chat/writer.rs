@@ -7,9 +7,9 @@ use crate::error::ApiError;
 use crate::openai::chunks::{Chunks, failed};
 use crate::openai::logprobs::LogprobsJson;
 use crate::openai::{Head, StreamOptions};
-use crate::parts::{Divided, Part};
 use crate::streaming::Writer;
-use crate::tools::ToolCall;
+use crate::tools::CallJson;
+use lapwing_engine::parts::{Answer, Part};
 use lapwing_engine::{PromptProgress, Summary, Token};
 
 /// Writes an answer.
@@ -77,7 +77,7 @@ struct WholeMessage {
     reasoning_content: String,
     refusal: Option<()>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ToolCall>,
+    tool_calls: Vec<CallJson>,
 }
 
 impl ChatWriter {
@@ -122,7 +122,7 @@ impl Delta {
                 let function = FunctionDelta { arguments, ..FunctionDelta::default() };
                 CallDelta { function, ..CallDelta::default() }
             }
-            Part::CallEnd => return None,
+            Part::CallEnd(_) => return None,
         };
         let call = CallDelta { index: calls.saturating_sub(1), ..call };
         Some(Delta { tool_calls: Some([call]), ..Delta::default() })
@@ -135,14 +135,14 @@ impl Writer for ChatWriter {
         let choice = |(index, choice): (usize, Complete)| {
             let finish = choice.reason();
             let logprobs = self.has_logprobs.then(|| LogprobsJson::of(&choice.tokens, tokenizer));
-            let Divided { thoughts, text, calls } = Divided::of(choice.parts);
+            let Answer { thoughts, text, calls, .. } = Answer::of(choice.parts);
             let finish_reason = finish_reason(finish, !calls.is_empty());
             let message = WholeMessage {
                 role: "assistant",
                 content: (!text.is_empty() || calls.is_empty()).then_some(text),
                 reasoning_content: thoughts,
                 refusal: None,
-                tool_calls: calls,
+                tool_calls: calls.into_iter().map(CallJson::from).collect(),
             };
             WholeChoice { index, message, logprobs, finish_reason }
         };

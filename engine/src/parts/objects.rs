@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::part::Part;
-use crate::ids::new_call_id;
+use crate::tools::ToolCall;
 
 /// Reads objects with a name and arguments: several in a row, or a list of them. The arguments of an object
 /// are handed out as they arrive, once its name is known.
@@ -22,8 +22,8 @@ enum State {
     Between,
     /// Inside an object whose name or arguments have not begun.
     Head,
-    /// Inside the arguments.
-    Arguments(Brackets),
+    /// Inside the arguments of a call.
+    Arguments(ToolCall, Brackets),
     /// After the arguments, inside their object.
     Tail(Brackets),
     /// The text is no call.
@@ -47,7 +47,7 @@ impl CallObjects {
     /// The end of the text. Returns the text that no part has.
     pub(super) fn finish(&mut self, parts: &mut Vec<Part>) -> String {
         match std::mem::take(&mut self.state) {
-            State::Arguments(_) => parts.push(Part::CallEnd),
+            State::Arguments(call, _) => parts.push(Part::CallEnd(call)),
             State::Between if self.has_calls => self.held.clear(),
             State::Tail(_) => self.held.clear(),
             State::Between | State::Head | State::Other => {}
@@ -69,14 +69,15 @@ impl CallObjects {
                 true
             }
             State::Head => self.head(parts),
-            State::Arguments(brackets) => {
+            State::Arguments(call, brackets) => {
                 let end = brackets.close(&self.held);
                 let text: String = self.held.drain(..end.unwrap_or(self.held.len())).collect();
                 if !text.is_empty() {
+                    call.arguments.push_str(&text);
                     parts.push(Part::Arguments(text));
                 }
                 if end.is_some() {
-                    parts.push(Part::CallEnd);
+                    parts.push(Part::CallEnd(std::mem::take(call)));
                     self.state = State::Tail(Brackets { depth: 1, ..Brackets::default() });
                 }
                 end.is_some()
@@ -107,13 +108,14 @@ impl CallObjects {
         };
         self.has_calls = true;
         self.held.drain(..start + end);
-        parts.push(Part::Call { id: new_call_id(), name });
+        let call = ToolCall::new(name, arguments.clone().unwrap_or_default());
+        parts.push(Part::Call { id: call.id.clone(), name: call.name.clone() });
         self.state = match arguments {
             Some(arguments) => {
-                parts.extend([Part::Arguments(arguments), Part::CallEnd]);
+                parts.extend([Part::Arguments(arguments), Part::CallEnd(call)]);
                 State::Between
             }
-            None => State::Arguments(Brackets::default()),
+            None => State::Arguments(call, Brackets::default()),
         };
         true
     }

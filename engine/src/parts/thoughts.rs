@@ -2,7 +2,7 @@
 
 use super::part::Part;
 use super::tags::{Until, until};
-use lapwing_engine::chat::{AnswerStart, ThoughtTags};
+use crate::chat::{AnswerStart, ThoughtTags};
 
 /// Separates thoughts from the answer that follows them.
 #[derive(Debug)]

@@ -1,22 +1,31 @@
 //! The parts of an answer: thoughts, text and calls of functions, separated while the answer arrives.
+//!
+//! [`Request::tools`] and [`Request::divided`] divide the answer of a stream: [`Token::parts`](crate::Token::parts) has the parts
+//! as they arrive, and [`Summary::answer`](crate::Summary::answer) all of them. A program that has the text of an answer from
+//! elsewhere divides it with an [`AnswerReader`].
 
+mod answer;
 mod calls;
 mod objects;
 mod part;
 mod tags;
 mod thoughts;
 
-use super::tools::{CalledFunction, Style, ToolCall, Tools};
+#[cfg(test)]
+mod tests;
+
+use crate::chat::{AnswerStart, ChatTemplate, ThoughtTags};
+use crate::request::Request;
+use crate::tools::{Style, Tools};
 use calls::CallReader;
-use lapwing_engine::Request;
-use lapwing_engine::chat::{AnswerStart, ChatTemplate, ThoughtTags};
 use thoughts::ThoughtReader;
 
-pub(crate) use part::Part;
+pub use answer::Answer;
+pub use part::Part;
 
-/// The parts that an answer may have.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AnswerForm {
+/// The parts that an answer may have. That of [`default`](AnswerForm::default) is text as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnswerForm {
     /// How the model writes calls; `None` if there are no functions.
     calls: Option<Style>,
     /// Whether only the first call counts.
@@ -27,16 +36,17 @@ pub(crate) struct AnswerForm {
 
 impl AnswerForm {
     /// The form of answers with these functions and this template.
-    pub(crate) fn new(tools: Option<&Tools>, template: Option<&ChatTemplate>) -> AnswerForm {
+    pub fn new(tools: Option<&Tools>, template: Option<&ChatTemplate>) -> AnswerForm {
+        let tools = tools.filter(|tools| tools.may_call());
         AnswerForm {
-            calls: tools.map(|tools| tools.style),
-            one_call: tools.is_some_and(|tools| !tools.parallel),
+            calls: tools.map(|_| Style::of(template)),
+            one_call: tools.is_some_and(|tools| !tools.is_parallel()),
             thoughts: template.and_then(ChatTemplate::thought_tags),
         }
     }
 
     /// The request with the tags in its text also where they are control tokens.
-    pub(crate) fn shown(self, mut request: Request) -> Request {
+    pub fn shown(self, mut request: Request) -> Request {
         let thoughts =
             self.thoughts.into_iter().flat_map(|tags| [tags.open.trim_end(), tags.close]);
         let calls = self.calls.filter(|style| *style == Style::Tagged);
@@ -48,7 +58,7 @@ impl AnswerForm {
 
 /// Divides an answer into parts as it arrives.
 #[derive(Debug)]
-pub(crate) struct AnswerReader {
+pub struct AnswerReader {
     thoughts: Option<ThoughtReader>,
     calls: Option<CallReader>,
     one_call: bool,
@@ -57,8 +67,8 @@ pub(crate) struct AnswerReader {
 }
 
 impl AnswerReader {
-    /// A reader at the start of the answers to a prompt.
-    pub(crate) fn new(form: AnswerForm, start: AnswerStart) -> AnswerReader {
+    /// A reader at the start of the answers to a prompt ([`TokenStream::answer_start`](crate::TokenStream::answer_start)).
+    pub fn new(form: AnswerForm, start: AnswerStart) -> AnswerReader {
         let is_within = start == AnswerStart::Within;
         AnswerReader {
             thoughts: form.thoughts.map(|tags| ThoughtReader::new(tags, start)),
@@ -69,7 +79,7 @@ impl AnswerReader {
     }
 
     /// The parts that `text` completes.
-    pub(crate) fn push(&mut self, text: String) -> Vec<Part> {
+    pub fn push(&mut self, text: String) -> Vec<Part> {
         let mut parts = Vec::new();
         let text = match &mut self.thoughts {
             Some(reader) => reader.push(&text, &mut parts),
@@ -80,7 +90,7 @@ impl AnswerReader {
     }
 
     /// The parts at the end of the answer.
-    pub(crate) fn finish(&mut self) -> Vec<Part> {
+    pub fn finish(&mut self) -> Vec<Part> {
         let mut parts = Vec::new();
         if let Some(reader) = self.thoughts.take() {
             let text = reader.finish(&mut parts);
@@ -109,47 +119,9 @@ impl AnswerReader {
     }
 
     /// The parts of a complete answer.
-    pub(crate) fn whole(mut self, text: String) -> Vec<Part> {
+    pub fn whole(mut self, text: String) -> Vec<Part> {
         let mut parts = self.push(text);
         parts.extend(self.finish());
         parts
     }
 }
-
-/// An answer by its parts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Divided {
-    pub(crate) thoughts: String,
-    pub(crate) text: String,
-    pub(crate) calls: Vec<ToolCall>,
-}
-
-impl Divided {
-    /// The answer with these parts.
-    pub(crate) fn of(parts: Vec<Part>) -> Divided {
-        let mut divided = Divided::default();
-        parts.into_iter().for_each(|part| divided.add(part));
-        divided
-    }
-
-    /// Adds a part.
-    pub(crate) fn add(&mut self, part: Part) {
-        match part {
-            Part::Thought(text) => self.thoughts.push_str(&text),
-            Part::Text(text) => self.text.push_str(&text),
-            Part::Call { id, name } => {
-                let function = CalledFunction { name, arguments: String::new() };
-                self.calls.push(ToolCall::new(id, function));
-            }
-            Part::Arguments(text) => {
-                if let Some(call) = self.calls.last_mut() {
-                    call.function.arguments.push_str(&text);
-                }
-            }
-            Part::CallEnd => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

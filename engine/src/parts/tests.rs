@@ -1,24 +1,32 @@
 use super::*;
+use crate::tools::ToolCall;
 
-/// What the pieces of an answer are divided into.
-fn divided(form: AnswerForm, start: AnswerStart, pieces: &[&str]) -> Divided {
+/// What the pieces of an answer are divided into. The parts of a call say the same as its end.
+fn divided(form: AnswerForm, start: AnswerStart, pieces: &[&str]) -> Answer {
     let mut reader = AnswerReader::new(form, start);
-    let mut divided = Divided::default();
     let mut parts: Vec<Part> =
         pieces.iter().flat_map(|piece| reader.push((*piece).to_owned())).collect();
     parts.extend(reader.finish());
+    let answer = Answer::of(parts.clone());
+    let mut begun: Vec<ToolCall> = Vec::new();
     for part in parts {
-        divided.add(part);
+        match part {
+            Part::Call { id, name } => begun.push(ToolCall { id, name, arguments: String::new() }),
+            Part::Arguments(text) => begun.last_mut().expect("a call").arguments.push_str(&text),
+            Part::CallEnd(call) => assert_eq!(begun.last(), Some(&call)),
+            Part::Thought(_) | Part::Text(_) => {}
+        }
     }
-    divided
+    assert_eq!(begun, answer.calls, "each call ends");
+    answer
 }
 
 /// Thoughts, text, and the names and arguments of calls.
 type Plain = (String, String, Vec<(String, String)>);
 
-fn plain(divided: Divided) -> Plain {
-    let call = |call: ToolCall| (call.function.name, call.function.arguments);
-    (divided.thoughts, divided.text, divided.calls.into_iter().map(call).collect())
+fn plain(answer: Answer) -> Plain {
+    let call = |call: ToolCall| (call.name, call.arguments);
+    (answer.thoughts, answer.text, answer.calls.into_iter().map(call).collect())
 }
 
 const TAGS: ThoughtTags = ThoughtTags { open: "<think>", close: "</think>" };
@@ -203,7 +211,7 @@ fn arguments_arrive_with_their_tokens() {
         let kept = |part: Part| match part {
             Part::Call { name, .. } => format!("call {name}"),
             Part::Arguments(text) => text,
-            Part::CallEnd => "end".to_owned(),
+            Part::CallEnd(_) => "end".to_owned(),
             part => format!("{part:?}"),
         };
         reader.push(text.to_owned()).into_iter().map(kept).collect::<Vec<_>>()
