@@ -8,6 +8,8 @@ mod client;
 mod constraints;
 mod fields;
 mod interfaces;
+#[cfg(feature = "structured")]
+mod library;
 mod limits;
 mod meaning;
 mod metrics;

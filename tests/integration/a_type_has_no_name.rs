@@ -50,10 +50,25 @@ fn every_type_of_an_engine_and_its_answers_can_be_named() {
     let _: fn(&Engine, Request) -> Result<TokenStream, Error> = Engine::generate_blocking;
     let _: fn(&mut TokenStream) -> lapwing::BlockingTokens<'_> = TokenStream::blocking;
     let _: fn(&Token) -> &[lapwing::TokenLogprob] = |token| &token.top_logprobs;
+    let _: fn(&Error) -> Option<&lapwing::error::ChatFault> = Error::chat_fault;
     let _: fn(&lapwing::Requantized) -> &Vec<lapwing::DType> = |changed| &changed.from;
     let _: Option<(lapwing::EmbedRequest, lapwing::Embedding, lapwing::Pooling)> = None;
     fn is_stream<S: lapwing::Stream<Item = Result<Token, Error>>>() {}
     is_stream::<TokenStream>();
+}
+
+#[cfg(feature = "structured")]
+#[test]
+fn every_type_of_tools_and_of_divided_answers_can_be_named() {
+    converts::<lapwing::error::GrammarError>();
+    converts::<lapwing::error::ToolError>();
+    let _: fn(&Token) -> &[lapwing::Part] = |token| &token.parts;
+    let _: fn(&lapwing::Summary) -> &[lapwing::ToolCall] = lapwing::Summary::calls;
+    let _: fn(&lapwing::Summary) -> Option<&lapwing::Answer> = |summary| summary.answer.as_ref();
+    let _: fn(&lapwing::ToolCall) -> Result<String, lapwing::tools::ArgumentsError> =
+        lapwing::ToolCall::arguments_as;
+    let _: Option<(lapwing::Tool, lapwing::ToolChoice, lapwing::Tools)> = None;
+    let _: Option<(lapwing::parts::AnswerForm, lapwing::parts::AnswerReader)> = None;
 }
 
 #[test]

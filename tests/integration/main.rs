@@ -10,6 +10,8 @@ mod a_draft_changes_a_token;
 mod a_draft_on_other_devices;
 #[cfg(feature = "structured")]
 mod a_grammar_is_hostile;
+#[cfg(feature = "structured")]
+mod a_model_cannot_chat;
 mod a_model_has_no_tokenizer;
 mod a_policy_is_ignored;
 mod a_prefix_changes_a_token;
@@ -23,6 +25,8 @@ mod a_strategy_changes_a_token;
 mod a_strategy_panics;
 mod a_token_differs_from_llama_cpp;
 mod a_type_has_no_name;
+#[cfg(feature = "schemars")]
+mod a_typed_answer_is_wrong;
 mod a_wrong_call_breaks_the_engine;
 #[cfg(feature = "structured")]
 mod an_answer_breaks_its_grammar;
@@ -50,6 +54,6 @@ mod shared_keys_are_wrong;
 mod simulated;
 mod support;
 mod text_becomes_other_ids;
-#[cfg(all(feature = "serve", feature = "structured"))]
+#[cfg(feature = "structured")]
 #[path = "../support/with_template.rs"]
 mod with_template;
