@@ -8,7 +8,6 @@ use super::error::ApiError;
 use super::fields::Fields;
 use lapwing_engine::Request;
 use lapwing_engine::chat::ChatTemplate;
-use lapwing_engine::structured::Grammar;
 use lapwing_engine::tools::Tools;
 
 pub(crate) use formats::of_ollama;

@@ -128,8 +128,9 @@ impl ServerBuilder {
     /// Listens. No model is loaded yet.
     ///
     /// # Errors
-    /// When there is no model, the file of one cannot be read, keys are wrong, or the address cannot be
-    /// listened on or needs keys.
+    /// When there is no model, the file of one cannot be read, a model whose engine requires conversations
+    /// ([`EngineBuilder::require_chat`]) has none, keys are wrong, or the address cannot be listened on or
+    /// needs keys.
     pub async fn bind(self) -> Result<Server, ServeError> {
         let config = self.config;
         let clients = Clients::new(&config)?;

@@ -45,13 +45,17 @@ async fn a_build_that_requires_conversations_names_what_is_missing() {
 #[cfg(feature = "serve")]
 #[tokio::test]
 async fn the_server_says_the_same_of_a_model() {
-    use lapwing::serve::{ServeConfig, Server};
+    use lapwing::serve::{ServeConfig, ServeError, Server};
 
     let mut config = ServeConfig::default();
     config.listen = "127.0.0.1:0".to_owned();
     let engine = Engine::builder().model(tiny()).threads(1);
-    let server = Server::builder().model("tiny", engine.clone()).config(config).bind().await;
-    let notes = server.expect("an address").notes();
+    let bind = |engine| Server::builder().model("tiny", engine).config(config.clone()).bind();
+    let notes = bind(engine.clone()).await.expect("an address").notes();
+    let required =
+        bind(engine.clone().require_chat()).await.map(drop).expect_err("no conversation");
+    let ServeError::Model { source, .. } = &required else { panic!("{required}") };
+    assert!(source.chat_fault().is_some(), "{required}");
     let error = engine.require_chat().build().await.expect_err("no conversation");
     let fault = error.chat_fault().expect("a fault");
     assert_eq!(notes, [format!("model 'tiny' {fault}")]);

@@ -31,6 +31,19 @@ impl EngineBuilder {
         self.settings.require_chat = true;
         self
     }
+
+    /// Checks what [`require_chat`](EngineBuilder::require_chat) requires, which building does as well. Reads only the file's
+    /// header.
+    ///
+    /// # Errors
+    /// When the model cannot be read, or cannot answer conversations although it has to.
+    pub fn check_chat(&self) -> Result<(), Error> {
+        if !self.settings.require_chat {
+            return Ok(());
+        }
+        let settings = self.settled()?;
+        check(&settings, &WeightFile::open(&settings.model)?)
+    }
 }
 
 /// Checks that the model of a file can answer conversations, if the settings say that it has to. Reads only the file's header.

@@ -47,12 +47,13 @@ impl ModelSpec {
     /// Reads the file of a model. Its engine gets the server's queue policy, maximum of requests and a recorder.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When the file cannot be read, or its model cannot answer conversations although its engine requires it.
     pub(crate) fn read(offer: Offer, config: &ServeConfig) -> Result<ModelSpec, ServeError> {
         let Offer { name, engine, temperature } = offer;
         let path = engine.model_file().to_owned();
-        let facts = ModelFacts::read(&path)
-            .map_err(|source| ServeError::Model { name: name.clone(), source: Box::new(source) })?;
+        let fault = |source| ServeError::Model { name: name.clone(), source: Box::new(source) };
+        let facts = ModelFacts::read(&path).map_err(fault)?;
+        engine.check_chat().map_err(fault)?;
         let data = std::fs::metadata(&path).ok();
         let modified = data.and_then(|data| data.modified().ok()).unwrap_or(SystemTime::UNIX_EPOCH);
         let recorder = recorder(config.timeline_events);
