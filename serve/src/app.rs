@@ -12,6 +12,7 @@ use super::error::ApiError;
 use super::metrics::Metrics;
 use super::models::{ModelLease, Models};
 use super::trace_parent::Adopt;
+use super::routes::PathGroup;
 
 /// The state of a server.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) adopt: Adopt,
     pub(crate) phase: watch::Sender<Phase>,
+    /// The paths that are offered.
+    pub(crate) paths: Vec<PathGroup>,
 }
 
 /// How far a server is on its way to its end.

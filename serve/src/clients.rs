@@ -12,6 +12,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use super::config::{ClientConfig, KeyConfig, ServeConfig};
 use super::error::ApiError;
 use super::start_error::ServeError;
+use lapwing_engine::policy::ClientId;
 
 /// The clients.
 #[derive(Debug)]
@@ -24,10 +25,10 @@ pub(crate) struct Clients {
 /// The sender of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// Name of the client that its key belongs to; `None` where there are no keys.
-    key: Option<String>,
-    /// Address of the connection.
-    address: IpAddr,
+    /// Name of the client that its key belongs to, or that the program has named.
+    name: Option<String>,
+    /// Address of the connection, if it is known.
+    address: Option<IpAddr>,
 }
 
 /// A request that counts as running until this is dropped.
@@ -62,9 +63,13 @@ impl Clients {
     ///
     /// # Errors
     /// When a key is needed and missing or wrong.
-    pub(crate) fn caller(&self, headers: &HeaderMap, address: IpAddr) -> Result<Caller, ApiError> {
+    pub(crate) fn caller(
+        &self,
+        headers: &HeaderMap,
+        address: Option<IpAddr>,
+    ) -> Result<Caller, ApiError> {
         if !self.has_keys() {
-            return Ok(Caller { key: None, address });
+            return Ok(Caller::unknown(address));
         }
         let unauthorized =
             |message| ApiError::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message);
@@ -74,7 +79,7 @@ impl Clients {
             ));
         };
         match self.key_of(sent) {
-            Some(key) => Ok(Caller { key: Some(self.keys[key].client.clone()), address }),
+            Some(key) => Ok(Caller::named(&self.keys[key].client, address)),
             None => Err(unauthorized("the key is wrong")),
         }
     }
@@ -123,14 +128,22 @@ impl Drop for ClientPermit {
 
 impl Caller {
     /// A sender whose key is not looked at.
-    pub(crate) fn unknown(address: IpAddr) -> Caller {
-        Caller { key: None, address }
+    pub(crate) fn unknown(address: Option<IpAddr>) -> Caller {
+        Caller { name: None, address }
     }
 
-    /// Name of the client: that of its key, or else the `user` that the request names, or else the address.
+    /// A sender with the name of its client.
+    pub(crate) fn named(name: &str, address: Option<IpAddr>) -> Caller {
+        Caller { name: Some(name.to_owned()), address }
+    }
+
+    /// Name of the client: that of its key or of the program, or else the `user` that the request names, or else the
+    /// address.
     pub(crate) fn client(&self, user: Option<String>) -> String {
         let user = user.filter(|user| !user.is_empty() && user.len() <= USER_MAX);
-        self.key.clone().or(user).unwrap_or_else(|| self.address.to_string())
+        let address = || self.address.map(|address| address.to_string());
+        let known = self.name.clone().or(user).or_else(address);
+        known.unwrap_or_else(|| ClientId::anonymous().to_string())
     }
 }
 

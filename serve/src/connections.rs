@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -23,8 +24,7 @@ use tower::ServiceExt;
 
 use super::app::App;
 use super::config::seconds;
-use super::gate::Peer;
-use super::router::router;
+use super::router::whole;
 
 /// Longest time from the begin of a connection, or from the end of a request, to the end of the next request's
 /// headers.
@@ -46,9 +46,9 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// No connections yet.
-    pub(crate) fn new(app: Arc<App>) -> Connections {
+    pub(crate) fn new(app: &Arc<App>) -> Connections {
         let permits = Arc::new(Semaphore::new(app.config.connections_max.max(1)));
-        let router = router(&app);
+        let (app, router) = (Arc::clone(app), whole(app));
         Connections { app, router, permits, graceful: GracefulShutdown::new() }
     }
 
@@ -68,9 +68,8 @@ impl Connections {
             // Tokens are small, and each is to be sent at once.
             let _ = stream.set_nodelay(true);
             let router = self.router.clone();
-            let peer = Peer(address.ip().to_canonical());
             let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-                request.extensions_mut().insert(peer);
+                request.extensions_mut().insert(ConnectInfo(address));
                 router.clone().oneshot(request.map(Body::new))
             });
             let io = TokioIo::new(Watched::new(stream, seconds(self.app.config.stalled_s)));

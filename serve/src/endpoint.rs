@@ -83,16 +83,19 @@ pub(crate) async fn answer<E: Endpoint>(
     Extension(call): Extension<Call>,
     JsonBody(mut fields): JsonBody,
 ) -> Result<Response, ApiError> {
-    let target = E::target(&mut fields)?;
+    let mut target = E::target(&mut fields)?;
     let lease = call.model(target.name.as_deref(), target.keep_alive).await?;
+    let overruled = lease.overrules(&mut target.keep_alive).then(|| "keep_alive".to_owned());
     let opened = Opened { call: &call, target, lease: &lease, fields };
-    if let Some(response) = E::without_text(&opened) {
+    if let Some(mut response) = E::without_text(&opened) {
+        name_ignored(&call, &mut response, overruled.as_slice());
         return Ok(response);
     }
     let question = E::read(opened).await?;
     let Question { requests, choices, form, user, is_streamed, mut ignored, writer } = question;
     let requests = requests.into_iter().map(|request| form.shown(request)).collect();
     let mut answers = Answers::start(call.clone(), lease, user, requests, choices).await?;
+    ignored.extend(overruled);
     ignored.extend_from_slice(answers.ignored_keywords());
     let mut response = if is_streamed {
         answers.begun().await?;

@@ -1,43 +1,51 @@
 //! What every request passes: its id, its key, the server's phase, and the count.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Extension, MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use lapwing_engine::policy::ClientId;
 
 use super::app::{App, Call, Phase, timeout_of};
 use super::clients::Caller;
 use super::error::{ApiError, Dialect};
 use super::ids::new_id;
-use super::origin;
-use super::routes::{Route, route_of};
+use super::origin::{self, Asked};
+use super::routes::Route;
 
 /// Header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Address of the client's end of the connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+/// Where requests of a path enter.
+#[derive(Clone, Debug)]
+pub(crate) struct Entrance {
+    pub(crate) app: Arc<App>,
+    /// The path; `None` where it is unknown.
+    pub(crate) route: Option<&'static Route>,
+}
 
 /// What is known of a request before it is admitted.
 struct Arrival {
-    peer: Peer,
+    /// Address of the client's end of the connection, if the program tells it.
+    address: Option<IpAddr>,
+    /// The client, if the program that mounts the server has found out.
+    client: Option<ClientId>,
     id: Arc<str>,
-    /// The route that its path has; `None` for an unknown path.
     route: Option<&'static Route>,
     received: Instant,
 }
 
 impl Arrival {
-    fn of(request: &Request, peer: Peer) -> Arrival {
+    fn of(request: &Request, route: Option<&'static Route>) -> Arrival {
         let received = Instant::now();
-        let matched = request.extensions().get::<MatchedPath>();
-        let route = matched.and_then(|path| route_of(path.as_str()));
-        Arrival { peer, id: request_id(request.headers()), route, received }
+        let connection = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let address = connection.map(|ConnectInfo(peer)| peer.ip().to_canonical());
+        let client = request.extensions().get::<ClientId>().cloned();
+        Arrival { address, client, id: request_id(request.headers()), route, received }
     }
 
     /// The path that it was routed by.
@@ -48,16 +56,16 @@ impl Arrival {
 
 /// Passes a request on, with a [`Call`], or refuses it.
 pub(crate) async fn gate(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
+    State(entrance): State<Entrance>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let arrival = Arrival::of(&request, peer);
+    let app = entrance.app;
+    let arrival = Arrival::of(&request, entrance.route);
     let (id, path) = (&arrival.id, arrival.path());
     tracing::Span::current().record("request_id", &**id);
     let dialect = Dialect::of_path(request.uri().path());
-    let mut response = match admit(&app, &arrival, request.headers(), request.method()) {
+    let mut response = match admit(&app, &arrival, &request) {
         Ok(call) => {
             request.extensions_mut().insert(call);
             next.run(request).await
@@ -82,19 +90,17 @@ pub(crate) async fn gate(
 }
 
 /// The call of a request that may pass.
-fn admit(
-    app: &Arc<App>,
-    arrival: &Arrival,
-    headers: &HeaderMap,
-    method: &Method,
-) -> Result<Call, ApiError> {
-    let only_local = !app.clients.has_keys() && !app.config.public;
-    origin::check(headers, &app.config.cors, only_local)?;
+fn admit(app: &Arc<App>, arrival: &Arrival, request: &Request) -> Result<Call, ApiError> {
+    let (headers, method) = (request.headers(), request.method());
+    let address = arrival.address;
+    let named = arrival.client.as_ref().and_then(ClientId::name);
+    let only_local = !app.clients.has_keys() && named.is_none() && !app.config.public;
+    origin::check(&Asked::of(request), &app.config.cors, only_local)?;
     let is_open = arrival.route.is_some_and(|route| route.is_open) || *method == Method::OPTIONS;
-    let address = arrival.peer.0;
-    let caller = match is_open {
-        true => Caller::unknown(address),
-        false => app.clients.caller(headers, address)?,
+    let caller = match named {
+        Some(name) => Caller::named(name, address),
+        None if is_open => Caller::unknown(address),
+        None => app.clients.caller(headers, address)?,
     };
     if !is_open && *method == Method::POST && *app.phase.borrow() != Phase::Serving {
         return Err(ApiError::stopping());

@@ -17,6 +17,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A program with an HTTP server of its own [mounts](Mounted) the paths beside its own, and shares an engine with them.
 
 #![expect(
     clippy::disallowed_methods,
@@ -28,10 +30,12 @@ mod answer;
 mod anthropic;
 mod app;
 mod body;
+mod builder;
 mod clients;
 mod config;
 mod connections;
 mod constraint;
+mod effect;
 mod endpoint;
 mod error;
 mod facts;
@@ -42,6 +46,7 @@ mod ids;
 mod llama_cpp;
 mod metrics;
 mod models;
+mod mounted;
 mod ollama;
 mod openai;
 mod openapi;
@@ -61,122 +66,27 @@ mod trace_parent;
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
-use lapwing_actors::message::Shutdown;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 
-use app::{App, Phase};
-use clients::Clients;
-use config::seconds;
-use lapwing_engine::EngineBuilder;
-use metrics::Metrics;
-use models::{ModelSpec, Models, Offer};
-use trace_parent::Adopt;
+use app::Phase;
+use models::Models;
 
+/// The version of axum whose [`Router`](axum::Router) a program mounts.
+pub use axum;
+pub use builder::ServerBuilder;
 pub use config::{ClientConfig, KeyConfig, ServeConfig};
+pub use mounted::Mounted;
+pub use routes::PathGroup;
 pub use start_error::ServeError;
 pub use trace_parent::TraceParent;
-
-/// Models and settings of a new [`Server`].
-#[derive(Debug, Default)]
-#[must_use]
-pub struct ServerBuilder {
-    models: Vec<Offer>,
-    config: ServeConfig,
-    adopt: Adopt,
-}
-
-impl ServerBuilder {
-    /// Adds a model with the name that requests use. It is loaded when a request asks for it. The server sets
-    /// the engine's queue policy, its maximum of requests and its recorder.
-    pub fn model(self, name: impl Into<String>, engine: EngineBuilder) -> ServerBuilder {
-        self.model_at(name, engine, None)
-    }
-
-    /// As [`model`](ServerBuilder::model), with the sampling temperature of requests that name none.
-    pub fn model_at(
-        mut self,
-        name: impl Into<String>,
-        engine: EngineBuilder,
-        temperature: Option<f32>,
-    ) -> ServerBuilder {
-        self.models.push(Offer { name: name.into(), engine, temperature });
-        self
-    }
-
-    /// Replaces all settings.
-    pub fn config(mut self, config: ServeConfig) -> ServerBuilder {
-        self.config = config;
-        self
-    }
-
-    /// Calls `adopt` with the span of each request that has a valid header `traceparent`, before anything is below it.
-    /// So a program gives it a place in its caller's trace in its own way, such as `set_parent` of the crate
-    /// `tracing-opentelemetry`. The span has the ids as fields, too. docs/timeline.md has an example.
-    pub fn on_trace_parent(
-        mut self,
-        adopt: impl Fn(&tracing::Span, &TraceParent) + Send + Sync + 'static,
-    ) -> ServerBuilder {
-        self.adopt = Adopt(Some(Arc::new(adopt)));
-        self
-    }
-
-    /// Listens. No model is loaded yet.
-    ///
-    /// # Errors
-    /// When there is no model, the file of one cannot be read, a model whose engine requires conversations
-    /// ([`EngineBuilder::require_chat`]) has none, keys are wrong, or the address cannot be listened on or
-    /// needs keys.
-    pub async fn bind(self) -> Result<Server, ServeError> {
-        let config = self.config;
-        let clients = Clients::new(&config)?;
-        let listener = listen(&config, clients.has_keys()).await?;
-        let (offers, config_of) = (self.models, config.clone());
-        let read = move || specs(offers, &config_of);
-        let specs = tokio::task::spawn_blocking(read).await.unwrap_or(Err(ServeError::NoModel))?;
-        let models = Models::new(specs, config.memory_bytes, config.keep_alive());
-        let (phase, _) = watch::channel(Phase::Serving);
-        let metrics = Metrics::new();
-        let app = App { config, models, clients, metrics, adopt: self.adopt, phase };
-        Ok(Server { app: Arc::new(app), listener })
-    }
-}
-
-/// A socket at the address of a configuration.
-async fn listen(config: &ServeConfig, has_keys: bool) -> Result<TcpListener, ServeError> {
-    let fault = |source| ServeError::Listen { listen: config.listen.clone(), source };
-    let addresses: Vec<SocketAddr> =
-        tokio::net::lookup_host(config.address()).await.map_err(fault)?.collect();
-    let is_public = addresses.iter().any(|address| !address.ip().is_loopback());
-    if is_public && !has_keys && !config.public {
-        return Err(ServeError::Public { listen: config.listen.clone() });
-    }
-    TcpListener::bind(&addresses[..]).await.map_err(fault)
-}
-
-/// What is known of each model before it is loaded.
-fn specs(offers: Vec<Offer>, config: &ServeConfig) -> Result<Vec<ModelSpec>, ServeError> {
-    if offers.is_empty() {
-        return Err(ServeError::NoModel);
-    }
-    let mut specs: Vec<ModelSpec> = Vec::new();
-    for offer in offers {
-        if specs.iter().any(|spec| spec.name == offer.name) {
-            return Err(ServeError::SameName { name: offer.name });
-        }
-        specs.push(ModelSpec::read(offer, config)?);
-    }
-    Ok(specs)
-}
 
 /// A server that listens, and answers while [`run`](Server::run) runs.
 #[derive(Debug)]
 pub struct Server {
-    app: Arc<App>,
+    mounted: Mounted,
     listener: TcpListener,
 }
 
@@ -194,12 +104,7 @@ impl Server {
 
     /// One line for each model that cannot answer conversations, and why.
     pub fn notes(&self) -> Vec<String> {
-        let specs = self.app.models.specs().iter();
-        specs
-            .filter_map(|spec| {
-                Some(format!("model '{}' {}", spec.name, spec.facts.chat_fault.as_ref()?))
-            })
-            .collect()
+        self.mounted.notes()
     }
 
     /// Loads the first model, which otherwise happens at the first request.
@@ -207,48 +112,43 @@ impl Server {
     /// # Errors
     /// When it cannot be loaded.
     pub async fn load(&self) -> Result<(), ServeError> {
-        let loaded = self.app.models.load_first().await;
-        loaded.map_err(|error| ServeError::Load { reason: error.to_string() })
+        self.mounted.load().await
     }
 
     /// Answers requests until `stop` ends. Then it accepts no new ones, lets those that run end for
-    /// [`grace_s`](ServeConfig::grace_s), fails the rest with an error that says so, and ends the engines.
+    /// [`grace_s`](ServeConfig::grace_s), fails the rest with an error that says so, and ends the engines that it has
+    /// loaded.
     ///
     /// # Errors
     /// None at present; connections that fail are logged.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let Server { app, listener } = self;
-        let reaper = tokio::spawn(unload_idle(Arc::clone(&app)));
-        let connections = connections::Connections::new(Arc::clone(&app));
+        let Server { mounted, listener } = self;
+        let connections = connections::Connections::new(&mounted.app);
         tokio::select! {
             never = connections.accept(listener) => match never {},
             () = stop => {}
         }
-        app.phase.send_replace(Phase::Draining);
-        tracing::info!(grace_s = app.config.grace_s, "draining");
-        let mut closed = connections.close();
-        if timeout(seconds(app.config.grace_s), &mut closed).await.is_err() {
-            tracing::warn!("requests that still run are ended");
-            app.phase.send_replace(Phase::Stopping);
-            let _ = timeout(LAST, closed).await;
-        }
-        reaper.abort();
-        app.models.shutdown(Shutdown::Now).await;
-        tracing::info!("stopped");
+        mounted.close_after(connections.close()).await;
         Ok(())
     }
 }
 
-/// Time for the error that ends a request after the grace time to be sent.
-const LAST: Duration = Duration::from_secs(2);
+/// Unloads each model when its keep-alive time is over, until the server ends.
+async fn unload_idle(models: Models, mut phase: watch::Receiver<Phase>) {
+    tokio::select! {
+        // The sender is gone when the last router is.
+        _ = phase.wait_for(|phase| *phase != Phase::Serving) => {}
+        () = unload_expired(&models) => {}
+    }
+}
 
-/// Unloads each model when its keep-alive time is over.
-async fn unload_idle(app: Arc<App>) {
+/// Unloads each model when its keep-alive time is over, for ever.
+async fn unload_expired(models: &Models) {
     loop {
-        let changed = app.models.changed();
-        match app.models.unload_expired().await {
+        let changed = models.changed();
+        match models.unload_expired().await {
             Some(next) => {
-                let _ = tokio::time::timeout_at(next.into(), changed).await;
+                let _ = timeout_at(next.into(), changed).await;
             }
             None => changed.await,
         }

@@ -14,7 +14,7 @@ use super::tools;
 use lapwing_engine::chat::{ChatError, ChatOptions};
 use lapwing_engine::error::Error;
 use lapwing_engine::tokenizer::Special;
-use lapwing_engine::{Prompt, PromptEnd};
+use lapwing_engine::{Engine, Prompt, PromptEnd};
 
 /// Says that the server runs.
 pub(crate) async fn health() -> Response {
@@ -36,7 +36,7 @@ pub(crate) async fn props(Extension(call): Extension<Call>) -> Response {
     let engine = loaded.iter().find(|loaded| loaded.index == 0).map(|loaded| &loaded.engine);
     Json(json!({
         "default_generation_settings": { "n_ctx": engine.map(|engine| engine.context()) },
-        "total_slots": call.app.config.sequences_max,
+        "total_slots": engine.map_or(call.app.config.sequences_max, Engine::sequences_max),
         "model_alias": spec.name,
         "model_path": spec.path.file_name().map(|name| name.to_string_lossy()),
         "chat_template": spec.facts.template.as_deref().unwrap_or_default(),

@@ -15,7 +15,7 @@ use super::error::ApiError;
 use slots::{Idle, LoadedModel, Slots, Step};
 
 pub(crate) use lease::ModelLease;
-pub(crate) use spec::{ModelSpec, Offer};
+pub(crate) use spec::{ModelSpec, Offer, Source};
 
 /// The models.
 #[derive(Clone, Debug)]
@@ -26,9 +26,14 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// The models `specs`, of which none is loaded.
+    /// The models `specs`, of which none is loaded but those that run already.
     pub(crate) fn new(specs: Vec<ModelSpec>, memory: u64, keep_alive: Option<Duration>) -> Models {
         let slots = Slots::new(specs.iter().map(|spec| spec.bytes).collect(), memory);
+        for (index, spec) in specs.iter().enumerate() {
+            if let Source::Running(engine) = &spec.source {
+                slots.share(index, engine.clone());
+            }
+        }
         Models { specs: specs.into(), slots: Arc::new(slots), keep_alive }
     }
 
@@ -89,7 +94,10 @@ impl Models {
         let task = tokio::spawn(async move {
             let began = Instant::now();
             let spec = &self.specs[index];
-            let built = spec.builder.clone().build().await;
+            let built = match &spec.source {
+                Source::Settings(builder) => builder.as_ref().clone().build().await,
+                Source::Running(engine) => Ok(engine.clone()),
+            };
             let load_time = began.elapsed();
             match built {
                 Ok(engine) => {
@@ -140,6 +148,17 @@ impl Models {
         self.slots.changed()
     }
 
+    /// Returns when no request uses a model.
+    pub(crate) async fn unused(&self) {
+        loop {
+            let changed = self.slots.changed();
+            if self.loaded().iter().all(|loaded| loaded.users == 0) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// Loads the first model.
     ///
     /// # Errors
@@ -148,9 +167,9 @@ impl Models {
         self.lease(0, None).await.map(drop)
     }
 
-    /// Ends all engines.
+    /// Ends all engines that were loaded here.
     pub(crate) async fn shutdown(&self, how: Shutdown) {
-        for loaded in self.loaded() {
+        for loaded in self.loaded().into_iter().filter(|loaded| !loaded.is_shared) {
             let _ = loaded.engine.shutdown(how).await;
         }
     }

@@ -1,21 +1,28 @@
 //! `GET /openapi.json`: a description of the interface.
 
 use axum::Json;
+use axum::extract::{Extension, OriginalUri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::routes::Route;
+use super::app::Call;
+use super::routes::{ROUTES, Route};
 
 /// The schemas of bodies, by path.
 const BODIES: &str = include_str!("openapi.json");
 
-/// The document of these routes.
-pub(crate) fn document(routes: &[Route]) -> Response {
-    Json(describe(routes)).into_response()
+/// The document of the paths that are offered.
+pub(crate) async fn document(
+    Extension(call): Extension<Call>,
+    OriginalUri(uri): OriginalUri,
+) -> Response {
+    let prefix = uri.path().strip_suffix("/openapi.json").filter(|prefix| !prefix.is_empty());
+    let routes = ROUTES.iter().filter(|route| call.app.paths.contains(&route.group));
+    Json(describe(routes, prefix.unwrap_or("/"))).into_response()
 }
 
-/// The document: every path with its methods, bodies and errors.
-fn describe(routes: &[Route]) -> Value {
+/// The document: every path with its methods, bodies and errors. All are below `prefix`.
+fn describe<'a>(routes: impl Iterator<Item = &'a Route>, prefix: &str) -> Value {
     let bodies: Map<String, Value> = serde_json::from_str(BODIES).unwrap_or_default();
     let mut paths = Map::new();
     for route in routes {
@@ -33,7 +40,7 @@ fn describe(routes: &[Route]) -> Value {
             "description": "Language models on this machine, through the interfaces of OpenAI, Ollama, Anthropic and llama.cpp",
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
         },
-        "servers": [{ "url": "/" }],
+        "servers": [{ "url": prefix }],
         "paths": paths,
         "components": {
             "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },

@@ -3,9 +3,29 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
 
 use super::error::ApiError;
+
+/// What a request says of its way.
+#[derive(Debug, Default)]
+pub(crate) struct Asked<'a> {
+    /// The host that it was sent to; empty if it names none.
+    host: &'a str,
+    /// The origin of the page that sent it, if a browser did.
+    origin: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// What a request says. HTTP/2 names the host in the address only.
+    pub(crate) fn of(request: &'a Request) -> Asked<'a> {
+        let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let authority = || request.uri().authority().map(|authority| authority.as_str());
+        let host = text(header::HOST).or_else(authority).unwrap_or_default();
+        Asked { host, origin: text(header::ORIGIN) }
+    }
+}
 
 /// Refuses a request from another origin than the server's own and those of `allowed`. If `only_local`, the server
 /// must also be addressed as this machine: by name or by address, so that the name of another site that was made
@@ -14,12 +34,11 @@ use super::error::ApiError;
 /// # Errors
 /// With status 403.
 pub(crate) fn check(
-    headers: &HeaderMap,
+    asked: &Asked<'_>,
     allowed: &[String],
     only_local: bool,
 ) -> Result<(), ApiError> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(header::HOST).unwrap_or_default();
+    let host = asked.host;
     if only_local && !host.is_empty() && !is_local(host) {
         let message = format!(
             "the server was addressed as '{}', but without keys it answers only to localhost and to addresses",
@@ -28,7 +47,7 @@ pub(crate) fn check(
         let advice = format!("{message}; set a key (--key-file), or allow it (--public)");
         return Err(refused(message).logged(advice));
     }
-    let Some(origin) = text(header::ORIGIN) else { return Ok(()) };
+    let Some(origin) = asked.origin else { return Ok(()) };
     let is_own = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
     if is_own || allowed.iter().any(|allowed| allowed == "*" || allowed == origin) {
         return Ok(());
@@ -54,9 +73,10 @@ fn is_local(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderMap, HeaderValue, header};
+    use axum::body::Body;
+    use axum::http::Request;
 
-    use super::check;
+    use super::{Asked, check};
 
     #[test]
     fn another_site_cannot_use_the_models_through_a_browser() {
@@ -79,16 +99,19 @@ mod tests {
             ("localhost:11434", Some("null"), true, false),
         ];
         for (host, origin, only_local, passes) in rows {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, HeaderValue::from_static(host));
-            if let Some(origin) = origin {
-                headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
-            }
-            let checked = check(&headers, &allowed, only_local);
+            let checked = check(&Asked { host, origin }, &allowed, only_local);
             assert_eq!(checked.is_ok(), passes, "{host} {origin:?}: {checked:?}");
         }
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ORIGIN, HeaderValue::from_static("https://any.example"));
-        assert!(check(&headers, &["*".to_owned()], true).is_ok());
+        let any = Asked { host: "localhost", origin: Some("https://any.example") };
+        assert!(check(&any, &["*".to_owned()], true).is_ok());
+    }
+
+    #[test]
+    fn a_request_without_the_header_has_the_host_of_its_address() {
+        let request = Request::get("https://models.example/v1/models").body(Body::empty());
+        let request = request.expect("a request");
+        let asked = Asked::of(&request);
+        assert_eq!((asked.host, asked.origin), ("models.example", None));
+        assert!(check(&asked, &[], true).is_err(), "another name than this machine's");
     }
 }

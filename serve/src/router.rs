@@ -4,28 +4,39 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, any};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::app::App;
-use super::gate::gate;
 use super::http_span::http_spans;
+use super::gate::{Entrance, gate};
 use super::routes::ROUTES;
 use super::trace_parent::TRACEPARENT;
 
-/// The router of a server.
+/// The paths of a server, each behind the gate. Other paths are left to the program that has the router.
 pub(crate) fn router(app: &Arc<App>) -> Router {
     let mut router = Router::new();
-    for route in &ROUTES {
-        router = router.route(route.path, (route.make)());
+    for route in ROUTES.iter().filter(|route| app.paths.contains(&route.group)) {
+        let entrance = Entrance { app: Arc::clone(app), route: Some(route) };
+        let handlers = (route.make)().layer(from_fn_with_state(entrance, gate));
+        router = router.route(route.path, handlers);
     }
     router
-        .fallback(|| async { axum::http::StatusCode::NOT_FOUND })
-        .layer(DefaultBodyLimit::max(app.config.body_bytes_max))
-        .layer(from_fn_with_state(Arc::clone(app), gate))
-        .layer(cors(&app.config.cors))
-        .layer(http_spans(app.adopt.clone()))
+        .route_layer(DefaultBodyLimit::max(app.config.body_bytes_max))
+        .route_layer(cors(&app.config.cors))
+        .route_layer(http_spans(app.adopt.clone()))
+}
+
+/// The router of a server that has sockets of its own. It answers for unknown paths, too.
+pub(crate) fn whole(app: &Arc<App>) -> Router {
+    let entrance = Entrance { app: Arc::clone(app), route: None };
+    let unknown: MethodRouter = any(|| async { StatusCode::NOT_FOUND });
+    let unknown: MethodRouter = unknown.layer(from_fn_with_state(entrance, gate));
+    let unknown: MethodRouter = unknown.layer(cors(&app.config.cors));
+    let unknown: MethodRouter = unknown.layer(http_spans(app.adopt.clone()));
+    router(app).fallback_service(unknown)
 }
 
 /// What browsers may do from other origins: nothing unless origins are named.

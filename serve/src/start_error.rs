@@ -11,6 +11,22 @@ pub enum ServeError {
     /// There is no model.
     #[error("a server needs a model")]
     NoModel,
+    /// No path is to be offered.
+    #[error("a server needs paths; choose at least one group of them")]
+    NoPath,
+    /// The page is offered without the paths that it asks for.
+    #[error(
+        "the page asks for paths of the groups OpenAi and Operation; offer these, too, or not the page"
+    )]
+    PageAlone,
+    /// A setting would have no effect.
+    #[error("the setting {setting} would have no effect: {reason}; leave it at its default")]
+    NoEffect {
+        /// Name of the setting.
+        setting: &'static str,
+        /// Why it has none.
+        reason: &'static str,
+    },
     /// Two models have the same name.
     #[error("two models have the name '{name}'; give each its own")]
     SameName {

@@ -12,7 +12,7 @@ use lapwing_traces::event::LaneKind;
 use lapwing_traces::html::{self, PageRun};
 use lapwing_traces::report::Report;
 use lapwing_traces::timeline::Timeline;
-use lapwing_traces::{Nanos, Recorder};
+use lapwing_traces::{Nanos, Recorder, Scope};
 
 use serde_json::{Value, json};
 
@@ -43,11 +43,13 @@ impl Asked {
             .ok()
             .filter(|asked| *asked > 0.0)
             .ok_or_else(|| ApiError::field("seconds", "seconds must be a positive number"))?;
-        let Some(recorder) = spec.recorder.clone() else {
+        let is_on = |recorder: &Recorder| recorder.scope() != Scope::Off;
+        let Some(recorder) = spec.recorder.clone().filter(is_on) else {
             return Err(ApiError::new(
                 StatusCode::NOT_FOUND,
                 "no_timeline",
-                "nothing is recorded, because the server was started with timeline_events = 0",
+                "nothing is recorded: the server was started with timeline_events = 0, or the recorder of an engine \
+                 that it did not start is off",
             ));
         };
         Ok(Asked { name: spec.name.clone(), recorder, time: seconds(asked) })

@@ -14,6 +14,7 @@ mod limits;
 mod meaning;
 mod metrics;
 mod models;
+mod mounted;
 #[cfg(feature = "structured")]
 mod parts;
 mod progress;

@@ -53,6 +53,11 @@ impl Engine {
         self.inner.chunk_rows
     }
 
+    /// Maximum number of sequences computed at the same time.
+    pub fn sequences_max(&self) -> usize {
+        self.inner.sequences_max
+    }
+
     /// Device and kernels of each op for a full prompt chunk, with the reasons.
     pub fn placement(&self) -> &Placement {
         &self.inner.placement

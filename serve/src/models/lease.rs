@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::slots::Slots;
-use super::spec::ModelSpec;
+use super::spec::{ModelSpec, Source};
 use lapwing_engine::Engine;
 
 /// The use of a model. It stays loaded until this is dropped.
@@ -24,6 +24,12 @@ impl ModelLease {
     /// Name of the model.
     pub(crate) fn name(&self) -> &str {
         &self.spec().name
+    }
+
+    /// Takes how long a request wants the model to stay loaded, and says whether that has no effect: the program
+    /// decides for how long an engine of its own runs.
+    pub(crate) fn overrules(&self, keep_alive: &mut Option<Option<Duration>>) -> bool {
+        matches!(self.spec().source, Source::Running(_)) && keep_alive.take().is_some()
     }
 
     /// The model.

@@ -30,6 +30,8 @@ enum Slot {
     Changing,
     /// In memory.
     Loaded(Loaded),
+    /// The program's own, with so many users here.
+    Shared(Engine, usize),
 }
 
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub(crate) struct LoadedModel {
     pub(crate) expires: Option<Duration>,
     /// Requests that use it.
     pub(crate) users: usize,
+    /// Whether it is the program's own.
+    pub(crate) is_shared: bool,
 }
 
 /// What a request for a model has to do.
@@ -88,10 +92,14 @@ impl Slots {
                 loaded.users += 1;
                 return Step::Use(loaded.engine.clone());
             }
+            Slot::Shared(engine, users) => {
+                *users += 1;
+                return Step::Use(engine.clone());
+            }
             Slot::Changing => return Step::Wait,
             Slot::Unloaded => {}
         }
-        let is_loaded = |slot: &Slot| !matches!(slot, Slot::Unloaded);
+        let is_loaded = |slot: &Slot| matches!(slot, Slot::Changing | Slot::Loaded(_));
         let sizes = slots.iter().zip(&self.bytes);
         let taken: u64 = sizes.filter(|(slot, _)| is_loaded(slot)).map(|(_, bytes)| bytes).sum();
         let is_first = !slots.iter().any(is_loaded);
@@ -123,10 +131,14 @@ impl Slots {
 
     /// A request uses a model no longer. If there is none other, the model stays loaded for that time.
     pub(super) fn release(&self, index: usize, keep_alive: Option<Duration>) {
-        if let Slot::Loaded(loaded) = &mut self.lock()[index] {
-            loaded.users -= 1;
-            loaded.last_used = Instant::now();
-            loaded.expires = keep_alive.and_then(|time| loaded.last_used.checked_add(time));
+        match &mut self.lock()[index] {
+            Slot::Loaded(loaded) => {
+                loaded.users -= 1;
+                loaded.last_used = Instant::now();
+                loaded.expires = keep_alive.and_then(|time| loaded.last_used.checked_add(time));
+            }
+            Slot::Shared(_, users) => *users -= 1,
+            Slot::Changing | Slot::Unloaded => {}
         }
         self.changed.notify_waiters();
     }
@@ -136,6 +148,11 @@ impl Slots {
         let last_used = Instant::now();
         let expires = keep_alive.and_then(|time| last_used.checked_add(time));
         self.set(index, Slot::Loaded(Loaded { engine, users: 0, last_used, expires }));
+    }
+
+    /// A model is the program's own.
+    pub(super) fn share(&self, index: usize, engine: Engine) {
+        self.set(index, Slot::Shared(engine, 0));
     }
 
     /// A model is unloaded, or could not be loaded.
@@ -158,8 +175,16 @@ impl Slots {
                 engine: loaded.engine.clone(),
                 expires: loaded.expires.map(|at| at.saturating_duration_since(now)),
                 users: loaded.users,
+                is_shared: false,
             }),
-            _ => None,
+            Slot::Shared(engine, users) => Some(LoadedModel {
+                index,
+                engine: engine.clone(),
+                expires: None,
+                users: *users,
+                is_shared: true,
+            }),
+            Slot::Changing | Slot::Unloaded => None,
         });
         loaded.collect()
     }

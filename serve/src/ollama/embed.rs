@@ -33,12 +33,13 @@ pub(crate) async fn embeddings(
 }
 
 async fn answer(call: Call, mut fields: Fields, is_old: bool) -> Result<Response, ApiError> {
-    let Target { name, keep_alive } = target(&mut fields)?;
+    let Target { name, mut keep_alive } = target(&mut fields)?;
     let lease = call.model(name.as_deref(), keep_alive).await?;
     let input: Inputs = fields.need(if is_old { "prompt" } else { "input" })?;
     let dimensions = fields.take("dimensions")?;
     fields.drop_if("options", &[json!({})]);
-    let ignored = fields.rest();
+    let mut ignored = fields.rest();
+    ignored.extend(lease.overrules(&mut keep_alive).then(|| "keep_alive".to_owned()));
     let client = call.caller.client(None);
     let _permit = call.app.clients.admit(&client)?;
     let began = Instant::now();

@@ -1,5 +1,7 @@
 //! `GET /v1/models`.
 
+use std::collections::HashMap;
+
 use axum::Json;
 use axum::extract::{Extension, Path};
 use axum::response::{IntoResponse, Response};
@@ -42,8 +44,9 @@ pub(crate) async fn list(Extension(call): Extension<Call>) -> Response {
 /// Describes a model.
 pub(crate) async fn one(
     Extension(call): Extension<Call>,
-    Path(name): Path<String>,
+    Path(parts): Path<HashMap<String, String>>,
 ) -> Result<Response, ApiError> {
-    let index = call.app.models.find(Some(&name))?;
+    // A prefix may have parts of its own.
+    let index = call.app.models.find(parts.get("id").map(String::as_str))?;
     Ok(Json(ModelJson::of(&call.app.models.specs()[index])).into_response())
 }

@@ -170,7 +170,7 @@ async function answer() {
       max_tokens: number("longest"),
     };
     const stream = { stream: true, return_progress: true, stream_options: { include_usage: true } };
-    const response = await fetch("/v1/chat/completions", {
+    const response = await fetch("v1/chat/completions", {
       method: "POST",
       headers: headers(),
       signal: running.signal,

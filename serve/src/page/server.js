@@ -42,7 +42,7 @@ function showModels(models) {
 function showState(state) {
   $("phase").textContent = `${state.version}, ${state.phase}`;
   showModels(state.models);
-  $("timeline").href = "/debug/timeline?seconds=10&model=" + encodeURIComponent($("model").value);
+  $("timeline").href = "debug/timeline?seconds=10&model=" + encodeURIComponent($("model").value);
   const rows = state.models.map((model) => [
     model.name,
     `${model.parameters} ${model.format}`,
@@ -107,7 +107,7 @@ function lane({ name, busy, cells }) {
 
 async function refreshLanes() {
   const model = encodeURIComponent($("model").value);
-  const response = await fetch("/debug/lanes?seconds=10&model=" + model, { headers: headers() });
+  const response = await fetch("debug/lanes?seconds=10&model=" + model, { headers: headers() });
   if (!response.ok)
     return $("lanes").replaceChildren(element("p", "note", await reasonOf(response)));
   const { lanes } = await response.json();
@@ -119,7 +119,7 @@ const isPanelShown = () => !document.body.classList.contains("no-panel");
 async function refresh() {
   if (document.hidden) return;
   try {
-    const response = await fetch("/debug/state", { headers: headers() });
+    const response = await fetch("debug/state", { headers: headers() });
     if (!response.ok) throw new Error(await reasonOf(response));
     showState(await response.json());
     if (isPanelShown()) await refreshLanes();

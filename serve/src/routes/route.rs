@@ -2,9 +2,13 @@
 
 use axum::routing::MethodRouter;
 
+use super::group::PathGroup;
+
 /// A path.
 #[derive(Debug)]
 pub(crate) struct Route {
+    /// What it belongs to.
+    pub(crate) group: PathGroup,
     /// As the router has it.
     pub(crate) path: &'static str,
     /// Its methods.
@@ -17,22 +21,26 @@ pub(crate) struct Route {
     pub(crate) make: fn() -> MethodRouter,
 }
 
-/// A path that needs a key where there are keys.
-pub(super) const fn route(
-    path: &'static str,
-    methods: &'static [&'static str],
-    about: &'static str,
-    make: fn() -> MethodRouter,
-) -> Route {
-    Route { path, methods, about, is_open: false, make }
-}
+impl PathGroup {
+    /// A path of this group that needs a key where there are keys.
+    pub(super) const fn route(
+        self,
+        path: &'static str,
+        methods: &'static [&'static str],
+        about: &'static str,
+        make: fn() -> MethodRouter,
+    ) -> Route {
+        Route { group: self, path, methods, about, is_open: false, make }
+    }
 
-/// A path that needs no key.
-pub(super) const fn open(
-    path: &'static str,
-    methods: &'static [&'static str],
-    about: &'static str,
-    make: fn() -> MethodRouter,
-) -> Route {
-    Route { path, methods, about, is_open: true, make }
+    /// A path of this group that needs no key.
+    pub(super) const fn open(
+        self,
+        path: &'static str,
+        methods: &'static [&'static str],
+        about: &'static str,
+        make: fn() -> MethodRouter,
+    ) -> Route {
+        Route { group: self, path, methods, about, is_open: true, make }
+    }
 }
