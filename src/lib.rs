@@ -1,9 +1,27 @@
+// The first definition of a link counts: in the documentation, links of the README lead to pages of the guide.
+#![cfg_attr(
+    all(
+        doc,
+        feature = "compare",
+        feature = "fetch",
+        feature = "serve",
+        feature = "simulate",
+        feature = "structured"
+    ),
+    doc = include_str!("guide/links.md"),
+    doc = include_str!("guide/pictures/timeline.md")
+)]
 #![doc = include_str!("../README.md")]
 
-/// The code of `docs/strategies.md`, compiled and run with the documentation tests.
-#[cfg(all(doctest, feature = "simulate"))]
-#[doc = include_str!("../docs/strategies.md")]
-mod strategies_guide {}
+#[cfg(all(
+    doc,
+    feature = "compare",
+    feature = "fetch",
+    feature = "serve",
+    feature = "simulate",
+    feature = "structured"
+))]
+pub mod guide;
 
 #[cfg(feature = "fetch")]
 pub use lapwing_engine::models;

@@ -32,4 +32,12 @@ picture "$out/strategies.html" 1600,1100 docs/images/strategies.png
 tenths=0.05,0.15,0.25,0.35,0.45,0.55,0.65,0.75,0.85,0.95
 "$lapwing" speculate --acceptance "$tenths" --draft-time "$tenths" -n 20000 --region docs/images/asynchronous.svg \
     --mark AMUSD=0.952,0.439 >/dev/null
+# The pictures of the API documentation are in its pages.
+embedded() { # label, type, picture
+    printf '[%s]: data:%s;base64,%s\n' "$1" "$2" "$(base64 -w0 "docs/$3")"
+}
+embedded docs/images/timeline.png image/png images/timeline.png > src/guide/pictures/timeline.md
+for name in speculation asynchronous; do
+    embedded "images/$name.svg" image/svg+xml "images/$name.svg"
+done > src/guide/pictures/speculation.md
 ls -l docs/images/*.png docs/images/*.svg

@@ -1,6 +1,7 @@
 //! Rules of CONTRIBUTING that no lint checks, on the sources themselves.
 
 mod functions;
+mod links;
 mod sources;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,43 @@
+//! The documents of the repository, as pages: what each number means, and why things are as they are.
+//! [`index`] lists them with their readers.
+
+/// Each document with its relative links leading to pages here.
+macro_rules! documents {
+    ($($name:ident: $($file:literal)+),* $(,)?) => {
+        $(
+            #[doc = include_str!("links.md")]
+            $(#[doc = include_str!($file)])+
+            pub mod $name {}
+        )*
+    };
+}
+
+documents! {
+    index: "../../docs/README.md",
+    contributing: "../../CONTRIBUTING.md",
+    architecture: "../../docs/architecture.md",
+    benchmarks: "../../docs/benchmarks.md",
+    embeddings: "../../docs/embeddings.md",
+    few_rows: "../../docs/few_rows.md",
+    glossary: "../../docs/glossary.md",
+    json: "../../docs/json.md",
+    kernels: "../../docs/kernels.md",
+    legacy: "../../docs/legacy.md",
+    load: "../../docs/load.md",
+    names: "../../docs/names.md",
+    opencl: "../../docs/opencl.md",
+    openvino: "../../docs/openvino.md",
+    outliers: "../../docs/outliers.md",
+    overlap: "../../docs/overlap.md",
+    policies: "../../docs/policies.md",
+    prefixes: "../../docs/prefixes.md",
+    qnn: "../../docs/qnn.md",
+    serve: "../../docs/serve.md",
+    simulation: "../../docs/simulation.md",
+    sources: "../../docs/sources.md",
+    speculation: "pictures/speculation.md" "../../docs/speculation.md",
+    strategies: "../../docs/strategies.md",
+    structured: "../../docs/structured.md",
+    templates: "../../docs/templates.md",
+    timeline: "../../docs/timeline.md",
+}

@@ -1,0 +1,44 @@
+//! Answers of a certain form: JSON of a schema, a regular expression, a grammar.
+//!
+//! At each position only tokens are sampled that the [`Grammar`](crate::structured::Grammar) allows, so the answer
+//! follows it whatever the model would have preferred.
+//!
+//! ```no_run
+//! use lapwing::structured::Grammar;
+//! use lapwing::{Engine, Request, serde_json};
+//!
+//! async fn cat(engine: &Engine) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
+//!     let schema = serde_json::json!({
+//!         "type": "object",
+//!         "properties": { "name": { "type": "string" }, "age": { "type": "integer" } },
+//!         "required": ["name", "age"],
+//!     });
+//!     let request = Request::ask("Describe a cat as JSON with its name and its age.")
+//!         .grammar(Grammar::json_schema(schema))
+//!         .max_tokens(200);
+//!     let answer = engine.generate(request).await?;
+//!     for keyword in answer.ignored_keywords() {
+//!         eprintln!("{keyword} cannot be followed");
+//!     }
+//!     Ok(serde_json::from_str(&answer.into_text().await?)?)
+//! }
+//! ```
+//!
+//! Other forms:
+//!
+//! ```
+//! use lapwing::structured::Grammar;
+//!
+//! let verdict = Grammar::choice(["yes", "no", "unknown"]);
+//! let date = Grammar::regex("[0-9]{4}-[0-9]{2}-[0-9]{2}");
+//! let moves = Grammar::gbnf("root ::= [a-h] [1-8] [a-h] [1-8]");
+//! # assert_ne!(verdict, date);
+//! # assert_ne!(date, moves);
+//! ```
+//!
+//! - The model does not see the grammar: a prompt that says what is expected gives better answers.
+//! - [`max_tokens`](crate::Request::max_tokens) may cut an answer. Then [`Summary::reason`](crate::Summary::reason) is
+//!   `Length`, and the text is a beginning of one that follows the grammar.
+//! - An invalid grammar is an error of the request, and names the place.
+//!
+//! [structured](super::documents::structured) says which keywords of a schema are followed, and what grammars cost.
