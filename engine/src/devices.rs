@@ -129,7 +129,8 @@ impl DeviceSpec {
     pub fn throttled(name: &str, kind: DeviceKind) -> DeviceSpec {
         let rates = match kind {
             DeviceKind::Cpu => Rates::CPU,
-            DeviceKind::Gpu => Rates::GPU,
+            // An engine refuses such a device, but it has a text and rates as all others.
+            DeviceKind::Gpu | DeviceKind::Own(_) => Rates::GPU,
             DeviceKind::Npu => Rates::NPU,
         };
         DeviceSpec::new(name, kind, Backend::Cpu, Pace::Throttled(rates))

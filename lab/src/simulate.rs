@@ -44,7 +44,7 @@ pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
 pub use interference::Interference;
-pub use lapwing_actors::simulate::speculation;
+pub use lapwing_actors::simulate::{OwnDevice, speculation};
 pub use lapwing_plan::cost::Modelled;
 pub use lapwing_plan::soc::{
     Number, NumberKind, PRESETS, Range, Soc, SocError, SyncMode, WeightBits, Workload,
@@ -59,6 +59,6 @@ pub use reproduce::{
 pub use runs::Runs;
 pub use scenario::{ParameterValue, Scenario};
 pub use sensitivity::{Sensitivity, Skipped, Slope};
-pub use simulated::Simulated;
+pub use simulated::{DeviceUse, Simulated};
 pub use sweep::{Axis, Difference, FIGURES, Figure, Point, Sweep, figure};
 pub use what_if::WhatIf;

@@ -24,8 +24,39 @@ pub trait CostModel: Send + Sync {
     /// (HeteroInfer, section 4.4).
     fn copy_time(&self, bytes: u64) -> Duration;
 
+    /// Time of a device to copy values between its memory and the host's; `bytes` counts reads and writes.
+    fn transfer_time(&self, _device: DeviceId, bytes: u64) -> Duration {
+        self.copy_time(bytes)
+    }
+
     /// Time to prepare a static graph.
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration;
+}
+
+impl<C: CostModel + ?Sized> CostModel for Arc<C> {
+    fn source(&self) -> String {
+        (**self).source()
+    }
+
+    fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration {
+        (**self).job_time(device, job)
+    }
+
+    fn sync_time(&self, crossing: Crossing) -> Duration {
+        (**self).sync_time(crossing)
+    }
+
+    fn copy_time(&self, bytes: u64) -> Duration {
+        (**self).copy_time(bytes)
+    }
+
+    fn transfer_time(&self, device: DeviceId, bytes: u64) -> Duration {
+        (**self).transfer_time(device, bytes)
+    }
+
+    fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
+        (**self).prepare_time(device, key)
+    }
 }
 
 /// Predictions from the time models of the devices. T_sync and T_copy between devices are assumed
@@ -62,5 +93,45 @@ impl CostModel for Modelled {
 
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
         self.devices[device.0].prepare_time(key)
+    }
+}
+
+/// Predictions for devices that take the modelled times, as simulated ones do: a transfer takes the time of its
+/// device's model, too.
+#[derive(Clone)]
+pub struct AsSimulated {
+    /// The models that drive the devices.
+    pub models: Modelled,
+    /// Names of the devices whose time follows a law of the caller's own.
+    pub own: Vec<String>,
+}
+
+impl CostModel for AsSimulated {
+    fn source(&self) -> String {
+        let source = self.models.source();
+        match &self.own[..] {
+            [] => source,
+            own => format!("{source}; laws of the caller's own: {}", own.join(", ")),
+        }
+    }
+
+    fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration {
+        self.models.job_time(device, job)
+    }
+
+    fn sync_time(&self, crossing: Crossing) -> Duration {
+        self.models.sync_time(crossing)
+    }
+
+    fn copy_time(&self, bytes: u64) -> Duration {
+        self.models.copy_time(bytes)
+    }
+
+    fn transfer_time(&self, device: DeviceId, bytes: u64) -> Duration {
+        self.models.devices[device.0].transfer_time(bytes)
+    }
+
+    fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
+        self.models.prepare_time(device, key)
     }
 }

@@ -32,6 +32,7 @@ pub mod strategy;
 pub mod time;
 pub mod tree;
 mod validate;
+pub mod work;
 
 pub use device::{DeviceId, device_of};
 pub use error::PlanError;

@@ -215,7 +215,12 @@ impl TimeModel for ArrayModel {
 }
 
 /// Nanoseconds of a node: of all its rows at once, or the sum over its graphs.
-fn each_graph(graph: &Graph, job: &Job<'_>, node: usize, time: impl Fn(Cost, usize) -> f64) -> f64 {
+pub(crate) fn each_graph(
+    graph: &Graph,
+    job: &Job<'_>,
+    node: usize,
+    time: impl Fn(Cost, usize) -> f64,
+) -> f64 {
     match &job.part.graphs[..] {
         [] => {
             let rows = rows_of(graph, node, job.part, job.batch);

@@ -127,17 +127,10 @@ impl<T: Clone> Registry<T> {
     }
 
     fn unknown(&self, name: &str) -> ChoiceError {
-        let names = || self.entries.iter().map(Entry::name);
-        let alike = names().map(|known| (strsim::jaro_winkler(known, name), known));
-        let nearest = alike.filter(|(likeness, _)| *likeness > LIKENESS_MIN);
-        let nearest = nearest.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known.to_owned());
-        let known = names().collect::<Vec<_>>().join(", ");
-        ChoiceError::Unknown { kind: self.kind, name: name.to_owned(), known, nearest }
+        let names: Vec<&str> = self.entries.iter().map(Entry::name).collect();
+        ChoiceError::unknown(self.kind, name, &names)
     }
 }
-
-/// Similarity of two names from which one may be meant by the other (Jaro-Winkler, 0 to 1).
-const LIKENESS_MIN: f64 = 0.7;
 
 impl<T: Clone> fmt::Debug for Registry<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

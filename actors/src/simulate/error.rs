@@ -28,6 +28,26 @@ pub enum SocRunError {
         /// Greatest value.
         to: usize,
     },
+    /// The system has no processor of a kind.
+    #[error("the system has no processor of kind '{kind}'; it has gpu, npu and cpu")]
+    NoProcessor {
+        /// Name of the kind.
+        kind: &'static str,
+    },
+    /// A device of the caller's own has no times for the model.
+    #[error("device '{device}' has no times for this model: {reason}")]
+    Law {
+        /// Name of the device.
+        device: String,
+        /// What its law says.
+        reason: String,
+    },
+    /// Two devices have the same name.
+    #[error("two devices are named '{name}'; give each its own name, or leave one out")]
+    NameTwice {
+        /// The name.
+        name: String,
+    },
     /// A number of the run is impossible.
     #[error("{reason}")]
     Number {

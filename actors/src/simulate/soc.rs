@@ -4,11 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, ModelId, SlotPool};
+use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::kv::KvPool;
 use lapwing_traces::{Recorder, Scope};
 
 use super::error::SocRunError;
+use super::shape_only_device::ShapeOnlyDevice;
+use super::shape_queue::ShapeQueue;
 use super::virtual_engine::{Caller, VirtualEngine, VirtualParts};
 use crate::drive::simulated::{Environment, GpuInterference, Noise, SimulatedDevice};
 use crate::scheduler::KvPages;
@@ -16,12 +18,14 @@ use lapwing_plan::Phase;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::soc::{Soc, SyncMode};
 use lapwing_plan::strategy::{ChunkShape, PromptRows, Strategy};
-use lapwing_plan::{DeviceId, PlanError, Route};
+use lapwing_plan::{PlanError, Route, device_of};
 
+mod devices;
 mod options;
 mod outcome;
 mod shapes;
 
+use devices::{Devices, Unit};
 pub use options::{MakeDevice, SocModel, SocOptions, SocValues};
 pub use outcome::{SocOutcome, SocPhase, SocUnit};
 pub use shapes::{Fault, Shapes};
@@ -31,7 +35,8 @@ pub struct SocSimulation {
     engine: VirtualEngine,
     soc: Soc,
     options: SocOptions,
-    kinds: Vec<DeviceKind>,
+    /// The devices, in the order of their registration.
+    units: Vec<Unit>,
     routes: [Arc<Route>; 2],
     ids: Vec<u32>,
 }
@@ -40,8 +45,8 @@ impl SocSimulation {
     /// A run of a model on a system.
     ///
     /// # Errors
-    /// [`SocRunError::Option`] for impossible options, [`SocRunError::Plan`] when the strategy
-    /// finds no route on these processors, the CPU included.
+    /// [`SocRunError::Option`], [`SocRunError::NoProcessor`] or [`SocRunError::NameTwice`] for impossible options,
+    /// [`SocRunError::Plan`] when the strategy finds no route on these devices, or on the CPU if the options add it.
     pub fn new(
         model: &SocModel,
         soc: &Soc,
@@ -97,24 +102,28 @@ impl SocSimulation {
         // Only positions that the run reaches need a plan and pages.
         let context = options.prompt + (options.decode + 1) * options.verify + 2;
         let setup = Setup { model, soc, strategy, options, values, context };
+        let faulty = options.fault.iter().map(|fault| &fault.kind);
+        let mut kinds = options.devices.iter().chain(faulty);
+        if let Some(kind) = kinds.find(|kind| !Soc::KINDS.contains(kind)) {
+            return Err(SocRunError::NoProcessor { kind: kind.name() });
+        }
         // The numbers do not depend on the order of registration.
         let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
-            let all = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
-            all.into_iter().filter(|kind| kinds.contains(kind)).collect()
+            Soc::KINDS.into_iter().filter(|kind| kinds.contains(kind)).collect()
         };
         match setup.build(&named(&options.devices)) {
             Err(SocRunError::Plan(
                 PlanError::Needs { kind: DeviceKind::Cpu, .. } | PlanError::NeedsTwoKinds { .. },
-            )) if !options.devices.contains(&DeviceKind::Cpu) => {
+            )) if options.may_add_cpu() => {
                 setup.build(&named(&[&options.devices[..], &[DeviceKind::Cpu]].concat()))
             }
             built => built,
         }
     }
 
-    /// Processors that compute, in the order of their registration.
-    pub fn devices(&self) -> &[DeviceKind] {
-        &self.kinds
+    /// Names of the devices that compute, in the order of their registration.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        self.units.iter().map(|unit| &*unit.name)
     }
 
     /// The routes of a whole prompt (or its first chunk) and of a step of decoding.
@@ -157,17 +166,12 @@ impl Setup<'_> {
     fn build(&self, kinds: &[DeviceKind]) -> Result<SocSimulation, SocRunError> {
         let Setup { model, soc, strategy, options, values, context } = *self;
         let graph = model.graph();
-        let infos = Soc::devices(kinds);
-        let cost = soc.cost(kinds, &model.workload, options.planned_sync);
-        let times = match options.sync == options.planned_sync {
-            true => cost.devices.clone(),
-            false => soc.times(kinds, &model.workload, options.sync),
-        };
+        let devices = Devices::new(soc, kinds, &model.workload, options)?;
         let mut planner = Planner::new(PlannerParts {
             model: ModelId::default(),
             graph: Arc::clone(graph),
-            devices: infos.clone(),
-            cost: Arc::new(cost),
+            devices: devices.infos.clone(),
+            cost: Arc::new(devices.cost.clone()),
             strategy: Arc::clone(strategy),
             chunk_rows: options.chunk_rows.unwrap_or(options.prompt).max(1),
         });
@@ -181,26 +185,25 @@ impl Setup<'_> {
         let routes = [planner.route(prefill)?, planner.route(decode)?];
         let pages = u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX);
         let pool = KvPool::new(values.map_or(pages, |values| values.pages));
-        // Devices that the options do not name come last.
-        let asked = |kind: &DeviceKind| options.devices.iter().position(|asked| asked == kind);
-        let mut order: Vec<usize> = (0..kinds.len()).collect();
-        order.sort_by_key(|number| asked(&kinds[*number]).unwrap_or(kinds.len()));
-        let registered = order.iter().map(|number| kinds[*number]).collect();
-        let devices = infos
+        let order = devices.order(&options.devices);
+        let units = order.iter().map(|number| devices.units[*number].clone()).collect();
+        let env = self.environment(&devices.infos);
+        let simulated = devices
+            .infos
             .iter()
-            .zip(times)
+            .zip(devices.times)
             .map(|(info, time)| Ok(SimulatedDevice { device: self.device(info)?, time }));
         let engine = VirtualEngine::new(VirtualParts {
             graph: Arc::clone(graph),
             planner,
-            devices: devices.collect::<Result<_, SocRunError>>()?,
+            devices: simulated.collect::<Result<_, SocRunError>>()?,
             kv: KvPages { pool, layout: model.kv },
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             policy: options.policy.make()?,
             context,
             permits: options.in_flight,
             copy_rate: soc.copy_rate(),
-            env: self.environment(kinds),
+            env,
             order,
         })?;
         let facts = [
@@ -214,7 +217,7 @@ impl Setup<'_> {
             engine,
             soc: soc.clone(),
             options: options.clone(),
-            kinds: registered,
+            units,
             routes,
             ids: values.map_or_else(|| vec![0; options.prompt], |values| values.ids.to_vec()),
         })
@@ -225,15 +228,20 @@ impl Setup<'_> {
             let made = (values.device)(info);
             return made.map_err(|error| SocRunError::Device { reason: error.to_string() });
         }
+        let graph = self.model.graph();
+        if self.options.own.iter().any(|device| device.name() == info.name) {
+            let device = ShapeOnlyDevice::new(info, graph);
+            return Ok(Box::new(ShapeQueue::new(info.clone(), device)));
+        }
         let fault = self.options.fault.filter(|fault| fault.kind == info.kind);
-        let shapes = Shapes::new(info, self.model.graph(), fault);
+        let shapes = Shapes::new(info, graph, fault);
         let shapes = shapes.stepped(self.options.stepped_preparation);
-        Ok(Box::new(Blocking::new(info.clone(), shapes)))
+        Ok(Box::new(ShapeQueue::new(info.clone(), shapes)))
     }
 
-    fn environment(&self, kinds: &[DeviceKind]) -> Environment {
+    fn environment(&self, devices: &[DeviceInfo]) -> Environment {
         let Setup { soc, options, .. } = *self;
-        let gpu = kinds.iter().position(|kind| *kind == DeviceKind::Gpu).map(DeviceId);
+        let gpu = device_of(devices, DeviceKind::Gpu);
         let gpu_interference = gpu.filter(|_| options.renderer).map(|device| GpuInterference {
             device,
             period: soc.millis("renderer.period"),

@@ -20,6 +20,15 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
     soc: String,
 
+    /// Choose the devices that compute, as in cpu+npu; repeat it, or join several with +
+    ///
+    /// Names are those of the processors of --soc: gpu, npu and cpu, or the devices of the file. NAME=FORM:KEY=VALUE,… is a
+    /// device with the rates of a throttled live one, as in dsp=throttled:kind=gpu,gflops=400,gbps=20 or
+    /// npu=systolic:gflops=4000,gbps=16; it takes the place of one with its name
+    /// [default: all devices of a file; of a SoC gpu+npu, and cpu if the strategy requires it]
+    #[arg(long = "device", value_name = "DEVICE")]
+    device: Vec<String>,
+
     /// Shape of the model: llama-3-8b, llama-2-7b, llama-3.2-3b, internlm2-1.8b, qwen1.5-1.8b,
     /// qwen2-1.5b; a .gguf file or a fetched model by its name, of which only the header is read; or
     /// dimensions, as in layers=16,dim=2048,ffn=8192,heads=32,vocab=128256 with, optionally,
@@ -110,6 +119,10 @@ impl ScenarioArgs {
     pub(crate) fn scenario(&self, session: &Session) -> Result<Scenario, Failure> {
         DeviceArgs::check_strategy(&self.strategy)?;
         let mut scenario = soc(&self.soc)?.policy(&*self.policy);
+        if !self.device.is_empty() {
+            let chosen = scenario.set("device", &self.device.join("+"));
+            chosen.map_err(|error| Failure::usage(format!("--device: {error}")))?;
+        }
         scenario.model.clone_from(&self.model);
         if scenario.check_model().is_err()
             && let Some(path) = ModelCache::open(None)?.path_of(&self.model)

@@ -1,6 +1,6 @@
 //! A simulated run, as commands print it.
 
-use lapwing_lab::simulate::{Repeated, Simulated};
+use lapwing_lab::simulate::{DeviceUse, Repeated, Simulated};
 use lapwing_traces::text::counted;
 
 use super::table::{Align, table};
@@ -35,7 +35,19 @@ pub(crate) fn text(title: &str, run: &Simulated) -> String {
     if let Some(frames) = run.frames_per_second {
         text.push_str(&format!(", the game at {frames:.0} frames per second"));
     }
-    text + "\n"
+    text.push_str(&format!("\nbusy: {}\n", uses(&run.devices)));
+    text
+}
+
+/// The time that each device computes, the busiest first.
+fn uses(devices: &[DeviceUse]) -> String {
+    let mut order: Vec<&DeviceUse> = devices.iter().collect();
+    order.sort_by(|a, b| b.busy_ms.total_cmp(&a.busy_ms));
+    let used = |device: &&DeviceUse| match device.runs {
+        0 => format!("{} not used", visible(&device.name)),
+        _ => format!("{} {:.2} ms", visible(&device.name), device.busy_ms),
+    };
+    order.iter().map(used).collect::<Vec<_>>().join(", ")
 }
 
 /// Means of several runs as a table.

@@ -17,6 +17,8 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing simulate -p 525 -n 32 --strategy pipe
   lapwing simulate --model llama-3.2-3b --strategy tensor-level --fast-sync off
+  lapwing simulate --device cpu+npu --strategy chunk-graph -p 1024
+  lapwing simulate --device gpu+npu --device pim=throttled:kind=gpu,gflops=500,gbps=200
   lapwing simulate --soc fast-gpu --set sync.fast=2x --interference game
   lapwing simulate --shape layers=16,dim=2048,ffn=8192,heads=32,kv-heads=8,vocab=128256,bits=4.5
   lapwing simulate --set noise.spread=0.05 --repeat 20
@@ -30,7 +32,7 @@ Their power and other load are unknown: energy is null, and --interference and -
 rejected.
 
 With --json:
-  {\"soc\":\"…\",\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,\"fast_sync\":true|false,
+  {\"soc\":\"…\",\"device\":\"…\"|null,\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,\"fast_sync\":true|false,
    \"order_swap\":true|false,\"chunk\":N|null,\"permits\":N|null,\"interference\":\"none|game\",\"verify\":N,
    \"stepped_preparation\":true|false,\"seed\":N,
    \"prefill_ms\":F,\"prefill_tokens_per_second\":F,\"decode_ms\":F|null,
@@ -38,6 +40,7 @@ With --json:
    \"energy_j\":F|null,\"power_w\":F|null,\"prefill_j\":F|null,\"prefill_w\":F|null,
    \"decode_j\":F|null,\"decode_w\":F|null,\"decode_gb_per_s\":F|null,
    \"overlap\":F,\"syncs\":N,\"frames_per_second\":F|null,
+   \"devices\":[{\"name\":\"…\",\"busy_ms\":F,\"runs\":N}],
    \"repeat\":null|{\"count\":N,\"means\":[{\"figure\":\"…\",\"mean\":F,\"low\":F,\"high\":F}]}}";
 
 /// Options of `simulate`.
@@ -64,6 +67,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Report {
     soc: String,
+    device: Option<String>,
     model: String,
     strategy: String,
     prompt: usize,
@@ -115,6 +119,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     }
     print_json(&Report {
         soc: scenario.soc_name(),
+        device: scenario.chosen_devices().map(str::to_owned),
         model: scenario.model.clone(),
         strategy: scenario.strategy_name().to_owned(),
         prompt: scenario.prompt,

@@ -22,10 +22,11 @@ Examples:
   lapwing sweep --over gpu.bandwidth=20:80 --figure decode_tokens_per_second --plot bandwidth.svg
   lapwing sweep --over prompt=64:512:64 --set noise.spread=0.05 --repeat 10 --plot noise.svg
   lapwing sweep --over chunk=64,128,256 --strategy chunked -p 1024
+  lapwing sweep --over device=gpu+npu,cpu+npu --over prompt=128:1024:128 --strategy chunk-graph
   lapwing sweep --over strategy=pipe,tensor-level --set noise.spread=0.05 --repeat 10 \\
       --figure prefill_ms --against strategy=pipe
 
---over: a setting (soc, model, prompt, decode, strategy, fast-sync, order-swap, chunk, permits,
+--over: a setting (soc, device, model, prompt, decode, strategy, fast-sync, order-swap, chunk, permits,
 interference, verify, stepped-preparation, seed) or a number of the processors, with its values:
 KEY=A,B,C or KEY=FROM:TO[:STEP]. Several options run all combinations. A number of the processors
 may be a multiple of its value: gpu.rate=0.5x,1x,2x.

@@ -43,6 +43,9 @@ impl BackEnd for Cpu {
 
     fn check(&self, spec: &DeviceSpec) -> Result<(), &'static str> {
         match (spec.pace, spec.kind) {
+            (_, DeviceKind::Own(_)) => {
+                Err("devices of a kind of your own are for simulations; take cpu, gpu or npu")
+            }
             (Pace::Native, DeviceKind::Gpu | DeviceKind::Npu) => {
                 Err("only a CPU can be native; an emulated device must be throttled")
             }

@@ -72,7 +72,9 @@ impl BackEnd for OpenClSettings {
 
     fn check(&self, spec: &DeviceSpec) -> Result<(), &'static str> {
         match (spec.pace, spec.kind) {
-            (_, DeviceKind::Cpu | DeviceKind::Npu) => Err("an OpenCL device has the role of a GPU"),
+            (_, DeviceKind::Cpu | DeviceKind::Npu | DeviceKind::Own(_)) => {
+                Err("an OpenCL device has the role of a GPU")
+            }
             (Pace::Throttled(_), _) => Err("an OpenCL device runs at its own pace"),
             _ => Ok(()),
         }

@@ -102,7 +102,7 @@ fn listed<T: AsRef<str>>(all: &[T]) -> String {
 /// The processor of that kind that a driver of this machine has, if there is one.
 fn find(kind: DeviceKind) -> Option<Found> {
     match kind {
-        DeviceKind::Cpu => None,
+        DeviceKind::Cpu | DeviceKind::Own(_) => None,
         DeviceKind::Gpu => opencl(),
         DeviceKind::Npu => openvino().or_else(qnn),
     }

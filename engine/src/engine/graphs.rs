@@ -182,6 +182,10 @@ impl CostModel for MeasuredGraphs {
         self.inner.copy_time(bytes)
     }
 
+    fn transfer_time(&self, device: DeviceId, bytes: u64) -> Duration {
+        self.inner.transfer_time(device, bytes)
+    }
+
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
         let preparer = self.preparers.get(device.0).and_then(Option::as_ref);
         let preparer = preparer.map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));

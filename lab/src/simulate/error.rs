@@ -1,5 +1,6 @@
 //! Errors of the simulator.
 
+use lapwing_plan::registry::ChoiceError;
 use lapwing_plan::soc::SocError;
 
 /// Why something cannot be simulated.
@@ -53,6 +54,18 @@ pub enum SimulateError {
     Published {
         /// What is wrong.
         reason: String,
+    },
+    /// There is no such device.
+    #[error("{source}")]
+    UnknownDevice {
+        /// The known devices, and the nearest one.
+        source: ChoiceError,
+    },
+    /// Two devices have the same name.
+    #[error("device '{device}' is given twice; give it once")]
+    DeviceTwice {
+        /// The name.
+        device: String,
     },
     /// There is no such preset.
     #[error("{source}; or give a .toml file")]

@@ -222,7 +222,7 @@ impl Machine {
 
 impl MachineDevice {
     /// Name of the device.
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.spec.split('=').next().unwrap_or_default().trim()
     }
 

@@ -2,8 +2,9 @@
 
 /// Settings that [`Scenario::set`](super::Scenario::set) can change, besides the numbers of the
 /// processors.
-pub const SETTINGS: [&str; 13] = [
+pub const SETTINGS: [&str; 14] = [
     "soc",
+    "device",
     "model",
     "prompt",
     "decode",

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use lapwing_actors::simulate::OwnDevice;
 use lapwing_plan::strategy::Strategies;
 
 use super::decisions;
@@ -16,9 +17,11 @@ use super::simulated::Simulated;
 /// A cache of runs by scenario: equal scenarios run only once.
 #[derive(Default)]
 pub struct Runs {
-    /// Keeps the strategies alive, because a caller's own strategy is identified by its address.
-    made: HashMap<String, (Simulated, Choice, Strategies)>,
+    made: HashMap<String, (Simulated, Kept)>,
 }
+
+/// What keeps a caller's own strategies and devices alive, because they are identified by their addresses.
+type Kept = (Choice, Strategies, Vec<OwnDevice>);
 
 impl fmt::Debug for Runs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,7 +56,8 @@ impl Runs {
             return Ok(known.clone());
         }
         let run = scenario.run()?;
-        self.made.insert(key, (run.clone(), scenario.choice.clone(), scenario.strategies.clone()));
+        let Scenario { choice, strategies, own, .. } = scenario;
+        self.made.insert(key, (run.clone(), (choice.clone(), strategies.clone(), own.clone())));
         Ok(run)
     }
 

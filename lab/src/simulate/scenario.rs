@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lapwing_actors::policy::PolicyChoice;
+use lapwing_actors::simulate::OwnDevice;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
@@ -17,9 +18,13 @@ use super::interference::Interference;
 use super::processors::Processors;
 use super::published::rows::{MODEL, Run};
 
+mod devices;
 mod run;
 mod settings;
 mod text;
+
+use devices::ChosenDevices;
+pub(super) use devices::Picked;
 
 /// The strategy of a scenario.
 #[derive(Clone)]
@@ -59,6 +64,10 @@ pub struct Scenario {
     pub(super) choice: Choice,
     pub(super) strategies: Strategies,
     pub(super) policy: PolicyChoice,
+    /// Devices of the caller's own.
+    pub(super) own: Vec<OwnDevice>,
+    /// The devices that compute, if they are chosen.
+    chosen: Option<ChosenDevices>,
     /// Fast synchronisation between processors (HeteroLLM).
     pub fast_sync: bool,
     /// Whether operands of matmuls on the NPU may be swapped (order swap, HeteroLLM).
@@ -102,6 +111,8 @@ impl Scenario {
             choice: Choice::Named("tensor-level".into()),
             strategies: Strategies::builtin(),
             policy: PolicyChoice::default(),
+            own: Vec::new(),
+            chosen: None,
             fast_sync: true,
             order_swap: true,
             chunk: None,
@@ -194,14 +205,14 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Text that identifies a run. A caller's own strategy or policy counts by its address, which is
+    /// Text that identifies a run. A caller's own strategy, policy or device counts by its address, which is
     /// unique while it is alive.
     pub(super) fn key(&self) -> String {
         let own = match &self.choice {
             Choice::Named(_) => self.strategies.identity(),
             Choice::Own(own) => format!("{:p}", Arc::as_ptr(own)),
         };
-        let mut key = format!("{self}{own} {:?}", self.policy);
+        let mut key = format!("{self}{own}{} {:?}", self.own_identity(), self.policy);
         for (_, number) in self.processors.numbers() {
             key.push_str(&format!(" {:x}", number.value.to_bits()));
         }

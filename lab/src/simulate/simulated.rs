@@ -40,4 +40,18 @@ pub struct Simulated {
     pub syncs: usize,
     /// Frames per second of the game, if there is one.
     pub frames_per_second: Option<f64>,
+    /// The devices, in order of their names.
+    pub devices: Vec<DeviceUse>,
+}
+
+/// What a device did in a simulated run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DeviceUse {
+    /// Name of the device.
+    pub name: String,
+    /// Time computing, in ms.
+    pub busy_ms: f64,
+    /// Number of runs; 0 if the strategy gave it nothing.
+    pub runs: usize,
 }

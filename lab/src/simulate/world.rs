@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
+use lapwing_actors::simulate::soc::{
+    SocModel, SocOptions, SocOutcome, SocPhase, SocSimulation, SocUnit,
+};
+use lapwing_kernels::device::DeviceKind;
 use lapwing_plan::registry::ChoiceError;
 use lapwing_plan::soc::{Soc, SyncMode};
 use lapwing_plan::strategy::{Guarded, OrderSwap, Strategy, StrategyOptions};
@@ -12,7 +15,7 @@ use super::error::SimulateError;
 use super::interference::Interference;
 use super::scenario::Choice;
 use super::scenario::Scenario;
-use super::simulated::Simulated;
+use super::simulated::{DeviceUse, Simulated};
 
 /// Runs the scenario on a SoC, and records the run if `record` is set.
 pub(super) fn run(
@@ -24,6 +27,8 @@ pub(super) fn run(
     let (model, bits) = scenario.load_model()?;
     let model = SocModel::of_model(&scenario.model, &model, bits);
     let default = SocOptions::default();
+    let picked = scenario.pick()?;
+    let devices: Vec<DeviceKind> = picked.present.iter().map(|at| Soc::KINDS[*at]).collect();
     let options = SocOptions {
         prompt: scenario.prompt,
         decode: scenario.decode,
@@ -35,18 +40,39 @@ pub(super) fn run(
         policy: scenario.policy.clone(),
         renderer: scenario.interference == Interference::Game,
         seed: scenario.seed,
+        devices,
+        adds_cpu: !picked.is_chosen,
+        own: picked.own,
         record,
         ..default
     };
+    check_game(&options)?;
     let strategy = strategy(scenario, options.in_flight)?;
     let simulation = SocSimulation::new(&model, soc, &strategy, &options);
     let simulation = simulation.map_err(|error| fail(error.to_string()))?;
+    let devices = simulation.devices().collect::<Vec<_>>().join(" + ");
     let mut outcome = simulation.run().map_err(|error| fail(error.to_string()))?;
     let mut recording = outcome.recording.take();
     if let Some(recording) = &mut recording {
         recording.meta.extend(scenario.facts());
+        recording.meta.insert("devices".to_owned(), devices);
     }
     Ok((figures(&outcome, options.renderer), recording))
+}
+
+/// Rejects a game where no GPU draws its frames.
+fn check_game(options: &SocOptions) -> Result<(), SimulateError> {
+    let gpu = DeviceKind::Gpu;
+    let has_gpu = options.devices.contains(&gpu)
+        || options.own.iter().any(|device| device.info().kind == gpu);
+    match options.renderer && !has_gpu {
+        false => Ok(()),
+        true => Err(SimulateError::BadValue {
+            key: "interference".to_owned(),
+            value: Interference::Game.to_string(),
+            expected: "it must be none: no device is a GPU, which would draw the frames".to_owned(),
+        }),
+    }
 }
 
 /// The scenario's strategy, with its options.
@@ -80,12 +106,12 @@ fn figures(outcome: &SocOutcome, game: bool) -> Simulated {
         makespan_ms: outcome.makespan_ms,
         lower_bound_ms: outcome.lower_bound_ms,
         preparation_ms: outcome.preparation_ms,
-        energy_j: Some(outcome.energy_j),
-        power_w: Some(outcome.power_w),
-        prefill_j: Some(prefill.energy_j),
-        prefill_w: Some(prefill.power_w),
-        decode_j: decode.map(|phase| phase.energy_j),
-        decode_w: decode.map(|phase| phase.power_w),
+        energy_j: outcome.energy_j,
+        power_w: outcome.power_w,
+        prefill_j: prefill.energy_j,
+        prefill_w: prefill.power_w,
+        decode_j: decode.and_then(|phase| phase.energy_j),
+        decode_w: decode.and_then(|phase| phase.power_w),
         decode_gb_per_s: decode.map(|phase| phase.gigabytes / phase.ms * 1e3),
         overlap: outcome.overlap.max(0.0),
         syncs: prefill.hand_overs + decode.map_or(0, |phase| phase.hand_overs),
@@ -94,5 +120,19 @@ fn figures(outcome: &SocOutcome, game: bool) -> Simulated {
             let frames = phases.iter().flatten().map(|phase| phase.frames_per_second * phase.ms);
             frames.sum::<f64>() / outcome.makespan_ms
         }),
+        devices: devices(prefill, decode),
     }
+}
+
+/// What each device did in both phases.
+fn devices(prefill: &SocPhase, decode: Option<&SocPhase>) -> Vec<DeviceUse> {
+    let used = |(at, unit): (usize, &SocUnit)| {
+        let later = decode.map(|phase| &phase.units[at]);
+        DeviceUse {
+            name: unit.name.clone(),
+            busy_ms: unit.busy_ms + later.map_or(0.0, |later| later.busy_ms),
+            runs: unit.runs + later.map_or(0, |later| later.runs),
+        }
+    };
+    prefill.units.iter().enumerate().map(used).collect()
 }

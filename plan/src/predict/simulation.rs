@@ -268,7 +268,7 @@ impl Simulation<'_> {
         let device = self.device(index);
         if let StageWork::Transfer { values, .. } = &stage.work {
             let bytes = transfer_bytes(self.input.graph, values, &self.batches[index.chunk]);
-            return self.input.cost.copy_time(bytes);
+            return self.input.cost.transfer_time(device, bytes);
         }
         let before = index.stage.checked_sub(1).map(|at| &route.stages[at]);
         let job = Job {

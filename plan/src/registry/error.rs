@@ -42,7 +42,18 @@ pub enum ChoiceError {
     },
 }
 
+/// Similarity of two names from which one may be meant by the other (Jaro-Winkler, 0 to 1).
+const LIKENESS_MIN: f64 = 0.7;
+
 impl ChoiceError {
+    /// The error that none of these names is `name`, with the most similar one.
+    pub fn unknown(kind: &'static str, name: &str, known: &[&str]) -> ChoiceError {
+        let alike = known.iter().map(|known| (strsim::jaro_winkler(known, name), *known));
+        let nearest = alike.filter(|(likeness, _)| *likeness > LIKENESS_MIN);
+        let nearest = nearest.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known.to_owned());
+        ChoiceError::Unknown { kind, name: name.to_owned(), known: known.join(", "), nearest }
+    }
+
     /// What the text must be, as words that follow "must be".
     pub fn expected(&self) -> String {
         match self {

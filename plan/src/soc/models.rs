@@ -19,7 +19,11 @@ impl Soc {
     /// (arXiv 2501.14794), powers of two from 32 to 1024.
     pub const NPU_SIZES: [usize; 7] = [1, 32, 64, 128, 256, 512, 1024];
 
-    /// One device of each of these kinds, as planners see it.
+    /// The kinds of its processors.
+    pub const KINDS: [DeviceKind; 3] = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
+
+    /// One device of each of these kinds, as planners see it. Kinds other than [`KINDS`](Soc::KINDS) are left
+    /// out, here and in [`times`](Soc::times) and [`cost`](Soc::cost).
     pub fn devices(kinds: &[DeviceKind]) -> Vec<DeviceInfo> {
         let info = |kind: &DeviceKind| {
             let info = DeviceInfo::new(kind.name(), *kind);
@@ -28,7 +32,7 @@ impl Soc {
                 false => info,
             }
         };
-        kinds.iter().map(info).collect()
+        kinds.iter().filter(|kind| Soc::KINDS.contains(kind)).map(info).collect()
     }
 
     /// The time model of each of these devices for a workload.
@@ -39,15 +43,16 @@ impl Soc {
         sync: SyncMode,
     ) -> Vec<Arc<dyn TimeModel>> {
         let shared = Arc::new(Shared::new(self, workload, sync));
-        let time = |kind: &DeviceKind| -> Arc<dyn TimeModel> {
+        let time = |kind: &DeviceKind| -> Option<Arc<dyn TimeModel>> {
             let shared = Arc::clone(&shared);
-            match kind {
+            Some(match kind {
                 DeviceKind::Gpu => Arc::new(GpuTimes::new(self, shared)),
                 DeviceKind::Npu => Arc::new(NpuTimes::new(self, shared)),
                 DeviceKind::Cpu => Arc::new(CpuTimes::new(self, shared)),
-            }
+                DeviceKind::Own(_) => return None,
+            })
         };
-        kinds.iter().map(time).collect()
+        kinds.iter().filter_map(time).collect()
     }
 
     /// The cost model of strategies, made of the time models that also drive the devices.

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use lapwing_kernels::graph::Graph;
 
+use crate::time::Job;
+use crate::work::{Matrix, NodeWork};
+
 /// How processors synchronise with each other (HeteroLLM, arXiv 2501.14794).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SyncMode {
@@ -38,4 +41,21 @@ pub struct Workload {
     pub graph: Arc<Graph>,
     /// Size of the weights in memory.
     pub bits: WeightBits,
+}
+
+impl Workload {
+    /// What a device computes and moves for a node of a job, with weights of the workload's size.
+    ///
+    /// # Panics
+    /// If the node does not exist.
+    pub fn work(&self, job: &Job<'_>, node: usize) -> NodeWork {
+        let work = NodeWork::of(&self.graph, job, node);
+        let stored = Matrix::of(&self.graph, job, node).bits;
+        match self.bits {
+            WeightBits::Fixed(bits) if stored > 0.0 => {
+                NodeWork { weight_bytes: work.weight_bytes * bits / stored, ..work }
+            }
+            WeightBits::Fixed(_) | WeightBits::Stored => work,
+        }
+    }
 }

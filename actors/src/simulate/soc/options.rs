@@ -11,6 +11,7 @@ use lapwing_kernels::model::{Model, ModelError};
 use lapwing_traces::Nanos;
 
 use super::Fault;
+use crate::simulate::own_device::OwnDevice;
 use crate::policy::PolicyChoice;
 use lapwing_plan::soc::{SyncMode, WeightBits, Workload};
 
@@ -75,8 +76,12 @@ pub struct SocOptions {
     /// Orders requests.
     pub policy: PolicyChoice,
     /// Processors that compute, each once, in order of registration. The outcome does not depend on the
-    /// order. A CPU that is not named only controls, unless the strategy requires it.
+    /// order. A CPU that is not named only controls, unless `adds_cpu` is set.
     pub devices: Vec<DeviceKind>,
+    /// Whether a CPU that is not named computes if the strategy requires it.
+    pub adds_cpu: bool,
+    /// Devices of the caller's own, which compute beside the processors.
+    pub own: Vec<OwnDevice>,
     /// Whether a recording is made.
     pub record: bool,
     /// A run that fails.
@@ -100,10 +105,22 @@ impl Default for SocOptions {
             in_flight: 2,
             policy: PolicyChoice::default(),
             devices: vec![DeviceKind::Gpu, DeviceKind::Npu],
+            adds_cpu: true,
+            own: Vec::new(),
             record: false,
             fault: None,
             cancel: None,
         }
+    }
+}
+
+impl SocOptions {
+    /// Whether a CPU may join the devices.
+    pub(super) fn may_add_cpu(&self) -> bool {
+        let cpu = DeviceKind::Cpu;
+        let is_there = self.devices.contains(&cpu)
+            || self.own.iter().any(|device| device.name() == cpu.name());
+        self.adds_cpu && !is_there
     }
 }
 

@@ -7,6 +7,7 @@ use lapwing_traces::Recording;
 use serde::Serialize;
 
 use super::SocSimulation;
+use super::devices::{Power, Unit};
 use crate::drive::simulated::DeviceUsage;
 use crate::simulate::virtual_engine::{Moment, Seen};
 use lapwing_plan::soc::Soc;
@@ -22,10 +23,10 @@ pub struct SocOutcome {
     pub decode_ms: Option<f64>,
     /// Decode rows per second; with several rows per step, all count as accepted.
     pub decode_tokens_per_second: Option<f64>,
-    /// Energy until the last token, in J.
-    pub energy_j: f64,
-    /// Mean power until the last token, in W.
-    pub power_w: f64,
+    /// Energy until the last token, in J; `None` if the power of a device is unknown.
+    pub energy_j: Option<f64>,
+    /// Mean power until the last token, in W; `None` as for `energy_j`.
+    pub power_w: Option<f64>,
     /// (Σ busy − busy of any) / Σ busy, over the processors: 0 without overlap.
     pub overlap: f64,
     /// Lower bound of the time until the last token for any order of the same work, in ms: the maximum
@@ -51,10 +52,10 @@ pub struct SocOutcome {
 pub struct SocPhase {
     /// Length, in ms.
     pub ms: f64,
-    /// Energy, in J.
-    pub energy_j: f64,
-    /// Mean power, in W.
-    pub power_w: f64,
+    /// Energy, in J; `None` if the power of a device is unknown.
+    pub energy_j: Option<f64>,
+    /// Mean power, in W; `None` as for `energy_j`.
+    pub power_w: Option<f64>,
     /// Overlap, as of the whole run.
     pub overlap: f64,
     /// Synchronisations between processors.
@@ -75,7 +76,7 @@ pub struct SocPhase {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SocUnit {
     /// Name.
-    pub name: &'static str,
+    pub name: String,
     /// Time computing, in ms.
     pub busy_ms: f64,
     /// Time computing while another processor computes, in ms.
@@ -106,8 +107,8 @@ pub(super) fn outcome(
 ) -> SocOutcome {
     let Seen { begin, first, last, .. } = seen;
     let steps = (seen.later / run.options.verify) as f64;
-    let (soc, kinds) = (&run.soc, &run.kinds[..]);
-    let whole = phase(soc, kinds, begin, last);
+    let phase = |from: &Moment, to: &Moment| phase(&run.soc, &run.units, from, to);
+    let whole = phase(begin, last);
     let decode_ms = (steps > 0.0).then(|| ms(last.at.since(first.at)) / steps);
     let rows = run.options.verify as f64;
     let prompt = run.options.prompt as f64;
@@ -123,8 +124,8 @@ pub(super) fn outcome(
         lower_bound_ms: ms(seen.lower_bound()),
         preparation_ms: last.usage.preparing_ms - begin.usage.preparing_ms,
         makespan_ms: ms(last.at.since(begin.at)),
-        prefill: phase(soc, kinds, begin, first),
-        decode: (steps > 0.0).then(|| phase(soc, kinds, first, last)),
+        prefill: phase(begin, first),
+        decode: (steps > 0.0).then(|| phase(first, last)),
         tokens: seen.tokens.clone(),
         recording,
     }
@@ -135,14 +136,14 @@ fn per_second(count: f64, ms: f64) -> f64 {
 }
 
 /// Figures between two moments.
-fn phase(soc: &Soc, kinds: &[DeviceKind], from: &Moment, to: &Moment) -> SocPhase {
+fn phase(soc: &Soc, devices: &[Unit], from: &Moment, to: &Moment) -> SocPhase {
     let (before, after) = (&from.usage, &to.usage);
-    let unit = |(at, kind): (usize, &DeviceKind)| {
+    let unit = |at: &usize| {
         let zero = DeviceUsage::default();
-        let before = before.devices.get(at).unwrap_or(&zero);
-        let after = after.devices.get(at).unwrap_or(&zero);
+        let before = before.devices.get(*at).unwrap_or(&zero);
+        let after = after.devices.get(*at).unwrap_or(&zero);
         SocUnit {
-            name: kind.name(),
+            name: devices[*at].name.clone(),
             busy_ms: ms(after.busy.since(before.busy)),
             co_run_ms: ms(after.co_run.since(before.co_run)),
             waiting_ms: ms(after.waiting.since(before.waiting)),
@@ -154,18 +155,23 @@ fn phase(soc: &Soc, kinds: &[DeviceKind], from: &Moment, to: &Moment) -> SocPhas
         }
     };
     // In order of their names, independent of the devices' order.
-    let mut order: Vec<(usize, &DeviceKind)> = kinds.iter().enumerate().collect();
-    order.sort_by_key(|(_, kind)| kind.name());
-    let units: Vec<SocUnit> = order.into_iter().map(unit).collect();
+    let mut order: Vec<usize> = (0..devices.len()).collect();
+    order.sort_by_key(|at| &devices[*at].name);
+    let units: Vec<SocUnit> = order.iter().map(unit).collect();
     let length = ms(to.at.since(from.at));
     let gigabytes = (after.bytes - before.bytes) / 1e9;
     let busy: f64 = units.iter().map(|unit| unit.busy_ms).sum();
     let any = ms(after.any.since(before.any));
-    let energy_j = energy(soc, &units, length, gigabytes);
+    let drawn: Option<f64> =
+        order.iter().zip(&units).map(|(at, unit)| drawn(soc, devices[*at].power, unit)).sum();
+    // W/(GB/s) · GB = J.
+    let shared = soc.at("power.base") * length / 1e3 + soc.at("power.dram") * gigabytes;
+    let energy_j = drawn.map(|millijoules| millijoules / 1e3 + shared);
+    let power_w = |joules: f64| if length > 0.0 { joules / length * 1e3 } else { 0.0 };
     SocPhase {
         ms: length,
         energy_j,
-        power_w: if length > 0.0 { energy_j / length * 1e3 } else { 0.0 },
+        power_w: energy_j.map(power_w),
         overlap: if busy > 0.0 { (busy - any) / busy } else { 0.0 },
         hand_overs: after.hand_overs - before.hand_overs,
         merges: after.merges - before.merges,
@@ -176,19 +182,17 @@ fn phase(soc: &Soc, kinds: &[DeviceKind], from: &Moment, to: &Moment) -> SocPhas
     }
 }
 
-/// Energy of a phase in J: the integral over time of
-/// P(t) = P_0 + u_n·P_n + u_g·P_g·φ(co-run) + P_dram·(GB/s) + spin·P_little.
-fn energy(soc: &Soc, units: &[SocUnit], length: f64, gigabytes: f64) -> f64 {
-    let mut millijoules = soc.at("power.base") * length;
-    for unit in units {
-        let (alone, beside) = (unit.busy_ms - unit.co_run_ms, unit.co_run_ms);
-        millijoules += match unit.name {
-            "gpu" => soc.at("power.gpu") * (alone + beside * soc.at("power.co_run")),
-            "npu" => soc.at("power.npu") * unit.busy_ms,
-            _ => soc.at("power.cpu") * unit.busy_ms,
-        };
-        millijoules += soc.at("power.spin") * unit.spinning_ms;
-    }
-    // W/(GB/s) · GB = J.
-    millijoules / 1e3 + soc.at("power.dram") * gigabytes
+/// Energy that a device draws in a phase, in mJ; `None` if its power is unknown. The energy of a phase is the integral over
+/// time of P(t) = P_0 + u_n·P_n + u_g·P_g·φ(co-run) + P_dram·(GB/s) + spin·P_little.
+fn drawn(soc: &Soc, power: Power, unit: &SocUnit) -> Option<f64> {
+    let (alone, beside) = (unit.busy_ms - unit.co_run_ms, unit.co_run_ms);
+    let computing = match power {
+        Power::Of(DeviceKind::Gpu) => {
+            soc.at("power.gpu") * (alone + beside * soc.at("power.co_run"))
+        }
+        Power::Of(DeviceKind::Npu) => soc.at("power.npu") * unit.busy_ms,
+        Power::Of(_) => soc.at("power.cpu") * unit.busy_ms,
+        Power::Own(watts) => watts? * unit.busy_ms,
+    };
+    Some(computing + soc.at("power.spin") * unit.spinning_ms)
 }

@@ -67,13 +67,14 @@ fn a_pin_does_not_hold() {
     let (llama, soc) = (model("llama-3-8b"), sd8gen3());
     let outcome = |strategy: &str| run(&llama, &soc, strategy, &of(256));
     let decode = |o: &SocOutcome| o.decode_tokens_per_second.expect("steps");
+    let watts = |o: &SocOutcome| o.prefill.power_w.expect("known powers");
     let [gpu, layer, tensor] = ["gpu-only", "layer-level", "tensor-level"].map(outcome);
     near("GPU-only decode", decode(&gpu), 11.35, 0.002);
     near("tensor decode", decode(&tensor), 14.01, 0.002);
     near("gain of fast synchronisation", gain("tensor-level", 256).1, 4.01, 0.005);
-    near("GPU-only power", gpu.prefill.power_w, 4.34, 0.01);
-    near("layer power", layer.prefill.power_w, 2.23, 0.02);
-    near("tensor power", tensor.prefill.power_w, 2.75, 0.01);
+    near("GPU-only power", watts(&gpu), 4.34, 0.01);
+    near("layer power", watts(&layer), 2.23, 0.02);
+    near("tensor power", watts(&tensor), 2.75, 0.01);
     let beside_game = run(&llama, &soc, "gpu-only", &SocOptions { renderer: true, ..of(256) });
     near("decode beside a game", decode(&beside_game) / decode(&gpu), 1.0 - 0.177, 0.01);
 }

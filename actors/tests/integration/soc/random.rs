@@ -133,12 +133,12 @@ fn spinning_is_billed_for_a_wait_that_does_not_poll() {
     let mut energy = power("power.base") * phase.ms + fast;
     for unit in &phase.units {
         let alone = unit.busy_ms - unit.co_run_ms;
-        energy += match unit.name {
+        energy += match &*unit.name {
             "gpu" => power("power.gpu") * (alone + unit.co_run_ms * power("power.co_run")),
             _ => power("power.npu") * unit.busy_ms,
         };
     }
-    near("energy", phase.energy_j * 1e3, energy, 1e-9);
+    near("energy", phase.energy_j.expect("known powers") * 1e3, energy, 1e-9);
 }
 
 /// A run of random shape, and its options.

@@ -18,13 +18,17 @@ pub enum DeviceKind {
     /// Runs prepared, static graphs of ops whose rows depend neither on each other nor on their
     /// position.
     Npu,
+    /// A kind of the caller's own with its name, for devices of simulations. A device of it runs prepared
+    /// graphs only if it has graph sizes. Strategies that assign roles by kind do not use it; those that
+    /// compare predicted times do, and so do strategies that ask for this kind.
+    Own(&'static str),
 }
 
 impl DeviceKind {
-    /// Every kind.
+    /// Every kind that a live device has.
     pub const ALL: [DeviceKind; 3] = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
 
-    /// The kind with this [`name`](DeviceKind::name).
+    /// The kind of [`ALL`](DeviceKind::ALL) with this [`name`](DeviceKind::name).
     pub fn by_name(name: &str) -> Option<DeviceKind> {
         DeviceKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -35,6 +39,7 @@ impl DeviceKind {
             DeviceKind::Cpu => "cpu",
             DeviceKind::Gpu => "gpu",
             DeviceKind::Npu => "npu",
+            DeviceKind::Own(name) => name,
         }
     }
 }
@@ -169,6 +174,13 @@ impl DeviceInfo {
         }
     }
 
+    /// With these ops in place of those of its kind.
+    #[must_use]
+    pub fn with_ops(mut self, ops: OpSet) -> DeviceInfo {
+        self.ops = ops;
+        self
+    }
+
     /// With prepared graphs of these row counts, within a budget.
     #[must_use]
     pub fn with_graphs(mut self, sizes: Vec<usize>, budget: Option<GraphBudget>) -> DeviceInfo {
@@ -190,6 +202,10 @@ impl DeviceInfo {
 
     /// Whether it runs prepared graphs only.
     pub fn is_static(&self) -> bool {
-        self.kind == DeviceKind::Npu
+        match self.kind {
+            DeviceKind::Cpu | DeviceKind::Gpu => false,
+            DeviceKind::Npu => true,
+            DeviceKind::Own(_) => !self.sizes.is_empty(),
+        }
     }
 }

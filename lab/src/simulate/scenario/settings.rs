@@ -56,6 +56,7 @@ impl Scenario {
         let given = Wrong { key, value };
         match key {
             "soc" => self.set_soc(value)?,
+            "device" => self.choose_devices(value)?,
             "model" => value.clone_into(&mut self.model),
             "prompt" => self.prompt = given.count(1, COUNT_MAX)?,
             "decode" => self.decode = given.count(0, COUNT_MAX)?,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use lapwing_actors::simulate::OwnDevice;
 use lapwing_plan::strategy::registry;
 
 use super::{Choice, Interference, Scenario};
@@ -34,6 +35,11 @@ impl Scenario {
                 others.join(", ")
             ));
         }
+        let own: Vec<&str> = self.own.iter().map(OwnDevice::name).collect();
+        if !self.fast_sync && !own.is_empty() {
+            let own = own.join(", ");
+            notes.push(format!("fast-sync off does not change the times of {own}, whose law is its own"));
+        }
         let (tokens, context) = (self.tokens(), self.load_model()?.0.config.context);
         if tokens > context {
             notes.push(format!(
@@ -50,11 +56,12 @@ impl Scenario {
     }
 
     /// All settings and the changed numbers of the processors, as keys and values of
-    /// [`set`](Scenario::set). A chunk size that the strategy chooses and a default number of chunks in flight
-    /// are empty.
+    /// [`set`](Scenario::set). Devices that are not chosen, a chunk size that the strategy chooses and a default number of
+    /// chunks in flight are empty.
     pub fn settings(&self) -> Vec<(String, String)> {
         let value = |key: &str| match key {
             "soc" => self.soc_name(),
+            "device" => self.chosen_devices().unwrap_or_default().to_owned(),
             "model" => self.model.clone(),
             "prompt" => self.prompt.to_string(),
             "decode" => self.decode.to_string(),
@@ -86,7 +93,9 @@ impl Scenario {
             ("policy".to_owned(), self.policy_name().to_owned()),
         ];
         let settings = self.settings().into_iter().take(SETTINGS.len());
-        facts.extend(settings.map(|(key, value)| match value.is_empty() {
+        // A run says which devices compute if none are chosen.
+        let is_said = |(key, value): &(String, String)| key != "device" || !value.is_empty();
+        facts.extend(settings.filter(is_said).map(|(key, value)| match value.is_empty() {
             true if key == "chunk" => (key, "by the strategy".to_owned()),
             true => (key, "default".to_owned()),
             false => (key.replace('-', " "), value),
@@ -114,6 +123,10 @@ impl fmt::Display for Scenario {
             on(self.fast_sync),
             on(self.order_swap)
         )?;
+        match self.chosen_devices() {
+            Some(chosen) => write!(f, ", on {chosen}")?,
+            None => self.own.iter().try_for_each(|own| write!(f, ", with {}", own.name()))?,
+        }
         if let Some(chunk) = self.chunk {
             write!(f, ", chunks of {chunk}")?;
         }
@@ -152,6 +165,7 @@ mod tests {
         let base = Scenario::new("sd8gen3").expect("a preset");
         let changes = [
             ("soc", "ideal"),
+            ("device", "npu+cpu"),
             ("model", "llama-2-7b"),
             ("prompt", "255"),
             ("decode", "31"),
