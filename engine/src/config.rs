@@ -22,6 +22,7 @@ use lapwing_traces::event::WaitMode;
 use crate::devices::DeviceSpec;
 use crate::draft::DraftChoice;
 use crate::drivers::Lister;
+use crate::engine::cost_model::OwnCost;
 use crate::error::Error;
 
 mod chosen;
@@ -82,6 +83,8 @@ pub(crate) struct Settings {
     pub(crate) permits: Option<usize>,
     pub(crate) token_gap: Option<Duration>,
     pub(crate) profile: Option<Arc<Profile>>,
+    /// Makes the cost model of the caller's own.
+    pub(crate) cost: Option<OwnCost>,
     /// Routes that were solved ahead.
     pub(crate) plans: Option<Arc<Plans>>,
     /// Whether requests wait for graphs that are not ready.

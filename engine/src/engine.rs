@@ -33,6 +33,7 @@ mod attention;
 mod builder;
 mod check;
 mod choose_strategy;
+pub(crate) mod cost_model;
 pub(crate) mod draft_model;
 mod drafts;
 mod embed;

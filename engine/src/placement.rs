@@ -27,6 +27,9 @@ pub struct Placement {
     pub context: usize,
     /// Predicted time of the chunk alone; `None` if the strategy makes no prediction.
     pub predicted: Option<Duration>,
+    /// Source of all predicted times, if it is a cost model of the program's own
+    /// ([`EngineBuilder::cost_model`](crate::EngineBuilder::cost_model)).
+    pub times: Option<String>,
     /// Stages, in order.
     pub stages: Vec<StagePlacement>,
     /// Copies between the host's memory and that of devices, one entry for each device and direction.
@@ -168,6 +171,9 @@ impl fmt::Display for Placement {
         match self.predicted {
             Some(time) => writeln!(f, ", predicted {time:.2?}")?,
             None => writeln!(f)?,
+        }
+        if let Some(times) = &self.times {
+            writeln!(f, "  times of {times}")?;
         }
         for kind in self.kinds() {
             let StageKind { first: stage, count, layers } = kind;

@@ -17,7 +17,7 @@ pub use lapwing_kernels::op::{
 pub use lapwing_kernels::part::{OperandOrder, Part, Share};
 pub use lapwing_plan::Phase;
 pub use lapwing_plan::blocks::{Block, BlockKind, blocks};
-pub use lapwing_plan::cost::CostModel;
+pub use lapwing_plan::cost::{CostModel, Modelled};
 pub use lapwing_plan::predict::Prediction;
 pub use lapwing_plan::registry::{ChoiceError, Entry, NameError, Parameter, Parameters, choices};
 pub use lapwing_plan::solve::{Candidate, Cut, Solution};
@@ -25,10 +25,13 @@ pub use lapwing_plan::strategy::{
     ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, RouteBuilder, Strategies,
     Strategy, StrategyEntry, StrategyOptions,
 };
-pub use lapwing_plan::time::{Crossing, Job, NodeLoad, TimeModel};
+pub use lapwing_plan::time::{Crossing, FixedRate, Job, NodeLoad, TimeModel};
+pub use lapwing_plan::work::NodeWork;
 pub use lapwing_plan::{
     DeviceId, Flow, PlanError, Route, RouteFor, Stage, StagePart, StageWork, device_of, strategy,
 };
+
+pub use crate::engine::cost_model::CostSubject;
 
 /// The built-in strategies, the simplest first.
 pub fn strategies() -> &'static [StrategyEntry] {

@@ -83,9 +83,8 @@ mod tests {
     /// An embedding of 64 values, and a matmul with 32 outputs in q4_0, which takes 36 bytes for a row of 64.
     fn graph() -> Graph {
         let mut graph = Graph::default();
-        let mut weight = |rows, dtype| {
-            graph.add_weight(WeightSpec { name: "w".into(), rows, cols: 64, dtype })
-        };
+        let mut weight =
+            |rows, dtype| graph.add_weight(WeightSpec { name: "w".into(), rows, cols: 64, dtype });
         let (table, matrix) = (weight(8, DType::F32), weight(64, DType::Q4_0));
         let mut push = |op, inputs: &[_], width| {
             graph.push(NewNode { op, inputs, width, layer: None, role: "test" })

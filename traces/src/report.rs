@@ -6,11 +6,13 @@ use serde::Serialize;
 
 mod drafts;
 mod figures;
+mod main_cause;
 mod make;
 mod requests;
 mod streams;
 
 pub use drafts::DraftReport;
+pub use main_cause::main_cause;
 pub use streams::{LimitedReport, TokenGapReport};
 
 /// Version of the report format. New fields do not change it.

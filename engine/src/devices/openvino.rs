@@ -59,7 +59,9 @@ impl BackEnd for OpenVinoSettings {
 
     fn check(&self, spec: &DeviceSpec) -> Result<(), &'static str> {
         match (spec.pace, spec.kind) {
-            (_, DeviceKind::Cpu | DeviceKind::Gpu | DeviceKind::Own(_)) => Err("OpenVINO's graphs are those of an NPU"),
+            (_, DeviceKind::Cpu | DeviceKind::Gpu | DeviceKind::Own(_)) => {
+                Err("OpenVINO's graphs are those of an NPU")
+            }
             (Pace::Throttled(_), _) => Err("an OpenVINO device runs at its own pace"),
             _ => Ok(()),
         }

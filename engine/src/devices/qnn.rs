@@ -35,7 +35,9 @@ impl BackEnd for QnnSettings {
 
     fn check(&self, spec: &DeviceSpec) -> Result<(), &'static str> {
         match (spec.pace, spec.kind) {
-            (_, DeviceKind::Cpu | DeviceKind::Gpu | DeviceKind::Own(_)) => Err("QNN's graphs are those of an NPU"),
+            (_, DeviceKind::Cpu | DeviceKind::Gpu | DeviceKind::Own(_)) => {
+                Err("QNN's graphs are those of an NPU")
+            }
             (Pace::Throttled(_), _) => Err("a QNN device runs at its own pace"),
             _ if self.weights == WeightForm::Stored => {
                 Err("QNN takes weights in f16, int8 or int4 only")

@@ -89,7 +89,9 @@ impl BackEnd for ArraySettings {
 
     fn check(&self, spec: &DeviceSpec) -> Result<(), &'static str> {
         match (spec.pace, spec.kind) {
-            (_, DeviceKind::Cpu | DeviceKind::Gpu | DeviceKind::Own(_)) => Err("a systolic array must be an NPU"),
+            (_, DeviceKind::Cpu | DeviceKind::Gpu | DeviceKind::Own(_)) => {
+                Err("a systolic array must be an NPU")
+            }
             (Pace::Native, DeviceKind::Npu) => {
                 Err("a systolic array must be throttled to stated rates")
             }

@@ -51,6 +51,7 @@ impl Opened {
     /// # Errors
     /// When the model is not supported, or a setting is invalid.
     pub(crate) fn without_drivers(settings: Settings, file: &WeightFile) -> Result<Opened, Error> {
+        settings.check_cost()?;
         let (model, requantized) = settings.model(file)?;
         let chosen = settings.choose(&model.config)?;
         let recorder = settings.recorder.clone().unwrap_or_else(|| {

@@ -39,6 +39,7 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, a setting is invalid, or an OpenCL device is not there.
     pub fn plans_subject(&self) -> Result<PlansSubject, Error> {
+        self.settings.check_stored_plans()?;
         Ok(subject(&self.opened()?))
     }
 
@@ -56,6 +57,7 @@ impl EngineBuilder {
         options: &PrepareOptions,
         progress: &mut dyn FnMut(&PrepareProgress<'_>) -> ControlFlow<()>,
     ) -> Result<Preparation, Error> {
+        self.settings.check_stored_plans()?;
         let opened = self.opened()?;
         let memory = opened.allocate(None)?;
         let Opened { settings, file, chosen, .. } = &opened;

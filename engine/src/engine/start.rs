@@ -10,8 +10,6 @@ use lapwing_kernels::cpu::lock_packed;
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::npu::OutlierCounter;
 use lapwing_kernels::weights::WeightFile;
-use lapwing_plan::cost::{CostModel, Modelled};
-use lapwing_plan::fit::Fitted;
 use lapwing_plan::planner::PlannerParts;
 
 use super::draft_model::DraftModel;
@@ -20,9 +18,9 @@ use super::plans::{unprepared, with_plans};
 use super::prefix::{self, KeptPrefixes, Prefixes};
 use super::recorded::record_facts;
 use super::strategies::PlacedStrategies;
-use super::{Engine, Inner, graphs, memory, require_chat};
+use super::{Engine, Inner, cost_model, graphs, memory, require_chat};
 use crate::chat::ChatTemplate;
-use crate::config::{COPY_RATE, PROMPT_THREADS, SYNC_TIME, Settings};
+use crate::config::{PROMPT_THREADS, Settings};
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
@@ -131,22 +129,11 @@ pub(super) fn explainer(
     devices: &[Built],
 ) -> Result<Explainer, Error> {
     let Opened { settings, chosen, graph, .. } = shared.opened;
-    let cost: Arc<dyn CostModel> = match &settings.profile {
-        Some(profile) => {
-            profile.check_identity(&shared.opened.identity())?;
-            Arc::new(Fitted::new(profile, Arc::clone(graph))?)
-        }
-        None => Arc::new(Modelled {
-            devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
-            sync: SYNC_TIME,
-            copy_rate: COPY_RATE,
-        }),
-    };
     let parts = PlannerParts {
         model: ModelId::default(),
         graph: Arc::clone(graph),
         devices: devices.iter().map(|built| built.info.clone()).collect(),
-        cost: Arc::new(graphs::MeasuredGraphs::new(cost, devices)),
+        cost: cost_model::chosen(shared, devices)?,
         strategy: with_plans(strategies.choose(&settings.strategy, chosen)?, shared.opened)?,
         chunk_rows: chosen.chunk_rows,
     };
@@ -158,6 +145,7 @@ pub(super) fn explainer(
         specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
         kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
         measured: settings.profile.is_some(),
+        own_cost: settings.cost.is_some(),
         timed: devices.iter().map(|built| built.timed).collect(),
     })
 }

@@ -31,6 +31,8 @@ pub(crate) struct Explainer {
     pub(crate) kernels: Vec<String>,
     /// Whether the times of all devices come from a profile.
     pub(crate) measured: bool,
+    /// Whether they come from a cost model of the caller's own.
+    pub(crate) own_cost: bool,
     /// Rates of the native devices that were timed at the start.
     pub(crate) timed: Vec<Option<Rates>>,
 }
@@ -51,6 +53,7 @@ impl Explainer {
             rows: shape.rows,
             context: shape.context,
             predicted: route.predicted,
+            times: self.own_cost.then(|| self.parts.cost.source()),
             stages: stages.collect(),
             transfers: self.transfers(route, shape),
         }
@@ -117,12 +120,15 @@ impl Explainer {
 
     fn knows(&self, device: DeviceId) -> bool {
         let timed = self.timed[device.0].is_some();
-        self.measured || timed || self.specs[device.0].is_throttled()
+        self.measured || self.own_cost || timed || self.specs[device.0].is_throttled()
     }
 
     /// The source of predicted times, with the rates of timed devices.
     pub(crate) fn cost_source(&self) -> String {
         let mut source = self.parts.cost.source();
+        if self.own_cost {
+            return source;
+        }
         for (spec, rates) in self.specs.iter().zip(&self.timed) {
             let Some(Rates { gflops, gbps, .. }) = rates else { continue };
             let name = &spec.name;

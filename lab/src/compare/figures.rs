@@ -1,6 +1,7 @@
 //! Numbers of a strategy's runs.
 
-use lapwing_traces::event::Activity;
+use lapwing_traces::event::{Activity, LaneKind};
+use lapwing_traces::report::{LaneReport, main_cause};
 use serde::Serialize;
 
 use super::StrategyRun;
@@ -27,7 +28,7 @@ pub struct Figures {
     pub makespan_ms: f64,
     /// Share of the devices' busy time during which another device was busy, too.
     pub overlap: Option<f64>,
-    /// Idle time of the devices by cause, longest first, in ms.
+    /// Idle time of the devices by cause, longest first, in ms; `not used` is that of devices that ran nothing.
     pub idle: Vec<IdleFigure>,
     /// Bytes read and written to merge parts and to convert values for other devices.
     pub copied_bytes: u64,
@@ -61,6 +62,17 @@ pub struct IdleFigure {
     pub ms: f64,
 }
 
+/// Cause of the idle time of devices that ran nothing.
+const NOT_USED: &str = "not used";
+
+impl Figures {
+    /// The cause of most idle time and its time in ms. Dependencies on several devices are one cause.
+    pub fn main_idle(&self) -> Option<IdleFigure> {
+        let main = main_cause(self.idle.iter().map(|idle| (idle.cause.as_str(), idle.ms)));
+        main.map(|(cause, ms)| IdleFigure { cause, ms })
+    }
+}
+
 impl StrategyRun {
     /// Numbers of the runs.
     pub fn figures(&self) -> Figures {
@@ -68,10 +80,6 @@ impl StrategyRun {
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
         let predicted_ms = self.predicted.map(ms);
         let ttft_ms = self.ttft_ms.median;
-        let idle = report
-            .idle
-            .iter()
-            .map(|idle| IdleFigure { cause: idle.cause.clone(), ms: idle.ns as f64 / 1e6 });
         Figures {
             strategy: self.strategy.clone(),
             reason: self.reason.clone(),
@@ -82,7 +90,7 @@ impl StrategyRun {
             tpot_ms: report.requests.tpot_ms.p50,
             makespan_ms: report.makespan_ns as f64 / 1e6,
             overlap: report.overlap,
-            idle: idle.collect(),
+            idle: self.idle(),
             copied_bytes: self.copied_bytes(),
             handed_over_bytes: self.handed_over_bytes(),
             wait_error: self.wait_error(),
@@ -95,6 +103,23 @@ impl StrategyRun {
         }
     }
 
+    /// Idle time of the devices by cause. A device that ran nothing was idle all the time.
+    fn idle(&self) -> Vec<IdleFigure> {
+        let report = &self.report;
+        let figure =
+            |cause: &str, ns: u64| IdleFigure { cause: cause.to_owned(), ms: ns as f64 / 1e6 };
+        let mut idle: Vec<IdleFigure> =
+            report.idle.iter().map(|idle| figure(&idle.cause, idle.ns)).collect();
+        let is_unused =
+            |lane: &&LaneReport| lane.kind == LaneKind::Device.name() && lane.spans == 0;
+        let unused = report.lanes.iter().filter(is_unused).count() as u64;
+        if unused > 0 {
+            idle.push(figure(NOT_USED, unused.saturating_mul(report.makespan_ns)));
+        }
+        idle.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+        idle
+    }
+
     fn copied_bytes(&self) -> u64 {
         let moves = [Activity::Copy, Activity::Convert];
         let spans = self.timeline.spans.iter().filter(|span| moves.contains(&span.activity));
@@ -102,8 +127,7 @@ impl StrategyRun {
     }
 
     fn handed_over_bytes(&self) -> u64 {
-        let is_device =
-            |lane: usize| self.timeline.lanes[lane].kind == lapwing_traces::event::LaneKind::Device;
+        let is_device = |lane: usize| self.timeline.lanes[lane].kind == LaneKind::Device;
         let between = self.timeline.messages.iter().filter(|message| {
             is_device(message.from_lane)
                 && message.to_lane.is_some_and(|to| to != message.from_lane && is_device(to))

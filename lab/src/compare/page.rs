@@ -13,7 +13,7 @@ const COLUMNS: [(&str, &str); 11] = [
     ("#TPOT", "Mean time per output token after the first, in the recorded repetition"),
     ("#Makespan", "First start to last end, generated tokens included, in the recorded repetition"),
     ("#Overlap", "Share of the devices' busy time during which another device was busy, too"),
-    ("#Idle time of the devices", "Idle time of all devices by cause; the text names the longest"),
+    ("#Idle time of the devices", "Idle time of all devices by cause; the text names the main one"),
     ("#Copied", "Bytes read and written to merge parts and to convert values for other devices"),
     (
         "#Wait error",
@@ -99,9 +99,9 @@ fn cells(of: &Figures) -> Vec<Figure> {
     let ms = |value: f64| format!("{value:.1} ms");
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let mib = |bytes: u64| number(format!("{:.1} MiB", bytes as f64 / 1048576.0), bytes as f64);
-    let longest = of.idle.first();
+    let main = of.main_idle();
     let idle = Figure {
-        text: longest.map_or_else(String::new, |idle| format!("{}, {:.1} ms", idle.cause, idle.ms)),
+        text: main.map_or_else(String::new, |idle| format!("{}, {:.1} ms", idle.cause, idle.ms)),
         value: Some(of.idle.iter().map(|idle| idle.ms).sum()),
         idle: of.idle.iter().map(|idle| (idle.cause.clone(), idle.ms)).collect(),
     };

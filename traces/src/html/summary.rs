@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::table::{Cell, Table};
 use super::text;
 use crate::event::LaneKind;
-use crate::report::{LaneReport, Percentiles, Report};
+use crate::report::{IdleReport, Percentiles, Report};
 
 /// Writes a key figure.
 pub(super) fn figure(html: &mut String, name: &str, value: Option<String>, note: &str) {
@@ -70,11 +70,10 @@ fn lanes(report: &Report) -> String {
     let heads =
         ["Lane", "#Busy", "#Idle", "Main idle cause", "#Spans", "#Slots", "#Wasted", "Kind"];
     let mut table = Table::new("Lanes", "lane", &heads);
-    let top = |lane: &LaneReport| lane.idle.first().map(|idle| idle.cause.clone());
     let (devices, others): (Vec<_>, Vec<_>) =
         report.lanes.iter().partition(|lane| lane.kind == LaneKind::Device.name());
     for lane in devices.into_iter().chain(others) {
-        let cause = top(lane);
+        let cause = IdleReport::main(&lane.idle);
         table.row(&[
             Cell::Text(&lane.name),
             Cell::Share(lane.utilization),

@@ -118,10 +118,10 @@ impl Tables<'_> {
             ("lane", Left),
             ("count", Right),
             ("self time", Right),
+            ("GFLOP/s", Right),
+            ("GB/s", Right),
             ("median", Right),
             ("critical", Right),
-            ("GB/s", Right),
-            ("GFLOP/s", Right),
         ];
         let rate = |value: Option<f64>| or_dash(value.map(|value| format!("{value:.1}")));
         let ops = &self.report.ops;
@@ -134,10 +134,10 @@ impl Tables<'_> {
                     op.lane.clone(),
                     op.count.to_string(),
                     self.time(op.self_ns),
+                    rate(op.gflop_per_s),
+                    rate(op.gb_per_s),
                     self.maybe(op.duration_ns.p50),
                     self.time(op.critical_ns),
-                    rate(op.gb_per_s),
-                    rate(op.gflop_per_s),
                 ]
             })
             .collect();

@@ -63,10 +63,8 @@ impl Devices {
             true => models.devices.clone(),
             false => with_own(soc.times(kinds, workload, *sync)),
         };
-        let processor = |kind: &DeviceKind| Unit {
-            name: kind.name().to_owned(),
-            power: Power::Of(*kind),
-        };
+        let processor =
+            |kind: &DeviceKind| Unit { name: kind.name().to_owned(), power: Power::Of(*kind) };
         let mut units: Vec<Unit> = kinds.iter().map(processor).collect();
         units.extend(own.iter().map(|device| Unit {
             name: device.name().to_owned(),

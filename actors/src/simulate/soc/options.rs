@@ -11,8 +11,8 @@ use lapwing_kernels::model::{Model, ModelError};
 use lapwing_traces::Nanos;
 
 use super::Fault;
-use crate::simulate::own_device::OwnDevice;
 use crate::policy::PolicyChoice;
+use crate::simulate::own_device::OwnDevice;
 use lapwing_plan::soc::{SyncMode, WeightBits, Workload};
 
 /// A model to simulate.

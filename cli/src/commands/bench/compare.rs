@@ -230,7 +230,8 @@ fn row(length: &LengthComparison, at: usize) -> [String; 11] {
     let dash = || "–".to_owned();
     let ms = |value: f64| format!("{value:.1}");
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let idle = of.idle.first().map_or_else(dash, |idle| format!("{} {:.0}", idle.cause, idle.ms));
+    let idle = of.main_idle();
+    let idle = idle.map_or_else(dash, |idle| format!("{} {:.1}", idle.cause, idle.ms));
     let predicted = of.predicted_ms.map_or_else(dash, |predicted| {
         format!("{predicted:.1} ({:+.0} %)", of.prediction_error.unwrap_or(f64::NAN) * 100.0)
     });

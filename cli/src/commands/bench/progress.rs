@@ -8,48 +8,37 @@ use lapwing_traces::text::counted;
 
 use crate::cli::session::Session;
 
-/// Shows the progress as a bar on a terminal, and otherwise as a line for each strategy.
+/// Shows the progress as a bar on a terminal, and otherwise as a line before each engine is built and before each run.
 pub(super) struct ProgressShown<'a> {
     session: &'a Session,
     bar: Option<ProgressBar>,
     /// Whether the expected duration has been printed.
     announced: bool,
-    /// The strategy of the latest line.
-    strategy: String,
 }
 
 impl<'a> ProgressShown<'a> {
     pub(super) fn new(session: &'a Session) -> ProgressShown<'a> {
         let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs{prefix}");
-        ProgressShown { session, bar, announced: false, strategy: String::new() }
+        ProgressShown { session, bar, announced: false }
     }
 
     pub(super) fn show(&mut self, progress: &Progress) {
         if let (false, Some(left)) = (self.announced, progress.left) {
             self.announced = true;
-            self.session.note(&format!(
-                "{}, expected to take {}; --quick measures each strategy once",
-                counted(progress.all, "run"),
-                approximate(left)
-            ));
+            self.session.note(&announcement(progress.all, left));
         }
-        let left = progress.left.filter(|_| progress.done > 0).map(approximate);
         match &self.bar {
             Some(bar) => {
+                let left = left(progress).map(|left| format!(", {left}"));
                 bar.set_length(progress.all as u64);
                 bar.set_position(progress.done as u64);
-                bar.set_prefix(left.map_or_else(String::new, |left| format!(", {left} left")));
+                bar.set_prefix(left.unwrap_or_default());
                 bar.set_message(match progress.tokens {
                     0 => format!("{}: preparing", progress.strategy),
                     tokens => format!("{}, {tokens} tokens", progress.strategy),
                 });
             }
-            None if self.strategy != progress.strategy => {
-                self.strategy.clone_from(&progress.strategy);
-                let left = left.map_or_else(String::new, |left| format!(" ({left} left)"));
-                self.session.note(&format!("measuring {}{left}", self.strategy));
-            }
-            None => {}
+            None => self.session.note(&line(progress)),
         }
     }
 
@@ -58,6 +47,31 @@ impl<'a> ProgressShown<'a> {
             bar.finish_and_clear();
         }
     }
+}
+
+/// How long a comparison is expected to take, before its first run.
+fn announcement(runs: usize, left: Duration) -> String {
+    format!(
+        "{}, expected to take {}; --quick measures each strategy once",
+        counted(runs, "run"),
+        approximate(left)
+    )
+}
+
+/// The time that is left, once a run has shown how fast runs are.
+fn left(progress: &Progress) -> Option<String> {
+    let left = progress.left.filter(|_| progress.done > 0);
+    left.map(|left| format!("{} left", approximate(left)))
+}
+
+/// What begins now.
+fn line(progress: &Progress) -> String {
+    let Progress { done, all, strategy, tokens, .. } = progress;
+    if *tokens == 0 {
+        return format!("preparing {strategy}");
+    }
+    let left = left(progress).map_or_else(String::new, |left| format!(" ({left})"));
+    format!("run {} of {all}: {strategy}, {tokens} tokens{left}", done + 1)
 }
 
 /// A duration as people estimate it: `40 s`, `5 min`.

@@ -166,9 +166,10 @@ fn described_by(text: &str) -> Result<OwnDevice, SimulateError> {
     }
     let times = {
         let spec = spec.clone();
-        move |workload: &Workload| {
-            build::time_model(&spec, &workload.graph, build::estimated(1))
-        }
+        move |workload: &Workload| build::time_model(&spec, &workload.graph, build::estimated(1))
     };
     Ok(OwnDevice::with_law(build::info(&spec), times))
 }
+
+#[cfg(test)]
+mod tests;

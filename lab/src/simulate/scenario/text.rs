@@ -38,7 +38,9 @@ impl Scenario {
         let own: Vec<&str> = self.own.iter().map(OwnDevice::name).collect();
         if !self.fast_sync && !own.is_empty() {
             let own = own.join(", ");
-            notes.push(format!("fast-sync off does not change the times of {own}, whose law is its own"));
+            notes.push(format!(
+                "fast-sync off does not change the times of {own}, whose law is its own"
+            ));
         }
         let (tokens, context) = (self.tokens(), self.load_model()?.0.config.context);
         if tokens > context {

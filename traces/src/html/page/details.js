@@ -297,6 +297,46 @@ function fillSelection() {
 }
 
 /**
+ * Lanes on whose work a lane waited within a range, the longest awaited first.
+ * @param {Run} run
+ * @param {LaneRun} lane
+ * @param {number} from
+ * @param {number} to
+ */
+function awaitedWithin(run, lane, from, to) {
+  const { start, end, id } = lane.gaps;
+  /** @type {Map<number, number>} */
+  const times = new Map();
+  const stop = firstFrom(start, to);
+  for (let i = firstAbove(end, from); i < stop; i++) {
+    const on = run.gaps.on[id[i]];
+    const time = Math.min(to, end[i]) - Math.max(from, start[i]);
+    if (on > 0) times.set(on, (times.get(on) ?? 0) + time);
+  }
+  const longest = [...times].sort((a, b) => b[1] - a[1]);
+  return longest.map(([on]) => run.head.lanes[on - 1]?.name ?? "");
+}
+
+/**
+ * The cause of most of a lane's idle time within a range; of a dependency with what it was on.
+ * @param {Run} run
+ * @param {LaneRun} lane
+ * @param {number} from
+ * @param {number} to
+ */
+function mainCause(run, lane, from, to) {
+  let [main, most] = ["", 0];
+  run.head.causes.forEach((name, cause) => {
+    const time = timeWithin(lane.gaps, from, to, cause);
+    if (time > most) [main, most] = [name, time];
+  });
+  if (most === 0) return "–";
+  const on = main === "dependency" ? awaitedWithin(run, lane, from, to) : [];
+  const named = on.slice(0, 2).join(" and ") + (on.length > 2 ? " and others" : "");
+  return `${main}${named === "" ? "" : ` on ${named}`}, ${formatTime(most)}`;
+}
+
+/**
  * Busy and idle time of each lane within a range.
  * @param {number} from
  * @param {number} to
@@ -309,16 +349,13 @@ function rangeTable(from, to) {
     // Time outside of the run is not idle time.
     const length = Math.max(0, Math.min(to, run.last) - Math.max(from, run.first));
     const busy = timeWithin(lane.busy, from, to);
-    const causes = run.head.causes
-      .map((name, i) => ({ name, time: timeWithin(lane.gaps, from, to, i) }))
-      .sort((a, b) => b.time - a.time);
-    const top = causes[0]?.time > 0 ? `${causes[0].name}, ${formatTime(causes[0].time)}` : "–";
+    const top = mainCause(run, lane, from, to);
     const share = formatShare(length > 0 ? busy / length : NaN);
     const title = state.runs.length > 1 ? `${"AB"[run.number]} ${lane.name}` : lane.name;
     const cells = [title, formatTime(busy), share, formatTime(Math.max(0, length - busy)), top];
     body.append(element("tr", "", ...cells.map((cell) => element("td", "", cell))));
   }
-  const caption = `${formatTime(to - from)} from ${formatMoment(from)}`;
+  const caption = `${formatTime(to - from)} from ${formatMoment(from, (to - from) / 1000)}`;
   const table = element("table", "", element("caption", "", caption));
   table.append(element("thead", "", row), body);
   return element("div", "scrolled", table);

@@ -50,13 +50,18 @@ function formatShare(share) {
 }
 
 /**
- * A point in time with nanosecond precision.
+ * A point in time, with the digits that tell it from one that is `step` ns away.
  * @param {number} ns
+ * @param {number} [step] at least 1
  */
-function formatMoment(ns) {
-  const sign = ns < 0 ? "−" : "";
-  const size = Math.abs(Math.round(ns));
-  const whole = Math.floor(size / 1e6);
-  const rest = String(size % 1e6).padStart(6, "0");
-  return `${sign}${formatGrouped(whole)}.${rest.slice(0, 3)}\u202f${rest.slice(3)}${NO_BREAK}ms`;
+function formatMoment(ns, step = 1) {
+  const digits = Math.min(6, Math.max(0, 6 - Math.floor(Math.log10(Math.max(1, step)))));
+  const unit = 10 ** (6 - digits);
+  const size = Math.abs(Math.round(ns / unit)) * unit;
+  const sign = ns < 0 && size > 0 ? "−" : "";
+  const whole = formatGrouped(Math.floor(size / 1e6));
+  const rest = String(size % 1e6).padStart(6, "0").slice(0, digits);
+  const parts = [rest.slice(0, 3), rest.slice(3)].filter((part) => part !== "");
+  const after = parts.length > 0 ? `.${parts.join("\u202f")}` : "";
+  return `${sign}${whole}${after}${NO_BREAK}ms`;
 }

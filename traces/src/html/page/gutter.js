@@ -14,21 +14,57 @@ function fillGutter() {
   for (const band of layout.bands) gutter.append(laneName(band));
 }
 
+/** Least and largest width of the names, in pixels. */
+const GUTTER = { least: 128, most: 260 };
+
+/**
+ * What is said below the name of a lane.
+ * @param {Run} run
+ * @param {LaneRun} lane
+ */
+function captionOf(run, lane) {
+  const busy = timeWithin(lane.busy, run.first, run.last) / Math.max(1, run.head.makespan);
+  const slots = lane.slotRows.length - 1;
+  const parts = [lane.kind, `${formatShare(busy)} busy`];
+  if (slots > 1) parts.push(`${slots} slots`);
+  return parts.join(" · ");
+}
+
+/** Makes the column of names as wide as the longest name and caption, but at most a third of the page. */
+function fitGutter() {
+  const probe = element("div", "lane");
+  probe.style.cssText = "visibility: hidden; width: max-content;";
+  for (const run of state.runs) {
+    for (const lane of run.inOrder) {
+      probe.append(element("bdi", "name", lane.name));
+      probe.append(element("small", "", captionOf(run, lane)));
+      for (const index of lane.counters) {
+        probe.append(element("small", "", run.counters[index].name));
+      }
+    }
+  }
+  gutter.append(probe);
+  const wanted = Math.ceil(probe.getBoundingClientRect().width) + 1;
+  probe.remove();
+  const most = Math.max(GUTTER.least, Math.min(GUTTER.most, Math.floor(innerWidth / 3)));
+  const width = Math.min(most, Math.max(GUTTER.least, wanted));
+  document.documentElement.style.setProperty("--gutter", `${width}px`);
+}
+
 /** @param {Band} band */
 function laneName(band) {
   const { run, lane } = band;
-  const busy = timeWithin(lane.busy, run.first, run.last) / Math.max(1, run.head.makespan);
-  const slots = lane.slotRows.length - 1;
   const name = element("bdi", "name", lane.name);
   name.title = lane.name;
-  const kind = [lane.kind, `${formatShare(busy)} busy`];
-  if (slots > 1) kind.push(`${slots} slots`);
-  const box = element("div", "lane", name, element("small", "", kind.join(" · ")));
+  const caption = element("small", "", captionOf(run, lane));
+  caption.title = caption.textContent ?? "";
+  const box = element("div", "lane", name, caption);
   box.style.top = `${band.y}px`;
   box.style.height = `${band.height}px`;
   if (lane.medians.length > 1) box.append(foldButton(run, lane));
   for (const { index, y } of band.counters) {
     const label = element("small", "counter", element("bdi", "", run.counters[index].name));
+    label.title = run.counters[index].name;
     label.style.top = `${y - band.y + 8}px`;
     box.append(label);
   }

@@ -1,5 +1,8 @@
 /** Entry point: decodes the runs and shows them. */
 
+/** Width of the window for which the column of names was made. */
+let fittedAt = -1;
+
 function drawReadings() {
   const range = formatTime(state.t1 - state.t0);
   const from = formatTime(Math.abs(state.t0) < (state.t1 - state.t0) / 1000 ? 0 : state.t0);
@@ -8,6 +11,10 @@ function drawReadings() {
 
 /** Fits the canvases to their elements. */
 function resize() {
+  if (innerWidth !== fittedAt) {
+    fittedAt = innerWidth;
+    fitGutter();
+  }
   const ratio = devicePixelRatio || 1;
   const box = scroller.getBoundingClientRect();
   const width = Math.max(50, scroller.clientWidth - gutter.offsetWidth);

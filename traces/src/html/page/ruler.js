@@ -69,7 +69,7 @@ function drawRuler() {
     flag((x0 + x1) / 2, formatTime(selection.to - selection.from), palette.accent, [x0, x1]);
   }
   if (state.pointer !== null && !selection) {
-    flag((state.pointer - t0) * scale, formatMoment(state.pointer), palette.ink, null);
+    flag((state.pointer - t0) * scale, formatMoment(state.pointer, 1 / scale), palette.ink, null);
   }
   const corner = /** @type {HTMLElement} */ (document.getElementById("corner"));
   corner.textContent = base ? `${formatGrouped(base / size)} ${unit} +` : "";
