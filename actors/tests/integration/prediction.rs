@@ -50,7 +50,9 @@ fn models(
         let graph = Arc::clone(graph);
         match info.kind {
             DeviceKind::Cpu => Arc::new(RateModel::new(graph, rate(0.5, 0, 0)).expect("a rate")),
-            DeviceKind::Gpu => Arc::new(RateModel::new(graph, rate(1.0, 40, 15)).expect("a rate")),
+            DeviceKind::Gpu | DeviceKind::Own(_) => {
+                Arc::new(RateModel::new(graph, rate(1.0, 40, 15)).expect("a rate"))
+            }
             DeviceKind::Npu => {
                 let rates = ArrayRate {
                     array: SystolicArray { flops: 8e9, ..SystolicArray::default() },

@@ -138,7 +138,7 @@ fn models(graph: &Arc<Graph>, infos: &[DeviceInfo]) -> Vec<Arc<dyn TimeModel>> {
     let model = |info: &DeviceInfo| -> Arc<dyn TimeModel> {
         let flops_per_us = match info.kind {
             DeviceKind::Cpu => 1000,
-            DeviceKind::Gpu => 2000,
+            DeviceKind::Gpu | DeviceKind::Own(_) => 2000,
             DeviceKind::Npu => 10_000,
         };
         let per_stage = Duration::from_micros(2);

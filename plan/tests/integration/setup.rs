@@ -27,7 +27,7 @@ impl Setup {
         let model = |info: &DeviceInfo| -> Arc<dyn TimeModel> {
             let (stage_us, flops_per_us) = match info.kind {
                 DeviceKind::Cpu => (1, 100),
-                DeviceKind::Gpu => (20, 1000),
+                DeviceKind::Gpu | DeviceKind::Own(_) => (20, 1000),
                 DeviceKind::Npu => (10, 10_000),
             };
             let per_stage = Duration::from_micros(stage_us);
