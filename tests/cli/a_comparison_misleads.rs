@@ -76,6 +76,36 @@ fn the_table_lists_impossible_strategies() {
     assert!(none.stderr.contains("needs a device of kind npu"), "{none:?}");
 }
 
+#[test]
+fn progress_is_said_before_the_runs_and_before_each_of_them() {
+    let args = compare(&["--strategy", "cpu-only,gpu-only", "--length", "31", "-r", "1"]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let said = ended_of(&args).stderr;
+    let at = |what: &str| said.find(what).unwrap_or_else(|| panic!("{what}: {said}"));
+    // Each strategy has a run that is not measured, and a measured one.
+    let order = [
+        "preparing cpu-only",
+        "4 runs, expected to take",
+        "run 1 of 4: cpu-only, 31 tokens",
+        "run 2 of 4: cpu-only, 31 tokens",
+        "preparing gpu-only",
+        "run 3 of 4: gpu-only, 31 tokens",
+        "run 4 of 4: gpu-only, 31 tokens",
+    ];
+    assert!(order.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{said}");
+}
+
+#[test]
+fn devices_without_work_are_the_main_cause_of_idle_time() {
+    let found = compared(&["--strategy", "cpu-only", "--length", "31"]);
+    let strategy = &found["lengths"][0]["strategies"][0];
+    let unused = &strategy["idle"][0];
+    assert_eq!(unused["cause"], "not used", "{strategy}");
+    let makespan = strategy["makespan_ms"].as_f64().expect("a time");
+    let ms = unused["ms"].as_f64().expect("a time");
+    assert!((ms / makespan - 2.0).abs() < 1e-6, "two devices all the time: {strategy}");
+}
+
 fn ended_of(args: &[&str]) -> crate::support::Ended {
     ended(lapwing(args))
 }

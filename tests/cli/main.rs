@@ -25,6 +25,7 @@ mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
 mod a_sharing_misleads;
 mod a_signal_meets_drivers;
+mod a_simulation_has_other_devices;
 mod a_simulation_misleads;
 mod a_speculation_misleads;
 mod a_sweep_misleads;

@@ -41,6 +41,7 @@ mod an_opencl_device_computes_otherwise;
 mod an_opencl_profile_is_of_another_use;
 #[cfg(feature = "openvino")]
 mod an_openvino_device_computes_otherwise;
+mod an_own_cost_model_is_ignored;
 #[cfg(feature = "compare")]
 mod an_own_strategy_has_no_name;
 mod batching_changes_a_token;
