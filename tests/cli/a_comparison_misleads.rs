@@ -78,19 +78,21 @@ fn the_table_lists_impossible_strategies() {
 
 #[test]
 fn progress_is_said_before_the_runs_and_before_each_of_them() {
-    let args = compare(&["--strategy", "cpu-only,gpu-only", "--length", "31", "-r", "1"]);
+    let args = compare(&["--strategy", "cpu-only,gpu-only", "--length", "31"]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let said = ended_of(&args).stderr;
     let at = |what: &str| said.find(what).unwrap_or_else(|| panic!("{what}: {said}"));
-    // Each strategy has a run that is not measured, and a measured one.
+    // In each of two rounds, a strategy has a run that is not measured, and a measured one.
     let order = [
         "preparing cpu-only",
-        "4 runs, expected to take",
-        "run 1 of 4: cpu-only, 31 tokens",
-        "run 2 of 4: cpu-only, 31 tokens",
+        "8 runs, expected to take",
+        "run 1 of 8: cpu-only, 31 tokens",
+        "run 2 of 8: cpu-only, 31 tokens",
         "preparing gpu-only",
-        "run 3 of 4: gpu-only, 31 tokens",
-        "run 4 of 4: gpu-only, 31 tokens",
+        "run 3 of 8: gpu-only, 31 tokens",
+        "run 6 of 8: gpu-only, 31 tokens",
+        "run 7 of 8: cpu-only, 31 tokens",
+        "run 8 of 8: cpu-only, 31 tokens",
     ];
     assert!(order.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{said}");
 }

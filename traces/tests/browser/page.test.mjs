@@ -257,6 +257,16 @@ test("busy and idle time of a selected range add up to its length", async () => 
     facts.range,
   );
   assert.deepEqual(busy, facts.busyInRange);
+  const causes = rows.map((row) => row.split("\t")[4]);
+  assert.ok(
+    causes.some((cause) => /^dependency on (cpu|gpu|npu)/.test(cause)),
+    causes.join("; "),
+  );
+  assert.ok(!causes.some((cause) => cause.startsWith("dependency,")), causes.join("; "));
+  // A thousandth of the range needs four digits more than its length.
+  const caption = await text("#selected caption");
+  const moment = /from ([\d.\u202f]+)/.exec(caption)?.[1].replace(/[^\d]/g, "") ?? "";
+  assert.ok(moment.length > 0 && moment.length <= 7, caption);
   await press("f");
   about(await visible(), (to - from) * 1.1, 0.01);
   await press("Escape");
@@ -675,6 +685,27 @@ test("tables are not cut off in a wide window", async () => {
   await page.screenshot({ path: join(folder, "tables.png") });
   await page.click("#tab-summary");
   await page.setViewportSize({ width: 1440, height: 900 });
+  await settled();
+});
+
+test("the rates of ops are in view, and names and captions of lanes are whole", async () => {
+  await page.click("#tab-ops");
+  await settled();
+  const room = await page.evaluate(() => {
+    const scrolled = document.querySelector("#ops .scrolled");
+    scrolled.scrollLeft = 0;
+    const heads = [...scrolled.querySelectorAll("th")];
+    const rate = heads.find((head) => head.textContent.includes("GFLOP/s"));
+    return scrolled.getBoundingClientRect().right - rate.getBoundingClientRect().right;
+  });
+  assert.ok(room >= 0, `${room} pixels`);
+  const cut = await page.evaluate(() =>
+    [...document.querySelectorAll(".lane .name, .lane small")]
+      .filter((text) => text.scrollWidth > text.clientWidth)
+      .map((text) => text.textContent),
+  );
+  assert.deepEqual(cut, []);
+  await page.click("#tab-summary");
   await settled();
 });
 

@@ -60,7 +60,9 @@ function formatMoment(ns, step = 1) {
   const size = Math.abs(Math.round(ns / unit)) * unit;
   const sign = ns < 0 && size > 0 ? "−" : "";
   const whole = formatGrouped(Math.floor(size / 1e6));
-  const rest = String(size % 1e6).padStart(6, "0").slice(0, digits);
+  const rest = String(size % 1e6)
+    .padStart(6, "0")
+    .slice(0, digits);
   const parts = [rest.slice(0, 3), rest.slice(3)].filter((part) => part !== "");
   const after = parts.length > 0 ? `.${parts.join("\u202f")}` : "";
   return `${sign}${whole}${after}${NO_BREAK}ms`;
