@@ -15,6 +15,7 @@ mod closed_forms;
 mod descriptions;
 mod figures;
 mod laws;
+mod own;
 mod random;
 mod values;
 

@@ -123,7 +123,12 @@ fn combinations_without_a_text_form_are_refused() {
     let opencl_npu = DeviceSpec { kind: DeviceKind::Npu, ..DeviceSpec::opencl("x", "") };
     let slow = DeviceSpec::throttled("gpu", DeviceKind::Gpu).pace;
     let slow_opencl = DeviceSpec { pace: slow, ..DeviceSpec::opencl("x", "") };
+    let own = DeviceSpec { kind: DeviceKind::Own("dsp"), ..DeviceSpec::systolic("x") };
+    let own_kind = DeviceKind::Own("dsp");
+    let own_gpu = DeviceSpec { kind: own_kind, ..DeviceSpec::throttled("x", DeviceKind::Gpu) };
     for (spec, says) in [
+        (own, "device 'x' of kind dsp: a systolic array must be an NPU"),
+        (own_gpu, "device 'x' of kind dsp: devices of a kind of your own are for simulations"),
         (native_array, "device 'npu' of kind npu: a systolic array must be throttled"),
         (gpu_array, "device 'x' of kind gpu: a systolic array must be an NPU"),
         (native_gpu, "only a CPU can be native"),
