@@ -73,7 +73,8 @@ pub struct Modelled {
 
 impl CostModel for Modelled {
     fn source(&self) -> String {
-        let (sync, rate) = (self.sync, self.copy_rate / 1e9);
+        // A rate in bytes per second may have digits that only its representation has.
+        let (sync, rate) = (self.sync, (self.copy_rate / 1e6).round() / 1e3);
         format!(
             "time models of the devices; assumed: {sync:?} per synchronisation, {rate} GB/s for copies"
         )

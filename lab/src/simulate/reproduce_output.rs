@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::plot::{BarGroup, Bars, Cell, Page, Section, Tone};
 use super::published::Role;
 use super::reproduce::{HeldBack, Reproduced, Reproduction};
-use super::sweep::quoted;
+use super::sweep::{cell, quoted};
 
 impl Reproduction {
     /// One self-contained HTML page: simulated over published numbers as bars, all numbers, orders and
@@ -36,7 +36,7 @@ impl Reproduction {
         for row in &self.rows {
             let Reproduced { id, group, what, of, paper, model, unit, error, role, source } = row;
             let text = |text: &String| text.clone();
-            let (paper, model, error) = (paper.to_string(), model.to_string(), error.to_string());
+            let (paper, model, error) = (cell(*paper), cell(*model), cell(*error));
             let (unit, role) = ((*unit).to_owned(), role.to_string());
             let named = (text(id), text(group), text(what), text(of));
             let (id, group, what, of) = named;
@@ -44,7 +44,7 @@ impl Reproduction {
         }
         for row in &self.held_back {
             let HeldBack { id, group, what, of, model, unit, source } = row.clone();
-            let model = model.map_or_else(String::new, |model| model.to_string());
+            let model = model.map_or_else(String::new, cell);
             let (none, role) = (String::new(), "held back".to_owned());
             line([id, group, what, of, none.clone(), model, unit.to_owned(), none, role, source]);
         }

@@ -90,7 +90,7 @@ impl Sweep {
             let mut cells: Vec<String> = point.values.iter().map(|v| quoted(v)).collect();
             for (_, of) in FIGURES {
                 let value = point.outcome.as_ref().ok().and_then(of);
-                cells.push(value.map_or(String::new(), |value| value.to_string()));
+                cells.push(value.map_or(String::new(), cell));
             }
             cells.push(point.outcome.as_ref().err().map_or(String::new(), |error| quoted(error)));
             cells.extend(self.settings.iter().map(|(_, value)| quoted(value)));
@@ -123,6 +123,14 @@ fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
         }
     }
     Ok(count)
+}
+
+/// A number of a table: six significant digits of one that is not whole. JSON has all digits.
+pub(super) fn cell(value: f64) -> String {
+    match value.fract() == 0.0 {
+        true => value.to_string(),
+        false => format!("{value:.5e}").parse().unwrap_or(value).to_string(),
+    }
 }
 
 pub(super) fn quoted(text: &str) -> String {
@@ -164,6 +172,13 @@ mod tests {
             run.iter().filter(|(_, value)| !value.is_array()).map(|(name, _)| name).collect();
         assert_eq!(names.len(), FIGURES.len());
         assert!(FIGURES.iter().all(|(name, _)| names.iter().any(|known| known == name)));
+    }
+
+    #[test]
+    fn numbers_of_a_table_have_no_more_digits_than_they_are_worth() {
+        let cells = [1024.886_754_321, 0.001_234_567_89, -21.4, 7425.0, 12_345_678.0, 0.0];
+        let texts = ["1024.89", "0.00123457", "-21.4", "7425", "12345678", "0"];
+        assert_eq!(cells.map(cell), texts);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::{Axis, Figure, SEED, Sweep, quoted};
+use super::{Axis, Figure, SEED, Sweep, cell, quoted};
 use crate::simulate::error::SimulateError;
 use crate::simulate::repeated::interval;
 
@@ -90,9 +90,9 @@ impl Sweep {
         for found in differences {
             let mut cells: Vec<String> = found.others.iter().map(|value| quoted(value)).collect();
             let (low, high) = found.interval.unzip();
-            let end = |end: Option<f64>| end.map_or(String::new(), |end| end.to_string());
+            let end = |end: Option<f64>| end.map_or(String::new(), cell);
             cells.extend([quoted(&found.value), quoted(reference), found.pairs.to_string()]);
-            cells.extend([found.mean.to_string(), end(low), end(high), found.relative.to_string()]);
+            cells.extend([cell(found.mean), end(low), end(high), cell(found.relative)]);
             let _ = writeln!(csv, "{}", cells.join(","));
         }
         Ok(csv)
