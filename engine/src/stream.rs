@@ -14,9 +14,9 @@ use lapwing_traces::{Clock, RequestTimes};
 
 use crate::chat::AnswerStart;
 use crate::error::Error;
-use crate::span::RequestSpan;
 #[cfg(feature = "structured")]
 use crate::parts::Part;
+use crate::span::RequestSpan;
 use crate::stop::StopSearch;
 use crate::tokenizer::Detokenizer;
 #[cfg(feature = "structured")]

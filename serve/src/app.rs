@@ -11,8 +11,8 @@ use super::config::{ServeConfig, seconds};
 use super::error::ApiError;
 use super::metrics::Metrics;
 use super::models::{ModelLease, Models};
-use super::trace_parent::Adopt;
 use super::routes::PathGroup;
+use super::trace_parent::Adopt;
 
 /// The state of a server.
 #[derive(Debug)]

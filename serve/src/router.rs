@@ -10,8 +10,8 @@ use axum::routing::{MethodRouter, any};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::app::App;
-use super::http_span::http_spans;
 use super::gate::{Entrance, gate};
+use super::http_span::http_spans;
 use super::routes::ROUTES;
 use super::trace_parent::TRACEPARENT;
 
