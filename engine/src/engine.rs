@@ -166,8 +166,9 @@ impl Engine {
     pub fn generate_blocking(&self, request: Request) -> Result<TokenStream, Error> {
         let span = RequestSpan::of_generation(&self.inner.path, &request);
         let admission = self.check(&request).and_then(|()| Ok(self.inner.live.admit()?));
-        let (admission, span) = span.with(admission)?;
-        let (stream, span) = span.with(self.submit(request, admission, span.handle()))?;
+        let trace = span.handle();
+        let submitted = admission.and_then(|admission| self.submit(request, admission, trace));
+        let (stream, span) = span.with(submitted)?;
         Ok(stream.within(span))
     }
 

@@ -1,6 +1,7 @@
 //! How a generation has ended.
 
 use lapwing_actors::draft::DraftStats;
+use lapwing_actors::message::FinishReason;
 use lapwing_traces::RequestTimes;
 
 #[cfg(feature = "structured")]
@@ -57,6 +58,15 @@ pub enum EndReason {
 }
 
 impl EndReason {
+    pub(super) fn of(reason: FinishReason) -> EndReason {
+        match reason {
+            FinishReason::Stop => EndReason::EndToken,
+            FinishReason::Length | FinishReason::Scored | FinishReason::Embedded => {
+                EndReason::Length
+            }
+        }
+    }
+
     /// Name in JSON: `stop` or `length`.
     pub fn name(&self) -> &'static str {
         match self {
