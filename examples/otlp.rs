@@ -58,7 +58,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let sent = export.finish().await?;
     println!("{} spans sent to {endpoint}, {} lost", sent.spans, sent.lost);
     assert!(sent.spans > 0 && sent.lost == 0);
-    print(&stand_in.spans(), "00f067aa0ba902b7", 0);
+    let spans = stand_in.spans();
+    if let Some(first) = spans.first() {
+        println!("trace {}:", first.trace_id);
+    }
+    print(&spans, "00f067aa0ba902b7", 0);
     Ok(())
 }
 

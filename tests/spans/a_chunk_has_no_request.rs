@@ -61,8 +61,8 @@ async fn a_chunk_of_several_requests_follows_from_each_of_them() {
     assert_eq!((long, short), (60, 8));
     let requests: Vec<usize> = watch.named("request").iter().map(|(number, _)| *number).collect();
     let chunks = watch.named("chunk");
-    let shared = |follows: &Vec<usize>| {
-        let mut follows = follows.clone();
+    let shared = |follows: &[usize]| {
+        let mut follows = follows.to_vec();
         follows.sort_unstable();
         follows == requests
     };
