@@ -24,6 +24,7 @@ cargo bench --quiet -p lapwing-traces --features layer --bench record || failed=
 printf '\n== page\n'
 LAPWING_JUDGE_TIMES=1 sh traces/tests/browser/run.sh || failed="$failed page"
 bench lapwing trace_cost "$model"
+bench lapwing span_cost "$model"
 bench lapwing wait_modes "$model"
 bench lapwing overlap "$model"
 bench lapwing simulated_vs_live "$model"

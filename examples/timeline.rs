@@ -17,6 +17,8 @@ use lapwing::traces::{Analysis, OsClock, Recorder, RecorderConfig, Report, Scope
 use lapwing::{Engine, Request, Shutdown};
 use lapwing_traces::layer::TimelineLayer;
 use tracing::info_span;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -24,9 +26,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = ModelName::default_model();
     let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
-    // The engine and this program's spans share a recorder, so they are on the same timeline.
+    // The engine and this program's spans share a recorder, so that they are on the same timeline.
     let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
-    tracing_subscriber::registry().with(TimelineLayer::new(recorder.clone())).init();
+    // What the engine tells subscribers is recorded by itself.
+    let own = Targets::new().with_target(module_path!(), LevelFilter::TRACE);
+    let timeline = TimelineLayer::new(recorder.clone()).with_filter(own);
+    tracing_subscriber::registry().with(timeline).init();
     let engine = Engine::builder().model(model).recorder(recorder.clone()).build().await?;
 
     // Only marked requests and spans are recorded. This request is not marked.
