@@ -78,18 +78,19 @@ fn placements_say_whose_times_they_are() {
 
 #[tokio::test]
 async fn it_is_made_for_the_engines_model_and_devices_and_changes_no_token() {
-    let seen: Arc<Mutex<Vec<(usize, Vec<String>)>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let builder = {
         let seen = Arc::clone(&seen);
         builder().cost_model(move |of: &CostSubject| {
-            let names = of.devices.iter().map(|device| device.name.clone()).collect();
-            seen.lock().expect("no panic").push((of.graphs.len(), names));
+            let names: Vec<&str> = of.devices.iter().map(|device| &*device.name).collect();
+            let subject = format!("{} graph, {}", of.graphs.len(), names.join(" and "));
+            seen.lock().expect("no panic").push(subject);
             Modelled { sync: Duration::from_secs(1), ..of.models.clone() }
         })
     };
     let engine = builder.build().await.expect("an engine");
     let seen = seen.lock().expect("no panic").clone();
-    assert_eq!(seen, [(1, vec!["cpu".to_owned(), "gpu".to_owned()])]);
+    assert_eq!(seen, ["1 graph, cpu and gpu"]);
     let plain = self::builder().build().await.expect("an engine");
     let mut answers = Vec::new();
     for engine in [engine, plain] {

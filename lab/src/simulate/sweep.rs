@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn numbers_of_a_table_have_no_more_digits_than_they_are_worth() {
-        let cells = [1024.886_754_321, 0.001_234_567_89, -21.4, 7425.0, 12_345_678.0, 0.0];
+        let cells = [1_024.886_754_321, 0.001_234_567_89, -21.4, 7_425.0, 12_345_678.0, 0.0];
         let texts = ["1024.89", "0.00123457", "-21.4", "7425", "12345678", "0"];
         assert_eq!(cells.map(cell), texts);
     }
