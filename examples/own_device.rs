@@ -8,7 +8,7 @@
 //!        │      └─┐   ┌─┘                 └─┐   ┌─┘      └─┐     ┌─┘      └─┐  ┌─┘
 //!    pim │        │q,k,v│                   │ o │          │gate,up│        │down│
 //!
-//!  its law: T(matmul) = rows · (command + bytes of the weights / bandwidth inside the memory)
+//!  its law: T(op) = rows · (command + bytes of the weights / bandwidth inside the memory)
 //! ```
 //!
 //! A processor in memory multiplies where the weights are, at a bandwidth that the bus does not have, but one row
@@ -24,7 +24,7 @@ use std::time::Duration;
 use lapwing::plan::strategy::LayerLevel;
 use lapwing::plan::{
     ChunkShape, DeviceInfo, DeviceKind, Job, MemoryDomain, Op, OpSet, Phase, PlanError, PlanInput,
-    Route, RouteBuilder, Strategies, Strategy, TimeModel, WeightId,
+    Route, RouteBuilder, Strategies, Strategy, TimeModel,
 };
 use lapwing::simulate::{Axis, OwnDevice, Runs, Scenario, Simulated, Sweep, Workload};
 
@@ -53,11 +53,10 @@ impl TimeModel for InMemory {
     }
 }
 
-/// The device: it multiplies and does nothing else, reads and writes values in the host's memory, and takes
-/// four submissions ahead.
+/// The device: it runs the ops whose rows do not depend on each other, which are matmuls and what stands between them,
+/// but no attention; it reads and writes values in the host's memory, and takes four submissions ahead.
 fn in_memory() -> OwnDevice {
-    let matmuls = OpSet::NONE.with(&Op::MatMul { weight: WeightId(0), bias: None });
-    let info = DeviceInfo::new("pim", PIM).with_ops(matmuls);
+    let info = DeviceInfo::new("pim", PIM).with_ops(OpSet::STATIC);
     let info = info.with_queue(MemoryDomain::Host, 4);
     OwnDevice::new(info, |workload: &Workload| InMemory { workload: workload.clone() })
 }
@@ -78,7 +77,7 @@ impl Strategy for DecodeInMemory {
             return self.prompts.route(input, shape);
         }
         let mut route = RouteBuilder::new(input, shape);
-        let multiplies = |node: usize| input.devices[pim.0].runs(&input.graph.nodes()[node].op);
+        let multiplies = |node: usize| matches!(input.graph.nodes()[node].op, Op::MatMul { .. });
         for (nodes, multiplies) in route.runs(multiplies) {
             route.on(if multiplies { pim } else { gpu }, nodes);
         }
