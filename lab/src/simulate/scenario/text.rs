@@ -114,21 +114,24 @@ impl Scenario {
 impl fmt::Display for Scenario {
     /// All settings of a run except the numbers of the SoC, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own: Vec<&str> = self.own.iter().map(OwnDevice::name).collect();
+        let devices = match self.chosen_devices() {
+            Some(chosen) => format!(" ({chosen})"),
+            None if own.is_empty() => String::new(),
+            None => format!(" (with {})", own.join(", ")),
+        };
         write!(
             f,
-            "{} on {}, {}: {} tokens and {} decode steps, fast sync {}, order swap {}",
+            "{} on {}{}, {}: {} tokens and {} decode steps, fast sync {}, order swap {}",
             self.model,
             self.soc_name(),
+            devices,
             self.strategy_name(),
             self.prompt,
             self.decode,
             on(self.fast_sync),
             on(self.order_swap)
         )?;
-        match self.chosen_devices() {
-            Some(chosen) => write!(f, ", on {chosen}")?,
-            None => self.own.iter().try_for_each(|own| write!(f, ", with {}", own.name()))?,
-        }
         if let Some(chunk) = self.chunk {
             write!(f, ", chunks of {chunk}")?;
         }
