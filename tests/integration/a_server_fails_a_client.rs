@@ -86,7 +86,7 @@ fn value_of(bytes: &[u8], key: &str) -> usize {
 }
 
 /// The model with room for conversations that have functions.
-fn with_long_context(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn with_long_context(mut bytes: Vec<u8>) -> Vec<u8> {
     let at = value_of(&bytes, "llama.context_length");
     bytes[at..at + 4].copy_from_slice(&2048u32.to_le_bytes());
     bytes

@@ -1,12 +1,14 @@
 //! Answers of Rust types, of random models at temperature 1.
 
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use lapwing::structured::Grammar;
 use lapwing::{EndReason, Engine, ErrorKind, Request, Thoughts, TypedError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use crate::a_server_fails_a_client::with_long_context;
 use crate::an_answer_breaks_its_grammar::engine;
 use crate::cases::cases;
 
@@ -37,15 +39,21 @@ enum Place {
     Shop,
 }
 
+fn tiny() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf")
+}
+
 fn hot(seed: u64) -> Request {
     Request::text("ab").temperature(1.0).top_k(0).min_p(0.0).top_p(1.0).seed(seed).max_tokens(1500)
 }
 
 /// An engine with room for long answers.
 async fn roomy() -> Engine {
-    let model =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf");
-    Engine::builder().model(model).threads(1).context(2000).build().await.expect("an engine")
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = folder.path().join("long.gguf");
+    let bytes = std::fs::read(tiny()).expect("a model");
+    std::fs::write(&model, with_long_context(bytes)).expect("write");
+    Engine::builder().model(model).threads(1).build().await.expect("an engine")
 }
 
 #[tokio::test]
@@ -129,10 +137,8 @@ async fn an_answer_that_is_no_value_is_an_error_that_has_its_text() {
 #[tokio::test]
 async fn a_model_may_think_before_its_value() {
     let folder = tempfile::tempdir().expect("a folder");
-    let model =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf");
     let template = "{{ messages[0].content }}<think>\n{# </think> -#}";
-    let model = crate::with_template::with_template(&model, template, folder.path());
+    let model = crate::with_template::with_template(&tiny(), template, folder.path());
     let engine = Engine::builder().model(model).threads(1).build().await.expect("an engine");
     let asked = || Request::ask("ab").temperature(1.0).seed(1).max_tokens(90);
     let thinks = asked().thoughts(Thoughts::First { tokens_max: Some(9) });

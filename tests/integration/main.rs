@@ -25,7 +25,7 @@ mod a_strategy_changes_a_token;
 mod a_strategy_panics;
 mod a_token_differs_from_llama_cpp;
 mod a_type_has_no_name;
-#[cfg(feature = "schemars")]
+#[cfg(all(feature = "schemars", feature = "serve"))]
 mod a_typed_answer_is_wrong;
 mod a_wrong_call_breaks_the_engine;
 #[cfg(feature = "structured")]
