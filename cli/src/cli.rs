@@ -5,6 +5,7 @@ pub(crate) mod attention;
 pub(crate) mod background;
 pub(crate) mod better_models;
 pub(crate) mod charset;
+pub(crate) mod child;
 mod device_args;
 pub(crate) mod draft;
 pub(crate) mod drivers;

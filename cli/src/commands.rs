@@ -19,6 +19,7 @@ mod profile;
 mod ps;
 mod pull;
 mod ranges;
+mod report;
 mod reproduce;
 mod run;
 mod sensitivity;
@@ -58,6 +59,7 @@ Examples:
   lapwing prepare --device cpu+npu=openvino    measure, plan and compile graphs ahead
   lapwing plan -p 525 --device phone           which device would run which part of a prompt
   lapwing devices                              show the processors of this machine
+  lapwing report                               describe them, measured, in a file for others
   lapwing reproduce                            compare published numbers with simulated ones
 
 Models:
@@ -204,6 +206,8 @@ pub(crate) enum Command {
     Ranges(ranges::Args),
     /// Measure the speed of prompt processing and generation in tokens per second
     Bench(bench::Args),
+    /// Describe this machine and its devices in a file that can be sent to others
+    Report(report::Args),
     /// Show where the time of a recorded run went
     Timeline(timeline::Args),
     /// Simulate a run on a phone's processors, without weights
@@ -247,6 +251,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Prepare(args) => prepare::run(args, session).await,
         Command::Ranges(args) => ranges::run(args, session).await,
         Command::Bench(args) => bench::run(args, session).await,
+        Command::Report(args) => report::run(args, session).await,
         Command::Timeline(args) => timeline::run(&args, session),
         Command::Simulate(args) => simulate::run(&args, session),
         Command::Reproduce(args) => reproduce::run(&args, session),

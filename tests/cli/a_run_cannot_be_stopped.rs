@@ -84,7 +84,7 @@ fn pip_ends_with_the_program_whatever_ended_it() {
 
 /// Looks again and again, for at most 30 seconds.
 #[cfg(target_os = "linux")]
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..1500 {
         if holds() {
             return;

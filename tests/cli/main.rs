@@ -22,6 +22,7 @@ mod a_prediction_misleads;
 mod a_prefix_is_not_kept;
 mod a_preparation_misleads;
 mod a_recording_is_lost;
+mod a_report_misleads;
 mod a_run_cannot_be_stopped;
 mod a_sharing_misleads;
 mod a_signal_meets_drivers;

@@ -11,13 +11,18 @@ use super::failure::Failure;
 /// and completions do not have it.
 const LIST_DRIVERS: &str = "list-drivers";
 
-/// A lister whose processes are this program.
-pub(crate) fn lister() -> Lister {
+/// The program that this process runs.
+pub(crate) fn itself() -> PathBuf {
     // The file of the program may have been replaced since it was started.
     let itself = Path::new("/proc/self/exe");
     let program = itself.exists().then(|| itself.to_owned());
     let program = program.or_else(|| std::env::current_exe().ok());
-    Lister::new(program.unwrap_or_else(|| PathBuf::from("lapwing")))
+    program.unwrap_or_else(|| PathBuf::from("lapwing"))
+}
+
+/// A lister whose processes are this program.
+pub(crate) fn lister() -> Lister {
+    Lister::new(itself())
 }
 
 /// Checks that drivers of a kind can be listed.

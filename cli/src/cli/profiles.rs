@@ -42,9 +42,22 @@ fn file_of(here: &Identity) -> Result<PathBuf, Failure> {
     Ok(cache.dir().join("profiles").join(here.file_name()))
 }
 
-/// The builder with the stored profile of its devices and model, if there is a usable one. A note says
+/// The builder with the profile in a file, if there is a path. The engine checks that it is of its devices and model.
+pub(crate) fn with_given(
+    builder: EngineBuilder,
+    path: Option<&Path>,
+) -> Result<EngineBuilder, Failure> {
+    let Some(path) = path else { return Ok(builder) };
+    let profile = Profile::load(path).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(builder.profile(profile))
+}
+
+/// The builder with the stored profile of its devices and model, if it has none and there is a usable one. A note says
 /// why a stored profile is not used, or that its predictions are doubtful.
 pub(crate) fn with_profile(builder: EngineBuilder, session: &Session) -> EngineBuilder {
+    if builder.has_profile() {
+        return builder;
+    }
     match stored(&builder, session) {
         Some(profile) => builder.profile(profile),
         None => builder,

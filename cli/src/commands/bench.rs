@@ -16,7 +16,6 @@ use report::Record;
 
 mod against;
 mod alone;
-mod child;
 mod compare;
 mod drafts;
 mod help;
@@ -92,6 +91,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
 
+    /// Predict from this profile, or from the one in a report [default: the stored one of these devices]
+    #[arg(long, value_name = "FILE.json", conflicts_with = "vs")]
+    profile: Option<PathBuf>,
+
     #[command(flatten)]
     trace: TraceArg,
 
@@ -116,6 +119,7 @@ struct Measurement<'a> {
     /// Other engines. With some, each repetition is a process of its own.
     peers: &'a [Peer],
     save: Option<&'a Path>,
+    profile: Option<&'a Path>,
     against: Option<Record>,
 }
 
@@ -157,6 +161,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         reader,
         peers: &args.vs,
         save: args.output.as_deref(),
+        profile: args.profile.as_deref(),
         against,
     };
     match args.vs.is_empty() {

@@ -16,6 +16,7 @@ use crate::cli::session::Session;
 use drivers::{ABSENT_KINDS, library_folders};
 use found::{Device, Failed};
 pub(crate) use listed::list_drivers;
+pub(crate) use seen::Drivers;
 
 mod drivers;
 mod found;
@@ -25,6 +26,7 @@ mod opencl;
 mod opencl_kernels;
 mod openvino;
 mod qnn;
+mod seen;
 mod text;
 
 const EXAMPLES: &str = "\

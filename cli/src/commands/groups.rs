@@ -6,7 +6,7 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Use", &["run", "chat", "serve", "pull", "models", "ps", "embed", "convert", "completions"]),
     ("Inspect", &["inspect", "tokenize", "devices", "plan", "timeline"]),
-    ("Measure", &["bench", "load", "profile", "prepare", "ranges", "perplexity"]),
+    ("Measure", &["bench", "load", "profile", "prepare", "ranges", "perplexity", "report"]),
     (
         "Simulate",
         &[

@@ -1,5 +1,6 @@
 //! `lapwing plan`: which device would run which part of a prompt, how long it takes, and why.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lapwing_engine::plan::strategy::Explanation;
@@ -10,6 +11,7 @@ use serde::Serialize;
 use crate::cli::failure::Failure;
 use crate::cli::opening::open;
 use crate::cli::output::{print, print_json};
+use crate::cli::profiles::with_given;
 use crate::cli::session::Session;
 use crate::cli::stage_report::StageReport;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
@@ -43,6 +45,10 @@ pub(crate) struct Args {
     /// Show the predicted time of every strategy, and why the fastest one is fastest
     #[arg(long)]
     explain: bool,
+
+    /// Predict from this profile, or from the one in a report [default: the stored one of these devices]
+    #[arg(long, value_name = "FILE.json")]
+    profile: Option<PathBuf>,
 
     #[command(flatten)]
     model: ModelArg,
@@ -125,6 +131,7 @@ struct Candidate {
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check(session)?;
     let builder = args.engine.builder_of(&args.model.model, session).await?;
+    let builder = with_given(builder, args.profile.as_deref())?;
     let context = args.prompt_tokens.saturating_add(1);
     let engine = open(builder.context(context).timed(), session).await?;
     let report = report(&engine, &args);

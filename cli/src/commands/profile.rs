@@ -1,8 +1,10 @@
 //! `lapwing profile`: measures the devices, to predict times from measurements.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lapwing_engine::profile::{Errors, Fitted, Limits, Profile, Trust};
+use lapwing_traces::whole_file;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
@@ -19,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing profile -m FILE.gguf --device cpu --device npu
   lapwing profile --device phone --seconds 20
+  lapwing profile --device cpu -o mine.json && lapwing calibrate --profile mine.json
   lapwing profile --list
   lapwing profile --remove all
 
@@ -52,6 +55,10 @@ pub(crate) struct Args {
     /// Remove a stored profile, by its name in --list, or all
     #[arg(long, value_name = "NAME")]
     remove: Option<String>,
+
+    /// Write the profile to FILE, for --profile, instead of storing it in the cache
+    #[arg(short, long, value_name = "FILE.json", conflicts_with_all = ["list", "remove"])]
+    output: Option<PathBuf>,
 
     /// Maximum seconds for each device
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = at_least_one)]
@@ -122,6 +129,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         return stored::remove(name, session);
     }
     args.engine.check(session)?;
+    if let Some(path) = &args.output {
+        whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
+    }
     let builder = args.engine.builder_of(&args.model.model, session).await?;
     let limits = Limits {
         runs: args.repetitions,
@@ -129,7 +139,10 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         ..Limits::default()
     };
     let profile = measure(builder.clone(), limits, session).await?;
-    let file = profile_file(&builder)?;
+    let file = match args.output {
+        Some(path) => path,
+        None => profile_file(&builder)?,
+    };
     lapwing_engine::profile::save(&profile, &file)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let fitted = builder.fit(&profile)?;

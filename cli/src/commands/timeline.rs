@@ -20,6 +20,7 @@ use crate::cli::files;
 use crate::cli::output::{print, print_json};
 use crate::cli::session::Session;
 use crate::cli::visible::one_line;
+use crate::commands::report::is_report;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,8 +112,13 @@ struct Run {
 
 impl Run {
     fn load(path: &Path) -> Result<Run, Failure> {
-        let recording =
-            Recording::load(path).map_err(|error| Failure::failed(error.to_string()))?;
+        let recording = Recording::load(path).map_err(|error| {
+            let failure = Failure::failed(error.to_string());
+            match is_report(path) {
+                true => failure.hint("it is a report, which `lapwing report --show FILE` shows"),
+                false => failure,
+            }
+        })?;
         let timeline = Timeline::new(&recording);
         let analysis = Analysis::new(&timeline);
         let report = Report::new(&timeline, &analysis);

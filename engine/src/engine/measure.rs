@@ -73,6 +73,11 @@ impl EngineBuilder {
         self
     }
 
+    /// Whether a [`profile`](EngineBuilder::profile) is set.
+    pub fn has_profile(&self) -> bool {
+        self.settings.profile.is_some()
+    }
+
     /// Times native devices at the start, which takes milliseconds, so that
     /// [`Engine::predict`](crate::Engine::predict) knows their speed. An engine with several devices
     /// does so anyway. A profile takes the place of this timing.

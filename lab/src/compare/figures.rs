@@ -50,6 +50,8 @@ pub struct Figures {
     pub late_ms: f64,
     /// Energy, in J; `null`, as no device of this version measures it.
     pub energy_j: Option<f64>,
+    /// The tokens generated in the first repetition.
+    pub ids: Vec<u32>,
 }
 
 /// Idle time of one cause.
@@ -100,6 +102,7 @@ impl StrategyRun {
             prediction_error: predicted_ms.map(|ms| (ms - ttft_ms) / ttft_ms),
             late_ms: self.late.as_secs_f64() * 1e3,
             energy_j: None,
+            ids: self.ids.clone(),
         }
     }
 

@@ -39,6 +39,15 @@ pub enum ProfileError {
         /// Version found.
         found: u64,
     },
+    /// The file is a report of `lapwing report` that has no profile.
+    #[error(
+        "report {}: it has no profile, because the devices could not be measured (`lapwing report --show` \
+         says why); measure one with `lapwing profile`", path.display()
+    )]
+    NotInReport {
+        /// The file.
+        path: PathBuf,
+    },
     /// A value is out of range.
     #[error(
         "profile {}field '{field}' is {found}, but {expected}; measure it again with `lapwing profile`",

@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::data::{Profile, VERSION};
 use super::error::ProfileError;
 
+/// Field that tells a report of `lapwing report` from a profile.
+const REPORT: &str = "lapwing_report";
+
 impl Profile {
-    /// Reads a profile from a file and checks its values.
+    /// Reads a profile from a file, or the one in a report of `lapwing report`, and checks its values.
     ///
     /// # Errors
     /// [`ProfileError`] names the invalid field.
@@ -16,17 +21,28 @@ impl Profile {
         let format =
             |field: String, source| ProfileError::Format { path: path.to_owned(), field, source };
         // The version is read first, since other versions may have other fields.
-        let any: serde_json::Value =
-            serde_json::from_str(&text).map_err(|e| format(".".to_owned(), e))?;
-        match any.get("version").and_then(serde_json::Value::as_u64) {
+        let any: Value = serde_json::from_str(&text).map_err(|e| format(".".to_owned(), e))?;
+        let in_report = any.get(REPORT).map(|_| any.get("profile").unwrap_or(&Value::Null));
+        if in_report.is_some_and(Value::is_null) {
+            return Err(ProfileError::NotInReport { path: path.to_owned() });
+        }
+        match in_report.unwrap_or(&any).get("version").and_then(Value::as_u64) {
             Some(found) if found != u64::from(VERSION) => {
                 return Err(ProfileError::Version { path: path.to_owned(), found });
             }
             _ => {}
         }
-        let mut reader = serde_json::Deserializer::from_str(&text);
-        let profile: Profile = serde_path_to_error::deserialize(&mut reader)
-            .map_err(|error| format(error.path().to_string(), error.into_inner()))?;
+        let read = match in_report {
+            Some(profile) => serde_path_to_error::deserialize(profile)
+                .map_err(|error| (format!("profile.{}", error.path()), error.into_inner())),
+            None => {
+                // Unlike a value, the text has the line of an error.
+                let mut reader = serde_json::Deserializer::from_str(&text);
+                serde_path_to_error::deserialize(&mut reader)
+                    .map_err(|error| (error.path().to_string(), error.into_inner()))
+            }
+        };
+        let profile: Profile = read.map_err(|error| format(error.0, error.1))?;
         profile.check().map_err(|error| error.in_file(path))?;
         Ok(profile)
     }

@@ -50,6 +50,20 @@ fn a_saved_profile_loads_unchanged() {
 }
 
 #[test]
+fn the_profile_in_a_report_loads_and_its_fields_are_named_from_the_report() {
+    let report = |inner: &str| format!("{{\"lapwing_report\":1,\"profile\":{inner}}}");
+    let text = serde_json::to_string(&profile()).expect("text");
+    assert_eq!(load(&report(&text)).expect("a profile"), profile());
+    let wrong = report(&text.replace("\"cores\":2", "\"cores\":\"two\""));
+    let error = load(&wrong).expect_err("no number").to_string();
+    assert!(error.contains("'profile.machine.cores'"), "{error}");
+    assert!(matches!(load(&report("null")), Err(ProfileError::NotInReport { .. })));
+    assert!(matches!(load("{\"lapwing_report\":1}"), Err(ProfileError::NotInReport { .. })));
+    let version = load(&report(&text.replace("\"version\":2", "\"version\":3")));
+    assert!(matches!(version, Err(ProfileError::Version { found: 3, .. })), "{version:?}");
+}
+
+#[test]
 fn an_invalid_file_is_refused_with_the_field_named() {
     let text = serde_json::to_string(&profile()).expect("text");
     let cases = [

@@ -6,11 +6,13 @@ use serde::Serialize;
 use super::against::{self, Against};
 use super::report::{EngineRuns, Measured};
 use super::subject::Subject;
-use super::{Measurement, child, measure, pairs, stored, text};
+use super::{Measurement, measure, pairs, stored, text};
 use crate::cli::attention::AttentionChanges;
+use crate::cli::child;
 use crate::cli::failure::Failure;
 use crate::cli::opening::Given;
 use crate::cli::output::print_json;
+use crate::cli::profiles::with_given;
 use crate::cli::requant::RequantReport;
 use crate::cli::session::Session;
 use crate::cli::signals::Signal;
@@ -52,7 +54,8 @@ pub(super) async fn run(
     let Measurement { model, engine: args, tests, warm_up, .. } = &measurement;
     let longest = tests.iter().map(|test| test.context()).max().unwrap_or(1);
     // Random prompts that run one after another cannot share anything.
-    let builder = args.builder(model.clone())?.context(longest).cache_tokens(longest);
+    let builder = with_given(args.builder(model.clone())?, measurement.profile)?;
+    let builder = builder.context(longest).cache_tokens(longest);
     let recorder = trace.trace.as_ref().map(|_| trace::recorder());
     let builder = builder.given(recorder, EngineBuilder::recorder);
     let mut subject = Subject::open(builder, *warm_up, session).await?;

@@ -15,7 +15,7 @@ use crate::cli::attention::AttentionChanges;
 use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::output::{print, print_json};
-use crate::cli::profiles::with_profile;
+use crate::cli::profiles::{with_given, with_profile};
 use crate::cli::requant::{self, RequantReport};
 use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
@@ -33,6 +33,8 @@ pub(crate) struct CompareOptions<'a> {
     pub(crate) tokens: usize,
     pub(crate) repetitions: usize,
     pub(crate) html: Option<PathBuf>,
+    /// A profile to predict from.
+    pub(crate) profile: Option<PathBuf>,
 }
 
 /// Default prompt lengths.
@@ -88,7 +90,8 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
             .map_err(|error| Failure::file("write the page to", path, &error))?;
     }
     let path = model_file(options.model, session).await?;
-    let builder = with_profile(options.engine.without_strategy(path)?, session);
+    let builder = with_given(options.engine.without_strategy(path)?, options.profile.as_deref())?;
+    let builder = with_profile(builder, session);
     let requantized = builder.requantized()?;
     requant::note(requantized.as_ref(), session);
     let changes = AttentionChanges::of_builder(&builder)?;

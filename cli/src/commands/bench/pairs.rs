@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Measurement;
 use super::against::{Against, compare};
-use super::child::{self, Ended};
 use super::measure::{Kind, Test};
 use super::peer::{Answer, Job, Peer};
 use super::ratios::{by_reading, ratios};
@@ -13,6 +12,7 @@ use super::reading::Reader;
 use super::report::{EngineRuns, Figures, Measured, Ratio, Record};
 use super::stored;
 use crate::cli::EngineArgs;
+use crate::cli::child::{self, Ended};
 use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
 use crate::cli::session::Session;

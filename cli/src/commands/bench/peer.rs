@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::child::{self, ChildError};
 use super::measure::Test;
+use crate::cli::child::{self, ChildError};
 use crate::cli::failure::Failure;
 
 mod llama_cpp;

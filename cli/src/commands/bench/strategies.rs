@@ -54,6 +54,7 @@ impl Args {
             tokens,
             repetitions: self.repetitions.unwrap_or(if self.quick { 1 } else { 3 }),
             html: self.html.clone(),
+            profile: self.profile.clone(),
         }))
     }
 

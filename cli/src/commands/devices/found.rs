@@ -15,6 +15,13 @@ pub(super) struct Failed {
     pub(super) text: String,
 }
 
+impl Failed {
+    /// What happened, and the last line that the driver wrote.
+    pub(super) fn parts(&self) -> (String, Option<String>) {
+        (self.what.clone(), self.said.clone())
+    }
+}
+
 impl From<DriverFault> for Failed {
     fn from(fault: DriverFault) -> Failed {
         let text = fault.to_string();

@@ -12,14 +12,14 @@ use crate::cli::visible::visible;
 
 /// An OpenCL device in JSON.
 #[derive(Serialize, Deserialize)]
-pub(super) struct OpenClDevice {
-    index: usize,
-    name: String,
+pub(crate) struct OpenClDevice {
+    pub(crate) index: usize,
+    pub(crate) name: String,
     platform: String,
     vendor: String,
-    driver: String,
-    version: String,
-    kind: String,
+    pub(crate) driver: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
     units: u32,
     mhz: u32,
     memory_bytes: u64,
@@ -61,6 +61,35 @@ impl From<OpenClInfo> for OpenClDevice {
             subgroups: info.subgroups,
             integer_dot: info.integer_dot,
             timer_ns: info.timer_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+impl OpenClDevice {
+    /// A device of a kind.
+    pub(super) fn example(index: usize, kind: &str) -> OpenClDevice {
+        let text = |text: &str| text.to_owned();
+        OpenClDevice {
+            index,
+            name: text("a device"),
+            platform: text("a platform"),
+            vendor: text("a vendor"),
+            driver: text("1.0"),
+            version: text("OpenCL 3.0"),
+            kind: text(kind),
+            units: 1,
+            mhz: 1000,
+            memory_bytes: 1 << 30,
+            buffer_max_bytes: 1 << 30,
+            local_memory_bytes: 1 << 15,
+            group_max: 256,
+            unified_memory: true,
+            sharing: text("in place"),
+            fp16: false,
+            subgroups: false,
+            integer_dot: false,
+            timer_ns: 1,
         }
     }
 }

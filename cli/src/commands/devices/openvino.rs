@@ -7,6 +7,7 @@ use lapwing_kernels::npu::{OpenVinoInfo, openvino_device, openvino_devices};
 use serde::{Deserialize, Serialize};
 
 use super::found::{Device, Found};
+use super::seen::OpenVinoProcessor;
 use crate::cli::visible::visible;
 
 /// A device of OpenVINO in JSON.
@@ -26,6 +27,14 @@ impl From<OpenVinoInfo> for OpenVinoDevice {
             version: info.version,
             library: info.library.display().to_string(),
         }
+    }
+}
+
+impl OpenVinoDevice {
+    /// The device without the path of the library.
+    pub(super) fn without_path(self) -> OpenVinoProcessor {
+        let OpenVinoDevice { device, processor, version, library: _ } = self;
+        OpenVinoProcessor { device, processor, version }
     }
 }
 

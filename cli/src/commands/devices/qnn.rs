@@ -7,6 +7,7 @@ use lapwing_kernels::npu::{QnnInfo, qnn_device};
 use serde::{Deserialize, Serialize};
 
 use super::found::{Device, Found};
+use super::seen::QnnProcessor;
 use crate::cli::visible::visible;
 
 /// A processor of QNN in JSON.
@@ -28,6 +29,14 @@ impl From<QnnInfo> for QnnDevice {
             emulated: info.emulated,
             library: info.library.display().to_string(),
         }
+    }
+}
+
+impl QnnDevice {
+    /// The processor without the path of the library.
+    pub(super) fn without_path(self) -> QnnProcessor {
+        let QnnDevice { processor, version, build, emulated, library: _ } = self;
+        QnnProcessor { processor, version, build, emulated }
     }
 }
 

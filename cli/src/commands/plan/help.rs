@@ -5,6 +5,7 @@ Examples:
   lapwing plan -p 525 --explain --device phone
   lapwing plan -p 300 --device cpu --device npu --strategy sequence-cut
   lapwing plan -p 300 --explain -m model-f16.gguf --draft self:q4_0
+  lapwing plan -p 300 --explain --device cpu+gpu=opencl --profile lapwing-report.json
 
 predicted_ms is for a warm engine, with all graphs of NPUs ready; first_ms for the first prompt
 now, with the graphs that a start reads from disk; cold_ms for a first prompt without any graph.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lapwing_traces::{Clock, OsClock};
 use tokio::process::Command;
 
-use crate::cli::failure::Failure;
+use super::failure::Failure;
 
 /// Limits of the interval at which the memory of a process is read. The maximum only grows, and
 /// reading it is cheap.
@@ -21,17 +21,17 @@ const TAIL_BYTES: usize = 600;
 
 /// A process that ended successfully.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) stdout: Vec<u8>,
+pub(crate) struct Ended {
+    pub(crate) stdout: Vec<u8>,
     /// Time from before its start until after its end.
-    pub(super) wall: Duration,
+    pub(crate) wall: Duration,
     /// Maximum resident memory; `None` if the system does not report it.
-    pub(super) peak_bytes: Option<u64>,
+    pub(crate) peak_bytes: Option<u64>,
 }
 
 /// Why a process has no result.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ChildError {
+pub(crate) enum ChildError {
     /// It could not be started.
     #[error("cannot start '{program}': {source}")]
     Start {
@@ -66,7 +66,7 @@ fn stderr_text(stderr: &str) -> String {
 }
 
 /// Runs a program to its end. Dropping the future kills it.
-pub(super) async fn run(program: &Path, args: &[String]) -> Result<Ended, ChildError> {
+pub(crate) async fn run(program: &Path, args: &[String]) -> Result<Ended, ChildError> {
     let shown = program.display().to_string();
     let start = |source| ChildError::Start { program: shown.clone(), source };
     let clock = OsClock::start();
@@ -107,7 +107,7 @@ fn tail(bytes: &[u8]) -> String {
 }
 
 /// Maximum resident memory of a running process.
-pub(super) fn resident_peak(pid: u32) -> Option<u64> {
+pub(crate) fn resident_peak(pid: u32) -> Option<u64> {
     high_water(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
 
