@@ -28,7 +28,7 @@ impl NodeWork {
     /// # Panics
     /// If the node does not exist.
     pub fn of(graph: &Graph, job: &Job<'_>, node: usize) -> NodeWork {
-        let matrix_bytes = Matrix::of(graph, job, node).bytes;
+        let matrix_bytes = matrix_bytes(graph, job, node);
         let sum = |of: &dyn Fn(f64, f64, usize) -> f64| {
             each_graph(graph, job, node, |cost, rows| {
                 of(cost.flops as f64, cost.bytes as f64, rows)
@@ -50,25 +50,13 @@ impl NodeWork {
     }
 }
 
-/// A part's rows of the matrix of a matmul; of other nodes nothing.
-pub(crate) struct Matrix {
-    /// Bytes, as stored.
-    bytes: f64,
-    /// Bits of a weight, as stored.
-    pub(crate) bits: f64,
-}
-
-impl Matrix {
-    pub(crate) fn of(graph: &Graph, job: &Job<'_>, node: usize) -> Matrix {
-        let node = &graph.nodes()[node];
-        let Op::MatMul { weight, .. } = node.op else {
-            return Matrix { bytes: 0.0, bits: 0.0 };
-        };
-        let outputs = job.part.features.of_width(graph.value(node.output).width).len();
-        let spec = &graph.weights()[weight.0];
-        let row = spec.dtype.row_bytes(spec.cols).unwrap_or(0) as f64;
-        Matrix { bytes: outputs as f64 * row, bits: 8.0 * row / spec.cols.max(1) as f64 }
-    }
+/// Bytes of a part's rows of the matrix of a matmul, as stored; 0 for other nodes.
+fn matrix_bytes(graph: &Graph, job: &Job<'_>, node: usize) -> f64 {
+    let node = &graph.nodes()[node];
+    let Op::MatMul { weight, .. } = node.op else { return 0.0 };
+    let outputs = job.part.features.of_width(graph.value(node.output).width).len();
+    let spec = &graph.weights()[weight.0];
+    outputs as f64 * spec.dtype.row_bytes(spec.cols).unwrap_or(0) as f64
 }
 
 #[cfg(test)]

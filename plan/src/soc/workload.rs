@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::op::Op;
 
 use crate::time::Job;
-use crate::work::{Matrix, NodeWork};
+use crate::work::NodeWork;
 
 /// How processors synchronise with each other (HeteroLLM, arXiv 2501.14794).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -50,12 +51,20 @@ impl Workload {
     /// If the node does not exist.
     pub fn work(&self, job: &Job<'_>, node: usize) -> NodeWork {
         let work = NodeWork::of(&self.graph, job, node);
-        let stored = Matrix::of(&self.graph, job, node).bits;
+        let stored = self.stored_bits(node);
         match self.bits {
             WeightBits::Fixed(bits) if stored > 0.0 => {
                 NodeWork { weight_bytes: work.weight_bytes * bits / stored, ..work }
             }
             WeightBits::Fixed(_) | WeightBits::Stored => work,
         }
+    }
+
+    /// Bits of a weight of a matmul, as stored; 0 for other nodes.
+    fn stored_bits(&self, node: usize) -> f64 {
+        let Op::MatMul { weight, .. } = self.graph.nodes()[node].op else { return 0.0 };
+        let spec = &self.graph.weights()[weight.0];
+        let row = spec.dtype.row_bytes(spec.cols).unwrap_or(0) as f64;
+        8.0 * row / spec.cols.max(1) as f64
     }
 }
