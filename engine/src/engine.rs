@@ -125,7 +125,7 @@ impl Engine {
     }
 
     /// Starts generating. The stream yields tokens as they are sampled; dropping it cancels the
-    /// request.
+    /// request. A subscriber of `tracing` sees the request as a span below the present one.
     ///
     /// # Errors
     /// When the request is invalid, its prompt is far longer than the context, or the engine has too

@@ -6,6 +6,7 @@ mod collector;
 mod exporter;
 
 use std::path::Path;
+use std::time::Duration;
 
 use collector::{Collector, Exported};
 use exporter::{place, provider};
@@ -106,7 +107,9 @@ async fn a_collector_gets_request_chunk_and_stage_in_the_callers_trace() {
     let other = "0123456789abcdef0123456789abcdef";
     let answer = ask(other).await.expect("an answer");
     assert!(answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let sent = tokio::task::spawn_blocking(move || provider.shutdown()).await;
+    // A minute is long on a busy machine, too.
+    let end = move || provider.shutdown_with_timeout(Duration::from_secs(60));
+    let sent = tokio::task::spawn_blocking(end).await;
     sent.expect("no panic").expect("a collector that takes them");
 
     let spans = collector.spans();

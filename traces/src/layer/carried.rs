@@ -22,7 +22,7 @@ impl TimelineLayer {
         if let Some(before) = span.parent().and_then(known) {
             data.inbox.extend(self.follow(&span.id(), before));
         }
-        data.began = Some(self.recorder().clock().now());
+        data.began = self.shared.with_local(|local| local.writer.now());
     }
 
     /// Records the message from a visit to what follows it.
