@@ -139,7 +139,7 @@ async fn only_the_chosen_paths_are_offered() {
         assert_eq!(client.get(path).await.status, 200, "{path}");
     }
     for paths in [vec![], vec![PathGroup::Page], vec![PathGroup::Page, PathGroup::OpenAi]] {
-        let wrong = with_llama(ServeConfig::default()).paths(paths.clone()).mount().await;
+        let wrong = with_llama(ServeConfig::default()).paths(paths).mount().await;
         wrong.expect_err("paths that cannot stand alone");
     }
 }
