@@ -184,8 +184,8 @@ fn files_that_are_no_reports_are_errors_that_say_what_is_wrong() {
         ("{\"lapwing_report\":1}", "it has no profile"),
         ("{\"lapwing_report\":1,\"profile\":null}", "it has no profile"),
         ("{\"lapwing_report\":1,\"profile\":{\"version\":99}}", "version is 99"),
-        ("{\"lapwing_report\":1,\"profile\":{\"version\":2}}", "field 'profile."),
-        ("{\"lapwing_report\":1,\"profile\":[]}", "field 'profile."),
+        ("{\"lapwing_report\":1,\"profile\":{\"version\":2}}", "field 'profile':"),
+        ("{\"lapwing_report\":1,\"profile\":[]}", "field 'profile':"),
     ] {
         let refused = used(text);
         assert_eq!(refused.code, Some(1), "{refused:?}");

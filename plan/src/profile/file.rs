@@ -33,8 +33,13 @@ impl Profile {
             _ => {}
         }
         let read = match in_report {
-            Some(profile) => serde_path_to_error::deserialize(profile)
-                .map_err(|error| (format!("profile.{}", error.path()), error.into_inner())),
+            Some(profile) => serde_path_to_error::deserialize(profile).map_err(|error| {
+                let field = match error.path().to_string() {
+                    path if path == "." => "profile".to_owned(),
+                    path => format!("profile.{path}"),
+                };
+                (field, error.into_inner())
+            }),
             None => {
                 // Unlike a value, the text has the line of an error.
                 let mut reader = serde_json::Deserializer::from_str(&text);
