@@ -1,7 +1,7 @@
 //! The schemas of types.
 
 use schemars::generate::SchemaSettings;
-use schemars::transform::RecursiveTransform;
+use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
@@ -9,9 +9,10 @@ use crate::structured::Grammar;
 use crate::tools::Tool;
 
 impl Grammar {
-    /// JSON that is a value of type `T`. The schema is that of draft 2020-12, in which integers have the bounds of their type.
+    /// JSON that is a value of type `T`. The schema is that of draft 2020-12, in which integers have the bounds of their type, and
+    /// zero has no sign.
     pub fn of<T: JsonSchema>() -> Grammar {
-        Grammar::json_schema(schema_of::<T>())
+        Grammar::json_schema(grammar_schema_of::<T>())
     }
 }
 
@@ -25,8 +26,19 @@ impl Tool {
 
 /// The schema of a type.
 pub(super) fn schema_of<T: JsonSchema>() -> Value {
+    root_of::<T>().to_value()
+}
+
+/// The schema of a type, for a grammar.
+pub(super) fn grammar_schema_of<T: JsonSchema>() -> Value {
+    let mut schema = root_of::<T>();
+    RecursiveTransform(unsigned_zero).transform(&mut schema);
+    schema.to_value()
+}
+
+fn root_of<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(bounded));
-    settings.into_generator().into_root_schema_for::<T>().to_value()
+    settings.into_generator().into_root_schema_for::<T>()
 }
 
 /// Puts bounds in place of a format that names a type of numbers, which no standard knows.
@@ -50,4 +62,23 @@ fn bounded(schema: &mut Schema) {
             schema.insert(keyword.to_owned(), bound);
         }
     }
+}
+
+/// Divides integers of both signs into negative ones and others: `-0`, which would be one, is read as a floating-point number.
+fn unsigned_zero(schema: &mut Schema) {
+    let kinds = match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.clone(),
+        Some(kind) => vec![kind.clone()],
+        None => return,
+    };
+    let is_negative = schema.get("minimum").and_then(Value::as_f64).is_none_or(|least| least < 0.0);
+    let is_plain = !["anyOf", "const", "enum"].iter().any(|keyword| schema.get(keyword).is_some());
+    if !kinds.contains(&json!("integer")) || !is_negative || !is_plain {
+        return;
+    }
+    let others = kinds.into_iter().filter(|kind| *kind != "integer");
+    let others = others.map(|kind| json!({ "type": kind }));
+    let signs =
+        [json!({ "type": "integer", "maximum": -1 }), json!({ "type": "integer", "minimum": 0 })];
+    schema.insert("anyOf".to_owned(), signs.into_iter().chain(others).collect());
 }

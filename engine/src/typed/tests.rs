@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::schema::schema_of;
+use super::schema::{grammar_schema_of, schema_of};
 use super::*;
 
 #[derive(JsonSchema)]
@@ -72,4 +72,17 @@ fn a_request_with_a_grammar_or_tools_of_its_own_is_refused() {
     let without = request().tools(tools().choice(crate::tools::ToolChoice::None));
     let asked = asking::<Reading>(without).expect("no call is possible");
     assert_eq!((asked.grammar, asked.divided), (Some(Grammar::of::<Reading>()), true));
+}
+
+#[test]
+fn the_grammar_of_a_type_divides_integers_by_their_sign() {
+    let schema = grammar_schema_of::<Reading>();
+    let signs = |name: &str| schema["properties"][name]["anyOf"].clone();
+    let both =
+        [json!({"type": "integer", "maximum": -1}), json!({"type": "integer", "minimum": 0})];
+    let with_null = [&both[..], &[json!({"type": "null"})]].concat();
+    assert_eq!(signs("signed"), Value::from(with_null));
+    for name in ["small", "ranged", "large", "share", "name"] {
+        assert!(signs(name).is_null(), "{name} of {schema}");
+    }
 }
