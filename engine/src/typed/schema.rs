@@ -72,7 +72,7 @@ fn unsigned_zero(schema: &mut Schema) {
         None => return,
     };
     let is_negative = schema.get("minimum").and_then(Value::as_f64).is_none_or(|least| least < 0.0);
-    let is_plain = !["anyOf", "const", "enum"].iter().any(|keyword| schema.get(keyword).is_some());
+    let is_plain = !["anyOf", "const", "enum"].iter().any(|keyword| schema.get(*keyword).is_some());
     if !kinds.contains(&json!("integer")) || !is_negative || !is_plain {
         return;
     }
