@@ -71,9 +71,11 @@ fn unsigned_zero(schema: &mut Schema) {
         Some(kind) => vec![kind.clone()],
         None => return,
     };
-    let is_negative = schema.get("minimum").and_then(Value::as_f64).is_none_or(|least| least < 0.0);
+    let bound = |keyword: &str| schema.get(keyword).and_then(Value::as_f64);
+    let has_both = bound("minimum").is_none_or(|least| least < 0.0)
+        && bound("maximum").is_none_or(|most| most >= 0.0);
     let is_plain = !["anyOf", "const", "enum"].iter().any(|keyword| schema.get(*keyword).is_some());
-    if !kinds.contains(&json!("integer")) || !is_negative || !is_plain {
+    if !kinds.contains(&json!("integer")) || !has_both || !is_plain {
         return;
     }
     let others = kinds.into_iter().filter(|kind| *kind != "integer");
