@@ -31,7 +31,7 @@ pub struct Chunk {
     pub sequences: Vec<SequenceRows>,
     /// Permit for one chunk in flight.
     pub permit: Permit,
-    /// Its span for subscribers of `tracing`, under which its stages are told; none if its requests have none.
+    /// Its `tracing` span, the parent of the spans of its stages; disabled if its requests have no spans.
     pub trace: tracing::Span,
 }
 

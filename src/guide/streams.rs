@@ -25,7 +25,7 @@
 //! - A failure is the last item. What was generated before it stays valid.
 //! - A [`Summary`](crate::Summary) follows the last token: why the answer ended, and its times.
 //! - [`into_text`](crate::TokenStream::into_text) waits for the whole text.
-//! - A slow reader holds up nobody: tokens wait as text, and the engine goes on.
+//! - A slow reader does not block the engine or other requests: its tokens are buffered.
 //!
 //! # Progress of a long prompt
 //!

@@ -41,6 +41,6 @@ impl PathGroup {
         about: &'static str,
         make: fn() -> MethodRouter,
     ) -> Route {
-        Route { group: self, path, methods, about, is_open: true, make }
+        Route { is_open: true, ..self.route(path, methods, about, make) }
     }
 }

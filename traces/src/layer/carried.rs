@@ -25,7 +25,7 @@ impl TimelineLayer {
         data.began = self.shared.with_local(|local| local.writer.now());
     }
 
-    /// Records the message from a visit to what follows it.
+    /// Records a message from a visit to the span that follows it.
     pub(super) fn follow(&self, id: &Id, before: Visit) -> Option<MessageId> {
         let by = OpenVisit { id: id.into_u64(), span: before.span, lane: before.lane };
         let message = |local: &mut Local| {

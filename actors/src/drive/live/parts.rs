@@ -64,7 +64,7 @@ pub struct LiveRequest {
     pub model: ModelId,
     /// Whether to record it when only marked requests are recorded.
     pub traced: bool,
-    /// Its span for subscribers of `tracing`, under which its chunks are told; [`Span::none`] to tell nothing. A field
-    /// `id` gets its number.
+    /// Its `tracing` span, the parent of the spans of its chunks; [`Span::none`] for no spans. If it has a field `id`, the number
+    /// of the request is recorded there.
     pub trace: Span,
 }
