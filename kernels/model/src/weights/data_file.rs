@@ -1,8 +1,7 @@
 //! An open file that is read by position.
 //!
-//! Weight files and files of packed weights are never mapped: if another process truncates a mapped
-//! file, the system kills the process that touches a page behind its end, while a read returns an
-//! error.
+//! Weight files are never mapped: if another process truncates a mapped file, the system kills the process that touches a page
+//! behind its end, while a read returns an error. Only a file with a lease (`leased_file`) may be mapped.
 
 use std::fs::File;
 use std::io;
@@ -13,8 +12,8 @@ use super::stamp::Stamp;
 /// An open regular file, and its stamp at that time.
 #[derive(Debug)]
 pub struct DataFile {
-    file: File,
-    stamp: Stamp,
+    pub(super) file: File,
+    pub(super) stamp: Stamp,
 }
 
 /// Why bytes of a file that was opened cannot be read.
@@ -61,7 +60,7 @@ impl DataFile {
     }
 
     /// Its stamp when it was opened.
-    pub(super) fn stamp(&self) -> Stamp {
+    pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
