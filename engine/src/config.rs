@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::policy::{PolicyChoice, QueuePolicy};
-use lapwing_kernels::cpu::Activations;
+use lapwing_kernels::cpu::{Activations, PackedMemory};
 use lapwing_kernels::kv::{KvDtype, KvSharing};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::Model;
@@ -97,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) scheduler_wait: Option<WaitMode>,
     pub(crate) packed_cache: Option<PathBuf>,
     pub(crate) packed_cache_max: Option<u64>,
+    /// Where cached packed weights are while they are in use.
+    pub(crate) packed_memory: Option<PackedMemory>,
     /// Whether packed weights are locked in memory.
     pub(crate) lock_weights: bool,
     /// Whether the model has to answer conversations.

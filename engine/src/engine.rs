@@ -9,6 +9,7 @@ use lapwing_actors::message::{Generate, Shutdown, Task};
 use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
+use lapwing_kernels::cpu::PackedUsers;
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::kv::{KvSharing, KvStore};
 use lapwing_kernels::mask::AttentionRule;
@@ -93,6 +94,7 @@ struct Inner {
     explainer: Explainer,
     strategies: PlacedStrategies,
     packed: PackedWeights,
+    packed_users: PackedUsers,
     /// Decisions of the start that a user should know.
     notes: Vec<String>,
     requantized: Option<Requantized>,

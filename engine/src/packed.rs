@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use lapwing_kernels::cpu::{self, PackCache, PackReport};
+use lapwing_kernels::cpu::{self, PackCache, PackReport, PackedMemory};
 use lapwing_kernels::kv::KvSharing;
 use lapwing_kernels::requant::Requant;
 use lapwing_kernels::weights::WeightFile;
@@ -25,8 +25,14 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackedWeights {
-    /// Whether they were read from [`file`](PackedWeights::file); otherwise the engine packed them.
+    /// Whether they were in [`file`](PackedWeights::file); otherwise the engine packed them.
     pub loaded: bool,
+    /// Whether the file is mapped, so that processes share them; otherwise they are in memory of this process.
+    pub mapped: bool,
+    /// Whether all bytes of the file were read and checked at this start.
+    pub checked: bool,
+    /// Why the file is not mapped, though [`packed_memory`](crate::EngineBuilder::packed_memory) says so or leaves it open.
+    pub not_mapped: Option<String>,
     /// The cached file; `None` without [`packed_cache`](crate::EngineBuilder::packed_cache), or if it
     /// could not be written.
     pub file: Option<PathBuf>,
@@ -41,6 +47,8 @@ pub(crate) struct PackedFolder {
     folder: PathBuf,
     file: PathBuf,
     bytes_max: u64,
+    /// As the settings say.
+    memory: Option<PackedMemory>,
 }
 
 impl Settings {
@@ -60,19 +68,21 @@ impl PackedFolder {
         let folder = settings.packed_cache.clone()?;
         let bytes_max = settings.packed_cache_max.unwrap_or(BYTES_MAX);
         let file = folder.join(file_name(&settings.model, settings.requant, settings.share_kv));
-        Some(PackedFolder { folder, file, bytes_max })
+        Some(PackedFolder { folder, file, bytes_max, memory: settings.packed_memory })
     }
 
     /// Offers this folder to the devices that pack the file's weights.
     pub(crate) fn offer(&self, file: &WeightFile) {
-        let cache = PackCache { path: self.file.clone(), bytes_max: self.bytes_max };
+        let memory = self.memory.unwrap_or_default();
+        let cache = PackCache { path: self.file.clone(), bytes_max: self.bytes_max, memory };
         cpu::keep_packed(file, cache);
     }
 
     /// Result of the offer. Marks the file as used, and removes other files until the size fits.
     pub(crate) fn outcome(self, file: &WeightFile) -> PackedWeights {
         let Some(report) = cpu::pack_report(file) else { return PackedWeights::default() };
-        let PackReport { loaded, read_error, write_error, .. } = &*report;
+        let PackReport { loaded, mapped, checked, not_mapped, read_error, write_error, .. } =
+            &*report;
         let mut notes = Vec::new();
         if let Some(fault) = read_error {
             let path = self.file.display();
@@ -81,11 +91,19 @@ impl PackedFolder {
         if let Some(error) = write_error {
             notes.push(format!("the packed weights could not be saved: {error}"));
         }
+        if let Some(reason) = not_mapped {
+            let path = self.file.display();
+            let note = format!("the packed weights in {path} are read, not mapped: {reason}");
+            match self.memory {
+                Some(_) => notes.push(note),
+                None => tracing::info!("{note}"),
+            }
+        }
         let kept = write_error.is_none();
         let now = SystemTime::from(jiff::Timestamp::now());
         if *loaded {
             // A user with read access only can neither mark nor remove files.
-            let marked = fs::File::open(&self.file).and_then(|file| file.set_modified(now));
+            let marked = fs::File::open(self.used(*mapped)).and_then(|file| file.set_modified(now));
             marked.unwrap_or_else(|error| tracing::debug!(%error, "use of packed weights"));
         }
         if kept && !*loaded {
@@ -98,7 +116,21 @@ impl PackedFolder {
         for note in &notes {
             tracing::warn!(file = %self.file.display(), "{note}");
         }
-        PackedWeights { loaded: *loaded, file: kept.then_some(self.file), notes }
+        PackedWeights {
+            loaded: *loaded,
+            mapped: *mapped,
+            checked: *checked,
+            not_mapped: not_mapped.as_ref().map(ToString::to_string),
+            file: kept.then_some(self.file),
+            notes,
+        }
+    }
+
+    /// The file whose time says when the weights were used: the marker, which is valid only as long as the other file keeps its
+    /// time, or that file if it has none.
+    fn used(&self, is_mapped: bool) -> PathBuf {
+        let marker = PackCache::marker_of(&self.file);
+        if is_mapped || marker.exists() { marker } else { self.file.clone() }
     }
 }
 
@@ -115,7 +147,7 @@ fn file_name(model: &Path, requant: Option<Requant>, sharing: Option<KvSharing>)
     format!("{stem}-{place:08x}{requant}{sharing}.{EXTENSION}")
 }
 
-/// Removes the least recently used files until the total is at most `bytes_max` bytes, except
+/// Removes the least recently used files and their markers until the total is at most `bytes_max` bytes, except
 /// `keep`, and removes abandoned unfinished files. Tries all of them; the first failure is the
 /// error.
 fn trim(folder: &Path, keep: &Path, bytes_max: u64, now: SystemTime) -> io::Result<()> {
@@ -127,7 +159,7 @@ fn trim(folder: &Path, keep: &Path, bytes_max: u64, now: SystemTime) -> io::Resu
         // Another process may have removed it.
         let Ok(data) = fs::symlink_metadata(&path) else { continue };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let used = data.modified()?;
+        let mut used = data.modified()?;
         if !data.is_file() {
         } else if PackCache::is_part(&name) {
             let age = now.duration_since(used).unwrap_or_default();
@@ -135,6 +167,8 @@ fn trim(folder: &Path, keep: &Path, bytes_max: u64, now: SystemTime) -> io::Resu
                 removed = removed.and(remove(&path));
             }
         } else if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            let marker = fs::symlink_metadata(PackCache::marker_of(&path));
+            used = marker.and_then(|marker| marker.modified()).map_or(used, |at| at.max(used));
             bytes += data.len();
             kept.push((used, path, data.len()));
         }
@@ -142,7 +176,7 @@ fn trim(folder: &Path, keep: &Path, bytes_max: u64, now: SystemTime) -> io::Resu
     kept.sort();
     for (_, path, len) in kept {
         if bytes > bytes_max && path != keep {
-            match remove(&path) {
+            match remove(&path).and_then(|()| remove(&PackCache::marker_of(&path))) {
                 Ok(()) => bytes -= len,
                 Err(error) => removed = removed.and(Err(error)),
             }
@@ -181,6 +215,7 @@ mod tests {
             [("a.lwp", 30), ("b.lwp", 90), ("c.lwp", 20), ("d.lwp", 10)]
                 .map(|(name, age)| file(name, 100, age));
         let others = ["e.gguf", ".lapwing-new.part", "f.part"].map(|name| file(name, 1000, 600));
+        let marker = file("d.lwp.checked", 50, 10);
         let abandoned = file(".lapwing-old.part", 1000, 4000);
         let there = || [&old, &mine, &newer, &newest].map(|path| path.exists());
         trim(folder.path(), &mine, 400, now).expect("trimmed");
@@ -191,7 +226,27 @@ mod tests {
         assert_eq!(there(), [false, true, false, true]);
         trim(folder.path(), &mine, 0, now).expect("trimmed");
         assert_eq!(there(), [false, true, false, false], "what is in use stays");
+        assert!(!marker.exists(), "a marker without its file");
         assert!(others.iter().all(|path| path.exists()) && !abandoned.exists());
+    }
+
+    #[test]
+    fn a_file_was_used_when_its_marker_was() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let now = SystemTime::from(jiff::Timestamp::now());
+        let file = |name: &str, age: u64| {
+            let path = folder.path().join(name);
+            fs::write(&path, [0; 100]).expect("a file");
+            let used = now - Duration::from_secs(age);
+            let file = fs::File::options().write(true).open(&path).expect("a file");
+            file.set_modified(used).expect("a time");
+            path
+        };
+        let [a, b, c] =
+            [("a.lwp", 30), ("b.lwp", 20), ("c.lwp", 10)].map(|(name, age)| file(name, age));
+        let marker = file("a.lwp.checked", 5);
+        trim(folder.path(), &c, 200, now).expect("trimmed");
+        assert!(a.exists() && marker.exists() && !b.exists() && c.exists());
     }
 
     #[test]

@@ -10,7 +10,9 @@
 //! # Ok::<(), lapwing::Error>(())
 //! ```
 
-pub use lapwing_kernels::cpu::{CacheReadError, CacheWriteError, PackCache, PackReport};
+pub use lapwing_kernels::cpu::{
+    CacheReadError, CacheWriteError, NotMapped, PackCache, PackReport, PackedMemory, PackedUse,
+};
 pub use lapwing_kernels::weights::{
     Array, Gguf, Metadata, Shape, TensorInfo, Text, Value, ValueKind, WeightFile, WeightTensor,
 };

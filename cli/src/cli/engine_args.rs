@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lapwing_engine::draft::Schedule;
-use lapwing_engine::{Activations, KvDtype, Requant};
+use lapwing_engine::{Activations, KvDtype, PackedMemory, Requant};
 use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
 use super::attention::AttentionArgs;
@@ -158,6 +158,15 @@ pub(crate) struct EngineArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) mlock: bool,
 
+    /// Map the cache of packed weights, so that processes share them, and say why where that is not possible [default: map it where
+    /// the system can]
+    #[arg(long, conflicts_with_all = ["no_mmap", "no_packed_cache"], hide_short_help = true)]
+    pub(crate) mmap: bool,
+
+    /// Read the cache of packed weights into memory of the process instead of mapping it
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_mmap: bool,
+
     /// Neither use nor write the cache of packed weights
     #[arg(long, hide_short_help = true)]
     pub(crate) no_packed_cache: bool,
@@ -204,6 +213,15 @@ impl EngineArgs {
     /// Precision of activations that are multiplied with quantised weights.
     pub(crate) fn activations(&self) -> Activations {
         if self.exact { Activations::F32 } else { self.activations.precision() }
+    }
+
+    /// Where cached packed weights are while they are in use, if an option says so.
+    pub(crate) fn packed_memory(&self) -> Option<PackedMemory> {
+        match (self.mmap, self.no_mmap) {
+            (true, _) => Some(PackedMemory::Mapped),
+            (false, true) => Some(PackedMemory::Read),
+            (false, false) => None,
+        }
     }
 
     /// Number of compute threads.

@@ -74,7 +74,8 @@ impl EngineArgs {
             })
             .given(self.chunk, EngineBuilder::chunk_rows)
             .given(self.isa.as_deref(), EngineBuilder::isa)
-            .given(cache, |builder, cache| builder.packed_cache(cache.dir().join("packed")));
+            .given(cache, |builder, cache| builder.packed_cache(cache.dir().join("packed")))
+            .given(self.packed_memory(), EngineBuilder::packed_memory);
         let builder = self.attention.apply(builder);
         let builder = self.devices.place.iter().fold(builder, EngineBuilder::place);
         let waits = self.devices.wait.iter();

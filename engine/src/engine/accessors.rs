@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lapwing_actors::stats::EngineStats;
+use lapwing_kernels::cpu::PackedUse;
 use lapwing_kernels::device::SlotStats;
 use lapwing_kernels::kv::KvCopies;
 use lapwing_kernels::model::ModelConfig;
@@ -66,6 +67,11 @@ impl Engine {
     /// Source of the packed weights, and any problems with the folder that caches them.
     pub fn packed_weights(&self) -> &PackedWeights {
         &self.inner.packed
+    }
+
+    /// Memory that the packed weights take at this moment, those of a draft model included, and how much of it processes share.
+    pub fn packed_use(&self) -> PackedUse {
+        self.inner.packed_users.bytes()
     }
 
     /// Matrices that are requantised to fewer bits than the file has; `None` without

@@ -1,20 +1,22 @@
-//! Settings of an engine that concern its packed weights: where they are cached, and whether they stay in
-//! memory.
+//! Settings of an engine that concern its packed weights: where they are cached, where they are while they are in use, and whether they
+//! stay in memory.
 
 use std::path::PathBuf;
+
+use lapwing_kernels::cpu::PackedMemory;
 
 #[cfg(doc)]
 use super::Engine;
 use super::EngineBuilder;
 
 impl EngineBuilder {
-    /// Caches packed CPU weights in a folder, one file for each model. The next start reads the file
+    /// Caches packed CPU weights in a folder, one file for each model. The next start uses the file
     /// instead of packing, which is faster. By default nothing is cached. A file that is damaged or outdated is replaced, and [`Engine::packed_weights`] reports
     /// it.
     ///
     /// A weight file is identified by its size, modification times and inode number, and by checksums
-    /// over its metadata and over blocks of its data; the cached file is verified completely on each
-    /// start. Only trusted users may have write access to the folder, because checksums do not detect
+    /// over its metadata and over blocks of its data. The cached file is verified completely: each time that it is read, and once if it is
+    /// mapped ([`packed_memory`](EngineBuilder::packed_memory)). Only trusted users may have write access to the folder, because checksums do not detect
     /// tampering.
     pub fn packed_cache(mut self, folder: impl Into<PathBuf>) -> EngineBuilder {
         self.settings.packed_cache = Some(folder.into());
@@ -28,7 +30,16 @@ impl EngineBuilder {
         self
     }
 
-    /// Locks the packed weights in memory, so that the system never swaps them out (`mlock`). The engine
+    /// Where the weights of the [`packed_cache`](EngineBuilder::packed_cache) are while the engine uses them. By default
+    /// their file is mapped: processes share them, and a start reads no more of a file than its header, unless it was not
+    /// checked before. Where the system cannot hold back a program that is about to change a mapped file, they are read into memory
+    /// of the process; [`Engine::packed_weights`] says why, and if this setting asks for a mapped file, also a note there.
+    pub fn packed_memory(mut self, memory: PackedMemory) -> EngineBuilder {
+        self.settings.packed_memory = Some(memory);
+        self
+    }
+
+    /// Locks the packed weights in memory, so that the system neither swaps them out nor drops pages of a mapped file (`mlock`). The engine
     /// cannot be built if the system refuses, for example because of its limit on locked memory
     /// (`ulimit -l`). Weights in a device's own memory are not affected; [`Engine::notes`] says so if there
     /// are no others.

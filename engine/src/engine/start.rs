@@ -6,7 +6,7 @@ use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::policy::QueuePolicy;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_kernels::cpu::lock_packed;
+use lapwing_kernels::cpu::{lock_packed, packed_users};
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::npu::OutlierCounter;
 use lapwing_kernels::weights::WeightFile;
@@ -197,6 +197,8 @@ fn run(
     scheduled: Scheduled,
 ) -> Result<Engine, Error> {
     let (attention, outliers) = (opened.attention(), loaded.outliers());
+    let files = [&opened.file].into_iter().chain(memory.draft.as_ref().map(|draft| &draft.file));
+    let packed_users = packed_users(&files.collect::<Vec<_>>());
     let draft = memory.draft.as_ref().map(|draft| Arc::clone(&draft.graph));
     let Opened { settings, config, requantized, chosen, graph, recorder, .. } = opened;
     let live = Live::start(LiveParts {
@@ -222,6 +224,7 @@ fn run(
         explainer: plan.explainer,
         strategies: plan.strategies,
         packed,
+        packed_users,
         notes: plan.notes,
         requantized,
         attention,

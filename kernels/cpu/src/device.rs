@@ -67,7 +67,7 @@ impl CpuDevice {
     pub fn new(parts: CpuDeviceParts, file: &WeightFile) -> Result<CpuDevice, BindError> {
         let model = BoundModel::new(parts, file)?;
         if model.cpu.activations() == Activations::Int8RowMin {
-            model.weights.sum_channels(&model.cpu);
+            model.weights.sum_channels(&model.cpu)?;
         }
         let (context, nodes) = (model.context(), 0..model.graph.nodes().len());
         let fusions: Vec<_> = nodes.clone().map(|node| Fusion::at(&context, node)).collect();
@@ -127,6 +127,7 @@ impl CpuDevice {
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
         let Scratch { written, sequences, matmul_inputs, angles } = scratch;
         self.fill_angles(nodes.clone(), part, batch, angles);
+        let mut held = self.model.hold()?;
         let mut next = nodes.start;
         while next < nodes.end {
             let fused = self.fusions[next].as_ref();
@@ -177,6 +178,7 @@ impl CpuDevice {
                 }
             }
             self.release(done.clone(), first, written);
+            held.after(done.len()).map_err(|lost| self.model.failed(lost))?;
             next = done.end;
             work.observer.nodes_done(done);
         }

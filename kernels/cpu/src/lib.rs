@@ -57,11 +57,17 @@ pub use loops::quantize_row::{RowScale, fill as fill_scaled};
 pub use loops::rope::RopeShape;
 pub use loops::tile_shape::TileShape;
 pub use matrix::{Matrix, MatrixError};
-pub use pack::{CacheReadError, CacheWriteError, FileMatrix, PackCache, PackError, PackReport};
-pub use packed::{OutputChannels, PackedMatrix};
+pub use pack::{
+    CacheReadError, CacheWriteError, FileMatrix, NotMapped, PackCache, PackError, PackReport,
+    PackedMemory,
+};
+pub use packed::{LostWeights, OutputChannels, PackedFault, PackedMatrix};
 pub use pool::{ColumnBlock, CoreSet, CoresError, Grid, PinnedThread, Pool, THREADS_MAX};
 pub use quantize::Q8Rows;
 pub use rms_norm::rms_norm;
 pub use rope::{RopeAngles, RopeFreqs, rope};
 pub use simd::prefetch::PrefetchHint;
-pub use weights::{BindError, LockError, Weights, keep_packed, lock_packed, pack_report};
+pub use weights::{
+    BindError, Held, LockError, PackedUse, PackedUsers, Weights, keep_packed, lock_packed,
+    pack_report, packed_users,
+};

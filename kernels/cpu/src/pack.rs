@@ -10,6 +10,6 @@ mod tests;
 mod tiles;
 
 pub use cache::error::{CacheReadError, CacheWriteError};
-pub use cache::report::{PackCache, PackReport};
+pub use cache::report::{NotMapped, PackCache, PackReport, PackedMemory};
 pub use error::PackError;
 pub use source::FileMatrix;

@@ -7,7 +7,7 @@ use crate::matrix::MatrixError;
 use crate::pack::cache::report::{PackCache, PackReport};
 use crate::pack::error::PackError;
 use crate::pack::source::{FileMatrix, Source};
-use crate::packed::PackedMatrix;
+use crate::packed::{LostWeights, PackedMatrix};
 use lapwing_model::graph::{Graph, WeightId, WeightSpec};
 use lapwing_model::op::Op;
 use lapwing_model::reference::dequantize;
@@ -16,10 +16,14 @@ use lapwing_model::weights::{ChangedError, Slices, TensorReadError, WeightFile, 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+mod held;
 mod lock;
+mod packed_use;
 mod shared;
 
+pub use held::Held;
 pub use lock::{LockError, lock_packed};
+pub use packed_use::{PackedUse, PackedUsers, packed_users};
 pub use shared::{keep_packed, pack_report};
 
 /// Why a model's weights cannot be bound to a device.
@@ -64,6 +68,9 @@ pub enum BindError {
     /// The matrices cannot be packed.
     #[error(transparent)]
     Pack(PackError),
+    /// Another program has changed the packed weights.
+    #[error(transparent)]
+    Lost(#[from] LostWeights),
 }
 
 /// The weights of a graph: vectors in f32, matrices of matmuls packed, rows of other embedding tables
@@ -182,7 +189,7 @@ impl Weights {
         &self.weights[id.0].vector
     }
 
-    /// The matrix of a matmul.
+    /// The matrix of a matmul. Its values may be read only while the weights are [held](Weights::hold).
     pub fn packed(&self, id: WeightId) -> &PackedMatrix {
         match &self.weights[id.0].packed {
             Some(packed) => packed,
@@ -204,9 +211,14 @@ impl Weights {
     }
 
     /// Sums the weights of each output channel of the matrices, for activations with a minimum.
-    pub(crate) fn sum_channels(&self, ctx: &Cpu) {
+    pub(crate) fn sum_channels(&self, ctx: &Cpu) -> Result<(), LostWeights> {
+        let mut held = self.hold(ctx)?;
         let packed = self.weights.iter().filter_map(|weight| weight.packed.as_ref());
-        packed.filter(|packed| packed.dtype().block_len() > 1).for_each(|p| sum_channels(ctx, p));
+        for matrix in packed.filter(|packed| packed.dtype().block_len() > 1) {
+            sum_channels(ctx, matrix);
+            held.renew()?;
+        }
+        Ok(())
     }
 
     /// Bytes of all packed matrices.

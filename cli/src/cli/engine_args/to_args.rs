@@ -12,7 +12,8 @@ impl EngineArgs {
         let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, activations, .. } =
             self;
         let EngineArgs { draft, draft_schedule, draft_device, draft_width, .. } = self;
-        let EngineArgs { attention, policy, token_gap, mlock, no_packed_cache, devices, .. } = self;
+        let EngineArgs { attention, policy, token_gap, mlock, mmap, no_mmap, .. } = self;
+        let EngineArgs { no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
             devices;
         let DeviceArgs { gpu_layers, permits, wait_for_graphs, .. } = devices;
@@ -51,6 +52,8 @@ impl EngineArgs {
         let flags = [
             ("--exact", exact),
             ("--mlock", mlock),
+            ("--mmap", mmap),
+            ("--no-mmap", no_mmap),
             ("--no-packed-cache", no_packed_cache),
             ("--wait-for-graphs", wait_for_graphs),
         ];

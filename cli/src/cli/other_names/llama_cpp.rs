@@ -88,8 +88,6 @@ pub(crate) const KNOWN: &[Row] = &[
     )
     .of(OFF),
     holds(&[
-        "--no-mmap",
-        "--mmap",
         "--swa-full",
         "--repack",
         "-kvo",
@@ -98,8 +96,10 @@ pub(crate) const KNOWN: &[Row] = &[
         "--no-host",
         "--op-offload",
     ]),
-    row(&["-lm", "--load-mode"], Value, Words(&["--mlock"])).of(&["mlock", "mmap+mlock"]),
-    row(&["-lm", "--load-mode"], Value, Holds).of(&["auto", "none", "mmap", "dio"]),
+    row(&["-lm", "--load-mode"], Value, Words(&["--mlock"])).of(&["mmap+mlock"]),
+    row(&["-lm", "--load-mode"], Value, Words(&["--no-mmap", "--mlock"])).of(&["mlock"]),
+    row(&["-lm", "--load-mode"], Value, Words(&["--no-mmap"])).of(&["none", "dio"]),
+    row(&["-lm", "--load-mode"], Value, Holds).of(&["auto", "mmap"]),
     row(&["--no-cache-prompt"], Nothing, Words(&["--no-prefix-cache"])),
     holds(&["--cache-prompt"]),
     // Devices

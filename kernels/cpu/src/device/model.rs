@@ -6,7 +6,7 @@ use super::fusion_context::FusionContext;
 use crate::context::Cpu;
 use crate::embed::Table;
 use crate::rope::RopeFreqs;
-use crate::weights::{BindError, Weights};
+use crate::weights::{BindError, Held, Weights};
 use lapwing_model::device::{DeviceError, SlotPool};
 use lapwing_model::graph::{Graph, ValueId, WeightId};
 use lapwing_model::kv::KvStore;
@@ -64,6 +64,11 @@ impl BoundModel {
 
     pub(super) fn table(&self, id: WeightId) -> Result<Table<'_>, DeviceError> {
         self.weights.table(id).map_err(|error| self.failed(error))
+    }
+
+    /// The right to read the weights.
+    pub(super) fn hold(&self) -> Result<Held<'_>, DeviceError> {
+        self.weights.hold(&self.cpu).map_err(|lost| self.failed(lost))
     }
 
     pub(super) fn failed(&self, error: impl std::error::Error) -> DeviceError {

@@ -1,59 +1,72 @@
-//! A file of packed weights: written by the start that packs, read by later starts.
+//! A file of packed weights: written by the start that packs, used by later starts.
 //!
 //! The file is trusted only as far as it has been checked: it must name the requested source,
-//! matrices and layout, and a checksum, verified on every start, covers every byte. If a check
+//! matrices and layout, and checksums cover every byte. One that is read is checked on every start. One that is mapped is
+//! checked unless a marker beside it says that this version of it was. If a check
 //! fails, the weights are packed again and the file is replaced.
 
 pub(crate) mod error;
 mod header;
 pub(crate) mod key;
+mod mapping;
+mod marker;
 pub(crate) mod report;
 
 use crate::context::Cpu;
-use crate::packed::memory::Memory;
+use crate::packed::file_data::{CHUNK, FileData, PackedFault};
+use crate::packed::memory::{Memory, Own};
 use error::{CacheReadError, CacheWriteError};
-use header::{CHUNK, FileHeader, header};
+use header::{FileHeader, header};
 use key::CacheKey;
 use lapwing_model::sync::{Mutex, lock};
 use lapwing_model::weights::{DataFile, ReadFault, WeightFile};
-use report::{PART_PREFIX, PART_SUFFIX, PackCache};
+pub(super) use mapping::map_written;
+use mapping::{MapFault, Mapping};
+use report::{NotMapped, PART_PREFIX, PART_SUFFIX, PackCache, PackedMemory};
 use std::io::{self, Write as _};
 use std::path::Path;
 
 /// Largest accepted header in bytes: enough for the checksums of 16 TiB.
 const HEADER_BYTES_MAX: u64 = 65 << 20;
 
-/// Reads a file into memory and checks all of it, on the pool. `None` if there is no file.
+/// Packed weights of a file.
+pub(super) struct Opened {
+    pub(super) memory: Memory,
+    /// Whether all bytes were checked at this start.
+    pub(super) is_checked: bool,
+    /// Why they were read although they were to be mapped.
+    pub(super) not_mapped: Option<NotMapped>,
+}
+
+/// Reads or maps the file, as the cache says. `None` if there is no file.
 pub(super) fn open(
     ctx: &Cpu,
-    path: &Path,
+    cache: &PackCache,
     key: &CacheKey,
-) -> Result<Option<Memory>, CacheReadError> {
-    let file = match DataFile::open(path) {
+) -> Result<Option<Opened>, CacheReadError> {
+    let file = match DataFile::open(&cache.path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CacheReadError::Read(error)),
     };
-    let prefix = start_of(&file, header::PREFIX as u64)?;
-    let head = start_of(&file, header::bytes_needed(&prefix).min(HEADER_BYTES_MAX))?;
-    let FileHeader { start, checksums } = header::check(&head, file.bytes_total(), key)?;
-    let fault = Mutex::new(None);
-    let memory = Memory::filled(key.bytes, |data| {
-        ctx.pool().chunks_mut(data, CHUNK, |i, to| {
-            let read = file.read((start + i * CHUNK) as u64, to).map_err(CacheReadError::from);
-            let found = read.map(|()| crc32fast::hash(to));
-            match found {
-                Ok(found) if found.to_le_bytes() == checksums[i] => {}
-                Ok(_) => {
-                    *lock(&fault) = Some(CacheReadError::Damaged { what: "the packed values" })
-                }
-                Err(error) => *lock(&fault) = Some(error),
-            }
-        });
-    });
-    let memory = memory.map_err(|error| CacheReadError::Read(error.source))?;
-    let fault = lock(&fault).take();
-    fault.map_or(Ok(Some(memory)), Err)
+    let (file, not_mapped) = match cache.memory {
+        PackedMemory::Read => (file, None),
+        PackedMemory::Mapped => match Mapping::new(ctx, &cache.path, file, key) {
+            Ok(mapping) => return Ok(Some(mapping.marked())),
+            Err(MapFault::Unusable(error)) => return Err(error),
+            Err(MapFault::Unmapped { file, reason }) => (file, Some(reason)),
+        },
+    };
+    let FileHeader { data, .. } = header_of(&file, key)?;
+    let memory = Memory::Own(read(ctx, &file, &data)?);
+    Ok(Some(Opened { memory, is_checked: true, not_mapped }))
+}
+
+/// Reads the header and checks it.
+fn header_of(file: &DataFile, key: &CacheKey) -> Result<FileHeader, CacheReadError> {
+    let prefix = start_of(file, header::PREFIX as u64)?;
+    let head = start_of(file, header::bytes_needed(&prefix).min(HEADER_BYTES_MAX))?;
+    header::check(&head, file.bytes_total(), key)
 }
 
 /// The first `len` bytes of a file, or all of a shorter one.
@@ -63,11 +76,37 @@ fn start_of(file: &DataFile, len: u64) -> Result<Vec<u8>, CacheReadError> {
     Ok(bytes)
 }
 
+/// Reads packed weights into memory of this process and checks all of them, on the pool.
+pub(crate) fn read(ctx: &Cpu, file: &DataFile, data: &FileData) -> Result<Own, PackedFault> {
+    let fault = Mutex::new(None);
+    let memory = Own::filled(data.range.len(), |to| {
+        ctx.pool().chunks_mut(to, CHUNK, |i, to| {
+            if let Err(error) = data.read(file, i, to) {
+                *lock(&fault) = Some(error);
+            }
+        });
+    })?;
+    let fault = lock(&fault).take();
+    fault.map_or(Ok(memory), Err)
+}
+
 impl From<ReadFault> for CacheReadError {
     fn from(fault: ReadFault) -> CacheReadError {
         match fault {
             ReadFault::System(error) => CacheReadError::Read(error),
             ReadFault::Truncated { .. } | ReadFault::Changed => CacheReadError::Truncated,
+        }
+    }
+}
+
+impl From<PackedFault> for CacheReadError {
+    fn from(fault: PackedFault) -> CacheReadError {
+        match fault {
+            PackedFault::Read(fault) => fault.into(),
+            PackedFault::Damaged => CacheReadError::Damaged { what: "the packed values" },
+            PackedFault::Memory { source, .. } | PackedFault::Lock(source) => {
+                CacheReadError::Read(source)
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::context::Cpu;
 use crate::matrix::Matrix;
 use crate::pack::cache::key::CacheKey;
-use crate::pack::cache::report::{PackCache, PackReport};
-use crate::pack::cache::{self, PendingFile};
+use crate::pack::cache::report::{PackCache, PackReport, PackedMemory};
+use crate::pack::cache::{self, Opened, PendingFile};
 use crate::pack::error::PackError;
 use crate::pack::source::Source;
 use crate::pack::tiles::{TileError, pack};
@@ -56,7 +56,7 @@ impl PackedMatrix {
         Ok(PackedMatrix::within(pack_all(ctx, &sources)?, &sources))
     }
 
-    /// As [`many`](PackedMatrix::many), for `tensors` of a weight file: reads them from `cache` if
+    /// As [`many`](PackedMatrix::many), for `tensors` of a weight file: reads or maps those of `cache` if
     /// they are there, else packs and keeps them. Packing holds a few rows of the weight file in
     /// memory at a time.
     ///
@@ -73,9 +73,16 @@ impl PackedMatrix {
         let mut report = PackReport::default();
         let known = cache.and_then(|cache| Some((cache, CacheKey::new(file, sources, tensors)?)));
         if let Some((cache, key)) = &known {
-            match cache::open(ctx, &cache.path, key) {
-                Ok(Some(memory)) => {
-                    report.loaded = true;
+            match cache::open(ctx, cache, key) {
+                Ok(Some(Opened { memory, is_checked, not_mapped })) => {
+                    let mapped = memory.mapped().is_some();
+                    report = PackReport {
+                        loaded: true,
+                        mapped,
+                        checked: is_checked,
+                        not_mapped,
+                        ..report
+                    };
                     return Ok((PackedMatrix::within(memory, sources), report));
                 }
                 Ok(None) => {}
@@ -83,11 +90,16 @@ impl PackedMatrix {
             }
         }
         let pending = known.as_ref().map(|(cache, key)| PendingFile::new(cache, key, file));
-        let memory = pack_all(ctx, sources)?;
-        if let (Some(pending), Some((_, key))) = (pending, &known) {
-            let data = &memory.bytes()[..key.bytes()];
-            let kept = pending.and_then(|pending| pending.keep(ctx, key, data, file));
+        let mut memory = pack_all(ctx, sources)?;
+        if let (Some(pending), Some((cache, key))) = (pending, &known) {
+            let kept = pending.and_then(|pending| pending.keep(ctx, key, memory.bytes(), file));
             report.write_error = kept.err();
+            if report.write_error.is_none() && cache.memory == PackedMemory::Mapped {
+                match cache::map_written(ctx, cache, key) {
+                    Ok(mapped) => (memory, report.mapped) = (mapped, true),
+                    Err(reason) => report.not_mapped = Some(reason),
+                }
+            }
         }
         Ok((PackedMatrix::within(memory, sources), report))
     }

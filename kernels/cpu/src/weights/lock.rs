@@ -1,10 +1,8 @@
 //! Packed weights that stay resident.
 
-use super::{Weights, shared};
-use crate::packed::memory::Memory;
+use super::packed_use::{memories, packed_users};
 use lapwing_model::weights::WeightFile;
 use std::io;
-use std::sync::{Arc, Weak};
 
 /// The system did not lock the packed weights in memory.
 #[derive(Debug, thiserror::Error)]
@@ -27,23 +25,16 @@ fn hint(limit: Option<u64>) -> String {
 }
 
 /// Locks the packed weights of `file` that devices of this process use in memory, so that they are never
-/// swapped out (`mlock`). Other tensors, keys and values are not locked. Returns the locked bytes: 0 if
+/// swapped out, nor dropped if their file is mapped (`mlock`). Weights of a mapped file are read for this, stay shared, and count for
+/// the limit of each process that locks them. Other tensors, keys and values are not locked. Returns the locked bytes: 0 if
 /// no CPU device holds weights. The lock ends with the weights.
 ///
 /// # Errors
 /// [`LockError`] when the system refuses, for example because of its limit on locked memory.
 pub fn lock_packed(file: &WeightFile) -> Result<usize, LockError> {
-    let used: Vec<Arc<Weights>> =
-        shared::with(file, |shared| shared.weights.iter().filter_map(Weak::upgrade).collect());
-    let mut memories: Vec<&Arc<Memory>> = Vec::new();
-    for weights in &used {
-        for matrix in weights.weights.iter().filter_map(|weight| weight.packed.as_ref()) {
-            if !memories.iter().any(|memory| Arc::ptr_eq(memory, matrix.memory())) {
-                memories.push(matrix.memory());
-            }
-        }
-    }
-    let bytes = memories.iter().map(|memory| memory.bytes().len()).sum();
+    let used = packed_users(&[file]).weights();
+    let memories = memories(&used);
+    let bytes = memories.iter().map(|memory| memory.len()).sum();
     let failed = |source| {
         let limit = limit().filter(|limit| *limit < bytes as u64);
         LockError { bytes, limit, source }

@@ -1,6 +1,9 @@
 //! Leases on open files, as Linux grants them (`fcntl(2)`, "Leases"): a program that opens the file for writing, or truncates it,
 //! waits until the lease ends.
-#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "calls C's fcntl with commands for leases"))]
+#![cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "calls C's fcntl with commands for leases")
+)]
 
 use std::fs::File;
 use std::io;

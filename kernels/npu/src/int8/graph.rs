@@ -32,7 +32,7 @@ impl Int8Graph {
     /// Prepares a graph: reads the columns of the channels in which outliers are expected.
     ///
     /// # Errors
-    /// [`DeviceError::Unsupported`] if a product has no scale.
+    /// [`DeviceError::Unsupported`] if a product has no scale; [`DeviceError::Failed`] if the packed weights are lost.
     pub(crate) fn new(parts: &Arc<Int8Parts>, spec: &GraphSpec) -> Result<Int8Graph, DeviceError> {
         let rows = spec.key.rows;
         let products = spec.nodes.iter().map(|node| {
@@ -43,6 +43,7 @@ impl Int8Graph {
             };
             let scale = Arc::clone(parts.scales.product(matrix).ok_or_else(unsupported)?);
             if let Some(columns) = parts.columns(matrix) {
+                let _held = parts.hold()?;
                 columns.keep_hot(parts.weights.packed(matrix), &scale.hot);
             }
             Ok(Some(Product { matrix, bias, features: node.features.clone(), scale }))
@@ -91,6 +92,7 @@ impl Int8Graph {
                 let Some(product) = &self.products[at] else {
                     unreachable!("every product was prepared");
                 };
+                let _held = parts.hold()?;
                 let run = product.run(parts, &operand(0), scratch, out);
                 let counts = run.map_err(|error| DeviceError::Failed {
                     device: parts.device.clone(),

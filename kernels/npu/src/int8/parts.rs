@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::columns::Columns;
 use super::counts::OutlierCounter;
 use super::scales::Scales;
-use lapwing_cpu::{Cpu, CpuDevice, Pool, Weights};
+use lapwing_cpu::{Cpu, CpuDevice, Held, Pool, Weights};
+use lapwing_model::device::DeviceError;
 use lapwing_model::graph::{Graph, WeightId};
 use lapwing_model::op::Op;
 
@@ -44,6 +45,14 @@ impl Int8Parts {
             scales,
             counter: OutlierCounter::default(),
         }
+    }
+
+    /// The right to read the packed weights.
+    pub(super) fn hold(&self) -> Result<Held<'_>, DeviceError> {
+        self.weights.hold(&self.cpu).map_err(|lost| DeviceError::Failed {
+            device: self.device.clone(),
+            reason: lost.to_string(),
+        })
     }
 
     /// The columns of a product's matrix.

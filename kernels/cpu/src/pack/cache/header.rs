@@ -16,6 +16,7 @@
 
 use super::error::CacheReadError;
 use super::key::CacheKey;
+use crate::packed::file_data::{CHUNK, FileData};
 
 const MAGIC: [u8; 8] = *b"LWPACKED";
 /// Version of this format.
@@ -28,16 +29,14 @@ const BODY: usize = 24;
 pub(super) const PREFIX: usize = BODY;
 /// The data start at a multiple of this, a memory page.
 const PAGE: usize = 4096;
-/// Bytes of data per checksum.
-pub(super) const CHUNK: usize = 1 << 20;
 
 /// A valid header.
 #[derive(Debug)]
-pub(super) struct FileHeader<'a> {
-    /// Offset of the data.
-    pub(super) start: usize,
-    /// CRC-32 of each [`CHUNK`] of the data, little-endian.
-    pub(super) checksums: &'a [[u8; 4]],
+pub(super) struct FileHeader {
+    /// The data.
+    pub(super) data: FileData,
+    /// The header's checksum.
+    pub(super) sum: u32,
 }
 
 /// The body before the checksums.
@@ -81,17 +80,13 @@ pub(super) fn bytes_needed(prefix: &[u8]) -> u64 {
 
 /// Checks everything except the checksums of the data. `file` is the start of a file of `len` bytes:
 /// as many as [`bytes_needed`], or all of a shorter file.
-pub(super) fn check<'a>(
-    file: &'a [u8],
-    len: u64,
-    key: &CacheKey,
-) -> Result<FileHeader<'a>, CacheReadError> {
+pub(super) fn check(file: &[u8], len: u64, key: &CacheKey) -> Result<FileHeader, CacheReadError> {
     if !file.starts_with(&MAGIC) {
         return Err(CacheReadError::Foreign);
     }
     let damaged = |what| CacheReadError::Damaged { what };
-    let (start, rest) = file.split_at_checked(BODY).ok_or(damaged("it ends early"))?;
-    let number = |at: usize| match start.get(at..).and_then(<[u8]>::first_chunk) {
+    let (first, rest) = file.split_at_checked(BODY).ok_or(damaged("it ends early"))?;
+    let number = |at: usize| match first.get(at..).and_then(<[u8]>::first_chunk) {
         Some(bytes) => u32::from_le_bytes(*bytes),
         None => 0,
     };
@@ -102,7 +97,7 @@ pub(super) fn check<'a>(
         });
     }
     let body = rest.get(..number(16) as usize).ok_or(damaged("it ends early"))?;
-    if sum(&start[..20], body) != number(20) {
+    if sum(&first[..20], body) != number(20) {
         return Err(damaged("its header"));
     }
     let [source, matrices, bytes] = expected(key);
@@ -121,5 +116,6 @@ pub(super) fn check<'a>(
     if file[end..start].iter().any(|byte| *byte != 0) {
         return Err(damaged("its padding"));
     }
-    Ok(FileHeader { start, checksums })
+    let range = start..start + key.bytes;
+    Ok(FileHeader { data: FileData { range, checksums: checksums.to_vec() }, sum: number(20) })
 }

@@ -32,7 +32,7 @@ fn a_program_that_wants_to_change_the_file_waits_until_the_lease_ends() {
     assert!(file.is_held() && file.bytes_total() == 100);
     thread::scope(|scope| {
         let changed = scope.spawn(|| writer(&path).and_then(|other| other.set_len(3)));
-        while file.is_held() {
+        while file.is_held() && !changed.is_finished() {
             thread::yield_now();
         }
         // It asks, and no signal has ended this process.

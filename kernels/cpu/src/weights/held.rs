@@ -1,0 +1,64 @@
+//! Packed weights while they are read.
+
+use super::Weights;
+use crate::context::Cpu;
+use crate::pack::cache;
+use crate::packed::LostWeights;
+use crate::packed::mapped::Mapped;
+use std::sync::RwLockReadGuard;
+
+/// Nodes that are computed between two looks at the file. Their weights, less than those of a layer in most models, are read and
+/// multiplied in a small part of the time for which the system holds back a program that is about to change the file.
+const NODES: usize = 8;
+
+/// The right to read a model's packed weights. If their file is mapped, another program that is about to change it waits meanwhile,
+/// for 45 s at most, so hold them for the time of a few ops.
+#[derive(Debug)]
+#[must_use]
+pub struct Held<'a> {
+    ctx: &'a Cpu,
+    /// The mapped file, if there is one.
+    mapped: Option<&'a Mapped>,
+    guard: Option<RwLockReadGuard<'a, ()>>,
+    /// Nodes computed since the last look at the file.
+    nodes: usize,
+}
+
+impl Weights {
+    /// The right to read the packed matrices, which whoever does so must have. If another program waits to change their file, they are first copied
+    /// into memory of this process, on `ctx`. A thread may not have it twice.
+    ///
+    /// # Errors
+    /// [`LostWeights`] when the file has been changed, or there is no memory for a copy.
+    pub fn hold<'a>(&'a self, ctx: &'a Cpu) -> Result<Held<'a>, LostWeights> {
+        let memory = self.weights.iter().find_map(|weight| weight.packed.as_ref());
+        let mapped = memory.and_then(|matrix| matrix.memory().mapped());
+        let mut held = Held { ctx, mapped, guard: None, nodes: 0 };
+        held.renew()?;
+        Ok(held)
+    }
+}
+
+impl Held<'_> {
+    /// Looks at the file again.
+    ///
+    /// # Errors
+    /// As [`Weights::hold`]; the weights are then no longer held.
+    pub(crate) fn renew(&mut self) -> Result<(), LostWeights> {
+        self.nodes = 0;
+        let Some(mapped) = self.mapped else { return Ok(()) };
+        self.guard = None;
+        let guard = mapped.hold(|mapped| cache::read(self.ctx, mapped.file(), mapped.data()))?;
+        self.guard = Some(guard);
+        Ok(())
+    }
+
+    /// Looks at the file again, if so many nodes have been computed since.
+    ///
+    /// # Errors
+    /// As [`renew`](Held::renew).
+    pub(crate) fn after(&mut self, nodes: usize) -> Result<(), LostWeights> {
+        self.nodes += nodes;
+        if self.nodes < NODES { Ok(()) } else { self.renew() }
+    }
+}
