@@ -26,6 +26,7 @@ LAPWING_JUDGE_TIMES=1 sh traces/tests/browser/run.sh || failed="$failed page"
 bench lapwing trace_cost "$model"
 bench lapwing span_cost "$model"
 bench lapwing wait_modes "$model"
+bench lapwing mapped "$model"
 bench lapwing overlap "$model"
 bench lapwing simulated_vs_live "$model"
 # Without OpenVINO it fails: sh tests/openvino/install.sh FOLDER installs it, LAPWING_OPENVINO names FOLDER/libs.

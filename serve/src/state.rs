@@ -7,6 +7,7 @@ use axum::extract::Extension;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use lapwing_actors::stats::EngineStats;
+use lapwing_engine::PackedUse;
 use serde_json::{Value, json};
 
 use super::app::{App, Call, Phase};
@@ -61,6 +62,7 @@ pub(crate) async fn state(Extension(call): Extension<Call>) -> Response {
                 "format": spec.facts.quantization,
                 "loaded": loaded.is_some(),
                 "expires_s": loaded.and_then(|loaded| loaded.expires).map(|time| time.as_secs_f64()),
+                "packed_weights": loaded.map(|loaded| packed_weights(&loaded.engine)),
                 "context": loaded.map(|loaded| loaded.engine.context()),
                 "devices": loaded.map(|loaded| device_names(&loaded.engine)),
                 "state": stats.map(engine_state),
@@ -78,6 +80,14 @@ pub(crate) async fn state(Extension(call): Extension<Call>) -> Response {
 
 fn device_names(engine: &lapwing_engine::Engine) -> Vec<String> {
     engine.devices().iter().map(ToString::to_string).collect()
+}
+
+/// Where an engine's packed weights are, and how much memory they take: of this process alone, and of mapped files, which processes
+/// share.
+fn packed_weights(engine: &lapwing_engine::Engine) -> Value {
+    let PackedUse { own_bytes, mapped_bytes } = engine.packed_use();
+    let not_mapped = engine.packed_weights().not_mapped.as_deref();
+    json!({ "own_bytes": own_bytes, "mapped_bytes": mapped_bytes, "not_mapped": not_mapped })
 }
 
 fn engine_state(stats: &EngineStats) -> Value {

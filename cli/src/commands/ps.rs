@@ -18,10 +18,12 @@ Examples:
   lapwing ps --server 127.0.0.1:8080
   lapwing ps --api-key KEY                     for a server with keys
 
-Asks the server of `lapwing serve`, or another one with Ollama's interface.
+Asks the server of `lapwing serve`, or another one with Ollama's interface. The size is that of the model's file. Packed weights are in
+memory of the server alone, or in mapped files, which all processes share that use the model.
 
 With --json:
-  {\"server\":\"ADDRESS:PORT\",\"models\":[{\"name\":\"…\",\"bytes\":N,\"expires_at\":\"…\"}]}";
+  {\"server\":\"ADDRESS:PORT\",\"models\":[{\"name\":\"…\",\"bytes\":N,\"own_bytes\":N|null,
+   \"mapped_bytes\":N|null,\"expires_at\":\"…\"}]}";
 
 /// Longest time for the server's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,6 +52,8 @@ struct Loaded {
     name: String,
     #[serde(default)]
     size: u64,
+    packed_own_bytes: Option<u64>,
+    packed_mapped_bytes: Option<u64>,
     #[serde(default)]
     expires_at: String,
 }
@@ -64,6 +68,10 @@ struct Report {
 struct Model {
     name: String,
     bytes: u64,
+    /// Packed weights in memory of the server alone; `None` if the server does not say.
+    own_bytes: Option<u64>,
+    /// Packed weights in mapped files.
+    mapped_bytes: Option<u64>,
     expires_at: String,
 }
 
@@ -79,6 +87,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let model = |loaded: Loaded| Model {
         name: loaded.name,
         bytes: loaded.size,
+        own_bytes: loaded.packed_own_bytes,
+        mapped_bytes: loaded.packed_mapped_bytes,
         expires_at: loaded.expires_at,
     };
     let report = Report { server, models: answer.models.into_iter().map(model).collect() };
@@ -88,10 +98,19 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if report.models.is_empty() {
         return print(&format!("the server at {} has no model loaded\n", report.server));
     }
+    let bytes = |bytes: Option<u64>| bytes.map_or("–".to_owned(), |n| HumanBytes(n).to_string());
     let rows = report.models.iter().map(|model| {
-        [model.name.clone(), HumanBytes(model.bytes).to_string(), model.expires_at.clone()]
+        let [size, own, mapped] =
+            [Some(model.bytes), model.own_bytes, model.mapped_bytes].map(bytes);
+        [model.name.clone(), size, own, mapped, model.expires_at.clone()]
     });
-    let header = [("name", Align::Left), ("size", Align::Right), ("loaded until", Align::Left)];
+    let header = [
+        ("name", Align::Left),
+        ("size", Align::Right),
+        ("weights, own", Align::Right),
+        ("weights, shared", Align::Right),
+        ("loaded until", Align::Left),
+    ];
     print(&table(header, rows.collect()))
 }
 

@@ -1,5 +1,5 @@
-//! Weight files and packed weights that another program truncates, overwrites or replaces while they are
-//! in use: an error, never a signal that ends the process.
+//! Weight files, and packed weights that were read, which another program truncates, overwrites or replaces while they are
+//! in use: an error, never a signal that ends the process. `a_mapped_file_changes` has mapped ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapwing_kernels::cpu::{
-    BindError, Cpu, CpuDevice, CpuDeviceParts, EmbedError, FileMatrix, Isa, PackCache, Table,
-    embed_rows, keep_packed, pack_report,
+    BindError, Cpu, CpuDevice, CpuDeviceParts, EmbedError, FileMatrix, Isa, PackCache,
+    PackedMemory, Table, embed_rows, keep_packed, pack_report,
 };
 use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::kv::KvStore;
@@ -134,13 +134,14 @@ fn a_file_that_keeps_changing_while_models_start_ends_no_process() {
 }
 
 #[test]
-fn packed_weights_truncated_while_they_are_in_use_change_nothing() {
+fn packed_weights_that_were_read_may_be_truncated() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = copy(folder.path());
     let file = fs::File::options().write(true).open(&path).expect("a file");
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     file.set_modified(old).expect("a time");
-    let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
+    let memory = PackedMemory::Read;
+    let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30, memory };
     let (want, _) = Tiny::of(&path).start(None);
     let kept = (0..10_000).any(|_| {
         let (_, report) = Tiny::of(&path).start(Some(&cache));

@@ -8,6 +8,8 @@ mod a_format_has_other_values;
 mod a_graph_is_evicted_too_early;
 mod a_graph_runs_twice;
 mod a_kernel_differs_from_the_reference;
+#[cfg(target_os = "linux")]
+mod a_mapped_file_changes;
 mod a_page_leaks;
 #[cfg(feature = "qnn")]
 mod a_qnn_graph_differs;

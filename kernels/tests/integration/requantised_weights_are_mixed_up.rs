@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{
-    BindError, CacheReadError, Cpu, Isa, PackCache, PackReport, Weights, keep_packed,
+    BindError, CacheReadError, Cpu, Isa, PackCache, PackReport, PackedMemory, Weights, keep_packed,
 };
 use lapwing_kernels::device::BlockingDevice;
 use lapwing_kernels::part::Part;
@@ -41,7 +41,11 @@ fn start(
 #[test]
 fn a_cache_is_only_used_for_the_format_it_was_made_for() {
     let folder = tempfile::tempdir().expect("a folder");
-    let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
+    let cache = PackCache {
+        path: folder.path().join("model.lwp"),
+        bytes_max: 1 << 30,
+        memory: PackedMemory::default(),
+    };
     let path = model("format-f16");
     let want = ways().map(|way| start(&path, way, None).0);
     for (i, way) in ways().into_iter().enumerate() {
@@ -118,7 +122,11 @@ fn weights_that_are_not_finite_are_not_requantised() {
     let (range, row) = (tensor.info().range(), 2 * tensor.shape().cols());
     bytes[range.start + 5 * row + 6..][..2].copy_from_slice(&0x7e00u16.to_le_bytes());
     fs::write(&path, bytes).expect("written");
-    let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
+    let cache = PackCache {
+        path: folder.path().join("model.lwp"),
+        bytes_max: 1 << 30,
+        memory: PackedMemory::default(),
+    };
     for format in Requant::ALL {
         let tiny = Tiny::requantized(&path, format);
         keep_packed(&tiny.file, cache.clone());

@@ -51,6 +51,9 @@ pub(crate) async fn ps(Extension(call): Extension<Call>) -> Response {
             entry["size_vram"] = 0.into();
             entry["context_length"] = loaded.engine.context().into();
             entry["requests"] = loaded.users.into();
+            let packed = loaded.engine.packed_use();
+            entry["packed_own_bytes"] = packed.own_bytes.into();
+            entry["packed_mapped_bytes"] = packed.mapped_bytes.into();
             entry
         })
         .collect();

@@ -49,9 +49,4 @@ impl CacheKey {
         }
         Some(CacheKey { source, matrices: text, bytes })
     }
-
-    /// Bytes of the packed matrices.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
 }
