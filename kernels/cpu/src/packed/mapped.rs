@@ -148,3 +148,6 @@ impl fmt::Debug for Mapped {
         write!(f, "Mapped({}, {} bytes)", self.path.display(), self.len())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! A mapped file that another program wants to change, or has changed after the system had waited long enough.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+use super::*;
+use crate::packed::file_data::CHUNK;
+use lapwing_model::weights::{DataFile, ReadFault};
+use std::fs;
+use std::thread;
+
+/// Bytes before those of the weights.
+const START: usize = 4096;
+
+fn values() -> Vec<u8> {
+    (0..CHUNK + 5000).map(|i| (i * 31 % 251) as u8).collect()
+}
+
+/// A mapped file in a folder; `None`, with a line on stderr, where no file is mapped.
+fn mapped() -> Option<(tempfile::TempDir, Mapped)> {
+    for place in [std::env::temp_dir(), PathBuf::from("/dev/shm")] {
+        let Ok(folder) = tempfile::tempdir_in(place) else { continue };
+        let path = folder.path().join("file");
+        fs::write(&path, [&[0; START][..], &values()].concat()).expect("a file");
+        let file = match DataFile::open(&path).expect("a file").leased() {
+            Ok(file) => file,
+            Err(unleased) => {
+                eprintln!("not mapped: {}", unleased.reason);
+                continue;
+            }
+        };
+        let checksums = values().chunks(CHUNK).map(|chunk| crc32fast::hash(chunk).to_le_bytes());
+        let range = START..START + values().len();
+        let data = FileData { range, checksums: checksums.collect() };
+        return Some((folder, Mapped::new(&path, file, data).expect("a map")));
+    }
+    None
+}
+
+/// Reads all chunks.
+fn read(mapped: &Mapped) -> Result<Own, PackedFault> {
+    let mut result = Ok(());
+    let copy = Own::filled(mapped.len(), |to| {
+        let mut chunks = to.chunks_mut(CHUNK).enumerate();
+        result = chunks.try_for_each(|(i, to)| mapped.data().read(mapped.file(), i, to));
+    })?;
+    result.map(|()| copy)
+}
+
+fn change(mapped: &Mapped, with: impl FnOnce(fs::File)) {
+    with(fs::File::options().write(true).open(&mapped.path).expect("a writer"));
+}
+
+#[test]
+fn weights_whose_lease_has_ended_are_copied_if_they_are_unchanged() {
+    let Some((_folder, mapped)) = mapped() else { return };
+    let held = mapped.hold(read).expect("held");
+    assert!(mapped.bytes() == values() && !mapped.is_copied());
+    drop(held);
+    mapped.file.release();
+    change(&mapped, |file| file.sync_all().expect("nothing to write"));
+    let _held = mapped.hold(read).expect("held");
+    assert!(mapped.is_copied() && mapped.bytes() == values());
+}
+
+#[test]
+fn weights_that_were_changed_after_their_lease_are_an_error_of_their_kind() {
+    let Some((_folder, mapped_file)) = mapped() else { return };
+    mapped_file.file.release();
+    change(&mapped_file, |file| file.set_len(START as u64 + 100).expect("truncated"));
+    for _ in 0..2 {
+        let lost = mapped_file.hold(read).expect_err("a short file");
+        let PackedFault::Read(ReadFault::Truncated { now, .. }) = &*lost.fault else {
+            panic!("{lost}");
+        };
+        assert!(*now == START as u64 + 100 && lost.path == mapped_file.path, "{lost}");
+    }
+    assert!(!mapped_file.is_copied());
+
+    let Some((_folder, mapped_file)) = mapped() else { return };
+    mapped_file.file.release();
+    change(&mapped_file, |file| {
+        let at = (START + CHUNK + 7) as u64;
+        std::os::unix::fs::FileExt::write_all_at(&file, b"other", at).expect("written");
+    });
+    let lost = mapped_file.hold(read).expect_err("other values");
+    assert!(matches!(*lost.fault, PackedFault::Damaged), "{lost}");
+    assert!(lost.to_string().contains("start again"), "{lost}");
+}
+
+#[test]
+fn a_file_is_let_go_when_nobody_reads_its_map_any_more() {
+    let Some((_folder, mapped)) = mapped() else { return };
+    thread::scope(|scope| {
+        let held = mapped.hold(read).expect("held");
+        let other = scope.spawn(|| change(&mapped, |file| file.set_len(0).expect("truncated")));
+        while mapped.file.is_held() {
+            thread::yield_now();
+        }
+        let second = scope.spawn(|| {
+            let _held = mapped.hold(read).expect("held");
+            assert!(mapped.bytes() == values());
+        });
+        while !mapped.is_copied() {
+            thread::yield_now();
+        }
+        // The copy is there, and this thread may still read the map.
+        assert!(mapped.map[START..] == values() && !other.is_finished() && !second.is_finished());
+        drop(held);
+        second.join().expect("a thread");
+        other.join().expect("a thread");
+    });
+    assert_eq!(fs::metadata(&mapped.path).expect("a file").len(), 0);
+}
