@@ -43,6 +43,9 @@ fn a_limit_on_file_size_costs_the_cache_of_packed_weights_and_not_the_answer() {
     assert_eq!(ended.status.code(), Some(0), "{:?} {stderr}", ended.status);
     assert_eq!(ended.stdout, free.stdout);
     assert!(stderr.contains("ulimit -f"), "{stderr}");
+    // Neither may a marker be written.
+    let again = limited("ulimit -f 0", &folder.path().join("free"), &greedy(&llama));
+    assert_eq!((again.status.code(), &again.stdout), (Some(0), &free.stdout), "{again:?}");
 
     let trace = folder.path().join("run.lwt").display().to_string();
     let with_trace = [&greedy(&llama)[..], &["--no-packed-cache", "--trace", &trace]].concat();

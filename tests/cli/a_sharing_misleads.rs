@@ -4,7 +4,7 @@
 use lapwing::{Engine, EngineBuilder};
 use serde_json::Value;
 
-use crate::support::{ended, greedy_with_cache, lapwing, model};
+use crate::support::{ended, greedy_with_cache, lapwing, model, packed_files};
 
 #[test]
 fn the_memory_of_keys_and_values_falls_with_the_layers_and_heads_that_remain() {
@@ -58,7 +58,7 @@ fn packed_weights_are_those_of_the_sharing() {
     assert!(want[0] != want[1] && want[0] != want[2] && want[1] != want[2], "{want:?}");
     assert_eq!(ways.map(answer), want, "packed");
     assert_eq!(ways.map(answer), want, "read from the file");
-    let files = std::fs::read_dir(folder.path().join("packed")).expect("a folder").count();
+    let files = packed_files(folder.path()).len();
     assert_eq!(files, 3);
 }
 

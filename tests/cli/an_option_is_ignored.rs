@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::support::{ended, ended_with_input, greedy_with_cache, json, lapwing, model};
+use crate::support::{
+    ended, ended_with_input, greedy_with_cache, json, lapwing, model, packed_files,
+};
 
 /// JSON of `run --raw` on the tiny model.
 pub(crate) fn run(args: &[&str]) -> Value {
@@ -140,16 +142,19 @@ fn packed_weights_are_cached_and_never_change_the_text() {
     let packed = folder.path().join("packed");
     let (want, said) = answer(&["--no-packed-cache"]);
     assert_eq!((said, packed.exists()), (String::new(), false));
-    for _ in 0..2 {
-        assert_eq!(answer(&[]), (want.clone(), String::new()));
+    for way in [&[][..], &[], &["--no-mmap"], &["--mlock", "--no-mmap"]] {
+        let (ids, said) = answer(way);
+        assert!(ids == want && (said.is_empty() || said.contains("ulimit -l")), "{way:?}: {said}");
     }
-    let kept =
-        || std::fs::read_dir(&packed).expect("a folder").map(|file| file.expect("a file").path());
-    assert_eq!(kept().count(), 1);
-    let file = kept().next().expect("a file");
-    let bytes = std::fs::read(&file).expect("read");
-    std::fs::remove_file(&file).expect("removed");
-    std::fs::write(&file, &bytes[..bytes.len() / 2]).expect("written");
+    // Where no file can be mapped, this option says why.
+    let (ids, said) = answer(&["--mmap"]);
+    assert!(ids == want && (said.is_empty() || said.contains("are read, not mapped: ")), "{said}");
+    let kept = packed_files(folder.path());
+    assert_eq!(kept.len(), 1);
+    let file = &kept[0];
+    let bytes = std::fs::read(file).expect("read");
+    std::fs::remove_file(file).expect("removed");
+    std::fs::write(file, &bytes[..bytes.len() / 2]).expect("written");
     let (ids, said) = answer(&[]);
     assert_eq!(ids, want);
     assert!(said.contains("are not used: it is damaged"), "{said}");

@@ -3,7 +3,7 @@
 use lapwing_kernels::weights::WeightFile;
 use serde_json::{Value, json as value};
 
-use crate::support::{ended, greedy_with_cache, json, lapwing, model};
+use crate::support::{ended, greedy_with_cache, json, lapwing, model, packed_files};
 
 #[test]
 fn requant_changes_the_weights() {
@@ -130,12 +130,10 @@ fn each_format_has_its_own_packed_weights() {
     let ways: [&[&str]; 3] = [&[], &["--requant", "q8_0"], &["--requant", "q4_0"]];
     let want = ways.map(|way| answer(&[way, &["--no-packed-cache"]].concat()));
     let kept = || {
-        let files = std::fs::read_dir(folder.path().join("packed")).expect("a folder");
-        let times = files.map(|file| {
-            let path = file.expect("a file").path();
-            std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).expect("a file"))
-        });
-        times.collect::<std::collections::BTreeSet<u64>>()
+        let inode =
+            |path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("a file"));
+        let inodes = packed_files(folder.path()).into_iter().map(inode);
+        inodes.collect::<std::collections::BTreeSet<u64>>()
     };
     assert_eq!(ways.map(&answer), want);
     let files = kept();

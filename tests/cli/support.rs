@@ -72,6 +72,13 @@ pub(crate) fn greedy_with_cache(cache: &Path, more: &[&str]) -> Ended {
     ended(command)
 }
 
+/// Files of packed weights in a cache, without their markers.
+pub(crate) fn packed_files(cache: &Path) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(cache.join("packed")).expect("a folder");
+    let paths = files.map(|file| file.expect("a file").path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "lwp")).collect()
+}
+
 /// Runs a command to its end.
 pub(crate) fn ended(mut command: Command) -> Ended {
     Ended::of(command.output().expect("the program starts"))

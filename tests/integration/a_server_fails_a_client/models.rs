@@ -154,6 +154,14 @@ async fn each_model_has_its_digest_and_its_quantisation() {
     running.client.post("/api/generate", &ask("one", json!({}))).await;
     let ps = running.client.get("/api/ps").await.json();
     assert_eq!(ps["models"][0]["digest"], digests[0]);
+    // Nothing is cached here, so its weights are in memory of this process.
+    let state = running.client.get("/debug/state").await.json();
+    let packed = &state["models"][0]["packed_weights"];
+    assert_eq!((&packed["mapped_bytes"], &packed["not_mapped"]), (&json!(0), &Value::Null));
+    assert!(packed["own_bytes"].as_u64() > Some(0), "{packed}");
+    assert_eq!(ps["models"][0]["packed_own_bytes"], packed["own_bytes"]);
+    assert_eq!(ps["models"][0]["packed_mapped_bytes"], 0);
+    assert_eq!(state["models"][1]["packed_weights"], Value::Null, "it is not loaded");
     for model in tags.as_array().expect("models") {
         let details = &model["details"];
         assert!(model["size"].as_u64() > Some(0) && details["quantization_level"] != "", "{model}");

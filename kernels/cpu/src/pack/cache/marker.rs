@@ -1,6 +1,7 @@
 //! A marker beside a file of packed weights: all bytes of this version of the file have been checked.
 
 use super::report::PackCache;
+use super::within_file_size_limit;
 use lapwing_model::kept_file::{self, Kept, Magic};
 use lapwing_model::weights::{LeasedFile, Stamp};
 use std::io;
@@ -35,7 +36,7 @@ impl Marker {
     /// Writes it, for a file that was checked since it has its lease; not if a change in this moment might not show in the file's stamp.
     /// Without a marker, the next start checks the file again.
     pub(super) fn write(&self, file: &LeasedFile) {
-        if self.is_lasting(file).unwrap_or(false) {
+        if within_file_size_limit(BYTES_MAX).is_ok() && self.is_lasting(file).unwrap_or(false) {
             kept_file::write(&self.path, &MAGIC, &self.stamp.to_string(), &self.sum);
         }
     }
