@@ -93,7 +93,7 @@ impl PackedFolder {
         }
         if let Some(reason) = not_mapped {
             let path = self.file.display();
-            let note = format!("the packed weights in {path} are read, not mapped: {reason}");
+            let note = format!("the packed weights in {path} are not mapped: {reason}");
             match self.memory {
                 Some(_) => notes.push(note),
                 None => tracing::info!("{note}"),

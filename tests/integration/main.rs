@@ -49,6 +49,8 @@ mod batching_changes_a_token;
 mod cases;
 #[path = "../support/encoder.rs"]
 mod encoder;
+#[cfg(target_os = "linux")]
+mod mapped_weights_change_a_token;
 mod perplexity_differs_from_llama_cpp;
 mod sampling_is_not_repeatable;
 mod shared_keys_are_wrong;
