@@ -142,9 +142,8 @@ fn packed_weights_are_cached_and_never_change_the_text() {
     let packed = folder.path().join("packed");
     let (want, said) = answer(&["--no-packed-cache"]);
     assert_eq!((said, packed.exists()), (String::new(), false));
-    for way in [&[][..], &[], &["--no-mmap"], &["--mlock", "--no-mmap"]] {
-        let (ids, said) = answer(way);
-        assert!(ids == want && (said.is_empty() || said.contains("ulimit -l")), "{way:?}: {said}");
+    for way in [&[][..], &[], &["--no-mmap"]] {
+        assert_eq!(answer(way), (want.clone(), String::new()), "{way:?}");
     }
     // Where no file can be mapped, this option says why.
     let (ids, said) = answer(&["--mmap"]);
