@@ -9,7 +9,9 @@ use std::path::PathBuf;
 pub use lapwing_actors::RunError;
 pub use lapwing_actors::drive::measure::MeasureError;
 pub use lapwing_actors::sample::SamplingError;
-pub use lapwing_kernels::cpu::{BindError, CoresError, LockError, MatrixError, PackError};
+pub use lapwing_kernels::cpu::{
+    BindError, CoresError, LockError, LostWeights, MatrixError, PackError, PackedFault,
+};
 pub use lapwing_kernels::device::DeviceError;
 pub use lapwing_kernels::kv::{KvTooLarge, UnknownKvDtype};
 pub use lapwing_kernels::model::ModelError;

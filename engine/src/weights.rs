@@ -14,5 +14,6 @@ pub use lapwing_kernels::cpu::{
     CacheReadError, CacheWriteError, NotMapped, PackCache, PackReport, PackedMemory, PackedUse,
 };
 pub use lapwing_kernels::weights::{
-    Array, Gguf, Metadata, Shape, TensorInfo, Text, Value, ValueKind, WeightFile, WeightTensor,
+    Array, Gguf, Metadata, NoLease, Shape, TensorInfo, Text, Value, ValueKind, WeightFile,
+    WeightTensor,
 };
