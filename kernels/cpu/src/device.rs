@@ -53,6 +53,8 @@ pub struct CpuDevice {
     gemv_plans: Vec<Option<GemvPlans>>,
     /// For each node, the first node from there on that begins a fusion of matmuls.
     next_matmuls: Vec<Option<usize>>,
+    /// Bytes of packed weights that each node reads.
+    packed_bytes: Vec<usize>,
     /// One for each concurrent run.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -78,8 +80,9 @@ impl CpuDevice {
         });
         let gemv_plans = gemv_plans.collect();
         let next_matmuls = nodes.clone().map(|n| (n..nodes.end).find(is_matmul)).collect();
+        let packed_bytes = model.packed_bytes();
         let scratch = Mutex::new(Vec::new());
-        Ok(CpuDevice { model, fusions, gemv_plans, next_matmuls, scratch })
+        Ok(CpuDevice { model, fusions, gemv_plans, next_matmuls, packed_bytes, scratch })
     }
 
     /// The threads and instruction set in use.
@@ -178,7 +181,8 @@ impl CpuDevice {
                 }
             }
             self.release(done.clone(), first, written);
-            held.after(done.len()).map_err(|lost| self.model.failed(lost))?;
+            let read = self.packed_bytes[done.clone()].iter().sum::<usize>() * batch.ids.len();
+            held.after(read).map_err(|lost| self.model.failed(lost))?;
             next = done.end;
             work.observer.nodes_done(done);
         }

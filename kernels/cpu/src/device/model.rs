@@ -8,9 +8,9 @@ use crate::embed::Table;
 use crate::rope::RopeFreqs;
 use crate::weights::{BindError, Held, Weights};
 use lapwing_model::device::{DeviceError, SlotPool};
-use lapwing_model::graph::{Graph, ValueId, WeightId};
+use lapwing_model::graph::{Graph, Node, ValueId, WeightId};
 use lapwing_model::kv::KvStore;
-use lapwing_model::op::{RopePairs, RopeSpec};
+use lapwing_model::op::{Op, RopePairs, RopeSpec};
 use lapwing_model::weights::WeightFile;
 
 /// Parts of a [`CpuDevice`](crate::CpuDevice).
@@ -64,6 +64,15 @@ impl BoundModel {
 
     pub(super) fn table(&self, id: WeightId) -> Result<Table<'_>, DeviceError> {
         self.weights.table(id).map_err(|error| self.failed(error))
+    }
+
+    /// Bytes of packed weights that each node reads, all rows of a matmul's matrix.
+    pub(super) fn packed_bytes(&self) -> Vec<usize> {
+        let of = |node: &Node| match node.op {
+            Op::MatMul { weight, .. } => self.weights.packed(weight).bytes(),
+            _ => 0,
+        };
+        self.graph.nodes().iter().map(of).collect()
     }
 
     /// The right to read the weights.

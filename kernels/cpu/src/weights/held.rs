@@ -7,9 +7,10 @@ use crate::packed::LostWeights;
 use crate::packed::mapped::Mapped;
 use std::sync::RwLockReadGuard;
 
-/// Nodes that are computed between two looks at the file. Their weights, less than those of a layer in most models, are read and
-/// multiplied in a small part of the time for which the system holds back a program that is about to change the file.
-const NODES: usize = 8;
+/// Work between two looks at the file, in bytes of weights times rows that they are multiplied with: it takes seconds at most, also where the
+/// weights must come from a slow disk first, which is a small part of the time for which the system holds back a program that is
+/// about to change the file. A look takes less than 1 µs.
+const WORK: usize = 64 << 20;
 
 /// The right to read a model's packed weights. If their file is mapped, another program that is about to change it waits meanwhile,
 /// for 45 s at most, so hold them for the time of a few ops.
@@ -20,8 +21,8 @@ pub struct Held<'a> {
     /// The mapped file, if there is one.
     mapped: Option<&'a Mapped>,
     guard: Option<RwLockReadGuard<'a, ()>>,
-    /// Nodes computed since the last look at the file.
-    nodes: usize,
+    /// Work since the last look at the file.
+    work: usize,
 }
 
 impl Weights {
@@ -33,7 +34,7 @@ impl Weights {
     pub fn hold<'a>(&'a self, ctx: &'a Cpu) -> Result<Held<'a>, LostWeights> {
         let memory = self.weights.iter().find_map(|weight| weight.packed.as_ref());
         let mapped = memory.and_then(|matrix| matrix.memory().mapped());
-        let mut held = Held { ctx, mapped, guard: None, nodes: 0 };
+        let mut held = Held { ctx, mapped, guard: None, work: 0 };
         held.renew()?;
         Ok(held)
     }
@@ -45,7 +46,7 @@ impl Held<'_> {
     /// # Errors
     /// As [`Weights::hold`]; the weights are then no longer held.
     pub(crate) fn renew(&mut self) -> Result<(), LostWeights> {
-        self.nodes = 0;
+        self.work = 0;
         let Some(mapped) = self.mapped else { return Ok(()) };
         self.guard = None;
         let guard = mapped.hold(|mapped| cache::read(self.ctx, mapped.file(), mapped.data()))?;
@@ -53,12 +54,12 @@ impl Held<'_> {
         Ok(())
     }
 
-    /// Looks at the file again, if so many nodes have been computed since.
+    /// Looks at the file again, if there was enough work since: bytes of weights times rows.
     ///
     /// # Errors
     /// As [`renew`](Held::renew).
-    pub(crate) fn after(&mut self, nodes: usize) -> Result<(), LostWeights> {
-        self.nodes += nodes;
-        if self.nodes < NODES { Ok(()) } else { self.renew() }
+    pub(crate) fn after(&mut self, work: usize) -> Result<(), LostWeights> {
+        self.work = self.work.saturating_add(work);
+        if self.work < WORK { Ok(()) } else { self.renew() }
     }
 }
