@@ -19,7 +19,7 @@ fn mapped() -> Option<(tempfile::TempDir, Mapped)> {
     for place in [std::env::temp_dir(), PathBuf::from("/dev/shm")] {
         let Ok(folder) = tempfile::tempdir_in(place) else { continue };
         let path = folder.path().join("file");
-        fs::write(&path, [&[0; START][..], &values()].concat()).expect("a file");
+        fs::write(&path, [vec![0; START], values()].concat()).expect("a file");
         let file = match DataFile::open(&path).expect("a file").leased() {
             Ok(file) => file,
             Err(unleased) => {
@@ -27,8 +27,9 @@ fn mapped() -> Option<(tempfile::TempDir, Mapped)> {
                 continue;
             }
         };
-        let checksums = values().chunks(CHUNK).map(|chunk| crc32fast::hash(chunk).to_le_bytes());
-        let range = START..START + values().len();
+        let values = values();
+        let checksums = values.chunks(CHUNK).map(|chunk| crc32fast::hash(chunk).to_le_bytes());
+        let range = START..START + values.len();
         let data = FileData { range, checksums: checksums.collect() };
         return Some((folder, Mapped::new(&path, file, data).expect("a map")));
     }
