@@ -90,7 +90,7 @@ def attention(model, layer, x: np.ndarray, factors: np.ndarray, index: int) -> n
 
     q, k, v = project("q", model.heads), project("k", model.heads_kv), project("v", model.heads_kv)
     radians, length = angles(model, factors, windowed)
-    adjacent = model.arch in ("llama", "internlm2", "smollm3", "granite")
+    adjacent = model.arch in ("llama", "internlm2", "smollm3", "granite", "minicpm")
     if not model.rotated or model.rotated[index]:
         q, k = rotate(q, radians, length, adjacent), rotate(k, radians, length, adjacent)
     group = model.heads // model.heads_kv
@@ -117,13 +117,23 @@ def feed_forward(gemma: bool, layer, x: np.ndarray) -> np.ndarray:
     return (gate * up) @ layer("ffn_down.weight").T
 
 
+def scales(model) -> tuple[float, float, float]:
+    """Factors on embeddings and on what blocks add, and the divisor of logits; MiniCPM has its own where a file has none."""
+    minicpm = model.arch == "minicpm"
+    embedding = math.sqrt(model.width) if model.arch.startswith("gemma") else 12 if minicpm else 1
+    residual = 1.4 / math.sqrt(model.layers) if minicpm else 1
+    logit = model.width / 256 if minicpm else 1
+    return model.embedding_scale or embedding, model.residual_scale or residual, model.logit_scale or logit
+
+
 def forward(model, path: Path, ids: list[int]) -> np.ndarray:
     """Logits [positions, vocabulary] of the model at `path`."""
     tensors = read_tensors(path)
     gemma = model.arch.startswith("gemma")
     factors = tensors.get("rope_freqs.weight", np.ones(model.head_width // 2))
     embedding = tensors["token_embd.weight"]
-    x = embedding[ids] * (math.sqrt(model.width) if gemma else model.embedding_scale or 1)
+    embedding_scale, residual, logit_scale = scales(model)
+    x = embedding[ids] * embedding_scale
     for index in range(model.layers):
         def layer(name: str) -> np.ndarray:
             return tensors[f"blk.{index}.{name}"]
@@ -132,12 +142,9 @@ def forward(model, path: Path, ids: list[int]) -> np.ndarray:
             name = model.norms[which]
             return rms_norm(y, layer(f"{name}.weight")) if name else y
 
-        residual = model.residual_scale or 1
         x = x + residual * norm(1, attention(model, layer, norm(0, x), factors, index))
         x = x + residual * norm(3, feed_forward(gemma, layer, norm(2, x)))
-    rows = rms_norm(x, tensors["output_norm.weight"]) @ tensors.get("output.weight", embedding).T
-    if model.logit_scale:
-        rows = rows / model.logit_scale
+    rows = rms_norm(x, tensors["output_norm.weight"]) @ tensors.get("output.weight", embedding).T / logit_scale
     if model.softcap_logits:
         rows = model.softcap_logits * np.tanh(rows / model.softcap_logits)
     return rows

@@ -90,6 +90,9 @@ MODELS = [
     Model("smollm3", "smollm3", layers=5, rotated=(*EVERY_FOURTH, True), gain=0.5, **SMALL),
     Model("granite", "granite", layers=2, **SCALES, **SMALL),
     Model("granite-without-rope", "granite", rotated=(False,), **SCALES, **SMALL),
+    Model("minicpm", "minicpm", layers=2, embedding_scale=6.0, residual_scale=0.25, logit_scale=4.0, **SMALL),
+    Model("minicpm-defaults", "minicpm", layers=2, width=256, hidden=8, heads=1, heads_kv=1, head_width=8,
+          explicit_head_width=True),
     Model("olmo2", "olmo2", layers=2, rope_base=500000.0, **OLMO),
     Model("olmo2-windows", "olmo2", layers=4, window=8, windowed=EVERY_FOURTH, gain=0.2, **YARN,
           **OLMO),
@@ -179,7 +182,7 @@ def metadata(writer: gguf.GGUFWriter, model: Model) -> None:
     writer.add_head_count_kv(model.heads_kv)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(model.rope_base)
-    if model.arch in ("llama", "internlm2", "smollm3", "granite"):
+    if model.arch in ("llama", "internlm2", "smollm3", "granite", "minicpm"):
         writer.add_rope_dimension_count(model.head_width)
     if model.explicit_head_width:
         writer.add_key_length(model.head_width)
@@ -201,9 +204,11 @@ def metadata(writer: gguf.GGUFWriter, model: Model) -> None:
     if model.embedding_scale:
         writer.add_embedding_scale(model.embedding_scale)
         writer.add_residual_scale(model.residual_scale)
-        writer.add_attention_scale(model.score_scale)
+        if model.score_scale:
+            writer.add_attention_scale(model.score_scale)
         writer.add_logit_scale(model.logit_scale)
-        writer.add_rope_scaling_finetuned(all(model.rotated))
+        if model.arch == "granite":
+            writer.add_rope_scaling_finetuned(all(model.rotated))
     pieces, scores, kinds = vocabulary()
     writer.add_tokenizer_model("llama")
     writer.add_tokenizer_pre("default")

@@ -15,6 +15,7 @@ mod gemma3;
 mod granite;
 mod internlm2;
 mod llama;
+mod minicpm;
 mod olmo2;
 mod qwen2;
 mod qwen3;
@@ -22,7 +23,7 @@ mod seed_oss;
 mod smollm3;
 
 /// All architectures.
-const TABLE: [Architecture; 12] = [
+const TABLE: [Architecture; 13] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -31,6 +32,7 @@ const TABLE: [Architecture; 12] = [
     gemma3::ARCHITECTURE,
     smollm3::ARCHITECTURE,
     granite::ARCHITECTURE,
+    minicpm::ARCHITECTURE,
     olmo2::ARCHITECTURE,
     exaone4::ARCHITECTURE,
     seed_oss::ARCHITECTURE,

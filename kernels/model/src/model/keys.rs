@@ -73,9 +73,10 @@ impl<'a> Keys<'a> {
         Ok(self.meta.opt_u32(&self.key(name))?)
     }
 
-    /// A factor, which is 1 where a file has none, or 0.
-    pub(super) fn factor(&self, name: &str) -> Result<f32, ModelError> {
-        let factor = self.opt_f32(name)?.filter(|factor| *factor > 0.0).unwrap_or(1.0);
+    /// A factor, which is 1 where a file has 0.
+    pub(super) fn factor(&self, name: &str, default: f32) -> Result<f32, ModelError> {
+        let factor = self.opt_f32(name)?.unwrap_or(default);
+        let factor = if factor == 0.0 { 1.0 } else { factor };
         self.check(name, factor, (1e-6..=1e6).contains(&factor), || {
             "it must be between 0.000001 and 1000000".to_owned()
         })?;

@@ -10,9 +10,9 @@ struct Granite;
 
 impl Decoder for Granite {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
-        config.embedding_scale = keys.factor("embedding_scale")?;
-        config.residual_scale = keys.factor("residual_scale")?;
-        config.logit_scale = keys.factor("logit_scale")?.recip();
+        config.embedding_scale = keys.factor("embedding_scale", 1.0)?;
+        config.residual_scale = keys.factor("residual_scale", 1.0)?;
+        config.logit_scale = keys.factor("logit_scale", 1.0)?.recip();
         config.score_scale = keys.score_scale(config)?;
         if !keys.flag("rope.scaling.finetuned", true)? {
             config.rotated.fill(false);
