@@ -1,4 +1,4 @@
-//! Compares the logits of tiny models, of every decoder and in ten weight formats, with llama.cpp's
+//! Compares the logits of tiny models, of every decoder and in every weight format, with llama.cpp's
 //! (`tests/reference/tiny`), for different chunk sizes and on every instruction set.
 
 use std::ops::Range;

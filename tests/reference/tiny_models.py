@@ -25,7 +25,7 @@ import tiny_exact
 PROMPT_LENGTH = 40
 POSITIONS = [0, 7, 8, 23, 39]
 FORMATS = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
-           "IQ4_XS", "MXFP4"]
+           "IQ4_XS", "MXFP4", "TQ2_0"]
 QUANTIZE_NAMES = {"Q3_K": "Q3_K_S", "Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S"}
 
 

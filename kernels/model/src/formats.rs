@@ -25,6 +25,7 @@ pub mod q5_1;
 pub mod q5_k;
 pub mod q6_k;
 pub mod q8_0;
+pub mod tq2_0;
 
 pub use block::{Block, BlockScales, Integers, Places, Scales};
 pub use info::{FormatInfo, FormatKind, QuantisedInfo, unsigned};
@@ -161,6 +162,8 @@ formats! {
         Iq4Xs = iq4_xs::Iq4Xs;
         /// 4-bit floats, block of 32: a power of two as scale.
         Mxfp4 = mxfp4::Mxfp4;
+        /// 2-bit, block of 256: f16 scale; value = d·(q − 1).
+        Tq2_0 = tq2_0::Tq2_0;
     }
 }
 
@@ -183,6 +186,7 @@ macro_rules! with_format {
             DType::Iq4Nl => $($function)::+::<formats::iq4_nl::Iq4Nl>($($arg),*),
             DType::Iq4Xs => $($function)::+::<formats::iq4_xs::Iq4Xs>($($arg),*),
             DType::Mxfp4 => $($function)::+::<formats::mxfp4::Mxfp4>($($arg),*),
+            DType::Tq2_0 => $($function)::+::<formats::tq2_0::Tq2_0>($($arg),*),
             DType::F32 | DType::F16 | DType::Bf16 => {}
         }
     }};

@@ -70,6 +70,8 @@ fn matmul_of_extreme_values_does_not_saturate() {
             (DType::Iq4Nl, 0x00),
             (DType::Iq4Xs, 0x00),
             (DType::Mxfp4, 0x77),
+            (DType::Tq2_0, 0xff),
+            (DType::Tq2_0, 0x00),
         ] {
             let (k, n) = (512, 16);
             let mut bytes = reference::quantize(dtype, &vec![1.0; n * k]);
@@ -77,6 +79,7 @@ fn matmul_of_extreme_values_does_not_saturate() {
                 DType::Q6K => 208,
                 DType::Q2K => 80,
                 DType::Q3K => 108,
+                DType::Tq2_0 => 64,
                 _ => 0,
             };
             for block in bytes.chunks_mut(dtype.block_bytes()) {
@@ -157,6 +160,7 @@ fn quantised_matmul_is_close_to_the_f32_one() {
             DType::Mxfp4 => 0.15,
             DType::Q3K => 0.25,
             DType::Q2K => 0.5,
+            DType::Tq2_0 => 0.7,
         };
         assert!(error.sqrt() / norm < allowed, "{dtype}: {}", error.sqrt() / norm);
     }

@@ -135,6 +135,7 @@ every_format! {
     iq4_nl_products_are_right_and_independent_of_other_rows Iq4Nl
     iq4_xs_products_are_right_and_independent_of_other_rows Iq4Xs
     mxfp4_products_are_right_and_independent_of_other_rows Mxfp4
+    tq2_0_products_are_right_and_independent_of_other_rows Tq2_0
 }
 
 #[test]
