@@ -10,6 +10,7 @@ number. The random numbers depend only on the model's name.
 
 import json
 import math
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,9 +25,12 @@ import tiny_exact
 
 PROMPT_LENGTH = 40
 POSITIONS = [0, 7, 8, 23, 39]
+# The package gguf reads no blocks in Q1_0 and Q2_0.
 FORMATS = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
-           "IQ4_XS", "MXFP4", "TQ2_0"]
-QUANTIZE_NAMES = {"Q3_K": "Q3_K_S", "Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S"}
+           "IQ4_XS", "MXFP4", "TQ2_0", "IQ3_S", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_S", "IQ1_M", "TQ1_0"]
+# llama-quantize makes these only with the importance of each column.
+BY_IMPORTANCE = ["IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_S", "IQ1_M"]
+QUANTIZE_NAMES = {"Q3_K": "Q3_K_S", "Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S", "IQ2_S": "IQ2_M"}
 
 
 @dataclass
@@ -311,6 +315,20 @@ def write_split(out: Path, reference: str) -> None:
     keep_logits(reference, SPLIT, first, out)
 
 
+def write_importance(path: Path) -> Path:
+    """Writes a file for llama-quantize that says that all columns of all matrices are equally important."""
+    matrices = {name: values for name, values in random_tensors(FORMAT).items() if values.ndim == 2}
+    with path.open("wb") as file:
+        file.write(struct.pack("<i", len(matrices)))
+        for name, values in matrices.items():
+            columns = values.shape[1]
+            file.write(struct.pack("<i", len(name)) + name.encode() + struct.pack("<ii", 1, columns))
+            file.write(np.ones(columns, dtype=np.float32).tobytes())
+        # The last call, and the name of the text: none.
+        file.write(struct.pack("<ii", 1, 0))
+    return path
+
+
 def write_formats(out: Path, reference: str, quantize: str, names: list[str]) -> None:
     """A model in each format of weights, or in those that are named."""
     with tempfile.TemporaryDirectory() as folder:
@@ -324,7 +342,10 @@ def write_formats(out: Path, reference: str, quantize: str, names: list[str]) ->
                 # llama-quantize makes it only of the experts of a mixture.
                 write_model(FORMAT, random_tensors(FORMAT), path, kind=gguf.GGMLQuantizationType.MXFP4)
             else:
-                command = [quantize, "--pure", str(source), str(path), QUANTIZE_NAMES.get(name, name), "1"]
+                options = ["--pure"]
+                if name in BY_IMPORTANCE:
+                    options += ["--imatrix", str(write_importance(Path(folder) / "importance.dat"))]
+                command = [quantize, *options, str(source), str(path), QUANTIZE_NAMES.get(name, name), "1"]
                 subprocess.run(command, check=True, capture_output=True)
             keep_logits(reference, FORMAT, path, out)
 

@@ -10,11 +10,21 @@ pub mod bfloat16;
 pub mod block;
 pub mod float16;
 pub mod float32;
+mod grids;
 mod info;
+pub mod iq1_m;
+pub mod iq1_s;
+pub mod iq2_s;
+pub mod iq2_xs;
+pub mod iq2_xxs;
+pub mod iq3_s;
+pub mod iq3_xxs;
 pub mod iq4_nl;
 pub mod iq4_xs;
 pub mod mxfp4;
 mod naive;
+pub mod q1_0;
+pub mod q2_0;
 pub mod q2_k;
 pub mod q3_k;
 pub mod q4_0;
@@ -25,6 +35,7 @@ pub mod q5_1;
 pub mod q5_k;
 pub mod q6_k;
 pub mod q8_0;
+pub mod tq1_0;
 pub mod tq2_0;
 
 pub use block::{Block, BlockScales, Integers, Places, Scales};
@@ -70,10 +81,13 @@ pub trait Quantised: Copy + fmt::Debug + 'static {
     const BYTES: usize;
     /// Bits of an integer: 2, 3, 4, 5, 6 or 8.
     const BITS: usize;
-    /// Where the integers are codes of 4 bits: the values that they stand for.
+    /// Where the integers are codes of 3 or 4 bits: the values that they stand for.
     const TABLE: Option<&'static [i8; 16]> = None;
     /// How scales are stored.
     const SCALES: Scales;
+    /// What the stored scale of a block is multiplied by, a power of two. Only scales of the kinds `Signed` and `Halves` have
+    /// another one than 1.
+    const UNIT: f32 = 1.0;
     /// How far the unsigned integers are above their values; 0 for formats with minimums. Values of a table become unsigned by
     /// 128.
     const ZERO_POINT: i32 = if Self::TABLE.is_some() { 128 } else { 0 };
@@ -164,6 +178,26 @@ formats! {
         Mxfp4 = mxfp4::Mxfp4;
         /// 2-bit, block of 256: f16 scale; value = d·(q − 1).
         Tq2_0 = tq2_0::Tq2_0;
+        /// 3-bit, super-block of 256 = 8 × 32: runs of 4 values of a grid, 4-bit scales over one f16.
+        Iq3S = iq3_s::Iq3S;
+        /// 3-bit, super-block of 256 = 8 × 32: runs of 4 values of a grid, 4-bit scales over one f16.
+        Iq3Xxs = iq3_xxs::Iq3Xxs;
+        /// 2-bit, super-block of 256 = 16 × 16: runs of 8 values of a grid, 4-bit scales over one f16.
+        Iq2S = iq2_s::Iq2S;
+        /// 2-bit, super-block of 256 = 16 × 16: runs of 8 values of a grid, 4-bit scales over one f16.
+        Iq2Xs = iq2_xs::Iq2Xs;
+        /// 2-bit, super-block of 256 = 8 × 32: runs of 8 values of a grid, 4-bit scales over one f16.
+        Iq2Xxs = iq2_xxs::Iq2Xxs;
+        /// 1-bit, super-block of 256 = 8 × 32: runs of 8 values of a grid, 3-bit scales over one f16.
+        Iq1S = iq1_s::Iq1S;
+        /// 1-bit, super-block of 256 = 16 × 16: runs of 8 values of a grid, 3-bit scales over one f16.
+        Iq1M = iq1_m::Iq1M;
+        /// Digits of base 3, block of 256: f16 scale; value = d·(q − 1).
+        Tq1_0 = tq1_0::Tq1_0;
+        /// 1-bit, block of 128: f16 scale; value = ±d.
+        Q1_0 = q1_0::Q1_0;
+        /// 2-bit, block of 64: f16 scale; value = d·(q − 1).
+        Q2_0 = q2_0::Q2_0;
     }
 }
 
@@ -187,6 +221,16 @@ macro_rules! with_format {
             DType::Iq4Xs => $($function)::+::<formats::iq4_xs::Iq4Xs>($($arg),*),
             DType::Mxfp4 => $($function)::+::<formats::mxfp4::Mxfp4>($($arg),*),
             DType::Tq2_0 => $($function)::+::<formats::tq2_0::Tq2_0>($($arg),*),
+            DType::Iq3S => $($function)::+::<formats::iq3_s::Iq3S>($($arg),*),
+            DType::Iq3Xxs => $($function)::+::<formats::iq3_xxs::Iq3Xxs>($($arg),*),
+            DType::Iq2S => $($function)::+::<formats::iq2_s::Iq2S>($($arg),*),
+            DType::Iq2Xs => $($function)::+::<formats::iq2_xs::Iq2Xs>($($arg),*),
+            DType::Iq2Xxs => $($function)::+::<formats::iq2_xxs::Iq2Xxs>($($arg),*),
+            DType::Iq1S => $($function)::+::<formats::iq1_s::Iq1S>($($arg),*),
+            DType::Iq1M => $($function)::+::<formats::iq1_m::Iq1M>($($arg),*),
+            DType::Tq1_0 => $($function)::+::<formats::tq1_0::Tq1_0>($($arg),*),
+            DType::Q1_0 => $($function)::+::<formats::q1_0::Q1_0>($($arg),*),
+            DType::Q2_0 => $($function)::+::<formats::q2_0::Q2_0>($($arg),*),
             DType::F32 | DType::F16 | DType::Bf16 => {}
         }
     }};

@@ -72,6 +72,16 @@ fn matmul_of_extreme_values_does_not_saturate() {
             (DType::Mxfp4, 0x77),
             (DType::Tq2_0, 0xff),
             (DType::Tq2_0, 0x00),
+            (DType::Iq3S, 0xff),
+            (DType::Iq3Xxs, 0xff),
+            (DType::Iq2S, 0xff),
+            (DType::Iq2Xs, 0xff),
+            (DType::Iq2Xxs, 0xff),
+            (DType::Iq1S, 0xff),
+            (DType::Tq1_0, 0xff),
+            (DType::Q1_0, 0xff),
+            (DType::Q1_0, 0x00),
+            (DType::Q2_0, 0xff),
         ] {
             let (k, n) = (512, 16);
             let mut bytes = reference::quantize(dtype, &vec![1.0; n * k]);
@@ -80,6 +90,7 @@ fn matmul_of_extreme_values_does_not_saturate() {
                 DType::Q2K => 80,
                 DType::Q3K => 108,
                 DType::Tq2_0 => 64,
+                DType::Tq1_0 => 52,
                 _ => 0,
             };
             for block in bytes.chunks_mut(dtype.block_bytes()) {
@@ -160,7 +171,10 @@ fn quantised_matmul_is_close_to_the_f32_one() {
             DType::Mxfp4 => 0.15,
             DType::Q3K => 0.25,
             DType::Q2K => 0.5,
-            DType::Tq2_0 => 0.7,
+            DType::Iq3S | DType::Iq3Xxs => 0.2,
+            DType::Iq2S | DType::Iq2Xs | DType::Iq2Xxs => 0.5,
+            DType::Tq2_0 | DType::Tq1_0 | DType::Q2_0 | DType::Q1_0 => 0.7,
+            DType::Iq1S | DType::Iq1M => 0.7,
         };
         assert!(error.sqrt() / norm < allowed, "{dtype}: {}", error.sqrt() / norm);
     }

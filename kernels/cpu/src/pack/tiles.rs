@@ -186,7 +186,9 @@ fn join(lines: usize, bytes: &[u8], to: &mut [u8]) {
 fn copy_scales<F: Quantised>(view: &StoredRows<'_>, to: &mut [u8]) {
     for r in 0..view.rows {
         let row = &view.bytes[r * view.row_bytes..][..view.row_bytes];
-        let parts = to.chunks_exact_mut(const { scale_bytes(F::SCALES) });
+        // A block may have several groups with one scale.
+        let records = const { F::LEN / (32 * F::SCALES.groups()) };
+        let parts = to.chunks_exact_mut(records * scale_bytes(F::SCALES));
         for (stored, to) in row.chunks_exact(F::BYTES).zip(parts) {
             let stored = F::scales(stored);
             let mut two = |at: usize, value: u16| {
@@ -194,7 +196,7 @@ fn copy_scales<F: Quantised>(view: &StoredRows<'_>, to: &mut [u8]) {
             };
             match F::SCALES {
                 Scales::None => {}
-                Scales::Plain => two(0, stored.scale),
+                Scales::Plain => (0..records).for_each(|i| two(2 * TILE * i, stored.scale)),
                 Scales::Minimum => {
                     two(0, stored.scale);
                     two(2 * TILE, stored.minimum);

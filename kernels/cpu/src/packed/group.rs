@@ -116,7 +116,7 @@ impl Group {
                 }
             }
             Scales::Halves => {
-                let d = halves(&from[16 * TILE..]);
+                let d = halves(&from[16 * TILE..]).map(|d| d * tile.layout.unit);
                 (*scale, *second) = (signed(2 * g, &d), signed(2 * g + 1, &d));
             }
             Scales::SuperHalves => {
@@ -125,7 +125,10 @@ impl Group {
                 let m = m.map(|m| -m);
                 (*min, *second_min) = (signed(20 + 2 * g, &m), signed(21 + 2 * g, &m));
             }
-            Scales::Signed => *scale = signed(g, &halves(&from[8 * TILE..])),
+            Scales::Signed => {
+                let d = halves(&from[8 * TILE..]).map(|d| d * tile.layout.unit);
+                *scale = signed(g, &d);
+            }
             Scales::Power => *scale = std::array::from_fn(|i| power(from[i])),
         }
     }
@@ -153,19 +156,20 @@ fn scales(tile: &TileBytes<'_>, index: usize, i: usize) -> [(f32, f32); 2] {
     };
     let factor = |at: usize| f32::from(from[at * TILE + i]);
     let signed = |at: usize| f32::from(from[at * TILE + i].cast_signed());
+    let unit = tile.layout.unit;
     let of_group = match kind {
         Scales::None => (0.0, 0.0),
         Scales::Plain => (half(0), 0.0),
         Scales::Minimum => (half(0), half(2 * TILE)),
         Scales::Super => (half(0) * factor(4 + g), -(half(2 * TILE) * factor(12 + g))),
         Scales::Halves => {
-            return [0, 1].map(|h| (half(16 * TILE) * signed(2 * g + h), 0.0));
+            return [0, 1].map(|h| (unit * half(16 * TILE) * signed(2 * g + h), 0.0));
         }
         Scales::SuperHalves => {
             let (d, m) = (half(0), half(2 * TILE));
             return [2 * g, 2 * g + 1].map(|h| (d * factor(4 + h), -(m * factor(20 + h))));
         }
-        Scales::Signed => (half(8 * TILE) * signed(g), 0.0),
+        Scales::Signed => (unit * half(8 * TILE) * signed(g), 0.0),
         Scales::Power => (power(from[i]), 0.0),
     };
     [of_group; 2]

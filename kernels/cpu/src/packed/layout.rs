@@ -39,7 +39,7 @@ pub(crate) const fn scale_bytes(kind: Scales) -> usize {
 }
 
 /// Sizes of a tile, in bytes: the values of 16 channels, then their scales.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Layout {
     pub(crate) dtype: DType,
     /// Values per channel (k).
@@ -50,9 +50,11 @@ pub(crate) struct Layout {
     /// lower two bits come first (as the upper two of 6), then one of third bits. With 2 bits there are only those two.
     /// With 8 bits, line j is quad j. 0 for float formats.
     pub(crate) lines: usize,
-    /// What codes of 4 bits stand for, 128 above it.
+    /// What codes stand for, 128 above it.
     pub(crate) table: Option<[u8; 16]>,
     pub kind: Scales,
+    /// What the scales of blocks are multiplied by ([`Quantised::UNIT`](lapwing_model::formats::Quantised::UNIT)).
+    pub(crate) unit: f32,
     /// Bytes of values per tile.
     pub(crate) values: usize,
     /// Bytes per tile, including the padding to a whole cache line.
@@ -61,10 +63,10 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn new(dtype: DType, cols: usize) -> Layout {
-        let (lines, kind, table) = match dtype.quantised() {
-            None => (0, Scales::None, None),
-            Some(format) => (format.bits, format.scales, format.table.map(unsigned)),
-        };
+        let format = dtype.quantised();
+        let (lines, kind) = format.map_or((0, Scales::None), |format| (format.bits, format.scales));
+        let table = format.and_then(|format| format.table).map(unsigned);
+        let unit = format.map_or(1.0, |format| format.unit);
         let groups = cols / GROUP;
         let values = match kind {
             Scales::None => cols * TILE * dtype.block_bytes(),
@@ -72,7 +74,7 @@ impl Layout {
         };
         let scales = groups / kind.groups() * scale_bytes(kind);
         let tile = (values + scales).next_multiple_of(ALIGN);
-        Layout { dtype, cols, lines, table, kind, values, tile }
+        Layout { dtype, cols, lines, table, kind, unit, values, tile }
     }
 
     /// Groups of 32 columns per channel.

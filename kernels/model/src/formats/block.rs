@@ -1,5 +1,6 @@
 //! A block of a quantised format: where its parts are, and its integers and scales.
 
+use super::Quantised;
 use crate::binary16;
 
 /// Most values of a block.
@@ -13,7 +14,7 @@ pub type Integers = [u8; LEN_MAX];
 pub enum Scales {
     /// None: values are floats.
     None,
-    /// A binary16 scale for each group, which is a block.
+    /// A binary16 scale for each group. A block has one, for all of its groups.
     Plain,
     /// A binary16 scale and a binary16 minimum for each group, which is a block.
     Minimum,
@@ -174,14 +175,18 @@ impl Default for Block {
 }
 
 impl Block {
-    /// Converts the scales of a block whose integers have that zero point.
+    /// Converts the scales of a block of a format.
     #[inline(always)]
-    pub fn set_scales(&mut self, kind: Scales, stored: &BlockScales, zero_point: i32) {
-        let (d, m) = (binary16::to_f32(stored.scale), binary16::to_f32(stored.minimum));
-        let zero = zero_point as f32;
-        match kind {
+    pub fn set_scales<F: Quantised>(&mut self, stored: &BlockScales) {
+        let (d, m) = (binary16::to_f32(stored.scale) * F::UNIT, binary16::to_f32(stored.minimum));
+        let zero = F::ZERO_POINT as f32;
+        match F::SCALES {
             Scales::None => {}
-            Scales::Plain => (self.scale[0], self.min[0]) = (d, -zero * d),
+            Scales::Plain => {
+                let groups = const { F::LEN / 32 };
+                self.scale[..groups].fill(d);
+                self.min[..groups].fill(-zero * d);
+            }
             Scales::Minimum => (self.scale[0], self.min[0]) = (d, m),
             Scales::Super | Scales::SuperHalves => {
                 for g in 0..16 {

@@ -36,6 +36,8 @@ pub struct QuantisedInfo {
     pub table: Option<&'static [i8; 16]>,
     /// As [`Quantised::SCALES`].
     pub scales: Scales,
+    /// As [`Quantised::UNIT`].
+    pub unit: f32,
     /// As [`Quantised::ZERO_POINT`].
     pub zero_point: i32,
     /// As [`Quantised::ACTIVATIONS`].
@@ -66,6 +68,8 @@ impl FormatInfo {
     pub(super) const fn of_blocks<F: Quantised>() -> FormatInfo {
         // Unpackers that use vectors rely on it.
         const { assert!(F::PLACES.end() <= F::BYTES && F::PLACES.values() == F::LEN) };
+        // Kernels look for a unit of these only.
+        const { assert!(F::UNIT == 1.0 || matches!(F::SCALES, Scales::Signed | Scales::Halves)) };
         FormatInfo {
             name: F::NAME,
             gguf_id: F::GGUF_ID,
@@ -75,6 +79,7 @@ impl FormatInfo {
                 bits: F::BITS,
                 table: F::TABLE,
                 scales: F::SCALES,
+                unit: F::UNIT,
                 zero_point: F::ZERO_POINT,
                 activations: F::ACTIVATIONS,
                 places: F::PLACES,
@@ -102,5 +107,5 @@ fn unpack<F: Quantised>(stored: &[u8], block: &mut Block) {
         let table = unsigned(table);
         block.q[..F::LEN].iter_mut().for_each(|q| *q = table[usize::from(*q & 15)]);
     }
-    block.set_scales(F::SCALES, &F::scales(stored), F::ZERO_POINT);
+    block.set_scales::<F>(&F::scales(stored));
 }

@@ -136,6 +136,16 @@ every_format! {
     iq4_xs_products_are_right_and_independent_of_other_rows Iq4Xs
     mxfp4_products_are_right_and_independent_of_other_rows Mxfp4
     tq2_0_products_are_right_and_independent_of_other_rows Tq2_0
+    iq3_s_products_are_right_and_independent_of_other_rows Iq3S
+    iq3_xxs_products_are_right_and_independent_of_other_rows Iq3Xxs
+    iq2_s_products_are_right_and_independent_of_other_rows Iq2S
+    iq2_xs_products_are_right_and_independent_of_other_rows Iq2Xs
+    iq2_xxs_products_are_right_and_independent_of_other_rows Iq2Xxs
+    iq1_s_products_are_right_and_independent_of_other_rows Iq1S
+    iq1_m_products_are_right_and_independent_of_other_rows Iq1M
+    tq1_0_products_are_right_and_independent_of_other_rows Tq1_0
+    q1_0_products_are_right_and_independent_of_other_rows Q1_0
+    q2_0_products_are_right_and_independent_of_other_rows Q2_0
 }
 
 #[test]

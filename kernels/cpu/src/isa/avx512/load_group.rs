@@ -38,6 +38,22 @@ impl TileStart {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
     pub(super) unsafe fn lines<F: Format>(self, g: usize) -> [__m512i; 8] {
+        // SAFETY: by the caller.
+        let q = unsafe { self.integers::<F>(g) };
+        let Some(table) = (const { F::TABLE }) else { return q };
+        let table = unsigned(table);
+        // SAFETY: there are 16 bytes.
+        let table = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())) };
+        q.map(|q| _mm512_shuffle_epi8(table, q))
+    }
+
+    /// The integers, or the codes, of group `g`.
+    ///
+    /// # Safety
+    /// The tile has the format and the group.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+    unsafe fn integers<F: Format>(self, g: usize) -> [__m512i; 8] {
         let from = self.values.wrapping_add(g * F::LINES * 64);
         // SAFETY: the group has `F::LINES` lines.
         let load = |i: usize| unsafe { _mm512_loadu_si512(from.add(i * 64).cast()) };
@@ -65,12 +81,6 @@ impl TileStart {
         let low = n.map(|n| _mm512_and_si512(n, mask));
         let high = n.map(|n| _mm512_and_si512(_mm512_srli_epi16::<4>(n), mask));
         let q = [low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]];
-        if let Some(table) = const { F::TABLE } {
-            let table = unsigned(table);
-            // SAFETY: there are 16 bytes.
-            let table = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())) };
-            return q.map(|q| _mm512_shuffle_epi8(table, q));
-        }
         match F::LINES {
             5 => {
                 let v = load(4);
@@ -119,6 +129,10 @@ impl TileStart {
         let half = |at: usize| unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.add(at).cast())) };
         // SAFETY: as above.
         let bytes = |at: usize| unsafe { _mm_loadu_si128(from.add(at).cast()) };
+        let units = |d: __m512| match F::UNIT == 1.0 {
+            true => d,
+            false => _mm512_mul_ps(d, _mm512_set1_ps(F::UNIT)),
+        };
         match F::SCALES {
             Scales::None | Scales::Plain => [half(0), _mm512_setzero_ps()],
             Scales::Minimum => [half(0), half(2 * TILE)],
@@ -129,7 +143,7 @@ impl TileStart {
                 [_mm512_mul_ps(half(0), value((4 + i) * TILE)), _mm512_xor_ps(min, sign)]
             }
             Scales::Halves => {
-                let d = half(16 * TILE);
+                let d = units(half(16 * TILE));
                 let value = |at: usize| _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(at)));
                 [0, 1].map(|h| _mm512_mul_ps(d, value((2 * i + h) * TILE)))
             }
@@ -137,7 +151,7 @@ impl TileStart {
             Scales::SuperHalves => unsafe { self.factors_of_halves::<F>(g, 0, 4) },
             Scales::Signed => {
                 let factor = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(i * TILE)));
-                [_mm512_mul_ps(half(8 * TILE), factor), _mm512_setzero_ps()]
+                [_mm512_mul_ps(units(half(8 * TILE)), factor), _mm512_setzero_ps()]
             }
             Scales::Power => {
                 let exponent = _mm512_cvtepu8_epi32(bytes(0));

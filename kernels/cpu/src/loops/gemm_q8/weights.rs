@@ -245,6 +245,8 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
         let none = D::Floats::splat(0.0);
         let of_group = |scale, min| GroupScales { scale: [scale, none], min: [min, none] };
         let minus = |d: D::Floats| d.mul(D::Floats::splat(-1.0));
+        let units =
+            |d: D::Floats| if F::UNIT == 1.0 { d } else { d.mul(D::Floats::splat(F::UNIT)) };
         match F::SCALES {
             Scales::None => of_group(none, none),
             Scales::Plain => of_group(half(0), none),
@@ -254,7 +256,7 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
                 of_group(half(0).mul(bytes(4 + i)), minus(half(2 * TILE).mul(bytes(12 + i))))
             }
             Scales::Halves => {
-                let d = half(16 * TILE);
+                let d = units(half(16 * TILE));
                 let scale = [d.mul(bytes(2 * i)), d.mul(bytes(2 * i + 1))];
                 GroupScales { scale, min: [none; 2] }
             }
@@ -265,7 +267,7 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
                     min: [m.mul(bytes(20 + 2 * i)), m.mul(bytes(21 + 2 * i))],
                 }
             }
-            Scales::Signed => of_group(half(8 * TILE).mul(bytes(i)), none),
+            Scales::Signed => of_group(units(half(8 * TILE)).mul(bytes(i)), none),
             Scales::Power => {
                 let powers: [f32; TILE] = std::array::from_fn(|i| power(from[i]));
                 of_group(D::Floats::load(powers.as_ptr()), none)

@@ -53,11 +53,13 @@ impl<F: Format> InTile<F> {
         let lines = &tile.values[g * F::LINES * LINE..][..F::LINES * LINE];
         InTile(lines.as_ptr().cast(), PhantomData)
     }
-}
 
-impl<F: Format> Quads for InTile<F> {
+    /// The integers, or the codes, of a quad.
+    ///
+    /// # Safety
+    /// The machine has AVX2, and `j` is less than 8.
     #[inline(always)]
-    unsafe fn quad(self, j: usize) -> [__m256i; 2] {
+    unsafe fn integers(self, j: usize) -> [__m256i; 2] {
         // SAFETY: by the caller; the group has so many lines of two vectors.
         unsafe {
             let line = |i: usize, h: usize| _mm256_loadu_si256(self.0.add(2 * i + h));
@@ -101,12 +103,21 @@ impl<F: Format> Quads for InTile<F> {
                     _ => n,
                 };
             }
-            if let Some(table) = const { F::TABLE } {
-                let table = unsigned(table);
-                let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
-                return quad.map(|quad| _mm256_shuffle_epi8(table, quad));
-            }
             quad
+        }
+    }
+}
+
+impl<F: Format> Quads for InTile<F> {
+    #[inline(always)]
+    unsafe fn quad(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller; there are 16 bytes.
+        unsafe {
+            let quad = self.integers(j);
+            let Some(table) = (const { F::TABLE }) else { return quad };
+            let table = unsigned(table);
+            let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            quad.map(|quad| _mm256_shuffle_epi8(table, quad))
         }
     }
     #[inline(always)]
