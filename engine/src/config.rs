@@ -29,7 +29,7 @@ mod chosen;
 mod threads;
 
 pub(crate) use chosen::Chosen;
-use chosen::within;
+use chosen::{CONTEXT_DEFAULT_MAX, within};
 pub use chosen::{SEQUENCES_DEFAULT, chunk_rows_default, permits_default};
 pub(crate) use threads::{Threads, cores};
 
@@ -154,7 +154,8 @@ impl Settings {
     /// The file's model, with the settings' masks, with shared keys and values, and with matrices
     /// requantised if they say so.
     pub(crate) fn model(&self, file: &WeightFile) -> Result<(Model, Option<Requantized>), Error> {
-        let mut model = Model::from_weights(file)?;
+        let mut model =
+            Model::for_context(file, Some(self.context.unwrap_or(CONTEXT_DEFAULT_MAX)))?;
         model.graph.set_attention(&self.attention).map_err(|error| {
             let rules: Vec<String> = self.attention.iter().map(ToString::to_string).collect();
             Error::config("attention", rules.join(" "), &format!("valid for the model: {error}"))

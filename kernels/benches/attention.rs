@@ -95,6 +95,7 @@ fn measure(setup: &Setup<'_>, model: &Model, Case { rows, context, cold }: Case)
             heads,
             scale: 0.125,
             mask: &model.window.map_or(Mask::Causal, Mask::Window),
+            slopes: None,
             soft_cap: None,
         };
         cpu::attention(cpu, &job, &mut out);

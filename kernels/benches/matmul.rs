@@ -138,6 +138,7 @@ fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
         heads: 9,
         scale: 0.125,
         mask: &Mask::Causal,
+        slopes: None,
         soft_cap: None,
     };
     let seconds = median_seconds(|| cpu::attention(cpu, &job, &mut out));

@@ -63,6 +63,7 @@ fn attend(dtype: KvDtype, mask: &Mask) {
             heads: HEADS,
             scale: 1.0,
             mask,
+            slopes: None,
             soft_cap: Some(3.0),
         };
         cpu::attention(&cpu, &job, &mut out);

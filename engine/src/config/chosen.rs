@@ -13,7 +13,7 @@ use crate::error::Error;
 
 /// Largest default context. Beyond it, the KV cache of a large model could take more memory than
 /// a laptop has.
-const CONTEXT_DEFAULT_MAX: usize = 8192;
+pub(super) const CONTEXT_DEFAULT_MAX: usize = 8192;
 
 /// Default maximum of prompt rows in a chunk, unless a device has a better value.
 const CHUNK_ROWS_DEFAULT: usize = 512;

@@ -97,7 +97,7 @@ impl BackEnd for OpenClSettings {
     }
 
     fn info(&self, spec: &DeviceSpec) -> DeviceInfo {
-        DeviceInfo { ops: OpSet::DECODER, ..DeviceInfo::new(&*spec.name, spec.kind) }
+        DeviceInfo { ops: OpSet::COMMON, ..DeviceInfo::new(&*spec.name, spec.kind) }
     }
 
     fn build(

@@ -1,7 +1,7 @@
 //! Element-wise ops.
 
 use crate::context::Cpu;
-use lapwing_model::op::Activation;
+use lapwing_model::op::{Activation, Curve};
 
 /// `out = act(gate) · up`, all of one length.
 ///
@@ -17,16 +17,16 @@ pub fn gated(ctx: &Cpu, kind: Activation, gate: &[f32], up: &[f32], out: &mut [f
     });
 }
 
-/// `out = x · Φ(x)`, the exact GELU, both of one length; within 2e-7 · max(1, |x|).
+/// `out = curve(x)`, both of one length; the exact GELU within 2e-7 · max(1, |x|).
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn gelu(ctx: &Cpu, x: &[f32], out: &mut [f32]) {
+pub fn curve(ctx: &Cpu, curve: Curve, x: &[f32], out: &mut [f32]) {
     assert_eq!(x.len(), out.len(), "x and out differ in length");
     let kernels = ctx.kernels();
     let chunk = ctx.rows_per_task(out.len(), 1);
     ctx.pool().chunks_mut(out, chunk, |i, out| {
-        (kernels.gelu)(&x[i * chunk..][..out.len()], out);
+        (kernels.curve)(curve, &x[i * chunk..][..out.len()], out);
     });
 }
 
@@ -69,4 +69,39 @@ pub fn soft_cap(ctx: &Cpu, x: &mut [f32], cap: f32) {
     let kernels = ctx.kernels();
     let chunk = ctx.rows_per_task(x.len(), 1);
     ctx.pool().chunks_mut(x, chunk, |_, x| (kernels.soft_cap)(x, cap));
+}
+
+/// Multiplies each row of `x` by `factor(row)`.
+///
+/// # Panics
+/// When `x` is not whole rows of `width` values.
+pub(crate) fn scale_rows(
+    ctx: &Cpu,
+    x: &mut [f32],
+    width: usize,
+    factor: impl Fn(usize) -> f32 + Sync,
+) {
+    assert!(width > 0 && x.len().is_multiple_of(width), "not whole rows");
+    let kernels = ctx.kernels();
+    let rows = ctx.rows_per_task(x.len() / width, width);
+    ctx.pool().chunks_mut(x, rows * width, |i, x| {
+        for (at, x) in x.chunks_exact_mut(width).enumerate() {
+            (kernels.scale)(x, factor(i * rows + at));
+        }
+    });
+}
+
+/// Multiplies each row of `x` by `factors`, value by value.
+///
+/// # Panics
+/// When `x` is not whole rows of as many values as there are factors.
+pub(crate) fn scale_by(ctx: &Cpu, x: &mut [f32], factors: &[f32]) {
+    let width = factors.len();
+    assert!(width > 0 && x.len().is_multiple_of(width), "not whole rows");
+    let rows = ctx.rows_per_task(x.len() / width, width);
+    ctx.pool().chunks_mut(x, rows * width, |_, x| {
+        for x in x.chunks_exact_mut(width) {
+            x.iter_mut().zip(factors).for_each(|(x, factor)| *x *= factor);
+        }
+    });
 }

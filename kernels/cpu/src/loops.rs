@@ -3,12 +3,12 @@
 
 pub(crate) mod attn_bf16;
 pub(crate) mod attn_matmul;
+pub(crate) mod curve;
 pub(crate) mod dequantize;
 pub(crate) mod elementwise;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) mod formats;
 pub(crate) mod gated;
-pub(crate) mod gelu;
 pub(crate) mod gemm_args;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) mod gemm_f32;

@@ -74,7 +74,7 @@ pub const OP_NAMES: [&str; 12] = [
     "rope",
     "attention",
     "gated",
-    "gelu",
+    "curve",
     "add",
     "select_rows",
     "soft_cap",
@@ -120,7 +120,7 @@ impl Kernel {
             "matmul" => return weight.map(|weight| Kernel::of_matmul(cpu, weight)),
             "embed" => float("table lookup, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
-            "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "gelu" | "add"
+            "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "curve" | "add"
             | "soft_cap" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
             _ => return None,

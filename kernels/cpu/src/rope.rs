@@ -33,6 +33,7 @@ impl RopeFreqs {
             RopeScaling::Yarn { factor, attn_factor, .. } => {
                 (1.0 / factor, attn_factor * (1.0 + 0.1 * factor.ln()))
             }
+            RopeScaling::LongRope { attn_factor } => (1.0, attn_factor),
         };
         let stretched = matches!(scaling, RopeScaling::Yarn { .. });
         let (low, high) = correction_range(base, n, scaling);

@@ -235,10 +235,9 @@ fn uses(graph: &Graph) -> Vec<Uses> {
     let mut uses = vec![Uses::default(); graph.weights().len()];
     for node in graph.nodes() {
         match &node.op {
-            Op::RmsNorm { weight, .. } => uses[weight.0].vector = true,
+            Op::RmsNorm { weight, .. } | Op::ScaleBy { weight } => uses[weight.0].vector = true,
             Op::LayerNorm { weight, bias, .. } => {
-                uses[weight.0].vector = true;
-                uses[bias.0].vector = true;
+                weight.iter().chain(bias).for_each(|id| uses[id.0].vector = true);
             }
             // Its rows are read in order and often, so all of them are kept in f32.
             Op::AddRow { table, .. } => uses[table.0].vector = true,

@@ -15,6 +15,38 @@ pub enum Activation {
     GeluTanh,
 }
 
+/// Activation of a feed-forward block without a gate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Curve {
+    /// x·Φ(x) with the distribution function Φ of the standard normal distribution: the exact GELU, not its tanh
+    /// approximation.
+    Gelu,
+    /// The approximation of [`Activation::GeluTanh`].
+    GeluTanh,
+    /// max(x, 0)² (So et al., 2021).
+    ReluSquared,
+    /// xIELU (Huang and Schlag, 2024).
+    Xielu(Xielu),
+    /// The value, within ± the limit.
+    Clamp {
+        /// Largest magnitude of the result.
+        limit: f32,
+    },
+}
+
+/// Parameters of xIELU: positive·x² + β·x above 0, and negative·(exp(min(x, ε)) − 1 − x) + β·x elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Xielu {
+    /// Factor of the square.
+    pub positive: f32,
+    /// Factor of the exponential.
+    pub negative: f32,
+    /// Factor of x itself.
+    pub beta: f32,
+    /// Largest argument of the exponential, just below 0.
+    pub eps: f32,
+}
+
 /// One operation. Every value is a row-major f32 matrix `[rows, width]`, one row per token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
@@ -32,12 +64,14 @@ pub enum Op {
         /// Added to the mean square.
         eps: f32,
     },
-    /// Layer norm of a whole row: (x − mean) / √(variance + eps) · weight + bias.
+    /// Layer norm of groups, whole rows or single heads: (x − mean) / √(variance + eps) · weight + bias.
     LayerNorm {
-        /// Gain, one value per position in the row.
-        weight: WeightId,
-        /// Offset, one value per position in the row.
-        bias: WeightId,
+        /// Values of a group.
+        group: usize,
+        /// Gain, one value per position in the row; 1 without it.
+        weight: Option<WeightId>,
+        /// Offset, one value per position in the row; 0 without it.
+        bias: Option<WeightId>,
         /// Added to the variance.
         eps: f32,
     },
@@ -67,11 +101,12 @@ pub enum Op {
     Attention(AttentionOp),
     /// Inputs gate, up: activation(gate)·up.
     Gated(Activation),
-    /// x·Φ(x) with the distribution function Φ of the standard normal distribution: the exact GELU, not its tanh
-    /// approximation.
-    Gelu,
+    /// A function of each value.
+    Curve(Curve),
     /// Sum of two values.
     Add,
+    /// Each row times a factor that grows with its position.
+    Temperature(Temperature),
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
     SelectRows,
     /// factor·x.
@@ -79,11 +114,33 @@ pub enum Op {
         /// Factor on every value.
         factor: f32,
     },
+    /// Each value times the weight of its column.
+    ScaleBy {
+        /// Vector of the row's width, or one value for all columns.
+        weight: WeightId,
+    },
     /// cap·tanh(x/cap).
     SoftCap {
         /// Largest magnitude of the result.
         cap: f32,
     },
+}
+
+/// A factor on queries beyond the trained context: 1 + scale·ln(⌊position / length⌋ + 1) (Llama 4, Ministral 3).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Temperature {
+    /// Factor on the logarithm.
+    pub scale: f32,
+    /// Positions after which the factor grows.
+    pub length: usize,
+}
+
+impl Temperature {
+    /// The factor at a position.
+    pub fn factor(&self, position: u32) -> f32 {
+        let turns = (position as usize / self.length.max(1) + 1) as f32;
+        1.0 + self.scale * turns.ln()
+    }
 }
 
 /// The row of a table that [`Op::AddRow`] adds.
@@ -127,6 +184,11 @@ pub enum RopeScaling {
         /// Rotations at which interpolation begins.
         beta_slow: f32,
     },
+    /// LongRoPE (Ding et al., 2024): frequencies are divided by the factors of [`RopeSpec::factors`].
+    LongRope {
+        /// Factor on the magnitude.
+        attn_factor: f32,
+    },
 }
 
 /// A rotary embedding: frequencies base^(−2i/dims), scaled.
@@ -159,9 +221,25 @@ pub struct AttentionOp {
     pub mask: Mask,
     /// cap·tanh(score/cap) on every score.
     pub soft_cap: Option<f32>,
+    /// Attention with linear biases (Press et al., 2022): the largest slope's exponent, as [`slopes`](AttentionOp::slopes)
+    /// has it. `None` without biases.
+    pub alibi: Option<f32>,
 }
 
 impl AttentionOp {
+    /// The slope of each of `heads` heads, whose product with the distance of a key is subtracted from the score: 2^(−b·i/n) for
+    /// the i-th of n heads, n being the largest power of two up to `heads`, and the odd powers of half as large steps for the rest.
+    /// `None` without biases.
+    pub fn slopes(&self, heads: usize) -> Option<Vec<f32>> {
+        let bias = self.alibi?;
+        let whole = if heads.is_power_of_two() { heads } else { heads.next_power_of_two() / 2 };
+        let slope = |head: usize| match head < whole {
+            true => (-bias * (head + 1) as f32 / whole as f32).exp2(),
+            false => (-bias / 2.0 * (2 * (head - whole) + 1) as f32 / whole as f32).exp2(),
+        };
+        Some((0..heads).map(slope).collect())
+    }
+
     /// The keys that a row sees: those of both the mask and the window.
     pub fn seen(&self) -> Mask {
         self.mask.within(self.window)
@@ -182,14 +260,15 @@ impl Op {
 
     fn weights_mut(&mut self) -> [Option<&mut WeightId>; 2] {
         match self {
-            Op::RmsNorm { weight, .. } => [Some(weight), None],
-            Op::LayerNorm { weight, bias, .. } => [Some(weight), Some(bias)],
+            Op::RmsNorm { weight, .. } | Op::ScaleBy { weight } => [Some(weight), None],
+            Op::LayerNorm { weight, bias, .. } => [weight.as_mut(), bias.as_mut()],
             Op::MatMul { weight, bias } => [Some(weight), bias.as_mut()],
             Op::Embed { table, .. } | Op::AddRow { table, .. } => [Some(table), None],
             Op::Rope { .. }
             | Op::Attention(_)
             | Op::Gated(_)
-            | Op::Gelu
+            | Op::Curve(_)
+            | Op::Temperature(_)
             | Op::Add
             | Op::SelectRows
             | Op::Scale { .. }

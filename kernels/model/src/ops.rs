@@ -3,17 +3,19 @@
 mod add;
 mod add_row;
 mod attention;
+mod curve;
 mod embed;
 mod gated;
-mod gelu;
 mod layer_norm;
 mod matmul;
 mod rms_norm;
 mod rope;
 mod scale;
+mod scale_by;
 mod select_rows;
 mod shape;
 mod soft_cap;
+mod temperature;
 
 pub(crate) use shape::{OpShape, Work};
 
@@ -34,8 +36,8 @@ pub struct OpInfo {
     pub reads_table: bool,
     /// Whether static graphs can hold it.
     pub is_static: bool,
-    /// Whether only encoders have it.
-    pub is_for_encoders: bool,
+    /// Whether only the CPU computes it.
+    pub is_for_cpus: bool,
     /// Its place in a set of kinds.
     pub(crate) number: u32,
 }
@@ -64,7 +66,7 @@ pub enum Reads {
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 14] = [
+    pub const ALL: [OpInfo; 17] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -76,9 +78,12 @@ impl OpInfo {
         soft_cap::INFO,
         layer_norm::INFO,
         add_row::INFO,
-        gelu::INFO,
+        curve::INFO,
         attention::FULL,
         scale::INFO,
+        attention::BIASED,
+        temperature::INFO,
+        scale_by::INFO,
     ];
 
     /// An op with that name and number of which the rest is yet to be said.
@@ -92,7 +97,7 @@ impl OpInfo {
             },
             reads_table: false,
             is_static: false,
-            is_for_encoders: false,
+            is_for_cpus: false,
             number,
         }
     }
@@ -101,8 +106,8 @@ impl OpInfo {
         OpInfo { is_static: true, ..self }
     }
 
-    const fn of_encoders(self) -> OpInfo {
-        OpInfo { is_for_encoders: true, ..self }
+    const fn for_cpus(self) -> OpInfo {
+        OpInfo { is_for_cpus: true, ..self }
     }
 }
 
@@ -117,11 +122,14 @@ impl Op {
             Op::MatMul { .. } => &matmul::INFO,
             Op::Rope { .. } => &rope::INFO,
             Op::Attention(op) if op.mask == Mask::Full => &attention::FULL,
+            Op::Attention(op) if op.alibi.is_some() => &attention::BIASED,
             Op::Attention(_) => &attention::INFO,
             Op::Gated(_) => &gated::INFO,
-            Op::Gelu => &gelu::INFO,
+            Op::Curve(_) => &curve::INFO,
             Op::Add => &add::INFO,
             Op::Scale { .. } => &scale::INFO,
+            Op::ScaleBy { .. } => &scale_by::INFO,
+            Op::Temperature(_) => &temperature::INFO,
             Op::SelectRows => &select_rows::INFO,
             Op::SoftCap { .. } => &soft_cap::INFO,
         }
@@ -132,15 +140,17 @@ impl Op {
         match self {
             Op::Embed { table, .. } => embed::work(at, *table),
             Op::RmsNorm { weight, .. } => rms_norm::work(at, *weight),
-            Op::LayerNorm { weight, bias, .. } => layer_norm::work(at, *weight, *bias),
+            Op::LayerNorm { weight, bias, .. } => layer_norm::work(at, [*weight, *bias]),
             Op::AddRow { table, row } => add_row::work(at, *table, *row),
             Op::MatMul { weight, bias } => matmul::work(at, *weight, *bias),
             Op::Rope { heads, rope } => rope::work(at, *heads, *rope),
             Op::Attention(op) => attention::work(at, op),
             Op::Gated(activation) => gated::work(at, *activation),
-            Op::Gelu => gelu::work(at),
+            Op::Curve(curve) => curve::work(at, *curve),
             Op::Add => add::work(at),
             Op::Scale { .. } => scale::work(at),
+            Op::ScaleBy { .. } => scale_by::work(at),
+            Op::Temperature(_) => temperature::work(at),
             Op::SelectRows => select_rows::work(),
             Op::SoftCap { .. } => soft_cap::work(at),
         }

@@ -6,6 +6,7 @@ mod formats;
 pub use formats::{dequantize, quantize};
 
 use crate::formats::DType;
+use crate::op::Xielu;
 
 /// Activations after dynamic quantisation for weights of `dtype`: `x` rounded to int8, and for blocks
 /// of 32 the block sums, which Q4_1 and Q5_1 multiply by the weights' minimums. Float weights leave
@@ -111,19 +112,18 @@ pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32) -> Vec<f64> {
     out
 }
 
-/// Layer norm of each row of `weight.len()` values: `(x − mean) / √(variance + eps) · weight + bias`.
-pub fn layer_norm(x: &[f32], weight: &[f32], bias: &[f32], eps: f32) -> Vec<f64> {
-    let mut out = Vec::new();
-    for x in x.chunks(weight.len()) {
+/// Layer norm of each group of `group` values: `(x − mean) / √(variance + eps) · weight + bias`, with weights and biases of
+/// whole rows of one or more groups, in turn.
+pub fn layer_norm(x: &[f32], group: usize, weight: &[f32], bias: &[f32], eps: f32) -> Vec<f64> {
+    let weights = weight.iter().zip(bias).cycle();
+    let normed = x.chunks(group).flat_map(|x| {
         let count = x.len() as f64;
         let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
         let variance = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
         let root = (variance + f64::from(eps)).sqrt();
-        let scaled =
-            x.iter().zip(weight).map(|(x, w)| (f64::from(*x) - mean) / root * f64::from(*w));
-        out.extend(scaled.zip(bias).map(|(x, b)| x + f64::from(*b)));
-    }
-    out
+        x.iter().map(move |x| (f64::from(*x) - mean) / root)
+    });
+    normed.zip(weights).map(|(x, (w, b))| x * f64::from(*w) + f64::from(*b)).collect()
 }
 
 /// `x[i] + table[rows[i]]` for each row of `width` values.
@@ -158,6 +158,19 @@ pub fn gelu_tanh(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
 }
 
+/// `max(x, 0)²`.
+pub fn relu_squared(x: f64) -> f64 {
+    x.max(0.0).powi(2)
+}
+
+/// xIELU.
+pub fn xielu(x: f64, parameters: Xielu) -> f64 {
+    let Xielu { positive, negative, beta, eps } = parameters;
+    let [positive, negative, beta, eps] = [positive, negative, beta, eps].map(f64::from);
+    let curved = if x > 0.0 { positive * x * x } else { negative * (x.min(eps).exp_m1() - x) };
+    curved + beta * x
+}
+
 /// `cap · tanh(x / cap)`.
 pub fn soft_cap(x: f64, cap: f64) -> f64 {
     cap * (x / cap).tanh()
@@ -178,6 +191,8 @@ pub struct DenseAttention<'a> {
     pub scale: f64,
     /// Soft cap on the scores.
     pub soft_cap: Option<f64>,
+    /// For each head, the factor on the distance of a key, whose product is subtracted from the score.
+    pub slopes: Option<&'a [f64]>,
 }
 
 /// Attention with an explicit mask: `sees(row)` returns the key positions that a query row attends
@@ -193,7 +208,9 @@ pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Vec<usize>) -
         let at = |key: usize| (key * kv_heads + kv_head) * dim;
         let score = |key: usize| {
             let s = dot(q, &job.k[at(key)..][..dim]) * job.scale;
-            job.soft_cap.map_or(s, |cap| soft_cap(s, cap))
+            let s = job.soft_cap.map_or(s, |cap| soft_cap(s, cap));
+            let slope = job.slopes.map_or(0.0, |slopes| slopes[i % heads]);
+            s - slope * row.abs_diff(key) as f64
         };
         let keys = sees(row);
         let scores: Vec<f64> = keys.iter().map(|key| score(*key)).collect();

@@ -221,7 +221,9 @@ impl Checker {
             Op::Embed { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
-            | Op::Gelu
+            | Op::Curve(_)
+            | Op::ScaleBy { .. }
+            | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)
             | Op::SelectRows => {

@@ -114,7 +114,9 @@ fn lower<L: Lowering>(
             Op::Embed { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
-            | Op::Gelu
+            | Op::Curve(_)
+            | Op::ScaleBy { .. }
+            | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)
             | Op::SelectRows,

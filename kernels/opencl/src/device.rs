@@ -72,7 +72,7 @@ impl fmt::Debug for OpenClDevice {
 /// What an OpenCL device says of itself.
 pub fn device_info(name: &str, domain: MemoryDomain) -> DeviceInfo {
     let info = DeviceInfo::new(name, DeviceKind::Gpu).with_queue(domain, QUEUE_DEPTH);
-    DeviceInfo { ops: OpSet::DECODER, ..info }
+    DeviceInfo { ops: OpSet::COMMON, ..info }
 }
 
 impl OpenClDevice {

@@ -93,7 +93,16 @@ fn attend(
 ) -> Vec<f32> {
     let (mut out, kv) = (vec![0.0; q.len()], store.layer(0));
     let (mask, scale) = (case.mask, 0.5);
-    let job = AttentionJob { kv: &kv, q, sequences, heads: HEADS, scale, mask, soft_cap: None };
+    let job = AttentionJob {
+        kv: &kv,
+        q,
+        sequences,
+        heads: HEADS,
+        scale,
+        mask,
+        slopes: None,
+        soft_cap: None,
+    };
     cpu::attention(cpu, &job, &mut out);
     out
 }
@@ -118,7 +127,15 @@ fn check(case: Case) {
         let shape = (HEADS, KV_HEADS, case.head_dim);
         let (stored_k, stored_v) = (round(&k), round(&v));
         let (k_of, v_of) = (&stored_k[..], &stored_v[..]);
-        let dense = DenseAttention { q: &q, k: k_of, v: v_of, shape, scale: 0.5, soft_cap: None };
+        let dense = DenseAttention {
+            q: &q,
+            k: k_of,
+            v: v_of,
+            shape,
+            scale: 0.5,
+            slopes: None,
+            soft_cap: None,
+        };
         let want = reference::attention(&dense, |row| {
             let path = &paths[row];
             seen(case.mask, path.len() - 1).into_iter().map(|key| path[key]).collect()

@@ -1,8 +1,9 @@
 //! A row has the same bits alone, in a batch, and on any number of threads.
 
 use crate::support::{bits, multiplying, noise, packed};
-use lapwing_kernels::cpu::{self, Cpu, Isa, LayerNormWeights, Matrix};
+use lapwing_kernels::cpu::{self, Cpu, Isa, LayerNormWeights, Matrix, NormGroups};
 use lapwing_kernels::formats::DType;
+use lapwing_kernels::op::{Activation, Curve};
 use lapwing_kernels::reference;
 
 #[test]
@@ -68,20 +69,22 @@ fn an_element_wise_row_has_the_same_bits_in_any_batch() {
         }
         cpu::rms_norm(&many, &x, &w, 1e-6, &mut together);
         assert_eq!(bits(&alone), bits(&together), "{} rms_norm", isa.name());
-        let weights = LayerNormWeights { weight: &w, bias: &w, eps: 1e-6 };
+        let weights = LayerNormWeights { weight: Some(&w), bias: Some(&w), eps: 1e-6 };
+        let groups = NormGroups { width, group: width };
         for (x, out) in x.chunks(width).zip(alone.chunks_mut(width)) {
-            cpu::layer_norm(&one, x, &weights, out);
+            cpu::layer_norm(&one, x, groups, &weights, out);
         }
-        cpu::layer_norm(&many, &x, &weights, &mut together);
+        cpu::layer_norm(&many, &x, groups, &weights, &mut together);
         assert_eq!(bits(&alone), bits(&together), "{} layer_norm", isa.name());
-        for (x, out) in x.chunks(width).zip(alone.chunks_mut(width)) {
-            cpu::gelu(&one, x, out);
-        }
-        cpu::gelu(&many, &x, &mut together);
-        assert_eq!(bits(&alone), bits(&together), "{} gelu", isa.name());
-        for gate in
-            [lapwing_kernels::op::Activation::Silu, lapwing_kernels::op::Activation::GeluTanh]
+        for curve in [Curve::Gelu, Curve::GeluTanh, Curve::ReluSquared, Curve::Clamp { limit: 0.5 }]
         {
+            for (x, out) in x.chunks(width).zip(alone.chunks_mut(width)) {
+                cpu::curve(&one, curve, x, out);
+            }
+            cpu::curve(&many, curve, &x, &mut together);
+            assert_eq!(bits(&alone), bits(&together), "{} {curve:?}", isa.name());
+        }
+        for gate in [Activation::Silu, Activation::GeluTanh] {
             let all = x.chunks(width).zip(y.chunks(width)).zip(alone.chunks_mut(width));
             for ((x, y), out) in all {
                 cpu::gated(&one, gate, x, y, out);

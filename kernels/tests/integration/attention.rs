@@ -19,6 +19,7 @@ pub(crate) struct Case {
     pub(crate) positions: usize,
     pub(crate) mask: &'static Mask,
     pub(crate) soft_cap: Option<f32>,
+    pub(crate) slopes: Option<&'static [f32]>,
     pub(crate) dtype: KvDtype,
 }
 
@@ -30,6 +31,7 @@ pub(crate) const PLAIN: Case = Case {
     positions: 70,
     mask: &Mask::Causal,
     soft_cap: None,
+    slopes: None,
     dtype: KvDtype::F16,
 };
 
@@ -97,6 +99,7 @@ pub(crate) fn job<'a>(
         heads: case.heads,
         scale: 0.5,
         mask: case.mask,
+        slopes: case.slopes,
         soft_cap: case.soft_cap,
     }
 }

@@ -8,6 +8,7 @@ use half::bf16;
 use lapwing_kernels::cpu::{self, Activations, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::mask::Mask;
+use lapwing_kernels::op::AttentionOp;
 use lapwing_kernels::reference::{self, DenseAttention};
 use std::f32::consts::LOG2_E;
 
@@ -28,6 +29,8 @@ fn check_on(cpu: &Cpu, case: Case) {
         (true, KvDtype::I8) => (round(&s.q, factor), s.k.clone(), s.v.clone()),
         (true, _) => (round(&s.q, factor), round(&s.k, 1.0), round(&s.v, 1.0)),
     };
+    let slopes: Option<Vec<f64>> =
+        case.slopes.map(|slopes| slopes.iter().map(|slope| f64::from(*slope)).collect());
     let dense = DenseAttention {
         q: &q,
         k: &k,
@@ -35,6 +38,7 @@ fn check_on(cpu: &Cpu, case: Case) {
         shape: (case.heads, case.kv_heads, case.head_dim),
         scale: 0.5,
         soft_cap: case.soft_cap.map(f64::from),
+        slopes: slopes.as_deref(),
     };
     let want = reference::attention(&dense, |pos| match case.mask {
         Mask::Full => (0..case.positions).collect(),
@@ -106,6 +110,39 @@ fn odd_head_and_page_sizes_are_right() {
 fn the_soft_cap_applies_to_scores() {
     check(Case { soft_cap: Some(0.7), ..PLAIN });
     check(Case { soft_cap: Some(50.0), mask: &Mask::Window(20), ..PLAIN });
+}
+
+#[test]
+fn linear_biases_fall_with_the_distance_of_a_key_whatever_is_stored() {
+    const SLOPES: Option<&[f32]> = Some(&[0.5, 0.25, 0.125, 0.0625, 0.03, 1.0]);
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
+        for (head_dim, page_rows, positions) in
+            [(16, 32, 70), (33, 24, 300), (64, 16, 520), (7, 5, 70)]
+        {
+            check(Case { slopes: SLOPES, dtype, head_dim, page_rows, positions, ..PLAIN });
+        }
+        check(Case { slopes: SLOPES, dtype, mask: &Mask::Window(20), ..PLAIN });
+        check(Case { slopes: SLOPES, dtype, mask: &Mask::Full, ..PLAIN });
+        check(Case { slopes: SLOPES, dtype, soft_cap: Some(0.7), ..PLAIN });
+    }
+}
+
+#[test]
+fn slopes_are_powers_of_two_in_even_steps() {
+    let of = |alibi| AttentionOp {
+        layer: 0,
+        scale: 1.0,
+        window: None,
+        mask: Mask::Causal,
+        soft_cap: None,
+        alibi,
+    };
+    assert_eq!(of(None).slopes(8), None);
+    let eight: Vec<f32> = (1..=8).map(|i| 0.5f32.powi(i)).collect();
+    assert_eq!(of(Some(8.0)).slopes(8), Some(eight.clone()));
+    // Those of the paper for twelve heads: eight, and four of the steps between them.
+    let rest = [1, 3, 5, 7].map(|i| 0.5f32.powf(i as f32 / 2.0));
+    assert_eq!(of(Some(8.0)).slopes(12), Some([eight, rest.to_vec()].concat()));
 }
 
 #[test]

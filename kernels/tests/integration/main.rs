@@ -27,9 +27,9 @@ mod a_weight_file_is_truncated;
 mod a_weight_file_loses_values;
 mod a_wrong_graph_serves;
 mod a_wrong_value_fails_late;
-mod an_encoder_op_differs_from_the_reference;
 mod an_npu_computes_something_else;
 mod an_npu_run_is_lost;
+mod an_op_of_cpus_differs_from_the_reference;
 #[cfg(feature = "openvino")]
 mod an_openvino_graph_differs;
 mod an_outlier_is_lost;

@@ -120,6 +120,7 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
                         v: &stored(v),
                         shape: (config.heads, config.kv_heads, config.head_dim),
                         scale: f64::from(op.scale),
+                        slopes: None,
                         soft_cap: op.soft_cap.map(f64::from),
                     };
                     // Directly from the rules and the architecture, not from their combination.

@@ -90,6 +90,7 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
                         v,
                         shape: (config.heads, config.kv_heads, config.head_dim),
                         scale: f64::from(op.scale),
+                        slopes: None,
                         soft_cap: op.soft_cap.map(f64::from),
                     };
                     let sees = |pos: usize| {

@@ -22,7 +22,14 @@ fn attention(heads: usize, head_dim: usize) -> Graph {
     let table = g.add_weight(spec);
     let node = |op, inputs| NewNode { op, inputs, width, layer: None, role: "test" };
     let x = g.push(node(Op::Embed { table, scale: 1.0 }, &[]));
-    let op = AttentionOp { layer: 0, scale: 1.0, window: None, mask: Mask::Causal, soft_cap: None };
+    let op = AttentionOp {
+        layer: 0,
+        scale: 1.0,
+        window: None,
+        mask: Mask::Causal,
+        soft_cap: None,
+        alibi: None,
+    };
     g.push(NewNode { op: Op::Attention(op), inputs: &[x, x, x], width, layer: None, role: "test" });
     g
 }

@@ -41,8 +41,14 @@ pub fn graph(layers: usize) -> Graph {
         let matmul = || Op::MatMul { weight: matrix, bias: None };
         let normed = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x]);
         let (q, k) = (push(matmul(), &[normed]), push(matmul(), &[normed]));
-        let op =
-            AttentionOp { layer, scale: 1.0, window: None, mask: Mask::Causal, soft_cap: None };
+        let op = AttentionOp {
+            layer,
+            scale: 1.0,
+            window: None,
+            mask: Mask::Causal,
+            soft_cap: None,
+            alibi: None,
+        };
         let mixed = push(Op::Attention(op), &[q, k, k]);
         let out = push(matmul(), &[mixed]);
         x = push(Op::Add, &[out, x]);

@@ -33,4 +33,6 @@ pub struct AttentionJob<'a> {
     pub mask: &'a Mask,
     /// `cap · tanh(score / cap)` on the scaled scores.
     pub soft_cap: Option<f32>,
+    /// For each head, the factor on the distance of a key, whose product is subtracted from the score: ALiBi.
+    pub slopes: Option<&'a [f32]>,
 }

@@ -183,6 +183,7 @@ mod tests {
             q: &q,
             heads: 4,
             scale: 1.0,
+            slopes: None,
             soft_cap: None,
             mask: &Mask::Causal,
             kv: &store.layer(0),

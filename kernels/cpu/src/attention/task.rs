@@ -2,6 +2,7 @@
 
 mod attn_matmul;
 mod step;
+mod weights;
 
 use super::job::AttentionJob;
 use super::plan::{AttentionShape, Block};

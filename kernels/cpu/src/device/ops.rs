@@ -3,11 +3,11 @@
 use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
 use crate::attention::{AttentionJob, AttentionSequence, attention};
-use crate::elementwise::{add, gated, gelu, scale, soft_cap};
+use crate::elementwise::{add, curve, gated, scale, scale_by, scale_rows, soft_cap};
 use crate::embed::{EmbedError, add_rows, embed_rows};
 use crate::gemm::matmul;
 use crate::kv_rows::KvRows;
-use crate::layer_norm::layer_norm;
+use crate::layer_norm::{NormGroups, layer_norm};
 use crate::loops::layer_norm::LayerNormWeights;
 use crate::loops::rope::RopeShape;
 use crate::rms_norm::rms_norm;
@@ -41,11 +41,19 @@ impl OpRun<'_> {
                 matmul(cpu, &weight, whole(0)?, bias, &mut out);
             }
             Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, &mut out),
-            Op::Gelu => gelu(cpu, &columns(0)?, &mut out),
+            Op::Curve(form) => curve(cpu, *form, &columns(0)?, &mut out),
             Op::Add => add(cpu, &columns(0)?, &columns(1)?, &mut out),
             Op::Scale { factor } => {
                 out.copy_from_slice(&columns(0)?);
                 scale(cpu, &mut out, *factor);
+            }
+            Op::ScaleBy { weight } => {
+                out.copy_from_slice(&columns(0)?);
+                let weights = model.weights.vector(*weight);
+                match weights {
+                    [factor] => scale(cpu, &mut out, *factor),
+                    _ => scale_by(cpu, &mut out, &weights[part.features.of_width(spec.width)]),
+                }
             }
             Op::SoftCap { cap } => {
                 out.copy_from_slice(&columns(0)?);
@@ -65,10 +73,17 @@ impl OpRun<'_> {
             Op::RmsNorm { weight, eps } => {
                 rms_norm(cpu, whole(0)?, model.weights.vector(*weight), *eps, &mut out);
             }
-            Op::LayerNorm { weight, bias, eps } => {
-                let [weight, bias] = [weight, bias].map(|id| model.weights.vector(*id));
+            Op::LayerNorm { group, weight, bias, eps } => {
+                let [weight, bias] = [weight, bias].map(|id| id.map(|id| model.weights.vector(id)));
                 let weights = LayerNormWeights { weight, bias, eps: *eps };
-                layer_norm(cpu, whole(0)?, &weights, &mut out);
+                let groups = NormGroups { width: spec.width, group: *group };
+                layer_norm(cpu, whole(0)?, groups, &weights, &mut out);
+            }
+            Op::Temperature(temperature) => {
+                out.copy_from_slice(whole(0)?);
+                let first = part.rows_of(spec, batch).start;
+                let factor = |row: usize| temperature.factor(batch.positions[first + row]);
+                scale_rows(cpu, &mut out, spec.width, factor);
             }
             Op::AddRow { table, row } => {
                 let first = part.rows_of(spec, batch).start;
@@ -168,15 +183,18 @@ impl OpRun<'_> {
             start_pos: span.start,
             pages: &span.pages,
         });
+        let heads = q.len() / batch.rows() / layout.head_dim;
+        let slopes = op.slopes(heads);
         sequences.with(all, |sequences| {
             let job = AttentionJob {
                 kv: &kv,
                 q,
                 sequences,
-                heads: q.len() / batch.rows() / layout.head_dim,
+                heads,
                 scale: op.scale,
                 mask: &mask,
                 soft_cap: op.soft_cap,
+                slopes: slopes.as_deref(),
             };
             attention(&model.cpu, &job, out);
         });

@@ -14,7 +14,7 @@ use crate::loops::tile_shape::TileShape;
 use crate::matrix::StoredRows;
 use crate::packed::tile::TileBytes;
 use crate::simd::prefetch::PrefetchOffset;
-use lapwing_model::op::Activation;
+use lapwing_model::op::{Activation, Curve};
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; the
 /// [`Isa`](crate::isa::Isa) chooses the table once.
@@ -42,8 +42,8 @@ pub(crate) struct Kernels {
     pub(crate) rotate: fn(&[f32], &RowAngles<'_>, &mut [f32]),
     /// `act(gate) · up`.
     pub(crate) gated: fn(Activation, &[f32], &[f32], &mut [f32]),
-    /// `x · Φ(x)`.
-    pub(crate) gelu: fn(&[f32], &mut [f32]),
+    /// `out = curve(x)`.
+    pub(crate) curve: fn(Curve, &[f32], &mut [f32]),
     /// `x = cap · tanh(x / cap)`.
     pub(crate) soft_cap: fn(&mut [f32], f32),
     /// `c = a · b` or `c += a · b`, `b` being keys or values as stored.
@@ -118,7 +118,7 @@ macro_rules! kernels {
             stream_read(bytes: &[u8], prefetch: Option<crate::simd::prefetch::PrefetchOffset>) -> f32 = crate::loops::stream::stream_read::<$lanes>;
             kv_to_f32(w: &crate::loops::kv::KvConvert<'_>, out: &mut [f32]) = crate::loops::kv::kv_to_f32::<$lanes>;
             gated(k: lapwing_model::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::loops::gated::gated::<$lanes>;
-            gelu(x: &[f32], out: &mut [f32]) = crate::loops::gelu::gelu::<$lanes>;
+            curve(c: lapwing_model::op::Curve, x: &[f32], out: &mut [f32]) = crate::loops::curve::curve::<$lanes, $fma>;
             f32_to_f16(x: &[f32], out: &mut [u16]) = crate::loops::kv::f32_to_f16::<$lanes>;
             online_softmax_step(
                 s: &mut [f32],
@@ -128,7 +128,7 @@ macro_rules! kernels {
             ) = crate::loops::softmax::online_softmax_step::<$lanes>;
         );
         pub(super) static KERNELS: crate::isa::kernels::Kernels = crate::isa::kernels::Kernels {
-            rms_norm, layer_norm, rotate, gated, gelu, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
+            rms_norm, layer_norm, rotate, gated, curve, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
             stream_read, kv_to_f32, f32_to_f16, online_softmax_step, scale, scale_into, add, max_finite,
             max, sum_exp, quantize_row, $($field: $own),+
         };

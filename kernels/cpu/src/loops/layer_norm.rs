@@ -5,10 +5,10 @@ use crate::simd::scalar::mul_add;
 /// Weight, bias and epsilon of a layer norm.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNormWeights<'a> {
-    /// A factor for each channel.
-    pub weight: &'a [f32],
-    /// A summand for each channel.
-    pub bias: &'a [f32],
+    /// A factor for each value; 1 without them.
+    pub weight: Option<&'a [f32]>,
+    /// A summand for each value; 0 without them.
+    pub bias: Option<&'a [f32]>,
     /// Added to the variance.
     pub eps: f32,
 }
@@ -24,9 +24,16 @@ pub(crate) fn layer_norm<const FMA: bool>(x: &[f32], w: &LayerNormWeights<'_>, o
         mul_add::<FMA>(deviation, deviation, sum)
     });
     let factor = 1.0 / (squares / count + w.eps).sqrt();
-    let weights = w.weight.iter().zip(w.bias);
-    for (out, (x, (weight, bias))) in out.iter_mut().zip(x.iter().zip(weights)) {
-        *out = mul_add::<FMA>((x - mean) * factor, *weight, *bias);
+    let values = out.iter_mut().zip(x.iter().map(|x| (x - mean) * factor));
+    match (w.weight, w.bias) {
+        (Some(weight), Some(bias)) => {
+            for ((out, x), (weight, bias)) in values.zip(weight.iter().zip(bias)) {
+                *out = mul_add::<FMA>(x, *weight, *bias);
+            }
+        }
+        (Some(weight), None) => values.zip(weight).for_each(|((out, x), weight)| *out = x * weight),
+        (None, Some(bias)) => values.zip(bias).for_each(|((out, x), bias)| *out = x + bias),
+        (None, None) => values.for_each(|(out, x)| *out = x),
     }
 }
 

@@ -65,18 +65,18 @@ impl OpSet {
     /// Every op.
     pub const ALL: OpSet = OpSet(u32::MAX);
 
-    /// Ops of decoders: all but those that only encoders have.
-    pub const DECODER: OpSet = OpSet(OpSet::ALL.0 & !OpSet::by_traits()[0].0);
+    /// All ops but those that only CPUs compute.
+    pub const COMMON: OpSet = OpSet(OpSet::ALL.0 & !OpSet::by_traits()[0].0);
 
     /// Ops that a static graph can hold: the result of a row depends on that row only, and not on
     /// its position.
     pub const STATIC: OpSet = OpSet::by_traits()[1];
 
-    /// Kinds that only encoders have, and those that static graphs can hold.
+    /// Kinds that only CPUs compute, and those that static graphs can hold.
     const fn by_traits() -> [OpSet; 2] {
         let (mut sets, mut at) = ([OpSet::NONE; 2], 0);
         while at < OpInfo::ALL.len() {
-            sets[0].0 |= (OpInfo::ALL[at].is_for_encoders as u32) << at;
+            sets[0].0 |= (OpInfo::ALL[at].is_for_cpus as u32) << at;
             sets[1].0 |= (OpInfo::ALL[at].is_static as u32) << at;
             at += 1;
         }

@@ -4,7 +4,7 @@ use super::{OpInfo, OpKind, OpShape, Work};
 use crate::op::{TableRow, WeightId};
 
 pub(super) const INFO: OpInfo =
-    OpInfo { reads_table: true, ..OpInfo::new("add_row", 10, OpKind::Dynamic).of_encoders() };
+    OpInfo { reads_table: true, ..OpInfo::new("add_row", 10, OpKind::Dynamic).for_cpus() };
 
 pub(super) fn work(at: &OpShape<'_>, table: WeightId, row: TableRow) -> Work {
     let read = match row {

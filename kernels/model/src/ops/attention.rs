@@ -6,7 +6,10 @@ use crate::op::AttentionOp;
 pub(super) const INFO: OpInfo = OpInfo::new("attention", 4, OpKind::Dynamic);
 
 /// Attention whose rows see later ones.
-pub(super) const FULL: OpInfo = OpInfo::new("attention", 12, OpKind::Dynamic).of_encoders();
+pub(super) const FULL: OpInfo = OpInfo::new("attention", 12, OpKind::Dynamic).for_cpus();
+
+/// Attention with linear biases.
+pub(super) const BIASED: OpInfo = OpInfo::new("attention", 14, OpKind::Dynamic).for_cpus();
 
 /// Operations of q·k and of the weighted sum of v over the positions that each row attends to, and KV cache bytes: new
 /// rows are written, unless another layer has written them, and attended positions are read once per sequence.

@@ -127,7 +127,9 @@ impl Int8Graph {
             Op::Embed { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
-            | Op::Gelu
+            | Op::Curve(_)
+            | Op::ScaleBy { .. }
+            | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)
             | Op::SelectRows => {

@@ -57,15 +57,20 @@ impl Encoder<'_> {
             Op::Gated(_) | Op::Add | Op::Scale { .. } | Op::SoftCap { .. } => {
                 self.element_wise(node)
             }
-            Op::LayerNorm { .. } | Op::AddRow { .. } | Op::Gelu => {
-                Err(self.unsupported(node, "an OpenCL device"))
-            }
+            Op::LayerNorm { .. }
+            | Op::AddRow { .. }
+            | Op::Curve(_)
+            | Op::ScaleBy { .. }
+            | Op::Temperature(_) => Err(self.unsupported(node, "an OpenCL device")),
             _ if !self.work.part.features.is_whole() => {
                 Err(self.unsupported(node, "some features"))
             }
             Op::Embed { table, scale } => self.embed(node, *table, *scale),
             Op::RmsNorm { weight, eps } => self.rms_norm(node, *weight, *eps),
             Op::Rope { heads, rope } => self.rope(node, *heads, *rope),
+            Op::Attention(op) if op.alibi.is_some() => {
+                Err(self.unsupported(node, "linear biases of attention"))
+            }
             Op::Attention(op) => self.attention(node, op),
             Op::SelectRows => {
                 let (x, out) = (self.whole(node, 0)?, self.output(node)?);

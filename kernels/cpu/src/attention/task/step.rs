@@ -3,20 +3,18 @@
 use super::{Scratch, Task};
 use crate::attention::plan::AttentionShape;
 use crate::loops::kv::{KvConvert, prefetch_panel};
-use crate::loops::softmax::{KeyMask, SoftmaxStep};
 use lapwing_model::kv::KvDtype;
 use lapwing_model::kv::{Panel, scale_of};
 use lapwing_model::mask;
 use lapwing_model::mask::Mask;
-use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
 /// Consecutive rows that see keys in the same chunks of a step.
 pub(super) struct Run {
-    rows: Range<usize>,
+    pub(super) rows: Range<usize>,
     pub(super) chunks: Range<usize>,
     /// Whether its rows see all keys of the chunks.
-    full: bool,
+    pub(super) full: bool,
 }
 
 /// The pages of a step.
@@ -156,7 +154,7 @@ impl Task<'_> {
         }
     }
 
-    fn is_scaled(&self) -> bool {
+    pub(super) fn is_scaled(&self) -> bool {
         self.job.kv.layout().dtype == KvDtype::I8
     }
 
@@ -219,69 +217,11 @@ impl Task<'_> {
         if step.prefetches && step.pages.len() > 1 {
             prefetch_panel(self.stored_values(step.pages.start + 1), self.prefetch_hint);
         }
-        self.online_softmax_step(run, &queries, s);
+        self.online_softmax_step(step, run, s);
         self.each_part(step, run, s, |part, s| {
             let next = self.next_panel(step, step.pages.len() + part.page);
             self.values(&part, next, &queries, s);
         });
-    }
-
-    /// Turns the scores of a run into weights and rescales what its queries have accumulated.
-    fn online_softmax_step(&self, run: &Run, queries: &Range<usize>, s: &mut Scratch) {
-        let AttentionShape { value_width, group, .. } = self.shape;
-        let width = self.shape.step_width();
-        let columns = run.chunks.start * 16..run.chunks.end * 16;
-        let Scratch {
-            scores,
-            acc,
-            running,
-            bits,
-            seen,
-            key_scale,
-            value_scale,
-            factors,
-            pairs,
-            ..
-        } = s;
-        let mut softmax_step =
-            SoftmaxStep { columns: columns.len(), stride: width, ..SoftmaxStep::default() };
-        if !run.full {
-            let bits = &bits[run.rows.start * seen.len() + run.chunks.start..];
-            softmax_step.mask = Some(KeyMask { bits, stride: seen.len(), group });
-        }
-        if self.is_scaled() {
-            softmax_step.key_scale = Some(&key_scale[columns.clone()]);
-            softmax_step.value_scale = Some(&value_scale[columns.clone()]);
-        }
-        if let Some(cap) = self.job.soft_cap {
-            let scale = softmax_step.key_scale.take();
-            for query in queries.clone() {
-                let scores = &mut scores[query * width..][columns.clone()];
-                if let Some(scale) = scale {
-                    scores.iter_mut().zip(scale).for_each(|(x, scale)| *x *= scale);
-                }
-                (self.kernels.soft_cap)(scores, cap);
-                (self.kernels.scale)(scores, LOG2_E);
-            }
-        }
-        factors.resize(queries.len(), 1.0);
-        let first = queries.start * width + columns.start;
-        (self.kernels.online_softmax_step)(
-            &mut scores[first..],
-            &softmax_step,
-            &mut running[queries.clone()],
-            factors,
-        );
-        for (query, factor) in queries.clone().zip(factors) {
-            if *factor != 1.0 {
-                (self.kernels.scale)(&mut acc[query * value_width..][..value_width], *factor);
-            }
-            if let Some(attn_bf16) = self.attn_bf16 {
-                let weights = &mut pairs.weights[(query * width + columns.start) / 2..];
-                let scores = &scores[query * width..][columns.clone()];
-                (attn_bf16.round)(scores, &mut weights[..columns.len() / 2]);
-            }
-        }
     }
 }
 

@@ -144,6 +144,7 @@ impl Cache {
             v: &stored(&sequence.v),
             shape: (heads, kv_heads, head_dim),
             scale: f64::from(mask.scale),
+            slopes: None,
             soft_cap: mask.soft_cap.map(f64::from),
         };
         let first = |row: usize| mask.window.map_or(0, |window| (row + 1).saturating_sub(window));

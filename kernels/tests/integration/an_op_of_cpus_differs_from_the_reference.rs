@@ -1,0 +1,126 @@
+//! The ops that only CPUs compute, on every instruction set against the reference, over awkward sizes.
+
+use crate::support::{assert_close, cpus, noise};
+use lapwing_kernels::cpu::{self, LayerNormWeights, NormGroups};
+use lapwing_kernels::op::{Curve, Xielu};
+use lapwing_kernels::reference;
+
+#[test]
+fn layer_norm_matches_the_reference_at_awkward_widths() {
+    for cpu in cpus(2) {
+        for width in [1, 2, 7, 15, 16, 17, 31, 33, 64, 384, 577] {
+            for (rows, offset) in [(1, 0.0), (3, 100.0), (40, -7.0)] {
+                let x: Vec<f32> = noise(4, rows * width).iter().map(|x| x + offset).collect();
+                let (weight, bias) = (noise(5, width), noise(6, width));
+                let all = [Some(&weight[..]), Some(&bias)];
+                let mut out = vec![f32::NAN; x.len()];
+                let groups = NormGroups { width, group: width };
+                cpu::layer_norm(&cpu, &x, groups, &weights_of(all), &mut out);
+                let want = reference::layer_norm(&x, width, &weight, &bias, EPS);
+                let what = format!("{} {rows}x{width} around {offset}", cpu.isa().name());
+                // The mean is exact to the rounding of the values, of which the offset has most digits.
+                let error = 3e-6 * f64::from(offset.abs().max(1.0));
+                assert_close(&out, &want, error, 1.0, &what);
+            }
+        }
+    }
+}
+
+const EPS: f32 = 1e-5;
+
+fn weights_of([weight, bias]: [Option<&[f32]>; 2]) -> LayerNormWeights<'_> {
+    LayerNormWeights { weight, bias, eps: EPS }
+}
+
+#[test]
+fn layer_norm_of_heads_has_weights_and_biases_of_each_head_or_none() {
+    for cpu in cpus(2) {
+        for [heads, group] in [[1, 16], [3, 8], [4, 33], [7, 64]] {
+            let width = heads * group;
+            let groups = NormGroups { width, group };
+            let (x, weight, bias) = (noise(4, 23 * width), noise(5, width), noise(6, width));
+            let (ones, zeros) = (vec![1.0; width], vec![0.0; width]);
+            for given in [[true, true], [true, false], [false, true], [false, false]] {
+                let chosen = [given[0].then_some(&weight[..]), given[1].then_some(&bias[..])];
+                let mut out = vec![f32::NAN; x.len()];
+                cpu::layer_norm(&cpu, &x, groups, &weights_of(chosen), &mut out);
+                let [weight, bias] = [chosen[0].unwrap_or(&ones), chosen[1].unwrap_or(&zeros)];
+                let want = reference::layer_norm(&x, group, weight, bias, EPS);
+                let what = format!("{} {heads}x{group} {given:?}", cpu.isa().name());
+                assert_close(&out, &want, 3e-6, 1.0, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn layer_norm_of_equal_values_is_the_bias() {
+    for cpu in cpus(1) {
+        let (weight, bias) = (noise(5, 33), noise(6, 33));
+        let weights = LayerNormWeights { weight: Some(&weight), bias: Some(&bias), eps: 1e-12 };
+        let mut out = vec![f32::NAN; 33];
+        let groups = NormGroups { width: 33, group: 33 };
+        cpu::layer_norm(&cpu, &[2.5; 33], groups, &weights, &mut out);
+        assert_eq!(out, bias, "{}", cpu.isa().name());
+    }
+}
+
+#[test]
+fn curves_match_the_reference_at_awkward_lengths() {
+    let parameters = Xielu { positive: 0.8, negative: 0.6, beta: 0.5, eps: -1e-6 };
+    let curves: [(Curve, fn(f64) -> f64); 5] = [
+        (Curve::Gelu, reference::gelu),
+        (Curve::GeluTanh, reference::gelu_tanh),
+        (Curve::ReluSquared, reference::relu_squared),
+        (Curve::Xielu(parameters), |x| {
+            let parameters = Xielu { positive: 0.8, negative: 0.6, beta: 0.5, eps: -1e-6 };
+            reference::xielu(x, parameters)
+        }),
+        (Curve::Clamp { limit: 1.5 }, |x| x.clamp(-1.5, 1.5)),
+    ];
+    for cpu in cpus(2) {
+        for (curve, want) in curves {
+            for len in [0, 1, 7, 15, 16, 17, 31, 33, 1001] {
+                for scale in [0.01, 1.0, 6.0, 100.0] {
+                    let x: Vec<f32> = noise(6, len).iter().map(|x| x * scale).collect();
+                    let mut out = vec![f32::NAN; len];
+                    cpu::curve(&cpu, curve, &x, &mut out);
+                    for (x, out) in x.iter().zip(&out) {
+                        let want = want(f64::from(*x));
+                        let error = (f64::from(*out) - want).abs();
+                        let most = 3e-7 * want.abs().max(f64::from(x.abs())).max(1.0);
+                        let what = cpu.isa().name();
+                        assert!(error <= most, "{what} {curve:?} of {x}: {out} for {want}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_that_is_no_number_stays_none_in_every_curve() {
+    for cpu in cpus(1) {
+        for curve in [Curve::Gelu, Curve::GeluTanh, Curve::ReluSquared, Curve::Clamp { limit: 1.0 }]
+        {
+            let mut out = vec![0.0; 17];
+            cpu::curve(&cpu, curve, &[f32::NAN; 17], &mut out);
+            assert!(out.iter().all(|x| x.is_nan()), "{} {curve:?}", cpu.isa().name());
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_table_are_added_by_their_index() {
+    for cpu in cpus(2) {
+        for width in [1, 7, 16, 33, 384] {
+            let rows: Vec<usize> = (0..45).map(|i| i * 17 % 9).collect();
+            let (x, table) = (noise(1, rows.len() * width), noise(2, 9 * width));
+            let mut out = vec![f32::NAN; x.len()];
+            let row_of = |at: usize| &table[rows[at] * width..][..width];
+            cpu::add_rows(&cpu, &x, width, row_of, &mut out);
+            let want = reference::add_rows(&x, &table, width, &rows);
+            assert_close(&out, &want, 1e-6, 1e-6, &format!("{} {width}", cpu.isa().name()));
+        }
+    }
+}
