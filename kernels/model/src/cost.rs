@@ -144,7 +144,14 @@ mod tests {
         let q = push(Op::MatMul { weight: wide, bias: None }, &[x], 32);
         let k = push(Op::MatMul { weight: narrow, bias: Some(bias) }, &[x], 16);
         let q = push(Op::Rope { heads: 2, rope }, &[q], 32);
-        let op = AttentionOp { layer: 0, scale: 1.0, window, mask: Mask::Causal, soft_cap: None };
+        let op = AttentionOp {
+            layer: 0,
+            scale: 1.0,
+            window,
+            mask: Mask::Causal,
+            soft_cap: None,
+            alibi: None,
+        };
         let y = push(Op::Attention(op), &[q, k, k], 32);
         let z = push(Op::SelectRows, &[y], 32);
         let z = push(Op::Gated(Activation::Silu), &[z, z], 32);

@@ -5,6 +5,7 @@ mod build;
 mod config;
 mod keys;
 mod other_keys;
+mod positions;
 pub mod shape;
 mod tensors;
 mod vocabulary;
@@ -12,7 +13,7 @@ mod vocabulary;
 use std::ops::Range;
 
 pub use architectures::{Architecture, supported};
-pub use config::{LayerAttention, ModelConfig};
+pub use config::{LayerAttention, ModelConfig, NormKind};
 
 use crate::formats::DType;
 use crate::graph::Graph;
@@ -36,9 +37,20 @@ impl Model {
     /// [`ModelError`] if the architecture is not supported, a key is missing or invalid, or a
     /// tensor is missing, has a different shape, or is not used by any op.
     pub fn from_weights(file: &WeightFile) -> Result<Model, ModelError> {
+        Model::for_context(file, None)
+    }
+
+    /// As [`from_weights`](Model::from_weights), for sequences of up to `context` tokens, or as many as in the training.
+    /// Models with two sets of rotary frequencies (LongRoPE) have that for long sequences if they may be longer than in the training
+    /// before it was stretched.
+    ///
+    /// # Errors
+    /// As [`from_weights`](Model::from_weights).
+    pub fn for_context(file: &WeightFile, context: Option<usize>) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(file.metadata())?;
         let tokens = vocabulary::tokens(file.metadata(), config.arch.name());
-        let graph = build::build(&config, file, tokens)?;
+        let context = context.map_or(config.context, |context| context.min(config.context));
+        let graph = build::build(&config, file, tokens, context)?;
         vocabulary::check(file.metadata(), &graph)?;
         Ok(Model { config, graph })
     }
@@ -51,7 +63,7 @@ impl Model {
     pub fn from_header(gguf: &Gguf) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(&gguf.metadata)?;
         let tokens = vocabulary::tokens(&gguf.metadata, config.arch.name());
-        let graph = build::build(&config, &tensors::Header::new(gguf), tokens)?;
+        let graph = build::build(&config, &tensors::Header::new(gguf), tokens, config.context)?;
         vocabulary::check(&gguf.metadata, &graph)?;
         Ok(Model { config, graph })
     }

@@ -4,26 +4,64 @@ use std::fmt;
 
 use super::ModelConfig;
 use super::ModelError;
-use super::build::{Builder, Norms, QkNorm};
+use super::build::{Builder, LayerForm};
+use super::config::NormKind;
 use super::keys::Keys;
 use crate::graph::ValueId;
 
+mod apertus;
+mod arcee;
+mod baichuan;
 mod bert;
+mod bitnet;
+mod bloom;
+mod chatglm;
+mod codeshell;
+mod cohere2;
+mod command_r;
+mod ernie4_5;
+mod exaone;
 mod exaone4;
+mod falcon;
+mod gemma;
 mod gemma2;
 mod gemma3;
+mod glm4;
+mod gpt2;
+mod gptneox;
 mod granite;
+mod hunyuan_dense;
 mod internlm2;
+mod jais;
+mod jais2;
 mod llama;
+mod maincoder;
 mod minicpm;
+mod mistral3;
+mod mpt;
+mod nemotron;
+mod olmo;
 mod olmo2;
+mod orion;
+mod pangu_embedded;
+mod phi2;
+mod phi3;
+mod plamo;
+mod qwen;
 mod qwen2;
+mod qwen2vl;
 mod qwen3;
+mod qwen3vl;
+mod refact;
 mod seed_oss;
 mod smollm3;
+mod stablelm;
+mod starcoder;
+mod starcoder2;
+mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 13] = [
+const TABLE: [Architecture; 50] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -36,6 +74,43 @@ const TABLE: [Architecture; 13] = [
     olmo2::ARCHITECTURE,
     exaone4::ARCHITECTURE,
     seed_oss::ARCHITECTURE,
+    phi2::ARCHITECTURE,
+    phi3::ARCHITECTURE,
+    mistral3::ARCHITECTURE,
+    qwen2vl::ARCHITECTURE,
+    qwen3vl::ARCHITECTURE,
+    gemma::ARCHITECTURE,
+    glm4::ARCHITECTURE,
+    exaone::ARCHITECTURE,
+    hunyuan_dense::ARCHITECTURE,
+    maincoder::ARCHITECTURE,
+    cohere2::ARCHITECTURE,
+    command_r::ARCHITECTURE,
+    nemotron::ARCHITECTURE,
+    arcee::ARCHITECTURE,
+    jais2::ARCHITECTURE,
+    stablelm::ARCHITECTURE,
+    gptneox::ARCHITECTURE,
+    starcoder2::ARCHITECTURE,
+    codeshell::ARCHITECTURE,
+    falcon::ARCHITECTURE,
+    ernie4_5::ARCHITECTURE,
+    orion::ARCHITECTURE,
+    xverse::ARCHITECTURE,
+    baichuan::ARCHITECTURE,
+    olmo::ARCHITECTURE,
+    gpt2::ARCHITECTURE,
+    starcoder::ARCHITECTURE,
+    mpt::ARCHITECTURE,
+    bloom::ARCHITECTURE,
+    refact::ARCHITECTURE,
+    jais::ARCHITECTURE,
+    chatglm::ARCHITECTURE,
+    qwen::ARCHITECTURE,
+    plamo::ARCHITECTURE,
+    pangu_embedded::ARCHITECTURE,
+    bitnet::ARCHITECTURE,
+    apertus::ARCHITECTURE,
     bert::ARCHITECTURE,
 ];
 
@@ -63,9 +138,19 @@ pub(super) trait Decoder: Sync {
         Ok(())
     }
 
+    /// Form of its norms.
+    fn norm(&self) -> NormKind {
+        NormKind::Rms
+    }
+
+    /// Adds what follows the embeddings `x` of the tokens before the first layer, and returns the hidden states.
+    fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        Ok(x)
+    }
+
     /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, QkNorm::None, Norms::BEFORE)
+        b.layer(x, LayerForm::PLAIN)
     }
 }
 
@@ -92,6 +177,14 @@ impl Architecture {
     /// Its name, as in `general.architecture`.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Form of its norms.
+    pub(super) fn norm(&self) -> NormKind {
+        match self.family {
+            Family::Decoder(family) => family.norm(),
+            Family::Encoder(_) => NormKind::Layer,
+        }
     }
 
     /// Whether its rows see later ones, so that its models make embeddings only.

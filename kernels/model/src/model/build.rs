@@ -1,12 +1,13 @@
 //! Builds the op graph from hyper-parameters.
 
 mod decoder;
+mod layer;
 mod weights;
 
 use std::collections::HashSet;
 
 use decoder::Ropes;
-pub(super) use decoder::{Norms, QkNorm};
+pub(super) use layer::{FeedForward, LayerForm, Norms, Order, QkNorm};
 
 use super::architectures::Family;
 use super::tensors::Tensors;
@@ -16,14 +17,16 @@ use crate::op::Op;
 
 /// Builds the graph and checks every tensor against it.
 /// `tokens` is the number of tokens in the vocabulary, if it is known: rows of embeddings beyond it are left out, so
-/// that no id without a token has a logit.
+/// that no id without a token has a logit. `context` is the length of the longest sequence.
 pub(super) fn build(
     config: &ModelConfig,
     tensors: &dyn Tensors,
     tokens: Option<usize>,
+    context: usize,
 ) -> Result<Graph, ModelError> {
     let mut builder = Builder {
         config,
+        context,
         tensors,
         tokens,
         graph: Graph::default(),
@@ -41,6 +44,7 @@ pub(super) fn build(
 
 pub(super) struct Builder<'a> {
     pub(super) config: &'a ModelConfig,
+    context: usize,
     pub(super) tensors: &'a dyn Tensors,
     tokens: Option<usize>,
     graph: Graph,
@@ -53,16 +57,31 @@ impl Builder<'_> {
     /// Adds the attention output to its input. After the last attention, only selected rows, whose output is needed, continue.
     pub(super) fn add_attended(&mut self, attended: ValueId, x: ValueId) -> ValueId {
         let width = self.config.width;
-        let is_last = self.layer == Some(self.config.layers - 1);
-        let (attended, x) = if is_last {
-            (
+        let (attended, x) = match self.is_last() {
+            true => (
                 self.push(Op::SelectRows, &[attended], width, "select_attention"),
                 self.push(Op::SelectRows, &[x], width, "select_residual"),
-            )
-        } else {
-            (attended, x)
+            ),
+            false => (attended, x),
         };
         self.push(Op::Add, &[attended, x], width, "attention_residual")
+    }
+
+    /// What follows attention and does not read it: after the last attention, only selected rows.
+    pub(super) fn continued(&mut self, x: ValueId) -> ValueId {
+        match self.is_last() {
+            true => self.push(Op::SelectRows, &[x], self.config.width, "select_input"),
+            false => x,
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        self.layer == Some(self.config.layers - 1)
+    }
+
+    /// Whether the current layer has a tensor.
+    pub(super) fn has(&self, tensor: &str) -> bool {
+        self.tensors.find(&self.name(tensor)).is_some()
     }
 
     /// Adds the output of the feed-forward block to its input.

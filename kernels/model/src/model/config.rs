@@ -4,7 +4,7 @@ use super::ModelError;
 use super::architectures::{Architecture, Family};
 use super::keys::Keys;
 use crate::kv::{KvDtype, KvLayout};
-use crate::op::{Activation, RopePairs, RopeScaling};
+use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
 use crate::weights::Metadata;
 
 /// Hyper-parameters of a model.
@@ -16,6 +16,8 @@ pub struct ModelConfig {
     pub name: Option<String>,
     /// Transformer layers.
     pub layers: usize,
+    /// Layers of the file behind these, which predict further tokens and are not used.
+    pub predictors: usize,
     /// Hidden size: values per token between layers.
     pub width: usize,
     /// Query heads.
@@ -31,10 +33,18 @@ pub struct ModelConfig {
     pub ffn_width: usize,
     /// Context length of the training, in tokens.
     pub context: usize,
+    /// Context length of the training before it was stretched.
+    pub original_context: usize,
+    /// Form of the norms.
+    pub norm: NormKind,
     /// Epsilon of the norms.
     pub norm_eps: f32,
     /// Activation of the feed-forward blocks of a decoder.
     pub activation: Activation,
+    /// Parameters of each layer's xIELU; empty where there is none.
+    pub xielu: Vec<Xielu>,
+    /// Whether attention and the feed-forward block read the same, where a file says so.
+    pub is_parallel: bool,
     /// Factor on embeddings.
     pub embedding_scale: f32,
     /// Factor on what each block adds to the hidden states.
@@ -61,6 +71,12 @@ pub struct ModelConfig {
     pub window: Option<usize>,
     /// Whether each layer has the sliding window.
     pub windowed: Vec<bool>,
+    /// Largest magnitude of queries, keys and values after their projections.
+    pub qkv_limit: Option<f32>,
+    /// Factor on queries by their position.
+    pub temperature: Option<Temperature>,
+    /// Linear biases of attention ([`AttentionOp::alibi`](crate::op::AttentionOp::alibi)).
+    pub alibi: Option<f32>,
     /// Soft cap on attention scores.
     pub attention_cap: Option<f32>,
     /// Soft cap on logits.
@@ -68,6 +84,27 @@ pub struct ModelConfig {
     /// How hidden states become the embedding of a text, by GGUF's number: 0 not at all, 1 mean,
     /// 2 first token, 3 last token. `None` if the file does not say.
     pub pooling_type: Option<u32>,
+}
+
+/// Form of the norms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormKind {
+    /// Root-mean-square norms.
+    Rms,
+    /// Layer norms, with biases where the file has them.
+    Layer,
+    /// Layer norms without weights and biases.
+    LayerWithoutWeights,
+}
+
+impl NormKind {
+    /// Key of their epsilon.
+    fn epsilon(self) -> &'static str {
+        match self {
+            NormKind::Rms => "attention.layer_norm_rms_epsilon",
+            NormKind::Layer | NormKind::LayerWithoutWeights => "attention.layer_norm_epsilon",
+        }
+    }
 }
 
 /// Attention of a layer.
@@ -127,6 +164,7 @@ impl ModelConfig {
             arch,
             name: None,
             layers,
+            predictors: 0,
             width,
             heads,
             kv_heads,
@@ -134,11 +172,14 @@ impl ModelConfig {
             head_dim,
             ffn_width: keys.per_layer_count("feed_forward_length", None)?,
             context,
-            norm_eps: keys.epsilon(match arch.is_encoder() {
-                true => "attention.layer_norm_epsilon",
-                false => "attention.layer_norm_rms_epsilon",
-            })?,
+            original_context: keys
+                .opt_count("rope.scaling.original_context_length")?
+                .unwrap_or(context),
+            norm: arch.norm(),
+            norm_eps: keys.epsilon(arch.norm().epsilon())?,
             activation: Activation::Silu,
+            xielu: Vec::new(),
+            is_parallel: false,
             embedding_scale: 1.0,
             residual_scale: 1.0,
             score_scale: score_scale(head_dim),
@@ -152,8 +193,11 @@ impl ModelConfig {
             window_rope_is_scaled: true,
             window: None,
             windowed: vec![false; layers],
-            attention_cap: keys.cap("attn_logit_softcapping", None)?,
-            logit_cap: keys.cap("final_logit_softcapping", None)?,
+            qkv_limit: None,
+            temperature: None,
+            alibi: None,
+            attention_cap: None,
+            logit_cap: None,
             pooling_type: keys.opt_u32("pooling_type")?,
         })
     }

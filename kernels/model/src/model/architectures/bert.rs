@@ -6,7 +6,7 @@ use super::super::build::Builder;
 use super::{Architecture, Encoder};
 use crate::graph::ValueId;
 use crate::mask::Mask;
-use crate::op::{AttentionOp, Op, TableRow};
+use crate::op::{AttentionOp, Curve, Op, TableRow};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture::encoder("bert", &Bert);
 
@@ -25,18 +25,16 @@ impl Builder<'_> {
         let table = self.embedding()?;
         let x = self.push(Op::Embed { table, scale: 1.0 }, &[], width, "embed");
         let x = self.token_type(x)?;
-        let table = self.matrix("position_embd.weight", self.config.context, width)?;
-        let op = Op::AddRow { table, row: TableRow::Position };
-        let x = self.push(op, &[x], width, "position_embed");
-        let mut x = self.layer_norm("token_embd_norm", x)?;
+        let x = self.position(x)?;
+        let mut x = self.norm("token_embd_norm", x)?;
         for layer in 0..layers {
             self.layer = Some(layer);
             let attended = self.full_attention(x, layer)?;
             let sum = self.add_attended(attended, x);
-            x = self.layer_norm("attn_output_norm", sum)?;
+            x = self.norm("attn_output_norm", sum)?;
             let fed = self.feed_forward_without_gate(x)?;
             let sum = self.push(Op::Add, &[fed, x], width, "ffn_residual");
-            x = self.layer_norm("layer_output_norm", sum)?;
+            x = self.norm("layer_output_norm", sum)?;
         }
         Ok(())
     }
@@ -61,6 +59,7 @@ impl Builder<'_> {
             window: None,
             mask: Mask::Full,
             soft_cap: None,
+            alibi: None,
         };
         let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
         self.linear("attn_output", mixed, c.width)
@@ -69,14 +68,7 @@ impl Builder<'_> {
     fn feed_forward_without_gate(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
         let (width, inner) = (self.config.width, self.config.ffn_width);
         let up = self.linear("ffn_up", x, inner)?;
-        let active = self.push(Op::Gelu, &[up], inner, "ffn_gelu");
+        let active = self.push(Op::Curve(Curve::Gelu), &[up], inner, "ffn_gelu");
         self.linear("ffn_down", active, width)
-    }
-
-    fn layer_norm(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {
-        let (width, eps) = (self.config.width, self.config.norm_eps);
-        let weight = self.vector(&self.name(&format!("{role}.weight")), width)?;
-        let bias = self.vector(&self.name(&format!("{role}.bias")), width)?;
-        Ok(self.push(Op::LayerNorm { weight, bias, eps }, &[x], width, role))
     }
 }

@@ -1,7 +1,7 @@
 //! EXAONE 4: norms only after the blocks, and of the heads of queries and keys. In the size of 64 layers, three layers of four
 //! have a window, and only these have a rotary embedding.
 
-use super::super::build::{Builder, Norms, QkNorm};
+use super::super::build::{Builder, LayerForm, Norms, QkNorm};
 use super::super::keys::{Keys, Windows};
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -26,6 +26,6 @@ impl Decoder for Exaone4 {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, QkNorm::Heads, Norms::AFTER)
+        b.layer(x, LayerForm { qk: QkNorm::Heads, norms: Norms::AFTER, ..LayerForm::PLAIN })
     }
 }

@@ -1,6 +1,6 @@
 //! Gemma 2: norms before and after each block, every second layer with a window, and soft caps.
 
-use super::super::build::{Builder, Norms, QkNorm};
+use super::super::build::{Builder, LayerForm, Norms};
 use super::super::keys::{Keys, Windows};
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -20,6 +20,6 @@ impl Decoder for Gemma2 {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, QkNorm::None, Norms::BOTH)
+        b.layer(x, LayerForm { norms: Norms::BOTH, ..LayerForm::PLAIN })
     }
 }

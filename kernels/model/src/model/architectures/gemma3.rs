@@ -1,6 +1,6 @@
 //! Gemma 3: Gemma 2 without caps, with normalised heads, and five layers of six with a window and a rotary base of their own.
 
-use super::super::build::{Builder, Norms, QkNorm};
+use super::super::build::{Builder, LayerForm, Norms, QkNorm};
 use super::super::keys::{Keys, Windows};
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -20,6 +20,6 @@ impl Decoder for Gemma3 {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, QkNorm::Heads, Norms::BOTH)
+        b.layer(x, LayerForm { qk: QkNorm::Heads, norms: Norms::BOTH, ..LayerForm::PLAIN })
     }
 }

@@ -1,7 +1,7 @@
 //! OLMo 2 and 3: norms only after the blocks, and of queries and keys over whole rows. In OLMo 3, three layers of four have a
 //! window, and their rotary embedding is not stretched.
 
-use super::super::build::{Builder, Norms, QkNorm};
+use super::super::build::{Builder, LayerForm, Norms, QkNorm};
 use super::super::keys::{Keys, Windows};
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -21,6 +21,6 @@ impl Decoder for Olmo2 {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, QkNorm::Rows, Norms::AFTER)
+        b.layer(x, LayerForm { qk: QkNorm::Rows, norms: Norms::AFTER, ..LayerForm::PLAIN })
     }
 }

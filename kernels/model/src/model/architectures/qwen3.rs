@@ -1,6 +1,6 @@
 //! Qwen 3: heads of queries and keys are normalised before the rotation.
 
-use super::super::build::{Builder, Norms, QkNorm};
+use super::super::build::{Builder, LayerForm, QkNorm};
 use super::super::keys::Keys;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -18,6 +18,6 @@ impl Decoder for Qwen3 {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, QkNorm::Heads, Norms::BEFORE)
+        b.layer(x, LayerForm { qk: QkNorm::Heads, ..LayerForm::PLAIN })
     }
 }

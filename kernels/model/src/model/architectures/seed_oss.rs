@@ -1,6 +1,6 @@
 //! Seed-OSS: the norm before the feed-forward block has another name.
 
-use super::super::build::{Builder, Norms, QkNorm};
+use super::super::build::{Builder, LayerForm, Norms};
 use super::super::keys::Keys;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -19,6 +19,7 @@ impl Decoder for SeedOss {
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         let before_feed_forward = Some("post_attention_norm");
-        b.layer(x, QkNorm::None, Norms { before_feed_forward, ..Norms::BEFORE })
+        let norms = Norms { before_feed_forward, ..Norms::BEFORE };
+        b.layer(x, LayerForm { norms, ..LayerForm::PLAIN })
     }
 }

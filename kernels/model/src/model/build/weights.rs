@@ -5,46 +5,107 @@ use std::ops::Range;
 
 use super::{Builder, ModelError};
 use crate::graph::{ValueId, WeightId, WeightSpec};
-use crate::op::Op;
+use crate::op::{Op, TableRow};
 use crate::weights::Slices;
+
+/// Some of the rows of a matrix that holds several.
+struct Joined<'a> {
+    name: &'a str,
+    /// Its rows.
+    all: usize,
+    rows: Range<usize>,
+}
+
+/// A product with a matrix.
+pub(super) struct Product {
+    pub(super) weight: WeightId,
+    pub(super) bias: Option<WeightId>,
+    /// Values of its rows.
+    pub(super) width: usize,
+    pub(super) role: &'static str,
+}
 
 impl Builder<'_> {
     /// Queries, keys and values of `x`: products with three matrices, or with the rows of one that holds all three.
     pub(crate) fn projections(&mut self, x: ValueId) -> Result<[ValueId; 3], ModelError> {
         let c = self.config;
         let (q, kv) = (c.heads * c.head_dim, c.kv_width());
-        let joined = self.name("attn_qkv.weight");
-        let is_joined = self.tensors.find(&joined).is_some();
+        self.parts_or_whole("attn_qkv", x, [("attn_q", q), ("attn_k", kv), ("attn_v", kv)])
+    }
+
+    /// The gate of a feed-forward block and what it gates: products with two matrices, or with the halves of one.
+    pub(super) fn gate_and_up(&mut self, x: ValueId) -> Result<[ValueId; 2], ModelError> {
+        let width = self.config.ffn_width;
+        match self.has("ffn_gate.weight") {
+            true => Ok([self.linear("ffn_gate", x, width)?, self.linear("ffn_up", x, width)?]),
+            false => self.parts_or_whole("ffn_up", x, [("ffn_gate", width), ("ffn_up", width)]),
+        }
+    }
+
+    /// Products with parts of the rows of the matrix `joined`, which follow each other, or with matrices of their own where it
+    /// is missing.
+    fn parts_or_whole<const N: usize>(
+        &mut self,
+        joined: &str,
+        x: ValueId,
+        parts: [(&'static str, usize); N],
+    ) -> Result<[ValueId; N], ModelError> {
+        let is_joined = self.has(&format!("{joined}.weight"));
+        let all = parts.iter().map(|part| part.1).sum();
         let mut first = 0;
-        let mut projected = [x; 3];
-        let roles = [("attn_q", q), ("attn_k", kv), ("attn_v", kv)];
-        for (value, (role, width)) in projected.iter_mut().zip(roles) {
+        let mut products = [x; N];
+        for (value, (role, width)) in products.iter_mut().zip(parts) {
             let rows = first..first + width;
             *value = match is_joined {
-                true => self.joined_part(role, x, q + 2 * kv, rows)?,
+                true => self.joined_part(role, x, &Joined { name: joined, all, rows })?,
                 false => self.linear(role, x, width)?,
             };
             first += width;
         }
-        Ok(projected)
+        Ok(products)
     }
 
-    /// A product with some of the `all` rows of the matrix that holds queries, keys and values. The bias is a part
-    /// of theirs, or stored on its own.
+    /// A product with some of the rows of a matrix. The bias is a part of the matrix's bias, or stored on its own.
     fn joined_part(
         &mut self,
         role: &'static str,
         x: ValueId,
-        all: usize,
-        rows: Range<usize>,
+        of: &Joined<'_>,
     ) -> Result<ValueId, ModelError> {
-        let (cols, width) = (self.graph.value(x).width, rows.len());
-        let weight = self.part(&self.name("attn_qkv.weight"), all, cols, rows.clone())?;
-        let bias = match self.opt_part(&self.name("attn_qkv.bias"), 1, all, rows)? {
+        let (cols, width) = (self.graph.value(x).width, of.rows.len());
+        let [weight, bias] =
+            ["weight", "bias"].map(|part| self.name(&format!("{}.{part}", of.name)));
+        let weight = self.part(&weight, of.all, cols, of.rows.clone())?;
+        let bias = match self.opt_part(&bias, 1, of.all, of.rows.clone())? {
             Some(bias) => Some(bias),
             None => self.bias(role, width)?,
         };
-        Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role))
+        self.product(of.name, x, Product { weight, bias, width, role })
+    }
+
+    /// A product. Some files have a factor on all values of the product with matrix `name`, which comes before the bias, and
+    /// one for the rounding of activations to integers that other engines do, which has no effect here.
+    pub(super) fn product(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        product: Product,
+    ) -> Result<ValueId, ModelError> {
+        let Product { weight, bias, width, role } = product;
+        self.used.insert(self.name(&format!("{name}.input_scale")));
+        let scale = self.name(&format!("{name}.scale"));
+        let Some(scale) = self.opt_vector(&scale, 1)? else {
+            return Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role));
+        };
+        let bare = self.push(Op::MatMul { weight, bias: None }, &[x], width, role);
+        let scaled = self.push(Op::ScaleBy { weight: scale }, &[bare], width, "weight_scale");
+        Ok(match bias {
+            Some(table) => {
+                let op = Op::AddRow { table, row: TableRow::First };
+                self.push(op, &[scaled], width, "bias")
+            }
+            None => scaled,
+        })
     }
 
     /// A product of the current layer, with a bias if the file has one.
@@ -57,7 +118,7 @@ impl Builder<'_> {
         let cols = self.graph.value(x).width;
         let weight = self.matrix(&self.name(&format!("{role}.weight")), width, cols)?;
         let bias = self.bias(role, width)?;
-        Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role))
+        self.product(role, x, Product { weight, bias, width, role })
     }
 
     /// The bias of a product. Every product of an encoder has one; other files may lack them.
@@ -165,8 +226,13 @@ impl Builder<'_> {
     }
 
     pub(super) fn check_unused(&self) -> Result<(), ModelError> {
+        let c = self.config;
+        let left_out: Vec<String> =
+            (c.layers..c.layers + c.predictors).map(|layer| format!("blk.{layer}.")).collect();
+        let is_left_out = |name: &str| left_out.iter().any(|prefix| name.starts_with(prefix));
         let names = self.tensors.names();
-        let mut unused = names.into_iter().filter(|name| !self.used.contains(*name));
+        let mut unused =
+            names.into_iter().filter(|name| !self.used.contains(*name) && !is_left_out(name));
         let Some(first) = unused.next() else { return Ok(()) };
         Err(ModelError::UnusedTensor {
             name: first.to_owned(),

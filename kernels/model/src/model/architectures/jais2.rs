@@ -1,0 +1,31 @@
+//! Jais 2: layer norms, and a feed-forward block with a squared ReLU.
+
+use super::super::build::{Builder, FeedForward, LayerForm};
+use super::super::config::NormKind;
+use super::super::keys::Keys;
+use super::super::{ModelConfig, ModelError};
+use super::{Architecture, Decoder};
+use crate::graph::ValueId;
+use crate::op::{Curve, RopePairs};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("jais2", &Jais2);
+
+struct Jais2;
+
+impl Decoder for Jais2 {
+    fn settings(&self, _: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
+        config.rope_pairs = RopePairs::Halves;
+        Ok(())
+    }
+
+    fn norm(&self) -> NormKind {
+        NormKind::Layer
+    }
+
+    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        b.layer(
+            x,
+            LayerForm { feed_forward: FeedForward::Plain(Curve::ReluSquared), ..LayerForm::PLAIN },
+        )
+    }
+}

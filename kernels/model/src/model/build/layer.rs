@@ -1,0 +1,240 @@
+//! Layers of decoders: their forms, and the nodes of attention and of feed-forward blocks.
+
+use super::super::config::NormKind;
+use super::super::{LayerAttention, ModelError};
+use super::Builder;
+use crate::graph::ValueId;
+use crate::mask::Mask;
+use crate::op::{AttentionOp, Curve, Op};
+
+/// What a layer consists of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LayerForm {
+    pub(crate) qk: QkNorm,
+    pub(crate) norms: Norms,
+    pub(crate) feed_forward: FeedForward,
+    pub(crate) order: Order,
+}
+
+impl LayerForm {
+    /// Pre-norm, with a gated feed-forward block.
+    pub(crate) const PLAIN: LayerForm = LayerForm {
+        qk: QkNorm::None,
+        norms: Norms::BEFORE,
+        feed_forward: FeedForward::Gated,
+        order: Order::Sequential,
+    };
+}
+
+/// A feed-forward block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FeedForward {
+    /// activation(gate)·up. Both are products with matrices of their own, or with halves of one, the gate first.
+    Gated,
+    /// curve(up).
+    Plain(Curve),
+}
+
+/// What a feed-forward block reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The sum of the layer's input and attention.
+    Sequential,
+    /// The layer's input, with the norm of attention if it has none of its own.
+    Parallel,
+}
+
+/// How queries and keys are normalised: before the rotation, unless it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QkNorm {
+    /// Not at all.
+    None,
+    /// Each head by itself.
+    Heads,
+    /// All heads of a row together.
+    Rows,
+    /// Each head by itself, after the rotation.
+    RotatedHeads,
+}
+
+/// Norms of a layer, by the names of their tensors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Norms {
+    pub(crate) before_attention: Option<&'static str>,
+    pub(crate) after_attention: Option<&'static str>,
+    pub(crate) before_feed_forward: Option<&'static str>,
+    pub(crate) after_feed_forward: Option<&'static str>,
+    /// Before the last product of attention.
+    pub(crate) inside_attention: Option<&'static str>,
+    /// Before the last product of the feed-forward block.
+    pub(crate) inside_feed_forward: Option<&'static str>,
+}
+
+impl Norms {
+    /// Before each block.
+    pub(crate) const BEFORE: Norms = Norms {
+        before_attention: Some("attn_norm"),
+        after_attention: None,
+        before_feed_forward: Some("ffn_norm"),
+        after_feed_forward: None,
+        inside_attention: None,
+        inside_feed_forward: None,
+    };
+
+    /// After each block.
+    pub(crate) const AFTER: Norms = Norms {
+        before_attention: None,
+        after_attention: Some("post_attention_norm"),
+        before_feed_forward: None,
+        after_feed_forward: Some("post_ffw_norm"),
+        ..Norms::BEFORE
+    };
+
+    /// Before and after each block.
+    pub(crate) const BOTH: Norms = Norms {
+        before_attention: Norms::BEFORE.before_attention,
+        before_feed_forward: Norms::BEFORE.before_feed_forward,
+        ..Norms::AFTER
+    };
+}
+
+impl Builder<'_> {
+    /// A layer of that form: attention and the feed-forward block, each added to its input.
+    pub(crate) fn layer(&mut self, x: ValueId, form: LayerForm) -> Result<ValueId, ModelError> {
+        let norms = form.norms;
+        let normed = self.norm_if(norms.before_attention, x)?;
+        let attended = self.attention(normed, &form)?;
+        let attended = self.norm_if(norms.after_attention, attended)?;
+        let (sum, read) = match form.order {
+            Order::Sequential => {
+                let sum = self.add_attended(attended, x);
+                (sum, self.norm_if(norms.before_feed_forward, sum)?)
+            }
+            Order::Parallel => {
+                let read = match norms.before_feed_forward {
+                    Some(own) => self.norm(own, x)?,
+                    None => normed,
+                };
+                let sum = self.add_attended(attended, x);
+                (sum, self.continued(read))
+            }
+        };
+        let fed = self.feed_forward(read, &form)?;
+        let fed = self.norm_if(norms.after_feed_forward, fed)?;
+        Ok(self.add_fed(fed, sum))
+    }
+
+    fn norm_if(&mut self, role: Option<&'static str>, x: ValueId) -> Result<ValueId, ModelError> {
+        role.map_or(Ok(x), |role| self.norm(role, x))
+    }
+
+    /// Attention of the current layer, with its projections.
+    pub(crate) fn attention(
+        &mut self,
+        x: ValueId,
+        form: &LayerForm,
+    ) -> Result<ValueId, ModelError> {
+        let c = self.config;
+        let layer = self.layer.unwrap_or_default();
+        let (q_width, kv_width) = (c.heads * c.head_dim, c.kv_width());
+        let projected = self.projections(x)?;
+        let [mut q, mut k, v] = projected.map(|value| self.clamp(value));
+        if form.qk != QkNorm::RotatedHeads {
+            q = self.qk_norm("attn_q_norm", q, form.qk)?;
+            k = self.qk_norm("attn_k_norm", k, form.qk)?;
+        }
+        let (rope, window) = match c.layer_attention(layer) {
+            LayerAttention::Full => (self.ropes.full, None),
+            LayerAttention::Window(window) => (self.ropes.window, Some(window)),
+        };
+        if c.rotated[layer] {
+            q = self.push(Op::Rope { heads: c.heads, rope }, &[q], q_width, "rope_q");
+            k = self.push(Op::Rope { heads: c.kv_heads, rope }, &[k], kv_width, "rope_k");
+        }
+        if form.qk == QkNorm::RotatedHeads {
+            q = self.qk_norm("attn_q_norm", q, form.qk)?;
+            k = self.qk_norm("attn_k_norm", k, form.qk)?;
+        }
+        if let Some(temperature) = c.temperature {
+            q = self.push(Op::Temperature(temperature), &[q], q_width, "q_temperature");
+        }
+        let op = AttentionOp {
+            layer,
+            scale: c.score_scale,
+            window,
+            mask: Mask::Causal,
+            soft_cap: c.attention_cap,
+            alibi: c.alibi,
+        };
+        let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
+        let mixed = self.norm_if(form.norms.inside_attention, mixed)?;
+        self.linear("attn_output", mixed, c.width)
+    }
+
+    fn clamp(&mut self, x: ValueId) -> ValueId {
+        let Some(limit) = self.config.qkv_limit else { return x };
+        let width = self.graph.value(x).width;
+        self.push(Op::Curve(Curve::Clamp { limit }), &[x], width, "clamp_qkv")
+    }
+
+    /// The feed-forward block.
+    pub(crate) fn feed_forward(
+        &mut self,
+        x: ValueId,
+        form: &LayerForm,
+    ) -> Result<ValueId, ModelError> {
+        let c = self.config;
+        let inner = match form.feed_forward {
+            FeedForward::Gated => {
+                let [gate, up] = self.gate_and_up(x)?;
+                self.push(Op::Gated(c.activation), &[gate, up], c.ffn_width, "ffn_gated")
+            }
+            FeedForward::Plain(curve) => {
+                let up = self.linear("ffn_up", x, c.ffn_width)?;
+                self.push(Op::Curve(curve), &[up], c.ffn_width, "ffn_curve")
+            }
+        };
+        let inner = self.norm_if(form.norms.inside_feed_forward, inner)?;
+        self.linear("ffn_down", inner, c.width)
+    }
+
+    /// The norm of whole rows.
+    pub(crate) fn norm(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {
+        self.norm_of_groups(role, x, self.graph.value(x).width)
+    }
+
+    fn qk_norm(
+        &mut self,
+        role: &'static str,
+        x: ValueId,
+        qk: QkNorm,
+    ) -> Result<ValueId, ModelError> {
+        match qk {
+            QkNorm::None => Ok(x),
+            QkNorm::Heads | QkNorm::RotatedHeads => {
+                self.norm_of_groups(role, x, self.config.head_dim)
+            }
+            QkNorm::Rows => self.norm(role, x),
+        }
+    }
+
+    fn norm_of_groups(
+        &mut self,
+        role: &'static str,
+        x: ValueId,
+        group: usize,
+    ) -> Result<ValueId, ModelError> {
+        let width = self.graph.value(x).width;
+        let [weight, bias] = ["weight", "bias"].map(|part| self.name(&format!("{role}.{part}")));
+        let eps = self.config.norm_eps / self.config.residual_scale.powi(2);
+        let op = match self.config.norm {
+            NormKind::Rms => Op::RmsNorm { weight: self.vector(&weight, group)?, eps },
+            NormKind::Layer => {
+                let weight = Some(self.matrix(&weight, width / group, group)?);
+                Op::LayerNorm { group, weight, bias: self.opt_vector(&bias, width)?, eps }
+            }
+            NormKind::LayerWithoutWeights => Op::LayerNorm { group, weight: None, bias: None, eps },
+        };
+        Ok(self.push(op, &[x], width, role))
+    }
+}

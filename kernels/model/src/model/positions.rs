@@ -1,0 +1,57 @@
+//! Keys that say how positions are encoded.
+
+use super::keys::Keys;
+use super::{ModelConfig, ModelError};
+use crate::op::{RopeScaling, Temperature};
+
+const LOG_MULTIPLIER: &str = "rope.scaling.yarn_log_multiplier";
+
+impl Keys<'_> {
+    /// How the rotation is stretched beyond the trained context.
+    pub(super) fn rope_scaling(&self, context: usize) -> Result<RopeScaling, ModelError> {
+        let kind = self.meta.opt_str(&self.key("rope.scaling.type"))?.unwrap_or("linear");
+        let factor = match self.opt_f32("rope.scaling.factor")? {
+            Some(factor) => factor,
+            None => self.opt_f32("rope.scale_linear")?.unwrap_or(0.0),
+        };
+        let attn_factor = self.opt_f32("rope.scaling.attn_factor")?.filter(|factor| *factor > 0.0);
+        let unscaled = factor == 0.0 || factor == 1.0;
+        match kind {
+            "none" | "linear" | "longrope" if attn_factor.is_some() && unscaled => {
+                Ok(RopeScaling::LongRope { attn_factor: attn_factor.unwrap_or(1.0) })
+            }
+            "none" | "longrope" => Ok(RopeScaling::None),
+            "linear" if unscaled => Ok(RopeScaling::None),
+            "linear" => Ok(RopeScaling::Linear { factor }),
+            "yarn" => Ok(RopeScaling::Yarn {
+                factor: if factor == 0.0 { 1.0 } else { factor },
+                original_context: self
+                    .opt_count("rope.scaling.original_context_length")?
+                    .unwrap_or(context),
+                attn_factor: attn_factor.unwrap_or(1.0),
+                beta_fast: self.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                beta_slow: self.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+            }),
+            other => Err(ModelError::BadValue {
+                key: self.key("rope.scaling.type"),
+                found: format!("'{other}'"),
+                expected: "only none, linear, longrope and yarn are supported".to_owned(),
+            }),
+        }
+    }
+
+    /// The factor on queries of models whose attention grows with the position; `length` is the trained context.
+    pub(super) fn temperature(&self, length: usize) -> Result<Option<Temperature>, ModelError> {
+        let scale = self.opt_f32("attention.temperature_scale")?.filter(|scale| *scale > 0.0);
+        Ok(scale.map(|scale| Temperature { scale, length }))
+    }
+
+    /// Divides YaRN's factor on the magnitude by one of the file's own.
+    pub(super) fn yarn_log_multiplier(&self, config: &mut ModelConfig) -> Result<(), ModelError> {
+        let multiplier = self.opt_f32(LOG_MULTIPLIER)?.unwrap_or(0.0);
+        if let RopeScaling::Yarn { factor, attn_factor, .. } = &mut config.rope_scaling {
+            *attn_factor /= 1.0 + 0.1 * multiplier * factor.ln();
+        }
+        Ok(())
+    }
+}
