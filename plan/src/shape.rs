@@ -41,9 +41,10 @@ impl OpShape {
         let (index, node) = (node, &graph.nodes()[node]);
         let n = part.features.of_width(graph.value(node.output).width).len();
         let weight = match &node.op {
-            Op::MatMul { weight, .. }
-            | Op::RmsNorm { weight, .. }
-            | Op::LayerNorm { weight, .. } => Some(*weight),
+            Op::MatMul { weight, .. } | Op::RmsNorm { weight, .. } | Op::ScaleBy { weight } => {
+                Some(*weight)
+            }
+            Op::LayerNorm { weight, .. } => *weight,
             Op::Embed { table, .. } | Op::AddRow { table, .. } => Some(*table),
             _ => None,
         };

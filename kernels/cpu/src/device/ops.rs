@@ -30,7 +30,6 @@ impl OpRun<'_> {
     pub(super) fn compute(&self, sequences: &mut Sequences) -> Result<Slot, DeviceError> {
         let Stage { model, part, batch, .. } = self.stage;
         let (cpu, spec) = (&model.cpu, model.graph.value(self.node.output));
-        let columns = |index| self.stage.columns(self.node, index);
         let whole = |index| self.stage.whole(self.node, index);
         let mut out = self.stage.output(self.node);
         match &self.node.op {
@@ -40,25 +39,12 @@ impl OpRun<'_> {
                 let weight = model.weights.packed(*weight).channels(features);
                 matmul(cpu, &weight, whole(0)?, bias, &mut out);
             }
-            Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, &mut out),
-            Op::Curve(form) => curve(cpu, *form, &columns(0)?, &mut out),
-            Op::Add => add(cpu, &columns(0)?, &columns(1)?, &mut out),
-            Op::Scale { factor } => {
-                out.copy_from_slice(&columns(0)?);
-                scale(cpu, &mut out, *factor);
-            }
-            Op::ScaleBy { weight } => {
-                out.copy_from_slice(&columns(0)?);
-                let weights = model.weights.vector(*weight);
-                match weights {
-                    [factor] => scale(cpu, &mut out, *factor),
-                    _ => scale_by(cpu, &mut out, &weights[part.features.of_width(spec.width)]),
-                }
-            }
-            Op::SoftCap { cap } => {
-                out.copy_from_slice(&columns(0)?);
-                soft_cap(cpu, &mut out, *cap);
-            }
+            Op::Gated(_)
+            | Op::Curve(_)
+            | Op::Add
+            | Op::Scale { .. }
+            | Op::ScaleBy { .. }
+            | Op::SoftCap { .. } => self.element_wise(&mut out)?,
             _ if !part.features.is_whole() => {
                 return Err(self.stage.unsupported(self.node, "some features"));
             }
@@ -111,6 +97,36 @@ impl OpRun<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// Ops whose values depend on those at their places in the inputs.
+    fn element_wise(&self, out: &mut [f32]) -> Result<(), DeviceError> {
+        let Stage { model, part, .. } = self.stage;
+        let (cpu, spec) = (&model.cpu, model.graph.value(self.node.output));
+        let columns = |index| self.stage.columns(self.node, index);
+        match &self.node.op {
+            Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, out),
+            Op::Curve(form) => curve(cpu, *form, &columns(0)?, out),
+            Op::Add => add(cpu, &columns(0)?, &columns(1)?, out),
+            Op::Scale { factor } => {
+                out.copy_from_slice(&columns(0)?);
+                scale(cpu, out, *factor);
+            }
+            Op::ScaleBy { weight } => {
+                out.copy_from_slice(&columns(0)?);
+                let weights = model.weights.vector(*weight);
+                match weights {
+                    [factor] => scale(cpu, out, *factor),
+                    _ => scale_by(cpu, out, &weights[part.features.of_width(spec.width)]),
+                }
+            }
+            Op::SoftCap { cap } => {
+                out.copy_from_slice(&columns(0)?);
+                soft_cap(cpu, out, *cap);
+            }
+            other => return Err(self.stage.unsupported(self.node, other.name())),
+        }
+        Ok(())
     }
 
     /// Checks that a table has a row for each position of the part.
