@@ -65,10 +65,13 @@ fn layer_norm_of_equal_values_is_the_bias() {
     }
 }
 
+/// The values that a curve should have.
+type Want = fn(f64) -> f64;
+
 #[test]
 fn curves_match_the_reference_at_awkward_lengths() {
     let parameters = Xielu { positive: 0.8, negative: 0.6, beta: 0.5, eps: -1e-6 };
-    let curves: [(Curve, fn(f64) -> f64); 5] = [
+    let curves: [(Curve, Want); 5] = [
         (Curve::Gelu, reference::gelu),
         (Curve::GeluTanh, reference::gelu_tanh),
         (Curve::ReluSquared, reference::relu_squared),
