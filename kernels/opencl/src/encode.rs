@@ -2,6 +2,7 @@
 
 mod joined;
 mod nodes;
+mod norms;
 
 use std::collections::HashMap;
 use std::ops::Range;

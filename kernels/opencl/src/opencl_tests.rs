@@ -1,6 +1,7 @@
 //! Kernels against the naive reference, on the first OpenCL device of this machine.
 
 mod attention;
+mod curves;
 mod fused;
 mod matmul;
 mod pack;

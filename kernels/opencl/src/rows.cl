@@ -64,6 +64,81 @@ kernel void gated_gelu(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, i
         })
 }
 
+// Functions of each value. A driver's tanh need not reach −1, see GELU; erf is exact to a few units in the last place.
+#define CURVE(name, VECTOR, SCALAR)                                                                 \
+    kernel void name(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)        \
+    {                                                                                               \
+        EACH_VALUE(                                                                                 \
+            {                                                                                       \
+                const float16 v = vload16(0, ROW(x) + i);                                           \
+                vstore16(VECTOR, 0, ROW(out) + i);                                                  \
+            },                                                                                      \
+            {                                                                                       \
+                const float v = ROW(x)[i];                                                          \
+                ROW(out)[i] = SCALAR;                                                               \
+            })                                                                                      \
+    }
+#define OF_BOTH(name, VALUE) CURVE(name, VALUE, VALUE)
+
+OF_BOTH(gelu, 0.5f * v * (1.0f + erf(v * 0.70710678118654752f)))
+OF_BOTH(gelu_tanh, GELU(v))
+OF_BOTH(relu_squared, max(v, 0.0f) * max(v, 0.0f))
+OF_BOTH(clamp_to, min(max(v, -number), number))
+
+#define XIELU(v, CHOOSE)                                                                            \
+    (CHOOSE(negative * (expm1(min(v, eps)) - v), positive * v * v, v > 0.0f) + beta * v)
+#define CHOOSE_SCALAR(a, b, c) ((c) ? (b) : (a))
+
+kernel void xielu(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float positive, float negative,
+                  float beta, float eps)
+{
+    EACH_VALUE(
+        {
+            const float16 v = vload16(0, ROW(x) + i);
+            vstore16(XIELU(v, select), 0, ROW(out) + i);
+        },
+        {
+            const float v = ROW(x)[i];
+            ROW(out)[i] = XIELU(v, CHOOSE_SCALAR);
+        })
+}
+
+// Values times the weights of their columns, of which the first is `first`, or times the only weight.
+kernel void scale_by(PLACE PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int width,
+                     int first, int is_one)
+{
+    EACH_VALUE(
+        {
+            const float16 one = weight[0];
+            vstore16((is_one ? one : vload16(0, weight + first + i)) * vload16(0, ROW(x) + i), 0, ROW(out) + i);
+        },
+        ROW(out)[i] = weight[is_one ? 0 : first + i] * ROW(x)[i];)
+}
+
+// An item norms one group of `len` values: with the weights of a row if bit 0 of `parts` is set, with its biases if bit 1 is.
+kernel void layer_norm(PLACE PARAMETERS(x), global const float *weight, global const float *bias, OUT_PARAMETERS,
+                       int rows, int groups, int len, int parts, float eps)
+{
+    const int group = get_global_id(0);
+    const int row = get_global_id(1);
+    if (group >= groups || row >= rows)
+        return;
+    global const float *from = ROW(x) + group * len;
+    global float *to = ROW(out) + group * len;
+    float sum = 0.0f;
+    for (int i = 0; i < len; i++)
+        sum += from[i];
+    const float mean = sum / (float)len;
+    float squares = 0.0f;
+    for (int i = 0; i < len; i++)
+        squares = fma(from[i] - mean, from[i] - mean, squares);
+    const float scale = rms_scale(squares, len, eps);
+    for (int i = 0; i < len; i++) {
+        const float gain = parts & 1 ? weight[group * len + i] : 1.0f;
+        to[i] = fma((from[i] - mean) * scale, gain, parts & 2 ? bias[group * len + i] : 0.0f);
+    }
+}
+
 // An item norms one group of `len` values.
 kernel void rms_norm(PLACE PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int groups,
                      int len, float eps)

@@ -32,6 +32,38 @@ kernel GROUP_OF(ITEMS, 1) void rms_norm(PLACE PARAMETERS(x), global const float 
     }
 }
 
+// A group norms one group of `len` values: with the weights of a row if bit 0 of `parts` is set, with its biases if bit 1 is.
+kernel GROUP_OF(ITEMS, 1) void layer_norm(PLACE PARAMETERS(x), global const float *restrict weight,
+                                          global const float *restrict bias, OUT_PARAMETERS, int rows,
+                                          int groups, int len, int parts, float eps)
+{
+    LOCAL(float, sums, ITEMS)
+    const int item = get_local_id(0);
+    const int group = get_group_id(0);
+    const int row = get_group_id(1);
+    global const float *from = ROW(x) + group * len;
+    global float *to = ROW(out) + group * len;
+    float sum = 0.0f;
+    for (int i = item; i < len; i += ITEMS)
+        sum += from[i];
+    sums[item] = sum;
+    REDUCE(SUM)
+    const float mean = sums[0] / (float)len;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float squares = 0.0f;
+    for (int i = item; i < len; i += ITEMS)
+        squares = fma(from[i] - mean, from[i] - mean, squares);
+    sums[item] = squares;
+    REDUCE(SUM)
+    const float scale = rms_scale(sums[0], len, eps);
+    for (int i = item; i < len; i += ITEMS) {
+        const float gain = parts & 1 ? weight[group * len + i] : 1.0f;
+        const float value = fma((from[i] - mean) * scale, gain, parts & 2 ? bias[group * len + i] : 0.0f);
+        if (!IDLE)
+            to[i] = value;
+    }
+}
+
 // The larger value stays, of equal ones that with the lower place.
 #define LARGER(to, from)                                                                            \
     if (best[from] > best[to] || (best[from] == best[to] && places[from] < places[to])) {           \

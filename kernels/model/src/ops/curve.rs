@@ -3,7 +3,7 @@
 use super::{OpInfo, OpKind, OpShape, Work};
 use crate::op::Curve;
 
-pub(super) const INFO: OpInfo = OpInfo::new("curve", 11, OpKind::Elementwise).for_cpus();
+pub(super) const INFO: OpInfo = OpInfo::new("curve", 11, OpKind::Elementwise);
 
 /// The exact GELU is a polynomial of degree 5, an exponential and a division.
 pub(super) fn work(at: &OpShape<'_>, curve: Curve) -> Work {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::norms::LayerNormOf;
 use super::{Encoder, Stored};
 use crate::error::OpenClError;
 use crate::inputs::{BatchInts, angles_of};
@@ -9,8 +10,8 @@ use crate::kv::DeviceKv;
 use crate::memory::Place;
 use crate::model::{Model, Rotary};
 use crate::ops::{
-    Add, Attention, Embed, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope, RopeHeads,
-    SelectRows, Unary, UnaryOp, View,
+    Add, Attention, Curved, Embed, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope,
+    RopeHeads, SelectRows, Unary, UnaryOp, View,
 };
 use crate::weights::Placed;
 use lapwing_model::device::DeviceError;
@@ -54,19 +55,22 @@ impl Encoder<'_> {
     pub(super) fn node(&mut self, node: &Node) -> Result<Stored, DeviceError> {
         match &node.op {
             Op::MatMul { .. } => self.matmul(node, None),
-            Op::Gated(_) | Op::Add | Op::Scale { .. } | Op::SoftCap { .. } => {
+            Op::Gated(_) | Op::Add | Op::Scale { .. } | Op::SoftCap { .. } | Op::Curve(_) => {
                 self.element_wise(node)
             }
-            Op::LayerNorm { .. }
-            | Op::AddRow { .. }
-            | Op::Curve(_)
-            | Op::ScaleBy { .. }
-            | Op::Temperature(_) => Err(self.unsupported(node, "an OpenCL device")),
+            Op::ScaleBy { weight } => self.scale_by(node, *weight),
+            Op::AddRow { .. } | Op::Temperature(_) => {
+                Err(self.unsupported(node, "an OpenCL device"))
+            }
             _ if !self.work.part.features.is_whole() => {
                 Err(self.unsupported(node, "some features"))
             }
             Op::Embed { table, scale } => self.embed(node, *table, *scale),
             Op::RmsNorm { weight, eps } => self.rms_norm(node, *weight, *eps),
+            Op::LayerNorm { group, weight, bias, eps } => {
+                let norm = LayerNormOf { group: *group, weight: *weight, bias: *bias, eps: *eps };
+                self.layer_norm(node, &norm)
+            }
             Op::Rope { heads, rope } => self.rope(node, *heads, *rope),
             Op::Attention(op) if op.alibi.is_some() => {
                 Err(self.unsupported(node, "linear biases of attention"))
@@ -83,7 +87,7 @@ impl Encoder<'_> {
     }
 
     /// Rows and columns of the part's output.
-    fn size(&self, node: &Node) -> (usize, usize) {
+    pub(super) fn size(&self, node: &Node) -> (usize, usize) {
         (self.rows(node.output).len(), self.columns_of(node.output).len())
     }
 
@@ -114,6 +118,7 @@ impl Encoder<'_> {
             Op::Scale { factor: number } => {
                 kernels.unary(&Unary { op: UnaryOp::Scale, x: a, rows, width, number, out })
             }
+            Op::Curve(curve) => kernels.curve(&Curved { curve, x: a, rows, width, out }),
             Op::SoftCap { cap: number } => {
                 kernels.unary(&Unary { op: UnaryOp::SoftCap, x: a, rows, width, number, out })
             }

@@ -139,7 +139,8 @@ fn ops_on_rows_do_not_race() {
             of(views).into_iter().chain(sizes()),
         )
     };
-    let unary = ["scale", "soft_cap"].map(|name| {
+    let with_number = ["scale", "soft_cap", "gelu", "gelu_tanh", "relu_squared", "clamp_to"];
+    let unary = with_number.map(|name| {
         let mut launch = plain(name, 2);
         launch.args.push(Float(5.0));
         launch
@@ -151,16 +152,25 @@ fn ops_on_rows_do_not_race() {
     let select = select.chain([Int(0), Int(rows)]).chain(sizes());
     let select = Launch::new("select_rows", [width.div_ceil(64), rows, 1], [64, 1], select);
     let elementwise = [plain("add", 3), plain("gated_silu", 3), plain("gated_gelu", 3)];
-    check(Family::Rows, KvDtype::F32, elementwise.into_iter().chain(unary).chain([rope, select]));
+    let mut xielu = plain("xielu", 2);
+    xielu.args.extend([0.8, 0.6, 0.5, -1e-6].map(Float));
+    let scale_by = of(1).into_iter().chain([Floats(width)]).chain(of(1)).chain(sizes());
+    let scale_by = scale_by.chain([Int(0), Int(0)]);
+    let scale_by = Launch::new("scale_by", [width.div_ceil(64), rows, 1], [64, 1], scale_by);
+    let rest = [rope, select, xielu, scale_by];
+    check(Family::Rows, KvDtype::F32, elementwise.into_iter().chain(unary).chain(rest));
 
     let norm = of(1).into_iter().chain([Floats(len)]).chain(of(1));
     let norm = norm.chain([Int(rows), Int(heads), Int(len), Float(1e-5)]);
     let norm = Launch::new("rms_norm", [heads, rows, 1], [256, 1], norm);
+    let layer = of(1).into_iter().chain([Floats(width), Floats(width)]).chain(of(1));
+    let layer = layer.chain([Int(rows), Int(heads), Int(len), Int(3), Float(1e-5)]);
+    let layer = Launch::new("layer_norm", [heads, rows, 1], [256, 1], layer);
     let logits = 700;
     let top = view(rows, logits).into_iter().chain([Floats(3 * 2 * rows)]);
     let top = top.chain([Int(rows), Int(logits), Int(2)]);
     let top = Launch::new("top", [2, rows, 1], [256, 1], top);
-    check(Family::RowsGroup, KvDtype::F32, [norm, top]);
+    check(Family::RowsGroup, KvDtype::F32, [norm, layer, top]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::ops::{Add, Gated, PIECE, RmsNorm, Rope, RopeHeads, SelectRows, Unary,
 use lapwing_model::op::{Activation, RopePairs};
 use lapwing_model::reference;
 
-const WIDTHS: [usize; 8] = [1, 15, 16, 17, 255, 256, 257, 576];
+pub(super) const WIDTHS: [usize; 8] = [1, 15, 16, 17, 255, 256, 257, 576];
 
 /// A test of the kernels for CPUs, and of those for GPUs.
 macro_rules! of_both_kinds {
@@ -14,18 +14,20 @@ macro_rules! of_both_kinds {
         $(
             #[test]
             fn $name() {
-                let Some(bench) = plain() else { return };
+                let Some(bench) = super::plain() else { return };
                 $check(bench);
             }
 
             #[test]
             fn $in_groups() {
-                let Some(bench) = grouped() else { return };
+                let Some(bench) = super::grouped() else { return };
                 $check(bench);
             }
         )*
     };
 }
+
+pub(super) use of_both_kinds;
 
 of_both_kinds! {
     element_wise_ops_agree_with_the_reference_also_in_place

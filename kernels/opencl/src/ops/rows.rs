@@ -240,7 +240,7 @@ impl Kernels {
     ///
     /// # Safety
     /// As [`launch`](Kernels::launch), for the kernels of that name of both families.
-    unsafe fn launch_rows(
+    pub(super) unsafe fn launch_rows(
         &mut self,
         name: &'static str,
         args: &[Arg<'_>],

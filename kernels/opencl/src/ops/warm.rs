@@ -1,6 +1,7 @@
 //! First launches, which may take long.
 
 use super::attention::{Attention, KvRows, KvWrite, RopeKv};
+use super::curves::{Curved, LayerNorm, ScaleBy};
 use super::gather::{Embed, SelectRows};
 use super::kernels::Kernels;
 use super::matmul::{Fused, MatMul, Norm};
@@ -12,7 +13,7 @@ use crate::error::OpenClError;
 use crate::pack::CHANNELS;
 use crate::session::Buffer;
 use lapwing_model::formats::DType;
-use lapwing_model::op::{Activation, RopePairs};
+use lapwing_model::op::{Activation, Curve, RopePairs, Xielu};
 
 /// Values per row of the operands.
 const WIDTH: usize = 256;
@@ -52,7 +53,17 @@ impl Kernels {
         for op in [UnaryOp::Scale, UnaryOp::SoftCap] {
             self.unary(&Unary { op, x, rows, width, number: 1.0, out })?;
         }
+        let xielu = Xielu { positive: 1.0, negative: 1.0, beta: 1.0, eps: 0.0 };
+        let clamp = Curve::Clamp { limit: 1.0 };
+        for curve in [Curve::Gelu, Curve::GeluTanh, Curve::ReluSquared, clamp, Curve::Xielu(xielu)]
+        {
+            self.curve(&Curved { curve, x, rows, width, out })?;
+        }
         let weight = x.buffer;
+        self.scale_by(&ScaleBy { x, rows, width, weight, first: 0, out })?;
+        let (weights, groups) = (Some(weight), 1);
+        let (bias, len) = (weights, width);
+        self.layer_norm(&LayerNorm { x, rows, groups, len, weight: weights, bias, eps: 1.0, out })?;
         self.rms_norm(&RmsNorm { x, rows, groups: 1, weight, len: width, eps: 1.0, out })?;
         let shape = RopeHeads { heads: 1, head_dim: WIDTH, dims: WIDTH, pairs: RopePairs::Halves };
         self.rope(&Rope { x, rows, shape, angles: x, out })?;

@@ -66,6 +66,23 @@ struct Piece {
     kernels: Vec<(&'static str, Sharing)>,
 }
 
+/// Ops on rows of values.
+const ROWS: [&str; 13] = [
+    "add",
+    "scale",
+    "scale_by",
+    "soft_cap",
+    "gelu",
+    "gelu_tanh",
+    "relu_squared",
+    "clamp_to",
+    "xielu",
+    "gated_silu",
+    "gated_gelu",
+    "rope",
+    "select_rows",
+];
+
 fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
     let row_groups = Sharing::Groups(ROW_ITEMS, 1);
     let of_family = |family: Family, kernels: &[(&'static str, Sharing)]| {
@@ -78,10 +95,13 @@ fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
     let items = |names: &[&'static str]| -> Vec<_> {
         names.iter().map(|name| (*name, Sharing::Items)).collect()
     };
-    let rows =
-        items(&["add", "scale", "soft_cap", "gated_silu", "gated_gelu", "rope", "select_rows"]);
-    let in_groups =
-        [("rms_norm", row_groups), ("top", row_groups), (NORM.name, Sharing::EveryGroup)];
+    let rows = items(&ROWS);
+    let in_groups = [
+        ("rms_norm", row_groups),
+        ("layer_norm", row_groups),
+        ("top", row_groups),
+        (NORM.name, Sharing::EveryGroup),
+    ];
     let mut pieces = vec![of_family(Family::Rows, &rows), of_family(NORM.family, &in_groups)];
     pieces[1].text += GEMV_NORM;
     for head_dim in &spec.head_dims {

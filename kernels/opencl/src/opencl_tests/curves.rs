@@ -1,0 +1,107 @@
+//! Layer norms, functions of each value, and products with the weights of columns.
+
+use super::rows::{WIDTHS, of_both_kinds};
+use super::{Bench, assert_near, noise};
+use crate::ops::{Curved, LayerNorm, ScaleBy};
+use lapwing_model::op::{Curve, Xielu};
+use lapwing_model::reference;
+
+of_both_kinds! {
+    layer_norm_agrees_with_the_reference_for_rows_and_for_heads_also_in_place
+    layer_norm_of_gpus_agrees_with_the_reference_for_rows_and_for_heads_also_in_place
+    check_layer_norm
+
+    curves_agree_with_the_reference_also_in_place
+    curves_of_gpus_agree_with_the_reference_also_in_place
+    check_curves
+
+    columns_are_scaled_by_their_weights_or_by_the_only_one
+    columns_are_scaled_on_gpus_by_their_weights_or_by_the_only_one
+    check_scale_by
+}
+
+fn check_layer_norm(mut bench: Bench) {
+    for len in WIDTHS {
+        for (rows, groups, in_place) in [(1, 1, false), (3, 1, true), (2, 5, false), (1, 4, true)] {
+            let width = groups * len;
+            let x: Vec<f32> = noise(4, rows * width).iter().map(|x| x + 3.0).collect();
+            let (gain, offset) = (noise(5, width), noise(6, width));
+            let (weight, bias) = (bench.floats(&gain), bench.floats(&offset));
+            for [has_weight, has_bias] in [[true, true], [true, false], [false, false]] {
+                let (from, room) = (bench.guarded(&x, width), bench.room(rows, width));
+                let out = if in_place { &from } else { &room };
+                let job = LayerNorm {
+                    x: from.view(),
+                    rows,
+                    groups,
+                    len,
+                    weight: has_weight.then_some(&weight),
+                    bias: has_bias.then_some(&bias),
+                    eps: 1e-5,
+                    out: out.view(),
+                };
+                bench.kernels.layer_norm(&job).unwrap();
+                let gain = if has_weight { gain.clone() } else { vec![1.0; width] };
+                let offset = if has_bias { offset.clone() } else { vec![0.0; width] };
+                let wanted = reference::layer_norm(&x, len, &gain, &offset, 1e-5);
+                let what = format!("[{rows}, {groups}, {len}] {has_weight} {has_bias}");
+                assert_near(&bench.rows(out), &wanted, 2e-5, &what);
+            }
+        }
+    }
+}
+
+fn check_curves(mut bench: Bench) {
+    let xielu = Xielu { positive: 0.8, negative: 0.6, beta: 0.5, eps: -1e-6 };
+    for width in WIDTHS {
+        for (rows, in_place) in [(1, false), (3, true)] {
+            let x: Vec<f32> = noise(1, rows * width).iter().map(|x| x * 6.0).collect();
+            let clamp = Curve::Clamp { limit: 1.5 };
+            for curve in
+                [Curve::Gelu, Curve::GeluTanh, Curve::ReluSquared, clamp, Curve::Xielu(xielu)]
+            {
+                let (from, room) = (bench.guarded(&x, width), bench.room(rows, width));
+                let out = if in_place { &from } else { &room };
+                let job = Curved { curve, x: from.view(), rows, width, out: out.view() };
+                bench.kernels.curve(&job).unwrap();
+                let of = |x: &f32| match curve {
+                    Curve::Gelu => reference::gelu(f64::from(*x)),
+                    Curve::GeluTanh => reference::gelu_tanh(f64::from(*x)),
+                    Curve::ReluSquared => reference::relu_squared(f64::from(*x)),
+                    Curve::Xielu(parameters) => reference::xielu(f64::from(*x), parameters),
+                    Curve::Clamp { limit } => f64::from(x.clamp(-limit, limit)),
+                };
+                let wanted: Vec<f64> = x.iter().map(of).collect();
+                assert_near(
+                    &bench.rows(out),
+                    &wanted,
+                    1e-5,
+                    &format!("{curve:?} [{rows}, {width}]"),
+                );
+            }
+        }
+    }
+}
+
+fn check_scale_by(mut bench: Bench) {
+    for width in WIDTHS {
+        for (rows, first, in_place) in [(1, 0, false), (3, 5, true)] {
+            let (x, weights) = (noise(1, rows * width), noise(2, first + width + 1));
+            for given in [&weights[..], &weights[..1]] {
+                let (from, room) = (bench.guarded(&x, width), bench.room(rows, width));
+                let weight = bench.floats(given);
+                let out = if in_place { &from } else { &room };
+                let (view, to) = (from.view(), out.view());
+                let job = ScaleBy { x: view, rows, width, weight: &weight, first, out: to };
+                bench.kernels.scale_by(&job).unwrap();
+                let of = |at: usize| match given {
+                    [one] => *one,
+                    all => all[first + at % width],
+                };
+                let wanted: Vec<f64> =
+                    x.iter().enumerate().map(|(at, x)| f64::from(x * of(at))).collect();
+                assert_near(&bench.rows(out), &wanted, 1e-6, &format!("[{rows}, {width}] {first}"));
+            }
+        }
+    }
+}

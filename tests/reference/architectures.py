@@ -1,0 +1,196 @@
+"""Compares Lapwing with llama.cpp on the random models that llama.cpp's own test writes, one of each architecture.
+
+usage: python3 architectures.py LAPWING REFERENCE TEST_ARCHS [--seeds N] [--only REGEX] [--keep FOLDER]
+
+LAPWING is the program, REFERENCE and TEST_ARCHS are built by build.sh. Each model is compared as it is and retuned, so that
+every op matters: matrices N(0, 1/sqrt(in)), those of queries and keys times 3, norms 1 + 0.2·N, biases 0.5·N, no factors of
+weights. After prompts of 1, 17 and 70 ids, 16 greedy ids must be llama.cpp's but where its two best logits are nearly equal, and
+the five best log-probabilities must be within the tolerance. A model that Lapwing refuses must be refused by name.
+"""
+
+import argparse
+import json
+import math
+import random
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zlib
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+PROMPTS = [1, 17, 70]
+STEPS = 16
+# Two logits of llama.cpp that are closer than this may come in any order.
+CLOSE = 1e-3
+# Largest difference of log-probabilities: llama.cpp's GELU comes from a table of f16 values.
+TOLERANCE = 3e-3
+PRECISE = ["--no-flash", "--kv-f32", "--no-repack", "--context", "256", "--threads", "1"]
+
+
+def retune(source: Path, target: Path) -> None:
+    """Writes a model with the same keys and shapes whose values make every op matter."""
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name == "general.architecture":
+            continue
+        kind = field.types[0]
+        sub = field.types[1] if kind == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(name, field.contents(), kind, sub)
+    rng = np.random.default_rng(zlib.crc32(source.name.encode()))
+    for tensor in reader.tensors:
+        if re.search(r"\.(input_)?scale$|^cls\.", tensor.name):
+            continue
+        shape = tensor.data.shape
+        noise = rng.standard_normal(shape)
+        if tensor.name.endswith(".bias"):
+            values = 0.5 * noise
+        elif tensor.name.endswith("ssm_a"):
+            values = -np.exp(0.5 * noise)
+        elif "norm" in tensor.name or len(shape) == 1:
+            values = 1 + 0.2 * noise
+        else:
+            values = noise / math.sqrt(shape[-1]) * gain(tensor.name)
+        writer.add_tensor(tensor.name, values.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def gain(name: str) -> float:
+    if name.startswith(("token_embd", "output.")):
+        return 2.5
+    return 3.0 if re.search(r"attn_[qk]\.|ffn_gate_inp", name) else 1.0
+
+
+def logits(reference: str, model: Path, ids: list[int], rows: list[int]) -> np.ndarray:
+    """llama.cpp's logits at those positions."""
+    texts = [",".join(map(str, numbers)) for numbers in (ids, rows)]
+    run = subprocess.run([reference, *PRECISE, "logits", str(model), *texts], capture_output=True, text=True, timeout=120)
+    if run.returncode != 0:
+        raise RuntimeError(f"llama.cpp: {(run.stderr.strip().splitlines() or ['no reason'])[-1]}")
+    return np.array(json.loads(run.stdout)["rows"], dtype=np.float64)
+
+
+class Server:
+    """A running server of one model."""
+
+    def __init__(self, program: str, model: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        listen = f"127.0.0.1:{self.port}"
+        command = [program, "serve", "-m", str(model), "--exact", "-t", "2", "--log", "off", "--listen", listen]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + 60
+        while self.process.poll() is None and time.monotonic() < end:
+            try:
+                urllib.request.urlopen(f"http://{listen}/health", timeout=5).read()
+                return
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.02)
+        self.process.kill()
+        raise RuntimeError(self.process.stderr.read().strip().splitlines()[0])
+
+    def complete(self, ids: list[int]) -> dict:
+        body = {"prompt": ids, "max_tokens": STEPS, "temperature": 0, "logprobs": 5, "ignore_eos": True}
+        body |= {"return_token_ids": True, "return_tokens_as_token_ids": True}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/completions", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)["choices"][0]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(json.load(error)["error"]["message"]) from error
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+        self.process.stderr.close()
+
+
+def compare(server: Server, reference: str, model: Path, prompt: list[int]) -> str:
+    """What differs after a prompt; empty if nothing does."""
+    choice = server.complete(prompt)
+    ids = choice["token_ids"]
+    if len(ids) != STEPS:
+        return f"{len(ids)} ids in place of {STEPS}"
+    rows = logits(reference, model, prompt + ids[:-1], list(range(len(prompt) - 1, len(prompt) + STEPS - 1)))
+    wrong = ""
+    for step, (row, chosen, found) in enumerate(zip(rows, ids, choice["logprobs"]["top_logprobs"])):
+        row -= row.max() + math.log(np.exp(row - row.max()).sum())
+        if row.max() - row[chosen] > CLOSE:
+            return f"id {step} after {len(prompt)} is {chosen}, by {row.max() - row[chosen]:.2g} less likely"
+        error = max(abs(row[int(token.removeprefix("token_id:"))] - value) for token, value in found.items())
+        if not error <= TOLERANCE:
+            wrong = wrong or f"log-probability {step} after {len(prompt)} differs by {error:.2g}"
+    return wrong
+
+
+def result(options: argparse.Namespace, model: Path, vocabulary: int) -> str:
+    try:
+        server = Server(options.lapwing, model)
+    except RuntimeError as error:
+        return f"refused: {error}"[:150]
+    try:
+        for length in PROMPTS:
+            dice = random.Random(f"{model.name} {length}")
+            prompt = [dice.randrange(vocabulary) for _ in range(length)]
+            if wrong := compare(server, options.reference, model, prompt):
+                return f"WRONG: {wrong}"
+        return "equal"
+    except RuntimeError as error:
+        return f"FAILED: {error}"[:150]
+    finally:
+        server.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("lapwing", "reference", "test_archs"):
+        parser.add_argument(name)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    failed = False
+    print("| model | " + " | ".join(f"seed {seed} | retuned" for seed in range(options.seeds)) + " |")
+    print("|---" * (1 + 2 * options.seeds) + "|", flush=True)
+    results: dict[str, list[str]] = {}
+    for seed in range(options.seeds):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [options.test_archs, "-o", f"{folder}/", "-s", str(seed + 1)]
+            subprocess.run([*command, *(["-a", options.only] if options.only else [])], check=True, capture_output=True)
+            for model in sorted(Path(folder).glob("*.gguf")):
+                reader = gguf.GGUFReader(model)
+                arch = str(reader.fields["general.architecture"].contents())
+                vocabulary = int(reader.fields[f"{arch}.vocab_size"].contents())
+                tuned = model.with_name(f"{model.stem}-tuned.gguf")
+                found = [result(options, model, vocabulary)]
+                if found[0].startswith("refused"):
+                    found.append("refused")
+                else:
+                    retune(model, tuned)
+                    found.append(result(options, tuned, vocabulary))
+                    tuned.unlink()
+                results.setdefault(model.stem, []).extend(found)
+                failed |= any(text.startswith(("WRONG", "FAILED")) for text in found)
+                print(f"<!-- seed {seed} {model.stem}: {found} -->", file=sys.stderr, flush=True)
+    for name, found in results.items():
+        print(f"| {name} | " + " | ".join(found) + " |")
+    counts = {kind: sum(all(text.startswith(kind) for text in found) for found in results.values())
+              for kind in ("equal", "refused")}
+    print(f"\n{len(results)} models: {counts['equal']} equal, {counts['refused']} refused")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
