@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds llama.cpp and reference.c.
+# Builds llama.cpp, reference.c and shapes.c.
 #
 # usage: build.sh WORK_FOLDER
 #
 # Needs a C and C++ compiler and Python 3.11 or later with venv; on Debian:
 #   apt-get install build-essential python3-venv
-# Leaves in WORK_FOLDER: reference (our program), llama.cpp/ (sources, and build/bin/ with
+# Leaves in WORK_FOLDER: reference and shapes (our programs), llama.cpp/ (sources, and build/bin/ with
 # llama-bench, llama-perplexity and llama-quantize) and venv/ (numpy and gguf). What is there
 # already is kept, so a second run is quick.
 set -eu
@@ -28,6 +28,8 @@ fi
 ninja -C "$llama/build" llama llama-bench llama-perplexity llama-quantize
 
 bin=$llama/build/bin
-cc -std=c11 -O2 -Wall -Wextra -Werror -I"$llama/include" -I"$llama/ggml/include" "$here/reference.c" \
-    -o "$work/reference" -L"$bin" -lllama -lggml -lggml-base -lm "-Wl,-rpath,$bin" "-Wl,-rpath-link,$bin"
-echo "built $work/reference"
+for program in reference shapes; do
+    cc -std=c11 -O2 -Wall -Wextra -Werror -I"$llama/include" -I"$llama/ggml/include" "$here/$program.c" \
+        -o "$work/$program" -L"$bin" -lllama -lggml -lggml-base -lm "-Wl,-rpath,$bin" "-Wl,-rpath-link,$bin"
+    echo "built $work/$program"
+done

@@ -19,6 +19,7 @@ struct options {
     bool repack;
     bool one_by_one;
     int batch;
+    int micro_batch;
     int threads;
     int context;
 };
@@ -189,7 +190,7 @@ static struct session open_session(const char *path, struct options options, boo
     struct llama_context_params params = llama_context_default_params();
     params.n_ctx = (uint32_t)options.context;
     params.n_batch = 2048;
-    params.n_ubatch = 512;
+    params.n_ubatch = (uint32_t)options.micro_batch;
     params.n_threads = params.n_threads_batch = options.threads;
     params.flash_attn_type = options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.type_k = params.type_v = options.kv;
@@ -454,13 +455,14 @@ static int usage(void) {
           "       reference [options] generate MODEL PROMPTS.json STEPS [full]\n"
           "       reference [options] logits MODEL ID,ID,... POSITION,POSITION,...\n"
           "       reference [options] perplexity MODEL TEXT WINDOW\n"
-          "options: --no-flash --kv-f32 --kv-bf16 --no-repack --one-by-one --batch N --threads N --context N\n",
+          "options: --no-flash --kv-f32 --kv-bf16 --no-repack --one-by-one --batch N --micro-batch N --threads N\n"
+          "         --context N\n",
           stderr);
     return 2;
 }
 
 int main(int argc, char **argv) {
-    struct options options = {.flash_attention = true, .kv = GGML_TYPE_F16, .repack = true, .batch = 2048, .threads = 2, .context = 2048};
+    struct options options = {.flash_attention = true, .kv = GGML_TYPE_F16, .repack = true, .batch = 2048, .micro_batch = 512, .threads = 2, .context = 2048};
     int at = 1;
     for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
         const char *name = argv[at];
@@ -471,13 +473,14 @@ int main(int argc, char **argv) {
         else if (!strcmp(name, "--one-by-one")) options.one_by_one = true;
         else if (at + 1 >= argc) return usage();
         else if (!strcmp(name, "--batch")) options.batch = atoi(argv[++at]);
+        else if (!strcmp(name, "--micro-batch")) options.micro_batch = atoi(argv[++at]);
         else if (!strcmp(name, "--threads")) options.threads = atoi(argv[++at]);
         else if (!strcmp(name, "--context")) options.context = atoi(argv[++at]);
         else return usage();
     }
     argv += at;
     argc -= at;
-    if (options.batch < 1 || options.threads < 1 || argc < 2) return usage();
+    if (options.batch < 1 || options.micro_batch < 1 || options.threads < 1 || argc < 2) return usage();
     if (!strcmp(argv[0], "pieces") && argc == 2) return run_pieces(argv[1], options);
     if (!strcmp(argv[0], "tokenize") && argc == 3) return run_tokenize(argv[1], argv[2], options);
     if (!strcmp(argv[0], "generate") && (argc == 4 || argc == 5)) {
