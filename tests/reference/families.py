@@ -18,6 +18,7 @@ from pathlib import Path
 
 import gguf
 import numpy as np
+from gguf import GGUFValueType as Kind
 
 from family_list import FAMILIES, Family
 from tiny_models import round_bits
@@ -41,6 +42,8 @@ BASE = {
 }
 # Keys that only files with the keys of the saver state: others have llama.cpp's defaults.
 STATED = {"vocab_size": VOCABULARY, "rope.freq_base": 500.0}
+GAINS = {r"^(token|position)_embd\.weight": 2.5, r"attn_[qk]\.weight": 1.5, r"attn_[qk]_norm\.weight": 1.2}
+NEUTRAL_IS_ONE = r"norm(_\d)?(\.weight)?$|scales?(\.weight)?$"
 SETTINGS = {"default": [], "one_by_one": ["--one-by-one"], "precise": ["--no-flash", "--kv-f32", "--no-repack"]}
 # What the removal of an op must move a logit by, and a change of settings must not: shares of the standard deviation.
 MOVES_LEAST, NOISE_MOST = 0.05, 0.02
@@ -78,6 +81,7 @@ def trimmed(dimensions: list[int]) -> list[int]:
 
 
 def matches(name: str, patterns) -> bool:
+    """Whether one of the patterns is found in the name."""
     return any(re.search(pattern, name) for pattern in patterns)
 
 
@@ -89,9 +93,11 @@ def own_keys(family: Family, **more: object) -> Keys:
     return {key: value for key, value in prefixed.items() if value is not None}
 
 
-def kind_of(value: object) -> gguf.GGUFValueType:
-    return {bool: gguf.GGUFValueType.BOOL, int: gguf.GGUFValueType.UINT32, float: gguf.GGUFValueType.FLOAT32,
-            str: gguf.GGUFValueType.STRING}[type(value)]
+def kind_of(value: object) -> Kind:
+    """How a key of that value is stored; lists of integers have signs, as converters write them."""
+    if isinstance(value, list):
+        return Kind.INT32 if type(value[0]) is int else kind_of(value[0])
+    return {bool: Kind.BOOL, int: Kind.UINT32, float: Kind.FLOAT32, str: Kind.STRING}[type(value)]
 
 
 def write_gguf(path: Path, family: Family, saved: list[gguf.ReaderField], keys: Keys, tensors: Tensors) -> None:
@@ -100,14 +106,11 @@ def write_gguf(path: Path, family: Family, saved: list[gguf.ReaderField], keys: 
     writer.add_name("tiny random model")  # llama.cpp wants certain tokens of files whose names contain those of some models
     for field in saved:
         if field.name not in keys:
-            is_array = field.types[0] == gguf.GGUFValueType.ARRAY
-            writer.add_key_value(field.name, field.contents(), field.types[0], field.types[-1] if is_array else None)
+            item = field.types[-1] if field.types[0] == Kind.ARRAY else None
+            writer.add_key_value(field.name, field.contents(), field.types[0], item)
     for key, value in keys.items():
-        if isinstance(value, list):
-            signed = gguf.GGUFValueType.INT32 if type(value[0]) is int else kind_of(value[0])
-            writer.add_key_value(key, value, gguf.GGUFValueType.ARRAY, signed)
-        else:
-            writer.add_key_value(key, value, kind_of(value))
+        is_array = isinstance(value, list)
+        writer.add_key_value(key, value, *([Kind.ARRAY, kind_of(value)] if is_array else [kind_of(value)]))
     writer.add_tokenizer_model("test")
     writer.add_token_list([f"tok_{i}" for i in range(family.vocabulary)])
     writer.add_token_scores([0.0] * family.vocabulary)
@@ -148,16 +151,13 @@ def random_tensor(family: Family, name: str, shape: list[int]) -> np.ndarray:
         return np.geomspace(1.0, 3.0 if "short" in name else 8.0, shape[0]).astype(np.float32)
     if name.endswith(".bias"):
         values = 0.5 * values
-    elif re.search(r"norm(_\d)?(\.weight)?$|scales?(\.weight)?$", name):
+    elif re.search(NEUTRAL_IS_ONE, name):
         values = 1 + 0.2 * values
     elif not name.endswith("attn_sinks.weight"):
         values = values / math.sqrt(shape[0])
     for pattern, gain in {**GAINS, **family.gains}.items():
         values = values * (gain if re.search(pattern, name) else 1)
     return round_bits(values)
-
-
-GAINS = {r"^(token|position)_embd\.weight": 2.5, r"attn_[qk]\.weight": 1.5, r"attn_[qk]_norm\.weight": 1.2}
 
 
 def joined(family: Family, tensors: Tensors) -> Tensors:
@@ -187,11 +187,12 @@ def random_tensors(family: Family, shapes: dict[str, list[int]]) -> Tensors:
 
 def without_op(tensors: Tensors, part: str) -> Tensors:
     """With neutral values in the tensors of this name in all layers."""
-    neutral = 1.0 if re.search(r"norm(_\d)?(\.weight)?$|scales?(\.weight)?$|^rope_f", part) else 0.0
+    neutral = 1.0 if re.search(NEUTRAL_IS_ONE + "|^rope_f", part) else 0.0
     return {name: np.full_like(values, neutral) if part_of(name) == part else values for name, values in tensors.items()}
 
 
 def part_of(name: str) -> str:
+    """A tensor's name without its layer."""
     return re.sub(r"^blk\.\d+\.", "", name)
 
 
@@ -261,6 +262,13 @@ def paragraph(family: Family, tensors: Tensors, size: int) -> str:
             f"Layer 0: {layer}. Others: {others}.")
 
 
+def keep_paragraph(path: Path, name: str, text: str) -> None:
+    """Puts it among those of the other models, in the order of the table."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    paragraphs = {line.split("**")[1]: line for line in lines if line} | {name: text}
+    path.write_text("\n\n".join(paragraphs[family.name] for family in FAMILIES if family.name in paragraphs) + "\n")
+
+
 def make(family: Family, tools: Tools, out: Path) -> list[str]:
     """Writes a model and its logits; returns what is wrong with them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -276,10 +284,7 @@ def make(family: Family, tools: Tools, out: Path) -> list[str]:
     least = min(moves, key=moves.get)
     print(f"{family.name:24} {size:7} bytes, std {rows['precise'].std():6.3f}, noise {noise:.5f}, "
           f"least move {moves[least]:.3f} of {least}; " + " ".join(f"[{what}: {moves[what]:.3f}]" for what in family.changes))
-    listed = out / "LIST.md"
-    kept = listed.read_text().splitlines() if listed.exists() else []
-    kept = [line for line in kept if line and not line.startswith(f"**{family.name}** ")]
-    listed.write_text("\n\n".join([*kept, paragraph(family, model.tensors, size)]) + "\n")
+    keep_paragraph(out / "LIST.md", family.name, paragraph(family, model.tensors, size))
     wrong = [f"{family.name}: {what} moves {value:.4f}" for what, value in moves.items() if not value > MOVES_LEAST]
     return wrong + ([f"{family.name}: noise {noise}"] if not noise < NOISE_MOST else [])
 

@@ -267,6 +267,7 @@ SECOND = [
            changes={"no alpha": {"rope.scaling.alpha": 0.0}}),
     Family("cogvlm", "cogvlm", "queries, keys and values in one tensor; the matrices for images change nothing", {
         "attention.head_count_kv": 4}, unread=("^vis_",)),
+    Family("paddleocr", "paddleocr", "as ernie4_5, with sections", {"rope.dimension_sections": [2, 1, 1, 0]}),
     Family("hrm_text", "hrm_text", "two stacks of one layer that run three times, in two cycles", {
         "block_count": 6, "hrm.layers_per_stack": 1, "hrm.h_cycles": 2, "hrm.l_cycles": 2, "embedding_scale": 3.0}),
 ]
