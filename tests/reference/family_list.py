@@ -93,7 +93,7 @@ FIRST = [
     Family("qwen2vl", "qwen2vl", "sections of rotary dimensions, which text does not need; biases of queries, keys and values",
            {"rope.dimension_sections": [2, 1, 1, 0]}, kept=(QKV_BIAS,)),
     Family("qwen3vl", "qwen3vl", "the same with norms of heads, `key_length` 16, tied; deep-stack layers of images",
-           {**HEAD_16, "rope.dimension_sections": [4, 2, 2, 0], "n_deepstack_layers": 1}, without=(OUTPUT,)),
+           {**HEAD_16, "rope.dimension_sections": [3, 3, 2, 0], "n_deepstack_layers": 1}, without=(OUTPUT,)),
     Family("gemma", "gemma", "embeddings × √width, GELU, `key_length` 16", HEAD_16, gains={"^token_embd": 0.4}, gelu=True),
     Family("glm4", "glm4", "norms before and after both blocks, half of the dimensions rotate in neighbouring pairs, gate and up "
            "in one tensor, biases of queries, keys and values", PARTIAL, kept=(QKV_BIAS,), changes=ALL_ROTATED),
@@ -223,8 +223,7 @@ SECOND = [
                "attention.sliding_window_pattern": [layer not in (4, 9, 14, 19, 21) for layer in range(22)]},
            without=(OUTPUT,), halves=("^per_layer_token_embd",), gelu=True, vocabulary=32,
            gains={"^token_embd": 0.4, "^per_layer_token_embd": 22**0.5, **GEMMA_3N_STEPS}),
-    Family("codeshell", "codeshell", "all biases; the embeddings are those of the output", kept=(BIAS,),
-           without=(r"^token_embd\.weight",), joined=True, gelu=True),
+    Family("codeshell", "codeshell", "all biases", kept=(BIAS,), joined=True, gelu=True),
     Family("qwen", "qwen", "queries, keys and values in one tensor with biases; each of gate and up is half of what the key says", {
         "feed_forward_length": 96, "attention.head_count_kv": 4}, kept=(BIAS,)),
     Family("chatglm", "chatglm", "gate and up in one tensor, biases of queries, keys and values in one, half of the dimensions "

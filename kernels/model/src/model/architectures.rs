@@ -31,6 +31,7 @@ mod gpt2;
 mod gptneox;
 mod granite;
 mod hunyuan_dense;
+mod hunyuan_vl;
 mod internlm2;
 mod jais;
 mod jais2;
@@ -61,7 +62,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 50] = [
+const TABLE: [Architecture; 51] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -83,6 +84,7 @@ const TABLE: [Architecture; 50] = [
     glm4::ARCHITECTURE,
     exaone::ARCHITECTURE,
     hunyuan_dense::ARCHITECTURE,
+    hunyuan_vl::ARCHITECTURE,
     maincoder::ARCHITECTURE,
     cohere2::ARCHITECTURE,
     command_r::ARCHITECTURE,
