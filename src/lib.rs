@@ -28,14 +28,14 @@ pub use lapwing_engine::models;
 pub use lapwing_engine::{
     Activations, Architecture, AttentionRule, BesideStream, BlockList, BlockingTokens, ClientStats,
     DType, EmbedRequest, Embedding, EndReason, Engine, EngineBuilder, EngineStats, Error,
-    ErrorKind, Group, KeptReason, KeptTensor, KvCopies, KvDtype, KvSharing, KvSharingError,
-    Latencies, LayerAttention, Mask, MaskError, Message, ModelConfig, Module, PackedMemory,
-    PackedUse, PackedWeights, PartPlacement, Placement, Pooling, Prompt, PromptEnd, PromptGraphs,
-    PromptProgress, Requant, Requantized, Request, RequestTimes, RunError, SamplingParams, Scored,
-    Shutdown, SlotStats, StageKind, StagePlacement, Stream, Summary, Token, TokenEvent,
-    TokenLogprob, TokenStream, TransferPlacement, WaitLink, WaitMode, Work, chat, devices, draft,
-    drivers, energy, error, plan, policy, prepare, profile, ranges, serde_json, tokenizer, traces,
-    weights,
+    ErrorKind, Group, KeptReason, KeptTensor, KvCopies, KvDtype, KvHeads, KvSharing,
+    KvSharingError, Latencies, LayerAttention, LayerHeads, Mask, MaskError, Message, ModelConfig,
+    Module, PackedMemory, PackedUse, PackedWeights, PartPlacement, Placement, Pooling, Prompt,
+    PromptEnd, PromptGraphs, PromptProgress, Requant, Requantized, Request, RequestTimes, RunError,
+    SamplingParams, Scored, Shutdown, SlotStats, StageKind, StagePlacement, Stream, Summary, Token,
+    TokenEvent, TokenLogprob, TokenStream, TransferPlacement, WaitLink, WaitMode, Work, chat,
+    devices, draft, drivers, energy, error, plan, policy, prepare, profile, ranges, serde_json,
+    tokenizer, traces, weights,
 };
 #[cfg(feature = "structured")]
 pub use lapwing_engine::{

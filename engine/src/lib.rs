@@ -49,9 +49,9 @@ pub use lapwing_actors::stats::{ClientStats, EngineStats, Latencies, Work};
 pub use lapwing_kernels::cpu::{Activations, PackedMemory, PackedUse};
 pub use lapwing_kernels::device::SlotStats;
 pub use lapwing_kernels::formats::DType;
-pub use lapwing_kernels::kv::{KvCopies, KvDtype, KvSharing, KvSharingError};
+pub use lapwing_kernels::kv::{KvCopies, KvDtype, KvHeads, KvSharing, KvSharingError};
 pub use lapwing_kernels::mask::{AttentionRule, BlockList, Mask, MaskError};
-pub use lapwing_kernels::model::{Architecture, LayerAttention, ModelConfig};
+pub use lapwing_kernels::model::{Architecture, LayerAttention, LayerHeads, ModelConfig};
 pub use lapwing_kernels::requant::{Group, KeptReason, KeptTensor, Requant, Requantized};
 /// Recording a run, and analysing what was recorded.
 pub use lapwing_traces as traces;

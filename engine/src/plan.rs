@@ -10,7 +10,7 @@ pub use lapwing_kernels::device::{
     Prepare,
 };
 pub use lapwing_kernels::graph::{Graph, NewNode, Node, RowSet, ValueId, ValueSpec, WeightSpec};
-pub use lapwing_kernels::kv::{KvLayout, PageId};
+pub use lapwing_kernels::kv::{KvLayout, KvPageLayout, PageId};
 pub use lapwing_kernels::op::{
     Activation, AttentionOp, Op, RopePairs, RopeScaling, RopeSpec, TableRow, WeightId,
 };

@@ -6,7 +6,7 @@
 
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa, KvRows};
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
 use lapwing_kernels::mask::Mask;
 use std::time::Instant;
 
@@ -72,10 +72,11 @@ fn measure(setup: &Setup<'_>, model: &Model, Case { rows, context, cold }: Case)
     let Setup { cpu, roof, dtype, best } = *setup;
     let Model { heads, kv_heads, head_dim, .. } = *model;
     let page_rows = KvLayout::PAGE_ROWS;
-    let one = KvLayout { layers: 1, kv_heads, head_dim, page_rows, dtype };
+    let heads_of = KvHeads::new(kv_heads, head_dim);
+    let one = KvLayout::uniform(1, heads_of, page_rows, dtype);
     let pages: Vec<u32> = (0..one.pages_for(context + rows) as u32).collect();
     let layers = if cold { roof.read_bytes.div_ceil(one.page_bytes() * pages.len()) } else { 1 };
-    let layout = KvLayout { layers, ..one };
+    let layout = KvLayout::uniform(layers, heads_of, page_rows, dtype);
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let width = kv_heads * head_dim;
     let noise = |len: usize| (0..len).map(|i| (i * 7 % 97) as f32 / 97.0 - 0.5).collect();

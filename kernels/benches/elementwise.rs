@@ -4,7 +4,7 @@
 //! `cargo bench -p lapwing-kernels --bench elementwise -- [threads] [isa]`
 
 use lapwing_kernels::cpu::{self, Cpu, Isa, KvRows, RopeFreqs, RopeShape};
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ fn report(name: &str, bytes: usize, seconds: f64) {
 
 fn kv_write(cpu: &Cpu, dtype: KvDtype, x: &[f32]) -> f64 {
     let head_dim = WIDTH / HEADS;
-    let layout = KvLayout { layers: 1, kv_heads: KV_HEADS, head_dim, page_rows: 32, dtype };
+    let layout = KvLayout::uniform(1, KvHeads::new(KV_HEADS, head_dim), 32, dtype);
     let pages: Vec<u32> = (0..layout.pages_for(ROWS) as u32).collect();
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let k = &x[..ROWS * KV_HEADS * head_dim];

@@ -8,7 +8,7 @@ use lapwing_kernels::cost::Cost;
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa, Matrix, PackedMatrix};
 use lapwing_kernels::formats::DType;
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
 use lapwing_kernels::mask::Mask;
 use std::time::{Duration, Instant};
 
@@ -125,7 +125,7 @@ fn limits(cpu: &Cpu) -> Roofline {
 
 fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
     let (page_rows, dtype) = (KvLayout::PAGE_ROWS, KvDtype::default());
-    let layout = KvLayout { layers: 1, kv_heads: 3, head_dim: 64, page_rows, dtype };
+    let layout = KvLayout::uniform(1, KvHeads::new(3, 64), page_rows, dtype);
     let pages: Vec<u32> = (0..layout.pages_for(context + rows) as u32).collect();
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let q = vec![0.1; rows * 9 * 64];

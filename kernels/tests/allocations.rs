@@ -4,7 +4,7 @@
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, KvRows, RopeFreqs, RopeShape};
 use lapwing_kernels::device::{Batch, BlockingDevice, Prepare, SlotPool, StageRun, TensorSet};
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
@@ -43,7 +43,7 @@ const HEAD_DIM: usize = 32;
 /// On one thread, so that the first call warms every thread.
 fn attend(dtype: KvDtype, mask: &Mask) {
     let cpu = Cpu::new(1, Isa::best());
-    let layout = KvLayout { layers: 1, kv_heads: 2, head_dim: HEAD_DIM, page_rows: 32, dtype };
+    let layout = KvLayout::uniform(1, KvHeads::new(2, HEAD_DIM), 32, dtype);
     let pages: Vec<u32> = (0..layout.pages_for(700) as u32).collect();
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let k = vec![0.5; 700 * 2 * HEAD_DIM];

@@ -23,6 +23,8 @@ mod bounds;
 mod branches;
 #[path = "tiny_models/fused.rs"]
 mod fused;
+#[path = "tiny_models/layers.rs"]
+mod layers;
 #[path = "tiny_models/masks.rs"]
 mod masks;
 #[path = "tiny_models/requantised.rs"]

@@ -14,8 +14,8 @@ pub enum BlockKind {
     Matmul,
     /// Other ops whose rows are independent of each other: rows can be divided.
     Rowwise,
-    /// Embedding, tables of positions, rotary embedding, attention and row selection: they depend on the position of a
-    /// row or select rows, and cannot be divided (the dynamic ops of mllm-NPU, arXiv 2407.05858).
+    /// Embedding, tables of positions, rotary embedding, attention and selection: they depend on the position of a
+    /// row or select rows or columns, and cannot be divided (the dynamic ops of mllm-NPU, arXiv 2407.05858).
     Dynamic,
 }
 
@@ -84,13 +84,14 @@ mod tests {
         };
         let matmul = || Op::MatMul { weight, bias: None };
         let x = push(Op::Embed { table: weight, scale: 1.0 }, &[]);
-        let n = push(Op::RmsNorm { weight, eps: 1e-5 }, &[x]);
+        let norm = || Op::RmsNorm { weight: Some(weight), group: 4, eps: 1e-5 };
+        let n = push(norm(), &[x]);
         let a = push(matmul(), &[n]);
         let b = push(matmul(), &[n]);
         let c = push(Op::Gated(Activation::Silu), &[a, b]);
         let d = push(matmul(), &[c]);
         let e = push(Op::Add, &[d, x]);
-        let f = push(Op::RmsNorm { weight, eps: 1e-5 }, &[e]);
+        let f = push(norm(), &[e]);
         push(Op::SelectRows, &[f]);
         let found: Vec<_> = blocks(&g).into_iter().map(|b| (b.nodes, b.kind)).collect();
         let want = [

@@ -41,17 +41,18 @@ impl OpShape {
         let (index, node) = (node, &graph.nodes()[node]);
         let n = part.features.of_width(graph.value(node.output).width).len();
         let weight = match &node.op {
-            Op::MatMul { weight, .. } | Op::RmsNorm { weight, .. } | Op::ScaleBy { weight } => {
-                Some(*weight)
+            Op::MatMul { weight, .. } | Op::ScaleBy { weight } => Some(*weight),
+            Op::RmsNorm { weight, .. } | Op::LayerNorm { weight, .. } => *weight,
+            Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
+                Some(*table)
             }
-            Op::LayerNorm { weight, .. } => *weight,
-            Op::Embed { table, .. } | Op::AddRow { table, .. } => Some(*table),
             _ => None,
         };
         let weight = weight.map(|id| &graph.weights()[id.0]);
         let k = match &node.op {
             Op::Attention(_) => graph.kv_width(index),
             Op::Rope { rope, .. } => graph.ropes()[*rope].dims,
+            Op::RmsNorm { group, .. } => *group,
             _ => weight.map_or(0, |w| w.cols),
         };
         let (window, mask) = match &node.op {

@@ -154,7 +154,7 @@ fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
         name: "cpu".to_owned(),
         cpu: Cpu::new(2, Isa::best()),
         graph: Arc::clone(&graph),
-        kv: Arc::new(KvStore::new(layout, 64).expect("memory")),
+        kv: Arc::new(KvStore::new(layout.clone(), 64).expect("memory")),
         slots: SlotPool::default(),
     };
     let mut device = CpuDevice::new(parts, &file).expect("a device");

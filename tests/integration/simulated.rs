@@ -33,7 +33,7 @@ impl Simulated<'_> {
         let model = Model::from_weights(&file).expect("a model");
         let layout = model.config.kv_layout();
         let graph = Arc::new(model.graph);
-        let kv = Arc::new(KvStore::new(layout, self.pages).expect("memory"));
+        let kv = Arc::new(KvStore::new(layout.clone(), self.pages).expect("memory"));
         let slots = SlotPool::default();
         let time: Arc<dyn TimeModel> = Arc::new(self.rate);
         let device = |name: &&str| {

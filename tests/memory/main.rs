@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lapwing_kernels::cpu::{Cpu, Isa, KvRows};
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
 
 use lapwing::{Engine, EngineBuilder, Request, Shutdown};
 
@@ -71,7 +71,7 @@ fn open_and_drop_a_kv_store(cpu: &Cpu) {
     // would write zeros to it.
     drop(std::hint::black_box(vec![1u8; BUFFER]));
     let dtype = KvDtype::F16;
-    let layout = KvLayout { layers: 8, kv_heads: 4, head_dim: 64, page_rows: 32, dtype };
+    let layout = KvLayout::uniform(8, KvHeads::new(4, 64), 32, dtype);
     let store = KvStore::new(layout, 512).expect("memory");
     let values = vec![1.0; 4 * 64];
     let rows = KvRows { pages: &[3], start_pos: 0, k: &values, v: &values };

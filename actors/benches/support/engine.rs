@@ -21,7 +21,7 @@ use lapwing_actors::worker::{Worker, WorkerEffect};
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId, SlotPool, Tensor, TensorSet};
 use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvPool};
 use lapwing_kernels::op::Op;
 use lapwing_plan::DeviceId;
 use lapwing_plan::cost::Modelled;
@@ -93,7 +93,7 @@ impl Engine {
             chunk_rows: 256,
         });
         let (page_rows, dtype) = (PAGE_ROWS, KvDtype::F16);
-        let layout = KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows, dtype };
+        let layout = KvLayout::uniform(1, KvHeads::new(1, 2), page_rows, dtype);
         let mut scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max, permits: 2, vocab: VOCAB },
             planner,
@@ -231,7 +231,7 @@ fn graph(layers: usize) -> Graph {
     };
     let mut x = push(Op::Embed { table, scale: 1.0 }, &[], 64, None);
     for layer in 0..layers {
-        x = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x], 64, Some(layer));
+        x = push(Op::RmsNorm { weight: Some(gain), group: 64, eps: 1e-5 }, &[x], 64, Some(layer));
         x = push(Op::MatMul { weight: matrix, bias: None }, &[x], 64, Some(layer));
     }
     let x = push(Op::SelectRows, &[x], 64, None);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, SlotPool};
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvPool};
 use lapwing_plan::DeviceId;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -161,8 +161,7 @@ impl Serving {
             chunk_rows: self.chunk_rows,
         });
         let page_rows = self.page_rows.max(1);
-        let layout =
-            KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows, dtype: KvDtype::F16 };
+        let layout = KvLayout::uniform(1, KvHeads::new(1, 2), page_rows, KvDtype::F16);
         let pages = u32::try_from(self.kv_tokens / page_rows).unwrap_or(u32::MAX);
         let sequences_max = self.sequences_max;
         let mut scheduler = Scheduler::new(SchedulerParts {

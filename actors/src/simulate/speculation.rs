@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, PerModel, SlotPool};
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvPool};
 use lapwing_plan::DeviceId;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -163,7 +163,10 @@ impl Speculation {
         });
         let kv = || {
             let pages = layout.pages_for(text) * self.requests;
-            KvPages { pool: KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX)), layout }
+            KvPages {
+                pool: KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX)),
+                layout: layout.clone(),
+            }
         };
         let mut scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig {
@@ -211,7 +214,7 @@ impl Speculation {
 }
 
 fn layout() -> KvLayout {
-    KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: 64, dtype: KvDtype::F16 }
+    KvLayout::uniform(1, KvHeads::new(1, 2), 64, KvDtype::F16)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Tiny {
     fn simulation(&self, names: &str, strategy: Arc<dyn Strategy>) -> Simulation {
         let layout = self.model.config.kv_layout();
         let graph = Arc::new(self.model.graph.clone());
-        let kv = Arc::new(KvStore::new(layout, PAGES).expect("memory"));
+        let kv = Arc::new(KvStore::new(layout.clone(), PAGES).expect("memory"));
         let slots = SlotPool::default();
         let infos = devices(names);
         let cpu = || Cpu::new(1, Isa::best());

@@ -1,6 +1,7 @@
 //! `lapwing inspect`: the contents of a model file, and its placement on devices.
 
 mod layers;
+mod per_layer;
 mod report;
 mod text;
 

@@ -77,10 +77,10 @@ impl DraftModel {
         let tokens = tokens + chosen.sequences_max * (DRAFT_MAX + layout.page_rows);
         let pages = u32::try_from(layout.pages_for(tokens)).unwrap_or(u32::MAX);
         let kv = match in_place.is_of(device) {
-            true => in_place.kv_store(layout, pages)?,
-            false => KvStore::new(layout, pages)?,
+            true => in_place.kv_store(layout.clone(), pages)?,
+            false => KvStore::new(layout.clone(), pages)?,
         };
-        let graph = Arc::new(model.graph.with_kv(layout));
+        let graph = Arc::new(model.graph.with_kv(layout.clone()));
         Ok(Some(DraftModel {
             graph,
             file,
@@ -125,7 +125,7 @@ impl DraftModel {
     pub(super) fn scheduled(&self, target: &PlannerParts) -> SchedulerModel {
         let planner = Planner::new(self.planned(target));
         let vocab = self.graph.vocab();
-        let kv = KvPages { pool: self.kv.pool().clone(), layout: self.layout };
+        let kv = KvPages { pool: self.kv.pool().clone(), layout: self.layout.clone() };
         SchedulerModel { planner, kv, context: self.context, vocab }
     }
 }

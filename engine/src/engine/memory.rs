@@ -73,12 +73,12 @@ impl From<TooSmall> for Error {
 }
 
 /// The sizes that decide how much memory a device needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Sizes {
     /// Largest context in tokens.
     context: usize,
-    /// Bytes of keys and values of a layer.
-    layer_kv: u64,
+    /// Bytes of keys and values of each layer of the KV cache.
+    layer_kv: Vec<u64>,
 }
 
 /// Checks each device that has memory of its own against the routes of a full chunk and of a decode step.
@@ -98,7 +98,7 @@ pub(super) fn fit(
     let may_split =
         matches!(settings.strategy, StrategyChoice::Suitable) && settings.places.is_empty();
     let memories = memories(shared, devices);
-    fit_parts(&memories, &mut explainer.parts, sizes(chosen), may_split)
+    fit_parts(&memories, &mut explainer.parts, &sizes(chosen), may_split)
 }
 
 /// Whether a strategy fits into the memory of every device.
@@ -112,13 +112,13 @@ pub(super) fn fits(
     strategy: Arc<dyn Strategy>,
 ) -> Result<bool, Error> {
     let parts = PlannerParts { strategy, ..parts.clone() };
-    Ok(too_small(&memories(shared, devices), &parts, sizes(&shared.opened.chosen))?.is_none())
+    Ok(too_small(&memories(shared, devices), &parts, &sizes(&shared.opened.chosen))?.is_none())
 }
 
 fn sizes(chosen: &Chosen) -> Sizes {
-    let layer_kv = chosen.layout.page_bytes() / chosen.layout.layers.max(1);
-    let layer_kv = (layer_kv * chosen.pages as usize) as u64;
-    Sizes { context: chosen.context, layer_kv }
+    let layout = &chosen.layout;
+    let bytes = |layer: usize| layout.layer(layer).page_bytes() as u64 * u64::from(chosen.pages);
+    Sizes { context: chosen.context, layer_kv: (0..layout.layers.len()).map(bytes).collect() }
 }
 
 fn memories<'a>(shared: Shared<'_>, devices: &'a [Built]) -> Vec<Memory<'a>> {
@@ -133,7 +133,7 @@ fn memories<'a>(shared: Shared<'_>, devices: &'a [Built]) -> Vec<Memory<'a>> {
 fn fit_parts(
     memories: &[Memory<'_>],
     parts: &mut PlannerParts,
-    sizes: Sizes,
+    sizes: &Sizes,
     may_split: bool,
 ) -> Result<Option<String>, Error> {
     let Some(small) = too_small(memories, parts, sizes)? else { return Ok(None) };
@@ -166,7 +166,7 @@ fn fit_parts(
 fn too_small(
     memories: &[Memory<'_>],
     parts: &PlannerParts,
-    sizes: Sizes,
+    sizes: &Sizes,
 ) -> Result<Option<TooSmall>, Error> {
     if memories.iter().all(|memory| memory.capacity.is_none()) {
         return Ok(None);
@@ -174,7 +174,7 @@ fn too_small(
     let routes = routes(parts, sizes.context)?;
     for (device, memory) in memories.iter().enumerate() {
         let Some(capacity) = memory.capacity else { continue };
-        let need = need(&parts.graph, &routes, DeviceId(device), sizes.layer_kv);
+        let need = need(&parts.graph, &routes, DeviceId(device), &sizes.layer_kv);
         let (draft, room) = (memory.draft, (capacity as f64 * SHARE) as u64);
         if need.weights + need.kv + draft > room {
             let each = (need.weights + need.kv) / need.layers.max(1) as u64;
@@ -197,7 +197,7 @@ fn routes(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2], PlanEr
 }
 
 /// Weights are counted once, whichever route and part reads them.
-fn need(graph: &Graph, routes: &[Arc<Route>], device: DeviceId, layer_kv: u64) -> Need {
+fn need(graph: &Graph, routes: &[Arc<Route>], device: DeviceId, layer_kv: &[u64]) -> Need {
     let stages = routes.iter().flat_map(|route| route.compute_stages());
     let own = stages.filter(|stage| stage.parts.iter().any(|part| part.device == device));
     let nodes: BTreeSet<usize> = own.flat_map(|stage| stage.nodes.clone()).collect();
@@ -223,7 +223,7 @@ fn need(graph: &Graph, routes: &[Arc<Route>], device: DeviceId, layer_kv: u64) -
     let layers: BTreeSet<usize> = nodes().filter_map(|node| node.layer).collect();
     Need {
         weights: weights.iter().map(bytes).sum(),
-        kv: kv_layers.len() as u64 * layer_kv,
+        kv: kv_layers.iter().filter_map(|layer| layer_kv.get(*layer)).sum(),
         layers: layers.len(),
     }
 }

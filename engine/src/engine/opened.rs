@@ -61,7 +61,7 @@ impl Opened {
             file: file.clone(),
             config: model.config,
             requantized,
-            graph: Arc::new(model.graph.with_kv(chosen.layout)),
+            graph: Arc::new(model.graph.with_kv(chosen.layout.clone())),
             in_place: InPlace::default(),
             recorder,
             chosen,
@@ -77,7 +77,7 @@ impl Opened {
         let Opened { chosen, in_place, .. } = self;
         let graphs = [&*self.graph].into_iter().chain(draft.as_ref().map(|draft| &*draft.graph));
         let slots = slot_pool(&graphs.collect::<Vec<_>>(), chosen, in_place);
-        let kv = Arc::new(in_place.kv_store(chosen.layout, chosen.pages)?);
+        let kv = Arc::new(in_place.kv_store(chosen.layout.clone(), chosen.pages)?);
         Ok(EngineMemory { draft, slots, kv })
     }
 

@@ -54,7 +54,7 @@ pub(super) fn open(shared: Shared<'_>, notes: &mut Vec<String>) -> Prefixes {
     };
     let subject = shared.opened.identity();
     let path = folder.join(subject.file_name()).with_extension(EXTENSION);
-    let layout = chosen.layout;
+    let layout = &chosen.layout;
     let plan = (&settings.strategy, &settings.options, &settings.places);
     let owner = format!("{subject:?}\n{plan:?}\n{layout:?}\n{weights}");
     match prefix_file::read(&path, &owner, store.pool(), store) {

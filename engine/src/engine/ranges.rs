@@ -43,11 +43,12 @@ impl EngineBuilder {
         let chosen = settings.choose(&model.config)?;
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let windows = windows(options, &tokenizer)?;
-        let graph = Arc::new(model.graph.with_kv(chosen.layout));
+        let graph = Arc::new(model.graph.with_kv(chosen.layout.clone()));
         let threads = chosen.devices.iter().map(|(_, threads)| threads.count).sum::<usize>();
         let cpu = Cpu::new(threads.max(1), chosen.isa).with_activations(chosen.activations);
         let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(&file));
-        let recorder = RangeRecorder::new(cpu, &graph, &file, chosen.layout, options.window);
+        let recorder =
+            RangeRecorder::new(cpu, &graph, &file, chosen.layout.clone(), options.window);
         let mut recorder = recorder.map_err(RangesError::Measure)?;
         _ = folder.map(|folder| folder.outcome(&file));
         for (done, ids) in windows.iter().enumerate() {

@@ -174,7 +174,7 @@ impl Scheduled {
                 vocab: opened.graph.vocab(),
             },
             planner: graphs::planner(explainer),
-            kv: KvPages { pool: memory.kv.pool().clone(), layout: chosen.layout },
+            kv: KvPages { pool: memory.kv.pool().clone(), layout: chosen.layout.clone() },
             policy,
         })?;
         scheduler.set_token_gap(chosen.token_gap);

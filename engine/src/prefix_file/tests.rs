@@ -1,23 +1,26 @@
 use lapwing_actors::prefix::PrefixTree;
-use lapwing_kernels::kv::{KvDtype, KvLayout};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout};
 
 use super::*;
 
 const OWNER: &str = "a model";
-const LAYOUT: KvLayout =
-    KvLayout { layers: 2, kv_heads: 1, head_dim: 2, page_rows: 2, dtype: KvDtype::F32 };
+/// Layers of different heads.
+fn layout() -> KvLayout {
+    let layers = [KvHeads::new(1, 2), KvHeads { count: 3, key_dim: 4, value_dim: 2 }];
+    KvLayout { layers: layers.into(), page_rows: 2, dtype: KvDtype::F32 }
+}
 
 fn memory(pages: u32) -> (KvPool, KvStore) {
-    (KvPool::new(pages), KvStore::new(LAYOUT, pages).expect("memory"))
+    (KvPool::new(pages), KvStore::new(layout(), pages).expect("memory"))
 }
 
 /// Two texts that begin alike and one of another namespace; the pages of each are filled with its number.
 fn kept(folder: &Path) -> std::path::PathBuf {
     let (pool, store) = memory(8);
-    let mut tree = PrefixTree::new(LAYOUT.page_rows);
+    let mut tree = PrefixTree::new(layout().page_rows);
     let pages = pool.alloc(5).expect("pages");
     for page in &pages {
-        store.write_page(page.id(), &vec![page.id() as u8 + 1; LAYOUT.page_bytes()]);
+        store.write_page(page.id(), &vec![page.id() as u8 + 1; layout().page_bytes()]);
     }
     tree.insert(&Some("salt".into()), &[1, 2, 3], &pages[3..]);
     tree.insert(&None, &[1, 2, 3, 4], &pages[..2]);
@@ -30,7 +33,7 @@ fn kept(folder: &Path) -> std::path::PathBuf {
 /// Tokens of the texts, and the byte that fills each of their pages.
 fn contents(texts: &[CachedText], store: &KvStore) -> Vec<(bool, Vec<u32>, Vec<u8>)> {
     let byte = |page: &KvPage| {
-        let mut bytes = vec![0; LAYOUT.page_bytes()];
+        let mut bytes = vec![0; layout().page_bytes()];
         store.read_page(page.id(), &mut bytes).expect("no device");
         assert!(bytes.iter().all(|byte| *byte == bytes[0]));
         bytes[0]

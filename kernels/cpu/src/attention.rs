@@ -37,7 +37,7 @@ pub(crate) fn bf16_kernels(ctx: &Cpu, kv: KvDtype) -> Option<&'static AttnBf16Ke
     ctx.kernels().attn_bf16.filter(|_| rounds)
 }
 
-/// Attention of every row of the sequences; `out` is `[rows][heads][head_dim]`. Rows in no sequence
+/// Attention of every row of the sequences; `out` is `[rows][heads][value_dim]`. Rows in no sequence
 /// are not touched, and a row that sees no key becomes zero.
 ///
 /// # Panics
@@ -45,10 +45,11 @@ pub(crate) fn bf16_kernels(ctx: &Cpu, kv: KvDtype) -> Option<&'static AttnBf16Ke
 /// size.
 pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     let layout = *job.kv.layout();
-    let width = job.heads * layout.head_dim;
-    assert_eq!(job.q.len(), out.len(), "q and out differ in length");
-    assert!(out.len().is_multiple_of(width), "q is not whole rows of heads × head_dim");
-    assert!(job.heads.is_multiple_of(layout.kv_heads), "heads is no multiple of the KV heads");
+    let heads = layout.heads;
+    let (q_width, width) = (job.heads * heads.key_dim, job.heads * heads.value_dim);
+    assert!(job.q.len().is_multiple_of(q_width), "q is not whole rows of heads × key_dim");
+    assert_eq!(job.q.len() / q_width * width, out.len(), "out has not the rows of q");
+    assert!(job.heads.is_multiple_of(heads.count), "heads is no multiple of the KV heads");
     assert!(job.mask.check().is_ok(), "an empty size in {:?}", job.mask);
     let shape = AttentionShape::new(&layout, job.heads);
     let mut plan = PLAN.take();
@@ -79,7 +80,7 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
             }
         });
     });
-    let group_width = shape.group * layout.head_dim;
+    let group_width = shape.group * shape.value_dim;
     let grid = Grid { row_len: width, row_blocks: rows, col_chunk: group_width };
     let partials = &partials[..split_tasks.len() * len];
     ctx.pool().grid_mut(out, &grid, |i, col, mut out| {

@@ -91,12 +91,15 @@ pub(crate) fn scale_rows(
     });
 }
 
-/// Multiplies each row of `x` by `factors`, value by value.
+/// Multiplies each row of `x` by `factors`, value by value; one factor is for all.
 ///
 /// # Panics
 /// When `x` is not whole rows of as many values as there are factors.
-pub(crate) fn scale_by(ctx: &Cpu, x: &mut [f32], factors: &[f32]) {
+pub fn scale_by(ctx: &Cpu, x: &mut [f32], factors: &[f32]) {
     let width = factors.len();
+    if let [factor] = factors {
+        return scale(ctx, x, *factor);
+    }
     assert!(width > 0 && x.len().is_multiple_of(width), "not whole rows");
     let rows = ctx.rows_per_task(x.len() / width, width);
     ctx.pool().chunks_mut(x, rows * width, |_, x| {

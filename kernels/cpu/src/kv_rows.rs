@@ -2,7 +2,7 @@
 
 use crate::context::Cpu;
 use crate::rope::Rotation;
-use lapwing_model::kv::{KvElements, KvLayer, KvLayout, PageId};
+use lapwing_model::kv::{KvElements, KvHeads, KvLayer, KvPageLayout, PageId};
 
 /// Keys and values of some rows of one sequence.
 #[derive(Clone, Copy, Debug)]
@@ -11,9 +11,9 @@ pub struct KvRows<'a> {
     pub pages: &'a [PageId],
     /// Position of the first row.
     pub start_pos: usize,
-    /// Keys: `[rows][kv_heads][head_dim]`.
+    /// Keys: `[rows][kv_heads][key_dim]`.
     pub k: &'a [f32],
-    /// Values: `[rows][kv_heads][head_dim]`.
+    /// Values: `[rows][kv_heads][value_dim]`.
     pub v: &'a [f32],
 }
 
@@ -40,15 +40,17 @@ impl KvRows<'_> {
     ) {
         let KvRows { start_pos, k, v, .. } = self;
         let layout = *layer.layout();
-        let (page_rows, width) = (layout.page_rows, layout.kv_heads * layout.head_dim);
+        let (page_rows, heads) = (layout.page_rows, layout.heads);
+        let (key_width, value_width) = (heads.key_width(), heads.value_width());
+        let rows = k.len() / key_width;
         assert!(
-            k.len() == v.len() && k.len().is_multiple_of(width),
+            k.len() == rows * key_width && v.len() == rows * value_width,
             "k and v are not equally many whole rows"
         );
         if k.is_empty() {
             return;
         }
-        let end_pos = start_pos + k.len() / width;
+        let end_pos = start_pos + rows;
         let first = start_pos / page_rows;
         let pages = &self.pages[first..end_pos.div_ceil(page_rows)];
         for page in pages {
@@ -58,9 +60,9 @@ impl KvRows<'_> {
             let page_start = (first + i) * page_rows;
             let from = page_start.max(start_pos);
             let to = (page_start + page_rows).min(end_pos);
-            let first = from - start_pos;
-            let values = first * width..(to - start_pos) * width;
-            let (k, v) = (&k[values.clone()], &v[values]);
+            let (first, end) = (from - start_pos, to - start_pos);
+            let k = &k[first * key_width..end * key_width];
+            let v = &v[first * value_width..end * value_width];
             let rotation = rotation.map(|rotation| (cpu, rotation, first));
             PageRows { layout, at: from - page_start, k, v, rotation }
         };
@@ -85,12 +87,12 @@ pub(crate) const ROTARY_DIM_MAX: usize = 256;
 
 /// Rows to write into one page.
 struct PageRows<'a> {
-    layout: KvLayout,
+    layout: KvPageLayout,
     /// First row within the page.
     at: usize,
-    /// `[rows][kv_heads][head_dim]`.
+    /// `[rows][kv_heads][key_dim]`.
     k: &'a [f32],
-    /// `[rows][kv_heads][head_dim]`.
+    /// `[rows][kv_heads][value_dim]`.
     v: &'a [f32],
     /// Rotation of the keys, if any, and the index of the first row in it.
     rotation: Option<(&'a Cpu, Rotation<'a>, usize)>,
@@ -99,16 +101,16 @@ struct PageRows<'a> {
 impl PageRows<'_> {
     /// Calls `f(head, row within the page, keys, values)` for each head of each row.
     fn each(&self, mut f: impl FnMut(usize, usize, &[f32], &[f32])) {
-        let KvLayout { kv_heads, head_dim, .. } = self.layout;
-        let lines = self.k.chunks_exact(head_dim).zip(self.v.chunks_exact(head_dim));
+        let KvHeads { count, key_dim, value_dim } = self.layout.heads;
+        let lines = self.k.chunks_exact(key_dim).zip(self.v.chunks_exact(value_dim));
         let mut rotated = [0.0; ROTARY_DIM_MAX];
         for (i, (k, v)) in lines.enumerate() {
-            let (head, row) = (i % kv_heads, i / kv_heads);
+            let (head, row) = (i % count, i / count);
             let Some((cpu, rotation, first)) = &self.rotation else {
                 f(head, self.at + row, k, v);
                 continue;
             };
-            let rotated = &mut rotated[..head_dim];
+            let rotated = &mut rotated[..key_dim];
             rotation.heads(cpu, first + row, k, rotated);
             f(head, self.at + row, rotated, v);
         }
@@ -116,11 +118,10 @@ impl PageRows<'_> {
 
     /// Writes the rows with `convert` applied to the elements.
     fn put<T: Copy + Default>(&self, page: &mut [T], convert: impl Fn(&[f32], &mut [T])) {
-        let KvLayout { head_dim, page_rows, .. } = self.layout;
-        let (keys, values) = page.split_at_mut(self.layout.part_len());
+        let KvPageLayout { heads: KvHeads { key_dim, value_dim, .. }, page_rows, .. } = self.layout;
+        let (keys, values) = page.split_at_mut(self.layout.keys_len());
         self.each(|head, row, k, v| {
-            let start = head * head_dim * page_rows;
-            let keys = &mut keys[start..][..head_dim * page_rows];
+            let keys = &mut keys[head * key_dim * page_rows..][..key_dim * page_rows];
             let mut part = [T::default(); 64];
             for (j, k) in k.chunks(64).enumerate() {
                 let part = &mut part[..k.len()];
@@ -128,26 +129,25 @@ impl PageRows<'_> {
                 let lines = keys[j * 64 * page_rows..].chunks_exact_mut(page_rows);
                 lines.zip(part).for_each(|(line, k)| line[row] = *k);
             }
-            convert(v, &mut values[start + row * head_dim..][..head_dim]);
+            convert(v, &mut values[(head * page_rows + row) * value_dim..][..value_dim]);
         });
     }
 
     /// Writes the rows as [`KvDtype::I8`](lapwing_model::kv::KvDtype::I8), with their scales.
     fn put_quantized(&self, page: &mut [i8]) {
-        let KvLayout { head_dim, page_rows, .. } = self.layout;
-        let (q, scales) = page.split_at_mut(2 * self.layout.part_len());
-        let (keys, values) = q.split_at_mut(self.layout.part_len());
+        let KvPageLayout { heads: KvHeads { key_dim, value_dim, .. }, page_rows, .. } = self.layout;
+        let (keys, rest) = page.split_at_mut(self.layout.keys_len());
+        let (values, scales) = rest.split_at_mut(self.layout.values_len());
         let (key_scales, value_scales) = scales.split_at_mut(self.layout.scale_bytes());
         self.each(|head, row, k, v| {
-            let start = head * head_dim * page_rows;
             let at = (head * page_rows + row) * size_of::<f32>();
             let (scale, inverse) = scale_for(k);
             key_scales[at..][..4].copy_from_slice(&bytes_of(scale));
-            let lines = keys[start..].chunks_exact_mut(page_rows);
+            let lines = keys[head * key_dim * page_rows..].chunks_exact_mut(page_rows);
             lines.zip(k).for_each(|(line, k)| line[row] = round(*k * inverse));
             let (scale, inverse) = scale_for(v);
             value_scales[at..][..4].copy_from_slice(&bytes_of(scale));
-            let to = &mut values[start + row * head_dim..][..head_dim];
+            let to = &mut values[(head * page_rows + row) * value_dim..][..value_dim];
             to.iter_mut().zip(v).for_each(|(to, v)| *to = round(*v * inverse));
         });
     }

@@ -65,8 +65,9 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](lapwing_model::op::Op::name).
-pub const OP_NAMES: [&str; 12] = [
+pub const OP_NAMES: [&str; 17] = [
     "embed",
+    "lookup",
     "rms_norm",
     "layer_norm",
     "add_row",
@@ -77,6 +78,10 @@ pub const OP_NAMES: [&str; 12] = [
     "curve",
     "add",
     "select_rows",
+    "columns",
+    "scale",
+    "scale_by",
+    "temperature",
     "soft_cap",
 ];
 
@@ -119,10 +124,12 @@ impl Kernel {
         Some(match op {
             "matmul" => return weight.map(|weight| Kernel::of_matmul(cpu, weight)),
             "embed" => float("table lookup, widened to f32"),
+            "lookup" => float("rows read from the file, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
             "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "curve" | "add"
-            | "soft_cap" => float("f32, row by row"),
+            | "scale" | "scale_by" | "temperature" | "soft_cap" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
+            "columns" => float("copies of columns"),
             _ => return None,
         })
     }

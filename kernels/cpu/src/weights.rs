@@ -14,6 +14,7 @@ use lapwing_model::reference::dequantize;
 use lapwing_model::requant::Requant;
 use lapwing_model::weights::{ChangedError, Slices, TensorReadError, WeightFile, WeightTensor};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 mod held;
@@ -83,6 +84,8 @@ pub struct Weights {
     slices: BTreeMap<usize, Slices>,
     uses: Vec<Uses>,
     weights: Vec<Weight>,
+    /// The gains of norms without a weight.
+    ones: Vec<f32>,
 }
 
 /// How a graph uses a weight.
@@ -113,7 +116,8 @@ impl Weights {
         let forms = forms(graph);
         let same = |w: &Arc<Weights>| {
             let bytes = w.forms == forms && w.slices == *graph.slices();
-            bytes && w.specs == graph.weights() && w.uses == uses
+            let ones = w.ones.len() == longest_plain_group(graph);
+            bytes && ones && w.specs == graph.weights() && w.uses == uses
         };
         // The lock is held while weights are packed, so that two devices never pack the same ones.
         shared::with(file, |shared| {
@@ -179,7 +183,8 @@ impl Weights {
         let weights = weights.collect::<Result<_, BindError>>()?;
         file.check_unchanged()?;
         let (specs, slices) = (specs.to_vec(), graph.slices().clone());
-        Ok((Weights { specs, forms: forms(graph), slices, weights, uses }, report))
+        let ones = vec![1.0; longest_plain_group(graph)];
+        Ok((Weights { specs, forms: forms(graph), slices, weights, uses, ones }, report))
     }
 
     /// A weight that the graph reads in f32: a norm, a bias, rotary factors, or all rows of a table that is
@@ -187,6 +192,19 @@ impl Weights {
     pub fn vector(&self, id: WeightId) -> &[f32] {
         assert!(self.uses[id.0].vector, "weight {} is read as a vector", id.0);
         &self.weights[id.0].vector
+    }
+
+    /// The gains of a norm over groups of `group` values: its weight, or ones without one.
+    pub fn gains(&self, weight: Option<WeightId>, group: usize) -> &[f32] {
+        weight.map_or(&self.ones[..group], |weight| self.vector(weight))
+    }
+
+    /// The values of a vector that belong to some columns; its only value if it has one for all.
+    pub fn factors(&self, id: WeightId, columns: Range<usize>) -> &[f32] {
+        match self.vector(id) {
+            one @ [_] => one,
+            all => &all[columns],
+        }
     }
 
     /// The matrix of a matmul. Its values may be read only while the weights are [held](Weights::hold).
@@ -231,11 +249,22 @@ fn forms(graph: &Graph) -> Vec<Option<Requant>> {
     (0..graph.weights().len()).map(|id| graph.requant(WeightId(id))).collect()
 }
 
+/// Values of the longest group that a norm without a weight normalises.
+fn longest_plain_group(graph: &Graph) -> usize {
+    let groups = graph.nodes().iter().map(|node| match node.op {
+        Op::RmsNorm { weight: None, group, .. } => group,
+        _ => 0,
+    });
+    groups.max().unwrap_or(0)
+}
+
 fn uses(graph: &Graph) -> Vec<Uses> {
     let mut uses = vec![Uses::default(); graph.weights().len()];
     for node in graph.nodes() {
         match &node.op {
-            Op::RmsNorm { weight, .. } | Op::ScaleBy { weight } => uses[weight.0].vector = true,
+            Op::RmsNorm { weight: Some(weight), .. } | Op::ScaleBy { weight } => {
+                uses[weight.0].vector = true;
+            }
             Op::LayerNorm { weight, bias, .. } => {
                 weight.iter().chain(bias).for_each(|id| uses[id.0].vector = true);
             }
@@ -247,7 +276,7 @@ fn uses(graph: &Graph) -> Vec<Uses> {
                     uses[bias.0].vector = true;
                 }
             }
-            Op::Embed { table, .. } => uses[table.0].table = true,
+            Op::Embed { table, .. } | Op::Lookup { table, .. } => uses[table.0].table = true,
             _ => {}
         }
     }

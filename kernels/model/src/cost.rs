@@ -82,11 +82,11 @@ impl Graph {
         Cost { flops: work.flops, bytes: VALUE * (read + out) + work.bytes }
     }
 
-    /// Bytes of keys and values of one position in one layer; `values` is their number together.
-    pub(crate) fn kv_row_bytes(&self, values: u64) -> u64 {
-        match self.kv() {
+    /// Bytes of keys and values of one position in a layer of the KV cache; `values` is their number together.
+    pub(crate) fn kv_row_bytes(&self, layer: usize, values: u64) -> u64 {
+        match self.kv().filter(|layout| layer < layout.layers.len()) {
             None => 2 * values,
-            Some(layout) => layout.row_bytes() as u64,
+            Some(layout) => layout.layer(layer).row_bytes() as u64,
         }
     }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::formats::DType;
     use crate::graph::{NewNode, WeightSpec};
-    use crate::kv::{KvDtype, KvLayout};
+    use crate::kv::{KvDtype, KvHeads, KvLayout};
     use crate::mask::{AttentionRule, Mask};
     use crate::op::{Activation, AttentionOp, RopePairs, RopeScaling, RopeSpec};
 
@@ -140,7 +140,7 @@ mod tests {
             g.push(NewNode { op, inputs, width, layer: None, role: "test" })
         };
         let x = push(Op::Embed { table, scale: 1.0 }, &[], 64);
-        let x = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x], 64);
+        let x = push(Op::RmsNorm { weight: Some(gain), group: 64, eps: 1e-5 }, &[x], 64);
         let q = push(Op::MatMul { weight: wide, bias: None }, &[x], 32);
         let k = push(Op::MatMul { weight: narrow, bias: Some(bias) }, &[x], 16);
         let q = push(Op::Rope { heads: 2, rope }, &[q], 32);
@@ -200,7 +200,7 @@ mod tests {
         // 22 positions read or written, each of 2 heads of 8 keys and 8 values.
         let wants = [(KvDtype::F32, 22 * 128), (KvDtype::F16, 22 * 64), (KvDtype::I8, 22 * 48)];
         for (dtype, want) in wants {
-            let layout = KvLayout { layers: 3, kv_heads: 2, head_dim: 8, page_rows: 32, dtype };
+            let layout = KvLayout::uniform(3, KvHeads::new(2, 8), 32, dtype);
             let cost = graph(None).with_kv(layout).cost(5, &batch());
             assert_eq!(cost, Cost { flops: 31 * 128, bytes: want + 1536 }, "{dtype}");
         }

@@ -69,15 +69,50 @@ impl FromStr for KvDtype {
     }
 }
 
-/// Shape of a KV cache.
+/// Keys and values of a position in one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvHeads {
+    /// KV heads.
+    pub count: usize,
+    /// Values of a head's key.
+    pub key_dim: usize,
+    /// Values of a head's value.
+    pub value_dim: usize,
+}
+
+impl KvHeads {
+    /// Heads whose keys and values are `dim` values long.
+    pub const fn new(count: usize, dim: usize) -> KvHeads {
+        KvHeads { count, key_dim: dim, value_dim: dim }
+    }
+
+    /// Values of the keys of all heads.
+    pub const fn key_width(self) -> usize {
+        self.count * self.key_dim
+    }
+
+    /// Values of the values of all heads.
+    pub const fn value_width(self) -> usize {
+        self.count * self.value_dim
+    }
+}
+
+/// Shape of a KV cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvLayout {
-    /// Layers that have keys and values of their own.
-    pub layers: usize,
-    /// KV heads per layer.
-    pub kv_heads: usize,
-    /// Values per head.
-    pub head_dim: usize,
+    /// Heads of the layers that have keys and values of their own.
+    pub layers: Arc<[KvHeads]>,
+    /// Positions per page.
+    pub page_rows: usize,
+    /// Storage type.
+    pub dtype: KvDtype,
+}
+
+/// Shape of the pages of one layer of a KV cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvPageLayout {
+    /// Heads.
+    pub heads: KvHeads,
     /// Positions per page.
     pub page_rows: usize,
     /// Storage type.
@@ -88,6 +123,20 @@ impl KvLayout {
     /// Default number of positions per page.
     pub const PAGE_ROWS: usize = 32;
 
+    /// A cache of `layers` layers with the same heads.
+    pub fn uniform(layers: usize, heads: KvHeads, page_rows: usize, dtype: KvDtype) -> KvLayout {
+        KvLayout { layers: vec![heads; layers].into(), page_rows, dtype }
+    }
+
+    /// The pages of a layer.
+    ///
+    /// # Panics
+    /// If there is no such layer.
+    pub fn layer(&self, layer: usize) -> KvPageLayout {
+        let KvLayout { layers, page_rows, dtype } = self;
+        KvPageLayout { heads: layers[layer], page_rows: *page_rows, dtype: *dtype }
+    }
+
     /// Number of pages for `rows` positions.
     pub fn pages_for(&self, rows: usize) -> usize {
         rows.div_ceil(self.page_rows.max(1))
@@ -95,32 +144,45 @@ impl KvLayout {
 
     /// Bytes of one page: keys and values of all layers.
     pub fn page_bytes(&self) -> usize {
-        self.layers * self.page_rows * self.row_bytes()
+        (0..self.layers.len()).map(|layer| self.layer(layer).page_bytes()).sum()
+    }
+}
+
+impl KvPageLayout {
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_rows * self.row_bytes()
     }
 
-    /// Bytes of one position in one layer: keys and values.
+    /// Bytes of one position: keys and values.
     pub fn row_bytes(&self) -> usize {
-        let values = 2 * self.kv_heads * self.head_dim;
+        let values = self.heads.key_width() + self.heads.value_width();
         match self.dtype {
             KvDtype::F32 => 4 * values,
             KvDtype::F16 => 2 * values,
-            KvDtype::I8 => values + 2 * self.kv_heads * size_of::<f32>(),
+            KvDtype::I8 => values + 2 * self.heads.count * size_of::<f32>(),
         }
     }
 
-    /// For [`KvDtype::I8`], bytes of the scales of the keys (or values) of a page in one layer.
+    /// For [`KvDtype::I8`], bytes of the scales of the keys (or values) of a page.
     pub fn scale_bytes(&self) -> usize {
-        self.kv_heads * self.page_rows * size_of::<f32>()
+        self.heads.count * self.page_rows * size_of::<f32>()
     }
 
-    /// Elements of the keys (or values) of a page in one layer.
-    pub fn part_len(&self) -> usize {
-        self.kv_heads * self.head_len()
+    /// Elements of the keys of a page, which come first.
+    pub fn keys_len(&self) -> usize {
+        self.heads.key_width() * self.page_rows
     }
 
-    /// Elements of the keys (or values) of a page in one layer and one head.
-    fn head_len(&self) -> usize {
-        self.head_dim * self.page_rows
+    /// Elements of the values of a page, which follow its keys.
+    pub fn values_len(&self) -> usize {
+        self.heads.value_width() * self.page_rows
+    }
+
+    /// Stored elements of a page: its keys, its values, and for [`KvDtype::I8`] the bytes of their scales.
+    pub fn page_len(&self) -> usize {
+        let scales = if self.dtype == KvDtype::I8 { 2 * self.scale_bytes() } else { 0 };
+        self.keys_len() + self.values_len() + scales
     }
 }
 

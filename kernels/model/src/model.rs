@@ -13,7 +13,7 @@ mod vocabulary;
 use std::ops::Range;
 
 pub use architectures::{Architecture, supported};
-pub use config::{LayerAttention, ModelConfig, NormKind};
+pub use config::{LayerAttention, LayerHeads, ModelConfig, NormKind};
 
 use crate::formats::DType;
 use crate::graph::Graph;
@@ -70,15 +70,25 @@ impl Model {
 
     /// Makes layers or heads share keys and values. In a group of layers, the later ones lose their projections of keys and
     /// values with all that follows up to attention; their attention reads the rows of the first layer's KV cache, with queries
-    /// rotated as those keys are. Masks and windows stay those of each layer. Of heads, the first of each group remains. The KV
-    /// layers and KV heads of the hyper-parameters become those that remain.
+    /// rotated as those keys are. Masks and windows stay those of each layer. Of heads, the first of each group remains. The heads of
+    /// the hyper-parameters become those that remain.
     ///
     /// # Errors
     /// [`KvSharingError`] if a number does not fit the model; the model is then unchanged.
     pub fn share_kv(&mut self, sharing: &KvSharing) -> Result<(), KvSharingError> {
-        self.graph = self.graph.share_kv(sharing, self.config.kv_heads)?;
-        self.config.kv_layers = self.config.layers.div_ceil(sharing.group());
-        self.config.kv_heads = sharing.heads.unwrap_or(self.config.kv_heads);
+        let heads = &mut self.config.heads;
+        let first_of_group = |layer: usize| layer / sharing.group() * sharing.group();
+        for (layer, of) in heads.iter().enumerate() {
+            let first = if sharing.heads.is_some() { 0 } else { first_of_group(layer) };
+            if of.kv != heads[first].kv {
+                return Err(KvSharingError::Unlike { layer, other: first });
+            }
+        }
+        self.graph = self.graph.share_kv(sharing, heads[0].kv.count)?;
+        for (layer, of) in heads.iter_mut().enumerate() {
+            of.kv_of = first_of_group(layer);
+            of.kv.count = sharing.heads.unwrap_or(of.kv.count);
+        }
         Ok(())
     }
 }

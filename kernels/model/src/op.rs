@@ -57,10 +57,20 @@ pub enum Op {
         /// Factor on every value.
         scale: f32,
     },
-    /// Root-mean-square norm over groups of the weight's length: a whole row, or one head of it.
+    /// Token ids → rows of `table` `[vocab, width]`, times `scale`, as [`Op::Embed`]. The table is much larger than what is
+    /// read of it: it stays in the weight file, from which each row is read.
+    Lookup {
+        /// The table.
+        table: WeightId,
+        /// Factor on every value.
+        scale: f32,
+    },
+    /// Root-mean-square norm over groups of values: a whole row, or one head of it.
     RmsNorm {
-        /// Gain, one value per position in the group.
-        weight: WeightId,
+        /// Gain, one value per position in the group; `None` for a gain of 1.
+        weight: Option<WeightId>,
+        /// Values of a group.
+        group: usize,
         /// Added to the mean square.
         eps: f32,
     },
@@ -109,6 +119,11 @@ pub enum Op {
     Temperature(Temperature),
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
     SelectRows,
+    /// Keeps only some columns, as many as the output has.
+    Columns {
+        /// The first of them.
+        first: usize,
+    },
     /// factor·x.
     Scale {
         /// Factor on every value.
@@ -260,10 +275,13 @@ impl Op {
 
     fn weights_mut(&mut self) -> [Option<&mut WeightId>; 2] {
         match self {
-            Op::RmsNorm { weight, .. } | Op::ScaleBy { weight } => [Some(weight), None],
+            Op::RmsNorm { weight, .. } => [weight.as_mut(), None],
+            Op::ScaleBy { weight } => [Some(weight), None],
             Op::LayerNorm { weight, bias, .. } => [weight.as_mut(), bias.as_mut()],
             Op::MatMul { weight, bias } => [Some(weight), bias.as_mut()],
-            Op::Embed { table, .. } | Op::AddRow { table, .. } => [Some(table), None],
+            Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
+                [Some(table), None]
+            }
             Op::Rope { .. }
             | Op::Attention(_)
             | Op::Gated(_)
@@ -271,6 +289,7 @@ impl Op {
             | Op::Temperature(_)
             | Op::Add
             | Op::SelectRows
+            | Op::Columns { .. }
             | Op::Scale { .. }
             | Op::SoftCap { .. } => [None, None],
         }

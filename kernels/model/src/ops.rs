@@ -3,10 +3,12 @@
 mod add;
 mod add_row;
 mod attention;
+mod columns;
 mod curve;
 mod embed;
 mod gated;
 mod layer_norm;
+mod lookup;
 mod matmul;
 mod rms_norm;
 mod rope;
@@ -51,7 +53,7 @@ pub enum OpKind {
     Elementwise,
     /// A row depends on that row of the input.
     Rowwise,
-    /// A row depends on its position, its token or other rows.
+    /// A row depends on its position, its token or other rows, or the op only selects rows or columns.
     Dynamic,
 }
 
@@ -66,7 +68,7 @@ pub enum Reads {
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 17] = [
+    pub const ALL: [OpInfo; 19] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -84,6 +86,8 @@ impl OpInfo {
         attention::BIASED,
         temperature::INFO,
         scale_by::INFO,
+        lookup::INFO,
+        columns::INFO,
     ];
 
     /// An op with that name and number of which the rest is yet to be said.
@@ -116,6 +120,7 @@ impl Op {
     pub fn info(&self) -> &'static OpInfo {
         match self {
             Op::Embed { .. } => &embed::INFO,
+            Op::Lookup { .. } => &lookup::INFO,
             Op::RmsNorm { .. } => &rms_norm::INFO,
             Op::LayerNorm { .. } => &layer_norm::INFO,
             Op::AddRow { .. } => &add_row::INFO,
@@ -131,6 +136,7 @@ impl Op {
             Op::ScaleBy { .. } => &scale_by::INFO,
             Op::Temperature(_) => &temperature::INFO,
             Op::SelectRows => &select_rows::INFO,
+            Op::Columns { .. } => &columns::INFO,
             Op::SoftCap { .. } => &soft_cap::INFO,
         }
     }
@@ -138,7 +144,7 @@ impl Op {
     /// Operations, and bytes beside those of its inputs and its output.
     pub(crate) fn work(&self, at: &OpShape<'_>) -> Work {
         match self {
-            Op::Embed { table, .. } => embed::work(at, *table),
+            Op::Embed { table, .. } | Op::Lookup { table, .. } => embed::work(at, *table),
             Op::RmsNorm { weight, .. } => rms_norm::work(at, *weight),
             Op::LayerNorm { weight, bias, .. } => layer_norm::work(at, [*weight, *bias]),
             Op::AddRow { table, row } => add_row::work(at, *table, *row),
@@ -151,7 +157,7 @@ impl Op {
             Op::Scale { .. } => scale::work(at),
             Op::ScaleBy { .. } => scale_by::work(at),
             Op::Temperature(_) => temperature::work(at),
-            Op::SelectRows => select_rows::work(),
+            Op::SelectRows | Op::Columns { .. } => select_rows::work(),
             Op::SoftCap { .. } => soft_cap::work(at),
         }
     }

@@ -179,13 +179,13 @@ pub fn soft_cap(x: f64, cap: f64) -> f64 {
 /// Input of [`attention`]: queries, keys and values of one sequence.
 #[derive(Clone, Debug)]
 pub struct DenseAttention<'a> {
-    /// `[rows][heads][head_dim]`.
+    /// `[rows][heads][key_dim]`.
     pub q: &'a [f32],
-    /// `[positions][kv_heads][head_dim]`.
+    /// `[positions][kv_heads][key_dim]`.
     pub k: &'a [f32],
-    /// `[positions][kv_heads][head_dim]`.
+    /// `[positions][kv_heads][value_dim]`.
     pub v: &'a [f32],
-    /// (query heads, KV heads, values per head).
+    /// (query heads, KV heads, values per key).
     pub shape: (usize, usize, usize),
     /// Factor on the scores q·k.
     pub scale: f64,
@@ -199,15 +199,16 @@ pub struct DenseAttention<'a> {
 /// to. A row without any becomes zero.
 pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Vec<usize>) -> Vec<f64> {
     let (heads, kv_heads, dim) = job.shape;
+    let value_dim = job.v.len() * dim / job.k.len();
     let dot = |a: &[f32], b: &[f32]| -> f64 {
         a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
     };
     let mut out = Vec::new();
     for (i, q) in job.q.chunks(dim).enumerate() {
         let (row, kv_head) = (i / heads, i % heads / (heads / kv_heads));
-        let at = |key: usize| (key * kv_heads + kv_head) * dim;
+        let at = |key: usize| key * kv_heads + kv_head;
         let score = |key: usize| {
-            let s = dot(q, &job.k[at(key)..][..dim]) * job.scale;
+            let s = dot(q, &job.k[at(key) * dim..][..dim]) * job.scale;
             let s = job.soft_cap.map_or(s, |cap| soft_cap(s, cap));
             let slope = job.slopes.map_or(0.0, |slopes| slopes[i % heads]);
             s - slope * row.abs_diff(key) as f64
@@ -217,9 +218,9 @@ pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Vec<usize>) -
         let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
         let sum: f64 = weights.iter().sum();
-        out.extend((0..dim).map(|d| {
-            let parts =
-                keys.iter().zip(&weights).map(|(key, w)| w * f64::from(job.v[at(*key) + d]));
+        out.extend((0..value_dim).map(|d| {
+            let value = |key: usize| f64::from(job.v[at(key) * value_dim + d]);
+            let parts = keys.iter().zip(&weights).map(|(key, w)| w * value(*key));
             if keys.is_empty() { 0.0 } else { parts.sum::<f64>() / sum }
         }));
     }

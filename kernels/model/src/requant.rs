@@ -90,7 +90,7 @@ mod tests {
             last = push(&mut graph, Op::MatMul { weight, bias: None }, &[last]);
         }
         let norm = add(&mut graph, "norm", (DType::F32, 64));
-        last = push(&mut graph, Op::RmsNorm { weight: norm, eps: 1e-5 }, &[last]);
+        last = push(&mut graph, Op::RmsNorm { weight: Some(norm), group: 64, eps: 1e-5 }, &[last]);
         if tied {
             push(&mut graph, Op::MatMul { weight: table, bias: None }, &[last]);
         }

@@ -199,8 +199,12 @@ impl Checker {
                 }
                 out
             }
-            Op::RmsNorm { weight, eps } => {
-                reference::rms_norm(input(0)?, &self.weights.vector(*weight)?, *eps)
+            Op::RmsNorm { weight, group, eps } => {
+                let gains = match weight {
+                    Some(weight) => self.weights.vector(*weight)?,
+                    None => vec![1.0; *group],
+                };
+                reference::rms_norm(input(0)?, &gains, *eps)
             }
             Op::Gated(activation) => {
                 let gate = |x: f64| match activation {
@@ -214,15 +218,21 @@ impl Checker {
             Op::Scale { factor } => {
                 input(0)?.iter().map(|x| wide(x) * f64::from(*factor)).collect()
             }
+            Op::ScaleBy { weight } => {
+                let factors = self.weights.vector(*weight)?;
+                let factors = factors.iter().map(wide).cycle();
+                input(0)?.iter().zip(factors).map(|(x, factor)| wide(x) * factor).collect()
+            }
             Op::SoftCap { cap } => {
                 let cap = f64::from(*cap);
                 input(0)?.iter().map(|x| reference::soft_cap(wide(x), cap)).collect()
             }
             Op::Embed { .. }
+            | Op::Lookup { .. }
+            | Op::Columns { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)
-            | Op::ScaleBy { .. }
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

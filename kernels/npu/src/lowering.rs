@@ -34,11 +34,12 @@ pub trait Lowering {
         bias: Option<WeightId>,
     ) -> Result<Self::Value, DeviceError>;
 
-    /// RMS norm over groups of the weight's length, of all columns.
+    /// RMS norm over groups of values, of all columns, with gains of 1 without a weight.
     fn norm(
         &mut self,
         x: &Self::Value,
-        weight: WeightId,
+        weight: Option<WeightId>,
+        group: usize,
         eps: f32,
     ) -> Result<Self::Value, DeviceError>;
 
@@ -55,6 +56,12 @@ pub trait Lowering {
 
     /// `factor · x`.
     fn scale(&mut self, x: &Self::Value, factor: f32) -> Result<Self::Value, DeviceError>;
+
+    /// `x` times `factors`: one for each column, or one for all.
+    fn scale_by(&mut self, x: &Self::Value, factors: Vec<f32>) -> Result<Self::Value, DeviceError>;
+
+    /// The weights of the output channels of a node in a vector: one for each, or one for all.
+    fn factors(&self, node: &SpecNode, weight: WeightId) -> Result<Vec<f32>, DeviceError>;
 
     /// `cap · tanh(x / cap)`.
     fn soft_cap(&mut self, x: &Self::Value, cap: f32) -> Result<Self::Value, DeviceError>;
@@ -102,20 +109,25 @@ fn lower<L: Lowering>(
 ) -> Result<L::Value, DeviceError> {
     match (&node.op, operands) {
         (Op::MatMul { weight, bias }, [x, ..]) => graph.product(node, x, *weight, *bias),
-        (Op::RmsNorm { weight, eps }, [x, ..]) => {
-            let normed = graph.norm(x, *weight, *eps)?;
+        (Op::RmsNorm { weight, group, eps }, [x, ..]) => {
+            let normed = graph.norm(x, *weight, *group, *eps)?;
             graph.columns(&normed, &node.features)
         }
         (Op::Gated(activation), [gate, up, ..]) => graph.gated(gate, up, *activation),
         (Op::Add, [a, b, ..]) => graph.add(a, b),
         (Op::Scale { factor }, [x, ..]) => graph.scale(x, *factor),
+        (Op::ScaleBy { weight }, [x, ..]) => {
+            let factors = graph.factors(node, *weight)?;
+            graph.scale_by(x, factors)
+        }
         (Op::SoftCap { cap }, [x, ..]) => graph.soft_cap(x, *cap),
         (
             Op::Embed { .. }
+            | Op::Lookup { .. }
+            | Op::Columns { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)
-            | Op::ScaleBy { .. }
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

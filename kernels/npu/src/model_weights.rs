@@ -83,6 +83,24 @@ impl ModelWeights {
         Ok(reference::dequantize(dtype, &bytes))
     }
 
+    /// The values of a vector that belong to some columns; its only value if it has one for all.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when it cannot be read, or is too short.
+    pub fn factors(
+        &self,
+        weight: WeightId,
+        columns: Range<usize>,
+    ) -> Result<Vec<f32>, DeviceError> {
+        let values = self.vector(weight)?;
+        if values.len() == 1 {
+            return Ok(values);
+        }
+        let name = &self.graph.weights()[weight.0].name;
+        let part = values.get(columns).map(<[f32]>::to_vec);
+        part.ok_or_else(|| self.failed(format!("'{name}' has too few values")))
+    }
+
     /// An error of the device.
     pub fn failed(&self, reason: String) -> DeviceError {
         DeviceError::Failed { device: self.device.clone(), reason }

@@ -3,6 +3,7 @@
 mod joined;
 mod nodes;
 mod norms;
+mod tables;
 
 use std::collections::HashMap;
 use std::ops::Range;

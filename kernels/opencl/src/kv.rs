@@ -16,13 +16,14 @@ struct Pages {
     device: String,
     session: Arc<Session>,
     layers: Vec<OnceLock<Buffer>>,
-    page_bytes: usize,
+    /// Bytes of a page in each layer.
+    page_bytes: Vec<usize>,
 }
 
 impl KvMirror for Pages {
     fn read_page(&self, layer: usize, page: PageId, to: &mut [u8]) -> Result<(), DeviceError> {
         let Some(buffer) = self.layers[layer].get() else { return Ok(()) };
-        let at = page as usize * self.page_bytes;
+        let at = page as usize * self.page_bytes[layer];
         let read = self.session.read(Lane::Transfer, buffer, at, to);
         read.map_err(|error| error.of_run(&self.device))
     }
@@ -43,14 +44,15 @@ pub(super) struct DeviceKv {
 impl DeviceKv {
     /// Attaches the memory of `session` to `store`. Nothing is allocated yet.
     pub(super) fn new(device: &str, session: &Arc<Session>, store: Arc<KvStore>) -> DeviceKv {
+        let (layout, layers) = (store.layout(), 0..store.layout().layers.len());
         let pages = Arc::new(Pages {
             device: device.to_owned(),
             session: Arc::clone(session),
-            layers: (0..store.layout().layers).map(|_| OnceLock::new()).collect(),
-            page_bytes: store.layer_page_bytes(),
+            layers: layers.clone().map(|_| OnceLock::new()).collect(),
+            page_bytes: layers.clone().map(|layer| layout.layer(layer).page_bytes()).collect(),
         });
         let in_place = |layer| store.memory_of(layer, |memory| shared_by(memory, session));
-        let shared: Vec<_> = (0..store.layout().layers).map(in_place).collect();
+        let shared: Vec<_> = layers.map(in_place).collect();
         let is_mirror = shared.iter().any(Option::is_none);
         let copy =
             if is_mirror { store.attach(Arc::clone(&pages) as Arc<dyn KvMirror>) } else { None };
@@ -75,7 +77,7 @@ impl DeviceKv {
             return Ok(buffer);
         }
         let _one = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = self.pages.page_bytes * self.store.pages();
+        let bytes = self.pages.page_bytes[layer] * self.store.pages();
         let buffer = self.pages.session.buffer(bytes, "keys and values of a layer")?;
         Ok(cell.get_or_init(|| buffer))
     }
@@ -106,7 +108,7 @@ impl DeviceKv {
         }
         let Some(copy) = self.copy else { return Ok(()) };
         self.store.bring_to_device(layer, copy, &access, |page, bytes| {
-            let at = page as usize * page_bytes;
+            let at = page as usize * page_bytes[layer];
             commands.upload(buffer, at, bytes.into()).map_err(|error| error.of_run(device))
         })
     }
@@ -139,8 +141,9 @@ impl DeviceKv {
     /// Adds a copy of all rows of a page in a layer to the queue.
     fn copy_page(&self, layer: usize, from: PageId, to: PageId) -> Result<(), OpenClError> {
         let Pages { session, page_bytes, .. } = &*self.pages;
-        let at = |page: PageId| page as usize * page_bytes;
-        session.copy_within(self.layer(layer)?, at(from)..at(from) + page_bytes, at(to))
+        let bytes = page_bytes[layer];
+        let at = |page: PageId| page as usize * bytes;
+        session.copy_within(self.layer(layer)?, at(from)..at(from) + bytes, at(to))
     }
 }
 

@@ -17,7 +17,7 @@ use lapwing_cpu::{BindError, RopeFreqs};
 use lapwing_model::device::{MemoryDomain, SlotPool};
 use lapwing_model::formats::DType;
 use lapwing_model::graph::{Graph, Node, ValueId};
-use lapwing_model::kv::KvStore;
+use lapwing_model::kv::{KvHeads, KvLayout, KvStore};
 use lapwing_model::op::{Op, RopePairs};
 use lapwing_model::weights::WeightFile;
 
@@ -55,6 +55,19 @@ pub enum OpenClBindError {
     /// The weights.
     #[error(transparent)]
     Weights(#[from] BindError),
+    /// Keys and values of a layer differ in size.
+    #[error(
+        "OpenCL devices compute attention only with keys and values of one size, but those of KV layer {layer} have \
+         {key_dim} and {value_dim} values per head; run the model on a CPU"
+    )]
+    KeysUnlikeValues {
+        /// Layer of the KV cache.
+        layer: usize,
+        /// Values of a head's key.
+        key_dim: usize,
+        /// Values of a head's value.
+        value_dim: usize,
+    },
 }
 
 /// A rotary embedding of a graph.
@@ -96,11 +109,11 @@ impl Model {
         let OpenClDeviceParts {
             name, domain, graph, kv, slots, programs, shared, persistent, ..
         } = parts;
-        let layout = *kv.layout();
+        let layout = kv.layout();
         let cache = ProgramCache::new(programs);
         let spec = KernelSpec {
             dtypes: matrix_formats(&graph),
-            head_dims: vec![layout.head_dim],
+            head_dims: head_dims(layout)?,
             page_rows: layout.page_rows,
             kv: layout.dtype,
         };
@@ -168,6 +181,20 @@ fn joins(graph: &Graph) -> Vec<usize> {
         same.len().min(even + 1)
     };
     (0..graph.nodes().len()).map(from).collect()
+}
+
+/// Sizes of the heads of all layers.
+fn head_dims(layout: &KvLayout) -> Result<Vec<usize>, OpenClBindError> {
+    let mut dims = Vec::new();
+    for (layer, KvHeads { key_dim, value_dim, .. }) in layout.layers.iter().copied().enumerate() {
+        if key_dim != value_dim {
+            return Err(OpenClBindError::KeysUnlikeValues { layer, key_dim, value_dim });
+        }
+        if !dims.contains(&key_dim) {
+            dims.push(key_dim);
+        }
+    }
+    Ok(dims)
 }
 
 /// Formats of the matrices that the graph reads.

@@ -45,8 +45,9 @@ struct Case {
 }
 
 /// Small models: with plain norms, with a bias, with norms of heads, with norms after each part, with a layer without rotary
-/// embedding, with scaled logits, and with norms of whole queries.
-const MODELS: [&str; 7] = ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "olmo2"];
+/// embedding, with scaled logits, with norms of whole queries, and with layers that differ in their heads and share keys.
+const MODELS: [&str; 8] =
+    ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "olmo2", "gemma4"];
 
 fn case() -> Case {
     case_of("llama")
@@ -58,7 +59,7 @@ fn case_of(model: &str) -> Case {
     let file = WeightFile::open(&path).expect("a weight file");
     let model = WeightModel::from_weights(&file).expect("a model");
     let layout = KvLayout { dtype: KvDtype::F32, ..model.config.kv_layout() };
-    let graph = Arc::new(model.graph.with_kv(layout));
+    let graph = Arc::new(model.graph.with_kv(layout.clone()));
     Case { file, graph, layout, slots: SlotPool::default(), shared: None }
 }
 
@@ -103,7 +104,7 @@ impl Case {
     fn parts(&self) -> OpenClDeviceParts {
         let shared = self.shared.map(memory);
         let source = shared.as_deref().map(|shared| shared as &dyn SlotSource);
-        let kv = KvStore::in_memory_of(self.layout, 4, source).expect("memory");
+        let kv = KvStore::in_memory_of(self.layout.clone(), 4, source).expect("memory");
         let slots = shared.clone().map(|shared| SlotPool::mapped(2, 100, shared));
         OpenClDeviceParts {
             name: "gpu".to_owned(),
@@ -120,7 +121,8 @@ impl Case {
 
     /// Rows `rows` of a sequence, all of whose logits are wanted.
     fn work(&self, rows: std::ops::Range<usize>, to: MemoryDomain) -> Work {
-        let ids: Vec<u32> = rows.clone().map(|at| 3 + (at as u32 * 7919) % 250).collect();
+        let ids_count = self.graph.vocab().min(253) as u32 - 3;
+        let ids: Vec<u32> = rows.clone().map(|at| 3 + (at as u32 * 7919) % ids_count).collect();
         let mut batch = Batch::default();
         batch.push(&ids, rows.start, [2, 0], 0..ids.len());
         let nodes = 0..self.graph.nodes().len();
@@ -162,7 +164,7 @@ impl Case {
             name: "cpu".to_owned(),
             cpu,
             graph: Arc::clone(&self.graph),
-            kv: Arc::new(KvStore::new(self.layout, 4).expect("memory")),
+            kv: Arc::new(KvStore::new(self.layout.clone(), 4).expect("memory")),
             slots: self.slots.clone(),
         };
         let device = CpuDevice::new(parts, &self.file).expect("a device");

@@ -22,7 +22,7 @@ mod views;
 mod warm;
 
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
-pub(super) use curves::{Curved, LayerNorm, ScaleBy};
+pub(super) use curves::{Curved, LayerNorm};
 pub(super) use gather::{Embed, SelectRows};
 pub(super) use kernels::Kernels;
 pub(super) use matmul::{Fused, MatMul, Norm};

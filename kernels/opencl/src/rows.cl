@@ -26,6 +26,12 @@ kernel void add(PLACE PARAMETERS(a), PARAMETERS(b), OUT_PARAMETERS, int rows, in
                ROW(out)[i] = ROW(a)[i] + ROW(b)[i];)
 }
 
+kernel void mul(PLACE PARAMETERS(a), PARAMETERS(b), OUT_PARAMETERS, int rows, int width)
+{
+    EACH_VALUE(vstore16(vload16(0, ROW(a) + i) * vload16(0, ROW(b) + i), 0, ROW(out) + i);,
+               ROW(out)[i] = ROW(a)[i] * ROW(b)[i];)
+}
+
 kernel void scale(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float factor)
 {
     EACH_VALUE(vstore16(factor * vload16(0, ROW(x) + i), 0, ROW(out) + i);,
@@ -101,18 +107,6 @@ kernel void xielu(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, floa
             const float v = ROW(x)[i];
             ROW(out)[i] = XIELU(v, CHOOSE_SCALAR);
         })
-}
-
-// Values times the weights of their columns, of which the first is `first`, or times the only weight.
-kernel void scale_by(PLACE PARAMETERS(x), global const float *weight, OUT_PARAMETERS, int rows, int width,
-                     int first, int is_one)
-{
-    EACH_VALUE(
-        {
-            const float16 one = weight[0];
-            vstore16((is_one ? one : vload16(0, weight + first + i)) * vload16(0, ROW(x) + i), 0, ROW(out) + i);
-        },
-        ROW(out)[i] = weight[is_one ? 0 : first + i] * ROW(x)[i];)
 }
 
 // An item norms one group of `len` values: with the weights of a row if bit 0 of `parts` is set, with its biases if bit 1 is.

@@ -1,6 +1,7 @@
 //! The weights of a model on a device: each is copied when a run first needs it, so a device holds
 //! the weights of its own layers only.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ops::Matrix;
@@ -29,6 +30,10 @@ pub(super) struct DeviceWeights {
     tensors: Vec<WeightTensor>,
     matrices: Vec<Option<Placed>>,
     vectors: Vec<Option<Buffer>>,
+    /// Gains of norms without a weight.
+    ones: Option<Buffer>,
+    /// Factors of values, by weight.
+    factors: HashMap<usize, f32>,
     bytes: usize,
 }
 
@@ -56,6 +61,8 @@ impl DeviceWeights {
             matrices: tensors.iter().map(|_| None).collect(),
             vectors: tensors.iter().map(|_| None).collect(),
             tensors,
+            ones: None,
+            factors: HashMap::new(),
             bytes: 0,
         })
     }
@@ -143,6 +150,58 @@ impl DeviceWeights {
         self.bytes += buffer.bytes();
         self.vectors[id.0] = Some(buffer);
         Ok(())
+    }
+
+    /// Makes a vector of at least `len` ones on the device, unless there is one.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when the device has not enough memory.
+    pub(super) fn load_ones(&mut self, len: usize) -> Result<(), DeviceError> {
+        let bytes = len * size_of::<f32>();
+        if self.ones.as_ref().is_some_and(|ones| ones.bytes() >= bytes) {
+            return Ok(());
+        }
+        let buffer = self.session.filled(bytemuck::cast_slice(&vec![1.0_f32; len]), "gains of 1");
+        let buffer = buffer.map_err(|error| error.of_run(&self.device))?;
+        self.bytes += buffer.bytes();
+        self.ones = Some(buffer);
+        Ok(())
+    }
+
+    /// The ones that were made last.
+    pub(super) fn ones(&self) -> &Buffer {
+        self.ones.as_ref().expect("ones that were made")
+    }
+
+    /// The only value of a vector, which is read from the file once.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when the file cannot be read.
+    pub(super) fn factor(&mut self, id: WeightId) -> Result<f32, DeviceError> {
+        if let Some(factor) = self.factors.get(&id.0) {
+            return Ok(*factor);
+        }
+        let values = self.on_host(id).map_err(|error| self.failed(&error))?;
+        let factor = values.first().copied().unwrap_or(1.0);
+        self.factors.insert(id.0, factor);
+        Ok(factor)
+    }
+
+    /// Rows of a table that stays in the file, as f32 one after another.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when the file cannot be read, or has been changed.
+    pub(super) fn rows_on_host(&self, id: WeightId, rows: &[u32]) -> Result<Vec<f32>, DeviceError> {
+        let (spec, dtype) = (&self.graph.weights()[id.0], self.graph.stored(id));
+        self.tensors[id.0].check_unchanged().map_err(|error| self.failed(&error))?;
+        let mut bytes = vec![0; dtype.row_bytes(spec.cols).unwrap_or(0)];
+        let mut values = Vec::with_capacity(rows.len() * spec.cols);
+        for row in rows {
+            let read = self.tensors[id.0].read_range(*row as usize * bytes.len(), &mut bytes);
+            read.map_err(|error| self.failed(&error))?;
+            values.extend(dequantize(dtype, &bytes));
+        }
+        Ok(values)
     }
 
     /// A matrix that has been copied.

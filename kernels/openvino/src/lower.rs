@@ -104,9 +104,14 @@ impl Lowering for Writer<'_> {
         }
     }
 
-    fn norm(&mut self, x: &Value, weight: WeightId, eps: f32) -> Result<Value, DeviceError> {
+    fn norm(
+        &mut self,
+        x: &Value,
+        weight: Option<WeightId>,
+        len: usize,
+        eps: f32,
+    ) -> Result<Value, DeviceError> {
         let weights = self.weights;
-        let len = weights.graph.weights()[weight.0].cols;
         let (rows, width) = (x.dims[0], x.dims[1]);
         let grouped = if len == width { x.clone() } else { self.groups(x, len) };
         let squares = self.ir.binary("Multiply", &grouped, &grouped.clone());
@@ -124,8 +129,13 @@ impl Lowering for Writer<'_> {
         let mut gain_dims = ones;
         gain_dims.pop();
         gain_dims.push(len);
-        let gain = self.floats(gain_dims, || weights.vector(weight))?;
-        let normed = self.ir.binary("Multiply", &unit, &gain);
+        let normed = match weight {
+            None => unit,
+            Some(weight) => {
+                let gain = self.floats(gain_dims, || weights.vector(weight))?;
+                self.ir.binary("Multiply", &unit, &gain)
+            }
+        };
         Ok(if len == width { normed } else { self.reshape(&normed, vec![rows, width]) })
     }
 
@@ -147,6 +157,15 @@ impl Lowering for Writer<'_> {
 
     fn add(&mut self, a: &Value, b: &Value) -> Result<Value, DeviceError> {
         Ok(self.ir.binary("Add", a, b))
+    }
+
+    fn scale_by(&mut self, x: &Value, factors: Vec<f32>) -> Result<Value, DeviceError> {
+        let factors = self.floats(vec![1, factors.len()], || Ok(factors))?;
+        Ok(self.ir.binary("Multiply", x, &factors))
+    }
+
+    fn factors(&self, node: &SpecNode, weight: WeightId) -> Result<Vec<f32>, DeviceError> {
+        self.weights.factors(weight, node.features.clone())
     }
 
     fn scale(&mut self, x: &Value, factor: f32) -> Result<Value, DeviceError> {

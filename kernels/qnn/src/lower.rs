@@ -154,9 +154,18 @@ impl Lowering for Writer<'_> {
         self.last(PRODUCT, &inputs, node.features.len())
     }
 
-    fn norm(&mut self, x: &Tensor, weight: WeightId, eps: f32) -> Result<Tensor, DeviceError> {
-        let gain = self.weights.vector(weight)?;
-        let (len, width) = (gain.len(), x.width());
+    fn norm(
+        &mut self,
+        x: &Tensor,
+        weight: Option<WeightId>,
+        len: usize,
+        eps: f32,
+    ) -> Result<Tensor, DeviceError> {
+        let gain = match weight {
+            Some(weight) => self.weights.vector(weight)?,
+            None => vec![1.0; len],
+        };
+        let width = x.width();
         let gain = self.vector(&gain)?;
         let parameters = [Parameter::F32(c"epsilon", eps), Parameter::U32s(c"axes", &[1], &[LAST])];
         let norm = Op { kind: c"RmsNorm", parameters: &parameters };
@@ -199,6 +208,15 @@ impl Lowering for Writer<'_> {
 
     fn add(&mut self, a: &Tensor, b: &Tensor) -> Result<Tensor, DeviceError> {
         self.last(ADD, &[a, b], a.width())
+    }
+
+    fn scale_by(&mut self, x: &Tensor, factors: Vec<f32>) -> Result<Tensor, DeviceError> {
+        let factors = self.vector(&factors)?;
+        self.last(MULTIPLY, &[x, &factors], x.width())
+    }
+
+    fn factors(&self, node: &SpecNode, weight: WeightId) -> Result<Vec<f32>, DeviceError> {
+        self.weights.factors(weight, node.features.clone())
     }
 
     fn scale(&mut self, x: &Tensor, factor: f32) -> Result<Tensor, DeviceError> {

@@ -4,7 +4,7 @@
 use crate::attention::{after_storage, kept, multiplies_pairs, seen, sparse_masks};
 use crate::support::{assert_close, attending, bits, noise};
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, KvRows};
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore, PageId};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore, PageId};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::reference::{self, DenseAttention};
 
@@ -74,9 +74,9 @@ fn tree(case: &Case, cpu: &Cpu, store: &KvStore, k: &[f32], v: &[f32]) -> Tree {
 
 fn store(case: &Case) -> KvStore {
     let Case { head_dim, page_rows, dtype, .. } = *case;
-    let layout = KvLayout { layers: 1, kv_heads: KV_HEADS, head_dim, page_rows, dtype };
+    let layout = KvLayout::uniform(1, KvHeads::new(KV_HEADS, head_dim), page_rows, dtype);
     let pages = PIECES.len() * layout.pages_for(case.root + 16);
-    let store = KvStore::new(layout, pages as u32).expect("memory");
+    let store = KvStore::new(layout.clone(), pages as u32).expect("memory");
     let all: Vec<PageId> = (0..pages as PageId).collect();
     let poison = vec![f32::INFINITY; pages * page_rows * KV_HEADS * head_dim];
     let rows = KvRows { pages: &all, start_pos: 0, k: &poison, v: &poison };

@@ -1,18 +1,19 @@
 //! Every KV page returns to its pool exactly once.
 
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvLease, KvPage, KvPool, OutOfPages};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvLease, KvPage, KvPool, OutOfPages};
 
-const LAYOUT: KvLayout =
-    KvLayout { layers: 1, kv_heads: 1, head_dim: 4, page_rows: 32, dtype: KvDtype::F16 };
+fn layout() -> KvLayout {
+    KvLayout::uniform(1, KvHeads::new(1, 4), 32, KvDtype::F16)
+}
 
 #[test]
 fn pages_return_when_the_last_owner_drops_them() {
     let pool = KvPool::new(8);
     let mut lease = KvLease::default();
-    lease.grow(&pool, &LAYOUT, 33).unwrap();
+    lease.grow(&pool, &layout(), 33).unwrap();
     assert_eq!((lease.page_ids().len(), pool.free_pages()), (2, 6));
     let shared = lease.clone();
-    lease.grow(&pool, &LAYOUT, 96).unwrap();
+    lease.grow(&pool, &layout(), 96).unwrap();
     assert_eq!((&shared.page_ids()[..], pool.free_pages()), (&lease.page_ids()[..2], 5));
     drop(lease);
     assert_eq!(pool.free_pages(), 6);
@@ -25,7 +26,7 @@ fn a_refused_allocation_takes_no_page() {
     let pool = KvPool::new(3);
     let mut lease = KvLease::new(pool.alloc(2).unwrap());
     let before = lease.page_ids().to_vec();
-    let error = lease.grow(&pool, &LAYOUT, 4 * 32 + 1).unwrap_err();
+    let error = lease.grow(&pool, &layout(), 4 * 32 + 1).unwrap_err();
     assert_eq!(error, OutOfPages { wanted: 3, free: 1 });
     assert_eq!((&lease.page_ids()[..], pool.free_pages()), (&before[..], 1));
 }
@@ -59,14 +60,14 @@ fn no_page_has_two_owners_under_random_use() {
         match (choice, leases.len()) {
             (0..6, _) | (_, 0) => {
                 let mut lease = KvLease::default();
-                if lease.grow(&pool, &LAYOUT, pick % 300).is_ok() {
+                if lease.grow(&pool, &layout(), pick % 300).is_ok() {
                     leases.push(lease);
                 }
             }
             (6..9, n) => {
-                let _ = leases[pick % n].grow(&pool, &LAYOUT, pick % 700);
+                let _ = leases[pick % n].grow(&pool, &layout(), pick % 700);
             }
-            (9..11, n) => leases[pick % n].truncate(&LAYOUT, pick % 100),
+            (9..11, n) => leases[pick % n].truncate(&layout(), pick % 100),
             (_, n) => drop(leases.swap_remove(pick % n)),
         }
         let mut held: Vec<u32> = leases.iter().flat_map(|l| l.page_ids().to_vec()).collect();

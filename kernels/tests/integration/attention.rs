@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use half::f16;
 use lapwing_kernels::cpu::{Activations, AttentionJob, AttentionSequence, Cpu, Isa, KvRows};
-use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayer, KvLayout, KvStore, PageId};
 use lapwing_kernels::mask::{BlockList, Mask};
 
 use crate::support::noise;
@@ -14,7 +14,10 @@ use crate::support::noise;
 pub(crate) struct Case {
     pub(crate) heads: usize,
     pub(crate) kv_heads: usize,
+    /// Values of a query and of a key.
     pub(crate) head_dim: usize,
+    /// Values of a value, if they are not as many.
+    pub(crate) value_dim: Option<usize>,
     pub(crate) page_rows: usize,
     pub(crate) positions: usize,
     pub(crate) mask: &'static Mask,
@@ -27,6 +30,7 @@ pub(crate) const PLAIN: Case = Case {
     heads: 6,
     kv_heads: 2,
     head_dim: 16,
+    value_dim: None,
     page_rows: 32,
     positions: 70,
     mask: &Mask::Causal,
@@ -34,6 +38,19 @@ pub(crate) const PLAIN: Case = Case {
     slopes: None,
     dtype: KvDtype::F16,
 };
+
+impl Case {
+    /// Its keys and values.
+    fn kv(&self) -> KvHeads {
+        let value_dim = self.value_dim.unwrap_or(self.head_dim);
+        KvHeads { count: self.kv_heads, key_dim: self.head_dim, value_dim }
+    }
+
+    /// Values of a row of its output.
+    pub(crate) fn out_width(&self) -> usize {
+        self.heads * self.kv().value_dim
+    }
+}
 
 /// The queries, keys and values of a case, the latter two as they are after storage.
 pub(crate) struct Sequence {
@@ -62,28 +79,27 @@ fn rounded_to_i8(head: &[f32]) -> Vec<f32> {
 /// Writes all keys and values to pages that are neither adjacent nor in order, between pages full
 /// of infinities.
 pub(crate) fn sequence(case: &Case) -> Sequence {
-    let width = case.kv_heads * case.head_dim;
-    let round = |x: Vec<f32>| after_storage(case.dtype, case.head_dim, &x);
-    let (k, v) = (noise(2, case.positions * width), noise(3, case.positions * width));
-    let layout = KvLayout {
-        layers: 2,
-        kv_heads: case.kv_heads,
-        head_dim: case.head_dim,
-        page_rows: case.page_rows,
-        dtype: case.dtype,
-    };
+    let heads = case.kv();
+    let k = noise(2, case.positions * heads.key_width());
+    let v = noise(3, case.positions * heads.value_width());
+    let before = KvHeads::new(case.kv_heads + 1, 8);
+    let (page_rows, dtype) = (case.page_rows, case.dtype);
+    let layout = KvLayout { layers: [before, heads].into(), page_rows, dtype };
     let count = layout.pages_for(case.positions) as u32;
     let pages: Vec<PageId> = (0..count).rev().map(|i| 2 * i + 1).collect();
     let store = KvStore::new(layout, 2 * count + 1).expect("memory");
     let all: Vec<PageId> = (0..2 * count + 1).collect();
-    let poison = vec![f32::INFINITY; all.len() * case.page_rows * width];
+    let poison = |width: usize| vec![f32::INFINITY; all.len() * case.page_rows * width];
+    let (bad_k, bad_v) = (poison(heads.key_width()), poison(heads.value_width()));
     let cpu = Cpu::new(2, Isa::best());
     let mut layer = store.layer(1);
-    KvRows { pages: &all, start_pos: 0, k: &poison, v: &poison }.write(&cpu, &mut layer);
+    KvRows { pages: &all, start_pos: 0, k: &bad_k, v: &bad_v }.write(&cpu, &mut layer);
     KvRows { pages: &pages, start_pos: 0, k: &k, v: &v }.write(&cpu, &mut layer);
     drop(layer);
     let q = noise(1, case.positions * case.heads * case.head_dim);
-    Sequence { q, k: round(k), v: round(v), pages, store }
+    let k = after_storage(dtype, heads.key_dim, &k);
+    let v = after_storage(dtype, heads.value_dim, &v);
+    Sequence { q, k, v, pages, store }
 }
 
 pub(crate) fn job<'a>(

@@ -45,7 +45,7 @@ fn check_on(cpu: &Cpu, case: Case) {
         mask => seen(mask, pos),
     });
     let sequences = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
-    let mut out = vec![f32::NAN; s.q.len()];
+    let mut out = vec![f32::NAN; case.positions * case.out_width()];
     cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &sequences), &mut out);
     let what = format!("{} {case:?}", cpu.isa().name());
     if !pairs {
@@ -103,6 +103,18 @@ fn odd_head_and_page_sizes_are_right() {
     }
     for page_rows in [1, 7, 16, 24, 64] {
         check(Case { page_rows, ..PLAIN });
+    }
+}
+
+#[test]
+fn keys_may_be_wider_or_narrower_than_values() {
+    for dtype in KvDtype::ALL {
+        for (head_dim, value_dim) in [(24, 16), (96, 64), (16, 48), (7, 5)] {
+            for (positions, page_rows) in [(1, 32), (100, 32), (40, 7)] {
+                let value_dim = Some(value_dim);
+                check(Case { head_dim, value_dim, positions, page_rows, dtype, ..PLAIN });
+            }
+        }
     }
 }
 

@@ -214,7 +214,7 @@ impl Tiny {
     pub(crate) fn ranges(&self, windows: u32) -> ActivationRanges {
         let config = Model::from_weights(&self.file).expect("a model").config;
         let layout = config.kv_layout();
-        let graph = Arc::new((*self.graph).clone().with_kv(layout));
+        let graph = Arc::new((*self.graph).clone().with_kv(layout.clone()));
         let cpu = Cpu::new(1, Isa::best());
         let mut recorder =
             RangeRecorder::new(cpu, &graph, &self.file, layout, 24).expect("a recorder");

@@ -99,7 +99,8 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
     for name in MODELS {
         let tiny = Tiny::open(name);
         let config = Model::from_weights(&tiny.file).expect("a model").config;
-        assert!(config.kv_heads < config.heads, "{name}: grouped queries");
+        let heads = config.heads[0];
+        assert!(heads.kv.count < heads.count, "{name}: grouped queries");
         for rules in masks() {
             for isa in attending() {
                 let cpu = Cpu::new(2, isa).with_activations(Activations::F32);
@@ -118,7 +119,7 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
                         q: &q,
                         k: &stored(k),
                         v: &stored(v),
-                        shape: (config.heads, config.kv_heads, config.head_dim),
+                        shape: (heads.count, heads.kv.count, heads.kv.key_dim),
                         scale: f64::from(op.scale),
                         slopes: None,
                         soft_cap: op.soft_cap.map(f64::from),

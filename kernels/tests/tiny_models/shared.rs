@@ -49,7 +49,7 @@ fn quantised() -> WeightFile {
 }
 
 /// As KV pages store them.
-fn stored(x: Vec<f32>) -> Vec<f32> {
+pub(super) fn stored(x: Vec<f32>) -> Vec<f32> {
     x.into_iter().map(|x| f16::from_f32(x).to_f32()).collect()
 }
 
@@ -67,6 +67,7 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
         let tiny = Tiny::open(name);
         for sharing in SHARINGS {
             let config = shared(&tiny.file, sharing).config;
+            let heads = config.heads[0];
             for isa in Isa::available() {
                 let cpu = Cpu::new(2, isa).with_activations(Activations::F32);
                 // Keys and values of each layer that writes some, and the rotation of its keys.
@@ -75,8 +76,11 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
                 let mut check = |graph: &Graph, node: usize, inputs: &_, done: &_| {
                     let node = &graph.nodes()[node];
                     let Some(op) = attention_of(node) else { return };
-                    let group = config.layers.div_ceil(config.kv_layers);
-                    assert_eq!(op.layer, node.layer.expect("a layer") / group);
+                    let kv_layers = config.kv_layout().layers.len();
+                    let group = config.layers.div_ceil(kv_layers);
+                    let layer = node.layer.expect("a layer");
+                    assert_eq!(op.layer, layer / group);
+                    assert_eq!(op.layer, config.kv_layer(layer));
                     let rope = |at: usize| rope_of(graph, node.inputs[at].0);
                     if node.inputs.len() > 1 {
                         let [k, v] = [1, 2].map(|at| stored(values(inputs, node.inputs[at])));
@@ -88,7 +92,7 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
                         q: &values(inputs, node.inputs[0]),
                         k,
                         v,
-                        shape: (config.heads, config.kv_heads, config.head_dim),
+                        shape: (heads.count, heads.kv.count, heads.kv.key_dim),
                         scale: f64::from(op.scale),
                         slopes: None,
                         soft_cap: op.soft_cap.map(f64::from),
@@ -109,7 +113,8 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
                 };
                 let model = shared(&tiny.file, sharing);
                 observed(model, &tiny, usize::MAX, cpu, &mut check);
-                assert_eq!((checked, written.len()), (config.layers, config.kv_layers), "{name}");
+                let kv_layers = config.kv_layout().layers.len();
+                assert_eq!((checked, written.len()), (config.layers, kv_layers), "{name}");
             }
         }
     }
@@ -122,7 +127,7 @@ fn the_heads_that_remain_are_those_of_the_model() {
     let quantised = ("quantised", Tiny { file: quantised(), ids: llama.1.ids.clone() });
     for (name, tiny) in [llama, qwen2, qwen3, quantised] {
         let keys = |model: Model| {
-            let (kv_heads, mut found) = (model.config.kv_heads, Vec::new());
+            let (kv_heads, mut found) = (model.config.heads[0].kv.count, Vec::new());
             let cpu = Cpu::new(1, Isa::best());
             observed(model, &tiny, usize::MAX, cpu, &mut |graph, node, inputs, _| {
                 let node = &graph.nodes()[node];
@@ -182,14 +187,14 @@ fn fewer_weights_are_read_and_requantising_is_the_same_before_and_after() {
     assert_eq!(halved.config.kv_layout().page_bytes() * 2, own.config.kv_layout().page_bytes());
     let cut = shared(&file, "heads=1");
     assert_eq!(
-        cut.config.kv_layout().page_bytes() * own.config.kv_heads,
+        cut.config.kv_layout().page_bytes() * own.config.heads[0].kv.count,
         own.config.kv_layout().page_bytes()
     );
     let rows = |model: &Model| {
         let spec = model.graph.weights().iter().find(|spec| spec.name == "blk.0.attn_v.weight");
         spec.map(|spec| spec.rows)
     };
-    assert_eq!(rows(&cut), Some(own.config.head_dim));
+    assert_eq!(rows(&cut), Some(own.config.heads[0].kv.value_dim));
     let mut before = own.clone();
     before.graph.requantize(Requant::Q8_0);
     before.share_kv(&"layers=2,heads=1".parse().expect("a sharing")).expect("it fits");

@@ -108,8 +108,9 @@ impl NodeKey {
     fn of(graph: &Graph, node: usize) -> NodeKey {
         let node = &graph.nodes()[node];
         let weight = match &node.op {
-            Op::MatMul { weight, .. } | Op::RmsNorm { weight, .. } => Some(*weight),
-            Op::Embed { table, .. } => Some(*table),
+            Op::MatMul { weight, .. } => Some(*weight),
+            Op::RmsNorm { weight, .. } => *weight,
+            Op::Embed { table, .. } | Op::Lookup { table, .. } => Some(*table),
             _ => None,
         };
         let weight = weight.map(|id| &graph.weights()[id.0]);
@@ -117,7 +118,10 @@ impl NodeKey {
         NodeKey {
             op: node.op.name(),
             width: value.width,
-            inner: weight.map_or(0, |w| w.cols),
+            inner: match &node.op {
+                Op::RmsNorm { group, .. } => *group,
+                _ => weight.map_or(0, |w| w.cols),
+            },
             dtype: weight.map(|w| w.dtype),
             mask: if let Op::Attention(op) = &node.op { Some(op.seen()) } else { None },
             selected: value.rows == RowSet::Selected,

@@ -11,7 +11,6 @@ use super::interface::PlanInput;
 use super::options::OrderSwap;
 use super::order::Matmuls;
 use super::sizes;
-use crate::blocks::BlockKind;
 use crate::chunk::ChunkShape;
 use crate::device::{DeviceId, needs_graphs};
 use crate::error::PlanError;
@@ -181,10 +180,9 @@ pub(crate) fn is_selected(graph: &Graph, nodes: &Range<usize>) -> bool {
     graph.nodes()[nodes.clone()].iter().all(|n| graph.value(n.output).rows == RowSet::Selected)
 }
 
-/// Whether a node computes a row for each token, independent of the position of the row.
+/// Whether a node computes a row for each token, and static graphs can hold it.
 pub(crate) fn is_static(graph: &Graph, node: usize) -> bool {
-    let dynamic = BlockKind::of(&graph.nodes()[node].op) == BlockKind::Dynamic;
-    !dynamic && !is_selected(graph, &(node..node + 1))
+    graph.nodes()[node].op.info().is_static && !is_selected(graph, &(node..node + 1))
 }
 
 /// Splits nodes into maximal runs with the same value of `of`.

@@ -209,7 +209,7 @@ mod tests {
             let op = node(Op::MatMul { weight: wide, bias: None });
             x = g.push(NewNode { inputs: &[x], ..op });
         }
-        let op = node(Op::RmsNorm { weight: gain, eps: 1e-5 });
+        let op = node(Op::RmsNorm { weight: Some(gain), group: 64, eps: 1e-5 });
         x = g.push(NewNode { inputs: &[x], ..op });
         let op = node(Op::MatMul { weight: narrow, bias: None });
         g.push(NewNode { inputs: &[x], width: 32, ..op });

@@ -33,13 +33,13 @@ fn graph() -> Arc<Graph> {
         g.push(NewNode { op, inputs, width, layer: Some(0), role: "test" })
     };
     let x = push(Op::Embed { table, scale: 1.0 }, &[], 64);
-    let n = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x], 64);
+    let n = push(Op::RmsNorm { weight: Some(gain), group: 64, eps: 1e-5 }, &[x], 64);
     let a = push(Op::MatMul { weight: gate, bias: None }, &[n], 128);
     let b = push(Op::MatMul { weight: up, bias: None }, &[n], 128);
     let c = push(Op::Gated(Activation::Silu), &[a, b], 128);
     let d = push(Op::MatMul { weight: down, bias: None }, &[c], 64);
     let e = push(Op::Add, &[d, x], 64);
-    let f = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[e], 64);
+    let f = push(Op::RmsNorm { weight: Some(gain), group: 64, eps: 1e-5 }, &[e], 64);
     push(Op::SelectRows, &[f], 64);
     Arc::new(g)
 }

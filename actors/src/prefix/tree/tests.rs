@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use lapwing_kernels::kv::{KvDtype, KvLease};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLease};
 use lapwing_kernels::kv::{KvLayout, KvPool, PageId};
 use proptest::prelude::*;
 
@@ -168,9 +168,7 @@ proptest! {
     /// all prefixes has, and every page is in the pool, in the tree or leased.
     #[test]
     fn a_tree_holds_what_a_map_of_prefixes_holds(seed in any::<u64>()) {
-        let layout = KvLayout {
-            layers: 1, kv_heads: 1, head_dim: 1, page_rows: PAGE_ROWS, dtype: KvDtype::F32,
-        };
+        let layout = KvLayout::uniform(1, KvHeads::new(1, 1), PAGE_ROWS, KvDtype::F32);
         let mut random = seed | 1;
         let mut next = |below: usize| {
             random ^= random << 13;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use lapwing_actors::message::FinishReason;
 use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, ValueId, WeightSpec};
-use lapwing_kernels::kv::{KvDtype, KvLayout};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::{AttentionOp, Op};
 use lapwing_kernels::part::Share;
@@ -39,7 +39,7 @@ pub fn graph(layers: usize) -> Graph {
     for layer in 0..layers {
         let mut push = |op, inputs: &[ValueId]| push(op, inputs, WIDTH, Some(layer));
         let matmul = || Op::MatMul { weight: matrix, bias: None };
-        let normed = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x]);
+        let normed = push(Op::RmsNorm { weight: Some(gain), group: WIDTH, eps: 1e-5 }, &[x]);
         let (q, k) = (push(matmul(), &[normed]), push(matmul(), &[normed]));
         let op = AttentionOp {
             layer,
@@ -59,7 +59,7 @@ pub fn graph(layers: usize) -> Graph {
 }
 
 pub fn layout() -> KvLayout {
-    KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: PAGE_ROWS, dtype: KvDtype::F16 }
+    KvLayout::uniform(1, KvHeads::new(1, 2), PAGE_ROWS, KvDtype::F16)
 }
 
 pub(super) fn mix(hash: u64, id: u32) -> u64 {

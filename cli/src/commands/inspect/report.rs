@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use lapwing_engine::Engine;
 use lapwing_kernels::kv::{KvDtype, KvLayout};
-use lapwing_kernels::model::ModelConfig;
+use lapwing_kernels::model::{LayerHeads, ModelConfig};
 use lapwing_kernels::weights::{TensorInfo, Value, WeightFile};
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use super::per_layer::PerLayer;
 use crate::cli::requant::RequantReport;
 use crate::cli::stage_report::StageReport;
 
@@ -71,10 +72,10 @@ pub(super) struct Format {
 pub(super) struct HyperParameters {
     pub(super) layers: usize,
     pub(super) width: usize,
-    pub(super) heads: usize,
-    pub(super) kv_heads: usize,
-    pub(super) head_dim: usize,
-    pub(super) ffn_width: usize,
+    pub(super) heads: PerLayer,
+    pub(super) kv_heads: PerLayer,
+    pub(super) head_dim: PerLayer,
+    pub(super) ffn_width: PerLayer,
     pub(super) context: usize,
     pub(super) vocabulary: usize,
     pub(super) norm_eps: f32,
@@ -84,7 +85,7 @@ pub(super) struct HyperParameters {
     /// Layers with rotary embedding.
     #[serde(skip)]
     pub(super) rotated_layers: usize,
-    pub(super) rope_dims: usize,
+    pub(super) rope_dims: PerLayer,
     pub(super) rope_base: f32,
     pub(super) rope_scaling: String,
     pub(super) window: Option<usize>,
@@ -217,19 +218,20 @@ fn formats(file: &WeightFile) -> Vec<Format> {
 
 impl HyperParameters {
     fn of(config: &ModelConfig, engine: &Engine) -> HyperParameters {
+        let each = |of: fn(&LayerHeads) -> usize| PerLayer::of(config.heads.iter().map(of));
         HyperParameters {
             layers: config.layers,
             width: config.width,
-            heads: config.heads,
-            kv_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            ffn_width: config.ffn_width,
+            heads: each(|heads| heads.count),
+            kv_heads: each(|heads| heads.kv.count),
+            head_dim: each(|heads| heads.kv.key_dim),
+            ffn_width: PerLayer::of(config.ffn_widths.iter().copied()),
             context: config.context,
             vocabulary: engine.tokenizer().vocab_size(),
             norm_eps: config.norm_eps,
             encoder: config.arch.is_encoder(),
             rotated_layers: config.rotated.iter().filter(|is_rotated| **is_rotated).count(),
-            rope_dims: config.rope_dims,
+            rope_dims: each(|heads| heads.rope_dims),
             rope_base: config.rope_base,
             rope_scaling: format!("{:?}", config.rope_scaling).to_lowercase(),
             window: config.window,

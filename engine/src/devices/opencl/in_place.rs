@@ -136,7 +136,9 @@ impl InPlace {
     fn has_room(&self, layout: &KvLayout, pages: u32) -> bool {
         let bytes = (layout.page_bytes() as u64).saturating_mul(u64::from(pages));
         let (all, largest) = self.bytes();
-        bytes as f64 <= KV_SHARE * all as f64 && bytes / layout.layers.max(1) as u64 <= largest
+        let of_layer = |layer: usize| layout.layer(layer).page_bytes() as u64;
+        let widest = (0..layout.layers.len()).map(of_layer).max().unwrap_or(0);
+        bytes as f64 <= KV_SHARE * all as f64 && widest.saturating_mul(u64::from(pages)) <= largest
     }
 }
 

@@ -36,7 +36,7 @@ const DRAFT: u64 = 700;
 
 #[test]
 fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
-    let sizes = Sizes { context: 100, layer_kv: 1000 };
+    let sizes = Sizes { context: 100, layer_kv: vec![1000; 2] };
     let fitted = |room: u64, may_split: bool, kinds: &[DeviceKind]| {
         let mut parts = parts(kinds);
         let capacity = ((room + DRAFT) as f64 / SHARE).ceil() as u64;
@@ -46,7 +46,7 @@ fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
             draft: if info.kind == DeviceKind::Gpu { DRAFT } else { 0 },
         };
         let memories: Vec<_> = parts.devices.iter().map(memory).collect();
-        let note = fit_parts(&memories, &mut parts, sizes, may_split)?;
+        let note = fit_parts(&memories, &mut parts, &sizes, may_split)?;
         Ok::<_, Error>((note, parts.strategy.name().to_owned()))
     };
     let both = [DeviceKind::Cpu, DeviceKind::Gpu];
@@ -70,11 +70,11 @@ fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
 fn a_draft_model_must_fit_beside_nothing_too() {
     let mut parts = parts(&[DeviceKind::Cpu, DeviceKind::Gpu]);
     parts.strategy = Arc::new(GpuLayers { layers: 0 });
-    let sizes = Sizes { context: 100, layer_kv: 1000 };
+    let sizes = Sizes { context: 100, layer_kv: vec![1000; 2] };
     let mut fits = |capacity: u64| {
         let cpu = Memory { device: "cpu", capacity: None, draft: 0 };
         let gpu = Memory { device: "gpu", capacity: Some(capacity), draft: DRAFT };
-        fit_parts(&[cpu, gpu], &mut parts, sizes, true)
+        fit_parts(&[cpu, gpu], &mut parts, &sizes, true)
     };
     assert!(matches!(fits(800), Ok(None)));
     let error = fits(700).expect_err("no room").to_string();
@@ -88,9 +88,9 @@ fn layers_that_share_keys_and_values_need_them_once() {
     let shared = PlannerParts { graph: Arc::new(graph), ..own.clone() };
     let needs = [&own, &shared].map(|parts| {
         let routes = routes(parts, 100).expect("routes");
-        need(&parts.graph, &routes, DeviceId(0), 1000)
+        need(&parts.graph, &routes, DeviceId(0), &[1000, 3000])
     });
-    assert_eq!(needs.map(|need| need.kv), [2000, 1000]);
+    assert_eq!(needs.map(|need| need.kv), [4000, 1000]);
     // The projections of keys and values of one layer: 64 × 32 in f32 each.
     assert_eq!(needs[0].weights - needs[1].weights, 2 * 4 * 64 * 32);
 }
@@ -103,14 +103,14 @@ fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
         let phase = Phase::Prefill;
         let shape = ChunkShape { phase, rows: 4, selected: 1, context: 0, prompt: 4 };
         let route = parts.strategy.route(&parts.input(), &shape).expect("a route");
-        need(&parts.graph, &[Arc::clone(&route), route], DeviceId(device), 1000)
+        need(&parts.graph, &[Arc::clone(&route), route], DeviceId(device), &[1000, 3000])
     };
     // 64 wide, 288 tokens, 2 layers; all weights are f32.
     let (table, layer) = (4 * 64 * 288, 4 * (64 * 64 * 2 + 64 * 32 * 2 + 64 * 96 * 3));
     let (cpu, gpu) = (of(1, 0), of(1, 1));
     assert_eq!(cpu, Need { weights: table + layer, kv: 1000, layers: 1 });
-    assert_eq!(gpu, Need { weights: table + layer, kv: 1000, layers: 1 });
-    assert_eq!(of(2, 1), Need { weights: 2 * (table + layer), kv: 2000, layers: 2 });
+    assert_eq!(gpu, Need { weights: table + layer, kv: 3000, layers: 1 });
+    assert_eq!(of(2, 1), Need { weights: 2 * (table + layer), kv: 4000, layers: 2 });
     assert_eq!(of(2, 0), Need::default());
     assert_eq!(of(0, 1), Need::default());
 }

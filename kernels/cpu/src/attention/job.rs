@@ -19,15 +19,15 @@ pub struct AttentionSequence<'a> {
 /// Arguments of attention.
 #[derive(Clone, Debug)]
 pub struct AttentionJob<'a> {
-    /// Keys and values of the layer; its layout has the number of KV heads and the head dimension.
+    /// Keys and values of the layer; its layout has the number of KV heads and the sizes of their keys and values.
     pub kv: &'a KvLayer<'a>,
-    /// `[rows][heads][head_dim]`.
+    /// `[rows][heads][key_dim]`.
     pub q: &'a [f32],
     /// Sequences with ascending, disjoint rows.
     pub sequences: &'a [AttentionSequence<'a>],
     /// Query heads, a multiple of the KV heads; consecutive heads share a KV head.
     pub heads: usize,
-    /// Factor on the scores, usually 1/√head_dim.
+    /// Factor on the scores, usually 1/√key_dim.
     pub scale: f32,
     /// Which keys each row sees.
     pub mask: &'a Mask,

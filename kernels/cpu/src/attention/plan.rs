@@ -2,7 +2,7 @@
 
 use super::job::AttentionJob;
 use lapwing_model::aligned::Aligned;
-use lapwing_model::kv::KvLayout;
+use lapwing_model::kv::{KvHeads, KvPageLayout};
 use std::ops::Range;
 
 /// Approximate number of queries (rows × heads that share one KV head) of a task.
@@ -18,33 +18,36 @@ const STEPS_PER_SPLIT: usize = 2;
 /// nor on that of threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttentionShape {
-    pub(super) head_dim: usize,
+    pub(super) key_dim: usize,
+    pub(super) value_dim: usize,
     pub(super) page_rows: usize,
     /// Query heads per KV head.
     pub(super) group: usize,
     /// `page_rows`, rounded up to whole vectors.
     pub(super) page_width: usize,
-    /// `head_dim`, rounded up to whole vectors.
+    /// `value_dim`, rounded up to whole vectors.
     pub(super) value_width: usize,
     /// Pages of a step.
     pub(super) step_pages: usize,
 }
 
 impl AttentionShape {
-    pub(super) fn new(layout: &KvLayout, heads: usize) -> AttentionShape {
+    pub(super) fn new(layout: &KvPageLayout, heads: usize) -> AttentionShape {
+        let KvHeads { count, key_dim, value_dim } = layout.heads;
         AttentionShape {
-            head_dim: layout.head_dim,
+            key_dim,
+            value_dim,
             page_rows: layout.page_rows,
-            group: heads / layout.kv_heads,
+            group: heads / count,
             page_width: layout.page_rows.next_multiple_of(16),
-            value_width: layout.head_dim.next_multiple_of(16),
+            value_width: value_dim.next_multiple_of(16),
             step_pages: (STEP_KEYS / layout.page_rows).max(1),
         }
     }
 
     /// Whether pages need no padding.
     pub(super) fn is_aligned(&self) -> bool {
-        self.page_width == self.page_rows && self.value_width == self.head_dim
+        self.page_width == self.page_rows && self.value_width == self.value_dim
     }
 
     pub(super) fn split_pages(&self) -> usize {
@@ -126,7 +129,7 @@ impl Plan {
                 self.blocks.push(block);
             }
         }
-        self.divide(job.kv.layout().kv_heads, shape, threads);
+        self.divide(job.kv.layout().heads.count, shape, threads);
     }
 
     fn divide(&mut self, kv_heads: usize, shape: &AttentionShape, threads: usize) {
@@ -162,23 +165,23 @@ pub(super) const TASKS_PER_THREAD: usize = 4;
 mod tests {
     use super::*;
     use crate::attention::job::AttentionSequence;
-    use lapwing_model::kv::{KvDtype, KvStore, PageId};
+    use lapwing_model::kv::{KvDtype, KvLayout, KvStore, PageId};
     use lapwing_model::mask::Mask;
 
-    const LAYOUT: KvLayout =
-        KvLayout { layers: 1, kv_heads: 2, head_dim: 16, page_rows: 32, dtype: KvDtype::F16 };
+    const HEADS: KvHeads = KvHeads::new(2, 16);
 
     /// The plan of one row of each sequence, at these positions.
     fn plan(positions: &[usize], threads: usize) -> Plan {
         let pages: Vec<PageId> = (0..64).collect();
-        let store = KvStore::new(LAYOUT, 64).expect("memory");
+        let layout = KvLayout::uniform(1, HEADS, 32, KvDtype::F16);
+        let store = KvStore::new(layout.clone(), 64).expect("memory");
         let one = |(row, pos): (usize, &usize)| AttentionSequence {
             rows: row..row + 1,
             start_pos: *pos,
             pages: &pages,
         };
         let sequences: Vec<_> = positions.iter().enumerate().map(one).collect();
-        let q = vec![0.0; positions.len() * 4 * LAYOUT.head_dim];
+        let q = vec![0.0; positions.len() * 4 * HEADS.key_dim];
         let job = AttentionJob {
             q: &q,
             heads: 4,
@@ -190,7 +193,7 @@ mod tests {
             sequences: &sequences,
         };
         let mut plan = Plan::default();
-        plan.fill(&job, &AttentionShape::new(&LAYOUT, job.heads), threads);
+        plan.fill(&job, &AttentionShape::new(&layout.layer(0), job.heads), threads);
         plan
     }
 

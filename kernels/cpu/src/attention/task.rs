@@ -21,9 +21,9 @@ use std::ops::Range;
 /// Buffers of a thread. A query is one head of a row; the queries of a row are consecutive.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// `[queries][head_dim]`.
+    /// `[queries][key_dim]`.
     q: Aligned<f32>,
-    /// `[head_dim][step_width]`, for f32 matmuls.
+    /// `[key_dim][step_width]`, for f32 matmuls.
     keys: Aligned<f32>,
     /// `[step_width][value_width]`, for f32 matmuls.
     values: Aligned<f32>,
@@ -51,9 +51,9 @@ pub(super) struct Scratch {
 /// Operands of bfloat16 matmuls.
 #[derive(Default)]
 struct PairScratch {
-    /// `[queries][head_dim / 2]`.
+    /// `[queries][key_dim / 2]`.
     q: Aligned<Bf16Pair>,
-    /// `[head_dim / 2][step_width]`.
+    /// `[key_dim / 2][step_width]`.
     keys: Aligned<Bf16Pair>,
     /// `[queries][step_width / 2]`.
     weights: Aligned<Bf16Pair>,
@@ -127,16 +127,16 @@ impl Task<'_> {
 
     /// Writes the output: the total, normalised.
     pub(super) fn finish(&self, s: &mut Scratch, out: &mut ColumnBlock<'_, f32>) {
-        let AttentionShape { head_dim, value_width, group, .. } = self.shape;
+        let AttentionShape { value_dim, value_width, group, .. } = self.shape;
         for row in 0..self.block.rows.len() {
-            for (head, to) in out.row_mut(row).chunks_exact_mut(head_dim).enumerate() {
+            for (head, to) in out.row_mut(row).chunks_exact_mut(value_dim).enumerate() {
                 let query = row * group + head;
                 let sum = s.total_running[query].sum;
                 if sum == 0.0 {
                     to.fill(0.0);
                     continue;
                 }
-                let total = &s.total[query * value_width..][..head_dim];
+                let total = &s.total[query * value_width..][..value_dim];
                 (self.kernels.scale_into)(total, 1.0 / sum, to);
             }
         }
@@ -145,16 +145,16 @@ impl Task<'_> {
     fn begin(&self, s: &mut Scratch) {
         let shape = &self.shape;
         let (queries, group) = (self.queries(), shape.group);
-        s.q.room(queries * shape.head_dim);
+        s.q.room(queries * shape.key_dim);
         let factor = self.job.scale * self.job.soft_cap.map_or(LOG2_E, |_| 1.0);
-        let width = group * shape.head_dim;
+        let width = group * shape.key_dim;
         for (row, q) in self.block.rows.clone().zip(s.q.chunks_exact_mut(width)) {
-            let at = (row * self.job.heads + self.kv_head * group) * shape.head_dim;
+            let at = (row * self.job.heads + self.kv_head * group) * shape.key_dim;
             (self.kernels.scale_into)(&self.job.q[at..][..width], factor, q);
         }
         match self.attn_bf16 {
             None => {
-                s.keys.room(shape.head_dim * shape.step_width());
+                s.keys.room(shape.key_dim * shape.step_width());
                 s.values.room(shape.step_width() * shape.value_width);
             }
             Some(attn_bf16) => self.begin_pairs(attn_bf16, s),
@@ -171,9 +171,9 @@ impl Task<'_> {
     fn begin_pairs(&self, attn_bf16: &AttnBf16Kernels, s: &mut Scratch) {
         let (shape, queries) = (&self.shape, self.queries());
         let Scratch { q, pairs, .. } = s;
-        let depth = shape.head_dim.div_ceil(2);
+        let depth = shape.key_dim.div_ceil(2);
         pairs.q.room(queries * depth);
-        let q = q.chunks_exact(shape.head_dim).take(queries);
+        let q = q.chunks_exact(shape.key_dim).take(queries);
         for (q, to) in q.zip(pairs.q.chunks_exact_mut(depth)) {
             (attn_bf16.round)(q, to);
         }

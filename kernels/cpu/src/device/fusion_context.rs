@@ -24,10 +24,10 @@ impl<'a> FusionContext<'a> {
         self.last_uses[nodes].iter().flatten().any(|dead| *dead == value)
     }
 
-    /// The norm of a node, if it normalises whole rows.
+    /// The norm of a node, if it normalises whole rows and has gains.
     pub(super) fn norm(&self, node: &Node) -> Option<Norm> {
-        let Op::RmsNorm { weight, eps } = node.op else { return None };
-        let is_row = self.graph.weights()[weight.0].cols == self.graph.value(node.output).width;
+        let Op::RmsNorm { weight: Some(weight), group, eps } = node.op else { return None };
+        let is_row = group == self.graph.value(node.output).width;
         is_row.then_some(Norm { weight, eps })
     }
 

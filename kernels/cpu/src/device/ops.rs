@@ -48,16 +48,11 @@ impl OpRun<'_> {
             _ if !part.features.is_whole() => {
                 return Err(self.stage.unsupported(self.node, "some features"));
             }
-            Op::Embed { table, scale } => {
-                let ids = &batch.ids[part.rows_of(spec, batch)];
-                let embedded = embed_rows(cpu, model.table(*table)?, ids, *scale, &mut out);
-                embedded.map_err(|error| match error {
-                    EmbedError::Id { id, rows } => DeviceError::TokenId { id, vocab: rows },
-                    EmbedError::Read(error) => model.failed(error),
-                })?;
+            Op::Embed { table, scale } | Op::Lookup { table, scale } => {
+                self.embed(*table, *scale, &mut out)?;
             }
-            Op::RmsNorm { weight, eps } => {
-                rms_norm(cpu, whole(0)?, model.weights.vector(*weight), *eps, &mut out);
+            Op::RmsNorm { weight, group, eps } => {
+                rms_norm(cpu, whole(0)?, model.weights.gains(*weight, *group), *eps, &mut out);
             }
             Op::LayerNorm { group, weight, bias, eps } => {
                 let [weight, bias] = [weight, bias].map(|id| id.map(|id| model.weights.vector(id)));
@@ -72,23 +67,18 @@ impl OpRun<'_> {
                 scale_rows(cpu, &mut out, spec.width, factor);
             }
             Op::AddRow { table, row } => {
-                let first = part.rows_of(spec, batch).start;
-                self.check_positions(*table, *row)?;
-                let (table, width) = (model.weights.vector(*table), spec.width);
-                let row_of = |at: usize| {
-                    let index = match row {
-                        TableRow::First => 0,
-                        TableRow::Position => batch.positions[first + at] as usize,
-                    };
-                    &table[index * width..][..width]
-                };
-                add_rows(cpu, whole(0)?, width, row_of, &mut out);
+                self.add_row(*table, *row, &mut out)?;
             }
             Op::Rope { heads, rope: index } => {
                 let shape = self.shape(self.node, *heads, *index);
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
             Op::Attention(op) => self.attend(op, sequences, &mut out)?,
+            Op::Columns { first } => {
+                let (x, all) = (whole(0)?, model.graph.value(self.node.inputs[0]).width);
+                let rows = x.chunks_exact(all).zip(out.chunks_exact_mut(spec.width));
+                rows.for_each(|(x, out)| out.copy_from_slice(&x[*first..][..spec.width]));
+            }
             Op::SelectRows => {
                 let (x, width) = (whole(0)?, spec.width);
                 for (out, row) in out.chunks_exact_mut(width).zip(&batch.selected) {
@@ -114,11 +104,8 @@ impl OpRun<'_> {
             }
             Op::ScaleBy { weight } => {
                 out.copy_from_slice(&columns(0)?);
-                let weights = model.weights.vector(*weight);
-                match weights {
-                    [factor] => scale(cpu, out, *factor),
-                    _ => scale_by(cpu, out, &weights[part.features.of_width(spec.width)]),
-                }
+                let columns = part.features.of_width(spec.width);
+                scale_by(cpu, out, model.weights.factors(*weight, columns));
             }
             Op::SoftCap { cap } => {
                 out.copy_from_slice(&columns(0)?);
@@ -126,6 +113,33 @@ impl OpRun<'_> {
             }
             other => return Err(self.stage.unsupported(self.node, other.name())),
         }
+        Ok(())
+    }
+
+    fn embed(&self, table: WeightId, scale: f32, out: &mut [f32]) -> Result<(), DeviceError> {
+        let Stage { model, part, batch, .. } = self.stage;
+        let ids = &batch.ids[part.rows_of(model.graph.value(self.node.output), batch)];
+        let embedded = embed_rows(&model.cpu, model.table(table)?, ids, scale, out);
+        embedded.map_err(|error| match error {
+            EmbedError::Id { id, rows } => DeviceError::TokenId { id, vocab: rows },
+            EmbedError::Read(error) => model.failed(error),
+        })
+    }
+
+    fn add_row(&self, table: WeightId, row: TableRow, out: &mut [f32]) -> Result<(), DeviceError> {
+        let Stage { model, part, batch, .. } = self.stage;
+        let spec = model.graph.value(self.node.output);
+        let first = part.rows_of(spec, batch).start;
+        self.check_positions(table, row)?;
+        let (table, width) = (model.weights.vector(table), spec.width);
+        let row_of = |at: usize| {
+            let index = match row {
+                TableRow::First => 0,
+                TableRow::Position => batch.positions[first + at] as usize,
+            };
+            &table[index * width..][..width]
+        };
+        add_rows(&model.cpu, self.stage.whole(self.node, 0)?, width, row_of, out);
         Ok(())
     }
 
@@ -180,7 +194,7 @@ impl OpRun<'_> {
         let mask = op.seen();
         let mut kv = model.kv.layer(op.layer);
         let layout = *kv.layout();
-        let width = layout.kv_heads * layout.head_dim;
+        let (key_width, value_width) = (layout.heads.key_width(), layout.heads.value_width());
         for span in &batch.spans {
             let end = span.end();
             let written = if new.is_some() { span.written(layout.page_rows) } else { end..end };
@@ -189,8 +203,8 @@ impl OpRun<'_> {
             if let Some((from, to)) = span.fork.as_ref().and_then(|fork| fork.copy) {
                 kv.copy_page(from, to);
             }
-            let values = span.rows.start * width..span.rows.end * width;
-            let (k, v) = (&k[values.clone()], &v[values]);
+            let k = &k[span.rows.start * key_width..span.rows.end * key_width];
+            let v = &v[span.rows.start * value_width..span.rows.end * value_width];
             let rows = KvRows { pages: &span.pages, start_pos: span.start, k, v };
             rows.write_rotated(&model.cpu, &mut kv, turn(span.rows.start));
         }
@@ -199,7 +213,7 @@ impl OpRun<'_> {
             start_pos: span.start,
             pages: &span.pages,
         });
-        let heads = q.len() / batch.rows() / layout.head_dim;
+        let heads = q.len() / batch.rows() / layout.heads.key_dim;
         let slopes = op.slopes(heads);
         sequences.with(all, |sequences| {
             let job = AttentionJob {

@@ -21,7 +21,7 @@ impl Graph {
             values: self.values[..kept].to_vec(),
             weights: self.weights.clone(),
             ropes: self.ropes.clone(),
-            kv: self.kv,
+            kv: self.kv.clone(),
             requant: self.requant.clone(),
             slices: self.slices.clone(),
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Graph, Node, ValueId, WeightId};
-use crate::kv::{KvLayout, KvSharing, KvSharingError};
+use crate::kv::{KvHeads, KvLayout, KvSharing, KvSharingError};
 use crate::op::Op;
 use crate::weights::Slices;
 
@@ -33,6 +33,13 @@ impl Graph {
                 op.layer = n / sharing.group();
             }
             if owner != node {
+                let widths = |node: usize| {
+                    let inputs = self.nodes[node].inputs[1..].iter();
+                    inputs.map(|value| self.value(*value).width).collect::<Vec<_>>()
+                };
+                if widths(owner) != widths(node) {
+                    return Err(KvSharingError::Unlike { layer: n, other: first });
+                }
                 let unlike = KvSharingError::Rotation { layer: n, owner: first };
                 shared.read_rows_of(owner, node).ok_or(unlike)?;
             }
@@ -46,9 +53,11 @@ impl Graph {
                 }
             }
         }
-        let kv_layers = layers.len().div_ceil(sharing.group());
-        let kv_heads = |layout: KvLayout| layout.kv_heads * kept / heads;
-        shared.kv = self.kv.map(|kv| KvLayout { layers: kv_layers, kv_heads: kv_heads(kv), ..kv });
+        let cut = |of: &KvHeads| KvHeads { count: of.count * kept / heads, ..*of };
+        shared.kv = self.kv.as_ref().map(|kv| {
+            let layers = kv.layers.iter().step_by(sharing.group()).map(cut).collect();
+            KvLayout { layers, ..kv.clone() }
+        });
         Ok(shared.without_unread())
     }
 
@@ -103,7 +112,8 @@ impl Graph {
         used.extend(self.ropes.iter().filter_map(|rope| rope.factors).map(|id| id.0));
         let weights: BTreeMap<usize, WeightId> =
             used.into_iter().enumerate().map(|(new, old)| (old, WeightId(new))).collect();
-        let mut graph = Graph { kv: self.kv, ropes: self.ropes.clone(), ..Graph::default() };
+        let mut graph =
+            Graph { kv: self.kv.clone(), ropes: self.ropes.clone(), ..Graph::default() };
         for (old, new) in &weights {
             graph.weights.push(self.weights[*old].clone());
             graph.requant.extend(self.requant.get(old).map(|to| (new.0, *to)));
@@ -153,7 +163,7 @@ impl Cut {
                 *heads = self.kept;
                 input
             }
-            Op::RmsNorm { weight, .. } if graph.weights[weight.0].cols == head => input,
+            Op::RmsNorm { group, .. } if *group == head => input,
             Op::MatMul { weight, bias } => {
                 let (weight, bias) = (*weight, *bias);
                 let cut = self.weight(graph, weight, head);

@@ -58,6 +58,17 @@ pub enum KvSharingError {
         /// The layer whose keys they are.
         owner: usize,
     },
+    /// A layer would read keys of other heads than its own, or keep as many heads as a layer that has others.
+    #[error(
+        "layers {other} and {layer} differ in their heads: give a number of layers that keeps them apart, and no number \
+         of heads"
+    )]
+    Unlike {
+        /// The layer.
+        layer: usize,
+        /// The layer that it differs from.
+        other: usize,
+    },
     /// The graph computes keys or values by an op that cannot be cut into heads.
     #[error("the heads of this graph cannot be cut: '{role}' is not made of heads; give layers=N")]
     Heads {

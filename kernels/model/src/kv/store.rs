@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// takes physical memory when it is first written; in shared memory of a device, from the start. Each layer has its own lock, which a
 /// device holds during attention: chunks in different layers do not wait for each other.
 ///
-/// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are sums over
-/// vectors of neighbouring keys; values are `[kv_head][row][head_dim]`. For [`KvDtype::I8`], both are
+/// Within a page, keys are `[kv_head][key_dim][row]`, so that the scores of a page are sums over
+/// vectors of neighbouring keys; values are `[kv_head][row][value_dim]`. For [`KvDtype::I8`], both are
 /// followed by the scales of keys and of values, each `[kv_head][row]`. A layer starts at a memory
 /// page, so that a head's keys (or values) of 4096 bytes, a common size, are within one.
 ///
@@ -82,14 +82,6 @@ impl Data {
     }
 }
 
-/// Stored elements of a page in one layer.
-fn page_len(layout: &KvLayout) -> usize {
-    match layout.dtype {
-        KvDtype::F32 | KvDtype::F16 => 2 * layout.part_len(),
-        KvDtype::I8 => 2 * layout.part_len() + 2 * layout.scale_bytes(),
-    }
-}
-
 impl KvStore {
     /// Zeroed storage for `pages` pages.
     ///
@@ -114,19 +106,19 @@ impl KvStore {
         let all = layout.page_bytes().checked_mul(pages).ok_or(too_large)?;
         // As one piece first: each layer may fit while all of them do not.
         Paged::<u8>::zeroed(all).map_err(|_| too_large)?;
-        let layer = page_len(&layout) * pages;
-        let data = (0..layout.layers).map(|_| Data::zeroed(layout.dtype, layer, source));
+        let len = |layer| layout.layer(layer).page_len() * pages;
+        let data =
+            (0..layout.layers.len()).map(|layer| Data::zeroed(layout.dtype, len(layer), source));
         let data = data.map(|data| data.map(Mutex::new));
         let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
-        let (pool, copies) = (KvPool::new(number), Copies::new(layout, pages));
+        let (pool, copies) = (KvPool::new(number), Copies::new(layout.clone(), pages));
         Ok(KvStore { layout, pages, pool, layers, copies })
     }
 
     /// A store without layers and pages, for a device that computes no attention.
     pub fn none() -> KvStore {
-        let dtype = KvDtype::default();
-        let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1, dtype };
-        let (pool, copies) = (KvPool::new(0), Copies::new(layout, 0));
+        let layout = KvLayout { layers: Arc::new([]), page_rows: 1, dtype: KvDtype::default() };
+        let (pool, copies) = (KvPool::new(0), Copies::new(layout.clone(), 0));
         KvStore { layout, pages: 0, pool, layers: Vec::new(), copies }
     }
 
@@ -145,14 +137,9 @@ impl KvStore {
         &self.pool
     }
 
-    /// Bytes of a page in one layer.
-    pub fn layer_page_bytes(&self) -> usize {
-        self.layout.page_bytes() / self.layout.layers.max(1)
-    }
-
     /// Pages that were copied between the host and devices with their own memory.
     pub fn copies(&self) -> KvCopies {
-        self.copies.stats(self.layer_page_bytes())
+        self.copies.stats()
     }
 
     /// Number of layers in host memory, which a device must copy.
@@ -202,9 +189,10 @@ impl KvStore {
         if missing.is_empty() {
             return Ok(());
         }
-        let len = page_len(&self.layout);
+        let of_layer = self.layout.layer(layer);
+        let len = of_layer.page_len();
         let mut data = lock(&self.layers[layer]);
-        self.copies.count_to_device(missing.len());
+        self.copies.count_to_device(missing.len(), of_layer.page_bytes());
         for (page, from) in missing {
             let bytes = data.bytes_mut(page as usize * len..(page as usize + 1) * len);
             if from != KvCopyId::HOST {
@@ -217,8 +205,8 @@ impl KvStore {
 
     /// Sets the first `pages` pages of all layers to zero, so that later writes cause no page faults.
     pub fn clear(&self, pages: usize) {
-        let len = page_len(&self.layout) * pages.min(self.pages);
-        for layer in &self.layers {
+        for (number, layer) in self.layers.iter().enumerate() {
+            let len = self.layout.layer(number).page_len() * pages.min(self.pages);
             match &mut *lock(layer) {
                 Data::F32(data) => data[..len].fill(0.0),
                 Data::F16(data) => data[..len].fill(0),

@@ -26,6 +26,7 @@ mod falcon;
 mod gemma;
 mod gemma2;
 mod gemma3;
+mod gemma4;
 mod glm4;
 mod gpt2;
 mod gptneox;
@@ -69,6 +70,7 @@ const TABLE: [Architecture; 51] = [
     qwen3::ARCHITECTURE,
     gemma2::ARCHITECTURE,
     gemma3::ARCHITECTURE,
+    gemma4::ARCHITECTURE,
     smollm3::ARCHITECTURE,
     granite::ARCHITECTURE,
     minicpm::ARCHITECTURE,

@@ -2,16 +2,17 @@
 
 mod decoder;
 mod layer;
+mod layer_inputs;
+mod ropes;
 mod weights;
 
 use std::collections::HashSet;
 
-use decoder::Ropes;
 pub(super) use layer::{FeedForward, LayerForm, Norms, Order, QkNorm};
 
 use super::architectures::Family;
 use super::tensors::Tensors;
-use super::{ModelConfig, ModelError};
+use super::{LayerHeads, ModelConfig, ModelError};
 use crate::graph::{Graph, NewNode, ValueId};
 use crate::op::Op;
 
@@ -32,7 +33,8 @@ pub(super) fn build(
         graph: Graph::default(),
         layer: None,
         used: HashSet::new(),
-        ropes: Ropes::default(),
+        ropes: Vec::new(),
+        layer_inputs: None,
     };
     match config.arch.family {
         Family::Decoder(family) => builder.decoder(family)?,
@@ -50,10 +52,28 @@ pub(super) struct Builder<'a> {
     graph: Graph,
     pub(super) layer: Option<usize>,
     used: HashSet<String>,
-    ropes: Ropes,
+    /// Index of each layer's rotary embedding.
+    ropes: Vec<usize>,
+    /// The embeddings that layers have of their own, side by side.
+    layer_inputs: Option<ValueId>,
 }
 
 impl Builder<'_> {
+    /// The current layer; the first one outside layers.
+    pub(super) fn layer_number(&self) -> usize {
+        self.layer.unwrap_or_default()
+    }
+
+    /// Heads of the current layer.
+    pub(super) fn heads(&self) -> LayerHeads {
+        self.config.heads[self.layer_number()]
+    }
+
+    /// Intermediate size of the current layer's feed-forward block.
+    pub(super) fn ffn_width(&self) -> usize {
+        self.config.ffn_widths[self.layer_number()]
+    }
+
     /// Adds the attention output to its input. After the last attention, only selected rows, whose output is needed, continue.
     pub(super) fn add_attended(&mut self, attended: ValueId, x: ValueId) -> ValueId {
         let width = self.config.width;
@@ -75,7 +95,8 @@ impl Builder<'_> {
         }
     }
 
-    fn is_last(&self) -> bool {
+    /// Whether the current layer is the last, from whose attention on only selected rows continue.
+    pub(super) fn is_last(&self) -> bool {
         self.layer == Some(self.config.layers - 1)
     }
 

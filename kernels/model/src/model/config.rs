@@ -3,7 +3,7 @@
 use super::ModelError;
 use super::architectures::{Architecture, Family};
 use super::keys::Keys;
-use crate::kv::{KvDtype, KvLayout};
+use crate::kv::{KvDtype, KvHeads, KvLayout};
 use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
 use crate::weights::Metadata;
 
@@ -20,17 +20,12 @@ pub struct ModelConfig {
     pub predictors: usize,
     /// Hidden size: values per token between layers.
     pub width: usize,
-    /// Query heads.
-    pub heads: usize,
-    /// Key and value heads (GQA: fewer than `heads`; MQA: 1).
-    pub kv_heads: usize,
-    /// Layers with keys and values of their own: all, unless layers share them
-    /// ([`Model::share_kv`](super::Model::share_kv)).
-    pub kv_layers: usize,
-    /// Values per head.
-    pub head_dim: usize,
-    /// Intermediate size of the feed-forward blocks.
-    pub ffn_width: usize,
+    /// Heads of each layer's attention.
+    pub heads: Vec<LayerHeads>,
+    /// Intermediate size of each layer's feed-forward block.
+    pub ffn_widths: Vec<usize>,
+    /// Values per token of the embedding that each layer has of its own; 0 if layers have none.
+    pub layer_input_width: usize,
     /// Context length of the training, in tokens.
     pub context: usize,
     /// Context length of the training before it was stretched.
@@ -57,8 +52,6 @@ pub struct ModelConfig {
     pub rope_pairs: RopePairs,
     /// Whether each layer has rotary embedding.
     pub rotated: Vec<bool>,
-    /// Values per head that rotary embedding rotates.
-    pub rope_dims: usize,
     /// Rotary base of the layers with full attention.
     pub rope_base: f32,
     /// Rotary base of the sliding-window layers.
@@ -107,6 +100,31 @@ impl NormKind {
     }
 }
 
+/// Heads of a layer's attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerHeads {
+    /// Query heads.
+    pub count: usize,
+    /// Key and value heads (GQA: fewer than `count`; MQA: 1), and the values of each. Queries are as long as keys.
+    pub kv: KvHeads,
+    /// Values per head that rotary embedding rotates.
+    pub rope_dims: usize,
+    /// The layer whose keys and values it reads: itself, unless layers share them.
+    pub kv_of: usize,
+}
+
+impl LayerHeads {
+    /// Values of the queries of all heads.
+    pub fn q_width(&self) -> usize {
+        self.count * self.kv.key_dim
+    }
+
+    /// Values of what all heads make of the values.
+    pub fn mixed_width(&self) -> usize {
+        self.count * self.kv.value_dim
+    }
+}
+
 /// Attention of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerAttention {
@@ -147,17 +165,7 @@ impl ModelConfig {
     fn plain(arch: Architecture, keys: &Keys<'_>) -> Result<ModelConfig, ModelError> {
         let layers = keys.count("block_count", 4096)?;
         let width = keys.count("embedding_length", 1 << 20)?;
-        let heads = keys.per_layer_count("attention.head_count", None)?;
-        let kv_heads = keys.per_layer_count("attention.head_count_kv", Some(heads))?;
-        keys.check("attention.head_count_kv", kv_heads, heads.is_multiple_of(kv_heads), || {
-            format!("it must divide the {heads} query heads")
-        })?;
-        let head_dim = keys.head_dim(width, heads)?;
-        let rope_dims = keys.opt_count("rope.dimension_count")?.unwrap_or(head_dim);
-        let rope_fits = rope_dims <= head_dim && rope_dims.is_multiple_of(2);
-        keys.check("rope.dimension_count", rope_dims, rope_fits, || {
-            format!("it must be even and at most the head's {head_dim} values")
-        })?;
+        let heads = keys.heads(layers, width)?;
         let rope_base = keys.rope_base("rope.freq_base")?.unwrap_or(10_000.0);
         let context = keys.count("context_length", 1 << 30)?;
         Ok(ModelConfig {
@@ -166,11 +174,10 @@ impl ModelConfig {
             layers,
             predictors: 0,
             width,
+            score_scale: score_scale(heads[0].kv.key_dim),
             heads,
-            kv_heads,
-            kv_layers: layers,
-            head_dim,
-            ffn_width: keys.per_layer_count("feed_forward_length", None)?,
+            ffn_widths: keys.per_layer("feed_forward_length", layers, None)?,
+            layer_input_width: 0,
             context,
             original_context: keys
                 .opt_count("rope.scaling.original_context_length")?
@@ -182,11 +189,9 @@ impl ModelConfig {
             is_parallel: false,
             embedding_scale: 1.0,
             residual_scale: 1.0,
-            score_scale: score_scale(head_dim),
             logit_scale: 1.0,
             rope_pairs: RopePairs::Adjacent,
             rotated: vec![true; layers],
-            rope_dims,
             rope_base,
             rope_base_window: keys.rope_base("rope.freq_base_swa")?.unwrap_or(rope_base),
             rope_scaling: keys.rope_scaling(context)?,
@@ -208,7 +213,7 @@ impl ModelConfig {
         self.rope_pairs = RopePairs::Halves;
         self.embedding_scale = (self.width as f32).sqrt();
         if self.layers == wide_scale_layers {
-            self.score_scale = score_scale(self.width / self.heads);
+            self.score_scale = score_scale(self.width / self.heads[0].count);
         }
     }
 
@@ -222,20 +227,24 @@ impl ModelConfig {
         }
     }
 
+    /// Whether a layer has keys and values of its own.
+    pub fn has_kv(&self, layer: usize) -> bool {
+        self.heads[layer].kv_of == layer
+    }
+
+    /// Layer of the KV cache that a layer's attention reads.
+    pub fn kv_layer(&self, layer: usize) -> usize {
+        (0..self.heads[layer].kv_of).filter(|before| self.has_kv(*before)).count()
+    }
+
     /// Shape of the model's KV pages.
     pub fn kv_layout(&self) -> KvLayout {
+        let own = (0..self.layers).filter(|layer| self.has_kv(*layer));
         KvLayout {
-            layers: self.kv_layers,
-            kv_heads: self.kv_heads,
-            head_dim: self.head_dim,
+            layers: own.map(|layer| self.heads[layer].kv).collect(),
             page_rows: KvLayout::PAGE_ROWS,
             dtype: KvDtype::default(),
         }
-    }
-
-    /// Values of K, or of V, per token and layer.
-    pub fn kv_width(&self) -> usize {
-        self.kv_heads * self.head_dim
     }
 }
 

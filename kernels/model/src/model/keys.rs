@@ -1,5 +1,7 @@
 //! Checked values of metadata keys.
 
+mod layers;
+
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -101,8 +103,9 @@ impl<'a> Keys<'a> {
             format!("it must be less than the {} layers", config.layers)
         })?;
         config.layers -= predictors;
-        config.kv_layers = config.layers;
         config.predictors = predictors;
+        config.heads.truncate(config.layers);
+        config.ffn_widths.truncate(config.layers);
         config.rotated.truncate(config.layers);
         config.windowed.truncate(config.layers);
         Ok(())
@@ -160,46 +163,6 @@ impl<'a> Keys<'a> {
             "it must be finite and not negative".to_owned()
         })?;
         Ok(value)
-    }
-
-    /// A count that some files store once and others per layer. All layers must have the same value.
-    pub(super) fn per_layer_count(
-        &self,
-        name: &str,
-        default: Option<usize>,
-    ) -> Result<usize, ModelError> {
-        let key = self.key(name);
-        let value = match self.meta.get(&key) {
-            None if default.is_some() => return Ok(default.unwrap_or_default()),
-            Some(value) if value.is_array() => {
-                let all = self.meta.u32s(&key)?;
-                let first = all.first().copied().unwrap_or(0);
-                let same = all.iter().all(|v| *v == first);
-                self.check(name, format!("{all:?}"), same, || {
-                    "only the same value for all layers is supported".to_owned()
-                })?;
-                first
-            }
-            _ => self.meta.u32(&key)?,
-        } as usize;
-        self.check(name, value, (1..=1 << 20).contains(&value), || {
-            "it must be between 1 and 1048576".to_owned()
-        })?;
-        Ok(value)
-    }
-
-    pub(super) fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {
-        let key_length = self.opt_count("attention.key_length")?;
-        let value_length = self.opt_count("attention.value_length")?;
-        let head_dim = key_length.or(value_length).unwrap_or(width / heads);
-        let same = value_length.is_none_or(|v| v == head_dim);
-        self.check("attention.value_length", value_length.unwrap_or_default(), same, || {
-            format!("it must equal the key length, {head_dim}")
-        })?;
-        self.check("attention.key_length", head_dim, (1..=65_536).contains(&head_dim), || {
-            "a head must have between 1 and 65536 values".to_owned()
-        })?;
-        Ok(head_dim)
     }
 
     /// Sets the sliding window, and which layers have it: those of the file's list, or all but each n-th, where a file may

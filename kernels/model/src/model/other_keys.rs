@@ -116,11 +116,13 @@ impl Keys<'_> {
         if FACTORS.contains(&name) {
             return only(&[1.0, 0.0]);
         }
-        let (head, context) = (config.head_dim as f64, config.context as f64);
+        let (heads, context) = (config.heads[0], config.context as f64);
         match name {
             "attention.scale" => only(&[config.score_scale.into(), 0.0]),
-            "attention.key_length_swa" | "attention.value_length_swa" => only(&[head, 0.0]),
-            "rope.dimension_count_swa" => only(&[config.rope_dims as f64, 0.0]),
+            "attention.key_length_swa" | "attention.value_length_swa" => {
+                only(&[heads.kv.key_dim as f64, 0.0])
+            }
+            "rope.dimension_count_swa" => only(&[heads.rope_dims as f64, 0.0]),
             "embedding_length_out" => only(&[config.width as f64, 0.0]),
             "attention.rope_pattern" => only(&[1.0]),
             "attention.sliding_window" => {

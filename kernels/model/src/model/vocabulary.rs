@@ -19,7 +19,7 @@ pub(super) fn tokens(meta: &Metadata, arch: &str) -> Option<usize> {
 pub(super) fn check(meta: &Metadata, graph: &Graph) -> Result<(), ModelError> {
     let Some(Value::Array(tokens)) = meta.get(KEY) else { return Ok(()) };
     let tables = graph.nodes().iter().filter_map(|node| match node.op {
-        Op::Embed { table, .. } => Some(&graph.weights()[table.0]),
+        Op::Embed { table, .. } | Op::Lookup { table, .. } => Some(&graph.weights()[table.0]),
         _ => None,
     });
     match tables.into_iter().find(|table| tokens.len() > table.rows) {

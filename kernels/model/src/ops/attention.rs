@@ -17,6 +17,7 @@ pub(super) fn work(at: &OpShape<'_>, op: &AttentionOp) -> Work {
     let graph = at.graph;
     let (inputs, kv_width) = (&graph.nodes()[at.node].inputs, graph.kv_width(at.node) as u64);
     let q_width = graph.value(inputs[0]).width as u64;
+    let mixed_width = graph.value(graph.nodes()[at.node].output).width as u64;
     let mask = op.seen();
     let (mut seen, mut touched) = (0, 0);
     for span in &at.batch.spans {
@@ -24,5 +25,8 @@ pub(super) fn work(at: &OpShape<'_>, op: &AttentionOp) -> Work {
         seen += mask.seen_positions(start, rows);
         touched += mask.read_positions(start, rows) + if inputs.len() > 1 { rows } else { 0 };
     }
-    Work { flops: 4 * seen * q_width, bytes: touched * graph.kv_row_bytes(kv_width) }
+    Work {
+        flops: 2 * seen * (q_width + mixed_width),
+        bytes: touched * graph.kv_row_bytes(op.layer, kv_width),
+    }
 }

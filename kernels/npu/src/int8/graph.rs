@@ -8,7 +8,7 @@ use super::parts::Int8Parts;
 use super::product::{Product, ProductScratch};
 use crate::backend::PreparedGraph;
 use crate::spec::{GraphSpec, Operand, Source};
-use lapwing_cpu::{add, gated, rms_norm, scale, soft_cap};
+use lapwing_cpu::{add, gated, rms_norm, scale, scale_by, soft_cap};
 use lapwing_model::device::{DeviceError, Observer};
 use lapwing_model::op::Op;
 
@@ -102,8 +102,8 @@ impl Int8Graph {
                     parts.counter.add(&counts);
                 }
             }
-            Op::RmsNorm { weight, eps } => {
-                let (gain, x) = (parts.weights.vector(*weight), operand(0));
+            Op::RmsNorm { weight, group, eps } => {
+                let (gain, x) = (parts.weights.gains(*weight, *group), operand(0));
                 if out.len() == x.len() {
                     rms_norm(&parts.cpu, &x, gain, *eps, out);
                 } else {
@@ -120,15 +120,21 @@ impl Int8Graph {
                 out.copy_from_slice(&operand(0));
                 scale(&parts.cpu, out, *factor);
             }
+            Op::ScaleBy { weight } => {
+                out.copy_from_slice(&operand(0));
+                let factors = parts.weights.factors(*weight, node.features.clone());
+                scale_by(&parts.cpu, out, factors);
+            }
             Op::SoftCap { cap } => {
                 out.copy_from_slice(&operand(0));
                 soft_cap(&parts.cpu, out, *cap);
             }
             Op::Embed { .. }
+            | Op::Lookup { .. }
+            | Op::Columns { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)
-            | Op::ScaleBy { .. }
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

@@ -75,7 +75,7 @@ impl RangeRecorder {
     ) -> Result<RangeRecorder, MeasureRangesError> {
         let pages = u32::try_from(window.div_ceil(layout.page_rows)).unwrap_or(u32::MAX);
         let mut lease = KvLease::default();
-        let kv = Arc::new(KvStore::new(layout, pages)?);
+        let kv = Arc::new(KvStore::new(layout.clone(), pages)?);
         let granted = lease.grow(&KvPool::new(pages), &layout, window);
         granted.map_err(|_| MeasureRangesError::Window { tokens: window, most: 0 })?;
         let (name, slots) = ("ranges".to_owned(), SlotPool::default());

@@ -41,10 +41,10 @@ impl Encoder<'_> {
     pub(super) fn norms_in_matmuls(&mut self, first: usize) -> Result<bool, DeviceError> {
         let graph = Arc::clone(&self.model.graph);
         let node = &graph.nodes()[first];
-        let Op::RmsNorm { weight: gain, eps } = node.op else { return Ok(false) };
+        let Op::RmsNorm { weight: Some(gain), group, eps } = node.op else { return Ok(false) };
         let id = node.output;
         let is_whole = self.work.part.features.is_whole()
-            && graph.weights()[gain.0].cols == graph.value(id).width
+            && group == graph.value(id).width
             && !self.writes.contains(&id);
         let last = (first..self.nodes.end).find(|at| self.model.last_uses[*at].contains(&id));
         let Some(last) = last.filter(|_| is_whole) else { return Ok(false) };

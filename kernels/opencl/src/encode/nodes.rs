@@ -10,8 +10,8 @@ use crate::kv::DeviceKv;
 use crate::memory::Place;
 use crate::model::{Model, Rotary};
 use crate::ops::{
-    Add, Attention, Curved, Embed, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope,
-    RopeHeads, SelectRows, Unary, UnaryOp, View,
+    Add, Attention, Curved, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope, RopeHeads,
+    SelectRows, Unary, UnaryOp, View,
 };
 use crate::weights::Placed;
 use lapwing_model::device::DeviceError;
@@ -55,10 +55,12 @@ impl Encoder<'_> {
     pub(super) fn node(&mut self, node: &Node) -> Result<Stored, DeviceError> {
         match &node.op {
             Op::MatMul { .. } => self.matmul(node, None),
-            Op::Gated(_) | Op::Add | Op::Scale { .. } | Op::SoftCap { .. } | Op::Curve(_) => {
-                self.element_wise(node)
-            }
-            Op::ScaleBy { weight } => self.scale_by(node, *weight),
+            Op::Gated(_)
+            | Op::Add
+            | Op::Scale { .. }
+            | Op::ScaleBy { .. }
+            | Op::SoftCap { .. }
+            | Op::Curve(_) => self.element_wise(node),
             Op::AddRow { .. } | Op::Temperature(_) => {
                 Err(self.unsupported(node, "an OpenCL device"))
             }
@@ -66,11 +68,13 @@ impl Encoder<'_> {
                 Err(self.unsupported(node, "some features"))
             }
             Op::Embed { table, scale } => self.embed(node, *table, *scale),
-            Op::RmsNorm { weight, eps } => self.rms_norm(node, *weight, *eps),
             Op::LayerNorm { group, weight, bias, eps } => {
                 let norm = LayerNormOf { group: *group, weight: *weight, bias: *bias, eps: *eps };
                 self.layer_norm(node, &norm)
             }
+            Op::Lookup { table, scale } => self.lookup(node, *table, *scale),
+            Op::Columns { first } => self.some_columns(node, *first),
+            Op::RmsNorm { weight, group, eps } => self.rms_norm(node, *weight, *group, *eps),
             Op::Rope { heads, rope } => self.rope(node, *heads, *rope),
             Op::Attention(op) if op.alibi.is_some() => {
                 Err(self.unsupported(node, "linear biases of attention"))
@@ -108,6 +112,9 @@ impl Encoder<'_> {
             2 => self.columns(node, 1)?,
             _ => first.clone(),
         };
+        if let Op::ScaleBy { weight } = node.op {
+            return self.scale_by(node, &first, weight);
+        }
         let stored = self.output(node)?;
         let (a, b, out) = (first.view(), second.view(), stored.view());
         let kernels = &mut self.model.kernels;
@@ -127,33 +134,25 @@ impl Encoder<'_> {
         self.added(added, stored)
     }
 
-    fn embed(&mut self, node: &Node, table: WeightId, scale: f32) -> Result<Stored, DeviceError> {
-        let rows = self.rows(node.output);
-        let ids = &self.work.payload.batch.ids[rows.clone()];
-        let vocab = self.model.graph.weights()[table.0].rows;
-        if let Some(id) = ids.iter().copied().find(|id| *id as usize >= vocab) {
-            return Err(DeviceError::TokenId { id, vocab });
+    fn rms_norm(
+        &mut self,
+        node: &Node,
+        weight: Option<WeightId>,
+        len: usize,
+        eps: f32,
+    ) -> Result<Stored, DeviceError> {
+        match weight {
+            Some(weight) => self.model.weights.load_vector(weight)?,
+            None => self.model.weights.load_ones(len)?,
         }
-        self.model.weights.load_matrix(table)?;
-        let out = self.output(node)?;
-        let (ids, rows) = (self.ints.ids(rows.start), rows.len());
-        let Model { kernels, weights, .. } = &mut *self.model;
-        let table = &*weights.matrix(table).matrix;
-        let added = kernels.embed(&Embed { ids, rows, table, scale, out: out.view() });
-        self.added(added, out)
-    }
-
-    fn rms_norm(&mut self, node: &Node, weight: WeightId, eps: f32) -> Result<Stored, DeviceError> {
-        self.model.weights.load_vector(weight)?;
         let (x, out) = (self.whole(node, 0)?, self.output(node)?);
         let (rows, width) = self.size(node);
-        let len = self.model.graph.weights()[weight.0].cols;
         let Model { kernels, weights, .. } = &mut *self.model;
         let added = kernels.rms_norm(&RmsNorm {
             x: x.view(),
             rows,
             groups: width / len,
-            weight: weights.vector(weight),
+            weight: weight.map_or_else(|| weights.ones(), |weight| weights.vector(weight)),
             len,
             eps,
             out: out.view(),
@@ -275,11 +274,11 @@ pub(super) fn kv_rows<'a>(
     ints: &'a BatchInts,
     layer: usize,
 ) -> Result<KvRows<'a>, OpenClError> {
-    let layout = kv.store().layout();
+    let heads = kv.store().layout().layer(layer).heads;
     Ok(KvRows {
         kv: kv.layer(layer)?,
-        kv_heads: layout.kv_heads,
-        head_dim: layout.head_dim,
+        kv_heads: heads.count,
+        head_dim: heads.key_dim,
         positions: ints.positions(),
         row_pages: ints.row_pages(),
         pages: ints.pages(),

@@ -1,8 +1,8 @@
-//! The commands of layer norms, and of products with the weights of columns.
+//! The commands of layer norms.
 
 use super::{Encoder, Stored};
 use crate::model::Model;
-use crate::ops::{LayerNorm, ScaleBy};
+use crate::ops::LayerNorm;
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::{Node, WeightId};
 
@@ -39,22 +39,6 @@ impl Encoder<'_> {
             eps: norm.eps,
             out: out.view(),
         });
-        self.added(added, out)
-    }
-
-    pub(super) fn scale_by(
-        &mut self,
-        node: &Node,
-        weight: WeightId,
-    ) -> Result<Stored, DeviceError> {
-        self.model.weights.load_vector(weight)?;
-        let (x, out) = (self.columns(node, 0)?, self.output(node)?);
-        let (rows, width) = self.size(node);
-        let first = self.columns_of(node.output).start;
-        let Model { kernels, weights, .. } = &mut *self.model;
-        let weight = weights.vector(weight);
-        let job = ScaleBy { x: x.view(), rows, width, weight, first, out: out.view() };
-        let added = kernels.scale_by(&job);
         self.added(added, out)
     }
 }

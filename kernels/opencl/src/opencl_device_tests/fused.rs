@@ -22,7 +22,7 @@ fn check() {
         [("llama", 2, 2), ("qwen2", 2, 2), ("qwen3", 4, 2), ("gemma3", 6, 2)]
     {
         let case = case_of(model);
-        let layers = case.layout.layers;
+        let layers = case.layout.layers.len();
         let [few_norms, few_gates, few] = launches(&case, 1);
         assert_eq!([few_norms, few_gates], [(norms - before_matmuls) * layers, 0], "{model}");
         let [many_norms, many_gates, many] = launches(&case, 40);

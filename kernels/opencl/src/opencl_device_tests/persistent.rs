@@ -47,7 +47,7 @@ fn a_persistent_kernel_that_is_turned_off_is_not_built() {
     assert!(!device.has_persistent());
     assert_eq!(device.notes(), Vec::<String>::new(), "it was not tried");
     // Nor for another model on the same device.
-    let kv = Arc::new(KvStore::new(case.layout, 4).expect("memory"));
+    let kv = Arc::new(KvStore::new(case.layout.clone(), 4).expect("memory"));
     let second = device.with_model(Arc::clone(&case.graph), kv, None, &case.file);
     assert!(!second.expect("a device").has_persistent());
 }

@@ -134,7 +134,10 @@ fn a_page_that_both_write_in_turns_is_never_copied() {
             let mut case = case();
             case.layout.dtype = dtype;
             case.graph = Arc::new(
-                WeightModel::from_weights(&case.file).expect("a model").graph.with_kv(case.layout),
+                WeightModel::from_weights(&case.file)
+                    .expect("a model")
+                    .graph
+                    .with_kv(case.layout.clone()),
             );
             Case { shared, ..case }
         };
@@ -175,7 +178,7 @@ fn a_page_that_only_a_third_device_holds_comes_to_the_host_first() {
             let wanted = &wanted[rows.start * vocab..rows.end * vocab];
             assert!(logits == Some(wanted), "{kind}: {rows:?}");
         }
-        let layers = case.layout.layers;
+        let layers = case.layout.layers.len();
         let copies = kv.copies();
         assert_eq!((copies.to_host, copies.to_device), (2 * layers, layers), "{kind}");
     }
@@ -216,8 +219,8 @@ fn without_memory_to_share_values_and_pages_are_copied() {
     let wanted = copied.run(&mut copied.queue(), copied.work(0..20, HOST)).expect("a run");
     for kind in kinds() {
         let case = case().in_place(kind);
-        let kv = KvStore::in_memory_of(case.layout, 4, Some(&Exhausted)).expect("memory");
-        assert_eq!(kv.layers_of_host(), case.layout.layers);
+        let kv = KvStore::in_memory_of(case.layout.clone(), 4, Some(&Exhausted)).expect("memory");
+        assert_eq!(kv.layers_of_host(), case.layout.layers.len());
         assert_eq!(case.parts().kv.layers_of_host(), 0);
         let slots = SlotPool::mapped(2, 100, Arc::new(Exhausted));
         let parts = OpenClDeviceParts { kv: Arc::new(kv), slots, ..case.parts() };

@@ -1,8 +1,8 @@
-//! Layer norms, functions of each value, and products with the weights of columns.
+//! Layer norms, and functions of each value.
 
 use super::rows::{WIDTHS, of_both_kinds};
 use super::{Bench, assert_near, noise};
-use crate::ops::{Curved, LayerNorm, ScaleBy};
+use crate::ops::{Curved, LayerNorm};
 use lapwing_model::op::{Curve, Xielu};
 use lapwing_model::reference;
 
@@ -14,10 +14,6 @@ of_both_kinds! {
     curves_agree_with_the_reference_also_in_place
     curves_of_gpus_agree_with_the_reference_also_in_place
     check_curves
-
-    columns_are_scaled_by_their_weights_or_by_the_only_one
-    columns_are_scaled_on_gpus_by_their_weights_or_by_the_only_one
-    check_scale_by
 }
 
 fn check_layer_norm(mut bench: Bench) {
@@ -78,29 +74,6 @@ fn check_curves(mut bench: Bench) {
                     1e-5,
                     &format!("{curve:?} [{rows}, {width}]"),
                 );
-            }
-        }
-    }
-}
-
-fn check_scale_by(mut bench: Bench) {
-    for width in WIDTHS {
-        for (rows, first, in_place) in [(1, 0, false), (3, 5, true)] {
-            let (x, weights) = (noise(1, rows * width), noise(2, first + width + 1));
-            for given in [&weights[..], &weights[..1]] {
-                let (from, room) = (bench.guarded(&x, width), bench.room(rows, width));
-                let weight = bench.floats(given);
-                let out = if in_place { &from } else { &room };
-                let (view, to) = (from.view(), out.view());
-                let job = ScaleBy { x: view, rows, width, weight: &weight, first, out: to };
-                bench.kernels.scale_by(&job).unwrap();
-                let of = |at: usize| match given {
-                    [one] => *one,
-                    all => all[first + at % width],
-                };
-                let wanted: Vec<f64> =
-                    x.iter().enumerate().map(|(at, x)| f64::from(x * of(at))).collect();
-                assert_near(&bench.rows(out), &wanted, 1e-6, &format!("[{rows}, {width}] {first}"));
             }
         }
     }

@@ -151,13 +151,10 @@ fn ops_on_rows_do_not_race() {
     let select = of(1).into_iter().chain([Words(4 * rows, 1)]).chain(of(1));
     let select = select.chain([Int(0), Int(rows)]).chain(sizes());
     let select = Launch::new("select_rows", [width.div_ceil(64), rows, 1], [64, 1], select);
-    let elementwise = [plain("add", 3), plain("gated_silu", 3), plain("gated_gelu", 3)];
+    let elementwise = ["add", "mul", "gated_silu", "gated_gelu"].map(|name| plain(name, 3));
     let mut xielu = plain("xielu", 2);
     xielu.args.extend([0.8, 0.6, 0.5, -1e-6].map(Float));
-    let scale_by = of(1).into_iter().chain([Floats(width)]).chain(of(1)).chain(sizes());
-    let scale_by = scale_by.chain([Int(0), Int(0)]);
-    let scale_by = Launch::new("scale_by", [width.div_ceil(64), rows, 1], [64, 1], scale_by);
-    let rest = [rope, select, xielu, scale_by];
+    let rest = [rope, select, xielu];
     check(Family::Rows, KvDtype::F32, elementwise.into_iter().chain(unary).chain(rest));
 
     let norm = of(1).into_iter().chain([Floats(len)]).chain(of(1));

@@ -2,7 +2,7 @@
 
 use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
 use crate::argmax;
-use crate::ops::{Add, Gated, PIECE, RmsNorm, Rope, RopeHeads, SelectRows, Unary, UnaryOp};
+use crate::ops::{Add, Gated, PIECE, RmsNorm, Rope, RopeHeads, SelectRows, Unary, UnaryOp, View};
 use lapwing_model::op::{Activation, RopePairs};
 use lapwing_model::reference;
 
@@ -70,6 +70,15 @@ fn check_element_wise_ops(mut bench: Bench) {
             bench.kernels.add(&Add { a: x, b: y, rows, width, out: out.view() }).unwrap();
             let wanted: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
             assert_eq!(bits(&bench.rows(out)), bits(&wanted), "add {what}");
+
+            // A row of factors for all rows.
+            let (first, second, room) = with(&bench);
+            let out = if in_place { &first } else { &room };
+            let (x, factors) = (first.view(), View { stride: 0, ..second.view() });
+            bench.kernels.mul(&Add { a: x, b: factors, rows, width, out: out.view() }).unwrap();
+            let wanted = a.iter().zip(b[..width].iter().cycle()).map(|(a, b)| a * b);
+            let wanted: Vec<f32> = wanted.collect();
+            assert_eq!(bits(&bench.rows(out)), bits(&wanted), "mul {what}");
 
             for activation in [Activation::Silu, Activation::GeluTanh] {
                 let (first, second, room) = with(&bench);

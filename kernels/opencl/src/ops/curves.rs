@@ -1,4 +1,4 @@
-//! Launches of layer norms, and of functions of each value with parameters or weights.
+//! Launches of layer norms, and of functions of each value.
 #![expect(unsafe_code, reason = "launches kernels")]
 
 use super::kernels::Kernels;
@@ -34,20 +34,6 @@ pub(crate) struct Curved<'a> {
     pub(crate) x: View<'a>,
     pub(crate) rows: usize,
     pub(crate) width: usize,
-    /// May be `x`.
-    pub(crate) out: View<'a>,
-}
-
-/// `out = weight · x`, by columns.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ScaleBy<'a> {
-    pub(crate) x: View<'a>,
-    pub(crate) rows: usize,
-    pub(crate) width: usize,
-    /// Weights of columns, or one for all.
-    pub(crate) weight: &'a Buffer,
-    /// The weight of the first column.
-    pub(crate) first: usize,
     /// May be `x`.
     pub(crate) out: View<'a>,
 }
@@ -110,35 +96,5 @@ impl Kernels {
         let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked.
         unsafe { self.launch(Family::Rows.kernel(name), &args, items) }
-    }
-
-    /// Values times the weights of their columns.
-    ///
-    /// # Panics
-    /// If an operand is too small.
-    pub(crate) fn scale_by(&mut self, job: &ScaleBy<'_>) -> Result<(), OpenClError> {
-        let ScaleBy { rows, width, first, .. } = *job;
-        [job.x, job.out].iter().for_each(|view| view.check(rows, width, "scale_by"));
-        let weights = job.weight.bytes() / F32;
-        let is_one = weights == 1;
-        assert!(is_one || first + width <= weights, "{weights} weights for {width} columns");
-        let [x, x_at, x_stride] = job.x.args();
-        let [out, out_at, out_stride] = job.out.args();
-        let args = [
-            x,
-            x_at,
-            x_stride,
-            Arg::Buffer(job.weight),
-            out,
-            out_at,
-            out_stride,
-            int(rows),
-            int(width),
-            int(first),
-            Arg::Int(i32::from(is_one)),
-        ];
-        let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
-        // SAFETY: the kernel's parameters; the operands were checked.
-        unsafe { self.launch(Family::Rows.kernel("scale_by"), &args, items) }
     }
 }

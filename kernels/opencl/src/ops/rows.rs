@@ -180,6 +180,14 @@ impl Kernels {
         self.elementwise("add", [job.a, job.b, job.out], job.rows, job.width)
     }
 
+    /// Product of two values, element by element.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(crate) fn mul(&mut self, job: &Add<'_>) -> Result<(), OpenClError> {
+        self.elementwise("mul", [job.a, job.b, job.out], job.rows, job.width)
+    }
+
     /// Launches an op on two operands.
     fn elementwise(
         &mut self,

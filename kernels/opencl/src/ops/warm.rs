@@ -1,7 +1,7 @@
 //! First launches, which may take long.
 
 use super::attention::{Attention, KvRows, KvWrite, RopeKv};
-use super::curves::{Curved, LayerNorm, ScaleBy};
+use super::curves::{Curved, LayerNorm};
 use super::gather::{Embed, SelectRows};
 use super::kernels::Kernels;
 use super::matmul::{Fused, MatMul, Norm};
@@ -50,6 +50,7 @@ impl Kernels {
             self.gated(&Gated { activation, gate: x, up: x, rows, width, out })?;
         }
         self.add(&Add { a: x, b: x, rows, width, out })?;
+        self.mul(&Add { a: x, b: x, rows, width, out })?;
         for op in [UnaryOp::Scale, UnaryOp::SoftCap] {
             self.unary(&Unary { op, x, rows, width, number: 1.0, out })?;
         }
@@ -60,7 +61,6 @@ impl Kernels {
             self.curve(&Curved { curve, x, rows, width, out })?;
         }
         let weight = x.buffer;
-        self.scale_by(&ScaleBy { x, rows, width, weight, first: 0, out })?;
         let (weights, groups) = (Some(weight), 1);
         let (bias, len) = (weights, width);
         self.layer_norm(&LayerNorm { x, rows, groups, len, weight: weights, bias, eps: 1.0, out })?;

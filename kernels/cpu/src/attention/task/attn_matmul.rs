@@ -56,11 +56,11 @@ impl Task<'_> {
         queries: &Range<usize>,
         s: &mut Scratch,
     ) {
-        let AttentionShape { head_dim, page_rows, .. } = self.shape;
+        let AttentionShape { key_dim, page_rows, .. } = self.shape;
         let (start, width) = (part.columns.start, self.shape.step_width());
         let dims = MatmulDims {
             rows: queries.len(),
-            depth: head_dim,
+            depth: key_dim,
             chunks: part.columns.len().div_ceil(16),
             c_stride: width,
             add: false,
@@ -73,12 +73,12 @@ impl Task<'_> {
         let c = &mut s.scores[queries.start * width + start..];
         let Some(attn_bf16) = self.attn_bf16 else {
             let b = stored.unwrap_or_else(|| Panel::F32(&s.keys[start..]));
-            let a = &s.q[queries.start * head_dim..];
-            let product = AttnMatmul { a, a_stride: head_dim, b, b_stride, dims };
+            let a = &s.q[queries.start * key_dim..];
+            let product = AttnMatmul { a, a_stride: key_dim, b, b_stride, dims };
             return (self.kernels.attn_matmul)(&product, c);
         };
         let b = stored.map_or_else(|| PairPanel::Packed(&s.pairs.keys[start..]), PairPanel::Stored);
-        let a_stride = head_dim.div_ceil(2);
+        let a_stride = key_dim.div_ceil(2);
         let a = &s.pairs.q[queries.start * a_stride..];
         (attn_bf16.matmul)(&AttnMatmul { a, a_stride, b, b_stride, dims }, c);
     }

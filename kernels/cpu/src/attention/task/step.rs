@@ -53,7 +53,8 @@ impl Task<'_> {
         let step = Step {
             full: aligned && self.job.mask.sees_all(&self.positions(), &keys, keys_end),
             direct: aligned && (plain || few),
-            prefetches: aligned && few && ordered,
+            // A panel is prefetched line by line with another of the same size.
+            prefetches: aligned && few && ordered && shape.key_dim == shape.value_dim,
             next,
             pages,
         };
@@ -166,7 +167,7 @@ impl Task<'_> {
         PageBuffers { keys, values, depth }: PageBuffers<'_, T>,
         convert: fn(&KvConvert<'_>, &mut [T]),
     ) {
-        let AttentionShape { page_rows, page_width, head_dim, value_width, .. } = self.shape;
+        let AttentionShape { page_rows, page_width, value_dim, value_width, .. } = self.shape;
         let from = KvConvert {
             from: self.stored_keys(page),
             cols: page_rows,
@@ -174,7 +175,7 @@ impl Task<'_> {
         };
         convert(&from, &mut keys[at..]);
         let from =
-            KvConvert { from: self.stored_values(page), cols: head_dim, stride: value_width };
+            KvConvert { from: self.stored_values(page), cols: value_dim, stride: value_width };
         let rows = at / depth..(at + page_width) / depth;
         let to = &mut values[rows.start * value_width..rows.end * value_width];
         convert(&from, to);

@@ -2,9 +2,9 @@
 
 use super::copies::{Copies, KvAccess, KvCopyId};
 use super::panel::Panel;
-use super::{Data, KvStore, page_len};
+use super::{Data, KvStore};
 use crate::device::DeviceError;
-use crate::kv::{KvLayout, PageId};
+use crate::kv::{KvPageLayout, PageId};
 use crate::sync::{MutexGuard, lock};
 
 impl KvStore {
@@ -13,12 +13,14 @@ impl KvStore {
     /// # Panics
     /// If there is no such layer.
     pub fn layer(&self, layer: usize) -> KvLayer<'_> {
+        let layout = self.layout.layer(layer);
         KvLayer {
-            layout: self.layout,
+            layout,
             pages: self.pages,
-            page_len: page_len(&self.layout),
-            part_len: self.layout.part_len(),
-            head_len: self.layout.head_len(),
+            page_len: layout.page_len(),
+            keys_len: layout.keys_len(),
+            key_len: layout.heads.key_dim * layout.page_rows,
+            value_len: layout.heads.value_dim * layout.page_rows,
             layer,
             copies: &self.copies,
             data: lock(&self.layers[layer]),
@@ -29,12 +31,13 @@ impl KvStore {
 /// Keys and values of one layer, locked.
 #[derive(Debug)]
 pub struct KvLayer<'a> {
-    layout: KvLayout,
+    layout: KvPageLayout,
     pages: usize,
-    /// Stored elements of a page, of its keys (or values), and of one head's keys (or values).
+    /// Stored elements of a page, of its keys, and of one head's keys and values.
     page_len: usize,
-    part_len: usize,
-    head_len: usize,
+    keys_len: usize,
+    key_len: usize,
+    value_len: usize,
     layer: usize,
     copies: &'a Copies,
     data: MutexGuard<'a, Data>,
@@ -52,8 +55,8 @@ pub enum KvElements<'a> {
 }
 
 impl KvLayer<'_> {
-    /// Shape of the cache.
-    pub fn layout(&self) -> &KvLayout {
+    /// Shape of the layer's pages.
+    pub fn layout(&self) -> &KvPageLayout {
         &self.layout
     }
 
@@ -123,31 +126,33 @@ impl KvLayer<'_> {
         self.data.copy_within(start..start + self.page_len, to as usize * self.page_len);
     }
 
-    /// Keys of a page and head: `[head_dim][page_rows]`.
+    /// Keys of a page and head: `[key_dim][page_rows]`.
     ///
     /// # Panics
     /// If there is no such page or head.
     #[inline]
     pub fn keys(&self, page: PageId, kv_head: usize) -> Panel<'_> {
-        self.panel(page, kv_head, 0)
+        self.panel(page, kv_head, 0, self.key_len)
     }
 
-    /// Values of a page and head: `[page_rows][head_dim]`.
+    /// Values of a page and head: `[page_rows][value_dim]`.
     ///
     /// # Panics
     /// If there is no such page or head.
     #[inline]
     pub fn values(&self, page: PageId, kv_head: usize) -> Panel<'_> {
-        self.panel(page, kv_head, self.part_len)
+        self.panel(page, kv_head, self.keys_len, self.value_len)
     }
 
-    /// Keys or values of a page and head; `part` is their first element in a page.
+    /// Keys or values of a page and head: `len` elements for each head, of which those of the first head begin at
+    /// element `part` of a page.
     #[inline]
-    fn panel(&self, page: PageId, kv_head: usize, part: usize) -> Panel<'_> {
+    fn panel(&self, page: PageId, kv_head: usize, part: usize, len: usize) -> Panel<'_> {
+        let heads = self.layout.heads.count;
         assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
-        assert!(kv_head < self.layout.kv_heads, "KV head {kv_head} of {}", self.layout.kv_heads);
-        let start = page as usize * self.page_len + part + kv_head * self.head_len;
-        let of = start..start + self.head_len;
+        assert!(kv_head < heads, "KV head {kv_head} of {heads}");
+        let start = page as usize * self.page_len + part + kv_head * len;
+        let of = start..start + len;
         match &*self.data {
             Data::F32(data) => Panel::F32(&data[of]),
             Data::F16(data) => Panel::F16(&data[of]),
@@ -164,7 +169,8 @@ impl KvLayer<'_> {
         let Data::I8(data) = &*self.data else { return [&[], &[]] };
         let rows = size_of::<f32>() * self.layout.page_rows;
         let page = &data[page as usize * self.page_len..][..self.page_len];
-        let (keys, values) = page[2 * self.part_len..].split_at(self.layout.scale_bytes());
+        let values_end = self.keys_len + self.layout.values_len();
+        let (keys, values) = page[values_end..].split_at(self.layout.scale_bytes());
         [keys, values].map(|scales| &scales[kv_head * rows..][..rows])
     }
 }

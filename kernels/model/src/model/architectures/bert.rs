@@ -50,8 +50,7 @@ impl Builder<'_> {
     }
 
     fn full_attention(&mut self, x: ValueId, layer: usize) -> Result<ValueId, ModelError> {
-        let c = self.config;
-        let q_width = c.heads * c.head_dim;
+        let (c, width) = (self.config, self.heads().mixed_width());
         let [q, k, v] = self.projections(x)?;
         let op = AttentionOp {
             layer,
@@ -61,12 +60,12 @@ impl Builder<'_> {
             soft_cap: None,
             alibi: None,
         };
-        let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
+        let mixed = self.push(Op::Attention(op), &[q, k, v], width, "attention");
         self.linear("attn_output", mixed, c.width)
     }
 
     fn feed_forward_without_gate(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
-        let (width, inner) = (self.config.width, self.config.ffn_width);
+        let (width, inner) = (self.config.width, self.config.ffn_widths[self.layer_number()]);
         let up = self.linear("ffn_up", x, inner)?;
         let active = self.push(Op::Curve(Curve::Gelu), &[up], inner, "ffn_gelu");
         self.linear("ffn_down", active, width)

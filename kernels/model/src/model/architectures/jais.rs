@@ -13,7 +13,7 @@ impl Decoder for Jais {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
         config.rotated.fill(false);
         config.alibi = keys.cap("attention.max_alibi_bias", None)?;
-        config.score_scale = 1.0 / config.head_dim as f32;
+        config.score_scale = 1.0 / config.heads[0].kv.key_dim as f32;
         Ok(())
     }
 

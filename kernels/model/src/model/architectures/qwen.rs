@@ -12,7 +12,7 @@ struct Qwen;
 impl Decoder for Qwen {
     fn settings(&self, _: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
         config.rope_pairs = RopePairs::Halves;
-        config.ffn_width /= 2;
+        config.ffn_widths.iter_mut().for_each(|width| *width /= 2);
         Ok(())
     }
 }

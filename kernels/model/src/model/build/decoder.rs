@@ -5,14 +5,7 @@ use super::super::architectures::Decoder;
 use super::Builder;
 use super::weights::Product;
 use crate::graph::{ValueId, WeightId};
-use crate::op::{Op, RopeScaling, RopeSpec, TableRow};
-
-/// Indices of the rotary embeddings of layers with full attention, and of those with a window.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Ropes {
-    pub(super) full: usize,
-    pub(super) window: usize,
-}
+use crate::op::{Op, TableRow};
 
 impl Builder<'_> {
     /// All nodes of a decoder.
@@ -33,39 +26,6 @@ impl Builder<'_> {
         self.layer = None;
         let normed = self.norm("output_norm", x)?;
         self.head(normed, table)
-    }
-
-    fn add_ropes(&mut self) -> Result<(), ModelError> {
-        let c = self.config;
-        let factors = self.rope_factors()?;
-        self.ropes.full = self.graph.add_rope(RopeSpec {
-            base: c.rope_base,
-            dims: c.rope_dims,
-            pairs: c.rope_pairs,
-            scaling: c.rope_scaling,
-            factors,
-        });
-        let is_scaled = c.window_rope_is_scaled;
-        let scaling = if is_scaled { c.rope_scaling } else { RopeScaling::None };
-        let factors = factors.filter(|_| is_scaled);
-        let full = &self.graph.ropes()[self.ropes.full];
-        let window = RopeSpec { base: c.rope_base_window, scaling, factors, ..full.clone() };
-        let is_other = window != *full && c.windowed.contains(&true);
-        self.ropes.window = if is_other { self.graph.add_rope(window) } else { self.ropes.full };
-        Ok(())
-    }
-
-    /// The divisors of the rotary frequencies: those of the file, or of the two sets of LongRoPE that for long contexts, if the
-    /// context is longer than that of the training before it was stretched.
-    fn rope_factors(&mut self) -> Result<Option<WeightId>, ModelError> {
-        let pairs = self.config.rope_dims / 2;
-        let is_long = self.context > self.config.original_context;
-        let long = self.opt_vector("rope_factors_long.weight", pairs)?;
-        let short = self.opt_vector("rope_factors_short.weight", pairs)?;
-        match if is_long { long } else { short } {
-            Some(factors) => Ok(Some(factors)),
-            None => self.opt_vector("rope_freqs.weight", pairs),
-        }
     }
 
     /// Adds to each row that of its position in the table of positions.

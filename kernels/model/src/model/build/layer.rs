@@ -101,9 +101,19 @@ impl Norms {
 impl Builder<'_> {
     /// A layer of that form: attention and the feed-forward block, each added to its input.
     pub(crate) fn layer(&mut self, x: ValueId, form: LayerForm) -> Result<ValueId, ModelError> {
-        let norms = form.norms;
-        let normed = self.norm_if(norms.before_attention, x)?;
+        let normed = self.norm_if(form.norms.before_attention, x)?;
         let attended = self.attention(normed, &form)?;
+        self.after_attention([x, normed, attended], form)
+    }
+
+    /// The rest of a layer: adds attention, and then the feed-forward block, to the layer's input. The values are that input, what
+    /// attention has read, and its output.
+    pub(crate) fn after_attention(
+        &mut self,
+        [x, normed, attended]: [ValueId; 3],
+        form: LayerForm,
+    ) -> Result<ValueId, ModelError> {
+        let norms = form.norms;
         let attended = self.norm_if(norms.after_attention, attended)?;
         let (sum, read) = match form.order {
             Order::Sequential => {
@@ -134,40 +144,55 @@ impl Builder<'_> {
         x: ValueId,
         form: &LayerForm,
     ) -> Result<ValueId, ModelError> {
-        let c = self.config;
-        let layer = self.layer.unwrap_or_default();
-        let (q_width, kv_width) = (c.heads * c.head_dim, c.kv_width());
+        let (c, heads) = (self.config, self.heads());
         let projected = self.projections(x)?;
         let [mut q, mut k, v] = projected.map(|value| self.clamp(value));
         if form.qk != QkNorm::RotatedHeads {
             q = self.qk_norm("attn_q_norm", q, form.qk)?;
             k = self.qk_norm("attn_k_norm", k, form.qk)?;
         }
-        let (rope, window) = match c.layer_attention(layer) {
-            LayerAttention::Full => (self.ropes.full, None),
-            LayerAttention::Window(window) => (self.ropes.window, Some(window)),
-        };
-        if c.rotated[layer] {
-            q = self.push(Op::Rope { heads: c.heads, rope }, &[q], q_width, "rope_q");
-            k = self.push(Op::Rope { heads: c.kv_heads, rope }, &[k], kv_width, "rope_k");
+        if c.rotated[self.layer_number()] {
+            q = self.rotated("rope_q", q, heads.count);
+            k = self.rotated("rope_k", k, heads.kv.count);
         }
         if form.qk == QkNorm::RotatedHeads {
             q = self.qk_norm("attn_q_norm", q, form.qk)?;
             k = self.qk_norm("attn_k_norm", k, form.qk)?;
         }
         if let Some(temperature) = c.temperature {
-            q = self.push(Op::Temperature(temperature), &[q], q_width, "q_temperature");
+            q = self.push(Op::Temperature(temperature), &[q], heads.q_width(), "q_temperature");
         }
+        self.mixed(&[q, k, v], form.norms.inside_attention)
+    }
+
+    /// Rotary embedding of the current layer, for so many heads.
+    pub(crate) fn rotated(&mut self, role: &'static str, x: ValueId, heads: usize) -> ValueId {
+        let (rope, width) = (self.ropes[self.layer_number()], self.graph.value(x).width);
+        self.push(Op::Rope { heads, rope }, &[x], width, role)
+    }
+
+    /// What the current layer's attention makes of queries, keys and values, or of queries alone, and the projection of it,
+    /// before which a norm may be.
+    pub(crate) fn mixed(
+        &mut self,
+        inputs: &[ValueId],
+        norm: Option<&'static str>,
+    ) -> Result<ValueId, ModelError> {
+        let (c, layer, width) = (self.config, self.layer_number(), self.heads().mixed_width());
+        let window = match c.layer_attention(layer) {
+            LayerAttention::Full => None,
+            LayerAttention::Window(window) => Some(window),
+        };
         let op = AttentionOp {
-            layer,
+            layer: c.kv_layer(layer),
             scale: c.score_scale,
             window,
             mask: Mask::Causal,
             soft_cap: c.attention_cap,
             alibi: c.alibi,
         };
-        let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
-        let mixed = self.norm_if(form.norms.inside_attention, mixed)?;
+        let mixed = self.push(Op::Attention(op), inputs, width, "attention");
+        let mixed = self.norm_if(norm, mixed)?;
         self.linear("attn_output", mixed, c.width)
     }
 
@@ -183,15 +208,15 @@ impl Builder<'_> {
         x: ValueId,
         form: &LayerForm,
     ) -> Result<ValueId, ModelError> {
-        let c = self.config;
+        let (c, width) = (self.config, self.ffn_width());
         let inner = match form.feed_forward {
             FeedForward::Gated => {
                 let [gate, up] = self.gate_and_up(x)?;
-                self.push(Op::Gated(c.activation), &[gate, up], c.ffn_width, "ffn_gated")
+                self.push(Op::Gated(c.activation), &[gate, up], width, "ffn_gated")
             }
             FeedForward::Plain(curve) => {
-                let up = self.linear("ffn_up", x, c.ffn_width)?;
-                self.push(Op::Curve(curve), &[up], c.ffn_width, "ffn_curve")
+                let up = self.linear("ffn_up", x, width)?;
+                self.push(Op::Curve(curve), &[up], width, "ffn_curve")
             }
         };
         let inner = self.norm_if(form.norms.inside_feed_forward, inner)?;
@@ -203,7 +228,7 @@ impl Builder<'_> {
         self.norm_of_groups(role, x, self.graph.value(x).width)
     }
 
-    fn qk_norm(
+    pub(crate) fn qk_norm(
         &mut self,
         role: &'static str,
         x: ValueId,
@@ -212,7 +237,7 @@ impl Builder<'_> {
         match qk {
             QkNorm::None => Ok(x),
             QkNorm::Heads | QkNorm::RotatedHeads => {
-                self.norm_of_groups(role, x, self.config.head_dim)
+                self.norm_of_groups(role, x, self.heads().kv.key_dim)
             }
             QkNorm::Rows => self.norm(role, x),
         }
@@ -228,7 +253,7 @@ impl Builder<'_> {
         let [weight, bias] = ["weight", "bias"].map(|part| self.name(&format!("{role}.{part}")));
         let eps = self.config.norm_eps / self.config.residual_scale.powi(2);
         let op = match self.config.norm {
-            NormKind::Rms => Op::RmsNorm { weight: self.vector(&weight, group)?, eps },
+            NormKind::Rms => Op::RmsNorm { weight: Some(self.vector(&weight, group)?), group, eps },
             NormKind::Layer => {
                 let weight = Some(self.matrix(&weight, width / group, group)?);
                 Op::LayerNorm { group, weight, bias: self.opt_vector(&bias, width)?, eps }

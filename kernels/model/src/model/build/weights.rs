@@ -28,14 +28,14 @@ pub(super) struct Product {
 impl Builder<'_> {
     /// Queries, keys and values of `x`: products with three matrices, or with the rows of one that holds all three.
     pub(crate) fn projections(&mut self, x: ValueId) -> Result<[ValueId; 3], ModelError> {
-        let c = self.config;
-        let (q, kv) = (c.heads * c.head_dim, c.kv_width());
-        self.parts_or_whole("attn_qkv", x, [("attn_q", q), ("attn_k", kv), ("attn_v", kv)])
+        let heads = self.heads();
+        let (q, k, v) = (heads.q_width(), heads.kv.key_width(), heads.kv.value_width());
+        self.parts_or_whole("attn_qkv", x, [("attn_q", q), ("attn_k", k), ("attn_v", v)])
     }
 
     /// The gate of a feed-forward block and what it gates: products with two matrices, or with the halves of one.
     pub(super) fn gate_and_up(&mut self, x: ValueId) -> Result<[ValueId; 2], ModelError> {
-        let width = self.config.ffn_width;
+        let width = self.ffn_width();
         match self.has("ffn_gate.weight") {
             true => Ok([self.linear("ffn_gate", x, width)?, self.linear("ffn_up", x, width)?]),
             false => self.parts_or_whole("ffn_up", x, [("ffn_gate", width), ("ffn_up", width)]),
@@ -63,6 +63,17 @@ impl Builder<'_> {
             first += width;
         }
         Ok(products)
+    }
+
+    /// Queries of `x` alone, as [`projections`](Builder::projections).
+    pub(crate) fn queries(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        let heads = self.heads();
+        let q = heads.q_width();
+        if !self.has("attn_qkv.weight") {
+            return self.linear("attn_q", x, q);
+        }
+        let all = q + heads.kv.key_width() + heads.kv.value_width();
+        self.joined_part("attn_q", x, &Joined { name: "attn_qkv", all, rows: 0..q })
     }
 
     /// A product with some of the rows of a matrix. The bias is a part of the matrix's bias, or stored on its own.
@@ -132,10 +143,19 @@ impl Builder<'_> {
 
     /// The embeddings of the tokens, `[tokens, width]`.
     pub(crate) fn embedding(&mut self) -> Result<WeightId, ModelError> {
-        let name = "token_embd.weight";
+        self.token_table("token_embd.weight", self.config.width)
+    }
+
+    /// A table with a row of `width` values for each token.
+    pub(super) fn token_table(&mut self, name: &str, width: usize) -> Result<WeightId, ModelError> {
         let table = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
         let used = self.tokens.map_or(table.rows, |tokens| tokens.min(table.rows));
-        self.part(name, table.rows, self.config.width, 0..used)
+        self.part(name, table.rows, width, 0..used)
+    }
+
+    /// Accepts a tensor of the current layer that some files have although it changes no result.
+    pub(crate) fn leave_unread(&mut self, tensor: &str) {
+        self.used.insert(self.name(tensor));
     }
 
     /// The matrix that makes logits, one for each embedding of `table`, and its rows in the file.
@@ -156,7 +176,7 @@ impl Builder<'_> {
         ModelError::MissingTensor { name: name.to_owned(), arch: self.config.arch.name() }
     }
 
-    pub(super) fn opt_vector(
+    pub(crate) fn opt_vector(
         &mut self,
         name: &str,
         len: usize,

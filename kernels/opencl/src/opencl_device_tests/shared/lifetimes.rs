@@ -165,7 +165,7 @@ fn a_device_that_another_model_lost_is_not_used_by_a_second_one() {
     needs_driver!();
     let case = case();
     let mut device = case.queue();
-    let kv = Arc::new(KvStore::new(case.layout, 4).expect("memory"));
+    let kv = Arc::new(KvStore::new(case.layout.clone(), 4).expect("memory"));
     let second = device.with_model(Arc::clone(&case.graph), kv, None, &case.file);
     let mut second = second.expect("a device");
     case.run(&mut second, case.work(0..6, HOST)).expect("a run before the loss");

@@ -69,8 +69,8 @@ struct Piece {
 /// Ops on rows of values.
 const ROWS: [&str; 13] = [
     "add",
+    "mul",
     "scale",
-    "scale_by",
     "soft_cap",
     "gelu",
     "gelu_tanh",

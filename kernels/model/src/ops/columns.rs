@@ -1,0 +1,6 @@
+//! Keeps only some columns.
+
+use super::{OpInfo, OpKind, Reads};
+
+pub(super) const INFO: OpInfo =
+    OpInfo { reads: Reads::Places, ..OpInfo::new("columns", 18, OpKind::Dynamic) };
