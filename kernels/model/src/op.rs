@@ -57,8 +57,7 @@ pub enum Op {
         /// Factor on every value.
         scale: f32,
     },
-    /// Token ids → rows of `table` `[vocab, width]`, times `scale`, as [`Op::Embed`]. The table is much larger than what is
-    /// read of it: it stays in the weight file, from which each row is read.
+    /// As [`Op::Embed`], for a table that stays in the weight file, from which each row is read.
     Lookup {
         /// The table.
         table: WeightId,

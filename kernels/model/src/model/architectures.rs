@@ -44,6 +44,7 @@ mod mpt;
 mod nemotron;
 mod olmo;
 mod olmo2;
+mod openelm;
 mod orion;
 mod pangu_embedded;
 mod phi2;
@@ -63,7 +64,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 51] = [
+const TABLE: [Architecture; 52] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -112,6 +113,7 @@ const TABLE: [Architecture; 51] = [
     chatglm::ARCHITECTURE,
     qwen::ARCHITECTURE,
     plamo::ARCHITECTURE,
+    openelm::ARCHITECTURE,
     pangu_embedded::ARCHITECTURE,
     bitnet::ARCHITECTURE,
     apertus::ARCHITECTURE,
