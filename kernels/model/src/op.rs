@@ -118,11 +118,8 @@ pub enum Op {
     Temperature(Temperature),
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
     SelectRows,
-    /// Keeps only some columns, as many as the output has.
-    Columns {
-        /// The first of them.
-        first: usize,
-    },
+    /// Keeps only columns, from this one on as many as the output has.
+    Columns(usize),
     /// factor·x.
     Scale {
         /// Factor on every value.
@@ -288,7 +285,7 @@ impl Op {
             | Op::Temperature(_)
             | Op::Add
             | Op::SelectRows
-            | Op::Columns { .. }
+            | Op::Columns(_)
             | Op::Scale { .. }
             | Op::SoftCap { .. } => [None, None],
         }

@@ -229,7 +229,7 @@ impl Checker {
             }
             Op::Embed { .. }
             | Op::Lookup { .. }
-            | Op::Columns { .. }
+            | Op::Columns(_)
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

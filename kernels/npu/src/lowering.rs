@@ -124,7 +124,7 @@ fn lower<L: Lowering>(
         (
             Op::Embed { .. }
             | Op::Lookup { .. }
-            | Op::Columns { .. }
+            | Op::Columns(_)
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

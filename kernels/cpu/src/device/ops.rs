@@ -74,7 +74,7 @@ impl OpRun<'_> {
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
             Op::Attention(op) => self.attend(op, sequences, &mut out)?,
-            Op::Columns { first } => {
+            Op::Columns(first) => {
                 let (x, all) = (whole(0)?, model.graph.value(self.node.inputs[0]).width);
                 let rows = x.chunks_exact(all).zip(out.chunks_exact_mut(spec.width));
                 rows.for_each(|(x, out)| out.copy_from_slice(&x[*first..][..spec.width]));

@@ -131,7 +131,7 @@ impl Int8Graph {
             }
             Op::Embed { .. }
             | Op::Lookup { .. }
-            | Op::Columns { .. }
+            | Op::Columns(_)
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)
