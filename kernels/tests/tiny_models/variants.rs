@@ -247,3 +247,34 @@ fn a_key_that_changes_nothing_is_accepted() {
     });
     assert!(logits(&all.write(), &ids, 512, cpu()) == plain);
 }
+
+#[test]
+fn layers_that_do_not_fit_each_other_are_refused_by_name() {
+    let rows: [(&str, MetaValue); 6] = [
+        ("attention.shared_kv_layers", 6_u32.into()),
+        ("attention.shared_kv_layers", 7_u32.into()),
+        ("attention.value_length_swa", 4_u32.into()),
+        ("rope.dimension_count_swa", 10_u32.into()),
+        ("attention.head_count_kv", vec![1_u32, 1].into()),
+        ("feed_forward_length", vec![16_u32, 16, 16, 16, 16, 32, 0].into()),
+    ];
+    for (key, value) in rows {
+        let key = format!("gemma4.{key}");
+        let error = Variant::of("gemma4.gguf").key(&key, value).error().to_string();
+        assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
+    }
+}
+
+/// As some converters write them.
+#[test]
+fn matrices_of_keys_that_nothing_reads_change_nothing() {
+    let plain = Variant::of("gemma4.gguf");
+    let mut more = Variant::of("gemma4.gguf");
+    for part in ["k", "v"] {
+        let name = |layer: usize| format!("blk.{layer}.attn_{part}.weight");
+        let data = more.tensors[&name(3)].clone();
+        more.tensors.insert(name(5), data);
+    }
+    let ids = ids(&reference("gemma4"));
+    assert!(logits(&more.write(), &ids, 512, cpu()) == logits(&plain.write(), &ids, 512, cpu()));
+}
