@@ -196,7 +196,7 @@ impl Weights {
 
     /// The gains of a norm over groups of `group` values: its weight, or ones without one.
     pub fn gains(&self, weight: Option<WeightId>, group: usize) -> &[f32] {
-        weight.map_or(&self.ones[..group], |weight| self.vector(weight))
+        weight.map_or_else(|| &self.ones[..group], |weight| self.vector(weight))
     }
 
     /// The values of a vector that belong to some columns; its only value if it has one for all.
