@@ -1,9 +1,9 @@
 //! Converts text to token ids and back, with the vocabulary of a weight file.
 //!
-//! Supports byte-level BPE (`gpt2`) and SentencePiece BPE (`llama`), whose ids equal llama.cpp's, and
-//! WordPiece (`bert`), whose ids equal those of the `tokenizers` crate. In a file without a vocabulary (`none`) a text
-//! is ids with spaces between them. Encoding takes three steps: special tokens are cut out of the text, the text between
-//! them is split into words (byte-level BPE only), and each word is merged into tokens.
+//! Supports BPE on bytes (`gpt2`) and on pieces (`gemma4`, and `gpt2` with some word rules), SentencePiece BPE (`llama`) and
+//! Unigram (`t5`), whose ids equal llama.cpp's, and WordPiece (`bert`), whose ids equal those of the `tokenizers` crate. In a
+//! file without a vocabulary (`none`) a text is ids with spaces between them. Encoding takes three steps: special tokens are
+//! cut out of the text, the text between them is split into words (not by `llama` and `t5`), and each word becomes tokens.
 
 mod build;
 mod byte_alphabet;
@@ -12,11 +12,15 @@ mod compare;
 mod detokenizer;
 mod error;
 mod ids;
+mod joiner;
+mod least;
 mod metadata;
+mod ranked_pieces;
 mod roles;
 mod sentence_pieces;
 mod special_tokens;
 mod token_table;
+mod unigram;
 mod vocabulary;
 mod word_pieces;
 mod words;
@@ -32,9 +36,11 @@ use byte_pairs::BytePairs;
 pub use compare::VocabularyDifference;
 pub use detokenizer::Detokenizer;
 pub use error::{NotAnId, TokenizerError};
+use ranked_pieces::RankedPieces;
 use roles::Roles;
 use special_tokens::{Control, Fragment, SpecialTokens};
 use token_table::TokenTable;
+use unigram::Unigram;
 pub use vocabulary::{RoleIds, TokenKind, Vocabulary};
 use word_pieces::WordPieces;
 
@@ -68,7 +74,9 @@ struct Inner {
 /// The method that converts text between special tokens to ids.
 enum Method {
     BytePairs(Box<BytePairs>),
+    RankedPieces(Box<RankedPieces>),
     SentencePieces,
+    Unigram(Box<Unigram>),
     WordPieces(Box<WordPieces>),
     /// A text is ids.
     Ids,
@@ -90,7 +98,7 @@ impl Tokenizer {
     pub fn check(&self, text: &str) -> Result<(), NotAnId> {
         match self.inner.method {
             Method::Ids => ids::check(text, self.inner.table.len()),
-            Method::BytePairs(_) | Method::SentencePieces | Method::WordPieces(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -108,36 +116,6 @@ impl Tokenizer {
     /// Positions in bytes, ascending, where control tokens start in `text`; none of white space only.
     pub(crate) fn control_positions(&self, text: &str) -> Vec<usize> {
         self.inner.specials.control_positions(text)
-    }
-
-    /// A number of tokens that `text` has at least, computed from its bytes alone. Bytes that the vocabulary
-    /// cannot express, and white space that a token may absorb, do not count.
-    pub(crate) fn tokens_at_least(&self, text: &str) -> usize {
-        let inner = &*self.inner;
-        if let Method::WordPieces(_) = inner.method {
-            // A token that the model's author added may stand for several words.
-            let words = word_pieces::words_at_least(text);
-            let joins = inner.specials.any_plain();
-            return if joins { words.div_ceil(inner.table.text_len_max().max(1)) } else { words };
-        }
-        if let Method::Ids = inner.method {
-            return text.split_whitespace().count();
-        }
-        let is_expressed = |byte: u8| match &inner.method {
-            Method::BytePairs(pairs) => pairs.has_byte(byte),
-            // A byte without a token becomes the unknown token.
-            Method::SentencePieces | Method::WordPieces(_) | Method::Ids => {
-                inner.table.byte_id(byte).is_some()
-            }
-        };
-        let is_absorbed = |byte: u8| inner.specials.any_strips() && byte.is_ascii_whitespace();
-        let counts: [bool; 256] = std::array::from_fn(|byte| {
-            let byte = byte as u8;
-            is_expressed(byte) && !is_absorbed(byte)
-        });
-        let bytes = text.bytes().filter(|byte| counts[usize::from(*byte)]).count();
-        // A token stands for at most as many bytes as its own text has.
-        bytes.div_ceil(inner.table.text_len_max().max(1))
     }
 
     /// The text of `ids`, without control tokens. Invalid UTF-8 becomes U+FFFD.
@@ -172,9 +150,7 @@ impl Tokenizer {
             match self.inner.method {
                 Method::BytePairs(_) => Cow::Owned(table.byte_level_bytes(id)),
                 Method::Ids => Cow::Borrowed(text.as_bytes()),
-                Method::SentencePieces | Method::WordPieces(_) => {
-                    Cow::Owned(text.replace(sentence_pieces::SPACE, " ").into_bytes())
-                }
+                _ => Cow::Owned(text.replace(sentence_pieces::SPACE, " ").into_bytes()),
             }
         })
     }
@@ -232,7 +208,14 @@ impl Tokenizer {
 
     /// Whether encoding adds a space before text at the start or after a special token.
     fn adds_space_prefix(&self) -> bool {
-        self.inner.add_space_prefix && !matches!(self.inner.method, Method::BytePairs(_))
+        match &self.inner.method {
+            Method::BytePairs(_) => false,
+            Method::RankedPieces(pieces) => pieces.adds_space(),
+            Method::Unigram(unigram) => unigram.adds_space(),
+            Method::SentencePieces | Method::WordPieces(_) | Method::Ids => {
+                self.inner.add_space_prefix
+            }
+        }
     }
 }
 
@@ -269,6 +252,8 @@ impl Inner {
     fn encode_text(&self, text: &str, after_token: bool, ids: &mut Vec<u32>) {
         match &self.method {
             Method::BytePairs(pairs) => pairs.encode(text, ids),
+            Method::RankedPieces(pieces) => pieces.encode(&self.table, text, ids),
+            Method::Unigram(unigram) => unigram.encode(&self.table, text, ids),
             Method::WordPieces(pieces) => pieces.encode(text, ids),
             Method::Ids => ids::encode(text, self.table.len(), ids),
             Method::SentencePieces => {

@@ -10,7 +10,7 @@ use tokenizers::models::bpe::{BPE, Vocab};
 
 use super::byte_alphabet;
 use super::error::TokenizerError;
-use super::words::{WordRules, WordSplitter};
+use super::words::{Whole, WordRules, WordSplitter};
 
 /// Byte-level BPE over words.
 pub(super) struct BytePairs {
@@ -53,7 +53,7 @@ impl BytePairs {
         // The crate's word cache would live in thread-locals for as long as the process.
         let model = BPE::builder()
             .vocab_and_merges(vocab, pairs)
-            .ignore_merges(rules.whole_words_first)
+            .ignore_merges(rules.whole == Whole::Always)
             .cache_capacity(0)
             .build()
             .map_err(|source| TokenizerError::Merges { source })?;
@@ -86,7 +86,7 @@ impl BytePairs {
 }
 
 /// Splits `left right` at the first space that is not the first character.
-fn split_merge(merge: &str) -> Option<(&str, &str)> {
+pub(super) fn split_merge(merge: &str) -> Option<(&str, &str)> {
     let first = merge.chars().next()?.len_utf8();
     let at = first + merge.get(first..)?.find(' ')?;
     Some((&merge[..at], &merge[at + 1..]))

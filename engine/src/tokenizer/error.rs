@@ -22,7 +22,7 @@ pub enum TokenizerError {
     Metadata(#[from] lapwing_kernels::weights::MetadataError),
     /// The file's tokenizer model is not supported.
     #[error(
-        "tokenizer model `{model}` is not supported (supported are gpt2, llama and bert, and none for prompts of ids)"
+        "tokenizer model `{model}` (tokenizer.ggml.model) is not supported (supported are gpt2, gemma4, llama, t5 and bert, and none for prompts of ids)"
     )]
     UnknownModel {
         /// Value of `tokenizer.ggml.model`.
@@ -77,8 +77,8 @@ pub enum TokenizerError {
         /// Id of the second.
         second: u32,
     },
-    /// Byte-level BPE has no merges.
-    #[error("tokenizer.ggml.merges is missing or empty; byte-level BPE needs it")]
+    /// BPE by ranks has no merges.
+    #[error("tokenizer.ggml.merges is missing or empty; BPE needs it")]
     NoMerges,
     /// The merge table is invalid.
     #[error("cannot build the merge table: {source}")]
@@ -86,8 +86,8 @@ pub enum TokenizerError {
         /// The BPE model's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// WordPiece lacks a token with a role.
-    #[error("the vocabulary has no {role} token, which WordPiece needs; convert the model again")]
+    /// WordPiece or Unigram lacks a token with a role.
+    #[error("the vocabulary has no {role} token, which its texts need; convert the model again")]
     NoRole {
         /// The token's usual text.
         role: &'static str,
@@ -97,6 +97,24 @@ pub enum TokenizerError {
     WordPieces {
         /// The model's error.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A piece of Unigram is longer than in any real vocabulary.
+    #[error(
+        "piece {id} has {length} bytes, more than the {most} that are supported; the file is damaged"
+    )]
+    PieceTooLong {
+        /// Its id.
+        id: u32,
+        /// Length of its text in bytes.
+        length: usize,
+        /// Longest supported length in bytes.
+        most: usize,
+    },
+    /// The map of characters cannot be read.
+    #[error("tokenizer.ggml.precompiled_charsmap is damaged: {what}; convert the model again")]
+    CharMap {
+        /// What is wrong.
+        what: &'static str,
     },
     /// A special token is longer than in any real vocabulary.
     #[error(

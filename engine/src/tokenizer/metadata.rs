@@ -40,6 +40,7 @@ impl Vocabulary {
             model: model.to_owned(),
             pre: metadata.opt_str("tokenizer.ggml.pre")?.map(str::to_owned),
             name: metadata.opt_str("general.name")?.map(str::to_owned),
+            architecture: metadata.opt_str("general.architecture")?.map(str::to_owned),
             tokens: metadata.strings("tokenizer.ggml.tokens")?.map(str::to_owned).collect(),
             kinds: kinds.into_iter().map(TokenKind::from_number).collect(),
             scores: scores(metadata)?,
@@ -48,6 +49,9 @@ impl Vocabulary {
             add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
             add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
             add_space_prefix: metadata.opt_bool("tokenizer.ggml.add_space_prefix")?,
+            remove_extra_whitespaces: metadata
+                .opt_bool("tokenizer.ggml.remove_extra_whitespaces")?,
+            char_map: char_map(metadata)?,
             lowercase: metadata.opt_bool("tokenizer.ggml.normalizer.lowercase")?,
             strip_accents: metadata.opt_bool("tokenizer.ggml.normalizer.strip_accents")?,
         })
@@ -87,4 +91,13 @@ fn scores(metadata: &Metadata) -> Result<Vec<f32>, MetadataError> {
         Err(_) => Err(error),
     })?;
     Ok(scores.unwrap_or_default())
+}
+
+/// The map of characters; some files store its bytes as signed integers.
+fn char_map(metadata: &Metadata) -> Result<Vec<u8>, TokenizerError> {
+    let bytes = metadata.opt_i32s("tokenizer.ggml.precompiled_charsmap")?.unwrap_or_default();
+    let unsigned =
+        |byte: i32| u8::try_from(byte).or_else(|_| i8::try_from(byte).map(i8::cast_unsigned));
+    let bytes = bytes.into_iter().map(unsigned).collect::<Result<_, _>>();
+    bytes.map_err(|_| TokenizerError::CharMap { what: "a value is no byte" })
 }

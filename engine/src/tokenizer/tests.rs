@@ -4,9 +4,11 @@
 mod hostile;
 mod ids;
 mod least;
+mod ranked_pieces;
+mod unigram;
 mod word_pieces;
+mod words;
 
-use super::words::WordRules;
 use super::*;
 
 /// Byte-level BPE over all bytes, with merges for "hello", two control tokens and one
@@ -77,52 +79,6 @@ fn merges_apply_by_rank() {
     let tokenizer = Tokenizer::new(byte_pairs("gpt-2")).unwrap();
     assert_eq!(tokens(&tokenizer, "hello hello", Special::Plain), ["hello", "Ġhello"]);
     assert_eq!(tokens(&tokenizer, "aaaaaaa", Special::Plain), ["aaaa", "aa", "a"]);
-}
-
-#[test]
-fn words_are_split_by_the_named_rules() {
-    let cut = |pre: &str, text: &str| {
-        let tokenizer = Tokenizer::new(byte_pairs(pre)).unwrap();
-        tokens(&tokenizer, text, Special::Plain)
-    };
-    assert_eq!(cut("gpt-2", "123"), ["123"]);
-    assert_eq!(cut("smollm", "123"), ["1", "2", "3"]);
-    assert_eq!(cut("deepseek-v3", "1231"), ["123", "1"]);
-    assert_eq!(cut("gpt-2", "  hello"), ["Ġ", "Ġhello"]);
-}
-
-#[test]
-fn every_named_rule_set_compiles_and_covers_the_text() {
-    let names = WordRules::named("no such rules").unwrap_err().to_string();
-    let names = names.split("supported are: ").nth(1).unwrap();
-    let text = "I'll  pay\t1234 €\u{3000}für 日本語!\r\n\n \u{85}x  ";
-    for name in names.split(", ") {
-        let tokenizer = Tokenizer::new(byte_pairs(name)).unwrap();
-        let ids = tokenizer.encode(text, Special::Plain, false);
-        assert_eq!(tokenizer.decode(&ids), text, "{name}");
-    }
-}
-
-#[test]
-fn the_last_space_before_a_word_stays_with_the_others() {
-    let rules = WordRules::named("gpt-2").unwrap();
-    let splitter = words::WordSplitter::new(rules).unwrap();
-    let words = |text: &'static str| -> Vec<&str> {
-        splitter.split(text).into_iter().map(|range| &text[range]).collect()
-    };
-    assert_eq!(words("a   b"), ["a", "  ", " b"]);
-    assert_eq!(words("a \n\u{3000}b"), ["a", " \n", "\u{3000}", "b"]);
-    assert_eq!(words("a   "), ["a", "   "]);
-    assert_eq!(words("a \t"), ["a", " \t"]);
-}
-
-/// U+A7CB is a letter since Unicode 16.
-#[test]
-fn letters_newer_than_unicode_15_1_split_words() {
-    let rules = WordRules::named("deepseek-v3").unwrap();
-    let splitter = words::WordSplitter::new(rules).unwrap();
-    assert_eq!(splitter.split(" a\u{A7CB}b"), [0..2, 2..6]);
-    assert_eq!(splitter.split(" a\u{A7CA}b").len(), 1);
 }
 
 #[test]
@@ -255,7 +211,8 @@ fn damaged_vocabularies_are_rejected() {
         change(&mut vocabulary);
         Tokenizer::new(vocabulary).unwrap_err().to_string()
     };
-    assert!(error(|v| v.model = "t5".into()).contains("`t5`"));
+    assert!(error(|v| v.model = "rwkv".into()).contains("`rwkv`"));
+    assert!(error(|v| v.model = "plamo2".into()).contains("`plamo2`"));
     assert!(error(|v| v.pre = Some("zz".into())).contains("llama-bpe"));
     assert!(error(|v| v.kinds.truncate(3)).contains("token_type"));
     assert!(error(|v| v.tokens.clear()).contains("empty"));

@@ -44,20 +44,22 @@ impl TokenKind {
 /// the defaults of its model and pre-tokenizer.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
-    /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE), `llama` (SentencePiece BPE), `bert` (WordPiece) or `none`, whose tokens
-    /// are written as their ids.
+    /// `tokenizer.ggml.model`: `gpt2` (BPE on bytes, or on pieces with some word rules), `gemma4` (BPE on pieces), `llama`
+    /// (SentencePiece BPE), `t5` (Unigram), `bert` (WordPiece) or `none`, whose tokens are written as their ids.
     pub model: String,
     /// `tokenizer.ggml.pre`: name of the rules that split text into words before BPE.
     pub pre: Option<String>,
     /// `general.name`: the only place where some models say how special tokens treat white space.
     pub name: Option<String>,
+    /// `general.architecture`: where others say it.
+    pub architecture: Option<String>,
     /// `tokenizer.ggml.tokens`: text of each token; the index is the id.
     pub tokens: Vec<String>,
     /// `tokenizer.ggml.token_type`: one per token, or empty when all are normal.
     pub kinds: Vec<TokenKind>,
     /// `tokenizer.ggml.scores`: one per token, or empty when all are zero.
     pub scores: Vec<f32>,
-    /// `tokenizer.ggml.merges`: `left right` pairs, best first; needed by `gpt2` only.
+    /// `tokenizer.ggml.merges`: `left right` pairs, best first; needed by `gpt2` and `gemma4` only.
     pub merges: Vec<String>,
     /// Ids of the tokens with a role in the protocol between model and runtime.
     pub roles: RoleIds,
@@ -67,6 +69,11 @@ pub struct Vocabulary {
     pub add_eos: Option<bool>,
     /// `tokenizer.ggml.add_space_prefix`.
     pub add_space_prefix: Option<bool>,
+    /// `tokenizer.ggml.remove_extra_whitespaces`: spaces count once; read by `t5` only, whose default is `false`.
+    pub remove_extra_whitespaces: Option<bool>,
+    /// `tokenizer.ggml.precompiled_charsmap`: the texts that the normaliser of SentencePiece replaces, in its form; read by `t5`
+    /// only.
+    pub char_map: Vec<u8>,
     /// `tokenizer.ggml.normalizer.lowercase`; read by `bert` only, whose default is `true`.
     pub lowercase: Option<bool>,
     /// `tokenizer.ggml.normalizer.strip_accents`; read by `bert` only, whose default is as `lowercase`.

@@ -18,8 +18,8 @@ fn add_all(vocabulary: &mut Vocabulary, kind: TokenKind, texts: impl Iterator<It
     texts.for_each(|text| add(vocabulary, &text, kind, 1.0));
 }
 
-/// Changes that concern both models.
-const BOTH: [Damage; 18] = [
+/// Changes that concern all models.
+const ALL: [Damage; 18] = [
     ("a token of a megabyte", |v| add(v, &"a".repeat(1 << 20), TokenKind::Normal, 9.0)),
     ("a control token of a megabyte", |v| add(v, &"a".repeat(1 << 20), TokenKind::Control, 0.0)),
     ("an own token for each letter", |v| {
@@ -101,6 +101,22 @@ const PAIRS: [Damage; 6] = [
     ("unknown word rules", |v| v.pre = Some("\u{0}".repeat(1 << 16))),
 ];
 
+/// Changes of a vocabulary of Unigram.
+const UNIGRAM: [Damage; 8] = [
+    ("scores that are no numbers", |v| v.scores.fill(f32::NAN)),
+    ("infinite scores", |v| v.scores.fill(f32::INFINITY)),
+    ("scores without a sum", |v| v.scores.fill(f32::MIN)),
+    ("scores of which all are impossible", |v| v.scores.fill(f32::NEG_INFINITY)),
+    ("long pieces of all lengths", |v| {
+        add_all(v, TokenKind::Normal, (2..=512).map(|n| "a".repeat(n)));
+    }),
+    ("a map of characters without a trie", |v| v.char_map = vec![0xFF; 3]),
+    ("a map whose trie is too long", |v| v.char_map = vec![0xFF; 1 << 16]),
+    ("a map whose trie leads anywhere", |v| {
+        v.char_map = [&1024_u32.to_le_bytes()[..], &[0x61; 1024], b"a\0"].concat();
+    }),
+];
+
 /// Texts whose time would show a loop that is quadratic.
 fn hostile_texts() -> Vec<String> {
     vec![
@@ -115,10 +131,15 @@ fn hostile_texts() -> Vec<String> {
 #[expect(clippy::disallowed_methods, reason = "the test reports how long each takes")]
 fn a_hostile_vocabulary_is_an_error_or_gives_ids_that_decode() {
     let texts = hostile_texts();
-    let good = [(pieces(), &PIECES[..]), (byte_pairs("gpt-2"), &PAIRS[..])];
+    let good = [
+        (pieces(), &PIECES[..]),
+        (byte_pairs("gpt-2"), &PAIRS[..]),
+        (ranked_pieces::ranked("gemma4", ""), &PAIRS[..5]),
+        (unigram::vocabulary(), &UNIGRAM[..]),
+    ];
     let (mut refused, mut answered) = (0, 0);
     for (vocabulary, own) in good {
-        for (what, damage) in BOTH.iter().chain(own) {
+        for (what, damage) in ALL.iter().chain(own) {
             let since = std::time::Instant::now();
             let mut vocabulary = vocabulary.clone();
             damage(&mut vocabulary);

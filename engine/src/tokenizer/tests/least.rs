@@ -26,6 +26,8 @@ fn vocabularies() -> Vec<(&'static str, Vocabulary)> {
         ("byte pairs without bytes", without(byte_pairs("smollm"), &["\u{ff}", "Ã", "b", "Ġ"])),
         ("pieces", pieces()),
         ("pieces without bytes", without(pieces(), &["<0x62>", "<0xC3>", "<0x96>"])),
+        ("ranked pieces", ranked_pieces::ranked("gpt2", "mmbert")),
+        ("unigram", unigram::vocabulary()),
         ("stripping", Vocabulary { name: Some("phi-3".to_owned()), ..pieces() }),
     ]
 }
