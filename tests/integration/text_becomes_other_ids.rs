@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use lapwing::tokenizer::{Special, Tokenizer};
+use lapwing::tokenizer::{Special, Tokenizer, Vocabulary};
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
 
 use crate::support::{GEMMA3, SMOLLM2, ids, model, needs, reference, vocabularies};
 
-const VOCABULARIES: [&str; 15] = [
+const VOCABULARIES: [&str; 17] = [
     "llama-bpe",
     "llama-spm",
     "qwen2",
@@ -25,6 +25,8 @@ const VOCABULARIES: [&str; 15] = [
     "qwen35",
     "baichuan",
     "gpt-neox",
+    "gemma-4",
+    "nomic-bert-moe",
 ];
 
 fn tokenizer(path: PathBuf) -> Tokenizer {
@@ -69,6 +71,74 @@ fn every_string_gives_llama_cpps_ids() {
         failures.len(),
         &failures[..failures.len().min(10)]
     );
+}
+
+/// Ids of strings under one of the word rules, and the vocabulary, as in `tests/reference/word_rules.py`.
+struct Rules<'a> {
+    vocabulary: &'a Vocabulary,
+    /// The ids of each string that `group` does not name.
+    others: Vec<Vec<u32>>,
+    group: &'a Value,
+}
+
+impl Rules<'_> {
+    /// The differences from llama.cpp under the rules `name`.
+    fn failures(&self, name: &str, strings: &[&str]) -> Vec<String> {
+        let (model, pre) = ("gpt2".to_owned(), Some(name.to_owned()));
+        let vocabulary = Vocabulary { model, pre, ..self.vocabulary.clone() };
+        let tokenizer = Tokenizer::new(vocabulary).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(self.group["add_bos"], tokenizer.adds_bos(), "{name}");
+        let left_out = ids(&self.group["left_out"]);
+        let mut failures = Vec::new();
+        for (index, string) in strings.iter().enumerate() {
+            let differs = self.group["differ"].get(index.to_string()).map(ids);
+            let wanted = differs.as_ref().unwrap_or(&self.others[index]);
+            let found = tokenizer.encode(string, Special::Plain, false);
+            if found != *wanted && !left_out.contains(&(index as u32)) {
+                failures.push(format!("{name} {string:?}: {found:?} for {wanted:?}"));
+            }
+        }
+        failures
+    }
+}
+
+fn vocabulary(path: PathBuf) -> Vocabulary {
+    let file = WeightFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+    Vocabulary::from_metadata(file.metadata()).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn every_word_rule_gives_llama_cpps_ids() {
+    let files = vocabularies(&["llama-bpe", "gemma-4"]);
+    let files: Vec<Vocabulary> = files.into_iter().map(|(_, path)| vocabulary(path)).collect();
+    let [bytes, pieces] = &files[..] else { return };
+    let all = reference("tokenizer/word_rules.json");
+    let length = |key: &str| all[key].as_u64().expect("a length") as usize;
+    let mut bytes = bytes.clone();
+    bytes.tokens.truncate(length("tokens"));
+    bytes.merges.truncate(length("merges"));
+    let strings = reference("tokenizer/strings.json");
+    let strings: Vec<&str> =
+        strings.as_array().expect("strings").iter().map(|s| s.as_str().expect("text")).collect();
+    let of_pieces = reference("tokenizer/gemma-4.json");
+    let of_pieces = of_pieces["ids"].as_array().expect("rows").iter();
+    let of_pieces: Vec<Vec<u32>> = of_pieces.map(|row| ids(&row["plain"])[1..].to_vec()).collect();
+    let of_bytes = all["default"].as_array().expect("rows").iter();
+    let of_bytes: Vec<Vec<u32>> = of_bytes.map(ids).collect();
+    let (mut names, mut failures) = (0, Vec::new());
+    for group in all["rules"].as_array().expect("rules") {
+        let rules = match group["pieces"] == true {
+            true => Rules { vocabulary: pieces, others: of_pieces.clone(), group },
+            false => Rules { vocabulary: &bytes, others: of_bytes.clone(), group },
+        };
+        for name in group["names"].as_array().expect("names").iter().filter_map(Value::as_str) {
+            failures.extend(rules.failures(name, &strings));
+            names += 1;
+        }
+    }
+    let first = &failures[..failures.len().min(10)];
+    assert!(failures.is_empty(), "{} differ: {first:#?}", failures.len());
+    assert!(names >= 90, "{names} names");
 }
 
 #[test]

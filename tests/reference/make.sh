@@ -22,10 +22,11 @@ mkdir -p greedy tokenizer/pieces tiny
 "$reference" pieces "$smollm2" > tokenizer/pieces/smollm2.json
 "$reference" pieces "$gemma3" > tokenizer/pieces/gemma3.json
 for name in aquila baichuan command-r deepseek-coder deepseek-llm falcon gemma-4 gpt-2 gpt-neox llama-bpe \
-    llama-spm mpt phi-3 qwen2 qwen35 refact starcoder; do
+    llama-spm mpt nomic-bert-moe phi-3 qwen2 qwen35 refact starcoder; do
     "$reference" pieces "$work/llama.cpp/models/ggml-vocab-$name.gguf" > "tokenizer/pieces/$name.json"
     "$reference" tokenize "$work/llama.cpp/models/ggml-vocab-$name.gguf" tokenizer/strings.json > "tokenizer/$name.json"
 done
+"$python" word_rules.py "$work" > tokenizer/word_rules.json
 
 "$python" greedy.py "$work" "$smollm2" prompts/smollm2.json no_flash one_by_one precise > greedy/smollm2.json
 "$python" greedy.py "$work" "$gemma3" prompts/gemma3.json no_flash one_by_one no_repack > greedy/gemma3.json
