@@ -221,6 +221,13 @@ impl Array {
         })
     }
 
+    /// Its first `len` elements, if their type is of one size: numbers or booleans. `None` for other types, or if it has fewer.
+    pub fn first(&self, len: usize) -> Option<Array> {
+        let (bytes, true) = self.kind.element_bytes() else { return None };
+        let end = self.range.start + usize::try_from(bytes).ok()?.checked_mul(len)?;
+        (len <= self.len).then(|| Array { range: self.range.start..end, len, ..self.clone() })
+    }
+
     /// The elements of an array of strings, as bytes; empty for other element types.
     pub(super) fn strings(&self) -> Strings<'_> {
         let len = if self.kind == ValueKind::String { self.len } else { 0 };

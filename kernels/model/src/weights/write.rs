@@ -1,6 +1,7 @@
 //! Writes GGUF version 3, little-endian.
 
 pub(super) mod values;
+mod zeros;
 
 use std::io::{self, Write};
 
