@@ -69,5 +69,5 @@ pub use rope::{RopeAngles, RopeFreqs, rope};
 pub use simd::prefetch::PrefetchHint;
 pub use weights::{
     BindError, Held, LockError, PackedUse, PackedUsers, Weights, keep_packed, lock_packed,
-    pack_report, packed_users,
+    pack_report, packed_bytes, packed_users,
 };

@@ -19,11 +19,13 @@ use std::sync::Arc;
 
 mod held;
 mod lock;
+mod packed_bytes;
 mod packed_use;
 mod shared;
 
 pub use held::Held;
 pub use lock::{LockError, lock_packed};
+pub use packed_bytes::packed_bytes;
 pub use packed_use::{PackedUse, PackedUsers, packed_users};
 pub use shared::{keep_packed, pack_report};
 
