@@ -45,6 +45,8 @@ pub struct MeasureParts<'a> {
     pub clock: Arc<dyn Clock>,
     /// Time limits.
     pub limits: Limits,
+    /// What is measured.
+    pub points: Points,
 }
 
 /// A device to measure.
@@ -67,6 +69,15 @@ pub struct Limits {
     /// Time per device after which the remaining measurements are skipped. The least important ones
     /// come last; one op of each kind is always measured.
     pub per_device: Duration,
+}
+
+/// The points that are measured, each an op with a number of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Points {
+    /// All of the grid.
+    All,
+    /// The most important ones: of each op the least, the middle and the largest number of rows.
+    Few,
 }
 
 impl Default for Limits {
@@ -122,11 +133,14 @@ pub fn measure(
     progress: &mut dyn FnMut(&MeasureProgress<'_>) -> ControlFlow<()>,
 ) -> Result<Profile, MeasureError> {
     let MeasureParts { devices, graph, limits, .. } = &parts;
+    let points = parts.points;
     let several = devices.len() > 1;
     let plans: Vec<Vec<Measurement>> = devices
         .iter()
         .map(|device| {
-            measurements(graph, &device.info, parts.chunk_rows, parts.pages_rows(), several)
+            let rows = (parts.chunk_rows, parts.pages_rows());
+            let planned = measurements(graph, &device.info, rows.0, rows.1, several).into_iter();
+            planned.filter(|one| points == Points::All || one.priority <= Priority::Share).collect()
         })
         .collect();
     let of = plans.iter().map(Vec::len).sum();

@@ -148,8 +148,9 @@ fn of_share(
             let contexts = contexts.iter().copied().filter(|context| context + m <= cache_rows);
             let contexts: Vec<usize> = contexts.collect();
             for &context in &contexts {
+                // Every later step of decode is one row, whatever the context.
                 let is_few = few.contains(&m)
-                    && [contexts.first(), contexts.last()].contains(&Some(&context));
+                    && (m == 1 || [contexts.first(), contexts.last()].contains(&Some(&context)));
                 let priority = match (is_few, share.is_whole()) {
                     (true, true) => Priority::Whole,
                     (true, false) => Priority::Share,

@@ -1,5 +1,6 @@
 //! Measures devices with known times.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lapwing_kernels::device::{Blocking, DeviceKind, GraphKey, ModelId};
@@ -15,6 +16,7 @@ use lapwing_plan::DeviceId;
 use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::cost::CostModel;
 use lapwing_plan::fit::Fitted;
+use lapwing_plan::profile::Sample;
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel, Rates};
 use lapwing_plan::time::{Job, TimeModel};
 
@@ -91,6 +93,7 @@ fn parts(graph: &Arc<Graph>, fails: bool) -> MeasureParts<'_> {
         program: "0".to_owned(),
         clock: Arc::new(OsClock::start()),
         limits: Limits { runs: 3, ..Limits::default() },
+        points: Points::All,
     }
 }
 
@@ -163,6 +166,30 @@ fn a_time_limit_skips_measurements_but_no_kind_of_op() {
             device.asked
         );
         assert!(fit.unmeasured.is_empty(), "{:?}", fit.unmeasured);
+    }
+}
+
+#[test]
+fn few_points_are_the_least_the_middle_and_the_largest_number_of_rows() {
+    let graph = graph();
+    let of = |points: Points| {
+        let limits = Limits { runs: 1, ..Limits::default() };
+        let clock = Arc::new(Readings::default());
+        let parts = MeasureParts { limits, clock, points, ..parts(&graph, false) };
+        measure(parts, &mut |_| ControlFlow::Continue(())).expect("a profile")
+    };
+    let (few, all) = (of(Points::Few), of(Points::All));
+    // The other device has no more than three graph sizes.
+    let (few, all) = (&few.devices[0], &all.devices[0]);
+    assert_eq!(few.asked, few.samples.len());
+    assert!(few.asked < all.asked, "{} of {}", few.asked, all.asked);
+    for sample in &few.samples {
+        let rows = |samples: &[Sample]| -> BTreeSet<usize> {
+            samples.iter().filter(|one| one.shape == sample.shape).map(|one| one.m).collect()
+        };
+        let (some, every) = (rows(&few.samples), rows(&all.samples));
+        assert!(some.len() <= 3, "{:?}: {some:?}", sample.shape);
+        assert_eq!((some.first(), some.last()), (every.first(), every.last()));
     }
 }
 
