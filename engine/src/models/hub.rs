@@ -6,6 +6,7 @@
 mod client;
 mod headers;
 mod list;
+mod start;
 mod writer;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ use super::progress::{FetchEvent, Gauge, Progress};
 use super::source::{Claim, Site, Source};
 use client::HubClient;
 use headers::Headers;
+pub use list::HubModel;
 use writer::Writer;
 
 /// Maximum number of attempts that transfer nothing new.

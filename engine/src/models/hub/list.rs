@@ -30,6 +30,20 @@ struct Info {
 #[derive(Deserialize)]
 struct Sibling {
     rfilename: String,
+    /// Stated if it is asked for.
+    size: Option<u64>,
+}
+
+/// A language model among the files of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HubModel {
+    /// Its file; of a model in parts, the first.
+    pub file: HubFile,
+    /// Number of its files.
+    pub parts: usize,
+    /// Bytes of all of them; `None` if the hub does not state them.
+    pub bytes: Option<u64>,
 }
 
 impl HubRepository {
@@ -62,16 +76,58 @@ impl HubRepository {
         &self,
         endpoint: Option<&str>,
     ) -> Result<HubFile, FetchError> {
-        let files = self.files(endpoint).await?;
-        self.choose(&files).map(|file| self.file(file)).ok_or_else(|| {
-            let mut has: Vec<String> = models(&files).into_iter().map(str::to_owned).collect();
-            let more = has.len().saturating_sub(LISTED_MAX);
-            has.truncate(LISTED_MAX);
-            if more > 0 {
-                has.push(format!("{more} more"));
-            }
-            FetchError::NoHubFile { repository: self.to_string(), has }
-        })
+        let files = self.files(endpoint, false).await?;
+        let files: Vec<String> = files.into_iter().map(|sibling| sibling.rfilename).collect();
+        self.choose(&files).map(|file| self.file(file)).ok_or_else(|| self.none_of(&files))
+    }
+
+    /// The file that fits the name, and all language models of the repository, from the list of the hub at `endpoint`, or of the
+    /// one of the environment.
+    ///
+    /// # Errors
+    /// As [`listed`](HubRepository::listed).
+    pub(in crate::models) async fn listed_with_others(
+        &self,
+        endpoint: Option<&str>,
+    ) -> Result<(HubFile, Vec<HubModel>), FetchError> {
+        let files = self.files(endpoint, true).await?;
+        let names: Vec<String> = files.iter().map(|sibling| sibling.rfilename.clone()).collect();
+        let chosen = self.choose(&names).ok_or_else(|| self.none_of(&names))?;
+        Ok((self.file(chosen), self.models(&files, &names)))
+    }
+
+    /// All language models of the repository, as those of [`listed_with_others`](HubRepository::listed_with_others).
+    ///
+    /// # Errors
+    /// When the hub does not answer.
+    pub(in crate::models) async fn all(
+        &self,
+        endpoint: Option<&str>,
+    ) -> Result<Vec<HubModel>, FetchError> {
+        let files = self.files(endpoint, true).await?;
+        let names: Vec<String> = files.iter().map(|sibling| sibling.rfilename.clone()).collect();
+        Ok(self.models(&files, &names))
+    }
+
+    fn models(&self, files: &[Sibling], names: &[String]) -> Vec<HubModel> {
+        let bytes = |name: &String| files.iter().find(|file| file.rfilename == *name)?.size;
+        let model = |file: &str| {
+            let parts = parts_of(file);
+            let (file, bytes) = (self.file(file), parts.iter().map(bytes).sum());
+            HubModel { file, parts: parts.len(), bytes }
+        };
+        models(names).into_iter().map(model).collect()
+    }
+
+    /// No file fits the name.
+    fn none_of(&self, files: &[String]) -> FetchError {
+        let mut has: Vec<String> = models(files).into_iter().map(str::to_owned).collect();
+        let more = has.len().saturating_sub(LISTED_MAX);
+        has.truncate(LISTED_MAX);
+        if more > 0 {
+            has.push(format!("{more} more"));
+        }
+        FetchError::NoHubFile { repository: self.to_string(), has }
     }
 
     /// The best of these files; `None` if none fits, or several might.
@@ -94,11 +150,16 @@ impl HubRepository {
         }
     }
 
-    async fn files(&self, endpoint: Option<&str>) -> Result<Vec<String>, FetchError> {
+    /// All files of the repository, with their sizes if they are asked for.
+    async fn files(&self, endpoint: Option<&str>, sizes: bool) -> Result<Vec<Sibling>, FetchError> {
         let client = HubClient::new(self.to_string(), endpoint, Policy::default())?;
         let revision = self.revision.as_deref().unwrap_or("main");
         let path = ["api", "models", &self.owner, &self.repo, "revision", revision];
-        let request = client.request(Method::GET, client.address(path)?);
+        let mut address = client.address(path)?;
+        if sizes {
+            address.query_pairs_mut().append_pair("blobs", "true");
+        }
+        let request = client.request(Method::GET, address);
         let mut response = request.send().await.map_err(|error| client.unreachable(&error))?;
         if let Some(error) = client.refusal(&response) {
             return Err(error);
@@ -114,7 +175,7 @@ impl HubRepository {
         }
         let info: Info = serde_json::from_slice(&body)
             .map_err(|error| client.unusable(format!("its list of files is invalid: {error}")))?;
-        Ok(info.siblings.into_iter().map(|sibling| sibling.rfilename).collect())
+        Ok(info.siblings)
     }
 }
 

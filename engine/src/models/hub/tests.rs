@@ -1,5 +1,6 @@
 mod parts;
 mod server;
+mod start;
 
 use std::fs;
 use std::path::PathBuf;

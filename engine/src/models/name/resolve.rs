@@ -62,7 +62,7 @@ impl ModelName {
     }
 
     /// The file on the hub, if it is one.
-    fn hub_file(&self) -> Option<HubFile> {
+    pub(in crate::models) fn hub_file(&self) -> Option<HubFile> {
         match self {
             Self::Repository(_) => None,
             Self::Hub(file) => Some(file.clone()),

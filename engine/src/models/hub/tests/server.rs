@@ -28,6 +28,8 @@ pub(super) struct State {
     /// Other content of files whose paths end so.
     pub(super) others: Vec<(&'static str, Vec<u8>)>,
     pub(super) etag: String,
+    /// Stated size of the content, if it is not the true one.
+    pub(super) size: Option<usize>,
     pub(super) status: u16,
     pub(super) ranges_work: bool,
     /// Files of the repository, for its list.
@@ -42,6 +44,16 @@ struct Request {
     method: String,
     path: String,
     start: Option<usize>,
+    /// The last byte.
+    end: Option<usize>,
+}
+
+impl State {
+    /// The content of a file or path.
+    fn content_of(&self, path: &str) -> &[u8] {
+        let other = self.others.iter().find(|(end, _)| path.ends_with(end));
+        other.map_or(&self.content, |(_, content)| content)
+    }
 }
 
 pub(super) struct Hub {
@@ -57,11 +69,13 @@ impl Hub {
             content: content.to_vec(),
             others: Vec::new(),
             etag: crate::models::testing::hash(content),
+            size: None,
             status: 200,
             ranges_work: true,
             files: Vec::new(),
             script: Vec::new(),
             log: Vec::new(),
+            sent: 0,
         }));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -87,6 +101,11 @@ impl Hub {
 
     pub(super) fn requests(&self) -> usize {
         self.state.lock().unwrap().log.len()
+    }
+
+    /// Bytes of content in all answers.
+    pub(super) fn sent(&self) -> usize {
+        self.state.lock().unwrap().sent
     }
 
     /// Paths of all requests for a body.
@@ -150,16 +169,17 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
     }
     let mut words = line.split(' ').map(str::to_owned);
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let mut start = None;
+    let (mut start, mut end) = (None, None);
     loop {
         let mut header = String::new();
         stream.read_line(&mut header).await?;
         let header = header.trim().to_ascii_lowercase();
         if header.is_empty() {
-            return Ok(Some(Request { method, path, start }));
+            return Ok(Some(Request { method, path, start, end }));
         }
         if let Some(range) = header.strip_prefix("range: bytes=") {
-            start = range.split('-').next().and_then(|start| start.parse().ok());
+            let mut range = range.split('-').map(|number| number.parse().ok());
+            (start, end) = (range.next().flatten(), range.next().flatten());
         }
     }
 }
@@ -173,29 +193,33 @@ fn answer(state: &mut State, request: &Request) -> (String, Vec<u8>, Option<Repl
         );
     }
     if request.path.starts_with("/api/models/") {
-        let siblings: Vec<_> =
-            state.files.iter().map(|file| serde_json::json!({ "rfilename": file })).collect();
+        let with_sizes = request.path.contains("blobs=true");
+        let sibling = |file: &&str| match with_sizes {
+            true => serde_json::json!({ "rfilename": file, "size": state.content_of(file).len() }),
+            false => serde_json::json!({ "rfilename": file }),
+        };
+        let siblings: Vec<_> = state.files.iter().map(sibling).collect();
         let body = serde_json::json!({ "id": "owner/repo", "siblings": siblings }).to_string();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
         return (head, body.into_bytes(), None);
     }
-    let other = state.others.iter().find(|(end, _)| request.path.ends_with(end));
-    let (content, etag) = match other {
-        Some((_, content)) => (content, crate::models::testing::hash(content)),
-        None => (&state.content, state.etag.clone()),
-    };
+    let content = state.content_of(&request.path).to_vec();
+    let is_other = state.others.iter().any(|(end, _)| request.path.ends_with(end));
+    let etag = if is_other { crate::models::testing::hash(&content) } else { state.etag.clone() };
     let total = content.len();
     if !request.path.starts_with("/cdn") {
         let file = request.path.rsplit('/').next().unwrap_or_default();
         let head = format!(
             "HTTP/1.1 302 Found\r\nLocation: /cdn/{file}\r\nX-Repo-Commit: {COMMIT}\r\nX-Linked-ETag: \"{}\"\r\n\
-             X-Linked-Size: {total}\r\nETag: \"pointer\"\r\nContent-Length: 0\r\n\r\n",
-            etag
+             X-Linked-Size: {}\r\nETag: \"pointer\"\r\nContent-Length: 0\r\n\r\n",
+            etag,
+            state.size.unwrap_or(total)
         );
         return (head, Vec::new(), None);
     }
     let start = request.start.filter(|_| state.ranges_work);
-    let body = content[start.unwrap_or(0).min(total)..].to_vec();
+    let end = start.and(request.end).map_or(total, |last| total.min(last + 1));
+    let body = content[start.unwrap_or(0).min(end)..end].to_vec();
     let status = if start.is_some() { "206 Partial Content" } else { "200 OK" };
     let head =
         format!("HTTP/1.1 {status}\r\nETag: \"cdn\"\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -203,6 +227,7 @@ fn answer(state: &mut State, request: &Request) -> (String, Vec<u8>, Option<Repl
         "HEAD" => (head, Vec::new(), None),
         _ => {
             let reply = (!state.script.is_empty()).then(|| state.script.remove(0));
+            state.sent += body.len();
             (head, body, reply)
         }
     }
