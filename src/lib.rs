@@ -34,8 +34,8 @@ pub use lapwing_engine::{
     PromptEnd, PromptGraphs, PromptProgress, Requant, Requantized, Request, RequestTimes, RunError,
     SamplingParams, Scored, Shutdown, SlotStats, StageKind, StagePlacement, Stream, Summary, Token,
     TokenEvent, TokenLogprob, TokenStream, TransferPlacement, WaitLink, WaitMode, Work, chat,
-    devices, draft, drivers, energy, error, plan, policy, prepare, profile, ranges, serde_json,
-    tokenizer, traces, weights,
+    devices, draft, drivers, energy, error, fit, plan, policy, prepare, profile, ranges,
+    serde_json, tokenizer, traces, weights,
 };
 #[cfg(feature = "structured")]
 pub use lapwing_engine::{

@@ -154,8 +154,11 @@ impl Settings {
     /// The file's model, with the settings' masks, with shared keys and values, and with matrices
     /// requantised if they say so.
     pub(crate) fn model(&self, file: &WeightFile) -> Result<(Model, Option<Requantized>), Error> {
-        let mut model =
-            Model::for_context(file, Some(self.context.unwrap_or(CONTEXT_DEFAULT_MAX)))?;
+        self.changed(Model::for_context(file, Some(self.context.unwrap_or(CONTEXT_DEFAULT_MAX)))?)
+    }
+
+    /// As [`model`](Settings::model), of a model that was read.
+    pub(crate) fn changed(&self, mut model: Model) -> Result<(Model, Option<Requantized>), Error> {
         model.graph.set_attention(&self.attention).map_err(|error| {
             let rules: Vec<String> = self.attention.iter().map(ToString::to_string).collect();
             Error::config("attention", rules.join(" "), &format!("valid for the model: {error}"))

@@ -38,6 +38,7 @@ pub(crate) mod cost_model;
 pub(crate) mod draft_model;
 mod drafts;
 mod embed;
+mod fits;
 #[cfg(feature = "structured")]
 mod grammar;
 pub(crate) mod graphs;

@@ -22,6 +22,7 @@ pub use lapwing_kernels::npu::QnnError;
 #[cfg(feature = "opencl")]
 pub use lapwing_kernels::opencl::OpenClError;
 pub use lapwing_kernels::requant::UnknownRequant;
+use lapwing_kernels::weights::WriteError;
 pub use lapwing_kernels::weights::{Fault, MetadataError, SplitFault, WeightError};
 pub use lapwing_plan::PlanError;
 pub use lapwing_plan::plans::PlansError;
@@ -114,6 +115,11 @@ enum Cause {
     Plans(#[from] PlansError),
     #[error("the preparation was cancelled; graphs that were done are kept")]
     PreparationCancelled,
+    #[error(
+        "cannot write the stand-in with which devices are measured to {}: {source}; TMPDIR names another folder",
+        std::env::temp_dir().display()
+    )]
+    Sample { source: WriteError },
     #[error(transparent)]
     Ranges(#[from] RangesError),
     #[error(transparent)]
@@ -241,6 +247,10 @@ impl Error {
 
     pub(crate) fn preparation_cancelled() -> Error {
         Cause::PreparationCancelled.of(ErrorKind::Engine)
+    }
+
+    pub(crate) fn sample(error: WriteError) -> Error {
+        Cause::Sample { source: error }.of(ErrorKind::Engine)
     }
 
     pub(crate) fn npu_alone() -> Error {

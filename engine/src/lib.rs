@@ -10,6 +10,7 @@ mod embedding;
 pub mod energy;
 mod engine;
 pub mod error;
+pub mod fit;
 #[cfg(feature = "fetch")]
 pub mod models;
 mod packed;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use lapwing_actors::drive::measure::{
-    Limits, MeasureParts, MeasureProgress, MeasuredDevice, measure, rows_max,
+    Limits, MeasureParts, MeasureProgress, MeasuredDevice, Points, measure, rows_max,
 };
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::device::Batch;
@@ -16,8 +16,9 @@ use lapwing_traces::OsClock;
 
 use super::builder::EngineBuilder;
 use super::opened::Opened;
+use super::start::devices;
 use crate::config::Threads;
-use crate::devices::build::{Shared, build};
+use crate::devices::build::{Built, Shared};
 use crate::error::Error;
 use crate::profile::machine;
 
@@ -25,7 +26,6 @@ impl Opened {
     /// The subject of this engine's profile: machine, model and devices, as they are used.
     pub(super) fn identity(&self) -> Identity {
         let Opened { settings, chosen, in_place, .. } = self;
-        let stem = settings.model.file_stem().unwrap_or(settings.model.as_os_str());
         let bytes = std::fs::metadata(&settings.model).map_or(0, |data| data.len());
         // The type of keys and values changes the time of attention.
         let kv = match settings.kv {
@@ -51,11 +51,48 @@ impl Opened {
         Identity {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             machine: machine(chosen.isa.name()),
-            model: format!("{}-{bytes}", stem.to_string_lossy()),
+            model: crate::fit::identity(&settings.model, bytes),
             chunk_rows: chosen.chunk_rows,
             devices: devices.collect(),
         }
     }
+}
+
+/// Measures ops of the model on the devices, which were built for it and this memory.
+///
+/// # Errors
+/// When a device fails, or `progress` cancels.
+pub(super) fn measure_built(
+    shared: Shared<'_>,
+    built: Vec<Built>,
+    limits: Limits,
+    points: Points,
+    progress: &mut dyn FnMut(&MeasureProgress<'_>) -> ControlFlow<()>,
+) -> Result<Profile, Error> {
+    let Shared { opened, memory, .. } = shared;
+    let chosen = &opened.chosen;
+    // A running engine has already written every layer's pages once.
+    memory.kv.clear(rows_max(chosen.chunk_rows).div_ceil(chosen.layout.page_rows));
+    let Identity { program, machine, model, chunk_rows, devices: names } = opened.identity();
+    let devices = built.into_iter().zip(names).map(|(built, (_, description))| {
+        let Built { device, info, .. } = built;
+        MeasuredDevice { device, info, description }
+    });
+    let parts = MeasureParts {
+        devices: devices.collect(),
+        graph: &opened.graph,
+        slots: memory.slots.clone(),
+        pages: chosen.pages,
+        page_rows: chosen.layout.page_rows,
+        chunk_rows,
+        machine,
+        model,
+        program,
+        clock: Arc::new(OsClock::start()),
+        limits,
+        points,
+    };
+    Ok(measure(parts, progress)?)
 }
 
 /// The threads of a device, as part of its description: pinned threads take other times.
@@ -123,31 +160,8 @@ impl EngineBuilder {
     ) -> Result<Profile, Error> {
         let opened = self.opened()?;
         let memory = opened.allocate(None)?;
-        let chosen = &opened.chosen;
-        // A running engine has already written every layer's pages once.
-        memory.kv.clear(rows_max(chosen.chunk_rows).div_ceil(chosen.layout.page_rows));
         let shared = Shared { opened: &opened, memory: &memory, clock: None };
-        let Identity { program, machine, model, chunk_rows, devices: names } = opened.identity();
-        let built = chosen.devices.iter().zip(names).enumerate();
-        let built = built.map(|(number, ((spec, threads), (_, description)))| {
-            let built = build(number, spec, threads, &shared)?;
-            Ok(MeasuredDevice { device: built.device, info: built.info, description })
-        });
-        let devices = built.collect::<Result<Vec<MeasuredDevice>, Error>>()?;
-        let parts = MeasureParts {
-            devices,
-            graph: &opened.graph,
-            slots: memory.slots.clone(),
-            pages: chosen.pages,
-            page_rows: chosen.layout.page_rows,
-            chunk_rows,
-            machine,
-            model,
-            program,
-            clock: Arc::new(OsClock::start()),
-            limits,
-        };
-        Ok(measure(parts, progress)?)
+        measure_built(shared, devices(shared)?, limits, Points::All, progress)
     }
 
     /// Bytes of weights, keys and values, in this engine's formats, that one decode step reads with

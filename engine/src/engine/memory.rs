@@ -115,6 +115,42 @@ pub(super) fn fits(
     Ok(too_small(&memories(shared, devices), &parts, &sizes(&shared.opened.chosen))?.is_none())
 }
 
+/// Bytes of a device's own memory that weights, keys and values may take.
+pub(super) fn room(capacity: u64) -> u64 {
+    (capacity as f64 * SHARE) as u64
+}
+
+/// As [`fit`], for devices that are not built: each with its own memory, if it has any.
+///
+/// # Errors
+/// As [`fit`].
+pub(super) fn fit_capacities(
+    capacities: &[Option<u64>],
+    parts: &mut PlannerParts,
+    chosen: &Chosen,
+    may_split: bool,
+) -> Result<Option<String>, Error> {
+    let names: Vec<String> = parts.devices.iter().map(|info| info.name.to_string()).collect();
+    let each = names.iter().zip(capacities);
+    let memories = each.map(|(device, capacity)| Memory { device, capacity: *capacity, draft: 0 });
+    fit_parts(&memories.collect::<Vec<_>>(), parts, &sizes(chosen), may_split)
+}
+
+/// Bytes of weights, and of keys and values, that each device needs for the routes of a full chunk and of a decode step.
+///
+/// # Errors
+/// When the strategy has no route.
+pub(super) fn needs(parts: &PlannerParts, chosen: &Chosen) -> Result<Vec<(u64, u64)>, PlanError> {
+    let sizes = sizes(chosen);
+    let routes = routes(parts, sizes.context)?;
+    let each = (0..parts.devices.len()).map(|device| {
+        let Need { weights, kv, .. } =
+            need(&parts.graph, &routes, DeviceId(device), &sizes.layer_kv);
+        (weights, kv)
+    });
+    Ok(each.collect())
+}
+
 fn sizes(chosen: &Chosen) -> Sizes {
     let layout = &chosen.layout;
     let bytes = |layer: usize| layout.layer(layer).page_bytes() as u64 * u64::from(chosen.pages);
@@ -175,7 +211,7 @@ fn too_small(
     for (device, memory) in memories.iter().enumerate() {
         let Some(capacity) = memory.capacity else { continue };
         let need = need(&parts.graph, &routes, DeviceId(device), &sizes.layer_kv);
-        let (draft, room) = (memory.draft, (capacity as f64 * SHARE) as u64);
+        let (draft, room) = (memory.draft, room(capacity));
         if need.weights + need.kv + draft > room {
             let each = (need.weights + need.kv) / need.layers.max(1) as u64;
             let fit = room.saturating_sub(draft).checked_div(each).unwrap_or(0);

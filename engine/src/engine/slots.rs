@@ -11,6 +11,21 @@ use crate::devices::InPlace;
 /// the value computed from it. The slots hold the values of any of the graphs. They lie
 /// in memory that a device uses in place, if there is any.
 pub(super) fn slot_pool(graphs: &[&Graph], chosen: &Chosen, in_place: &InPlace) -> SlotPool {
+    let (slots, values) = sizes(graphs, chosen);
+    match in_place.source() {
+        Some(source) => SlotPool::mapped(slots, values, source),
+        None => SlotPool::new(slots, values),
+    }
+}
+
+/// Bytes of such a pool.
+pub(super) fn slot_bytes(graphs: &[&Graph], chosen: &Chosen) -> u64 {
+    let (slots, values) = sizes(graphs, chosen);
+    slots as u64 * values as u64 * size_of::<f32>() as u64
+}
+
+/// The number of slots, and the values of each.
+fn sizes(graphs: &[&Graph], chosen: &Chosen) -> (usize, usize) {
     let alive = |graph: &&Graph| {
         let nodes = graph.nodes().len();
         (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1)
@@ -25,9 +40,5 @@ pub(super) fn slot_pool(graphs: &[&Graph], chosen: &Chosen, in_place: &InPlace) 
         floats.max().unwrap_or(0)
     };
     let most = graphs.iter().map(most).max().unwrap_or(0);
-    let slots = chosen.permits * (alive + chosen.devices.len() + 1);
-    match in_place.source() {
-        Some(source) => SlotPool::mapped(slots, most, source),
-        None => SlotPool::new(slots, most),
-    }
+    (chosen.permits * (alive + chosen.devices.len() + 1), most)
 }

@@ -1,10 +1,24 @@
 //! What an error says of its cause, for programs that act on it.
 
-use super::{Cause, ChatFault, Error};
+#[cfg(feature = "fetch")]
+use super::FetchError;
+use super::{Cause, ChatFault, Error, WeightError};
 #[cfg(feature = "structured")]
 use super::{GrammarError, ToolError};
 
 impl Error {
+    /// Whether the model's file is as its writer meant it, but this version of Lapwing does not support it: its architecture, a key
+    /// or tensor, a format of weights, or its tokenizer. The message names what is missing.
+    pub fn is_unsupported(&self) -> bool {
+        match &self.source {
+            Cause::Model(_) | Cause::Tokenizer(_) => true,
+            Cause::Weights(error) => is_unknown_format(error),
+            #[cfg(feature = "fetch")]
+            Cause::Fetch(FetchError::BadHeader { source, .. }) => is_unknown_format(source),
+            _ => false,
+        }
+    }
+
     /// Why the model cannot answer conversations, if [`EngineBuilder::require_chat`](crate::EngineBuilder::require_chat) says that
     /// it has to.
     pub fn chat_fault(&self) -> Option<&ChatFault> {
@@ -30,5 +44,12 @@ impl Error {
             Cause::Tools(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+fn is_unknown_format(error: &WeightError) -> bool {
+    match error {
+        WeightError::InFile { source, .. } => is_unknown_format(source),
+        error => matches!(error, WeightError::UnsupportedType { .. }),
     }
 }

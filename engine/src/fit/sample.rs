@@ -1,0 +1,163 @@
+//! A stand-in for a model whose weights are not here: a file of zeros with some of its layers.
+
+use std::collections::HashSet;
+
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::part::Part;
+use lapwing_kernels::weights::{Gguf, GgufWriter, TensorInfo, Value, WriteError};
+use lapwing_plan::shape::OpShape;
+use tempfile::TempPath;
+
+/// Bytes of tensors that a stand-in has at most, unless fewer layers would lack an op of the model. Several times the caches of
+/// large processors: each layer is read from memory, as in the model.
+pub(crate) const BYTES_MAX: u64 = 1 << 30;
+
+/// A file with the first layers of a model, and zeros for weights. It is removed when this is dropped.
+pub(crate) struct Sample {
+    pub(crate) path: TempPath,
+}
+
+impl Sample {
+    /// Writes a file with the first `layers` layers of the model of a header.
+    ///
+    /// # Errors
+    /// [`WriteError`] if the folder of temporary files cannot be written.
+    pub(crate) fn new(gguf: &Gguf, layers: usize) -> Result<Sample, WriteError> {
+        let mut writer = GgufWriter::new();
+        let prefix = gguf.metadata.opt_str("general.architecture").ok().flatten();
+        let prefix = format!("{}.", prefix.unwrap_or_default());
+        let all = blocks(gguf, &prefix);
+        for (key, value) in gguf.metadata.iter().filter(|(key, _)| !key.starts_with("split.")) {
+            let own = key.strip_prefix(&prefix).filter(|_| layers < all);
+            match (own, value) {
+                (Some("block_count"), _) => writer.meta(key, layers as u32),
+                (Some("nextn_predict_layers"), _) => writer.meta(key, 0u32),
+                // One element for each layer.
+                (Some(_), Value::Array(array)) if array.len() == all => {
+                    let first = array.first(layers).map(Value::Array);
+                    writer.meta_of(key, first.as_ref().unwrap_or(value))
+                }
+                _ => writer.meta_of(key, value),
+            };
+        }
+        let kept = |tensor: &&TensorInfo| layer_of(&tensor.name).is_none_or(|layer| layer < layers);
+        for tensor in gguf.tensors.iter().filter(kept) {
+            writer.tensor_later(&tensor.name, tensor.shape.dims(), tensor.dtype);
+        }
+        let file = tempfile::Builder::new().prefix("lapwing-fit-").suffix(".gguf").tempfile();
+        let (mut file, path) = file?.into_parts();
+        writer.write_zeros(&mut file)?;
+        Ok(Sample { path })
+    }
+}
+
+/// Layers of the model that a stand-in needs: as many of the first as have every op of the others, and as many more as fit into
+/// so many bytes. Also the number of layers of the model.
+pub(crate) fn layers_of_sample(gguf: &Gguf, graph: &Graph, bytes_max: u64) -> (usize, usize) {
+    let mut known = HashSet::new();
+    let (mut needed, mut all) = (1, 1);
+    for (at, node) in graph.nodes().iter().enumerate() {
+        let Some(layer) = node.layer else { continue };
+        all = all.max(layer + 1);
+        if known.insert(OpShape::of(graph, at, &Part::WHOLE)) {
+            needed = needed.max(layer + 1);
+        }
+    }
+    let bytes_below = |layers: usize| {
+        let tensors = gguf.tensors.iter();
+        let kept = tensors.filter(|t| layer_of(&t.name).is_none_or(|layer| layer < layers));
+        kept.map(|tensor| tensor.bytes as u64).fold(0, u64::saturating_add)
+    };
+    let most = (needed..=all).rev().find(|layers| bytes_below(*layers) <= bytes_max);
+    (most.unwrap_or(needed), all)
+}
+
+/// Layers of the file, those included that the model does not run.
+fn blocks(gguf: &Gguf, prefix: &str) -> usize {
+    let count = gguf.metadata.opt_u64(&format!("{prefix}block_count")).ok().flatten();
+    count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
+}
+
+/// The layer of a tensor `blk.N.…`; `None` outside of the layers.
+fn layer_of(name: &str) -> Option<usize> {
+    name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use lapwing_kernels::model::Model;
+    use lapwing_kernels::weights::{WeightFile, parse_header};
+
+    use super::*;
+
+    fn header(name: &str) -> Gguf {
+        let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
+        WeightFile::header(&tiny.join(name)).expect("a header")
+    }
+
+    /// Every shape of op in a graph.
+    fn shapes(graph: &Graph) -> HashSet<OpShape> {
+        (0..graph.nodes().len()).map(|node| OpShape::of(graph, node, &Part::WHOLE)).collect()
+    }
+
+    #[test]
+    fn the_first_layers_with_zeros_are_a_model_with_the_same_ops() {
+        for name in ["llama.gguf", "llama-split-00001-of-00003.gguf", "gemma3.gguf", "qwen3.gguf"] {
+            let gguf = header(name);
+            let whole = Model::from_header(&gguf).expect("a model");
+            let mut least = usize::MAX;
+            for layers in (1..=whole.config.layers).rev() {
+                let sample = Sample::new(&gguf, layers).expect("written");
+                let file = WeightFile::open(&sample.path).expect("a weight file");
+                let model = Model::from_weights(&file).expect("a model");
+                assert_eq!(model.config.layers, layers, "{name}");
+                if shapes(&model.graph) == shapes(&whole.graph) {
+                    least = layers;
+                }
+                let path = sample.path.to_path_buf();
+                drop((file, sample));
+                assert!(!path.exists(), "{}", path.display());
+            }
+            let all = whole.config.layers;
+            assert_eq!(layers_of_sample(&gguf, &whole.graph, 0), (least, all), "{name}");
+            assert_eq!(layers_of_sample(&gguf, &whole.graph, BYTES_MAX), (all, all), "{name}");
+        }
+    }
+
+    #[test]
+    fn lists_with_an_element_for_each_layer_are_cut_to_the_layers() {
+        let mut bytes = Vec::new();
+        GgufWriter::new()
+            .meta("general.architecture", "x")
+            .meta("x.block_count", 3u32)
+            .meta("x.nextn_predict_layers", 1u32)
+            .meta("x.of_layers", vec![7u32, 8, 9])
+            .meta("x.of_others", vec![1.0f32, 2.0])
+            .meta("y.of_layers", vec![true, true, false])
+            .meta("split.count", 2u32)
+            .write_to(&mut bytes)
+            .expect("written");
+        let gguf = parse_header(&bytes).expect("a header");
+        let sample = Sample::new(&gguf, 2).expect("written");
+        let file = WeightFile::open(&sample.path).expect("a weight file");
+        let metadata = file.metadata();
+        assert_eq!(metadata.u32("x.block_count").ok(), Some(2));
+        assert_eq!(metadata.u32("x.nextn_predict_layers").ok(), Some(0));
+        assert_eq!(metadata.u32s("x.of_layers").ok(), Some(vec![7, 8]));
+        assert_eq!(metadata.f32s("x.of_others").ok(), Some(vec![1.0, 2.0]));
+        assert_eq!(metadata.bools("y.of_layers").ok(), Some(vec![true, true, false]));
+        assert!(metadata.get("split.count").is_none());
+        let whole = WeightFile::open(&Sample::new(&gguf, 3).expect("written").path);
+        assert_eq!(whole.expect("a file").metadata().u32("x.nextn_predict_layers").ok(), Some(1));
+    }
+
+    #[test]
+    fn a_layer_is_the_number_after_blk() {
+        assert_eq!(layer_of("blk.12.attn_q.weight"), Some(12));
+        for name in ["output.weight", "blk.x.weight", "v.blk.1.weight", "blk"] {
+            assert_eq!(layer_of(name), None, "{name}");
+        }
+    }
+}
