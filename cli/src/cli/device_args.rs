@@ -83,6 +83,12 @@ impl DeviceArgs {
         DeviceArgs { device, ..DeviceArgs::default() }
     }
 
+    /// As these, with other devices.
+    pub(crate) fn with(&self, device: String) -> DeviceArgs {
+        let (present, noted) = Default::default();
+        DeviceArgs { device: vec![device], present, noted, ..self.clone() }
+    }
+
     /// The devices.
     pub(crate) fn specs(&self) -> Result<Vec<DeviceSpec>, Failure> {
         self.present().map(|present| present.devices.clone())

@@ -59,7 +59,8 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
     Ok(result?)
 }
 
-fn existing(path: PathBuf) -> Result<PathBuf, Failure> {
+/// The path, if there is a file.
+pub(crate) fn existing(path: PathBuf) -> Result<PathBuf, Failure> {
     match std::fs::metadata(&path) {
         Ok(data) if data.is_dir() => Err(Failure::failed(format!(
             "{} is a folder; give the .gguf file in it",
