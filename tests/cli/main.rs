@@ -8,6 +8,7 @@ mod a_comparison_misleads;
 mod a_depth_misleads;
 mod a_draft_misleads;
 mod a_driver_fails;
+mod a_fit_misleads;
 mod a_json_form_changes;
 mod a_json_form_of_measurements_changes;
 mod a_kernel_misleads;
