@@ -19,6 +19,7 @@ documents! {
     benchmarks: "../../docs/benchmarks.md",
     embeddings: "../../docs/embeddings.md",
     few_rows: "../../docs/few_rows.md",
+    fit: "../../docs/fit.md",
     glossary: "../../docs/glossary.md",
     json: "../../docs/json.md",
     kernels: "../../docs/kernels.md",

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Compares the predictions of `lapwing inspect --fit` with the medians of `lapwing bench`.
+
+usage: fit.py LAPWING MODEL... [--device DEVICES] [--runs N] [--predictions N] [--tokens N] [--depth N]
+              [--bound SHARE] [--repeat SHARE] [--args 'OPTION...']
+
+LAPWING is the program; MODEL is a GGUF file, or a name whose model was fetched. Of each model, the prediction is made N
+times and the speeds are measured in N runs: a prompt of 512 tokens, decode with an empty context, and decode after DEPTH tokens.
+The ratio is that of the median prediction to the median measurement. Run it on an idle machine.
+
+Prints a table. Fails (exit code 1) if a ratio is off by more than the bound, or if the predictions of a model differ by more
+than `--repeat`, or if a model cannot be predicted or measured.
+"""
+
+import argparse
+import json
+import shlex
+import statistics
+import subprocess
+import sys
+
+PROMPT = 512
+
+
+def lapwing(args, command, more):
+    line = [args.program, *command, "--json", *more, *shlex.split(args.args)]
+    if args.device:
+        line += ["--device", args.device]
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(line)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def predicted(args, model):
+    """Tokens per second: of the prompt, of decode, and of decode at the depth."""
+    report = lapwing(args, ["inspect", "--fit", model], ["-c", str(args.depth + 1)])
+    if not report["supported"]:
+        raise RuntimeError(report["verdict"])
+    one = report["devices"][0]
+    if one["error"]:
+        raise RuntimeError(one["error"])
+    prompt = one["prompt_tokens"] / one["first_token_ms"] * 1e3
+    return one["prompt_tokens"], prompt, one["tokens_per_second"], one["tokens_per_second_at_context"]
+
+
+def measured(args, model, prompt):
+    """The same, as medians of runs."""
+    runs = ["-m", model, "-r", str(args.runs)]
+    tokens = str(args.tokens)
+    both = lapwing(args, ["bench"], [*runs, "-p", str(prompt), "-n", tokens])["results"]
+    deep = lapwing(args, ["bench"], [*runs, "-p", "0", "-n", tokens, "-d", str(args.depth - args.tokens // 2)])["results"]
+    return [result["tokens_per_second"]["median"] for result in both + deep]
+
+
+def compare(args, model):
+    """Rows of the table, and what is wrong."""
+    if args.depth < PROMPT:
+        raise RuntimeError(f"--depth must be at least {PROMPT}")
+    predictions = [predicted(args, model) for _ in range(args.predictions)]
+    prompt = predictions[0][0]
+    rows, wrong = [], []
+    tests = [f"pp{prompt}", f"tg{args.tokens}", f"tg{args.tokens}@d{args.depth}"]
+    columns = list(zip(*(prediction[1:] for prediction in predictions)))
+    for test, all_predicted, true in zip(tests, columns, measured(args, model, prompt)):
+        middle = statistics.median(all_predicted)
+        ratio, spread = middle / true, (max(all_predicted) - min(all_predicted)) / middle
+        rows.append((model, test, middle, true, ratio, spread))
+        if abs(ratio - 1) > args.bound:
+            wrong.append(f"{model}, {test}: predicted {middle:.1f}, measured {true:.1f}, ratio {ratio:.2f}")
+        if spread > args.repeat:
+            wrong.append(f"{model}, {test}: predictions differ by {100 * spread:.1f} %: {all_predicted}")
+    return rows, wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--predictions", type=int, default=3)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--depth", type=int, default=1024)
+    parser.add_argument("--bound", type=float, default=0.15)
+    parser.add_argument("--repeat", type=float, default=0.05)
+    parser.add_argument("--args", default="")
+    args = parser.parse_args()
+    wrong = []
+    print("| model | test | predicted, tok/s | measured, tok/s | ratio | spread of predictions |")
+    print("|---|---|---|---|---|---|")
+    for model in args.models:
+        try:
+            rows, of_model = compare(args, model)
+        except (RuntimeError, OSError) as error:
+            rows, of_model = [], [f"{model}: {error}"]
+        wrong += of_model
+        for name, test, middle, true, ratio, spread in rows:
+            print(f"| {name} | {test} | {middle:.1f} | {true:.1f} | {ratio:.2f} | {100 * spread:.1f} % |", flush=True)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    sys.exit(1 if wrong else 0)
+
+
+main()
