@@ -41,7 +41,10 @@ pub(crate) struct Answers {
     record: Record,
     /// Taken from the streams before they are handed out.
     peeked: Option<Item>,
-    prompt_ids: Vec<u32>,
+    /// Ids of each prompt.
+    prompts: Vec<Vec<u32>>,
+    /// Choices of each prompt.
+    choices: usize,
     start: AnswerStart,
     /// Keywords of schemas without effect.
     ignored_keywords: Vec<String>,
@@ -85,7 +88,8 @@ impl Answers {
             call,
         };
         let mut streams = SelectAll::new();
-        let mut prompt_ids = Vec::new();
+        let choices = choices.max(1);
+        let mut prompts = Vec::new();
         let mut start = AnswerStart::default();
         let mut ignored_keywords = Vec::new();
         for (index, request) in requests.into_iter().enumerate() {
@@ -97,15 +101,15 @@ impl Answers {
             let stream = record.lease.engine.generate(request).await;
             let stream = stream.map_err(|error| record.fail(error.into()))?;
             if index == 0 {
-                prompt_ids = stream.prompt_ids().to_vec();
                 start = stream.answer_start();
                 ignored_keywords = stream.ignored_keywords().to_vec();
                 if let Some(texts) = &mut record.texts {
-                    texts.prompt = record.lease.engine.tokenizer().decode(&prompt_ids);
+                    texts.prompt = record.lease.engine.tokenizer().decode(stream.prompt_ids());
                 }
             }
-            if index % choices.max(1) == 0 {
+            if index % choices == 0 {
                 record.usage.prompt += stream.prompt_ids().len();
+                prompts.push(stream.prompt_ids().to_vec());
             }
             streams.push(Choice { index, stream, is_done: false });
         }
@@ -115,7 +119,8 @@ impl Answers {
             interrupt,
             record,
             peeked: None,
-            prompt_ids,
+            prompts,
+            choices,
             start,
             ignored_keywords,
         })
@@ -165,9 +170,9 @@ impl Answers {
         Poll::Ready(Some(item))
     }
 
-    /// Ids of the prompt.
-    pub(crate) fn prompt_ids(&self) -> &[u32] {
-        &self.prompt_ids
+    /// Ids of the prompt of a choice.
+    pub(crate) fn prompt_ids(&self, choice: usize) -> &[u32] {
+        self.prompts.get(choice / self.choices).map_or(&[], Vec::as_slice)
     }
 
     /// Where the text of the answers begins.
@@ -240,6 +245,8 @@ pub(crate) struct Complete {
     pub(crate) parts: Vec<Part>,
     /// Its tokens, without the model's end token.
     pub(crate) tokens: Vec<Token>,
+    /// The ids of its tokens, with the model's end token.
+    pub(crate) ids: Vec<u32>,
     /// Why and how it ended.
     pub(crate) summary: Option<Box<Summary>>,
 }
@@ -265,6 +272,7 @@ impl Answers {
                 Item::Prompt(..) => {}
                 Item::Token(index, token) => {
                     texts[index].push_str(&token.text);
+                    choices[index].ids.push(token.id);
                     if !token.is_end {
                         choices[index].tokens.push(token);
                     }

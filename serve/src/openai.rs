@@ -9,6 +9,7 @@ pub(super) mod logprobs;
 pub(super) mod messages;
 pub(super) mod models;
 mod prompt_scores;
+mod token_ids;
 
 use std::time::SystemTime;
 

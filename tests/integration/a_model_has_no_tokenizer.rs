@@ -8,7 +8,7 @@ use lapwing_kernels::weights::{GgufWriter, MetaValue, WeightFile};
 use crate::support::collect_ids;
 
 /// The tiny model of that name, without its vocabulary.
-fn without_vocabulary(name: &str, model: &str) -> (EngineBuilder, tempfile::TempDir) {
+pub(crate) fn without_vocabulary(name: &str, model: &str) -> (EngineBuilder, tempfile::TempDir) {
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny").join(name);
     let file = WeightFile::open(&tiny).expect("a weight file");
     let mut writer = GgufWriter::new();

@@ -20,6 +20,7 @@ mod parts;
 mod progress;
 mod returns;
 mod shutdown;
+mod token_ids;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

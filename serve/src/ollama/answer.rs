@@ -160,7 +160,7 @@ impl AnswerWriter {
     /// The last line, with what was not written before.
     fn last(&self, divided: Answer, reason: &'static str, answers: &Answers) -> Line<'_> {
         let is_text = self.kind == Kind::Text;
-        let context = is_text.then(|| [answers.prompt_ids(), &self.ids].concat());
+        let context = is_text.then(|| [answers.prompt_ids(0), &self.ids].concat());
         let totals = Some(Totals::of(answers));
         let content = Content::new(self.kind, divided);
         Line { context, totals, ..Line::new(&self.model, content, Some(reason)) }

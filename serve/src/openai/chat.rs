@@ -5,6 +5,7 @@ mod writer;
 use serde_json::{Map, Value, json};
 
 use super::logprobs::TOP_MAX;
+use super::token_ids::IdOptions;
 use super::{StreamOptions, messages};
 use crate::answer::Answers;
 use crate::constraint;
@@ -15,7 +16,7 @@ use crate::sampling;
 use crate::thinking;
 use crate::tools;
 use lapwing_engine::parts::AnswerForm;
-use writer::ChatWriter;
+use writer::{ChatWriter, Wanted};
 
 /// Answers a conversation.
 pub(crate) struct Chat;
@@ -48,6 +49,7 @@ impl Endpoint for Chat {
             return Err(ApiError::field("top_logprobs", "top_logprobs needs logprobs to be true"));
         }
         request.top_logprobs = top.unwrap_or(0);
+        let ids = IdOptions::take(&mut fields, logprobs)?;
         let stream = StreamOptions::take(&mut fields)?;
         request.prompt_progress = stream.prompt_progress;
         let request = constraint::apply(&mut fields, tools.as_ref(), template, request)?;
@@ -57,7 +59,8 @@ impl Endpoint for Chat {
         fields.name_ignored(ignored);
         drop_defaults(&mut fields);
         let (choices, is_streamed, ignored) = (requests.len(), stream.stream, fields.rest());
-        let writer = Box::new(move |answers: &Answers| ChatWriter::new(stream, logprobs, answers));
+        let wanted = Wanted { stream, logprobs, ids };
+        let writer = Box::new(move |answers: &Answers| ChatWriter::new(wanted, answers));
         Ok(Question { requests, choices, form, user, is_streamed, ignored, writer })
     }
 }

@@ -20,6 +20,8 @@ struct Chunk<'a, C> {
     timings: Option<TimingsJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_progress: Option<ProgressJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_token_ids: Option<Vec<u32>>,
 }
 
 /// A whole answer.
@@ -30,6 +32,15 @@ pub(super) struct Whole<'a, C> {
     choices: Vec<C>,
     usage: UsageJson,
     timings: TimingsJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_token_ids: Option<Vec<u32>>,
+}
+
+impl<C> Whole<'_, C> {
+    /// With the ids of the prompt that all choices have, if they are returned.
+    pub(super) fn with_prompt(self, prompt_token_ids: Option<Vec<u32>>) -> Self {
+        Self { prompt_token_ids, ..self }
+    }
 }
 
 /// Writes an answer, whole or in chunks.
@@ -47,17 +58,35 @@ impl Chunks {
     /// A chunk with these choices.
     fn chunk<'a, C>(&'a self, choices: &'a [C]) -> Chunk<'a, C> {
         let usage = self.options.include_usage.then_some(None);
-        Chunk { head: &self.head, choices, usage, timings: None, prompt_progress: None }
+        Chunk {
+            head: &self.head,
+            choices,
+            usage,
+            timings: None,
+            prompt_progress: None,
+            prompt_token_ids: None,
+        }
     }
 
     /// Writes a chunk with a part of a choice.
     pub(super) fn choice<C: Serialize>(&self, choice: C, answers: &Answers, out: &mut String) {
+        self.begin(choice, None, answers, out);
+    }
+
+    /// Writes a chunk with the first part of a choice, and the ids of its prompt if they are returned.
+    pub(super) fn begin<C: Serialize>(
+        &self,
+        choice: C,
+        prompt_token_ids: Option<Vec<u32>>,
+        answers: &Answers,
+        out: &mut String,
+    ) {
         let chunk = self.chunk(std::slice::from_ref(&choice));
         let usage = match self.options.continuous_usage {
             true => Some(Some(answers.usage().into())),
             false => chunk.usage,
         };
-        event(&Chunk { usage, ..chunk }, out);
+        event(&Chunk { usage, prompt_token_ids, ..chunk }, out);
     }
 
     /// Writes a chunk with an empty part of a choice, of whose prompt more is computed.
@@ -79,7 +108,7 @@ impl Chunks {
         answers: &Answers,
     ) -> Whole<'_, C> {
         let (usage, timings) = (usage.into(), TimingsJson::of(answers));
-        Whole { head: &self.head, choices, usage, timings }
+        Whole { head: &self.head, choices, usage, timings, prompt_token_ids: None }
     }
 
     /// Ends the stream: writes the usage chunk if it was requested, then `[DONE]`.

@@ -1,11 +1,14 @@
 //! `POST /v1/completions`.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use super::chunks::{Chunks, failed};
 use super::logprobs::TOP_MAX;
 use super::prompt_scores::{Pieces, prompt_pieces};
+use super::token_ids::IdOptions;
 use super::{Head, Inputs, StreamOptions};
 use crate::answer::{Answers, Complete, Usage};
 use crate::constraint;
@@ -27,6 +30,8 @@ struct Wanted {
     echoed: Vec<Pieces>,
     /// Alternatives of each token; `None` without log-probabilities.
     logprobs: Option<usize>,
+    /// Token ids.
+    ids: IdOptions,
     /// Choices of each prompt.
     n: usize,
     /// Nothing is to be generated: the prompt is scored.
@@ -60,6 +65,7 @@ impl Endpoint for Completions {
         if logprobs.is_some_and(|top| top > TOP_MAX) {
             return Err(ApiError::field("logprobs", format!("logprobs must be at most {TOP_MAX}")));
         }
+        let ids = IdOptions::take(&mut fields, logprobs.is_some())?;
         let mut request = sampling::apply(&mut fields, lease.spec(), Request::text(""))?;
         // Scores of a prompt are asked for with max_tokens 0.
         let only_prompt =
@@ -92,11 +98,11 @@ impl Endpoint for Completions {
             .collect();
         let user = fields.take("user")?;
         let echoed = match has_echo {
-            true => prompt_pieces(call, &lease.engine, &prompts, logprobs).await?,
+            true => prompt_pieces(call, &lease.engine, &prompts, logprobs, ids).await?,
             false => Vec::new(),
         };
         let (is_streamed, ignored) = (stream.stream, fields.rest());
-        let wanted = Wanted { stream, echoed, logprobs, n, only_prompt };
+        let wanted = Wanted { stream, echoed, logprobs, ids, n, only_prompt };
         let writer = Box::new(move |answers: &Answers| CompletionWriter::new(wanted, answers));
         // They are the text as it is.
         let form = AnswerForm::default();
@@ -123,7 +129,7 @@ impl LogprobsJson {
         for piece in pieces.0 {
             json.text_offset.push(*offset);
             *offset += piece.text.chars().count();
-            json.tokens.push(piece.text);
+            json.tokens.push(piece.name.unwrap_or(piece.text));
             json.token_logprobs.push(piece.logprob);
             json.top_logprobs.push(piece.top.map(|top| {
                 top.into_iter().map(|(text, logprob)| (text, logprob.into())).collect()
@@ -140,6 +146,11 @@ struct ChoiceJson {
     text: String,
     logprobs: Option<LogprobsJson>,
     finish_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_ids: Option<Vec<u32>>,
+    /// In the first part of a choice only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_token_ids: Option<Vec<u32>>,
 }
 
 /// Writes an answer.
@@ -148,12 +159,29 @@ pub(crate) struct CompletionWriter {
     wanted: Wanted,
     /// Characters of each choice so far.
     offsets: Vec<usize>,
+    /// Choices of which a part was sent.
+    sent: HashSet<usize>,
 }
 
 impl CompletionWriter {
     fn new(wanted: Wanted, answers: &Answers) -> CompletionWriter {
         let head = Head::new("cmpl-", "text_completion", answers);
-        CompletionWriter { chunks: Chunks::new(head, wanted.stream), wanted, offsets: Vec::new() }
+        let chunks = Chunks::new(head, wanted.stream);
+        CompletionWriter { chunks, wanted, offsets: Vec::new(), sent: HashSet::new() }
+    }
+
+    /// A part of a choice without text, which has these tokens.
+    fn part(&mut self, index: usize, ids: &[u32], answers: &Answers) -> ChoiceJson {
+        let is_first = self.sent.insert(index);
+        let prompt = if is_first { Some(answers.prompt_ids(index)) } else { None };
+        ChoiceJson {
+            index,
+            text: String::new(),
+            logprobs: None,
+            finish_reason: None,
+            token_ids: self.wanted.ids.returned(ids),
+            prompt_token_ids: prompt.and_then(|prompt| self.wanted.ids.returned(prompt)),
+        }
     }
 
     /// Sends the echoed prompts of all choices up to `index` that have not begun.
@@ -165,11 +193,8 @@ impl CompletionWriter {
                 let text = prompt.text();
                 let logprobs = self.wanted.logprobs.map(|_| LogprobsJson::of(prompt, &mut offset));
                 offset = text.chars().count();
-                self.chunks.choice(
-                    ChoiceJson { index, text, logprobs, finish_reason: None },
-                    answers,
-                    out,
-                );
+                let choice = ChoiceJson { text, logprobs, ..self.part(index, &[], answers) };
+                self.chunks.choice(choice, answers, out);
             }
             self.offsets.push(offset);
         }
@@ -179,17 +204,26 @@ impl CompletionWriter {
 impl Writer for CompletionWriter {
     fn whole(&mut self, choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
         let wanted = &self.wanted;
-        let tokenizer = answers.lease().engine.tokenizer();
+        let names = wanted.ids.names(answers.lease().engine.tokenizer());
         let choice = |(index, choice): (usize, Complete)| {
             let reason = if wanted.only_prompt { "length" } else { choice.reason() };
             let mut pieces = wanted.echo(index).unwrap_or_default();
             let mut text = pieces.text();
+            let mut ids = Vec::new();
             if !wanted.only_prompt {
                 text.push_str(&Answer::of(choice.parts).text);
-                pieces.0.extend(Pieces::of(&choice.tokens, tokenizer).0);
+                pieces.0.extend(Pieces::of(&choice.tokens, names).0);
+                ids = choice.ids;
             }
             let logprobs = wanted.logprobs.map(|_| LogprobsJson::of(pieces, &mut 0));
-            ChoiceJson { index, text, logprobs, finish_reason: Some(reason) }
+            ChoiceJson {
+                index,
+                text,
+                logprobs,
+                finish_reason: Some(reason),
+                token_ids: wanted.ids.returned(&ids),
+                prompt_token_ids: wanted.ids.returned(answers.prompt_ids(index)),
+            }
         };
         let choices = choices.into_iter().enumerate().map(choice).collect();
         let usage = answers.usage();
@@ -214,30 +248,32 @@ impl Writer for CompletionWriter {
         out: &mut String,
     ) {
         self.begun(index, answers, out);
-        let choice = ChoiceJson { index, text: String::new(), logprobs: None, finish_reason: None };
+        let choice = self.part(index, &[], answers);
         self.chunks.prompt(choice, progress, out);
     }
 
     fn token(&mut self, index: usize, token: &Token, answers: &Answers, out: &mut String) {
         self.begun(index, answers, out);
         let has_logprobs = self.wanted.logprobs.is_some() && !token.is_end;
-        if self.wanted.only_prompt || (token.text.is_empty() && !has_logprobs) {
+        let has_content = !token.text.is_empty() || has_logprobs || self.wanted.ids.is_returned;
+        if self.wanted.only_prompt || !has_content {
             return;
         }
-        let tokenizer = answers.lease().engine.tokenizer();
+        let names = self.wanted.ids.names(answers.lease().engine.tokenizer());
         let logprobs = has_logprobs.then(|| {
-            let pieces = Pieces::of(std::slice::from_ref(token), tokenizer);
+            let pieces = Pieces::of(std::slice::from_ref(token), names);
             LogprobsJson::of(pieces, &mut self.offsets[index])
         });
-        let choice = ChoiceJson { index, text: token.text.clone(), logprobs, finish_reason: None };
+        let text = token.text.clone();
+        let choice = ChoiceJson { text, logprobs, ..self.part(index, &[token.id], answers) };
         self.chunks.choice(choice, answers, out);
     }
 
     fn end(&mut self, index: usize, summary: &Summary, answers: &Answers, out: &mut String) {
         self.begun(index, answers, out);
         let reason = if self.wanted.only_prompt { "length" } else { summary.reason.name() };
-        let (text, finish_reason) = (String::new(), Some(reason));
-        self.chunks.choice(ChoiceJson { index, text, logprobs: None, finish_reason }, answers, out);
+        let part = self.part(index, &[], answers);
+        self.chunks.choice(ChoiceJson { finish_reason: Some(reason), ..part }, answers, out);
     }
 
     fn finish(&mut self, answers: &Answers, out: &mut String) {

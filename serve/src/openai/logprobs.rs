@@ -3,8 +3,8 @@
 use lapwing_actors::sample::TokenLogprob;
 use serde::Serialize;
 
+use super::token_ids::TokenNames;
 use lapwing_engine::Token;
-use lapwing_engine::tokenizer::Tokenizer;
 
 /// Most alternatives of a token.
 pub(crate) const TOP_MAX: usize = 20;
@@ -34,35 +34,29 @@ pub(crate) struct LogprobsJson {
 
 impl LogprobsJson {
     /// Those of `tokens`.
-    pub(crate) fn of<'a>(
+    pub(super) fn of<'a>(
         tokens: impl IntoIterator<Item = &'a Token>,
-        tokenizer: &Tokenizer,
+        names: TokenNames<'_>,
     ) -> LogprobsJson {
-        let content = tokens.into_iter().map(|token| TokenJson::of(token, tokenizer)).collect();
+        let content = tokens.into_iter().map(|token| TokenJson::of(token, names)).collect();
         LogprobsJson { content, refusal: None }
     }
 }
 
 impl TokenJson {
-    fn of(token: &Token, tokenizer: &Tokenizer) -> TokenJson {
-        let alternative = |other: &TokenLogprob| {
-            let (token, bytes) = text_of(other.id, tokenizer);
-            AlternativeJson { token, logprob: finite(other.logprob), bytes }
+    fn of(token: &Token, names: TokenNames<'_>) -> TokenJson {
+        let alternative = |other: &TokenLogprob| AlternativeJson {
+            token: names.name(other.id),
+            logprob: finite(other.logprob),
+            bytes: names.bytes(other.id),
         };
-        let (text, bytes) = text_of(token.id, tokenizer);
         TokenJson {
-            token: text,
+            token: names.name(token.id),
             logprob: finite(token.logprob),
-            bytes,
+            bytes: names.bytes(token.id),
             top_logprobs: token.top_logprobs.iter().map(alternative).collect(),
         }
     }
-}
-
-/// A token's text and bytes. Bytes that are no whole characters have stand-ins in the text.
-pub(crate) fn text_of(id: u32, tokenizer: &Tokenizer) -> (String, Vec<u8>) {
-    let bytes = tokenizer.token_bytes(id).unwrap_or_default().into_owned();
-    (String::from_utf8_lossy(&bytes).into_owned(), bytes)
 }
 
 /// A log-probability that JSON can hold: that of an impossible token is as low as OpenAI's interface has it.

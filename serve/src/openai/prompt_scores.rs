@@ -2,13 +2,13 @@
 
 use lapwing_actors::sample::TokenLogprob;
 
-use super::logprobs::{finite, text_of};
+use super::logprobs::finite;
+use super::token_ids::{IdOptions, TokenNames};
 use crate::app::{Call, blocking};
 use crate::error::ApiError;
 use lapwing_engine::Engine;
 use lapwing_engine::Prompt;
 use lapwing_engine::Token;
-use lapwing_engine::tokenizer::Tokenizer;
 
 /// The tokens of a text.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Pieces(pub(super) Vec<Piece>);
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) text: String,
+    /// Its name among log-probabilities, if that is not its text.
+    pub(super) name: Option<String>,
     /// `None` for the first token of a prompt, which nothing precedes.
     pub(super) logprob: Option<f32>,
     /// The most likely tokens at its position.
@@ -26,11 +28,12 @@ pub(super) struct Piece {
 
 impl Pieces {
     /// Those of generated tokens.
-    pub(super) fn of(tokens: &[Token], tokenizer: &Tokenizer) -> Pieces {
+    pub(super) fn of(tokens: &[Token], names: TokenNames<'_>) -> Pieces {
         let piece = |token: &Token| Piece {
-            text: text_of(token.id, tokenizer).0,
+            text: names.text(token.id),
+            name: names.of_id(token.id),
             logprob: Some(finite(token.logprob)),
-            top: Some(named(&token.top_logprobs, tokenizer)),
+            top: Some(named(&token.top_logprobs, names)),
         };
         Pieces(tokens.iter().map(piece).collect())
     }
@@ -41,11 +44,11 @@ impl Pieces {
     }
 }
 
-fn named(top: &[TokenLogprob], tokenizer: &Tokenizer) -> Vec<(String, f32)> {
-    top.iter().map(|other| (text_of(other.id, tokenizer).0, finite(other.logprob))).collect()
+fn named(top: &[TokenLogprob], names: TokenNames<'_>) -> Vec<(String, f32)> {
+    top.iter().map(|other| (names.name(other.id), finite(other.logprob))).collect()
 }
 
-/// The tokens of prompts, with `top` alternatives each if log-probabilities are asked for.
+/// The tokens of prompts, with `top` alternatives each if log-probabilities are asked for, which name tokens as `options` say.
 ///
 /// # Errors
 /// When a prompt is too long, or the time of the request is over.
@@ -54,16 +57,21 @@ pub(super) async fn prompt_pieces(
     engine: &Engine,
     prompts: &[Prompt],
     top: Option<usize>,
+    options: IdOptions,
 ) -> Result<Vec<Pieces>, ApiError> {
     let mut all = Vec::with_capacity(prompts.len());
     for prompt in prompts {
         let (of, text) = (engine.clone(), prompt.clone());
         let ids = blocking(move || of.prompt_ids(&text)).await??;
         let tokenizer = engine.tokenizer();
-        let mut pieces: Vec<Piece> = ids
-            .iter()
-            .map(|id| Piece { text: text_of(*id, tokenizer).0, logprob: None, top: None })
-            .collect();
+        let names = options.names(tokenizer);
+        let piece = |id: &u32| Piece {
+            text: names.text(*id),
+            name: names.of_id(*id),
+            logprob: None,
+            top: None,
+        };
+        let mut pieces: Vec<Piece> = ids.iter().map(piece).collect();
         // The begin token that the tokenizer adds is no part of the text.
         let has_begin = matches!(prompt, Prompt::Text(_))
             && tokenizer.adds_bos()
@@ -75,7 +83,7 @@ pub(super) async fn prompt_pieces(
             };
             for (piece, scored) in pieces.iter_mut().skip(1).zip(scored) {
                 piece.logprob = Some(finite(scored.logprob));
-                piece.top = Some(named(&scored.top, tokenizer));
+                piece.top = Some(named(&scored.top, names));
             }
         }
         if has_begin {

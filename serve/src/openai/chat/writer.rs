@@ -6,6 +6,7 @@ use crate::answer::{Answers, Complete};
 use crate::error::ApiError;
 use crate::openai::chunks::{Chunks, failed};
 use crate::openai::logprobs::LogprobsJson;
+use crate::openai::token_ids::IdOptions;
 use crate::openai::{Head, StreamOptions};
 use crate::streaming::Writer;
 use crate::tools::CallJson;
@@ -15,11 +16,27 @@ use lapwing_engine::{PromptProgress, Summary, Token};
 /// Writes an answer.
 pub(crate) struct ChatWriter {
     chunks: Chunks,
-    has_logprobs: bool,
-    /// Those of a token whose parts are still to come.
-    logprobs: Option<LogprobsJson>,
+    wanted: Wanted,
+    /// What is told of a token whose parts are still to come.
+    token: Option<TokenFacts>,
     /// The calls of each choice that have begun.
     calls: Vec<usize>,
+}
+
+/// What the answer is to contain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) stream: StreamOptions,
+    /// Log-probabilities of the tokens.
+    pub(super) logprobs: bool,
+    /// Token ids.
+    pub(super) ids: IdOptions,
+}
+
+/// What is told of a token beside its text.
+struct TokenFacts {
+    logprobs: Option<LogprobsJson>,
+    ids: Option<Vec<u32>>,
 }
 
 #[derive(Serialize)]
@@ -28,6 +45,8 @@ struct ChunkChoice {
     delta: Delta,
     logprobs: Option<LogprobsJson>,
     finish_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_ids: Option<Vec<u32>>,
 }
 
 #[derive(Default, Serialize)]
@@ -67,6 +86,8 @@ struct WholeChoice {
     message: WholeMessage,
     logprobs: Option<LogprobsJson>,
     finish_reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_ids: Option<Vec<u32>>,
 }
 
 #[derive(Serialize)]
@@ -81,10 +102,11 @@ struct WholeMessage {
 }
 
 impl ChatWriter {
-    pub(super) fn new(stream: StreamOptions, has_logprobs: bool, answers: &Answers) -> ChatWriter {
-        let object = if stream.stream { "chat.completion.chunk" } else { "chat.completion" };
-        let chunks = Chunks::new(Head::new("chatcmpl-", object, answers), stream);
-        ChatWriter { chunks, has_logprobs, logprobs: None, calls: Vec::new() }
+    pub(super) fn new(wanted: Wanted, answers: &Answers) -> ChatWriter {
+        let is_streamed = wanted.stream.stream;
+        let object = if is_streamed { "chat.completion.chunk" } else { "chat.completion" };
+        let chunks = Chunks::new(Head::new("chatcmpl-", object, answers), wanted.stream);
+        ChatWriter { chunks, wanted, token: None, calls: Vec::new() }
     }
 
     /// Begins all choices up to `index` that have not begun: with a chunk that has the role.
@@ -93,15 +115,16 @@ impl ChatWriter {
             let index = self.calls.len();
             let content = Some(String::new());
             let delta = Delta { role: Some("assistant"), content, ..Delta::default() };
-            self.chunks.choice(ChunkChoice::new(index, delta), answers, out);
+            let prompt = self.wanted.ids.returned(answers.prompt_ids(index));
+            self.chunks.begin(self.part(index, delta), prompt, answers, out);
             self.calls.push(0);
         }
     }
-}
 
-impl ChunkChoice {
-    fn new(index: usize, delta: Delta) -> ChunkChoice {
-        ChunkChoice { index, delta, logprobs: None, finish_reason: None }
+    /// A part of a choice that has no token.
+    fn part(&self, index: usize, delta: Delta) -> ChunkChoice {
+        let token_ids = self.wanted.ids.returned(&[]);
+        ChunkChoice { index, delta, logprobs: None, finish_reason: None, token_ids }
     }
 }
 
@@ -131,10 +154,12 @@ impl Delta {
 
 impl Writer for ChatWriter {
     fn whole(&mut self, choices: Vec<Complete>, answers: &Answers) -> impl Serialize {
-        let tokenizer = answers.lease().engine.tokenizer();
+        let wanted = self.wanted;
+        let names = wanted.ids.names(answers.lease().engine.tokenizer());
         let choice = |(index, choice): (usize, Complete)| {
             let finish = choice.reason();
-            let logprobs = self.has_logprobs.then(|| LogprobsJson::of(&choice.tokens, tokenizer));
+            let logprobs = wanted.logprobs.then(|| LogprobsJson::of(&choice.tokens, names));
+            let token_ids = wanted.ids.returned(&choice.ids);
             let Answer { thoughts, text, calls, .. } = Answer::of(choice.parts);
             let finish_reason = finish_reason(finish, !calls.is_empty());
             let message = WholeMessage {
@@ -144,10 +169,11 @@ impl Writer for ChatWriter {
                 refusal: None,
                 tool_calls: calls.into_iter().map(CallJson::from).collect(),
             };
-            WholeChoice { index, message, logprobs, finish_reason }
+            WholeChoice { index, message, logprobs, finish_reason, token_ids }
         };
         let choices = choices.into_iter().enumerate().map(choice).collect();
-        self.chunks.whole(choices, answers.usage(), answers)
+        let prompt = wanted.ids.returned(answers.prompt_ids(0));
+        self.chunks.whole(choices, answers.usage(), answers).with_prompt(prompt)
     }
 
     fn begin(&mut self, answers: &Answers, out: &mut String) {
@@ -162,33 +188,38 @@ impl Writer for ChatWriter {
         out: &mut String,
     ) {
         self.begun(index, answers, out);
-        self.chunks.prompt(ChunkChoice::new(index, Delta::default()), progress, out);
+        self.chunks.prompt(self.part(index, Delta::default()), progress, out);
     }
 
     fn token(&mut self, _: usize, token: &Token, answers: &Answers, _: &mut String) {
-        let has_logprobs = self.has_logprobs && !token.is_end;
-        let tokenizer = answers.lease().engine.tokenizer();
-        self.logprobs = has_logprobs.then(|| LogprobsJson::of([token], tokenizer));
+        let has_logprobs = self.wanted.logprobs && !token.is_end;
+        let names = self.wanted.ids.names(answers.lease().engine.tokenizer());
+        let logprobs = has_logprobs.then(|| LogprobsJson::of([token], names));
+        let ids = self.wanted.ids.returned(&[token.id]);
+        let is_told = logprobs.is_some() || ids.is_some();
+        self.token = is_told.then_some(TokenFacts { logprobs, ids });
     }
 
     fn parts(&mut self, index: usize, parts: Vec<Part>, answers: &Answers, out: &mut String) {
         self.begun(index, answers, out);
         let delta = |part| Delta::of(part, &mut self.calls[index]);
         let mut deltas: Vec<Delta> = parts.into_iter().filter_map(delta).collect();
-        if deltas.is_empty() && self.logprobs.is_some() {
+        if deltas.is_empty() && self.token.is_some() {
             deltas.push(Delta { content: Some(String::new()), ..Delta::default() });
         }
-        // The first has the log-probabilities of the token that completed it.
+        // The first has what is told of the token that completed it.
         for delta in deltas {
-            let logprobs = self.logprobs.take();
-            let choice = ChunkChoice { logprobs, ..ChunkChoice::new(index, delta) };
+            let mut choice = self.part(index, delta);
+            if let Some(TokenFacts { logprobs, ids }) = self.token.take() {
+                choice = ChunkChoice { logprobs, token_ids: ids, ..choice };
+            }
             self.chunks.choice(choice, answers, out);
         }
     }
 
     fn end(&mut self, index: usize, summary: &Summary, answers: &Answers, out: &mut String) {
         let reason = finish_reason(summary.reason.name(), self.calls[index] > 0);
-        let last = ChunkChoice::new(index, Delta::default());
+        let last = self.part(index, Delta::default());
         self.chunks.choice(ChunkChoice { finish_reason: Some(reason), ..last }, answers, out);
     }
 
