@@ -25,6 +25,8 @@ mod meter;
 mod names;
 mod python;
 mod rules;
+#[cfg(feature = "structured")]
+mod shows;
 mod thoughts;
 
 #[cfg(test)]
@@ -41,6 +43,8 @@ pub use fault::ChatFault;
 
 pub use call_ids::short_id;
 pub use message::{ChatOptions, Message};
+#[cfg(feature = "structured")]
+pub(crate) use shows::Shows;
 pub use thoughts::AnswerStart;
 #[cfg(feature = "structured")]
 pub use thoughts::{SWITCHES, ThoughtTags};
@@ -61,6 +65,8 @@ pub struct ChatTemplate {
     source: String,
     /// Special tokens by the names of their variables, such as `bos_token`.
     specials: BTreeMap<&'static str, String>,
+    #[cfg(feature = "structured")]
+    shows: OnceLock<Shows>,
 }
 
 /// A template that was checked and compiled.
@@ -76,7 +82,13 @@ impl ChatTemplate {
     /// The template `source`; `bos` and `eos` are the texts of the begin and end tokens.
     pub fn new(source: &str, bos: &str, eos: &str) -> Self {
         let specials = BTreeMap::from([("bos_token", bos.into()), ("eos_token", eos.into())]);
-        Self { compiled: OnceLock::new(), source: source.into(), specials }
+        Self {
+            compiled: OnceLock::new(),
+            source: source.into(),
+            specials,
+            #[cfg(feature = "structured")]
+            shows: OnceLock::new(),
+        }
     }
 
     /// The template `source` with the begin and end tokens of `tokenizer`.

@@ -12,6 +12,7 @@ mod compile;
 mod constraint;
 mod gbnf;
 mod parts;
+mod pieces;
 mod regex;
 mod schema;
 mod source;
@@ -19,6 +20,8 @@ mod thoughts;
 
 pub(crate) use compile::{Followed, Grammars};
 pub use parts::{CallForm, Function, Tag};
+pub(crate) use pieces::ObjectForm;
+use pieces::Piece;
 pub(crate) use thoughts::{ThoughtTokens, ThoughtsFirst};
 
 /// What an answer must look like.
@@ -56,6 +59,7 @@ enum Kind {
     Sequence(Vec<Grammar>),
     OneOf(Vec<Grammar>),
     Tagged(Vec<Tag>),
+    Piece(Piece),
 }
 
 impl Grammar {
@@ -106,7 +110,10 @@ impl fmt::Display for Grammar {
         f.write_str(match self.kind {
             Kind::JsonObject | Kind::JsonSchema(_) => "JSON schema",
             Kind::Calls(_) => "schema of the calls",
-            Kind::Sequence(_) | Kind::OneOf(_) | Kind::Tagged(_) => "grammar of several parts",
+            Kind::Piece(ref piece) if piece.schemas().is_some() => "schema of the calls",
+            Kind::Sequence(_) | Kind::OneOf(_) | Kind::Tagged(_) | Kind::Piece(_) => {
+                "grammar of several parts"
+            }
             Kind::Regex(_) => "regular expression",
             Kind::Lark(_) => "Lark grammar",
             Kind::Gbnf(_) => "GBNF grammar",

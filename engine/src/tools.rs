@@ -32,6 +32,7 @@
 mod call;
 mod grammar;
 mod messages;
+mod signatures;
 mod style;
 mod tell;
 mod tool;
@@ -43,7 +44,10 @@ use std::slice;
 
 pub use call::{ArgumentsError, ToolCall};
 pub use messages::arguments_of;
-pub(crate) use style::Style;
+pub(crate) use signatures::{Kind, Signatures};
+#[cfg(test)]
+pub(crate) use style::{BARE, Called, KNOWN, TAGGED};
+pub(crate) use style::{Elements, Form, Literals, Named, Objects, Style};
 pub use tool::Tool;
 
 /// Whether the model has to call a function.
@@ -112,6 +116,11 @@ impl Tools {
             function.is_strict |= names.contains(&function.name);
         }
         self
+    }
+
+    /// What reading calls needs to know of the functions.
+    pub(crate) fn signatures(&self) -> Signatures {
+        Signatures::of(&self.functions)
     }
 
     /// Whether an answer may have several calls.

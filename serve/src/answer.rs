@@ -263,7 +263,7 @@ impl Answers {
     ///
     /// # Errors
     /// The failure.
-    pub(crate) async fn complete(&mut self, form: AnswerForm) -> Result<Vec<Complete>, ApiError> {
+    pub(crate) async fn complete(&mut self, form: &AnswerForm) -> Result<Vec<Complete>, ApiError> {
         let mut texts = vec![String::new(); self.record.open];
         let mut choices: Vec<Complete> = Vec::new();
         choices.resize_with(self.record.open, Complete::default);

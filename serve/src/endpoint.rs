@@ -103,7 +103,7 @@ pub(crate) async fn answer<E: Endpoint>(
         stream(answers, form, writer)
     } else {
         let mut writer = writer(&answers);
-        let choices = answers.complete(form).await?;
+        let choices = answers.complete(&form).await?;
         Json(writer.whole(choices, &answers)).into_response()
     };
     name_ignored(&call, &mut response, &ignored);

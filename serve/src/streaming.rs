@@ -125,9 +125,9 @@ impl<W: Writer> State<W> {
     }
 
     fn reader(&mut self, choice: usize) -> &mut AnswerReader {
-        let (form, start) = (self.form, self.answers.start_of_text());
+        let start = self.answers.start_of_text();
         while self.readers.len() <= choice {
-            self.readers.push(AnswerReader::new(form, start));
+            self.readers.push(AnswerReader::new(&self.form, start));
         }
         &mut self.readers[choice]
     }

@@ -20,6 +20,8 @@ mod parts;
 mod progress;
 mod returns;
 mod shutdown;
+#[cfg(feature = "structured")]
+mod styles;
 mod token_ids;
 
 use std::path::{Path, PathBuf};

@@ -23,6 +23,8 @@ mod a_recording_is_wrong;
 mod a_server_fails_a_client;
 mod a_strategy_changes_a_token;
 mod a_strategy_panics;
+#[cfg(feature = "structured")]
+mod a_template_is_not_understood;
 mod a_token_differs_from_llama_cpp;
 mod a_type_has_no_name;
 #[cfg(all(feature = "schemars", feature = "serve"))]

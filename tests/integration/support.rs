@@ -98,11 +98,7 @@ pub(crate) fn model(name: &str) -> PathBuf {
 /// The vocabulary files of llama.cpp's source archive with these names; none, with a line on stderr, if the
 /// archive is not there.
 pub(crate) fn vocabularies(names: &[&'static str]) -> Vec<(&'static str, PathBuf)> {
-    let folder = std::env::var_os("LAPWING_TEST_WORK").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/llama.cpp-sources"),
-        PathBuf::from,
-    );
-    let folder = folder.join("llama.cpp/models");
+    let folder = llama_cpp().join("models");
     if !folder.exists() {
         missing("the folder of llama.cpp's vocabularies", "sh tests/all.sh");
         return Vec::new();
@@ -113,6 +109,34 @@ pub(crate) fn vocabularies(names: &[&'static str]) -> Vec<(&'static str, PathBuf
         path
     };
     names.iter().map(|name| (*name, path(name))).collect()
+}
+
+/// The folder of llama.cpp's sources, if they are fetched.
+fn llama_cpp() -> PathBuf {
+    let folder = std::env::var_os("LAPWING_TEST_WORK").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/llama.cpp-sources"),
+        PathBuf::from,
+    );
+    folder.join("llama.cpp")
+}
+
+/// The chat templates of llama.cpp's source archive by their names; none, with a line on stderr, if it is not there.
+#[cfg(feature = "structured")]
+pub(crate) fn templates() -> Vec<(String, PathBuf)> {
+    let folder = llama_cpp().join("models/templates");
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        missing("the folder of llama.cpp's chat templates", "sh tests/all.sh");
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.expect("a file").path());
+    let named = paths.filter_map(|path| {
+        let name = path.file_name()?.to_str()?.strip_suffix(".jinja")?.to_owned();
+        Some((name, path))
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort();
+    assert!(named.len() > 60, "{} has {} templates", folder.display(), named.len());
+    named
 }
 
 /// A JSON file of `tests/reference`.

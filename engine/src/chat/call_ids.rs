@@ -25,6 +25,23 @@ pub fn short_id(mut number: u64) -> String {
     id
 }
 
+/// The messages with arguments of calls as text in JSON, if they have any that are no text.
+pub(super) fn with_text(messages: &[Message]) -> Option<Vec<Message>> {
+    let mut is_changed = false;
+    let mut messages = messages.to_vec();
+    for message in &mut messages {
+        let calls = message.fields.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten() {
+            let Some(arguments) = call.pointer_mut("/function/arguments") else { continue };
+            if !arguments.is_string() {
+                *arguments = arguments.to_string().into();
+                is_changed = true;
+            }
+        }
+    }
+    is_changed.then_some(messages)
+}
+
 /// The messages with other ids for calls, if they have ids that some templates refuse. Equal ids stay equal.
 pub(super) fn shortened(messages: &[Message]) -> Option<Vec<Message>> {
     let mut is_changed = false;

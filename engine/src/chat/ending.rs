@@ -39,7 +39,8 @@ fn end(prompt: &str, message: &str) -> Result<usize, ChatError> {
 
 impl ChatTemplate {
     /// The input of the template and the text that it makes of it, without the end of a message that is continued
-    /// taken off. A template that refuses a conversation gets it once more with ids of calls that all accept.
+    /// taken off. A template that refuses a conversation gets it once more with ids of calls that all accept, and one that
+    /// fails with their arguments as text.
     pub(super) fn accepted(
         &self,
         messages: &[Message],
@@ -51,11 +52,27 @@ impl ChatTemplate {
         }
         let refusal = match self.render_input(&input, options) {
             Err(refusal @ ChatError::Refused { .. }) => refusal,
+            Err(failure @ ChatError::Failed { .. }) => {
+                return self.accepted_with_text(input, options, failure);
+            }
             rendered => return rendered.map(|text| (input, text)),
         };
         let Some(messages) = call_ids::shortened(&input.messages) else { return Err(refusal) };
         let input = Input { messages, ..input };
         let text = self.render_input(&input, options).map_err(|_| refusal)?;
+        Ok((input, text))
+    }
+
+    /// As [`accepted`](Self::accepted), after a failure: some templates expect the arguments of calls as text.
+    fn accepted_with_text(
+        &self,
+        input: Input,
+        options: &ChatOptions,
+        failure: ChatError,
+    ) -> Result<(Input, String), ChatError> {
+        let Some(messages) = call_ids::with_text(&input.messages) else { return Err(failure) };
+        let input = Input { messages, ..input };
+        let text = self.render_input(&input, options).map_err(|_| failure)?;
         Ok((input, text))
     }
 

@@ -11,9 +11,21 @@ pub struct ThoughtTags {
     pub close: &'static str,
 }
 
+/// Tags whose opening one is in the templates of their models, although others have the closing one, too.
+const OPENED: [ThoughtTags; 1] = [
+    // gpt-oss: a message in the channel of thoughts.
+    ThoughtTags { open: "<|channel|>analysis<|message|>", close: "<|end|>" },
+];
+
+/// Tags that templates make of parts, with a text that tells it.
+const MADE: [(&str, ThoughtTags); 1] = [
+    // Hunyuan 3.
+    ("</think{}>", ThoughtTags { open: "<think:opensource>", close: "</think:opensource>" }),
+];
+
 /// The tags of published models, the most frequent first.
 const KNOWN: [ThoughtTags; 9] = [
-    // Qwen 3, DeepSeek R1, SmolLM 3, GLM, Granite, Nemotron and most others.
+    // Qwen 3, DeepSeek R1, SmolLM 3, GLM, Granite, Nemotron, EXAONE 4, Hunyuan and most others.
     ThoughtTags { open: "<think>", close: "</think>" },
     // Magistral and Ministral.
     ThoughtTags { open: "[THINK]", close: "[/THINK]" },
@@ -54,7 +66,12 @@ pub enum AnswerStart {
 impl ChatTemplate {
     /// The tags of the model's thoughts; `None` if it has none.
     pub fn thought_tags(&self) -> Option<ThoughtTags> {
-        KNOWN.into_iter().find(|tags| self.source().contains(tags.close))
+        let source = self.source();
+        let opened = OPENED.into_iter().find(|tags| source.contains(tags.open));
+        let made =
+            || MADE.into_iter().find(|(sign, _)| source.contains(sign)).map(|(_, tags)| tags);
+        let known = || KNOWN.into_iter().find(|tags| source.contains(tags.close));
+        opened.or_else(made).or_else(known)
     }
 
     /// Where the answer to a prompt begins. `begun` is the message that the answer continues, or empty.

@@ -1,47 +1,51 @@
 //! Calls of functions in the text of an answer.
 
-use super::objects::CallObjects;
-use super::part::Part;
-use super::tags::{Until, until};
-use crate::tools::Style;
+use std::sync::Arc;
 
-pub(super) const OPEN: &str = "<tool_call>";
-pub(super) const CLOSE: &str = "</tool_call>";
+use super::form::{CallForm, Progress, Rest, reader};
+use super::part::Part;
+use super::tags::{UntilOne, until, until_one};
+use crate::tools::{Signatures, Style};
 
 /// Finds calls in the text of an answer as it arrives.
 #[derive(Debug)]
 pub(super) struct CallReader {
-    style: Style,
+    style: &'static Style,
     /// Text that is not decided yet.
     held: String,
-    objects: CallObjects,
+    form: Box<dyn CallForm>,
     /// Whether the text between two tags has turned out to be no call.
     is_broken: bool,
-    is_in_call: bool,
+    /// Number of the text that has begun the part with calls.
+    inside: Option<usize>,
     /// Whether the text so far is only white space.
     is_blank: bool,
 }
 
 impl CallReader {
-    /// A reader at the start of an answer, or inside of a text that the prompt begins.
-    pub(super) fn new(style: Style, is_within: bool) -> CallReader {
-        CallReader {
+    /// A reader at the start of an answer, or inside of a text that the prompt begins; none for channels.
+    pub(super) fn new(
+        style: &'static Style,
+        signatures: &Arc<Signatures>,
+        is_within: bool,
+    ) -> Option<CallReader> {
+        Some(CallReader {
             style,
             held: String::new(),
-            objects: CallObjects::default(),
+            form: reader(style, signatures)?,
             is_broken: false,
-            is_in_call: false,
+            inside: None,
             is_blank: !is_within,
-        }
+        })
     }
 
     /// The parts that `text` completes.
     pub(super) fn push(&mut self, text: &str) -> Vec<Part> {
         let mut parts = Vec::new();
         self.held.push_str(text);
-        match self.style {
-            Style::Tagged => while self.tagged(&mut parts) {},
-            Style::Bare => self.bare(&mut parts),
+        match self.style.open.is_empty() {
+            false => while self.tagged(&mut parts) {},
+            true => self.whole(&mut parts),
         }
         parts
     }
@@ -50,12 +54,13 @@ impl CallReader {
     pub(super) fn finish(mut self) -> Vec<Part> {
         let mut parts = Vec::new();
         let held = std::mem::take(&mut self.held);
-        if self.is_in_call {
+        if self.inside.is_some() {
             // The answer may be cut off inside of the tag after a call.
-            if !(self.objects.is_after_call() && CLOSE.starts_with(held.trim())) {
+            let is_closing = !held.trim().is_empty() && self.style.close.starts_with(held.trim());
+            if !(self.form.is_after_call() && is_closing) {
                 self.call(&held, &mut parts);
             }
-            self.end_call("", &mut parts);
+            self.end_call(is_closing, "", &mut parts);
         } else if !held.is_empty() {
             parts.push(Part::Text(held));
         }
@@ -64,64 +69,100 @@ impl CallReader {
 
     /// One step; `false` if it needs more text.
     fn tagged(&mut self, parts: &mut Vec<Part>) -> bool {
-        let tag = if self.is_in_call { CLOSE } else { OPEN };
-        let Until { mut text, is_found } = until(&mut self.held, tag);
-        if self.is_in_call {
-            self.call(&text, parts);
-            if is_found {
-                self.end_call(CLOSE, parts);
-            }
-        } else {
-            // White space around calls is not for the reader; whether it is around one is seen later.
-            let space = text.split_off(text.trim_end().len());
-            if !is_found {
-                self.held.insert_str(0, &space);
-            }
-            if self.is_blank {
-                text = text.trim_start().to_owned();
-            }
-            if !text.is_empty() {
-                self.is_blank = false;
-                parts.push(Part::Text(text));
-            }
-            self.is_in_call = is_found;
+        if self.inside.is_some() {
+            return self.in_call(parts);
         }
-        is_found
+        let UntilOne { mut text, found } = until_one(&mut self.held, self.style.open);
+        // White space around calls is not for the reader; whether it is around one is seen later.
+        let space = text.split_off(text.trim_end().len());
+        if found.is_none() {
+            self.held.insert_str(0, &space);
+        }
+        if self.is_blank {
+            text = text.trim_start().to_owned();
+        }
+        if !text.is_empty() {
+            self.is_blank = false;
+            parts.push(Part::Text(text));
+        }
+        self.inside = found;
+        found.is_some()
+    }
+
+    /// One step inside of a part with calls; `false` if it needs more text.
+    fn in_call(&mut self, parts: &mut Vec<Part>) -> bool {
+        let close = self.style.close;
+        if close.is_empty() {
+            let text = std::mem::take(&mut self.held);
+            return self.unclosed(&text, parts);
+        }
+        let found = until(&mut self.held, close);
+        self.call(&found.text, parts);
+        if found.is_found {
+            self.end_call(true, close, parts);
+        }
+        found.is_found
+    }
+
+    /// Text of a part that no text ends: it ends with its call, or where it is no call. `false` if it needs more text.
+    fn unclosed(&mut self, text: &str, parts: &mut Vec<Part>) -> bool {
+        match self.form.push(text, parts) {
+            Progress::Open => false,
+            Progress::AfterCall(rest) => {
+                self.end_call(true, "", parts);
+                self.held = rest;
+                true
+            }
+            Progress::Broken => {
+                self.end_call(false, "", parts);
+                // What is no call has no white space that belongs to one.
+                self.is_blank = false;
+                true
+            }
+        }
     }
 
     fn call(&mut self, text: &str, parts: &mut Vec<Part>) {
-        if !self.objects.push(text, parts) {
-            self.is_broken = true;
+        match self.form.push(text, parts) {
+            Progress::Open => {}
+            Progress::Broken => self.is_broken = true,
+            Progress::AfterCall(rest) if rest.trim().is_empty() => {}
+            Progress::AfterCall(rest) => self.call(&rest, parts),
         }
     }
 
-    /// The end of a call. What is none is text, with its tags.
-    fn end_call(&mut self, close: &str, parts: &mut Vec<Part>) {
-        let rest = self.objects.finish(parts);
-        self.is_in_call = false;
+    /// The end of a part with calls. What is no call is text, with its tags.
+    fn end_call(&mut self, is_closed: bool, close: &str, parts: &mut Vec<Part>) {
+        let Rest { text, has_calls } = self.form.finish(is_closed, parts);
+        let open = self.inside.take().and_then(|number| self.style.open.get(number).copied());
         self.is_broken = false;
-        if rest.trim().is_empty() {
+        if text.trim().is_empty() {
             return;
         }
-        let open = if self.style == Style::Tagged { OPEN } else { "" };
-        parts.push(Part::Text(format!("{open}{rest}{close}")));
+        let text = match has_calls && self.style.close.is_empty() {
+            // Nothing says that it belongs to the calls.
+            true => text,
+            false => format!("{}{text}{close}", open.unwrap_or_default()),
+        };
+        parts.push(Part::Text(text));
     }
 
-    fn bare(&mut self, parts: &mut Vec<Part>) {
+    /// An answer that is calls as a whole, or none.
+    fn whole(&mut self, parts: &mut Vec<Part>) {
         let held = std::mem::take(&mut self.held);
         if self.is_blank {
-            match held.trim_start().as_bytes().first() {
+            match self.form.begins(&held) {
                 None => return self.held = held,
                 // It may become a call until the end.
-                Some(b'{' | b'[') => self.is_in_call = true,
-                Some(_) => {}
+                Some(true) => self.inside = Some(0),
+                Some(false) => {}
             }
             self.is_blank = false;
         }
-        if self.is_in_call {
+        if self.inside.is_some() {
             self.call(&held, parts);
             if self.is_broken {
-                self.end_call("", parts);
+                self.end_call(false, "", parts);
             }
         } else if !held.is_empty() {
             parts.push(Part::Text(held));

@@ -2,13 +2,17 @@
 
 use serde_json::Value;
 
+use super::brackets::{Brackets, value_end};
+use super::form::{CallForm, Progress, Rest};
 use super::part::Part;
-use crate::tools::ToolCall;
+use crate::tools::{Objects, ToolCall};
 
 /// Reads objects with a name and arguments: several in a row, or a list of them. The arguments of an object
 /// are handed out as they arrive, once its name is known.
-#[derive(Debug, Default)]
-pub(super) struct CallObjects {
+#[derive(Debug)]
+pub(super) struct ObjectCalls {
+    /// Whether the name of an object's member is that of the function.
+    is_keyed: bool,
     /// Text that no part has yet.
     held: String,
     state: State,
@@ -22,46 +26,29 @@ enum State {
     Between,
     /// Inside an object whose name or arguments have not begun.
     Head,
-    /// Inside the arguments of a call.
-    Arguments(ToolCall, Brackets),
+    /// Inside the arguments of a call, which are so many objects deep.
+    Arguments { call: ToolCall, brackets: Brackets, depth: usize },
     /// After the arguments, inside their object.
     Tail(Brackets),
     /// The text is no call.
     Other,
 }
 
-impl CallObjects {
-    /// Adds to `parts` what `text` completes. Returns whether the text can still be calls; otherwise `held` has
-    /// what no part has.
-    pub(super) fn push(&mut self, text: &str, parts: &mut Vec<Part>) -> bool {
-        self.held.push_str(text);
-        while self.step(parts) {}
-        !matches!(self.state, State::Other)
-    }
-
-    /// Whether the text so far is one call or several, and nothing else.
-    pub(super) fn is_after_call(&self) -> bool {
-        self.has_calls && matches!(self.state, State::Between) && self.held.trim().is_empty()
-    }
-
-    /// The end of the text. Returns the text that no part has.
-    pub(super) fn finish(&mut self, parts: &mut Vec<Part>) -> String {
-        match std::mem::take(&mut self.state) {
-            State::Arguments(call, _) => parts.push(Part::CallEnd(call)),
-            State::Between if self.has_calls => self.held.clear(),
-            State::Tail(_) => self.held.clear(),
-            State::Between | State::Head | State::Other => {}
+impl ObjectCalls {
+    pub(super) fn new(form: &Objects) -> ObjectCalls {
+        ObjectCalls {
+            is_keyed: form.name.is_none(),
+            held: String::new(),
+            state: State::Between,
+            has_calls: false,
         }
-        self.has_calls = false;
-        std::mem::take(&mut self.held)
     }
 
     /// One step; `false` if it needs more text.
     fn step(&mut self, parts: &mut Vec<Part>) -> bool {
         match &mut self.state {
             State::Between => {
-                let between = |c: char| c.is_whitespace() || "[],".contains(c);
-                self.state = match self.held.trim_start_matches(between).chars().next() {
+                self.state = match self.held.trim_start_matches(is_between).chars().next() {
                     None => return false,
                     Some('{') => State::Head,
                     Some(_) => State::Other,
@@ -69,7 +56,7 @@ impl CallObjects {
                 true
             }
             State::Head => self.head(parts),
-            State::Arguments(call, brackets) => {
+            State::Arguments { call, brackets, depth } => {
                 let end = brackets.close(&self.held);
                 let text: String = self.held.drain(..end.unwrap_or(self.held.len())).collect();
                 if !text.is_empty() {
@@ -78,7 +65,7 @@ impl CallObjects {
                 }
                 if end.is_some() {
                     parts.push(Part::CallEnd(std::mem::take(call)));
-                    self.state = State::Tail(Brackets { depth: 1, ..Brackets::default() });
+                    self.state = State::Tail(Brackets::within(*depth));
                 }
                 end.is_some()
             }
@@ -97,28 +84,70 @@ impl CallObjects {
     fn head(&mut self, parts: &mut Vec<Part>) -> bool {
         // The state says that there is one.
         let start = self.held.find('{').unwrap_or_default();
-        let (name, arguments, end) = match head(&self.held[start..]) {
+        let head = match head(&self.held[start..], self.is_keyed) {
             Head::Incomplete => return false,
             Head::Other => {
                 self.state = State::Other;
-                return false;
+                return true;
             }
-            Head::Whole { name, arguments, end } => (name, Some(arguments), end),
-            Head::Begun { name, end } => (name, None, end),
+            Head::Known(head) => head,
         };
         self.has_calls = true;
-        self.held.drain(..start + end);
-        let call = ToolCall::new(name, arguments.clone().unwrap_or_default());
+        self.held.drain(..start + head.end);
+        let call = ToolCall::new(head.name, head.arguments.clone().unwrap_or_default());
         parts.push(Part::Call { id: call.id.clone(), name: call.name.clone() });
-        self.state = match arguments {
+        self.state = match head.arguments {
             Some(arguments) => {
                 parts.extend([Part::Arguments(arguments), Part::CallEnd(call)]);
-                State::Between
+                match head.depth {
+                    0 => State::Between,
+                    depth => State::Tail(Brackets::within(depth)),
+                }
             }
-            None => State::Arguments(call, Brackets::default()),
+            None => State::Arguments { call, brackets: Brackets::default(), depth: head.depth },
         };
         true
     }
+}
+
+impl CallForm for ObjectCalls {
+    fn push(&mut self, text: &str, parts: &mut Vec<Part>) -> Progress {
+        self.held.push_str(text);
+        while self.step(parts) {}
+        match self.state {
+            State::Other => Progress::Broken,
+            _ => Progress::Open,
+        }
+    }
+
+    fn finish(&mut self, _is_closed: bool, parts: &mut Vec<Part>) -> Rest {
+        let has_calls = std::mem::take(&mut self.has_calls);
+        match std::mem::take(&mut self.state) {
+            State::Arguments { call, .. } => parts.push(Part::CallEnd(call)),
+            State::Between if has_calls => self.held.clear(),
+            State::Tail(_) => self.held.clear(),
+            State::Other if has_calls => {
+                let rest = self.held.trim_start_matches(is_between).len();
+                self.held.drain(..self.held.len() - rest);
+            }
+            State::Between | State::Head | State::Other => {}
+        }
+        Rest { text: std::mem::take(&mut self.held), has_calls }
+    }
+
+    fn is_after_call(&self) -> bool {
+        let is_blank = self.held.trim_start_matches(is_between).is_empty();
+        self.has_calls && matches!(self.state, State::Between) && is_blank
+    }
+
+    fn begins(&self, answer: &str) -> Option<bool> {
+        Some(matches!(answer.trim_start().as_bytes().first()?, b'{' | b'['))
+    }
+}
+
+/// Whether a character may stand between objects.
+fn is_between(char: char) -> bool {
+    char.is_whitespace() || "[],".contains(char)
 }
 
 /// What the beginning of an object says.
@@ -127,32 +156,36 @@ enum Head {
     Incomplete,
     /// It is no call.
     Other,
-    /// The arguments begin at `end`.
-    Begun { name: String, end: usize },
-    /// The object ends at `end`.
-    Whole { name: String, arguments: String, end: usize },
+    Known(KnownHead),
+}
+
+/// The name of a call, and where the arguments begin or the object ends.
+struct KnownHead {
+    name: String,
+    /// The arguments, if the object ends after them.
+    arguments: Option<String>,
+    end: usize,
+    /// Objects that are still open at the end.
+    depth: usize,
 }
 
 /// Reads an object from its brace on.
-fn head(text: &str) -> Head {
+fn head(text: &str, is_keyed: bool) -> Head {
     let bytes = text.as_bytes();
     let skip = |at: usize, also: &str| {
         let blank = |c: char| c.is_whitespace() || also.contains(c);
         text.len() - text[at..].trim_start_matches(blank).len()
     };
-    let (mut at, mut name, mut arguments) = (1, None, None);
+    let (mut at, mut depth, mut name, mut arguments) = (1, 1, None, None);
     loop {
         at = skip(at, ",");
         match bytes.get(at) {
             None => return Head::Incomplete,
             Some(b'"') => {}
             Some(b'}') => {
-                let arguments = arguments.unwrap_or_else(|| "{}".to_owned());
-                return name.map_or(Head::Other, |name| Head::Whole {
-                    name,
-                    arguments,
-                    end: at + 1,
-                });
+                let Some(name) = name else { return Head::Other };
+                let arguments = Some(arguments.unwrap_or_else(|| "{}".to_owned()));
+                return Head::Known(KnownHead { name, arguments, end: at + 1, depth: depth - 1 });
             }
             Some(_) => return Head::Other,
         }
@@ -164,62 +197,33 @@ fn head(text: &str) -> Head {
             Some(b':') => at = skip(at + 1, ""),
             Some(_) => return Head::Other,
         }
-        let is_arguments = key == "arguments" || key == "parameters";
+        let is_object = bytes.get(at) == Some(&b'{');
+        let is_arguments = is_keyed || key == "arguments" || key == "parameters";
+        if is_keyed && bytes.get(at).is_some() {
+            name = is_object.then_some(key.clone());
+        }
         if is_arguments
-            && bytes.get(at) == Some(&b'{')
+            && is_object
             && let Some(name) = name
         {
-            return Head::Begun { name, end: at };
+            return Head::Known(KnownHead { name, arguments: None, end: at, depth });
+        }
+        if key == "function" && is_object {
+            // The call is the value of this member.
+            (at, depth) = (at + 1, depth + 1);
+            continue;
         }
         let Some(end) = value_end(text, at) else { return Head::Incomplete };
+        let is_name = key == "name" || key == "tool_name";
         match serde_json::from_str(&text[at..end]) {
             Err(_) => return Head::Other,
-            Ok(Value::String(text)) if key == "name" => name = Some(text),
-            Ok(_) if key == "name" => return Head::Other,
+            Ok(Value::String(text)) if is_name => name = Some(text),
+            Ok(_) if is_name => return Head::Other,
             // Some models write the object as a text.
             Ok(Value::String(text)) if is_arguments => arguments = Some(text),
             Ok(_) if is_arguments => arguments = Some(text[at..end].to_owned()),
             Ok(_) => {}
         }
         at = end;
-    }
-}
-
-/// The end of the JSON value that begins at `at`; `None` if it is not complete.
-fn value_end(text: &str, at: usize) -> Option<usize> {
-    let rest = &text[at..];
-    let end = match rest.as_bytes().first()? {
-        b'"' | b'{' | b'[' => Brackets::default().close(rest),
-        _ => rest.find(|c: char| c.is_whitespace() || ",]}".contains(c)),
-    };
-    end.map(|end| at + end)
-}
-
-/// Open brackets and quotes of a JSON value.
-#[derive(Debug, Default)]
-struct Brackets {
-    depth: usize,
-    is_text: bool,
-    is_escaped: bool,
-}
-
-impl Brackets {
-    /// The end of the value in `text`, which follows the text of earlier calls.
-    fn close(&mut self, text: &str) -> Option<usize> {
-        for (at, byte) in text.bytes().enumerate() {
-            match byte {
-                _ if self.is_escaped => self.is_escaped = false,
-                b'\\' => self.is_escaped = self.is_text,
-                b'"' => self.is_text = !self.is_text,
-                _ if self.is_text => continue,
-                b'{' | b'[' => self.depth += 1,
-                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-                _ => continue,
-            }
-            if self.depth == 0 && !self.is_text {
-                return Some(at + 1);
-            }
-        }
-        None
     }
 }

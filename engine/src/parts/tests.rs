@@ -1,8 +1,35 @@
+mod styles;
+
 use super::*;
-use crate::tools::ToolCall;
+use crate::tools::{BARE as BARE_STYLE, TAGGED as TAGGED_STYLE, ToolCall};
+
+/// A form of answers without the functions.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    style: Option<&'static Style>,
+    one_call: bool,
+    thoughts: Option<ThoughtTags>,
+}
+
+impl Plan {
+    fn form(self) -> AnswerForm {
+        AnswerForm {
+            style: self.style,
+            calls: self.style.map(|_| Arc::default()),
+            one_call: self.one_call,
+            thoughts: self.thoughts,
+            tags: None,
+        }
+    }
+}
+
+/// What the pieces of an answer are divided into.
+fn divided(form: Plan, start: AnswerStart, pieces: &[&str]) -> Answer {
+    divided_as(&form.form(), start, pieces)
+}
 
 /// What the pieces of an answer are divided into. The parts of a call say the same as its end.
-fn divided(form: AnswerForm, start: AnswerStart, pieces: &[&str]) -> Answer {
+fn divided_as(form: &AnswerForm, start: AnswerStart, pieces: &[&str]) -> Answer {
     let mut reader = AnswerReader::new(form, start);
     let mut parts: Vec<Part> =
         pieces.iter().flat_map(|piece| reader.push((*piece).to_owned())).collect();
@@ -30,143 +57,142 @@ fn plain(answer: Answer) -> Plain {
 }
 
 const TAGS: ThoughtTags = ThoughtTags { open: "<think>", close: "</think>" };
-const TAGGED: AnswerForm =
-    AnswerForm { calls: Some(Style::Tagged), one_call: false, thoughts: None };
-const BARE: AnswerForm = AnswerForm { calls: Some(Style::Bare), ..TAGGED };
-const THINKS: AnswerForm = AnswerForm { thoughts: Some(TAGS), ..TAGGED };
-const NO_CALLS: AnswerForm = AnswerForm { calls: None, ..THINKS };
+static TAGGED: Plan = Plan { style: Some(&TAGGED_STYLE), one_call: false, thoughts: None };
+static BARE: Plan = Plan { style: Some(&BARE_STYLE), one_call: false, thoughts: None };
+static THINKS: Plan = Plan { style: Some(&TAGGED_STYLE), one_call: false, thoughts: Some(TAGS) };
+static NO_CALLS: Plan = Plan { style: None, one_call: false, thoughts: Some(TAGS) };
 
 type Case =
-    (&'static str, AnswerForm, &'static str, [&'static str; 2], &'static [[&'static str; 2]]);
+    (&'static str, &'static Plan, &'static str, [&'static str; 2], &'static [[&'static str; 2]]);
 
 /// What it is, the form, the answer, its thoughts and its text, and its calls.
-const CASES: [Case; 25] = [
-    ("text", TAGGED, "It is 5 < 6.", ["", "It is 5 < 6."], &[]),
+static CASES: [Case; 25] = [
+    ("text", &TAGGED, "It is 5 < 6.", ["", "It is 5 < 6."], &[]),
     (
         "a call after text",
-        TAGGED,
+        &TAGGED,
         "Let me see.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}}\n</tool_call>",
         ["", "Let me see."],
         &[["f", "{\"a\": [1, \"}\"]}"]],
     ),
     (
         "two calls",
-        TAGGED,
+        &TAGGED,
         "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n<tool_call>{\"name\":\"g\",\"arguments\":{\"x\":\"é\"}}</tool_call>",
         ["", ""],
         &[["f", "{}"], ["g", "{\"x\":\"é\"}"]],
     ),
     (
         "two calls between two tags",
-        TAGGED,
+        &TAGGED,
         "<tool_call>{\"name\":\"f\",\"arguments\":{}}\n{\"name\":\"g\"}</tool_call>",
         ["", ""],
         &[["f", "{}"], ["g", "{}"]],
     ),
     (
         "arguments before the name",
-        TAGGED,
+        &TAGGED,
         "<tool_call>{\"arguments\": {\"a\": 1}, \"name\": \"f\"}</tool_call>",
         ["", ""],
         &[["f", "{\"a\": 1}"]],
     ),
     (
         "arguments as a text",
-        TAGGED,
+        &TAGGED,
         r#"<tool_call>{"name": "f", "arguments": "{\"a\": 1}"}</tool_call>"#,
         ["", ""],
         &[["f", "{\"a\": 1}"]],
     ),
     (
         "members after the arguments",
-        TAGGED,
+        &TAGGED,
         "<tool_call>{\"name\": \"f\", \"arguments\": {}, \"id\": {\"n\": \"}\"}}</tool_call> Done.",
         ["", "Done."],
         &[["f", "{}"]],
     ),
     (
         "no object between the tags",
-        TAGGED,
+        &TAGGED,
         "<tool_call>f(1)</tool_call>",
         ["", "<tool_call>f(1)</tool_call>"],
         &[],
     ),
     (
         "an object without a name",
-        TAGGED,
+        &TAGGED,
         "a <tool_call>{\"arguments\": {}}</tool_call> b",
         ["", "a<tool_call>{\"arguments\": {}}</tool_call> b"],
         &[],
     ),
     (
         "cut off before the arguments",
-        TAGGED,
+        &TAGGED,
         "<tool_call>{\"name\": \"f\", \"argu",
         ["", "<tool_call>{\"name\": \"f\", \"argu"],
         &[],
     ),
     (
         "cut off inside the arguments",
-        TAGGED,
+        &TAGGED,
         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x</to",
         ["", ""],
         &[["f", "{\"a\": \"x</to"]],
     ),
     (
         "a tag that closes inside the arguments",
-        TAGGED,
+        &TAGGED,
         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool_call> b",
         ["", "b"],
         &[["f", "{\"a\": 1"]],
     ),
     (
         "cut off inside the tag after a call",
-        TAGGED,
+        &TAGGED,
         "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</to",
         ["", ""],
         &[["f", "{}"]],
     ),
-    ("a tag that does not end", TAGGED, "x <tool_cal", ["", "x <tool_cal"], &[]),
+    ("a tag that does not end", &TAGGED, "x <tool_cal", ["", "x <tool_cal"], &[]),
     (
         "an object as a call",
-        BARE,
+        &BARE,
         " {\"name\":\"f\",\"parameters\":{\"a\":1}}",
         ["", ""],
         &[["f", "{\"a\":1}"]],
     ),
     (
         "a list of calls",
-        BARE,
+        &BARE,
         "[{\"name\":\"f\",\"arguments\":{}}, {\"name\":\"g\",\"arguments\":{\"b\":[]}}]",
         ["", ""],
         &[["f", "{}"], ["g", "{\"b\":[]}"]],
     ),
-    ("an object that is no call", BARE, "{\"city\": \"Bern\"}", ["", "{\"city\": \"Bern\"}"], &[]),
-    ("a list that is no call", BARE, "[1, 2]", ["", "[1, 2]"], &[]),
-    ("an empty list", BARE, "[]", ["", "[]"], &[]),
-    ("braces after text", BARE, "Use {\"name\":\"f\"}", ["", "Use {\"name\":\"f\"}"], &[]),
-    ("thoughts", THINKS, "<think>\nHm, 1 < 2.\n</think>\n\nYes.", ["Hm, 1 < 2.", "Yes."], &[]),
+    ("an object that is no call", &BARE, "{\"city\": \"Bern\"}", ["", "{\"city\": \"Bern\"}"], &[]),
+    ("a list that is no call", &BARE, "[1, 2]", ["", "[1, 2]"], &[]),
+    ("an empty list", &BARE, "[]", ["", "[]"], &[]),
+    ("braces after text", &BARE, "Use {\"name\":\"f\"}", ["", "Use {\"name\":\"f\"}"], &[]),
+    ("thoughts", &THINKS, "<think>\nHm, 1 < 2.\n</think>\n\nYes.", ["Hm, 1 < 2.", "Yes."], &[]),
     (
         "thoughts before a call",
-        THINKS,
+        &THINKS,
         "<think>a\n\nb</think>\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>",
         ["a\n\nb", ""],
         &[["f", "{}"]],
     ),
-    ("thoughts without an end", NO_CALLS, "<think>a b", ["a b", ""], &[]),
-    ("empty thoughts", NO_CALLS, "<think>\n\n</think>\n\nYes.\n", ["", "Yes.\n"], &[]),
-    ("a tag inside the answer", NO_CALLS, "\nUse <think> here.", ["", "\nUse <think> here."], &[]),
+    ("thoughts without an end", &NO_CALLS, "<think>a b", ["a b", ""], &[]),
+    ("empty thoughts", &NO_CALLS, "<think>\n\n</think>\n\nYes.\n", ["", "Yes.\n"], &[]),
+    ("a tag inside the answer", &NO_CALLS, "\nUse <think> here.", ["", "\nUse <think> here."], &[]),
 ];
 
 #[test]
 fn an_answer_is_divided_wherever_its_tokens_end() {
-    for (what, form, answer, [thoughts, text], calls) in CASES {
+    for (what, form, answer, [thoughts, text], calls) in &CASES {
         let calls = calls.iter().map(|[name, arguments]| ((*name).into(), (*arguments).into()));
-        let want: Plain = (thoughts.into(), text.into(), calls.collect());
-        assert_eq!(plain(divided(form, AnswerStart::Fresh, &[answer])), want, "{what}");
+        let want: Plain = ((*thoughts).into(), (*text).into(), calls.collect());
+        assert_eq!(plain(divided(*form, AnswerStart::Fresh, &[*answer])), want, "{what}");
         let pieces: Vec<&str> = answer.split_inclusive(|_: char| true).collect();
         assert_eq!(
-            plain(divided(form, AnswerStart::Fresh, &pieces)),
+            plain(divided(*form, AnswerStart::Fresh, &pieces)),
             want,
             "{what}, character by character"
         );
@@ -192,7 +218,7 @@ fn an_answer_that_continues_a_text_keeps_its_white_space_and_begins_no_thoughts(
 
 #[test]
 fn only_the_first_call_counts_where_one_is_allowed() {
-    let one = |form| AnswerForm { one_call: true, ..form };
+    let one = |form| Plan { one_call: true, ..form };
     let call = |name: &str| format!("{{\"name\": \"{name}\", \"arguments\": {{\"a\": 1}}}}");
     let (f, g) = (call("f"), call("g"));
     let tagged = format!("A <tool_call>{f}</tool_call>\n<tool_call>{g}</tool_call> b");
@@ -206,7 +232,7 @@ fn only_the_first_call_counts_where_one_is_allowed() {
 
 #[test]
 fn arguments_arrive_with_their_tokens() {
-    let mut reader = AnswerReader::new(TAGGED, AnswerStart::Fresh);
+    let mut reader = AnswerReader::new(&TAGGED.form(), AnswerStart::Fresh);
     let mut push = |text: &str| {
         let kept = |part: Part| match part {
             Part::Call { name, .. } => format!("call {name}"),

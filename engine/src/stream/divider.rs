@@ -14,7 +14,7 @@ pub(super) struct Divider {
 }
 
 impl Divider {
-    fn new(form: AnswerForm, start: AnswerStart) -> Divider {
+    fn new(form: &AnswerForm, start: AnswerStart) -> Divider {
         Divider { reader: Some(AnswerReader::new(form, start)), answer: Answer::default() }
     }
 
@@ -42,7 +42,7 @@ impl TokenStream {
     /// With parts of this form, if there is one.
     pub(crate) fn divided(mut self, form: Option<AnswerForm>) -> TokenStream {
         if let Some(form) = form {
-            self.divider = Divider::new(form, self.start);
+            self.divider = Divider::new(&form, self.start);
         }
         self
     }

@@ -28,6 +28,7 @@ pub(crate) struct Grammars {
 }
 
 struct Compiler {
+    tokenizer: Tokenizer,
     factory: ParserFactory,
     /// Compiled grammars in their first state, the latest one last.
     kept: Mutex<Vec<(Grammar, Compiled)>>,
@@ -104,12 +105,12 @@ impl Compiler {
             verbose_errors: false,
             ..ParserLimits::default()
         };
-        Ok(Compiler { factory, kept: Mutex::default() })
+        Ok(Compiler { tokenizer: tokenizer.clone(), factory, kept: Mutex::default() })
     }
 
     fn compile(&self, grammar: &Grammar) -> Result<Compiled, GrammarError> {
         let refused = |reason| GrammarError::Refused { grammar: grammar.to_string(), reason };
-        let source = source(grammar)?;
+        let source = source(grammar, &self.tokenizer)?;
         let matcher = Matcher::new(self.factory.create_parser(source.grammar));
         match matcher.get_error() {
             Some(error) => Err(refused(message(&error))),

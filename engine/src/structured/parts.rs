@@ -66,9 +66,8 @@ impl CallForm {
     /// When a schema of parameters cannot be followed.
     pub(super) fn schema(&self, schemas: &mut Schemas) -> Result<Value, String> {
         let mut calls = Vec::new();
-        for Function { name, parameters } in &self.functions {
-            let label = format!("tools.{name}.parameters");
-            let parameters = schemas.add(&label, &of_object(parameters.as_ref()))?;
+        for function in &self.functions {
+            let (name, parameters) = (&function.name, function.schema(schemas)?);
             calls.push(json!({
                 "type": "object",
                 "properties": { "name": { "const": name }, &self.arguments: parameters },
@@ -85,7 +84,7 @@ impl CallForm {
 }
 
 /// A schema of parameters, which are an object. A function without one has no parameters.
-fn of_object(parameters: Option<&Value>) -> Value {
+pub(super) fn of_object(parameters: Option<&Value>) -> Value {
     let mut schema = match parameters {
         Some(Value::Object(members)) if !members.is_empty() => members.clone(),
         None | Some(Value::Null | Value::Object(_)) => {

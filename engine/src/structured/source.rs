@@ -7,7 +7,8 @@ use llguidance::regex_to_lark;
 use serde_json::{Value, json};
 
 use super::schema::Schemas;
-use super::{Grammar, GrammarError, Kind, Tag, gbnf, regex};
+use super::{Grammar, GrammarError, Kind, Piece, Tag, gbnf, regex};
+use crate::tokenizer::Tokenizer;
 
 /// Bytes of the longest grammar.
 const BYTES_MAX: usize = 1 << 20;
@@ -20,6 +21,8 @@ const BRACKETS_MAX: usize = 1000;
 const JSON_SPACE: &str = r"[\x20\x09]{1,2}|\x20?\x0D?\x0A[\x20\x09]{0,32}";
 /// White space between two parts of a call.
 const CALL_SPACE: &str = "[ \\n]{1,8}";
+/// Any text.
+const ANY: &str = "/(?s:.*)/";
 /// The key of a schema with the library's options.
 const OPTIONS: &str = "x-guidance";
 
@@ -30,13 +33,13 @@ pub(super) struct Source {
     pub(super) ignored: Vec<String>,
 }
 
-/// The grammar in the form that the library compiles.
+/// The grammar in the form that the library compiles, for the vocabulary of a tokenizer.
 ///
 /// # Errors
 /// When it is invalid, not supported, or too large.
-pub(super) fn source(grammar: &Grammar) -> Result<Source, GrammarError> {
+pub(super) fn source(grammar: &Grammar, tokenizer: &Tokenizer) -> Result<Source, GrammarError> {
     check(grammar)?;
-    let mut lark = Lark::default();
+    let mut lark = Lark { tokenizer, rules: String::new(), count: 0, ignored: Vec::new() };
     let made = match &grammar.kind {
         Kind::JsonObject | Kind::JsonSchema(_) | Kind::Calls(_) => {
             TopLevelGrammar::from_json_schema(lark.json(grammar)?)
@@ -45,7 +48,7 @@ pub(super) fn source(grammar: &Grammar) -> Result<Source, GrammarError> {
         Kind::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
         Kind::Gbnf(text) => TopLevelGrammar::from_lark(gbnf::to_lark(text)?),
         Kind::Choice(texts) => TopLevelGrammar::from_regex(&regex::one_of(texts)),
-        Kind::Sequence(_) | Kind::OneOf(_) | Kind::Tagged(_) => {
+        Kind::Sequence(_) | Kind::OneOf(_) | Kind::Tagged(_) | Kind::Piece(_) => {
             let start = lark.rule(grammar)?;
             TopLevelGrammar::from_lark(format!("start: {start}\n{}", lark.rules))
         }
@@ -74,6 +77,10 @@ fn check(grammar: &Grammar) -> Result<(), GrammarError> {
         Kind::Choice(texts) => (texts.iter().map(String::len).sum(), 0, BRACKETS_MAX),
         Kind::Sequence(parts) | Kind::OneOf(parts) => return parts.iter().try_for_each(check),
         Kind::Tagged(tags) => return tags.iter().try_for_each(|tag| check(&tag.inside)),
+        Kind::Piece(
+            Piece::Free { inside, .. } | Piece::Optional(inside) | Piece::Repeated(inside),
+        ) => return check(inside),
+        Kind::Piece(piece) => sized(piece.schemas()),
     };
     if bytes > BYTES_MAX {
         let reason = format!("it has {bytes} bytes, and at most {BYTES_MAX} are allowed");
@@ -96,14 +103,14 @@ fn sized<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> (usize, usize, usi
 }
 
 /// Rules of a grammar in Lark syntax.
-#[derive(Default)]
-struct Lark {
+struct Lark<'a> {
+    tokenizer: &'a Tokenizer,
     rules: String,
     count: usize,
     ignored: Vec<String>,
 }
 
-impl Lark {
+impl Lark<'_> {
     /// The schema of a grammar of JSON.
     fn json(&mut self, grammar: &Grammar) -> Result<Value, GrammarError> {
         let mut schemas = Schemas::default();
@@ -150,8 +157,44 @@ impl Lark {
             Kind::Sequence(parts) => self.rules(parts)?.join(" "),
             Kind::OneOf(parts) => self.rules(parts)?.join(" | "),
             Kind::Tagged(tags) => self.tagged(tags)?,
+            Kind::Piece(piece) => self.piece(piece, grammar)?,
         };
         Ok(self.add("", &body))
+    }
+
+    /// What a piece of a call is.
+    fn piece(&mut self, piece: &Piece, grammar: &Grammar) -> Result<String, GrammarError> {
+        let mut schemas = Schemas::default();
+        let schema = piece.schema(&mut schemas);
+        self.ignored.extend(schemas.into_ignored());
+        if let Some(schema) = schema.map_err(|reason| refused(grammar, reason))? {
+            return Ok(format!("%json {}", spaced(schema, CALL_SPACE)));
+        }
+        Ok(match piece {
+            Piece::Mark(text) => marks(text, self.tokenizer).join(" "),
+            Piece::Until(mark) => self.until(mark),
+            Piece::Free { begin, inside, end } => {
+                let begin = self.until(begin);
+                let inside = self.rule(inside)?;
+                let end = marks(end, self.tokenizer).join(" ");
+                format!("({begin} {inside} {end})* {ANY}")
+            }
+            Piece::Optional(grammar) => format!("({})?", self.rule(grammar)?),
+            Piece::Repeated(grammar) => format!("({})*", self.rule(grammar)?),
+            Piece::Arguments(_) | Piece::Object(_) | Piece::Value { .. } => String::new(),
+        })
+    }
+
+    /// Any text up to a mark, and the mark. A control token is in no text; other texts end it where they are first complete.
+    fn until(&mut self, mark: &str) -> String {
+        let marks = marks(mark, self.tokenizer);
+        match marks.split_first() {
+            Some((first, rest)) if !first.starts_with('<') => {
+                let first = self.add("[lazy]", &format!("{ANY} {first}"));
+                format!("{first} {}", rest.join(" "))
+            }
+            _ => format!("{ANY} {}", marks.join(" ")),
+        }
     }
 
     fn rules(&mut self, grammars: &[Grammar]) -> Result<Vec<String>, GrammarError> {
@@ -180,6 +223,22 @@ impl Lark {
             false => format!("({})* /(?s:.*)/", tagged.join(" | ")),
         })
     }
+}
+
+/// A text as literals and control tokens.
+fn marks(text: &str, tokenizer: &Tokenizer) -> Vec<String> {
+    let (mut marks, mut from) = (Vec::new(), 0);
+    for at in tokenizer.control_positions(text) {
+        let found = tokenizer.control_texts().filter(|token| text[at..].starts_with(token));
+        let Some(token) = found.max_by_key(|token| token.len()) else { continue };
+        let Some(id) = tokenizer.token_id(token).filter(|_| at >= from) else { continue };
+        marks.push(quoted(&text[from..at]));
+        marks.push(format!("<[{id}]>"));
+        from = at + token.len();
+    }
+    marks.push(quoted(&text[from..]));
+    marks.retain(|mark| !mark.is_empty());
+    marks
 }
 
 /// A text as a literal.

@@ -1,6 +1,6 @@
 //! Converts token ids to text in a stream, never splitting a character.
 
-use super::Tokenizer;
+use super::{Special, Tokenizer};
 
 /// Converts ids to text as they arrive. Bytes of an incomplete character wait for the next id;
 /// each invalid byte sequence becomes one U+FFFD.
@@ -40,10 +40,16 @@ impl Detokenizer {
         self
     }
 
-    /// Writes these control tokens as text, named by their spelling.
+    /// Writes these control tokens as text, named by their spelling or by a text that has them.
     #[must_use]
     pub(crate) fn showing(mut self, tokens: &[String]) -> Self {
-        self.shown = tokens.iter().filter_map(|text| self.tokenizer.token_id(text)).collect();
+        let tokenizer = &self.tokenizer;
+        let ids = |text: &String| match tokenizer.token_id(text) {
+            Some(id) => vec![id],
+            None => tokenizer.encode(text, Special::Parse, false),
+        };
+        let ids = tokens.iter().flat_map(ids);
+        self.shown = ids.filter(|id| tokenizer.is_control(*id)).collect();
         self
     }
 

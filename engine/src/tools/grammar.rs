@@ -1,19 +1,17 @@
 //! The grammar of calls, as a model writes them.
 
+mod calls;
+
 use serde_json::json;
 
-use super::{Style, Tool, ToolChoice, Tools};
+use super::{Form, Style, Tool, ToolChoice, Tools};
 use crate::chat::ChatTemplate;
-use crate::structured::{CallForm, Function, Grammar, Tag};
+use crate::structured::{Function, Grammar};
 
-/// The beginning and the end of a call with tags.
-const OPEN: &str = "<tool_call>\n";
-const CLOSE: &str = "\n</tool_call>";
-/// What begins a call with tags.
-const TRIGGER: &str = "<tool_call>";
-
-/// A text that is no call and no list of calls of a model that writes them without tags.
-const NO_CALL: &str = r"(?s:\s*([^\s{\[].*)?)";
+/// A text that is no call and no list of calls of a model that answers with JSON as a whole.
+const NO_OBJECT: &str = r"(?s:\s*([^\s{\[].*)?)";
+/// A text that is no call of a model whose answer as a whole is a name and a line.
+const NO_NAME: &str = r"(?s:\n.*)";
 
 impl Tools {
     /// The grammar of an answer of a model with this template: the call that the choice requires; or else `message`, or a call; or
@@ -26,8 +24,8 @@ impl Tools {
         let style = Style::of(template);
         match message {
             message if !self.may_call() => message,
-            _ if self.requires_call() => Some(call(style, self.form(style, false))),
-            Some(message) => Some(Grammar::one_of([message, call(style, self.form(style, false))])),
+            _ if self.requires_call() => Some(self.call(style, false)),
+            Some(message) => Some(Grammar::one_of([message, self.call(style, false)])),
             None if self.checks_calls() => Some(self.free(style)),
             None => None,
         }
@@ -38,22 +36,37 @@ impl Tools {
         self.allowed.is_some() || self.functions.iter().any(|function| function.is_strict)
     }
 
-    /// Any text with valid calls.
-    fn free(&self, style: Style) -> Grammar {
-        let calls = Grammar::calls(self.form(style, true));
-        match style {
-            Style::Tagged => Grammar::tagged([Tag {
-                trigger: TRIGGER.to_owned(),
-                begin: OPEN.to_owned(),
-                inside: calls,
-                end: CLOSE.to_owned(),
-            }]),
-            Style::Bare => Grammar::one_of([calls, Grammar::regex(NO_CALL)]),
-        }
+    /// An answer that is a call.
+    fn call(&self, style: &Style, only_strict: bool) -> Grammar {
+        let calls = self.callable(only_strict);
+        let calls = calls.into_iter().map(|function| style.form.grammar(function));
+        let [before, after] = style.around;
+        let open = style.open.first().copied().unwrap_or_default();
+        calls::sequence([
+            calls::mark(&format!("{open}{before}")),
+            Some(Grammar::one_of(calls)),
+            calls::mark(&format!("{after}{}", style.close)),
+        ])
     }
 
-    /// The calls that the choice allows. If the model decides whether it calls a function, only strict ones are checked.
-    fn form(&self, style: Style, only_strict: bool) -> CallForm {
+    /// Any text with valid calls.
+    fn free(&self, style: &Style) -> Grammar {
+        let no_call = match &style.form {
+            Form::Channels => return calls::messages(self.callable(true)),
+            Form::Named(_) => NO_NAME,
+            _ => NO_OBJECT,
+        };
+        let Some(open) = style.open.first() else {
+            return Grammar::one_of([self.call(style, true), Grammar::regex(no_call)]);
+        };
+        let calls = self.callable(true).into_iter().map(|function| style.form.grammar(function));
+        let [before, after] = style.around;
+        let inside = calls::sequence([calls::mark(before), Some(Grammar::one_of(calls))]);
+        Grammar::free(open, inside, &format!("{after}{}", style.close))
+    }
+
+    /// The functions that the choice allows. If the model decides whether it calls one, only strict ones are checked.
+    fn callable(&self, only_strict: bool) -> Vec<Function> {
         let functions = self.functions.iter().filter(|function| self.allows(function));
         let functions = functions.map(|function| Function {
             name: function.name.clone(),
@@ -62,8 +75,7 @@ impl Tools {
                 false => function.parameters.clone(),
             },
         });
-        let arguments = if style == Style::Bare { "parameters" } else { "arguments" };
-        CallForm { functions: functions.collect(), arguments: arguments.to_owned() }
+        functions.collect()
     }
 
     /// Whether the model may call a function.
@@ -71,16 +83,6 @@ impl Tools {
         match &self.choice {
             ToolChoice::Named(name) => function.name == *name,
             _ => self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&function.name)),
-        }
-    }
-}
-
-fn call(style: Style, form: CallForm) -> Grammar {
-    let call = Grammar::calls(form);
-    match style {
-        Style::Bare => call,
-        Style::Tagged => {
-            Grammar::sequence([Grammar::choice([OPEN]), call, Grammar::choice([CLOSE])])
         }
     }
 }

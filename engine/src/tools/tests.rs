@@ -153,6 +153,6 @@ fn a_description_that_is_no_function_is_refused() {
     // A list has the members of a function in their order.
     let listed = Tool::from_json(json!(["weather", null, true])).expect("a function");
     let described = listed.description("The weather.");
-    let told = Tools::new([described]).tell(Request::ask("Bern?"), Some(&template("tools")));
+    let told = Tools::new([described]).tell(Request::ask("Bern?"), Some(&template("{{ tools }}")));
     assert_eq!(told.template_variables["tools"][0]["function"]["name"], "weather");
 }

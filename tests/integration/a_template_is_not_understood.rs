@@ -1,0 +1,131 @@
+//! The chat templates of published models: a conversation with functions is told as it should be, and calls and thoughts of
+//! answers are found.
+
+use std::path::Path;
+
+use lapwing::chat::{AnswerStart, ChatOptions, ChatTemplate};
+use lapwing::parts::{AnswerForm, AnswerReader};
+use lapwing::serde_json::{Value, json};
+use lapwing::{Answer, Message, Prompt, Request, Tool, ToolCall, Tools};
+
+use crate::support::templates;
+
+const QUESTION: &str = "How is the weather in Uri?";
+const RESULT: &str = "It rains cats.";
+const DESCRIPTION: &str = "Looks out of the window.";
+
+fn tools() -> Tools {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": { "type": "string", "description": "A city." }, "days": { "type": "integer", "description": "Days." },
+        },
+        "required": ["city"],
+    });
+    Tools::new([Tool::new("weather").description(DESCRIPTION).parameters(schema)])
+}
+
+fn arguments() -> Value {
+    json!({ "city": "Altdorf", "days": 31 })
+}
+
+/// The prompt of a conversation with functions.
+fn prompt(
+    template: &ChatTemplate,
+    messages: Vec<Message>,
+    is_next: bool,
+) -> Result<String, String> {
+    let told = tools().tell(Request::chat(messages), Some(template));
+    let Prompt::Chat(messages) = &told.prompt else {
+        return Err("it is no conversation".to_owned());
+    };
+    let options = ChatOptions {
+        add_generation_prompt: is_next,
+        variables: told.template_variables.clone(),
+        ..ChatOptions::default()
+    };
+    template.render_with(messages, &options).map_err(|error| error.to_string())
+}
+
+/// The calls of an answer, by their names and arguments.
+fn calls(template: &ChatTemplate, start: AnswerStart, pieces: &[&str]) -> Vec<(String, Value)> {
+    let form = AnswerForm::new(Some(&tools()), Some(template));
+    let mut reader = AnswerReader::new(&form, start);
+    let mut parts: Vec<_> =
+        pieces.iter().flat_map(|piece| reader.push((*piece).to_owned())).collect();
+    parts.extend(reader.finish());
+    let calls = Answer::of(parts).calls.into_iter();
+    calls
+        .map(|call| {
+            (call.name, serde_json::from_str(&call.arguments).unwrap_or(call.arguments.into()))
+        })
+        .collect()
+}
+
+/// What is wrong with a template, if something is.
+fn fault(template: &ChatTemplate) -> Result<(), String> {
+    let call = ToolCall::new("weather", arguments().to_string());
+    let asked = vec![Message::user(QUESTION)];
+    let called = [asked.clone(), vec![Message::assistant("").calls([&call])]].concat();
+    let answered = [called.clone(), vec![Message::result(&call, RESULT)]].concat();
+    let text = prompt(template, answered, true)?;
+    for part in [DESCRIPTION, QUESTION, "Altdorf", "31", RESULT] {
+        if !text.contains(part) {
+            return Err(format!("'{part}' is missing in {text}"));
+        }
+    }
+    // What the template writes for the call is what the model writes.
+    let (begun, whole) = (prompt(template, asked, true)?, prompt(template, called, false)?);
+    let (start, answer) = match whole.strip_prefix(&begun) {
+        Some(answer) => (AnswerStart::Fresh, answer),
+        None => (AnswerStart::Within, whole.split_once(QUESTION).map_or(&*whole, |(_, rest)| rest)),
+    };
+    let pieces: Vec<&str> = answer.split_inclusive(|_: char| true).collect();
+    let want = vec![("weather".to_owned(), arguments())];
+    for pieces in [&[answer][..], &pieces] {
+        let found = calls(template, start, pieces);
+        if found != want {
+            return Err(format!("{found:?} is read of {answer:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Templates of families whose calls are not read.
+const UNKNOWN: [&str; 0] = [];
+
+/// The text that opens thoughts, and the templates whose models have them.
+const THOUGHTS: [(&str, &[&str]); 0] = [];
+
+fn opened(path: &Path) -> ChatTemplate {
+    let source = std::fs::read_to_string(path).expect("a template");
+    ChatTemplate::new(&source, "<s>", "</s>")
+}
+
+#[test]
+fn conversations_with_functions_are_told_and_calls_are_read() {
+    let mut wrong = Vec::new();
+    for (name, path) in templates() {
+        let found = fault(&opened(&path));
+        match (UNKNOWN.contains(&&*name), found) {
+            (false, Err(error)) => wrong.push(format!("{name}: {error}")),
+            (true, Ok(())) => wrong.push(format!("{name} is known")),
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn thoughts_are_told_by_templates() {
+    let mut wrong = Vec::new();
+    for (name, path) in templates() {
+        let found = opened(&path).thought_tags().map_or("", |tags| tags.open);
+        let want =
+            THOUGHTS.iter().find(|(_, names)| names.contains(&&*name)).map_or("", |(open, _)| open);
+        if found != want {
+            wrong.push(format!("{name}: {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
