@@ -21,6 +21,7 @@ mod pull;
 mod ranges;
 mod report;
 mod reproduce;
+mod rerank;
 mod run;
 mod sensitivity;
 mod serve;
@@ -190,6 +191,8 @@ pub(crate) enum Command {
     Tokenize(tokenize::Args),
     /// Print the embeddings of texts
     Embed(embed::Args),
+    /// Order documents by how well they answer a query
+    Rerank(rerank::Args),
     /// Show the devices of this machine, and why other kinds of device are absent
     Devices(devices::Args),
     /// Send many requests of several clients, and report how each was served
@@ -244,6 +247,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Convert(args) => convert::run(args, session).await,
         Command::Tokenize(args) => tokenize::run(args, session).await,
         Command::Embed(args) => embed::run(args, session).await,
+        Command::Rerank(args) => rerank::run(args, session).await,
         Command::Devices(args) => devices::run(args, session).await,
         Command::Perplexity(args) => perplexity::run(args, session).await,
         Command::Plan(args) => plan::run(args, session).await,

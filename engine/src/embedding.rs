@@ -1,5 +1,8 @@
 //! Embeddings: the request for one, and the result.
 
+use std::sync::Arc;
+
+use lapwing_kernels::cpu::HeadWeights;
 use lapwing_traces::RequestTimes;
 
 use crate::request::Prompt;
@@ -140,7 +143,7 @@ pub struct Embedding {
     /// The vector, of [`width`](Embedding::width) values; with [`Pooling::None`] the vectors of all
     /// tokens, `[tokens, width]`.
     pub values: Vec<f32>,
-    /// Values of a vector: the model's hidden size.
+    /// Values of a vector: the model's hidden size, unless the model projects its pooled vectors.
     pub width: usize,
     /// Tokens of the text.
     pub tokens: usize,
@@ -182,6 +185,7 @@ pub(crate) struct Pooler {
     pooling: Pooling,
     normalized: bool,
     width: usize,
+    projection: Option<Arc<HeadWeights>>,
     sum: Vec<f64>,
     rows: usize,
     values: Vec<f32>,
@@ -189,7 +193,21 @@ pub(crate) struct Pooler {
 
 impl Pooler {
     pub(crate) fn new(pooling: Pooling, normalized: bool, width: usize) -> Pooler {
-        Pooler { pooling, normalized, width, sum: Vec::new(), rows: 0, values: Vec::new() }
+        Pooler {
+            pooling,
+            normalized,
+            width,
+            projection: None,
+            sum: Vec::new(),
+            rows: 0,
+            values: Vec::new(),
+        }
+    }
+
+    /// Makes the embedding of one pooled vector by these products. Vectors of single tokens stay as they are.
+    pub(crate) fn projecting(mut self, projection: Option<&Arc<HeadWeights>>) -> Pooler {
+        self.projection = projection.filter(|_| self.pooling != Pooling::None).cloned();
+        self
     }
 
     /// Takes the hidden states of the next rows, `[rows, width]`.
@@ -210,9 +228,13 @@ impl Pooler {
 
     /// The embedding of a text of so many tokens.
     pub(crate) fn finish(self, tokens: usize, times: RequestTimes) -> Embedding {
-        let Pooler { pooling, normalized, width, sum, rows, mut values } = self;
+        let Pooler { pooling, normalized, mut width, projection, sum, rows, mut values } = self;
         if pooling == Pooling::Mean {
             values = sum.into_iter().map(|sum| (sum / rows as f64) as f32).collect();
+        }
+        if let Some(projection) = projection {
+            values = projection.apply(&values);
+            width = values.len();
         }
         if normalized {
             for vector in values.chunks_exact_mut(width) {

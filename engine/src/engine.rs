@@ -9,7 +9,7 @@ use lapwing_actors::message::{Generate, Shutdown, Task};
 use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
-use lapwing_kernels::cpu::PackedUsers;
+use lapwing_kernels::cpu::{HeadWeights, PackedUsers};
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::kv::{KvSharing, KvStore};
 use lapwing_kernels::mask::AttentionRule;
@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
 use crate::request::Request;
+use crate::rerank::Reranker;
 use crate::span::RequestSpan;
 use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::Tokenizer;
@@ -59,6 +60,7 @@ mod prompt;
 mod ranges;
 mod recorded;
 mod require_chat;
+mod rerank;
 mod score;
 mod share_kv;
 mod slots;
@@ -91,6 +93,9 @@ struct Inner {
     config: ModelConfig,
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
+    reranker: Option<Arc<Reranker>>,
+    /// What makes embeddings of pooled hidden states, if these are not the embeddings.
+    projection: Option<Arc<HeadWeights>>,
     placement: Placement,
     explainer: Explainer,
     strategies: PlacedStrategies,

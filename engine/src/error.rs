@@ -36,6 +36,7 @@ pub use crate::drivers::fault::DriverFault;
 pub use crate::models::FetchError;
 use crate::prefix_file::PrefixFileError;
 pub use crate::ranges::error::RangesError;
+pub use crate::rerank::RerankError;
 #[cfg(feature = "structured")]
 pub use crate::structured::GrammarError;
 pub use crate::tokenizer::{NotAnId, TokenizerError, VocabularyDifference};
@@ -123,6 +124,8 @@ enum Cause {
     #[error(transparent)]
     Ranges(#[from] RangesError),
     #[error(transparent)]
+    Rerank(#[from] RerankError),
+    #[error(transparent)]
     Sampling(#[from] SamplingError),
     #[cfg(feature = "opencl")]
     #[error(transparent)]
@@ -151,7 +154,7 @@ enum Cause {
     #[error("logit_bias has token id {id}, but ids must be between 0 and {}", vocab - 1)]
     Bias { id: u32, vocab: usize },
     #[error(
-        "the model's file asks for pooling type {number}, but known are 0 none, 1 mean, 2 cls and 3 last; choose one with EmbedRequest::pooling (on the command line: --pooling)"
+        "the model's file asks for pooling type {number}, but known for embeddings are 0 none, 1 mean, 2 cls and 3 last; 4 makes it a reranker (Engine::rerank); for embeddings choose one with EmbedRequest::pooling (on the command line: --pooling)"
     )]
     Pooling { number: u32 },
     #[error("an NPU alone cannot run a model; use --device cpu+npu")]

@@ -24,6 +24,7 @@ pub mod prepare;
 pub mod profile;
 pub mod ranges;
 mod request;
+mod rerank;
 mod span;
 mod stop;
 mod stream;
@@ -65,6 +66,7 @@ pub use placement::{PartPlacement, Placement, StageKind, StagePlacement, Transfe
 #[cfg(feature = "structured")]
 pub use request::Thoughts;
 pub use request::{Prompt, PromptEnd, Request};
+pub use rerank::{RankedDocument, Ranking, RerankRequest};
 /// Schemas of types, for [`Engine::generate_as`].
 #[cfg(feature = "schemars")]
 pub use schemars;

@@ -15,6 +15,7 @@ mod ids;
 mod joiner;
 mod least;
 mod metadata;
+mod pairs;
 mod ranked_pieces;
 mod roles;
 mod sentence_pieces;
@@ -36,6 +37,7 @@ use byte_pairs::BytePairs;
 pub use compare::VocabularyDifference;
 pub use detokenizer::Detokenizer;
 pub use error::{NotAnId, TokenizerError};
+use pairs::Separation;
 use ranked_pieces::RankedPieces;
 use roles::Roles;
 use special_tokens::{Control, Fragment, SpecialTokens};
@@ -66,6 +68,7 @@ struct Inner {
     specials: SpecialTokens,
     method: Method,
     roles: Roles,
+    separation: Separation,
     add_bos: bool,
     add_eos: bool,
     add_space_prefix: bool,

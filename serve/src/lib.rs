@@ -52,6 +52,7 @@ mod openai;
 mod openapi;
 mod origin;
 mod page;
+mod rerank;
 mod responses;
 mod router;
 mod routes;

@@ -6,14 +6,16 @@ mod route;
 use axum::routing::{get, post};
 
 use super::endpoint::answer;
-use super::{anthropic, llama_cpp, ollama, openai, openapi, page, responses, state, timeline};
+use super::{
+    anthropic, llama_cpp, ollama, openai, openapi, page, rerank, responses, state, timeline,
+};
 use group::PathGroup::{Anthropic, LlamaCpp, Ollama, OpenAi, Operation, Page};
 
 pub use group::PathGroup;
 pub(crate) use route::Route;
 
 /// All paths.
-pub(crate) static ROUTES: [Route; 35] = [
+pub(crate) static ROUTES: [Route; 37] = [
     Page.open("/", &["get"], "The page of the server", || get(page::page)),
     Operation.open("/health", &["get"], "Whether the server runs", || get(llama_cpp::health)),
     Operation
@@ -104,7 +106,19 @@ pub(crate) static ROUTES: [Route; 35] = [
         "The prompt of a conversation (llama.cpp)",
         || post(llama_cpp::apply_template),
     ),
+    LlamaCpp.route(
+        "/v1/rerank",
+        &["post"],
+        "Orders documents by how well they answer a query (Jina, Cohere)",
+        || post(rerank::rerank),
+    ),
     // The same without a version, as some clients ask for them.
+    LlamaCpp.route(
+        "/rerank",
+        &["post"],
+        "Orders documents by how well they answer a query (Jina, Cohere)",
+        || post(rerank::rerank),
+    ),
     OpenAi.route("/models", &["get"], "Lists the models", || get(openai::models::list)),
     OpenAi.route("/chat/completions", &["post"], "Answers a conversation (OpenAI)", || {
         post(answer::<openai::chat::Chat>)

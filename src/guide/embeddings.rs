@@ -10,7 +10,7 @@
 //! }
 //! ```
 //!
-//! Any model gives embeddings; one that was trained for them (`bert`: MiniLM, BGE, GTE, E5) separates meanings best.
+//! Any model gives embeddings; one that was trained for them (MiniLM, BGE, GTE, E5, EmbeddingGemma) separates meanings best.
 //! An engine of such an encoder generates no text. Texts of a batch are computed together as far as they fit.
 //!
 //! How the states of a text's tokens become one vector is what the model's file says, or
@@ -21,6 +21,18 @@
 //!
 //! let request = EmbedRequest::text("query: cats").pooling(Pooling::Mean).normalized();
 //! assert!(request.normalized);
+//! ```
+//!
+//! A reranker reads a query together with each document, and orders the documents:
+//!
+//! ```no_run
+//! use lapwing::{Engine, RerankRequest};
+//!
+//! async fn best<'a>(engine: &Engine, documents: &[&'a str]) -> Result<&'a str, lapwing::Error> {
+//!     let request = RerankRequest::new("What floats?", documents.iter().copied());
+//!     let ranking = engine.rerank(request).await?;
+//!     Ok(ranking.documents.first().map_or("", |found| documents[found.index]))
+//! }
 //! ```
 //!
 //! [embeddings](super::documents::embeddings) has limits and accuracy. `examples/embeddings.rs` is a complete program.

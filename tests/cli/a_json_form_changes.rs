@@ -96,6 +96,32 @@ fn embed_has_the_documented_fields() {
 }
 
 #[test]
+fn rerank_has_the_documented_fields() {
+    let reranker = model("../encoders/bert-rank.gguf");
+    let documents = ["abc", "a b", "the"];
+    let with = |more: &[&'static str]| {
+        [&["rerank", "-m", &*reranker, "ab"][..], &documents, more].concat()
+    };
+    let printed = json(&with(&["--json"]));
+    assert_documented("rerank", &printed, &[]);
+    let results = printed["results"].as_array().expect("results");
+    let score = |at: usize| results[at]["score"].as_f64().expect("a score");
+    assert!(results.len() == 3 && score(0) >= score(1) && score(1) >= score(2), "{printed}");
+    for found in results {
+        let index = found["index"].as_u64().expect("an index") as usize;
+        assert_eq!(found["document"], documents[index], "{printed}");
+    }
+    let best = json(&with(&["--json", "--top", "1"]));
+    assert_eq!(best["results"].as_array().expect("results"), &results[..1]);
+    // Lines of stdin are documents; as text, each is a line, best first.
+    let lines = ["rerank", "-m", &*reranker, "ab", "--lines", "-"];
+    let plain = ended_with_input(lapwing(&lines), "abc\n\na b\nthe\n").stdout;
+    let order: Vec<&str> = plain.lines().filter_map(|line| line.split('\t').nth(2)).collect();
+    let wanted: Vec<&str> = results.iter().filter_map(|found| found["document"].as_str()).collect();
+    assert_eq!(order, wanted);
+}
+
+#[test]
 fn chat_has_the_documented_fields() {
     let folder = tempfile::tempdir().expect("folder");
     let chat = chat_model(folder.path());

@@ -18,6 +18,7 @@ mod mounted;
 #[cfg(feature = "structured")]
 mod parts;
 mod progress;
+mod reranking;
 mod returns;
 mod shutdown;
 #[cfg(feature = "structured")]

@@ -1,17 +1,22 @@
 //! Embeddings of an encoder as BERT: against hidden states in double precision, for all chunks, batches and
 //! strategies; what such a model refuses; and files that are incomplete.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use lapwing::devices::DeviceSpec;
 use lapwing::plan::strategies;
 use lapwing::{
-    Activations, EmbedRequest, Engine, EngineBuilder, ErrorKind, KvDtype, Mask, Pooling, Request,
-    RunError,
+    Activations, Architecture, EmbedRequest, Engine, EngineBuilder, ErrorKind, KvDtype, Mask,
+    Pooling, Request, RunError,
 };
+
+use lapwing_kernels::model::supported;
+use serde_json::Value;
 
 use crate::a_strategy_changes_a_token::{GPU, NPU};
 use crate::encoder::{CONTEXT, Encoder, WIDTH};
+use crate::support::{ids as stated, number, reference};
 
 fn builder(folder: &Path) -> EngineBuilder {
     let path = Encoder::new().file(&folder.join("bert.gguf"), false);
@@ -47,6 +52,58 @@ async fn hidden_states_are_those_of_the_formulas() {
             assert!(found.values.len() == WIDTH && most < 2e-5, "{pooling:?} of {count}: {most}");
         }
     }
+}
+
+/// Most of the distance of two rows.
+fn distance(found: &[f32], wanted: &Value) -> f64 {
+    let wanted = wanted.as_array().expect("a row");
+    assert_eq!(found.len(), wanted.len());
+    let pairs = found.iter().zip(wanted);
+    pairs.map(|(a, b)| (f64::from(*a) - number(b)).abs()).fold(0.0, f64::max)
+}
+
+/// `encoder_exact.py` has the formulas in double precision, and llama.cpp agrees with it.
+#[tokio::test]
+async fn every_architecture_has_the_hidden_states_of_its_formulas() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/encoders");
+    let mut architectures = BTreeSet::new();
+    for entry in std::fs::read_dir(&folder).expect("a folder") {
+        let name = entry.expect("an entry").file_name().into_string().expect("a name");
+        if !name.ends_with(".json") {
+            continue;
+        }
+        let reference = reference(&format!("encoders/{name}"));
+        let path = folder.join(reference["file"].as_str().expect("a file"));
+        let exact = Engine::builder().model(path).threads(2).activations(Activations::F32);
+        let engine = exact.kv(KvDtype::F32).build().await.expect("an engine");
+        architectures.insert(engine.model().arch.name());
+        let ids = stated(&reference["ids"]);
+        let text = |pooling, count: usize| EmbedRequest::ids(&ids[..count]).pooling(pooling);
+        let found = engine.embed(text(Pooling::None, ids.len())).await.expect("it embeds");
+        let wanted = reference["hidden"].as_array().expect("rows");
+        assert_eq!(found.vectors().len(), wanted.len(), "{name}");
+        for (at, (found, wanted)) in found.vectors().zip(wanted).enumerate() {
+            let most = distance(found, wanted);
+            assert!(most < 1e-4, "{name}, row {at}: {most}");
+        }
+        // Texts that are computed together do not see each other.
+        let texts = [3, 40, 17].map(|count| text(Pooling::None, count));
+        let together = engine.embed_batch(texts.clone()).await.expect("they embed");
+        assert_eq!(together[1].values, found.values, "{name}");
+        for (text, together) in texts.into_iter().zip(together) {
+            assert_eq!(engine.embed(text).await.expect("it embeds").values, together.values);
+        }
+        if !reference["pooled"].is_null() {
+            let found = engine.embed(text(Pooling::Mean, ids.len())).await.expect("it embeds");
+            let most = distance(&found.values, &reference["pooled"]);
+            assert!(most < 1e-4 && found.width == engine.embedding_width(), "{name}: {most}");
+        }
+    }
+    let encoders = supported().into_iter().filter(|name| {
+        Architecture::by_name(name).is_some_and(|architecture| architecture.is_encoder())
+    });
+    let missing: Vec<&str> = encoders.filter(|name| !architectures.contains(name)).collect();
+    assert!(missing.is_empty(), "no model of {missing:?}");
 }
 
 #[tokio::test]

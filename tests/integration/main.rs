@@ -18,6 +18,7 @@ mod a_prefix_changes_a_token;
 mod a_prepared_engine_is_cold;
 #[cfg(feature = "qnn")]
 mod a_qnn_device_computes_otherwise;
+mod a_ranking_is_wrong;
 mod a_recording_is_wrong;
 #[cfg(feature = "serve")]
 mod a_server_fails_a_client;

@@ -22,6 +22,7 @@ struct options {
     int micro_batch;
     int threads;
     int context;
+    enum llama_pooling_type pooling;  // UNSPECIFIED: logits, no hidden states
 };
 
 struct text {
@@ -194,6 +195,8 @@ static struct session open_session(const char *path, struct options options, boo
     params.n_threads = params.n_threads_batch = options.threads;
     params.flash_attn_type = options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.type_k = params.type_v = options.kv;
+    params.pooling_type = options.pooling;
+    params.embeddings = options.pooling != LLAMA_POOLING_TYPE_UNSPECIFIED;
     session.context = llama_init_from_model(session.model, params);
     if (!session.context) die("llama.cpp cannot make a context for", path);
     return session;
@@ -418,6 +421,35 @@ static int run_logits(const char *model, const char *id_list, const char *positi
     return 0;
 }
 
+static enum llama_pooling_type pooling_of(const char *name) {
+    static const char *const names[] = {"none", "mean", "cls", "last", "rank"};
+    for (int i = 0; i < 5; i++) {
+        if (!strcmp(names[i], name)) return (enum llama_pooling_type)i;
+    }
+    die("unknown pooling", name);
+    return LLAMA_POOLING_TYPE_UNSPECIFIED;
+}
+
+static int run_hidden(const char *model, const char *id_list, const char *pooling, struct options options) {
+    int count;
+    llama_token *ids = parse_list(id_list, &count);
+    options.pooling = pooling_of(pooling);
+    struct session session = open_session(model, options, false);
+    bool each = options.pooling == LLAMA_POOLING_TYPE_NONE;
+    int width = llama_model_n_embd(session.model);
+    if (options.pooling == LLAMA_POOLING_TYPE_RANK) width = (int)llama_model_n_cls_out(session.model);
+    decode(&session, ids, 0, count, true);
+    printf("{\"width\":%d,\"rows\":[\n", width);
+    for (int i = 0; i < (each ? count : 1); i++) {
+        print_row(each ? llama_get_embeddings_ith(session.context, i) : llama_get_embeddings_seq(session.context, 0), width);
+        printf("%s\n", each && i + 1 < count ? "," : "");
+    }
+    puts("]}");
+    close_session(&session);
+    free(ids);
+    return 0;
+}
+
 static int run_perplexity(const char *model, const char *path, int window, struct options options) {
     struct session session = open_session(model, options, false);
     struct text text = read_file(path);
@@ -454,6 +486,7 @@ static int usage(void) {
           "       reference [options] pieces MODEL\n"
           "       reference [options] generate MODEL PROMPTS.json STEPS [full]\n"
           "       reference [options] logits MODEL ID,ID,... POSITION,POSITION,...\n"
+          "       reference [options] hidden MODEL ID,ID,... none|mean|cls|last|rank\n"
           "       reference [options] perplexity MODEL TEXT WINDOW\n"
           "options: --no-flash --kv-f32 --kv-bf16 --no-repack --one-by-one --batch N --micro-batch N --threads N\n"
           "         --context N\n",
@@ -462,7 +495,8 @@ static int usage(void) {
 }
 
 int main(int argc, char **argv) {
-    struct options options = {.flash_attention = true, .kv = GGML_TYPE_F16, .repack = true, .batch = 2048, .micro_batch = 512, .threads = 2, .context = 2048};
+    struct options options = {.flash_attention = true, .kv = GGML_TYPE_F16, .repack = true, .batch = 2048, .micro_batch = 512,
+                              .threads = 2, .context = 2048, .pooling = LLAMA_POOLING_TYPE_UNSPECIFIED};
     int at = 1;
     for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
         const char *name = argv[at];
@@ -487,6 +521,7 @@ int main(int argc, char **argv) {
         return run_generate(argv[1], argv[2], atoi(argv[3]), argc == 5, options);
     }
     if (!strcmp(argv[0], "logits") && argc == 4) return run_logits(argv[1], argv[2], argv[3], options);
+    if (!strcmp(argv[0], "hidden") && argc == 4) return run_hidden(argv[1], argv[2], argv[3], options);
     if (!strcmp(argv[0], "perplexity") && argc == 4) return run_perplexity(argv[1], argv[2], atoi(argv[3]), options);
     return usage();
 }

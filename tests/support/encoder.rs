@@ -13,6 +13,9 @@ const HEADS: usize = 3;
 const INNER: usize = 52;
 const EPS: f32 = 1e-5;
 
+/// The token at the end of each part of a text.
+const SEPARATOR: u32 = 3;
+
 /// Texts of the tokens: U+2581 before those that begin a word.
 const TOKENS: &str =
     "[PAD] [UNK] [CLS] [SEP] ▁a ▁small ▁large ▁boat ▁ship s ▁rice ▁of ▁bowl ▁, ▁red ▁blue";
@@ -46,6 +49,24 @@ impl Encoder {
             encoder.add_norm(&format!("blk.{layer}.layer_output_norm"));
         }
         encoder
+    }
+
+    /// The same encoder with the head of a reranker.
+    pub(crate) fn ranking() -> Encoder {
+        let mut encoder = Encoder::new();
+        for (role, rows) in [("cls", WIDTH), ("cls.output", 1)] {
+            encoder.add(&format!("{role}.weight"), rows, WIDTH, 0.7);
+            encoder.add(&format!("{role}.bias"), 1, rows, 0.3);
+        }
+        encoder
+    }
+
+    /// The score of a pair of texts.
+    pub(crate) fn score(&self, ids: &[u32]) -> f64 {
+        let first = self.hidden(ids).swap_remove(0);
+        let inner: Vec<f64> =
+            self.linear("cls", &[first])[0].iter().map(|value| value.tanh()).collect();
+        self.linear("cls.output", &[inner])[0][0]
     }
 
     fn add_norm(&mut self, name: &str) {
@@ -129,9 +150,10 @@ impl Encoder {
     pub(crate) fn hidden(&self, ids: &[u32]) -> Vec<Vec<f64>> {
         let row = |name: &str, row: usize| self.of(name)[row * WIDTH..(row + 1) * WIDTH].to_vec();
         let embedded = ids.iter().enumerate().map(|(at, id)| {
+            let is_later = ids[..at].contains(&SEPARATOR);
             let parts = [
                 row("token_embd.weight", *id as usize),
-                row("token_types.weight", 0),
+                row("token_types.weight", usize::from(is_later)),
                 row("position_embd.weight", at),
             ];
             (0..WIDTH).map(|i| parts.iter().map(|part| part[i]).sum()).collect()

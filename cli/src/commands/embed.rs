@@ -109,7 +109,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
 }
 
 /// The texts of the arguments, of a file, or of stdin.
-async fn texts(
+pub(super) async fn texts(
     mut texts: Vec<String>,
     file: Option<PathBuf>,
     lines: bool,

@@ -4,7 +4,21 @@ use clap::Command;
 
 /// Groups of commands, in the order of the help.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Use", &["run", "chat", "serve", "pull", "models", "ps", "embed", "convert", "completions"]),
+    (
+        "Use",
+        &[
+            "run",
+            "chat",
+            "serve",
+            "pull",
+            "models",
+            "ps",
+            "embed",
+            "rerank",
+            "convert",
+            "completions",
+        ],
+    ),
     ("Inspect", &["inspect", "tokenize", "devices", "plan", "timeline"]),
     ("Measure", &["bench", "load", "profile", "prepare", "ranges", "perplexity", "report"]),
     (

@@ -129,8 +129,15 @@ impl Engine {
             trace,
         };
         let events = inner.live.submit(admission, live_request)?;
-        let pooler = Pooler::new(pooling, request.normalized, inner.config.width);
+        let pooler = Pooler::new(pooling, request.normalized, inner.config.width)
+            .projecting(inner.projection.as_ref());
         Ok(PendingEmbedding { events, pooler, tokens, span: RequestSpan::default() })
+    }
+
+    /// Values of a pooled embedding: the model's hidden size, or what its products behind the pooling make.
+    pub fn embedding_width(&self) -> usize {
+        let inner = &*self.inner;
+        inner.projection.as_ref().map_or(inner.config.width, |projection| projection.outputs())
     }
 
     /// How texts are pooled by default: as the model's file says, or by the mean if it says nothing.

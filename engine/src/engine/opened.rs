@@ -7,7 +7,7 @@ use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::mask::AttentionRule;
-use lapwing_kernels::model::ModelConfig;
+use lapwing_kernels::model::{Head, ModelConfig};
 use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
@@ -28,6 +28,10 @@ pub(crate) struct Opened {
     pub(crate) chosen: Chosen,
     /// The model's ops, with the layout of its keys and values.
     pub(crate) graph: Arc<Graph>,
+    /// The model's head, if it is a reranker.
+    pub(crate) rank: Option<Head>,
+    /// What makes embeddings of pooled hidden states, if these are not the embeddings.
+    pub(crate) projection: Option<Head>,
     /// Memory of a device that all devices use in place.
     pub(crate) in_place: InPlace,
     /// Of the settings, or a new one.
@@ -62,6 +66,8 @@ impl Opened {
             config: model.config,
             requantized,
             graph: Arc::new(model.graph.with_kv(chosen.layout.clone())),
+            rank: model.rank,
+            projection: model.projection,
             in_place: InPlace::default(),
             recorder,
             chosen,

@@ -6,7 +6,7 @@ use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::policy::QueuePolicy;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_kernels::cpu::{lock_packed, packed_users};
+use lapwing_kernels::cpu::{HeadWeights, lock_packed, packed_users};
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::npu::OutlierCounter;
 use lapwing_kernels::weights::WeightFile;
@@ -25,6 +25,7 @@ use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
 use crate::placement::{Explainer, Placement};
+use crate::rerank::{RerankError, Reranker};
 use crate::tokenizer::Tokenizer;
 
 /// Starts an engine with these settings on an open file.
@@ -48,6 +49,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
 struct Loaded {
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
+    reranker: Option<Reranker>,
+    projection: Option<HeadWeights>,
     devices: Vec<Built>,
     packed: PackedWeights,
 }
@@ -56,7 +59,10 @@ impl Loaded {
     /// Builds tokenizer, chat template and devices; side by side, unless the devices' speeds are measured with
     /// the clock.
     fn new(shared: Shared<'_>) -> Result<Loaded, Error> {
-        let Opened { settings, file, .. } = shared.opened;
+        let Opened { settings, file, rank, projection, .. } = shared.opened;
+        let reranker = Reranker::read(rank.as_ref(), file)?;
+        let projection = projection.as_ref().map(|head| HeadWeights::read(head, file));
+        let projection = projection.transpose().map_err(RerankError::from)?;
         let folder = PackedFolder::of(settings).inspect(|folder| folder.offer(file));
         let text = || -> Result<(Tokenizer, Option<ChatTemplate>), Error> {
             let tokenizer = Tokenizer::from_metadata(file.metadata())?;
@@ -73,7 +79,7 @@ impl Loaded {
         }
         let mut packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
         packed.notes.extend(devices.iter().flat_map(|built| built.notes.iter().cloned()));
-        Ok(Loaded { tokenizer, template, devices, packed })
+        Ok(Loaded { tokenizer, template, reranker, projection, devices, packed })
     }
 
     /// The counters of devices with int8 activations of fixed scales.
@@ -212,7 +218,7 @@ fn run(
         recorder: recorder.clone(),
     })
     .map_err(Error::thread)?;
-    let Loaded { tokenizer, template, packed, .. } = loaded;
+    let Loaded { tokenizer, template, reranker, projection, packed, .. } = loaded;
     let inner = Inner {
         path: settings.model,
         config,
@@ -220,6 +226,8 @@ fn run(
         structured: super::grammar::Structured::new(&tokenizer, template.as_ref(), &recorder),
         tokenizer,
         template,
+        reranker: reranker.map(Arc::new),
+        projection: projection.map(Arc::new),
         placement: plan.placement,
         explainer: plan.explainer,
         strategies: plan.strategies,

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "fetch")]
 use super::FetchError;
-use super::{Cause, ChatFault, Error, WeightError};
+use super::{Cause, ChatFault, Error, RerankError, WeightError};
 #[cfg(feature = "structured")]
 use super::{GrammarError, ToolError};
 
@@ -24,6 +24,14 @@ impl Error {
     pub fn chat_fault(&self) -> Option<&ChatFault> {
         match &self.source {
             Cause::NoChat { fault, .. } => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// Why documents cannot be ranked, if that is the cause.
+    pub fn rerank_error(&self) -> Option<&RerankError> {
+        match &self.source {
+            Cause::Rerank(error) => Some(error),
             _ => None,
         }
     }

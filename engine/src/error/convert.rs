@@ -34,6 +34,18 @@ error_from! {
     SamplingError => Request,
 }
 
+impl From<RerankError> for Error {
+    fn from(error: RerankError) -> Error {
+        let kind = match error {
+            RerankError::NoHead { .. } | RerankError::NoPairs { .. } => ErrorKind::Request,
+            RerankError::Template { .. } | RerankError::Metadata(_) | RerankError::Head(_) => {
+                ErrorKind::Model
+            }
+        };
+        Cause::Rerank(error).of(kind)
+    }
+}
+
 #[cfg(feature = "opencl")]
 error_from! { OpenClError => Config }
 

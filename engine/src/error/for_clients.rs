@@ -1,6 +1,6 @@
 //! Errors in the form that clients of a server get.
 
-use super::{Cause, Error, ErrorKind, RunError};
+use super::{Cause, Error, ErrorKind, RerankError, RunError};
 
 impl Error {
     /// The message for a client of a server, who can neither see its files nor choose its options. The rest is for the one
@@ -10,7 +10,16 @@ impl Error {
             (Cause::NoTemplate { .. }, _) => {
                 "the model has no chat template; send plain text instead of messages"
             }
+            (Cause::Pooling { number: 4 }, _) => {
+                "the model is a reranker; send it a query and documents, or use a model that makes embeddings"
+            }
             (Cause::Pooling { .. }, _) => "the model asks for a kind of pooling that is not known",
+            (Cause::Rerank(RerankError::NoHead { .. }), _) => {
+                "the model is no reranker: it has no head that makes scores; use a model that has one"
+            }
+            (Cause::Rerank(RerankError::NoPairs { .. }), _) => {
+                "the model does not say how a query and a document become one text; use another reranker"
+            }
             (Cause::Run(RunError::Encoder), _) => {
                 "the model is an encoder: it makes embeddings only, no text and no scores; send the text to an \
                  embedding interface, or use a model that generates"
@@ -40,6 +49,8 @@ mod tests {
             Error::no_template(path()),
             Error::no_chat(path(), crate::chat::ChatFault::NoTemplate),
             Error::pooling(9),
+            RerankError::NoHead { path: path() }.into(),
+            RerankError::NoPairs { path: path() }.into(),
             Error::npu_alone(),
             Error::prefixes(path(), crate::prefix_file::PrefixFileError::from(source())),
             Error::unknown("policy", "no-such-policy", "fcfs"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::byte_pairs::BytePairs;
 use super::error::TokenizerError;
 use super::ids;
+use super::pairs::Separation;
 use super::ranked_pieces::RankedPieces;
 use super::roles::Roles;
 use super::special_tokens::SpecialTokens;
@@ -32,6 +33,7 @@ impl Tokenizer {
         strip_around_specials(&vocabulary, &mut table);
         let specials = SpecialTokens::new(&table)?;
         let inner = Inner {
+            separation: Separation::of(&vocabulary),
             table,
             specials,
             method: defaults.method,

@@ -31,6 +31,7 @@ impl Vocabulary {
                 roles: RoleIds::from_metadata(metadata)?,
                 add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
                 add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
+                add_sep: metadata.opt_bool("tokenizer.ggml.add_sep_token")?,
                 ..Self::default()
             });
         }
@@ -48,6 +49,7 @@ impl Vocabulary {
             roles: RoleIds::from_metadata(metadata)?,
             add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
             add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
+            add_sep: metadata.opt_bool("tokenizer.ggml.add_sep_token")?,
             add_space_prefix: metadata.opt_bool("tokenizer.ggml.add_space_prefix")?,
             remove_extra_whitespaces: metadata
                 .opt_bool("tokenizer.ggml.remove_extra_whitespaces")?,

@@ -67,6 +67,8 @@ pub struct Vocabulary {
     pub add_bos: Option<bool>,
     /// `tokenizer.ggml.add_eos_token`.
     pub add_eos: Option<bool>,
+    /// `tokenizer.ggml.add_sep_token`: whether a separator stands between two texts, beside the end of the first.
+    pub add_sep: Option<bool>,
     /// `tokenizer.ggml.add_space_prefix`.
     pub add_space_prefix: Option<bool>,
     /// `tokenizer.ggml.remove_extra_whitespaces`: spaces count once; read by `t5` only, whose default is `false`.

@@ -13,7 +13,7 @@ use thiserror::Error;
 pub use keys::key_bits;
 
 /// The keys that the row at position p of a sequence sees: never one after p, except under
-/// [`Mask::Full`]. The text form, as written by `Display` and read by `FromStr`, is given with each mask.
+/// [`Mask::Full`] and [`Mask::Around`]. The text form, as written by `Display` and read by `FromStr`, is given with each mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mask {
     /// All keys up to p. Text: `causal`.
@@ -22,6 +22,9 @@ pub enum Mask {
     /// All keys of the sequence, also those after p: the attention of encoders. All rows of a sequence
     /// must then be computed in one batch. Only an architecture sets it. Text: `full`.
     Full,
+    /// All keys of the sequence that are at most this far from p, before and after it: a sliding window of encoders. All rows of a
+    /// sequence must then be computed in one batch. Only an architecture sets it. Text: `around=N`.
+    Around(usize),
     /// Sliding window (Beltagy et al., Longformer, 2020, section 3.1): this many keys, ending with p.
     /// Text: `window=N`.
     Window(usize),
@@ -86,7 +89,7 @@ pub enum MaskError {
     NoBlocks,
     /// The rows of the model see later ones, or would with the rule.
     #[error(
-        "'{rule}' cannot be chosen: masks can be chosen for causal models only, and 'full' is the mask of \
+        "'{rule}' cannot be chosen: masks can be chosen for causal models only, and 'full' and 'around' are the masks of \
          encoders; leave it out"
     )]
     Direction {
@@ -171,12 +174,14 @@ impl Mask {
 
     /// Whether the row at `pos` sees the key at `key` of its sequence: the definition of the mask.
     pub fn sees(&self, pos: usize, key: usize) -> bool {
-        if *self == Mask::Full {
-            return true;
+        match self {
+            Mask::Full => return true,
+            Mask::Around(most) => return pos.abs_diff(key) <= *most,
+            _ => {}
         }
         let Some(distance) = pos.checked_sub(key) else { return false };
         match self {
-            Mask::Causal | Mask::Full => true,
+            Mask::Causal | Mask::Full | Mask::Around(_) => true,
             Mask::Window(window) => distance < *window,
             Mask::Dilated { count, stride } => {
                 distance.is_multiple_of(*stride) && distance / stride < *count
@@ -189,13 +194,19 @@ impl Mask {
         }
     }
 
+    /// Whether a row sees keys after its own.
+    pub fn sees_later(&self) -> bool {
+        matches!(self, Mask::Full | Mask::Around(_))
+    }
+
     /// The mask that sees a key if this one and a sliding window see it. A window ends with the row, so
-    /// within one also the full mask sees no later key.
+    /// within one no mask sees a later key.
     #[must_use]
     pub fn within(&self, window: Option<usize>) -> Mask {
         let Some(window) = window else { return self.clone() };
         match self {
             Mask::Causal | Mask::Full => Mask::Window(window),
+            Mask::Around(most) => Mask::Window(window.min(most.saturating_add(1))),
             Mask::Window(own) => Mask::Window(window.min(*own)),
             Mask::Dilated { count, stride } => {
                 let reached = window.div_ceil((*stride).max(1));

@@ -3,6 +3,7 @@
 mod architectures;
 mod build;
 mod config;
+mod head;
 mod keys;
 mod other_keys;
 mod positions;
@@ -14,19 +15,24 @@ use std::ops::Range;
 
 pub use architectures::{Architecture, supported};
 pub use config::{LayerAttention, LayerHeads, ModelConfig, NormKind};
+pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
 
 use crate::formats::DType;
 use crate::graph::Graph;
 use crate::kv::{KvSharing, KvSharingError};
 use crate::weights::{Gguf, MetadataError, WeightFile};
 
-/// A model's hyper-parameters and its op graph.
+/// A model's hyper-parameters, its op graph and its head.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// Hyper-parameters.
     pub config: ModelConfig,
     /// Ops, with the names and shapes of their weights.
     pub graph: Graph,
+    /// What makes scores of the hidden states, if the model is a reranker.
+    pub rank: Option<Head>,
+    /// What makes an embedding of the mean of the hidden states, if that is not the embedding.
+    pub projection: Option<Head>,
 }
 
 impl Model {
@@ -50,9 +56,9 @@ impl Model {
         let config = ModelConfig::from_metadata(file.metadata())?;
         let tokens = vocabulary::tokens(file.metadata(), config.arch.name());
         let context = context.map_or(config.context, |context| context.min(config.context));
-        let graph = build::build(&config, file, tokens, context)?;
-        vocabulary::check(file.metadata(), &graph)?;
-        Ok(Model { config, graph })
+        let model = build::build(config, file, tokens, context)?;
+        vocabulary::check(file.metadata(), &model.graph)?;
+        Ok(model)
     }
 
     /// As [`from_weights`](Model::from_weights), from metadata and tensor table alone. Such a model
@@ -63,9 +69,10 @@ impl Model {
     pub fn from_header(gguf: &Gguf) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(&gguf.metadata)?;
         let tokens = vocabulary::tokens(&gguf.metadata, config.arch.name());
-        let graph = build::build(&config, &tensors::Header::new(gguf), tokens, config.context)?;
-        vocabulary::check(&gguf.metadata, &graph)?;
-        Ok(Model { config, graph })
+        let context = config.context;
+        let model = build::build(config, &tensors::Header::new(gguf), tokens, context)?;
+        vocabulary::check(&gguf.metadata, &model.graph)?;
+        Ok(model)
     }
 
     /// Makes layers or heads share keys and values. In a group of layers, the later ones lose their projections of keys and

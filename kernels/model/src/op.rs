@@ -161,6 +161,12 @@ pub enum TableRow {
     Position,
     /// The first, for every row: the token type of a text without a second part.
     First,
+    /// That of the row's part of its text: as many as there are tokens `separator` before it, at most the last one. A batch holds
+    /// whole texts.
+    Part {
+        /// The token at the end of each part.
+        separator: u32,
+    },
 }
 
 /// Which values of a head are rotated together.

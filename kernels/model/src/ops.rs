@@ -21,7 +21,6 @@ mod temperature;
 
 pub(crate) use shape::{OpShape, Work};
 
-use crate::mask::Mask;
 use crate::op::Op;
 
 /// What is known of a kind of op.
@@ -126,7 +125,7 @@ impl Op {
             Op::AddRow { .. } => &add_row::INFO,
             Op::MatMul { .. } => &matmul::INFO,
             Op::Rope { .. } => &rope::INFO,
-            Op::Attention(op) if op.mask == Mask::Full => &attention::FULL,
+            Op::Attention(op) if op.mask.sees_later() => &attention::FULL,
             Op::Attention(op) if op.alibi.is_some() => &attention::BIASED,
             Op::Attention(_) => &attention::INFO,
             Op::Gated(_) => &gated::INFO,

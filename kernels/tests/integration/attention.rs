@@ -124,6 +124,7 @@ pub(crate) fn job<'a>(
 pub(crate) fn seen(mask: &Mask, pos: usize) -> Vec<usize> {
     let sees = |key: &usize| match mask {
         Mask::Causal | Mask::Full => true,
+        Mask::Around(most) => pos - key <= *most,
         Mask::Window(window) => key + window > pos,
         Mask::Dilated { count, stride } => (0..*count).any(|i| key + i * stride == pos),
         Mask::Blocks { blocks, window } => {

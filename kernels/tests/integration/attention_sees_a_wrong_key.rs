@@ -42,6 +42,10 @@ fn check_on(cpu: &Cpu, case: Case) {
     };
     let want = reference::attention(&dense, |pos| match case.mask {
         Mask::Full => (0..case.positions).collect(),
+        Mask::Around(most) => {
+            let first = pos.saturating_sub(*most);
+            (first..case.positions.min(pos + most + 1)).collect()
+        }
         mask => seen(mask, pos),
     });
     let sequences = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
@@ -85,6 +89,18 @@ fn under_the_full_mask_each_row_sees_all_keys_of_its_sequence() {
         {
             let mask = &Mask::Full;
             check(Case { mask, positions, page_rows, dtype, ..PLAIN });
+        }
+    }
+}
+
+#[test]
+fn a_window_around_each_row_is_exact_at_page_boundaries() {
+    for most in [0, 1, 15, 16, 31, 32, 33, 64, 200] {
+        for positions in [1, 17, 40, 100] {
+            for (page_rows, dtype) in [(32, KvDtype::F16), (7, KvDtype::F32), (32, KvDtype::I8)] {
+                let mask = kept(Mask::Around(most));
+                check(Case { mask, positions, page_rows, dtype, ..PLAIN });
+            }
         }
     }
 }

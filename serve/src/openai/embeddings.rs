@@ -103,9 +103,11 @@ pub(crate) async fn embed(
             format!("input has {} texts, but must have 1 to {INPUTS_MAX}", requests.len());
         return Err(ApiError::field("input", message));
     }
-    let width = engine.model().width;
+    let width = engine.embedding_width();
     if dimensions.is_some_and(|dimensions| dimensions == 0 || dimensions > width) {
-        let message = format!("dimensions must be between 1 and {width}, the model's width");
+        let message = format!(
+            "dimensions must be between 1 and {width}, the width of the model's embeddings"
+        );
         return Err(ApiError::field("dimensions", message));
     }
     // A vector for each token is not what this interface is for.

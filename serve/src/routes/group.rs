@@ -10,7 +10,8 @@ pub enum PathGroup {
     Anthropic,
     /// Ollama's interface: `/api/…`.
     Ollama,
-    /// What llama.cpp's server has beside them: `/props`, `/slots`, `/tokenize`, `/detokenize`, `/apply-template`.
+    /// What llama.cpp's server has beside them: `/props`, `/slots`, `/tokenize`, `/detokenize`, `/apply-template`, and
+    /// `/v1/rerank`, also without `/v1`.
     LlamaCpp,
     /// The page: `/`. It asks for paths of `OpenAi` and `Operation`.
     Page,

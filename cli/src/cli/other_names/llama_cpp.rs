@@ -144,6 +144,8 @@ pub(crate) const KNOWN: &[Row] = &[
         "--ui",
         "--embedding",
         "--embeddings",
+        "--rerank",
+        "--reranking",
         "-kvu",
         "--kv-unified",
         "--no-mmproj",

@@ -12,10 +12,10 @@ use crate::loops::layer_norm::LayerNormWeights;
 use crate::loops::rope::RopeShape;
 use crate::rms_norm::rms_norm;
 use crate::rope::{Rotation, rope};
-use lapwing_model::device::{DeviceError, Slot};
+use lapwing_model::device::{Batch, DeviceError, Slot};
 use lapwing_model::graph::{Node, WeightId};
 use lapwing_model::kv::KvAccess;
-use lapwing_model::op::{AttentionOp, Op, TableRow};
+use lapwing_model::op::{AttentionOp, Op, TableRow, Temperature};
 
 /// Arguments of one op.
 pub(super) struct OpRun<'a> {
@@ -60,15 +60,8 @@ impl OpRun<'_> {
                 let groups = NormGroups { width: spec.width, group: *group };
                 layer_norm(cpu, whole(0)?, groups, &weights, &mut out);
             }
-            Op::Temperature(temperature) => {
-                out.copy_from_slice(whole(0)?);
-                let first = part.rows_of(spec, batch).start;
-                let factor = |row: usize| temperature.factor(batch.positions[first + row]);
-                scale_rows(cpu, &mut out, spec.width, factor);
-            }
-            Op::AddRow { table, row } => {
-                self.add_row(*table, *row, &mut out)?;
-            }
+            Op::Temperature(temperature) => self.temper(*temperature, whole(0)?, &mut out),
+            Op::AddRow { table, row } => self.add_row(*table, *row, &mut out)?,
             Op::Rope { heads, rope: index } => {
                 let shape = self.shape(self.node, *heads, *index);
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
@@ -126,15 +119,26 @@ impl OpRun<'_> {
         })
     }
 
+    fn temper(&self, temperature: Temperature, x: &[f32], out: &mut [f32]) {
+        let Stage { model, part, batch, .. } = self.stage;
+        let spec = model.graph.value(self.node.output);
+        let first = part.rows_of(spec, batch).start;
+        let factor = |row: usize| temperature.factor(batch.positions[first + row]);
+        out.copy_from_slice(x);
+        scale_rows(&model.cpu, out, spec.width, factor);
+    }
+
     fn add_row(&self, table: WeightId, row: TableRow, out: &mut [f32]) -> Result<(), DeviceError> {
         let Stage { model, part, batch, .. } = self.stage;
         let spec = model.graph.value(self.node.output);
         let first = part.rows_of(spec, batch).start;
         self.check_positions(table, row)?;
+        let types = token_types(batch, row, model.graph.weights()[table.0].rows);
         let (table, width) = (model.weights.vector(table), spec.width);
         let row_of = |at: usize| {
             let index = match row {
                 TableRow::First => 0,
+                TableRow::Part { .. } => types[first + at],
                 TableRow::Position => batch.positions[first + at] as usize,
             };
             &table[index * width..][..width]
@@ -230,4 +234,18 @@ impl OpRun<'_> {
         });
         Ok(())
     }
+}
+
+/// The row of a table of `rows` token types for each row of a batch; nothing for tables of another kind.
+fn token_types(batch: &Batch, row: TableRow, rows: usize) -> Vec<usize> {
+    let TableRow::Part { separator } = row else { return Vec::new() };
+    let mut types = Vec::with_capacity(batch.rows());
+    for span in &batch.spans {
+        let mut part = 0;
+        for id in &batch.ids[span.rows.clone()] {
+            types.push(part);
+            part = (part + usize::from(*id == separator)).min(rows.saturating_sub(1));
+        }
+    }
+    types
 }

@@ -1,7 +1,7 @@
 //! Attention masks of a graph's layers.
 
 use super::{Graph, Node};
-use crate::mask::{AttentionRule, Mask, MaskError};
+use crate::mask::{AttentionRule, MaskError};
 use crate::op::{AttentionOp, Op};
 
 impl Graph {
@@ -20,7 +20,7 @@ impl Graph {
         let last = layers.max().unwrap_or(0);
         for rule in rules {
             rule.mask.check()?;
-            if rule.mask == Mask::Full || self.is_encoder() {
+            if rule.mask.sees_later() || self.is_encoder() {
                 return Err(MaskError::Direction { rule: rule.to_string() });
             }
             if rule.layers.as_ref().is_some_and(|layers| *layers.end() > last) {
@@ -41,12 +41,13 @@ impl Graph {
         Ok(())
     }
 
-    /// Whether the rows of a sequence see later ones ([`Mask::Full`]): the graph of an encoder, whose
+    /// Whether the rows of a sequence see later ones ([`Mask::sees_later`]): the graph of an encoder, whose
     /// output is hidden states. All rows of a sequence must be computed in one batch, and keys and values
     /// of common first tokens cannot be shared.
     pub fn is_encoder(&self) -> bool {
-        let is_full = |node: &Node| matches!(&node.op, Op::Attention(op) if op.mask == Mask::Full);
-        self.nodes.iter().any(is_full)
+        let sees_later =
+            |node: &Node| matches!(&node.op, Op::Attention(op) if op.mask.sees_later());
+        self.nodes.iter().any(sees_later)
     }
 
     /// The masks in force, own windows included; consecutive layers of one mask are one rule.

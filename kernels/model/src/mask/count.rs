@@ -10,6 +10,11 @@ impl Mask {
         let total = match self {
             Mask::Causal => ramps(start..end, u128::MAX),
             Mask::Full => (end - start) * end,
+            Mask::Around(most) => {
+                // Keys up to a row, and as many after it as before the row at its place counted from the end.
+                let up_to = (*most as u128).saturating_add(1);
+                ramps(start..end, up_to) + ramps(0..end - start, up_to) - (end - start)
+            }
             Mask::Window(window) => ramps(start..end, *window as u128),
             Mask::Dilated { count, stride } => {
                 let (count, stride) = (*count as u128, *stride as u128);
@@ -31,6 +36,7 @@ impl Mask {
         let end = first + rows;
         let total = match self {
             Mask::Causal | Mask::Full => end,
+            Mask::Around(most) => end - first.saturating_sub(*most as u128),
             Mask::Window(window) => end - (first + 1).saturating_sub(*window as u128),
             Mask::Dilated { count, stride } => {
                 let (count, stride) = (*count as u128, *stride as u128);
@@ -159,8 +165,52 @@ mod tests {
     }
 
     #[test]
+    fn closed_forms_of_masks_that_see_later_keys_equal_counts() {
+        for mask in [Mask::Full, Mask::Around(0), Mask::Around(3), Mask::Around(40)] {
+            for end in 1..30_usize {
+                for start in 0..end {
+                    let all = start..end;
+                    let read = (0..end).filter(|key| all.clone().any(|pos| mask.sees(pos, *key)));
+                    let pairs =
+                        all.clone().map(|pos| (0..end).filter(|k| mask.sees(pos, *k)).count());
+                    let (at, rows) = (start as u64, (end - start) as u64);
+                    let (pairs, read) = (pairs.sum::<usize>() as u64, read.count() as u64);
+                    let counted = (mask.seen_positions(at, rows), mask.read_positions(at, rows));
+                    let read = if mask == Mask::Full { end as u64 } else { read };
+                    assert_eq!(counted, (pairs, read), "{mask} {at}+{rows}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bits_and_bands_of_masks_that_see_later_keys_equal_the_definition() {
+        for mask in [Mask::Full, Mask::Around(0), Mask::Around(5), Mask::Around(17)] {
+            let sequence = 45;
+            for (first, end) in [(0, 45), (7, 9), (30, 45), (44, 45)] {
+                let keys_end = mask.keys_end(end, sequence);
+                let sees = |pos: usize, key: usize| key < sequence && mask.sees(pos, key);
+                assert!((keys_end..60).all(|key| (first..end).all(|pos| !sees(pos, key))));
+                for (pos, key) in (first..end).flat_map(|pos| (0..60).map(move |key| (pos, key))) {
+                    let wanted =
+                        (0..16).fold(0, |bits, i| bits | u16::from(sees(pos, key + i)) << i);
+                    assert_eq!(mask.bits(pos, key, keys_end), wanted, "{mask} {pos} {key}");
+                }
+                for (from, to) in (0..46).flat_map(|from| (from + 1..46).map(move |to| (from, to)))
+                {
+                    let all = (first..end).all(|pos| (from..to).all(|key| sees(pos, key)));
+                    let found = mask.sees_all(&(first..end), &(from..to), keys_end);
+                    assert_eq!(found, all, "{mask} {first}..{end} {from}..{to}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_mask_within_a_window_sees_what_both_see() {
-        for text in ["causal", "window=6", "dilated=4x3", "block-sparse=4:0-0,1-0,2-1,2-2,3-0"] {
+        for text in
+            ["causal", "around=4", "window=6", "dilated=4x3", "block-sparse=4:0-0,1-0,2-1,2-2,3-0"]
+        {
             let mask: Mask = text.parse().expect(text);
             for window in 1..18 {
                 let both = mask.within(Some(window)).within(Some(13));

@@ -8,6 +8,7 @@ impl Mask {
     pub fn first_key(&self, pos: usize) -> usize {
         match self {
             Mask::Causal | Mask::Full => 0,
+            Mask::Around(most) => pos.saturating_sub(*most),
             Mask::Window(window) => (pos + 1).saturating_sub(*window),
             Mask::Dilated { count, stride } => {
                 pos.saturating_sub((*count - 1).saturating_mul(*stride))
@@ -21,31 +22,42 @@ impl Mask {
 
     /// End of the keys that any of the rows before position `end` sees, in a sequence of `sequence` keys.
     pub fn keys_end(&self, end: usize, sequence: usize) -> usize {
-        if *self == Mask::Full { sequence } else { end }
+        match self {
+            Mask::Full => sequence,
+            Mask::Around(most) => end.saturating_add(*most).min(sequence),
+            _ => end,
+        }
     }
 
     /// Whether every row sees every key, of which all before `keys_end` may be seen. May return `false` for
     /// masks that are not bands.
     pub fn sees_all(&self, rows: &Range<usize>, keys: &Range<usize>, keys_end: usize) -> bool {
-        if *self == Mask::Full {
-            return keys.end <= keys_end;
-        }
-        let band = matches!(self, Mask::Causal | Mask::Window(_));
-        band && keys.end <= rows.start + 1 && self.first_key(rows.end - 1) <= keys.start
+        let last = match self {
+            Mask::Full => return keys.end <= keys_end,
+            Mask::Around(most) => keys_end.min(rows.start.saturating_add(*most).saturating_add(1)),
+            Mask::Causal | Mask::Window(_) => rows.start + 1,
+            Mask::Dilated { .. } | Mask::Blocks { .. } => return false,
+        };
+        keys.end <= last && self.first_key(rows.end - 1) <= keys.start
     }
 
-    /// Which of the 16 keys from `key` on the row at `pos` sees. Under the full mask these are all before
-    /// `keys_end`.
+    /// Which of the 16 keys from `key` on the row at `pos` sees. A mask that sees later keys sees none from
+    /// `keys_end` on.
     pub fn bits(&self, pos: usize, key: usize, keys_end: usize) -> u16 {
-        if *self == Mask::Full {
-            return key_bits(key, 0..keys_end);
+        match self {
+            Mask::Full => return key_bits(key, 0..keys_end),
+            Mask::Around(most) => {
+                let end = pos.saturating_add(*most).saturating_add(1).min(keys_end);
+                return key_bits(key, self.first_key(pos)..end);
+            }
+            _ => {}
         }
         let causal = key_bits(key, 0..pos + 1);
         if causal == 0 {
             return 0;
         }
         match self {
-            Mask::Causal | Mask::Full => causal,
+            Mask::Causal | Mask::Full | Mask::Around(_) => causal,
             Mask::Window(_) => causal & key_bits(key, self.first_key(pos)..pos + 1),
             Mask::Dilated { count, stride } => {
                 let sees = |key: usize| {

@@ -11,6 +11,7 @@ impl fmt::Display for Mask {
         match self {
             Mask::Causal => f.write_str("causal"),
             Mask::Full => f.write_str("full"),
+            Mask::Around(most) => write!(f, "around={most}"),
             Mask::Window(window) => write!(f, "window={window}"),
             Mask::Dilated { count, stride } => write!(f, "dilated={count}x{stride}"),
             Mask::Blocks { blocks, window } => {
@@ -31,6 +32,7 @@ impl FromStr for Mask {
         let mask = match text.split_once('=') {
             None if text == "causal" => Some(Mask::Causal),
             None if text == "full" => Some(Mask::Full),
+            Some(("around", most)) => most.parse().ok().map(Mask::Around),
             Some(("window", window)) => window.parse().ok().map(Mask::Window),
             Some(("dilated", sizes)) => {
                 pair(sizes, 'x').map(|(count, stride)| Mask::Dilated { count, stride })
@@ -102,6 +104,7 @@ mod tests {
     fn masks_and_rules_survive_their_text_form() {
         for text in [
             "causal",
+            "around=64",
             "window=512",
             "dilated=8x3",
             "block-sparse=64:0-0,1-0,1-1",

@@ -6,6 +6,7 @@ use super::ModelConfig;
 use super::ModelError;
 use super::build::{Builder, LayerForm};
 use super::config::NormKind;
+use super::head::RankForm;
 use super::keys::Keys;
 use crate::graph::ValueId;
 
@@ -20,6 +21,7 @@ mod codeshell;
 mod cohere2;
 mod command_r;
 mod ernie4_5;
+mod eurobert;
 mod exaone;
 mod exaone4;
 mod falcon;
@@ -27,6 +29,7 @@ mod gemma;
 mod gemma2;
 mod gemma3;
 mod gemma4;
+mod gemma_embedding;
 mod glm4;
 mod gpt2;
 mod gptneox;
@@ -36,12 +39,17 @@ mod hunyuan_vl;
 mod internlm2;
 mod jais;
 mod jais2;
+mod jina_bert_v2;
+mod jina_bert_v3;
 mod llama;
 mod maincoder;
 mod minicpm;
 mod mistral3;
+mod modern_bert;
 mod mpt;
 mod nemotron;
+mod neo_bert;
+mod nomic_bert;
 mod olmo;
 mod olmo2;
 mod openelm;
@@ -64,7 +72,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 52] = [
+const TABLE: [Architecture; 60] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -118,6 +126,13 @@ const TABLE: [Architecture; 52] = [
     bitnet::ARCHITECTURE,
     apertus::ARCHITECTURE,
     bert::ARCHITECTURE,
+    nomic_bert::ARCHITECTURE,
+    jina_bert_v2::ARCHITECTURE,
+    jina_bert_v3::ARCHITECTURE,
+    modern_bert::ARCHITECTURE,
+    eurobert::ARCHITECTURE,
+    neo_bert::ARCHITECTURE,
+    gemma_embedding::ARCHITECTURE,
 ];
 
 /// An architecture that models can have.
@@ -158,12 +173,52 @@ pub(super) trait Decoder: Sync {
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         b.layer(x, LayerForm::PLAIN)
     }
+
+    /// The head of its rerankers.
+    fn rank(&self) -> RankForm {
+        RankForm::OF_DECODERS
+    }
 }
 
 /// An encoder.
 pub(super) trait Encoder: Sync {
-    /// Adds all nodes.
-    fn nodes(&self, b: &mut Builder<'_>) -> Result<(), ModelError>;
+    /// Sets the hyper-parameters that differ from those of the plain transformer.
+    fn settings(&self, _keys: &Keys<'_>, _config: &mut ModelConfig) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    /// Form of its norms.
+    fn norm(&self) -> NormKind {
+        NormKind::Layer
+    }
+
+    /// Whether every product and every norm has a bias. Otherwise those have one for which a file has it.
+    fn has_biases(&self) -> bool {
+        false
+    }
+
+    /// Adds what follows the embeddings `x` of the tokens before the first layer, and returns the hidden states.
+    fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        Ok(x)
+    }
+
+    /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
+    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError>;
+
+    /// Name of the norm behind the last layer.
+    fn last_norm(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The head of its rerankers.
+    fn rank(&self) -> RankForm {
+        RankForm::OF_ENCODERS
+    }
+
+    /// Whether files have products behind the mean of the hidden states.
+    fn is_projected(&self) -> bool {
+        false
+    }
 }
 
 impl Architecture {
@@ -189,8 +244,13 @@ impl Architecture {
     pub(super) fn norm(&self) -> NormKind {
         match self.family {
             Family::Decoder(family) => family.norm(),
-            Family::Encoder(_) => NormKind::Layer,
+            Family::Encoder(family) => family.norm(),
         }
+    }
+
+    /// Whether every product and every norm has a bias.
+    pub(super) fn has_biases(&self) -> bool {
+        matches!(self.family, Family::Encoder(family) if family.has_biases())
     }
 
     /// Whether its rows see later ones, so that its models make embeddings only.

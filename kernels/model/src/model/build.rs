@@ -1,6 +1,8 @@
 //! Builds the op graph from hyper-parameters.
 
 mod decoder;
+mod encoder;
+mod head;
 mod layer;
 mod layer_inputs;
 mod ropes;
@@ -12,21 +14,21 @@ pub(super) use layer::{FeedForward, LayerForm, Norms, Order, QkNorm};
 
 use super::architectures::Family;
 use super::tensors::Tensors;
-use super::{LayerHeads, ModelConfig, ModelError};
+use super::{LayerHeads, Model, ModelConfig, ModelError};
 use crate::graph::{Graph, NewNode, ValueId};
 use crate::op::Op;
 
-/// Builds the graph and checks every tensor against it.
+/// Builds the graph and the head, and checks every tensor against them.
 /// `tokens` is the number of tokens in the vocabulary, if it is known: rows of embeddings beyond it are left out, so
 /// that no id without a token has a logit. `context` is the length of the longest sequence.
 pub(super) fn build(
-    config: &ModelConfig,
+    config: ModelConfig,
     tensors: &dyn Tensors,
     tokens: Option<usize>,
     context: usize,
-) -> Result<Graph, ModelError> {
+) -> Result<Model, ModelError> {
     let mut builder = Builder {
-        config,
+        config: &config,
         context,
         tensors,
         tokens,
@@ -38,10 +40,12 @@ pub(super) fn build(
     };
     match config.arch.family {
         Family::Decoder(family) => builder.decoder(family)?,
-        Family::Encoder(family) => family.nodes(&mut builder)?,
+        Family::Encoder(family) => builder.encoder(family)?,
     }
+    let (rank, projection) = (builder.rank_head()?, builder.projection()?);
     builder.check_unused()?;
-    Ok(builder.graph)
+    let graph = builder.graph;
+    Ok(Model { config, graph, rank, projection })
 }
 
 pub(super) struct Builder<'a> {
@@ -98,6 +102,11 @@ impl Builder<'_> {
     /// Whether the current layer is the last, from whose attention on only selected rows continue.
     pub(super) fn is_last(&self) -> bool {
         self.layer == Some(self.config.layers - 1)
+    }
+
+    /// Rows of a tensor of the current layer; 0 if there is none.
+    pub(super) fn rows(&self, tensor: &str) -> usize {
+        self.tensors.find(&self.name(tensor)).map_or(0, |found| found.rows)
     }
 
     /// Whether the current layer has a tensor.

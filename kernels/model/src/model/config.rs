@@ -75,8 +75,14 @@ pub struct ModelConfig {
     /// Soft cap on logits.
     pub logit_cap: Option<f32>,
     /// How hidden states become the embedding of a text, by GGUF's number: 0 not at all, 1 mean,
-    /// 2 first token, 3 last token. `None` if the file does not say.
+    /// 2 first token, 3 last token, 4 a score by the head. `None` if the file does not say.
     pub pooling_type: Option<u32>,
+    /// Which hidden states the head of a reranker reads, by the numbers of `pooling_type`, if the file says so.
+    pub rank_pooling_type: Option<u32>,
+    /// Names of what the head of a reranker makes, if the file says them.
+    pub rank_labels: Vec<String>,
+    /// The token after each part of a text, if parts differ in the type of their tokens.
+    pub separator: Option<u32>,
 }
 
 /// Form of the norms.
@@ -154,8 +160,9 @@ impl ModelConfig {
         keys.refuse_experts()?;
         keys.check_direction(arch.is_encoder())?;
         let mut config = ModelConfig::plain(arch, &keys)?;
-        if let Family::Decoder(family) = arch.family {
-            family.settings(&keys, &mut config)?;
+        match arch.family {
+            Family::Decoder(family) => family.settings(&keys, &mut config)?,
+            Family::Encoder(family) => family.settings(&keys, &mut config)?,
         }
         keys.refuse_others(&config)?;
         Ok(config)
@@ -204,6 +211,9 @@ impl ModelConfig {
             attention_cap: None,
             logit_cap: None,
             pooling_type: keys.opt_u32("pooling_type")?,
+            rank_pooling_type: keys.opt_u32("classifier.pooling_type")?,
+            rank_labels: keys.strings("classifier.output_labels")?,
+            separator: None,
         })
     }
 

@@ -74,6 +74,12 @@ impl<'a> Keys<'a> {
         Ok(self.meta.opt_u32(&self.key(name))?)
     }
 
+    /// A list of texts; empty without the key.
+    pub(super) fn strings(&self, name: &str) -> Result<Vec<String>, ModelError> {
+        let texts = self.meta.opt_strings(&self.key(name))?;
+        Ok(texts.into_iter().flatten().map(str::to_owned).collect())
+    }
+
     /// A factor, which is 1 where a file has 0.
     pub(super) fn factor(&self, name: &str, default: f32) -> Result<f32, ModelError> {
         let factor = self.opt_f32(name)?.unwrap_or(default);
@@ -134,6 +140,22 @@ impl<'a> Keys<'a> {
                 expected: format!("it must have a finite value for each of the {layers} layers"),
             }),
         }
+    }
+
+    /// The token between the parts of a text in vocabularies of WordPiece, which is the only kind whose models tell parts apart by
+    /// the types of their tokens.
+    pub(super) fn separator(&self) -> Result<Option<u32>, ModelError> {
+        if self.meta.opt_str("tokenizer.ggml.model")? != Some("bert") {
+            return Ok(None);
+        }
+        // The key is spelled like this.
+        let key = |role: &str| self.meta.opt_u32(&format!("tokenizer.ggml.{role}_token_id"));
+        if let Some(stated) = key("seperator")?.or(key("separator")?) {
+            return Ok(Some(stated));
+        }
+        let tokens = self.meta.opt_strings("tokenizer.ggml.tokens")?;
+        let found = tokens.into_iter().flatten().position(|text| text == "[SEP]");
+        Ok(found.and_then(|id| u32::try_from(id).ok()))
     }
 
     /// Whether something is so, unless a file says otherwise.

@@ -1,8 +1,9 @@
 //! Keys that say how positions are encoded.
 
-use super::keys::Keys;
+use super::keys::{Keys, Windows};
 use super::{ModelConfig, ModelError};
-use crate::op::{RopeScaling, Temperature};
+use crate::op::{Activation, RopeScaling, Temperature};
+use crate::weights::Value;
 
 const LOG_MULTIPLIER: &str = "rope.scaling.yarn_log_multiplier";
 
@@ -36,6 +37,39 @@ impl Keys<'_> {
                 key: self.key("rope.scaling.type"),
                 found: format!("'{other}'"),
                 expected: "only none, linear, longrope and yarn are supported".to_owned(),
+            }),
+        }
+    }
+
+    /// Sets the window of an encoder, and which layers have it: all but the first of each n, where a file may say n.
+    pub(super) fn windows_but_first(
+        &self,
+        config: &mut ModelConfig,
+        period: usize,
+    ) -> Result<(), ModelError> {
+        const PATTERN: &str = "attention.sliding_window_pattern";
+        self.windows(config, Windows { period, default: None })?;
+        let key = self.key(PATTERN);
+        let is_list = self.meta.get(&key).is_some_and(Value::is_array);
+        if config.window.is_none() || is_list {
+            return Ok(());
+        }
+        let period = self.opt_count(PATTERN)?.unwrap_or(period);
+        config.windowed = (0..config.layers).map(|layer| layer % period != 0).collect();
+        Ok(())
+    }
+
+    /// The activation of gates, which some files name.
+    pub(super) fn gate(&self) -> Result<Activation, ModelError> {
+        const NAME: &str = "hidden_activation";
+        let key = self.key(NAME);
+        match self.meta.opt_str(&key)? {
+            None | Some("gelu" | "gelu_pytorch_tanh") => Ok(Activation::GeluTanh),
+            Some("silu" | "swish") => Ok(Activation::Silu),
+            Some(other) => Err(ModelError::BadValue {
+                key,
+                found: format!("'{other}'"),
+                expected: "only gelu and silu are supported".to_owned(),
             }),
         }
     }

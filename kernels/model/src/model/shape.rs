@@ -159,8 +159,8 @@ impl ModelShape {
     /// [`ModelError::UnknownArchitecture`] if the architecture is not in the table.
     pub fn model(&self) -> Result<Model, ModelError> {
         let config = self.config()?;
-        let graph = build(&config, &ShapeTensors(self), None, config.context)?;
-        Ok(Model { config, graph })
+        let context = config.context;
+        build(config, &ShapeTensors(self), None, context)
     }
 
     fn config(&self) -> Result<ModelConfig, ModelError> {

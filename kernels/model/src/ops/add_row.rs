@@ -10,6 +10,7 @@ pub(super) fn work(at: &OpShape<'_>, table: WeightId, row: TableRow) -> Work {
     let read = match row {
         TableRow::Position => at.rows,
         TableRow::First => 1,
+        TableRow::Part { .. } => at.rows.min(2),
     };
     Work { flops: at.out(), bytes: read * at.row_bytes(table) }
 }

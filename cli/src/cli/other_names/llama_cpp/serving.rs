@@ -24,11 +24,6 @@ pub(crate) const SERVING: &[Row] = &[
         .within(&["serve"]),
     instead(&["--threads-http"], "connections_max = N in the file of --config limits connections"),
     instead(
-        &["--rerank", "--reranking"],
-        "there is no reranking; `lapwing embed` and /v1/embeddings compare \
-             texts",
-    ),
-    instead(
         &[
             "--cache-reuse",
             "-cram",

@@ -48,7 +48,7 @@ impl Task<'_> {
         let aligned = shape.is_aligned();
         let plain = self.job.kv.layout().dtype == KvDtype::F32;
         let few = self.queries() <= self.kernels.direct_queries;
-        let ordered = matches!(self.job.mask, Mask::Causal | Mask::Full | Mask::Window(_));
+        let ordered = !matches!(self.job.mask, Mask::Dilated { .. } | Mask::Blocks { .. });
         let keys_end = self.block.keys_end;
         let step = Step {
             full: aligned && self.job.mask.sees_all(&self.positions(), &keys, keys_end),

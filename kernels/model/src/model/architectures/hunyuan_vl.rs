@@ -16,7 +16,7 @@ impl Decoder for HunyuanVl {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
         config.rope_pairs = RopePairs::Halves;
         keys.ignore("rope.dimension_sections");
-        let dims = config.head_dim as f32;
+        let dims = config.heads[0].kv.key_dim as f32;
         let alpha = keys.factor("rope.scaling.alpha", 1.0)?;
         config.rope_base *= alpha.powf(dims / (dims - 2.0).max(1.0));
         Ok(())

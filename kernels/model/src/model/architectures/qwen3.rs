@@ -1,6 +1,7 @@
 //! Qwen 3: heads of queries and keys are normalised before the rotation.
 
 use super::super::build::{Builder, LayerForm, QkNorm};
+use super::super::head::RankForm;
 use super::super::keys::Keys;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -19,5 +20,9 @@ impl Decoder for Qwen3 {
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         b.layer(x, LayerForm { qk: QkNorm::Heads, ..LayerForm::PLAIN })
+    }
+
+    fn rank(&self) -> RankForm {
+        RankForm { softmax: true, ..RankForm::OF_DECODERS }
     }
 }

@@ -1,4 +1,4 @@
-//! Layers of decoders: their forms, and the nodes of attention and of feed-forward blocks.
+//! Layers: their forms, and the nodes of attention and of feed-forward blocks.
 
 use super::super::config::NormKind;
 use super::super::{LayerAttention, ModelError};
@@ -179,15 +179,18 @@ impl Builder<'_> {
         norm: Option<&'static str>,
     ) -> Result<ValueId, ModelError> {
         let (c, layer, width) = (self.config, self.layer_number(), self.heads().mixed_width());
-        let window = match c.layer_attention(layer) {
-            LayerAttention::Full => None,
-            LayerAttention::Window(window) => Some(window),
+        let (mask, window) = match (c.layer_attention(layer), c.arch.is_encoder()) {
+            (LayerAttention::Full, false) => (Mask::Causal, None),
+            (LayerAttention::Full, true) => (Mask::Full, None),
+            (LayerAttention::Window(window), false) => (Mask::Causal, Some(window)),
+            // Half of an encoder's window is behind a row.
+            (LayerAttention::Window(window), true) => (Mask::Around(window / 2), None),
         };
         let op = AttentionOp {
             layer: c.kv_layer(layer),
             scale: c.score_scale,
             window,
-            mask: Mask::Causal,
+            mask,
             soft_cap: c.attention_cap,
             alibi: c.alibi,
         };
@@ -256,7 +259,11 @@ impl Builder<'_> {
             NormKind::Rms => Op::RmsNorm { weight: Some(self.vector(&weight, group)?), group, eps },
             NormKind::Layer => {
                 let weight = Some(self.matrix(&weight, width / group, group)?);
-                Op::LayerNorm { group, weight, bias: self.opt_vector(&bias, width)?, eps }
+                let bias = match self.config.arch.has_biases() {
+                    true => Some(self.vector(&bias, width)?),
+                    false => self.opt_vector(&bias, width)?,
+                };
+                Op::LayerNorm { group, weight, bias, eps }
             }
             NormKind::LayerWithoutWeights => Op::LayerNorm { group, weight: None, bias: None, eps },
         };

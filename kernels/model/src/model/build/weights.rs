@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::super::tensors::TensorSpec;
 use super::{Builder, ModelError};
 use crate::graph::{ValueId, WeightId, WeightSpec};
 use crate::op::{Op, TableRow};
@@ -132,10 +133,10 @@ impl Builder<'_> {
         self.product(role, x, Product { weight, bias, width, role })
     }
 
-    /// The bias of a product. Every product of an encoder has one; other files may lack them.
+    /// The bias of a product. Files of some architectures may lack it.
     fn bias(&mut self, role: &str, width: usize) -> Result<Option<WeightId>, ModelError> {
         let name = self.name(&format!("{role}.bias"));
-        match self.config.arch.is_encoder() {
+        match self.config.arch.has_biases() {
             true => self.vector(&name, width).map(Some),
             false => self.opt_vector(&name, width),
         }
@@ -219,13 +220,7 @@ impl Builder<'_> {
         part: Range<usize>,
     ) -> Result<WeightId, ModelError> {
         let found = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
-        if (found.rows, found.cols) != (rows, cols) {
-            return Err(ModelError::TensorShape {
-                name: name.to_owned(),
-                found: format!("[{}, {}]", found.rows, found.cols),
-                expected: format!("[{rows}, {cols}]"),
-            });
-        }
+        self.check_shape(name, &found, (rows, cols))?;
         self.used.insert(name.to_owned());
         let (dtype, count) = (found.dtype, part.len());
         let spec = |rows, cols| WeightSpec { name: name.to_owned(), rows, cols, dtype };
@@ -243,6 +238,23 @@ impl Builder<'_> {
             }
             _ => Err(ModelError::TensorPart { name: name.to_owned(), dtype, part }),
         }
+    }
+
+    /// Checks the rows and columns of a tensor.
+    pub(super) fn check_shape(
+        &self,
+        name: &str,
+        found: &TensorSpec,
+        expected: (usize, usize),
+    ) -> Result<(), ModelError> {
+        if (found.rows, found.cols) == expected {
+            return Ok(());
+        }
+        Err(ModelError::TensorShape {
+            name: name.to_owned(),
+            found: format!("[{}, {}]", found.rows, found.cols),
+            expected: format!("[{}, {}]", expected.0, expected.1),
+        })
     }
 
     pub(super) fn check_unused(&self) -> Result<(), ModelError> {
