@@ -54,9 +54,6 @@ pub trait Lowering {
     /// The sum of two values.
     fn add(&mut self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value, DeviceError>;
 
-    /// `factor · x`.
-    fn scale(&mut self, x: &Self::Value, factor: f32) -> Result<Self::Value, DeviceError>;
-
     /// `x` times `factors`: one for each column, or one for all.
     fn scale_by(&mut self, x: &Self::Value, factors: Vec<f32>) -> Result<Self::Value, DeviceError>;
 
@@ -115,7 +112,7 @@ fn lower<L: Lowering>(
         }
         (Op::Gated(activation), [gate, up, ..]) => graph.gated(gate, up, *activation),
         (Op::Add, [a, b, ..]) => graph.add(a, b),
-        (Op::Scale { factor }, [x, ..]) => graph.scale(x, *factor),
+        (Op::Scale { factor }, [x, ..]) => graph.scale_by(x, vec![*factor]),
         (Op::ScaleBy { weight }, [x, ..]) => {
             let factors = graph.factors(node, *weight)?;
             graph.scale_by(x, factors)

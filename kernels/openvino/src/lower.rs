@@ -129,13 +129,11 @@ impl Lowering for Writer<'_> {
         let mut gain_dims = ones;
         gain_dims.pop();
         gain_dims.push(len);
-        let normed = match weight {
-            None => unit,
-            Some(weight) => {
-                let gain = self.floats(gain_dims, || weights.vector(weight))?;
-                self.ir.binary("Multiply", &unit, &gain)
-            }
-        };
+        let mut normed = unit;
+        if let Some(weight) = weight {
+            let gain = self.floats(gain_dims, || weights.vector(weight))?;
+            normed = self.ir.binary("Multiply", &normed, &gain);
+        }
         Ok(if len == width { normed } else { self.reshape(&normed, vec![rows, width]) })
     }
 
@@ -166,11 +164,6 @@ impl Lowering for Writer<'_> {
 
     fn factors(&self, node: &SpecNode, weight: WeightId) -> Result<Vec<f32>, DeviceError> {
         self.weights.factors(weight, node.features.clone())
-    }
-
-    fn scale(&mut self, x: &Value, factor: f32) -> Result<Value, DeviceError> {
-        let factor = self.floats(vec![1, 1], || Ok(vec![factor]))?;
-        Ok(self.ir.binary("Multiply", x, &factor))
     }
 
     fn soft_cap(&mut self, x: &Value, cap: f32) -> Result<Value, DeviceError> {

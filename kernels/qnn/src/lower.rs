@@ -219,11 +219,6 @@ impl Lowering for Writer<'_> {
         self.weights.factors(weight, node.features.clone())
     }
 
-    fn scale(&mut self, x: &Tensor, factor: f32) -> Result<Tensor, DeviceError> {
-        let factor = self.vector(&[factor])?;
-        self.last(MULTIPLY, &[x, &factor], x.width())
-    }
-
     fn soft_cap(&mut self, x: &Tensor, cap: f32) -> Result<Tensor, DeviceError> {
         let dims = self.dims(x.width());
         let x = self.scaled(x, 1.0 / cap)?;

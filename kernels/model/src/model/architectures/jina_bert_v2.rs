@@ -31,7 +31,7 @@ impl Encoder for JinaBertV2 {
             true => QkNorm::Rows,
             false => QkNorm::None,
         };
-        let is_gated = b.has("ffn_gate.weight") || b.rows("ffn_up.weight") != b.config.ffn_width;
+        let is_gated = b.has("ffn_gate.weight") || b.rows("ffn_up.weight") != b.ffn_width();
         let feed_forward = match is_gated {
             true => FeedForward::Gated,
             false => FeedForward::Plain(Curve::Gelu),
