@@ -74,7 +74,7 @@ impl ChatTemplate {
         let result = Message::new("tool", RESULT).field("tool_call_id", "000000000");
         let result = result.field("name", "try");
         // A template that is of no use for the simplest conversation says nothing here.
-        if shows(&[user.clone()], ASKED) != Some(true) {
+        if shows(std::slice::from_ref(&user), ASKED) != Some(true) {
             return Shows { calls: true, results: true, ..Shows::TEXT };
         }
         let with_call = [user.clone(), call.clone()];

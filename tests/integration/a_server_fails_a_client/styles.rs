@@ -64,8 +64,10 @@ fn template(signs: &str) -> String {
 
 #[tokio::test]
 async fn a_required_call_is_valid_in_every_style() {
-    for (signs, marks) in STYLES {
-        for control in [&[][..], marks] {
+    for (number, (signs, marks)) in STYLES.into_iter().enumerate() {
+        // Both for a few styles: each server prepares its vocabulary.
+        let variants = if number < 3 { &[&[][..], marks][..] } else { &[marks] };
+        for control in variants.iter().copied() {
             let (running, _folder) = chatting(&template(signs), control).await;
             let choice = json!({ "type": "function", "function": { "name": "climate" } });
             for (seed, choice) in [(1, choice), (2, json!("required"))] {
@@ -99,7 +101,7 @@ async fn a_required_call_is_valid_in_every_style() {
 
 #[tokio::test]
 async fn an_answer_with_strict_functions_may_be_text() {
-    for (signs, marks) in STYLES {
+    for (signs, marks) in [STYLES[1], STYLES[4], STYLES[12]] {
         for control in [&[][..], marks] {
             let (running, _folder) = chatting(&template(signs), control).await;
             let body = json!({
