@@ -18,7 +18,7 @@ const UNKNOWN_PENALTY: f32 = 10.0;
 
 /// Longest piece in bytes. The time for a text grows with the longest piece, which has 16 characters in
 /// SentencePiece's own defaults.
-const PIECE_BYTES_MAX: usize = 512;
+const PIECE_BYTES_MAX: usize = 256;
 
 /// Unigram over whole texts.
 pub(super) struct Unigram {

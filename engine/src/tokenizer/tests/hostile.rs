@@ -108,7 +108,7 @@ const UNIGRAM: [Damage; 8] = [
     ("scores without a sum", |v| v.scores.fill(f32::MIN)),
     ("scores of which all are impossible", |v| v.scores.fill(f32::NEG_INFINITY)),
     ("long pieces of all lengths", |v| {
-        add_all(v, TokenKind::Normal, (2..=512).map(|n| "a".repeat(n)));
+        add_all(v, TokenKind::Normal, (2..=256).map(|n| "a".repeat(n)));
     }),
     ("a map of characters without a trie", |v| v.char_map = vec![0xFF; 3]),
     ("a map whose trie is too long", |v| v.char_map = vec![0xFF; 1 << 16]),

@@ -21,29 +21,23 @@ impl Prefixes {
     /// Calls `found` with the id and the length in bytes of each piece that `text` begins with, shortest first.
     pub(super) fn each(&self, table: &TokenTable, text: &[u8], mut found: impl FnMut(u32, usize)) {
         let Some(first) = text.first().copied().map(usize::from) else { return };
+        let bytes = |id: &u32| table.text(*id).as_bytes();
         let mut range = &self.sorted[self.starts[first]..self.starts[first + 1]];
+        let mut last = range.last().map(bytes);
         for depth in 1..=text.len() {
             // All of the range begin with these `depth` bytes, and the shortest stands first.
-            if let Some(id) = range.first().filter(|id| table.text(**id).len() == depth) {
+            if let Some(id) = range.first().filter(|id| bytes(id).len() == depth) {
                 found(*id, depth);
                 range = &range[1..];
             }
             let Some(byte) = text.get(depth) else { return };
-            range = narrowed(range, |id| table.text(*id).as_bytes()[depth].cmp(byte));
-            if range.is_empty() {
-                return;
+            let (Some(begin), Some(end)) = (range.first().map(bytes), last) else { return };
+            if begin[depth] != *byte || end[depth] != *byte {
+                let start = range.partition_point(|id| bytes(id)[depth] < *byte);
+                let end = range.partition_point(|id| bytes(id)[depth] <= *byte);
+                range = &range[start..end];
+                last = range.last().map(bytes);
             }
         }
     }
-}
-
-/// The part of a sorted list that compares equal.
-fn narrowed(list: &[u32], compare: impl Fn(&u32) -> std::cmp::Ordering) -> &[u32] {
-    let is_all = |id: Option<&u32>| id.is_some_and(|id| compare(id).is_eq());
-    if is_all(list.first()) && is_all(list.last()) {
-        return list;
-    }
-    let start = list.partition_point(|id| compare(id).is_lt());
-    let end = list.partition_point(|id| compare(id).is_le());
-    &list[start..end]
 }
