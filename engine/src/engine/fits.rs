@@ -114,7 +114,7 @@ impl<'a> Subject<'a> {
         Ok(Subject {
             settings,
             header,
-            graph: Arc::new(model.graph.with_kv(chosen.layout)),
+            graph: Arc::new(model.graph.with_kv(chosen.layout.clone())),
             trained_context: model.config.context,
             chosen,
             free: free_memory(),

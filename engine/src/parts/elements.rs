@@ -183,9 +183,8 @@ impl ElementCalls {
     /// Takes what stands before a text, and returns the text after it; `None` if it is not known yet.
     fn text_begin(&mut self) -> Option<&'static str> {
         if self.has_lines() {
-            match self.held.chars().next()? {
-                '\n' => drop(self.held.remove(0)),
-                _ => {}
+            if self.held.chars().next()? == '\n' {
+                self.held.remove(0);
             }
             return Some("");
         }

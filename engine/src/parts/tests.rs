@@ -189,10 +189,10 @@ fn an_answer_is_divided_wherever_its_tokens_end() {
     for (what, form, answer, [thoughts, text], calls) in &CASES {
         let calls = calls.iter().map(|[name, arguments]| ((*name).into(), (*arguments).into()));
         let want: Plain = ((*thoughts).into(), (*text).into(), calls.collect());
-        assert_eq!(plain(divided(*form, AnswerStart::Fresh, &[*answer])), want, "{what}");
+        assert_eq!(plain(divided(**form, AnswerStart::Fresh, &[*answer])), want, "{what}");
         let pieces: Vec<&str> = answer.split_inclusive(|_: char| true).collect();
         assert_eq!(
-            plain(divided(*form, AnswerStart::Fresh, &pieces)),
+            plain(divided(**form, AnswerStart::Fresh, &pieces)),
             want,
             "{what}, character by character"
         );

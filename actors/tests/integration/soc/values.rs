@@ -22,7 +22,7 @@ fn with_values(strategy: &str, file: &WeightFile) -> (SocOutcome, SocOutcome) {
     let parsed = Model::from_weights(file).expect("a model");
     let model = SocModel::of_model("tiny", &parsed, WeightBits::Stored);
     let (graph, slots) = (&model.workload.graph, SlotPool::default());
-    let kv = Arc::new(KvStore::new(model.kv, 256).expect("memory"));
+    let kv = Arc::new(KvStore::new(model.kv.clone(), 256).expect("memory"));
     let device = |info: &DeviceInfo| -> Result<Box<dyn Device>, BindError> {
         let (name, graph, slots) = (info.name.clone(), Arc::clone(graph), slots.clone());
         let cpu = Cpu::new(1, Isa::best());

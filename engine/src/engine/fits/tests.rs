@@ -55,7 +55,8 @@ fn memory_is_that_of_an_engine_of_the_model() {
         assert!((packed..packed + packed / 4).contains(&host.weights), "{name}: {packed} {host:?}");
         assert_eq!(host.buffers, engine.slots().bytes as u64, "{name}");
         let config = engine.model();
-        let of_token = 2 * 2 * config.kv_layers * config.kv_heads * config.head_dim;
+        let heads = &config.heads[0].kv;
+        let of_token = 2 * 2 * config.layers * heads.count * heads.key_dim;
         assert_eq!(host.kv, 64 * of_token as u64, "{name}");
         assert_eq!((fit.context, fit.trained_context), (64, config.context));
         if let Some(free) = host.free {

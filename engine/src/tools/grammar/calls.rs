@@ -82,7 +82,6 @@ impl Named {
 
 /// An argument that a call may have.
 struct Argument {
-    name: String,
     is_required: bool,
     value: Grammar,
 }
@@ -103,7 +102,6 @@ fn arguments(
         |name: &String| required.is_some_and(|names| names.iter().any(|known| known == name));
     let root = Value::Object(schema.clone());
     let argument = |(name, property): (&String, &Value)| Argument {
-        name: name.clone(),
         is_required: is_required(name),
         value: value(name, within(property, schema), kind(property, &root)),
     };

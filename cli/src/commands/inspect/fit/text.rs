@@ -204,7 +204,7 @@ fn sources(report: &FitReport) -> String {
     let several = done.len() > 1;
     for on in &done {
         let of = if several { format!(" on {}", one_line(&on.devices)) } else { String::new() };
-        for rates in &on.numbers.rates {
+        if let Some(rates) = &on.numbers.rates {
             text.push_str(&format!("times{of}: {}\n", visible(rates)));
         }
         for note in &on.numbers.notes {

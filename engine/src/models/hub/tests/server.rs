@@ -36,6 +36,8 @@ pub(super) struct State {
     pub(super) files: Vec<&'static str>,
     /// Responses to the next requests for content, in order; further requests succeed.
     pub(super) script: Vec<Reply>,
+    /// Bytes of the bodies of all responses.
+    sent: usize,
     log: Vec<Request>,
 }
 
