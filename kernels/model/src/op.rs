@@ -1,5 +1,9 @@
 //! Operations of a model's graph: what is computed, never how or where.
 
+mod functions;
+
+pub use functions::{Curve, Temperature, Xielu};
+
 use crate::mask::Mask;
 
 /// Index of a weight in [`Graph::weights`](crate::graph::Graph::weights).
@@ -13,38 +17,6 @@ pub enum Activation {
     Silu,
     /// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
     GeluTanh,
-}
-
-/// Activation of a feed-forward block without a gate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Curve {
-    /// x·Φ(x) with the distribution function Φ of the standard normal distribution: the exact GELU, not its tanh
-    /// approximation.
-    Gelu,
-    /// The approximation of [`Activation::GeluTanh`].
-    GeluTanh,
-    /// max(x, 0)² (So et al., 2021).
-    ReluSquared,
-    /// xIELU (Huang and Schlag, 2024).
-    Xielu(Xielu),
-    /// The value, within ± the limit.
-    Clamp {
-        /// Largest magnitude of the result.
-        limit: f32,
-    },
-}
-
-/// Parameters of xIELU: positive·x² + β·x above 0, and negative·(exp(min(x, ε)) − 1 − x) + β·x elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Xielu {
-    /// Factor of the square.
-    pub positive: f32,
-    /// Factor of the exponential.
-    pub negative: f32,
-    /// Factor of x itself.
-    pub beta: f32,
-    /// Largest argument of the exponential, just below 0.
-    pub eps: f32,
 }
 
 /// One operation. Every value is a row-major f32 matrix `[rows, width]`, one row per token.
@@ -135,23 +107,6 @@ pub enum Op {
         /// Largest magnitude of the result.
         cap: f32,
     },
-}
-
-/// A factor on queries beyond the trained context: 1 + scale·ln(⌊position / length⌋ + 1) (Llama 4, Ministral 3).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Temperature {
-    /// Factor on the logarithm.
-    pub scale: f32,
-    /// Positions after which the factor grows.
-    pub length: usize,
-}
-
-impl Temperature {
-    /// The factor at a position.
-    pub fn factor(&self, position: u32) -> f32 {
-        let turns = (position as usize / self.length.max(1) + 1) as f32;
-        1.0 + self.scale * turns.ln()
-    }
 }
 
 /// The row of a table that [`Op::AddRow`] adds.
