@@ -15,6 +15,7 @@ use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::WeightFile;
+use names::names;
 use serde_json::Value;
 
 #[path = "tiny_models/bounds.rs"]
@@ -27,6 +28,8 @@ mod fused;
 mod layers;
 #[path = "tiny_models/masks.rs"]
 mod masks;
+#[path = "tiny_models/names.rs"]
+mod names;
 #[path = "tiny_models/requantised.rs"]
 mod requantised;
 #[path = "tiny_models/shared.rs"]
@@ -190,17 +193,6 @@ fn distance(found: &[Vec<f32>], reference: &Value, kind: &str) -> f32 {
         found.iter().copied().zip(floats(row)).collect::<Vec<_>>()
     });
     pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
-}
-
-fn names() -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder())
-        .expect("tests/reference/tiny")
-        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
-        .collect();
-    names.sort();
-    assert!(names.len() >= 21, "only {} reference models", names.len());
-    names
 }
 
 fn ids(reference: &Value) -> Vec<u32> {

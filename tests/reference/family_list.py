@@ -153,9 +153,8 @@ FIRST = [
            without=(OUTPUT, BIAS, "^position_embd", "attn_k_norm"),
            changes={"no clamp": {"attention.clamp_kqv": 0.0}, "no ALiBi": {"attention.max_alibi_bias": 0.0},
                     "other slopes": {"attention.max_alibi_bias": 4.0}}),
-    Family("mpt-positions", "mpt", "a table of positions instead of ALiBi, all biases, layer norms of whole rows of queries "
-           "and keys", OLD, bare=True, kept=(BIAS,),
-           more={f"blk.{layer}.attn_q_norm.{kind}": [32] for layer in (0, 1) for kind in ("weight", "bias")}),
+    Family("mpt-positions", "mpt", "a table of positions instead of ALiBi, all biases", OLD, bare=True, kept=(BIAS,),
+           without=("attn_[qk]_norm",), gelu=True),
     Family("bloom", "bloom", "a layer norm of embeddings, ALiBi with 6 heads, all biases, tied", {
         "embedding_length": 48, "attention.head_count": 6, "attention.head_count_kv": 3}, kept=(BIAS,), without=(OUTPUT,),
            gelu=True),

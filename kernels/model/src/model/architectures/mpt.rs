@@ -1,6 +1,6 @@
 //! MPT: linear biases of attention, or a table of positions, layer norms, and limits on queries, keys and values.
 
-use super::super::build::{Builder, FeedForward, LayerForm, QkNorm};
+use super::super::build::{Builder, FeedForward, LayerForm};
 use super::super::config::NormKind;
 use super::super::keys::Keys;
 use super::super::{ModelConfig, ModelError};
@@ -29,10 +29,9 @@ impl Decoder for Mpt {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        let qk = if b.has("attn_q_norm.weight") { QkNorm::Rows } else { QkNorm::None };
         b.layer(
             x,
-            LayerForm { qk, feed_forward: FeedForward::Plain(Curve::GeluTanh), ..LayerForm::PLAIN },
+            LayerForm { feed_forward: FeedForward::Plain(Curve::GeluTanh), ..LayerForm::PLAIN },
         )
     }
 }

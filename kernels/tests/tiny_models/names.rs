@@ -1,0 +1,35 @@
+//! Names of the models.
+
+use super::{folder, is_emulated};
+
+/// Models that bring every kernel with code for an instruction set into use, beside those in each weight format.
+const EMULATED: [&str; 13] = [
+    "apertus",
+    "arcee",
+    "bloom",
+    "exaone4-windows",
+    "gemma2",
+    "gemma3",
+    "gemma4",
+    "granite",
+    "llama",
+    "llama-rope-yarn",
+    "olmo",
+    "phi2",
+    "stablelm",
+];
+
+/// Those that are tried.
+pub(super) fn names() -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .expect("tests/reference/tiny")
+        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
+        .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
+        .collect();
+    names.retain(|name| {
+        !is_emulated() || name.starts_with("format-") || EMULATED.contains(&name.as_str())
+    });
+    names.sort();
+    assert!(names.len() >= 21, "only {} reference models", names.len());
+    names
+}
