@@ -43,7 +43,9 @@ def retune(source: Path, target: Path) -> None:
         if name.startswith("GGUF.") or name == "general.architecture":
             continue
         kind = field.types[0]
-        sub = field.types[1] if kind == gguf.GGUFValueType.ARRAY else None
+        sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        if kind == gguf.GGUFValueType.ARRAY and not len(field.contents()):
+            continue
         writer.add_key_value(name, field.contents(), kind, sub)
     rng = np.random.default_rng(zlib.crc32(source.name.encode()))
     for tensor in reader.tensors:
@@ -85,11 +87,15 @@ class Server:
     """A running server of one model."""
 
     def __init__(self, program: str, model: Path) -> None:
+        shown = subprocess.run([program, "inspect", str(model)], capture_output=True, text=True, timeout=60)
+        for line in [*shown.stdout.splitlines(), *shown.stderr.splitlines()]:
+            if line.startswith(("cannot run: ", "error: ")):
+                raise RuntimeError(line.split(": ", 1)[1].split("; supported are")[0])
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         listen = f"127.0.0.1:{self.port}"
-        command = [program, "serve", "-m", str(model), "--exact", "-t", "2", "--log", "off", "--listen", listen]
+        command = [program, "serve", "-m", str(model), "--exact", "--kv", "f32", "-t", "2", "--log", "off", "--listen", listen]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + 60
         while self.process.poll() is None and time.monotonic() < end:

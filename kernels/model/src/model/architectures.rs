@@ -271,7 +271,9 @@ impl PartialEq for Architecture {
     }
 }
 
-/// Names of the supported architectures, as in `general.architecture`.
+/// Names of the supported architectures, as in `general.architecture`, in their order in a dictionary.
 pub fn supported() -> Vec<&'static str> {
-    TABLE.iter().map(|architecture| architecture.name).collect()
+    let mut names: Vec<_> = TABLE.iter().map(|architecture| architecture.name).collect();
+    names.sort_unstable();
+    names
 }

@@ -95,8 +95,9 @@ impl Builder<'_> {
         self.product(of.name, x, Product { weight, bias, width, role })
     }
 
-    /// A product. Some files have a factor on all values of the product with matrix `name`, which comes before the bias, and
-    /// one for the rounding of activations to integers that other engines do, which has no effect here.
+    /// A product. Some files have a factor on all values of the product with matrix `name`, which comes before the bias, but in
+    /// feed-forward blocks after it, as in llama.cpp; and one for the rounding of activations to integers that other engines do,
+    /// which has no effect here.
     pub(super) fn product(
         &mut self,
         name: &str,
@@ -109,9 +110,11 @@ impl Builder<'_> {
         let Some(scale) = self.opt_vector(&scale, 1)? else {
             return Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role));
         };
-        let bare = self.push(Op::MatMul { weight, bias: None }, &[x], width, role);
+        let is_last = name.starts_with("ffn_");
+        let first = bias.filter(|_| is_last);
+        let bare = self.push(Op::MatMul { weight, bias: first }, &[x], width, role);
         let scaled = self.push(Op::ScaleBy { weight: scale }, &[bare], width, "weight_scale");
-        Ok(match bias {
+        Ok(match bias.filter(|_| !is_last) {
             Some(table) => {
                 let op = Op::AddRow { table, row: TableRow::First };
                 self.push(op, &[scaled], width, "bias")
