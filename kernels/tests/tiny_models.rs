@@ -15,7 +15,7 @@ use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::WeightFile;
-use names::names;
+use names::{exact_names, names};
 use serde_json::Value;
 
 #[path = "tiny_models/bounds.rs"]

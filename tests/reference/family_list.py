@@ -261,7 +261,7 @@ SECOND = [
         **TWO_WINDOWS, "block_count": 3, "attention.sliding_window_pattern": [True, False, True],
         "rope.freq_base_swa": 100.0}, gelu=True, changes={**NO_WINDOWS, **OTHER_BASE}),
     Family("hunyuan_vl", "hunyuan_vl", "as hunyuan-dense, with sections, and a base that grows with alpha", {
-        "rope.dimension_sections": [1, 1, 1, 1], "rope.scaling.alpha": 8.0},
+        "rope.dimension_sections": [2, 1, 1, 0], "rope.scaling.alpha": 8.0},
            changes={"no alpha": {"rope.scaling.alpha": 0.0}}),
     Family("cogvlm", "cogvlm", "queries, keys and values in one tensor; the matrices for images change nothing", {
         "attention.head_count_kv": 4}, unread=("^vis_",)),

@@ -18,8 +18,9 @@ Examples:
   lapwing ps --server 127.0.0.1:8080
   lapwing ps --api-key KEY                     for a server with keys
 
-Asks the server of `lapwing serve`, or another one with Ollama's interface. The size is that of the model's file. Packed weights are in
-memory of the server alone, or in mapped files, which all processes share that use the model.
+Asks the server of `lapwing serve`, or another one with Ollama's interface. The size is that of
+the model's file. Packed weights are in memory of the server alone, or in mapped files, which all
+processes share that use the model.
 
 With --json:
   {\"server\":\"ADDRESS:PORT\",\"models\":[{\"name\":\"…\",\"bytes\":N,\"own_bytes\":N|null,

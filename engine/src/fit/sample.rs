@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::{Gguf, GgufWriter, TensorInfo, Value, WriteError};
 use lapwing_plan::shape::OpShape;
@@ -59,6 +60,10 @@ pub(crate) fn layers_of_sample(gguf: &Gguf, graph: &Graph, bytes_max: u64) -> (u
     for (at, node) in graph.nodes().iter().enumerate() {
         let Some(layer) = node.layer else { continue };
         all = all.max(layer + 1);
+        // Every last layer selects rows.
+        if matches!(node.op, Op::SelectRows) {
+            continue;
+        }
         if known.insert(OpShape::of(graph, at, &Part::WHOLE)) {
             needed = needed.max(layer + 1);
         }

@@ -114,7 +114,15 @@ impl CallReader {
                 true
             }
             Progress::Broken => {
-                self.end_call(false, "", parts);
+                let rest = self.form.finish(false, parts);
+                match rest.has_calls {
+                    // The next call may follow.
+                    true => {
+                        self.inside = None;
+                        self.held = rest.text;
+                    }
+                    false => self.end_with(rest, "", parts),
+                }
                 // What is no call has no white space that belongs to one.
                 self.is_blank = false;
                 true
@@ -133,7 +141,11 @@ impl CallReader {
 
     /// The end of a part with calls. What is no call is text, with its tags.
     fn end_call(&mut self, is_closed: bool, close: &str, parts: &mut Vec<Part>) {
-        let Rest { text, has_calls } = self.form.finish(is_closed, parts);
+        let rest = self.form.finish(is_closed, parts);
+        self.end_with(rest, close, parts);
+    }
+
+    fn end_with(&mut self, Rest { text, has_calls }: Rest, close: &str, parts: &mut Vec<Part>) {
         let open = self.inside.take().and_then(|number| self.style.open.get(number).copied());
         self.is_broken = false;
         if text.trim().is_empty() {

@@ -8,7 +8,7 @@ pub use formats::{dequantize, quantize};
 use crate::formats::DType;
 use crate::op::Xielu;
 
-/// Activations after dynamic quantisation for weights of `dtype`: `x` rounded to int8, and for blocks
+/// Activations after dynamic quantisation for weights of `dtype`: `x` rounded to int8, in blocks of 32 or of 256, and for blocks
 /// of 32 the block sums, which Q4_1 and Q5_1 multiply by the weights' minimums. Float weights leave
 /// `x` unchanged.
 fn rounded_activations(dtype: DType, x: &[f32]) -> (Vec<f64>, Vec<f64>) {
@@ -16,7 +16,7 @@ fn rounded_activations(dtype: DType, x: &[f32]) -> (Vec<f64>, Vec<f64>) {
     let exact = x.iter().map(|x| f64::from(*x)).collect();
     match dtype.block_len() {
         1 => (exact, Vec::new()),
-        32 => {
+        32 | 64 | 128 => {
             let (mut values, mut sums) = (Vec::new(), Vec::new());
             for block in x.chunks(32) {
                 let amax = block.iter().fold(0.0f32, |m, x| m.max(x.abs()));

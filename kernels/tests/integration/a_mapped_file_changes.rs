@@ -102,7 +102,7 @@ fn writer(path: &Path) -> std::io::Result<fs::File> {
 
 #[test]
 fn weights_that_are_mapped_give_the_bits_of_those_that_are_read() {
-    let Some(Kept { cache, want, .. }) = kept() else { return };
+    let Some(Kept { cache, want, folder: _folder }) = kept() else { return };
     let mut mapped = Bound::new(&cache);
     let bytes = mapped.device.weights().packed_bytes();
     let used = mapped.used();
@@ -117,7 +117,7 @@ fn weights_that_are_mapped_give_the_bits_of_those_that_are_read() {
 /// The other program changes the file at moments that differ from round to round, while a model computes without a pause.
 #[test]
 fn a_file_truncated_while_a_model_computes_ends_no_process_and_changes_no_value() {
-    let Some(Kept { cache, want, .. }) = kept() else { return };
+    let Some(Kept { cache, want, folder: _folder }) = kept() else { return };
     let whole = fs::read(&cache.path).expect("a file");
     let mut copied = 0;
     for round in 0..100_usize {
@@ -152,7 +152,7 @@ fn a_file_truncated_while_a_model_computes_ends_no_process_and_changes_no_value(
 
 #[test]
 fn a_program_that_does_not_wait_is_refused_until_the_weights_were_copied() {
-    let Some(Kept { cache, want, .. }) = kept() else { return };
+    let Some(Kept { cache, want, folder: _folder }) = kept() else { return };
     let mut bound = Bound::new(&cache);
     let at_once = || {
         let mut options = fs::File::options();
@@ -185,7 +185,7 @@ fn a_file_that_was_replaced_or_removed_stays_mapped() {
 
 #[test]
 fn several_devices_go_on_with_one_copy() {
-    let Some(Kept { cache, want, .. }) = kept() else { return };
+    let Some(Kept { cache, want, folder: _folder }) = kept() else { return };
     let first = Bound::new(&cache);
     let devices: Vec<CpuDevice> = (0..3).map(|_| first.tiny.cpu()).collect();
     let (tiny, task, want, is_changed) = (&first.tiny, &first.task, &want, AtomicBool::new(false));
@@ -220,7 +220,7 @@ fn locked() -> usize {
 
 #[test]
 fn locked_weights_stay_locked_when_they_are_copied() {
-    let Some(Kept { cache, want, .. }) = kept() else { return };
+    let Some(Kept { cache, want, folder: _folder }) = kept() else { return };
     let mut bound = Bound::new(&cache);
     let bytes = match lock_packed(&bound.tiny.file) {
         Ok(bytes) => bytes,

@@ -189,11 +189,15 @@ impl Tiny {
 
     /// Gate, up and activation nodes of a feed-forward block, which can be cut by output channels.
     pub(crate) fn gated(&self) -> Range<usize> {
+        self.gated_if_any().expect("a gated block")
+    }
+
+    /// As [`gated`](Tiny::gated), if the model has three such nodes in a row.
+    pub(crate) fn gated_if_any(&self) -> Option<Range<usize>> {
         let is_gated = |op: &Op| matches!(op, Op::Gated(_));
-        let at = self.graph.nodes().iter().position(|node| is_gated(&node.op)).expect("one");
-        let nodes = at - 2..at + 1;
-        assert!(self.graph.can_cut_features(nodes.clone()));
-        nodes
+        let at = self.graph.nodes().iter().position(|node| is_gated(&node.op))?;
+        let nodes = at.checked_sub(2)?..at + 1;
+        self.graph.can_cut_features(nodes.clone()).then_some(nodes)
     }
 
     /// Inputs of a stage, with different values everywhere.

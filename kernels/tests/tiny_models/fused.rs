@@ -1,6 +1,8 @@
 //! Fused ops: the same results as single ops, in few dispatches.
 
-use super::{Stage, Tiny, device, is_emulated, isas, logits, names, run, staged_logits};
+use super::{
+    Stage, Tiny, device, exact_names, is_emulated, isas, logits, names, run, staged_logits,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -98,7 +100,7 @@ fn fused_ops_of_parts_give_the_same_bits_as_those_of_the_whole() {
 
 #[test]
 fn a_decode_step_dispatches_three_to_five_times_per_layer() {
-    for name in names() {
+    for name in exact_names() {
         let Tiny { file, ids } = Tiny::open(&name);
         let model = Model::from_weights(&file).expect("a model");
         // Products of 16 values are not divided.

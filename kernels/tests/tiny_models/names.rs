@@ -1,6 +1,6 @@
 //! Names of the models.
 
-use super::{folder, is_emulated};
+use super::{folder, is_emulated, reference};
 
 /// Models that bring every kernel with code for an instruction set into use, beside those in each weight format.
 const EMULATED: [&str; 13] = [
@@ -32,4 +32,12 @@ pub(super) fn names() -> Vec<String> {
     names.sort();
     assert!(names.len() >= 21, "only {} reference models", names.len());
     names
+}
+
+/// Of those, models with results in double precision: their layers have only ops that are fused, and no joined matrices.
+pub(super) fn exact_names() -> Vec<String> {
+    let names = names().into_iter();
+    let exact: Vec<String> = names.filter(|name| reference(name).get("exact").is_some()).collect();
+    assert!(exact.len() >= 21, "only {} exact models", exact.len());
+    exact
 }

@@ -1,6 +1,6 @@
 //! A model that is requantised when it is opened computes the same as a file that was quantised before.
 
-use super::{device, folder, ids, logits, names, reference, run};
+use super::{device, exact_names, folder, ids, logits, reference, run};
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Cpu, Isa};
@@ -120,7 +120,7 @@ fn a_requantised_model_computes_the_same_as_a_file_in_that_format() {
     let mut changed = 0;
     let by_row = Requant::Q4_1.with_group(Group::Row).expect("a form");
     let formats = || Requant::ALL.into_iter().chain([by_row]);
-    for name in names() {
+    for name in exact_names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
         let file = WeightFile::open(&file).expect("a weight file");

@@ -193,7 +193,7 @@ fn biases_of_projections_are_optional() {
 
 #[test]
 fn a_key_that_would_change_results_is_refused_by_name() {
-    let rows: [(&str, MetaValue); 18] = [
+    let rows: [(&str, MetaValue); 17] = [
         ("attention.scale", 0.5_f32.into()),
         ("attention.clamp_kqv", 8.0_f32.into()),
         ("attention.max_alibi_bias", 8.0_f32.into()),
@@ -207,8 +207,7 @@ fn a_key_that_would_change_results_is_refused_by_name() {
         ("embedding_length_out", 32_u32.into()),
         ("use_parallel_residual", true.into()),
         ("rope.dimension_sections", vec![4_u32, 2, 2, 0].into()),
-        ("rope.scaling.type", "longrope".into()),
-        ("rope.scaling.attn_factor", 1.2_f32.into()),
+        ("rope.scaling.type", "dynamic".into()),
         ("rope.scaling.yarn_log_multiplier", 0.1_f32.into()),
         ("hidden_activation", "relu".into()),
         ("expert_count", 8_u32.into()),
