@@ -5,9 +5,9 @@
 #
 # Needs a C and C++ compiler and Python 3.11 or later with venv; on Debian:
 #   apt-get install build-essential python3-venv
-# Leaves in WORK_FOLDER: reference and shapes (our programs), llama.cpp/ (sources, and build/bin/ with
-# llama-bench, llama-perplexity and llama-quantize) and venv/ (numpy and gguf). What is there
-# already is kept, so a second run is quick.
+# Leaves in WORK_FOLDER: reference and shapes (our programs), test-archs (llama.cpp's test of
+# architectures), llama.cpp/ (sources, and build/bin/ with llama-bench, llama-perplexity and
+# llama-quantize) and venv/ (numpy and gguf). What is there already is kept, so a second run is quick.
 set -eu
 [ $# -eq 1 ] || { sed -n '2,10p' "$0"; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,7 +25,7 @@ if [ ! -f "$llama/build/build.ninja" ]; then
         -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=ON -DLLAMA_BUILD_UI=OFF -DLLAMA_BUILD_MTMD=OFF \
         -DLLAMA_OPENSSL=OFF -DLLAMA_CURL=OFF
 fi
-ninja -C "$llama/build" llama llama-bench llama-perplexity llama-quantize
+ninja -C "$llama/build" llama llama-common llama-bench llama-perplexity llama-quantize
 
 bin=$llama/build/bin
 for program in reference shapes; do
@@ -33,3 +33,7 @@ for program in reference shapes; do
         -o "$work/$program" -L"$bin" -lllama -lggml -lggml-base -lm "-Wl,-rpath,$bin" "-Wl,-rpath-link,$bin"
     echo "built $work/$program"
 done
+c++ -std=c++17 -O1 -I"$llama/include" -I"$llama/ggml/include" -I"$llama/common" -I"$llama/src" -I"$llama/vendor" \
+    "$llama/tests/test-llama-archs.cpp" -o "$work/test-archs" -L"$bin" -lllama-common -lllama -lggml -lggml-base -lggml-cpu \
+    "$llama/build/common/libllama-common-base.a" "-Wl,-rpath,$bin" "-Wl,-rpath-link,$bin"
+echo "built $work/test-archs"
