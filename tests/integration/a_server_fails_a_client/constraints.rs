@@ -10,7 +10,7 @@ use crate::with_template::with_template;
 /// A server of the tiny model that knows of functions.
 async fn serving() -> (Running, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let template = "{% for m in messages %}{{ m.content }}{% endfor %}{% if tools and not messages %}<tool_call>{% endif %}";
+    let template = "{% for m in messages %}{{ m.content }}{% endfor %}{% if tools and not messages %}<tool_call>{% endif -%}";
     let model = with_template(&tiny("llama.gguf"), template, folder.path());
     let engine = Engine::builder().model(model).threads(1);
     (start(Server::builder().model("tiny", engine).config(local())).await, folder)

@@ -7,7 +7,7 @@ use super::{Answer, Running, chatting};
 /// A server of the tiny model with a template that knows of thoughts and calls, and ends with `end`.
 async fn thinking(end: &str) -> (Running, tempfile::TempDir) {
     let template = format!(
-        "{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{end}{{# </think> -#}}{{% if tools and not messages %}}<tool_call>{{% endif %}}"
+        "{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{end}{{# </think> -#}}{{% if tools and not messages %}}<tool_call>{{% endif -%}}"
     );
     chatting(&template, &[]).await
 }
