@@ -70,26 +70,37 @@ kernel void gated_gelu(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, i
         })
 }
 
-// Functions of each value. A driver's tanh need not reach −1, see GELU; erf is exact to a few units in the last place.
-#define CURVE(name, VECTOR, SCALAR)                                                                 \
-    kernel void name(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)        \
-    {                                                                                               \
-        EACH_VALUE(                                                                                 \
-            {                                                                                       \
-                const float16 v = vload16(0, ROW(x) + i);                                           \
-                vstore16(VECTOR, 0, ROW(out) + i);                                                  \
-            },                                                                                      \
-            {                                                                                       \
-                const float v = ROW(x)[i];                                                          \
-                ROW(out)[i] = SCALAR;                                                               \
-            })                                                                                      \
-    }
-#define OF_BOTH(name, VALUE) CURVE(name, VALUE, VALUE)
+// A function of each value v. A driver's tanh need not reach −1, see GELU; erf is exact to a few units in the last place.
+#define CURVE(VALUE)                                                                                \
+    EACH_VALUE(                                                                                     \
+        {                                                                                           \
+            const float16 v = vload16(0, ROW(x) + i);                                               \
+            vstore16(VALUE, 0, ROW(out) + i);                                                       \
+        },                                                                                          \
+        {                                                                                           \
+            const float v = ROW(x)[i];                                                              \
+            ROW(out)[i] = VALUE;                                                                    \
+        })
 
-OF_BOTH(gelu, 0.5f * v * (1.0f + erf(v * 0.70710678118654752f)))
-OF_BOTH(gelu_tanh, GELU(v))
-OF_BOTH(relu_squared, max(v, 0.0f) * max(v, 0.0f))
-OF_BOTH(clamp_to, min(max(v, -number), number))
+kernel void gelu(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)
+{
+    CURVE(0.5f * v * (1.0f + erf(v * 0.70710678118654752f)))
+}
+
+kernel void gelu_tanh(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)
+{
+    CURVE(GELU(v))
+}
+
+kernel void relu_squared(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)
+{
+    CURVE(max(v, 0.0f) * max(v, 0.0f))
+}
+
+kernel void clamp_to(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)
+{
+    CURVE(min(max(v, -number), number))
+}
 
 #define XIELU(v, CHOOSE)                                                                            \
     (CHOOSE(negative * (expm1(min(v, eps)) - v), positive * v * v, v > 0.0f) + beta * v)

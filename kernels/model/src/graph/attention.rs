@@ -41,7 +41,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Whether the rows of a sequence see later ones ([`Mask::sees_later`]): the graph of an encoder, whose
+    /// Whether the rows of a sequence see later ones ([`Mask::sees_later`](crate::mask::Mask::sees_later)): the graph of an encoder, whose
     /// output is hidden states. All rows of a sequence must be computed in one batch, and keys and values
     /// of common first tokens cannot be shared.
     pub fn is_encoder(&self) -> bool {
