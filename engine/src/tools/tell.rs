@@ -21,7 +21,15 @@ impl Tools {
         }
         let style = Style::of(template);
         let shows = template.map_or(Shows::TEXT, ChatTemplate::shows);
-        write_calls(messages, style, shows);
+        let knows_tools = |template: &ChatTemplate| {
+            template.variable_of_tools().is_some() || template.reads_tools_of_message()
+        };
+        // A template that writes any role writes results, but no model was trained with them.
+        let written = match template.is_some_and(knows_tools) {
+            true => shows,
+            false => Shows { system: shows.system, ..Shows::TEXT },
+        };
+        write_calls(messages, style, written);
         let described = self.functions.iter().map(|function: &Tool| &function.described);
         let Some(template) = template else {
             add_system(messages, &self.text(style), shows);
