@@ -93,7 +93,7 @@ impl NamedCalls {
             State::After => {
                 let end = self.form.end.trim();
                 match self.held.find(end) {
-                    // Without an end, what follows is for the caller to judge.
+                    // The style has no closing text, so the caller decides what the following text is.
                     Some(at) if !end.is_empty() => {
                         self.held.drain(..at + end.len());
                         self.state = State::Between;

@@ -30,7 +30,7 @@ struct Info {
 #[derive(Deserialize)]
 struct Sibling {
     rfilename: String,
-    /// Stated if it is asked for.
+    /// Size in bytes; the hub states it only if the request asks for it.
     size: Option<u64>,
 }
 

@@ -12,8 +12,8 @@ use std::io;
 /// [`Mapped::hold`](super::mapped::Mapped::hold) says. Later another program may cut the file off, and the system ends a process that touches a page behind its end.
 pub(super) fn map(file: &LeasedFile) -> io::Result<Mmap> {
     let len = usize::try_from(file.bytes_total()).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    // SAFETY: the bytes must not change while they are borrowed. Nobody has the file open for writing, since it has a lease, and who
-    // opens it waits; all uses of the bytes are between `Mapped::hold`, which finds the lease held, and the end of what it returns, which is
+    // SAFETY: the bytes must not change while they are borrowed. The file has a lease, so no process has it open for writing, and one
+    // that opens it waits; all uses of the bytes are between `Mapped::hold`, which finds the lease held, and the end of what it returns, which is
     // renewed in less time than the system gives before it ends a lease.
     let map = unsafe { MmapOptions::new().len(len).map(file.file()) }?;
     #[cfg(target_os = "linux")]

@@ -1,7 +1,7 @@
 //! Packed weights in a file that is mapped, so that processes share them.
 //!
-//! A program that is about to change the file waits for the end of its lease. Whoever uses the weights looks often whether one waits. If
-//! so, the weights are read into memory of this process, the lease ends, and the map is not touched again.
+//! A program that is about to change the file waits for the end of its lease. Code that uses the weights checks often whether a program
+//! waits. If so, the weights are read into memory of this process, the lease ends, and the map is not touched again.
 
 use super::file_data::{FileData, PackedFault};
 use super::map::map;

@@ -26,7 +26,7 @@ pub struct Held<'a> {
 }
 
 impl Weights {
-    /// The right to read the packed matrices, which whoever does so must have. If another program waits to change their file, they are first copied
+    /// The right to read the packed matrices: code that reads them must have it. If another program waits to change their file, they are first copied
     /// into memory of this process, on `ctx`. A thread may not have it twice.
     ///
     /// # Errors

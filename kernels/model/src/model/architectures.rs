@@ -164,7 +164,7 @@ pub(super) trait Decoder: Sync {
         NormKind::Rms
     }
 
-    /// Adds what follows the embeddings `x` of the tokens before the first layer, and returns the hidden states.
+    /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.
     fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         Ok(x)
     }
@@ -197,7 +197,7 @@ pub(super) trait Encoder: Sync {
         false
     }
 
-    /// Adds what follows the embeddings `x` of the tokens before the first layer, and returns the hidden states.
+    /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.
     fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         Ok(x)
     }

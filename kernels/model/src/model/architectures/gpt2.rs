@@ -10,7 +10,7 @@ use crate::op::Curve;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("gpt2", &Gpt2);
 
-struct Gpt2;
+pub(super) struct Gpt2;
 
 impl Decoder for Gpt2 {
     fn settings(&self, _: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {

@@ -1,35 +1,6 @@
-//! StarCoder and SantaCoder: a table of positions, layer norms, and a feed-forward block without a gate.
+//! StarCoder and SantaCoder: the layers of GPT-2.
 
-use super::super::build::{Builder, FeedForward, LayerForm};
-use super::super::config::NormKind;
-use super::super::keys::Keys;
-use super::super::{ModelConfig, ModelError};
-use super::{Architecture, Decoder};
-use crate::graph::ValueId;
-use crate::op::Curve;
+use super::Architecture;
+use super::gpt2::Gpt2;
 
-pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("starcoder", &Starcoder);
-
-struct Starcoder;
-
-impl Decoder for Starcoder {
-    fn settings(&self, _: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
-        config.rotated.fill(false);
-        Ok(())
-    }
-
-    fn norm(&self) -> NormKind {
-        NormKind::Layer
-    }
-
-    fn embedded(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.position(x)
-    }
-
-    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(
-            x,
-            LayerForm { feed_forward: FeedForward::Plain(Curve::GeluTanh), ..LayerForm::PLAIN },
-        )
-    }
-}
+pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("starcoder", &Gpt2);
