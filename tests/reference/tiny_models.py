@@ -315,9 +315,9 @@ def write_split(out: Path, reference: str) -> None:
     keep_logits(reference, SPLIT, first, out)
 
 
-def write_importance(path: Path) -> Path:
+def write_importance(path: Path, tensors: dict[str, np.ndarray]) -> Path:
     """Writes a file for llama-quantize that says that all columns of all matrices are equally important."""
-    matrices = {name: values for name, values in random_tensors(FORMAT).items() if values.ndim == 2}
+    matrices = {name: values for name, values in tensors.items() if values.ndim == 2}
     with path.open("wb") as file:
         file.write(struct.pack("<i", len(matrices)))
         for name, values in matrices.items():
@@ -344,7 +344,7 @@ def write_formats(out: Path, reference: str, quantize: str, names: list[str]) ->
             else:
                 options = ["--pure"]
                 if name in BY_IMPORTANCE:
-                    options += ["--imatrix", str(write_importance(Path(folder) / "importance.dat"))]
+                    options += ["--imatrix", str(write_importance(Path(folder) / "importance.dat", random_tensors(FORMAT)))]
                 command = [quantize, *options, str(source), str(path), QUANTIZE_NAMES.get(name, name), "1"]
                 subprocess.run(command, check=True, capture_output=True)
             keep_logits(reference, FORMAT, path, out)

@@ -12,12 +12,14 @@ use lapwing_traces::Clock;
 use super::live::LiveDevice;
 use lapwing_plan::profile::{DeviceProfile, Machine, Profile, VERSION, nanos};
 
+mod caches;
 mod device;
 mod grid;
+mod inputs;
 mod log;
 mod sync;
 
-use device::DeviceBench;
+use device::{Conditions, DeviceBench};
 pub use grid::rows_max;
 use grid::{Measurement, Priority, measurements};
 
@@ -152,7 +154,8 @@ pub fn measure(
     let mut done = 0;
     for (MeasuredDevice { device, info, description }, plan) in devices.into_iter().zip(plans) {
         let _pinned = device.pin_thread();
-        let mut bench = DeviceBench::new(device, graph, page_rows, Arc::clone(&clock), limits);
+        let conditions = Conditions { graph, page_rows, clock: Arc::clone(&clock), limits };
+        let mut bench = DeviceBench::new(device, &info, conditions);
         let begin = clock.now();
         let asked = plan.len();
         let fixed = bench.fixed(&info)?;

@@ -15,9 +15,10 @@ use lapwing_kernels::part::Part;
 use lapwing_traces::Clock;
 use lapwing_traces::event::WaitMode;
 
+use super::caches::Between;
 use super::grid::Measurement;
 use super::log::Log;
-use super::{Limits, MeasureError};
+use super::{Limits, MeasureError, inputs};
 use crate::drive::live::LiveDevice;
 use crate::drive::live::throttle::Throttle;
 use crate::drive::modelled::{self, SegmentKind};
@@ -37,6 +38,8 @@ pub(super) struct DeviceBench<'a> {
     page_rows: usize,
     clock: Arc<dyn Clock>,
     limits: Limits,
+    /// `None` for a device whose times do not depend on caches: a model's, or those of prepared graphs.
+    between: Option<Between>,
     prepares: Vec<PrepareSample>,
     /// Total time of all conversions, and total bytes that they read and wrote.
     converted: (Duration, u64),
@@ -48,6 +51,14 @@ pub(super) struct Fixed {
     pub(super) submit_idle: Duration,
     pub(super) submit_queued: Duration,
     pub(super) crossing: Duration,
+}
+
+/// Under which conditions ops are measured.
+pub(super) struct Conditions<'a> {
+    pub(super) graph: &'a Arc<Graph>,
+    pub(super) page_rows: usize,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) limits: Limits,
 }
 
 /// A job to measure.
@@ -75,12 +86,12 @@ impl Link {
 impl<'a> DeviceBench<'a> {
     pub(super) fn new(
         mut device: LiveDevice,
-        graph: &'a Arc<Graph>,
-        page_rows: usize,
-        clock: Arc<dyn Clock>,
-        limits: Limits,
+        info: &DeviceInfo,
+        parts: Conditions<'a>,
     ) -> DeviceBench<'a> {
+        let Conditions { graph, page_rows, clock, limits } = parts;
         let preparer = device.device.preparer();
+        let has_caches = preparer.is_none() && device.time.is_none();
         let runs = Runs::start(&mut *device.device);
         let throttle = Throttle::new(Arc::clone(&clock), Arc::default(), Arc::default());
         let cores = Cores::of_machine();
@@ -95,6 +106,7 @@ impl<'a> DeviceBench<'a> {
             page_rows,
             clock,
             limits,
+            between: has_caches.then(|| Between::new(graph, info)),
             prepares: Vec::new(),
             converted: (Duration::ZERO, 0),
         }
@@ -106,7 +118,7 @@ impl<'a> DeviceBench<'a> {
         planned: &Measurement,
         submit: Duration,
     ) -> Result<Sample, MeasureError> {
-        let batch = self.batch(planned.m, planned.context, planned.selected);
+        let batch = inputs::batch(planned.m, planned.context, planned.selected, self.page_rows);
         let mut times = Vec::with_capacity(self.limits.runs);
         let begin = self.clock.now();
         for run in 0..=self.limits.runs {
@@ -114,7 +126,8 @@ impl<'a> DeviceBench<'a> {
             let nodes = node..node + 1;
             let failed = |source| MeasureError::Device { what: planned.to_string(), source };
             self.prepare(&nodes, &planned.part).map_err(failed)?;
-            let values = self.inputs(nodes.clone(), &batch);
+            self.run_others(node).map_err(failed)?;
+            let values = inputs::values(self.graph, nodes.clone(), &batch);
             let payload = Arc::new(Payload { batch: batch.clone(), values });
             let part = &planned.part;
             let job = Timed { nodes, part, payload: &payload, link: Link::PLAIN };
@@ -169,9 +182,9 @@ impl<'a> DeviceBench<'a> {
         link: Link,
     ) -> Result<Duration, MeasureError> {
         let failed = |source| MeasureError::Device { what: "submission".to_owned(), source };
-        let batch = self.batch(rows, 0, false);
+        let batch = inputs::batch(rows, 0, false, self.page_rows);
         self.prepare(&nodes, part).map_err(failed)?;
-        let values = self.inputs(nodes.clone(), &batch);
+        let values = inputs::values(self.graph, nodes.clone(), &batch);
         let payload = &Arc::new(Payload { batch, values });
         let mut times = Vec::new();
         for _ in 0..9 {
@@ -221,17 +234,7 @@ impl<'a> DeviceBench<'a> {
 
     /// Time of one job without conversion, as the driver of a live engine runs it.
     fn time(&mut self, job: &Timed<'_>) -> Result<Duration, lapwing_kernels::device::DeviceError> {
-        let writes = self.graph.writes(job.nodes.clone());
-        let work = Work {
-            task: Task::Nodes {
-                nodes: job.nodes.clone(),
-                prepare: Prepare::Ahead,
-                writes: writes.into(),
-                to: MemoryDomain::Host,
-            },
-            part: job.part.clone(),
-            payload: Arc::clone(job.payload),
-        };
+        let work = self.work(job.nodes.clone(), job.part.clone(), Arc::clone(job.payload));
         let begin = self.clock.now();
         let mut log = Log::start(&*self.clock);
         self.throttle.begin(false);
@@ -261,26 +264,24 @@ impl<'a> DeviceBench<'a> {
         Ok(whole.saturating_sub(log.converted))
     }
 
-    /// A batch of one sequence of `m` rows. `selected`: select all rows instead of the last one.
-    fn batch(&self, m: usize, context: usize, selected: bool) -> Batch {
-        let mut batch = Batch::default();
-        let pages: Vec<_> =
-            (0..(context + m).div_ceil(self.page_rows)).map(|page| page as u32).collect();
-        let selected = if selected { 0..m } else { m - 1..m };
-        // The id does not affect the time; 0 is in every vocabulary.
-        batch.push(&vec![0; m], context, pages, selected);
-        batch
+    fn work(&self, nodes: Range<usize>, part: Part, payload: Arc<Payload>) -> Work {
+        let writes = self.graph.writes(nodes.clone()).into();
+        let task = Task::Nodes { nodes, prepare: Prepare::Ahead, writes, to: MemoryDomain::Host };
+        Work { task, part, payload }
     }
 
-    /// Inputs of the nodes: small numbers of both signs, without subnormals.
-    fn inputs(&self, nodes: Range<usize>, batch: &Batch) -> TensorSet {
-        let mut inputs = TensorSet::default();
-        for id in self.graph.live_in(nodes) {
-            let value = self.graph.value(id);
-            let rows = Part::WHOLE.rows_of(value, batch).len();
-            let data = (0..rows * value.width).map(|i| (i * 37 % 101) as f32 / 64.0 - 0.75);
-            inputs.put(id, Tensor::new(value.width, data.collect::<Vec<f32>>()));
+    /// Runs other products of the model with one row, so that the weights of `node` leave the caches as they do between two steps.
+    fn run_others(&mut self, node: usize) -> Result<(), lapwing_kernels::device::DeviceError> {
+        let Some(between) = &mut self.between else { return Ok(()) };
+        let nodes = between.nodes(node);
+        let batch = inputs::batch(1, 0, true, self.page_rows);
+        for node in nodes {
+            let values = inputs::values(self.graph, node..node + 1, &batch);
+            let payload = Arc::new(Payload { batch: batch.clone(), values });
+            let work = self.work(node..node + 1, Part::WHOLE, payload);
+            let mut log = Log::start(&*self.clock);
+            drop(self.runs.run(&mut *self.device.device, work, &mut log)?);
         }
-        inputs
+        Ok(())
     }
 }
