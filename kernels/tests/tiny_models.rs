@@ -203,8 +203,6 @@ fn ids(reference: &Value) -> Vec<u32> {
 #[test]
 fn every_architecture_and_format_gives_llama_cpps_logits() {
     let mut failures = Vec::new();
-    // Noise of activations rounded to bfloat16: llama.cpp's with weights of that format.
-    let pair_noise = bounds::noise(&reference("format-bf16"));
     for name in names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
@@ -219,7 +217,7 @@ fn every_architecture_and_format_gives_llama_cpps_logits() {
         let pairs = |isa: &Isa| isa.name() == "avx512-bf16";
         let rounded = Isa::available()
             .into_iter()
-            .map(|isa| (isa, Activations::Int8, if pairs(&isa) { pair_noise } else { 0.0 }));
+            .map(|isa| (isa, Activations::Int8, if pairs(&isa) { bounds::of_pairs(&name) } else { 0.0 }));
         let exact = Isa::available().into_iter().filter(|isa| float && pairs(isa));
         for (isa, activations, more) in rounded.chain(exact.map(|isa| (isa, Activations::F32, 0.0)))
         {

@@ -6,3 +6,5 @@ pub mod compare;
 pub mod load;
 #[cfg(feature = "simulate")]
 pub mod simulate;
+#[cfg(feature = "simulate")]
+pub mod table;

@@ -34,6 +34,8 @@ done
 "$python" perplexity.py "$work" "$smollm2" "$gemma3" > perplexity.json
 rm -f tiny/*.gguf tiny/*.json
 "$python" tiny_models.py tiny "$reference" "$work/llama.cpp/build/bin/llama-quantize"
+"$python" families.py tiny "$work"
+"$python" kv_bf16.py "$reference"
 "$python" tiny_variants.py > tiny/variants.exact
 "$python" -m pip install --quiet jinja2==3.1.6
 "$python" jinja.py > jinja.json

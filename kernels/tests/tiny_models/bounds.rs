@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::floats;
+use super::{floats, folder};
 
 /// Largest distance of llama.cpp's results from each other under different settings, and from results
 /// in double precision: the noise of activations rounded to 8 bits and of an f16 KV cache.
@@ -25,6 +25,15 @@ pub(super) struct Bounds {
     /// The kind of the rows with the least rounding.
     pub(super) exact: &'static str,
     pub(super) exact_max: f32,
+}
+
+/// How much further the results of products of pairs of bfloat16 in attention may be, of a model of that name: as far as llama.cpp's
+/// are moved by such a rounding, as are those of 8-bit activations.
+pub(super) fn of_pairs(name: &str) -> f32 {
+    let text = std::fs::read_to_string(folder().join("../kv_bf16.json")).expect("distances");
+    let distances: Value = serde_json::from_str(&text).expect("JSON");
+    let distance = distances[name].as_f64().unwrap_or_else(|| panic!("run kv_bf16.py for {name}"));
+    1.25 * distance as f32
 }
 
 impl Bounds {

@@ -1,11 +1,10 @@
 //! A reproduction as a page and as a table.
 
-use std::fmt::Write;
-
 use super::plot::{BarGroup, Bars, Cell, Page, Section, Tone};
 use super::published::Role;
 use super::reproduce::{HeldBack, Reproduced, Reproduction};
-use super::sweep::{cell, quoted};
+use super::sweep::cell;
+use crate::table::table;
 
 impl Reproduction {
     /// One self-contained HTML page: simulated over published numbers as bars, all numbers, orders and
@@ -28,11 +27,19 @@ impl Reproduction {
 
     /// A CSV table with a row for each number; the published number of one that is held back is empty.
     pub fn csv(&self) -> String {
-        let mut csv = "id,group,what,of,published,simulated,unit,error,role,source\n".to_owned();
-        let mut line = |cells: [String; 10]| {
-            let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-            let _ = writeln!(csv, "{}", cells.join(","));
-        };
+        let heads = [
+            "id",
+            "group",
+            "what",
+            "of",
+            "published",
+            "simulated",
+            "unit",
+            "error",
+            "role",
+            "source",
+        ];
+        let mut rows: Vec<[String; 10]> = vec![heads.map(str::to_owned)];
         for row in &self.rows {
             let Reproduced { id, group, what, of, paper, model, unit, error, role, source } = row;
             let text = |text: &String| text.clone();
@@ -40,15 +47,16 @@ impl Reproduction {
             let (unit, role) = ((*unit).to_owned(), role.to_string());
             let named = (text(id), text(group), text(what), text(of));
             let (id, group, what, of) = named;
-            line([id, group, what, of, paper, model, unit, error, role, text(source)]);
+            rows.push([id, group, what, of, paper, model, unit, error, role, text(source)]);
         }
         for row in &self.held_back {
             let HeldBack { id, group, what, of, model, unit, source } = row.clone();
             let model = model.map_or_else(String::new, cell);
             let (none, role) = (String::new(), "held back".to_owned());
-            line([id, group, what, of, none.clone(), model, unit.to_owned(), none, role, source]);
+            let unit = unit.to_owned();
+            rows.push([id, group, what, of, none.clone(), model, unit, none, role, source]);
         }
-        csv
+        table(rows)
     }
 }
 

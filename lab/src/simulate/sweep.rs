@@ -1,12 +1,11 @@
 //! Sweeps: one run for each combination of values.
 
-use std::fmt::Write;
-
 use super::change::Change;
 use super::error::SimulateError;
 use super::runs::Runs;
 use super::scenario::Scenario;
 use super::simulated::Simulated;
+use crate::table::table;
 
 mod axis;
 mod figures;
@@ -84,19 +83,19 @@ impl Sweep {
         let keys = self.axes.iter().map(|axis| axis.key.as_str());
         let settings = self.settings.iter().map(|(key, _)| key.as_str());
         let results = FIGURES.iter().map(|f| f.0).chain(["error"]);
-        let heads: Vec<&str> = keys.chain(results).chain(settings).collect();
-        let mut csv = heads.join(",") + "\n";
+        let heads = keys.chain(results).chain(settings);
+        let mut rows: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
         for point in &self.points {
-            let mut cells: Vec<String> = point.values.iter().map(|v| quoted(v)).collect();
+            let mut cells = point.values.clone();
             for (_, of) in FIGURES {
                 let value = point.outcome.as_ref().ok().and_then(of);
                 cells.push(value.map_or(String::new(), cell));
             }
-            cells.push(point.outcome.as_ref().err().map_or(String::new(), |error| quoted(error)));
-            cells.extend(self.settings.iter().map(|(_, value)| quoted(value)));
-            let _ = writeln!(csv, "{}", cells.join(","));
+            cells.push(point.outcome.as_ref().err().cloned().unwrap_or_default());
+            cells.extend(self.settings.iter().map(|(_, value)| value.clone()));
+            rows.push(cells);
         }
-        csv
+        table(rows)
     }
 }
 
@@ -130,13 +129,6 @@ pub(super) fn cell(value: f64) -> String {
     match value.fract() == 0.0 {
         true => value.to_string(),
         false => format!("{value:.5e}").parse().unwrap_or(value).to_string(),
-    }
-}
-
-pub(super) fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
     }
 }
 
@@ -179,10 +171,5 @@ mod tests {
         let cells = [1_024.886_754_321, 0.001_234_567_89, -21.4, 7_425.0, 12_345_678.0, 0.0];
         let texts = ["1024.89", "0.00123457", "-21.4", "7425", "12345678", "0"];
         assert_eq!(cells.map(cell), texts);
-    }
-
-    #[test]
-    fn commas_in_messages_are_quoted() {
-        assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
     }
 }

@@ -85,7 +85,7 @@ impl Source<'_> {
                 span.discarded.to_string(),
             ]);
         }
-        rows.table
+        rows.table()
     }
 
     fn gaps(&self) -> Table {
@@ -102,7 +102,7 @@ impl Source<'_> {
                 self.span_id(gap.blocker),
             ]);
         }
-        rows.table
+        rows.table()
     }
 
     fn critical_path(&self) -> Table {
@@ -123,7 +123,7 @@ impl Source<'_> {
                 self.span_id(Some(span)),
             ]);
         }
-        rows.table
+        rows.table()
     }
 
     fn messages(&self) -> Table {
@@ -144,7 +144,7 @@ impl Source<'_> {
                 or_empty(message.stall.map(|(_, since)| since.0)),
             ]);
         }
-        rows.table
+        rows.table()
     }
 
     fn waits(&self) -> Table {
@@ -165,7 +165,7 @@ impl Source<'_> {
                 wait.spun.to_string(),
             ]);
         }
-        rows.table
+        rows.table()
     }
 
     fn counters(&self) -> Table {
@@ -176,7 +176,7 @@ impl Source<'_> {
                 rows.add(&[name.clone(), lane.clone(), at.0.to_string(), value.to_string()]);
             }
         }
-        rows.table
+        rows.table()
     }
 
     fn requests(&self) -> Table {
@@ -189,7 +189,7 @@ impl Source<'_> {
                 milestone.value.to_string(),
             ]);
         }
-        rows.table
+        rows.table()
     }
 
     fn limited(&self) -> Table {
@@ -203,22 +203,33 @@ impl Source<'_> {
                 or_empty(limited.stream.map(|_| limited.slack)),
             ]);
         }
-        rows.table
+        rows.table()
     }
 }
 
 struct Rows {
-    table: Table,
+    file: &'static str,
+    writer: csv::Writer<Vec<u8>>,
 }
 
 impl Rows {
     fn new(file: &'static str, header: &str) -> Rows {
-        Rows { table: Table { file, text: format!("{header}\r\n") } }
+        let mut options = csv::WriterBuilder::new();
+        let writer = options.terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+        let mut rows = Rows { file, writer };
+        rows.add(header.split(','));
+        rows
     }
 
-    fn add(&mut self, cells: &[String]) {
-        self.table.text.push_str(&cells.join(","));
-        self.table.text.push_str("\r\n");
+    fn add<Cell: AsRef<[u8]>>(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.writer
+            .write_record(cells)
+            .expect("memory takes every row, and all have as many cells");
+    }
+
+    fn table(self) -> Table {
+        let bytes = self.writer.into_inner().expect("memory takes every row");
+        Table { file: self.file, text: String::from_utf8(bytes).expect("cells are texts") }
     }
 }
 
@@ -226,13 +237,8 @@ fn or_empty(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A text as a cell: not a formula, and quoted if necessary.
+/// A text as a cell that is no formula.
 fn text(text: &str) -> String {
     let harmful = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\'']);
-    let safe = if harmful { format!("'{text}") } else { text.to_owned() };
-    if safe.contains([',', '"', '\r', '\n']) {
-        format!("\"{}\"", safe.replace('"', "\"\""))
-    } else {
-        safe
-    }
+    if harmful { format!("'{text}") } else { text.to_owned() }
 }

@@ -1,6 +1,7 @@
 //! The reports of `load` as text and as comma-separated values.
 
 use lapwing_lab::load::{ClientReport, LoadReport};
+use lapwing_lab::table::table as comma_separated;
 use lapwing_traces::report::Percentiles;
 use lapwing_traces::text::counted;
 
@@ -96,15 +97,14 @@ fn ms(value: Option<f64>) -> String {
 
 /// A line for each policy, client and window: centre of the window in seconds, and service.
 pub(super) fn csv(reports: &[LoadReport]) -> String {
-    let mut text = "policy,client,window_s,service\n".to_owned();
+    let mut rows = vec![["policy", "client", "window_s", "service"].map(str::to_owned)];
     for report in reports {
         for client in &report.clients {
-            // Names are the caller's.
-            let name = client.client.replace('"', "\"\"");
             for (at, service) in report.window_s.iter().zip(&client.service_in_window) {
-                text.push_str(&format!("{},\"{name}\",{at:.3},{service}\n", report.policy));
+                let (policy, name) = (report.policy.to_string(), client.client.clone());
+                rows.push([policy, name, format!("{at:.3}"), service.to_string()]);
             }
         }
     }
-    text
+    comma_separated(rows)
 }

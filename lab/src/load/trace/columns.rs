@@ -3,6 +3,7 @@
 use jiff::civil::DateTime;
 
 use super::{LoadRequest, TraceForm};
+use crate::table::cells;
 
 /// Positions of the columns of a table.
 pub(super) struct Columns {
@@ -22,8 +23,8 @@ const TABLES: [(TraceForm, [&str; 3]); 3] = [
 impl Columns {
     /// The columns that a line names.
     pub(super) fn of(line: &str) -> Result<Columns, String> {
-        let names: Vec<&str> = cells(line).collect();
-        let place = |wanted: &str| names.iter().position(|name| *name == wanted);
+        let names = cells(line).unwrap_or_default();
+        let place = |wanted: &str| names.iter().position(|name| name == wanted);
         let found = TABLES.into_iter().find_map(|(form, [at, prompt, output])| {
             let column = |name| place(name).map(|place| (name, place));
             let required = [column(at)?, column(prompt)?, column(output)?];
@@ -38,9 +39,9 @@ impl Columns {
 
     /// The request of a line.
     pub(super) fn read(&self, line: &str) -> Result<LoadRequest, String> {
-        let cells: Vec<&str> = cells(line).collect();
+        let cells = cells(line).ok_or("it has no columns, or a quotation without its end")?;
         let cell = |(name, at): (&str, usize)| {
-            cells.get(at).copied().ok_or_else(|| format!("the column {name} is missing"))
+            cells.get(at).map(String::as_str).ok_or_else(|| format!("the column {name} is missing"))
         };
         let count = |column: (&str, usize)| {
             let count = cell(column)?.parse();
@@ -49,13 +50,9 @@ impl Columns {
         let [at, prompt, output] = self.required;
         let time = seconds(cell(at)?);
         let time = time.ok_or_else(|| format!("{} is neither a number nor a date", at.0))?;
-        let client = self.client.and_then(|at| cells.get(at)).copied().unwrap_or_default();
+        let client = self.client.and_then(|at| cells.get(at)).map_or("", String::as_str);
         Ok(LoadRequest::new(time, client, count(prompt)?, count(output)?))
     }
-}
-
-fn cells(line: &str) -> impl Iterator<Item = &str> {
-    line.split(',').map(|cell| cell.trim().trim_matches('"'))
 }
 
 /// A number of seconds, or a date and time in seconds from 1970 on. A zone other than UTC is ignored, since all

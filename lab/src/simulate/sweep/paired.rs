@@ -1,12 +1,11 @@
 //! Differences between the values of an axis, from pairs of runs.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 
-use super::{Axis, Figure, SEED, Sweep, cell, quoted};
+use super::{Axis, Figure, SEED, Sweep, cell};
 use crate::simulate::error::SimulateError;
 use crate::simulate::repeated::interval;
+use crate::table::table;
 
 /// How a result differs between two values of an axis. Each run is paired with the run that is equal
 /// otherwise, with the same seed of the noise.
@@ -86,16 +85,16 @@ impl Sweep {
         let others = others.filter(|other| *other != key && *other != SEED);
         let name = format!("{}_difference", figure.0);
         let heads = others.chain([key, "against", "pairs", &name, "low", "high", "relative"]);
-        let mut csv = heads.collect::<Vec<_>>().join(",") + "\n";
+        let mut rows: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
         for found in differences {
-            let mut cells: Vec<String> = found.others.iter().map(|value| quoted(value)).collect();
+            let mut cells = found.others;
             let (low, high) = found.interval.unzip();
             let end = |end: Option<f64>| end.map_or(String::new(), cell);
-            cells.extend([quoted(&found.value), quoted(reference), found.pairs.to_string()]);
+            cells.extend([found.value, reference.to_owned(), found.pairs.to_string()]);
             cells.extend([cell(found.mean), end(low), end(high), cell(found.relative)]);
-            let _ = writeln!(csv, "{}", cells.join(","));
+            rows.push(cells);
         }
-        Ok(csv)
+        Ok(table(rows))
     }
 }
 
