@@ -215,9 +215,9 @@ fn every_architecture_and_format_gives_llama_cpps_logits() {
         let float = !name.starts_with("format-") || floats.contains(&name.as_str());
         let bounds = Bounds::of(&reference, float);
         let pairs = |isa: &Isa| isa.name() == "avx512-bf16";
-        let rounded = Isa::available()
-            .into_iter()
-            .map(|isa| (isa, Activations::Int8, if pairs(&isa) { bounds::of_pairs(&name) } else { 0.0 }));
+        let rounded = Isa::available().into_iter().map(|isa| {
+            (isa, Activations::Int8, if pairs(&isa) { bounds::of_pairs(&name) } else { 0.0 })
+        });
         let exact = Isa::available().into_iter().filter(|isa| float && pairs(isa));
         for (isa, activations, more) in rounded.chain(exact.map(|isa| (isa, Activations::F32, 0.0)))
         {

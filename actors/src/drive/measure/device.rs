@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{
-    Batch, DeviceInfo, GraphKey, MemoryDomain, ModelId, Payload, Prepare, Preparer, Runs, Step,
-    Task, Tensor, TensorSet, Work,
+    DeviceInfo, GraphKey, MemoryDomain, ModelId, Payload, Prepare, Preparer, Runs, Step, Task, Work,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
