@@ -54,6 +54,7 @@ mod olmo;
 mod olmo2;
 mod openelm;
 mod orion;
+mod paddleocr;
 mod pangu_embedded;
 mod phi2;
 mod phi3;
@@ -72,7 +73,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 60] = [
+const TABLE: [Architecture; 61] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -108,6 +109,7 @@ const TABLE: [Architecture; 60] = [
     codeshell::ARCHITECTURE,
     falcon::ARCHITECTURE,
     ernie4_5::ARCHITECTURE,
+    paddleocr::ARCHITECTURE,
     orion::ARCHITECTURE,
     xverse::ARCHITECTURE,
     baichuan::ARCHITECTURE,
