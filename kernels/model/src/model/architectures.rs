@@ -18,6 +18,7 @@ mod bitnet;
 mod bloom;
 mod chatglm;
 mod codeshell;
+mod cogvlm;
 mod cohere2;
 mod command_r;
 mod ernie4_5;
@@ -73,7 +74,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 61] = [
+const TABLE: [Architecture; 62] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -92,6 +93,7 @@ const TABLE: [Architecture; 61] = [
     mistral3::ARCHITECTURE,
     qwen2vl::ARCHITECTURE,
     qwen3vl::ARCHITECTURE,
+    cogvlm::ARCHITECTURE,
     gemma::ARCHITECTURE,
     glm4::ARCHITECTURE,
     exaone::ARCHITECTURE,
