@@ -48,6 +48,7 @@ mod minicpm;
 mod mistral3;
 mod modern_bert;
 mod mpt;
+mod nanbeige;
 mod nemotron;
 mod neo_bert;
 mod nomic_bert;
@@ -74,9 +75,10 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 62] = [
+const TABLE: [Architecture; 63] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
+    nanbeige::ARCHITECTURE,
     qwen2::ARCHITECTURE,
     qwen3::ARCHITECTURE,
     gemma2::ARCHITECTURE,

@@ -131,7 +131,7 @@ impl Builder<'_> {
 
     pub(super) fn name(&self, tensor: &str) -> String {
         match self.layer {
-            Some(layer) => format!("blk.{layer}.{tensor}"),
+            Some(layer) => format!("blk.{}.{tensor}", self.config.blocks[layer]),
             None => tensor.to_owned(),
         }
     }

@@ -16,6 +16,10 @@ pub struct ModelConfig {
     pub name: Option<String>,
     /// Transformer layers.
     pub layers: usize,
+    /// The block of the file's tensors that each layer has. Layers may have the same one, each with keys and values of its own.
+    pub blocks: Vec<usize>,
+    /// Whether the last norm comes also before layers that begin with the first block again.
+    pub is_normed_between: bool,
     /// Layers of the file behind these, which predict further tokens and are not used.
     pub predictors: usize,
     /// Hidden size: values per token between layers.
@@ -179,6 +183,8 @@ impl ModelConfig {
             arch,
             name: None,
             layers,
+            blocks: (0..layers).collect(),
+            is_normed_between: false,
             predictors: 0,
             width,
             score_scale: score_scale(heads[0].kv.key_dim),
@@ -225,6 +231,18 @@ impl ModelConfig {
         if self.layers == wide_scale_layers {
             self.score_scale = score_scale(self.width / self.heads[0].count);
         }
+    }
+
+    /// Makes layers of these blocks of the file, in their order, with the hyper-parameters that the blocks have as layers.
+    pub(super) fn set_blocks(&mut self, blocks: Vec<usize>) {
+        let heads = blocks.iter().enumerate();
+        let heads = heads.map(|(layer, block)| LayerHeads { kv_of: layer, ..self.heads[*block] });
+        self.heads = heads.collect();
+        self.ffn_widths = blocks.iter().map(|block| self.ffn_widths[*block]).collect();
+        self.rotated = blocks.iter().map(|block| self.rotated[*block]).collect();
+        self.windowed = blocks.iter().map(|block| self.windowed[*block]).collect();
+        self.layers = blocks.len();
+        self.blocks = blocks;
     }
 
     /// Attention of a layer.

@@ -109,6 +109,7 @@ impl<'a> Keys<'a> {
             format!("it must be less than the {} layers", config.layers)
         })?;
         config.layers -= predictors;
+        config.blocks.truncate(config.layers);
         config.predictors = predictors;
         config.heads.truncate(config.layers);
         config.ffn_widths.truncate(config.layers);
