@@ -61,6 +61,7 @@ mod pangu_embedded;
 mod phi2;
 mod phi3;
 mod plamo;
+mod plamo3;
 mod qwen;
 mod qwen2;
 mod qwen2vl;
@@ -75,7 +76,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 63] = [
+const TABLE: [Architecture; 64] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     nanbeige::ARCHITECTURE,
@@ -127,6 +128,7 @@ const TABLE: [Architecture; 63] = [
     chatglm::ARCHITECTURE,
     qwen::ARCHITECTURE,
     plamo::ARCHITECTURE,
+    plamo3::ARCHITECTURE,
     openelm::ARCHITECTURE,
     pangu_embedded::ARCHITECTURE,
     bitnet::ARCHITECTURE,

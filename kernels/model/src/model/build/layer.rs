@@ -253,7 +253,9 @@ impl Builder<'_> {
         group: usize,
     ) -> Result<ValueId, ModelError> {
         let width = self.graph.value(x).width;
-        let [weight, bias] = ["weight", "bias"].map(|part| self.name(&format!("{role}.{part}")));
+        // Files of PLaMo leave out the end of some names.
+        let end = if self.has(role) { "" } else { ".weight" };
+        let [weight, bias] = [end, ".bias"].map(|end| self.name(&format!("{role}{end}")));
         let eps = self.config.norm_eps / self.config.residual_scale.powi(2);
         let op = match self.config.norm {
             NormKind::Rms => Op::RmsNorm { weight: Some(self.vector(&weight, group)?), group, eps },
