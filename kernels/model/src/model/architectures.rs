@@ -70,13 +70,14 @@ mod qwen3vl;
 mod refact;
 mod seed_oss;
 mod smollm3;
+mod spark2_5;
 mod stablelm;
 mod starcoder;
 mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 64] = [
+const TABLE: [Architecture; 65] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     nanbeige::ARCHITECTURE,
@@ -86,6 +87,7 @@ const TABLE: [Architecture; 64] = [
     gemma3::ARCHITECTURE,
     gemma4::ARCHITECTURE,
     smollm3::ARCHITECTURE,
+    spark2_5::ARCHITECTURE,
     granite::ARCHITECTURE,
     minicpm::ARCHITECTURE,
     olmo2::ARCHITECTURE,

@@ -2,6 +2,7 @@
 
 mod decoder;
 mod encoder;
+mod gate;
 mod head;
 mod layer;
 mod layer_inputs;
@@ -10,6 +11,7 @@ mod weights;
 
 use std::collections::HashSet;
 
+pub(super) use gate::AttentionGate;
 pub(super) use layer::{FeedForward, LayerForm, Norms, Order, QkNorm};
 
 use super::architectures::Family;

@@ -2,7 +2,7 @@
 
 use super::super::config::NormKind;
 use super::super::{LayerAttention, ModelError};
-use super::Builder;
+use super::{AttentionGate, Builder};
 use crate::graph::ValueId;
 use crate::mask::Mask;
 use crate::op::{AttentionOp, Curve, Op};
@@ -11,6 +11,7 @@ use crate::op::{AttentionOp, Curve, Op};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LayerForm {
     pub(crate) qk: QkNorm,
+    pub(crate) gate: AttentionGate,
     pub(crate) norms: Norms,
     pub(crate) feed_forward: FeedForward,
     pub(crate) order: Order,
@@ -20,6 +21,7 @@ impl LayerForm {
     /// Pre-norm, with a gated feed-forward block.
     pub(crate) const PLAIN: LayerForm = LayerForm {
         qk: QkNorm::None,
+        gate: AttentionGate::None,
         norms: Norms::BEFORE,
         feed_forward: FeedForward::Gated,
         order: Order::Sequential,
@@ -146,6 +148,7 @@ impl Builder<'_> {
     ) -> Result<ValueId, ModelError> {
         let (c, heads) = (self.config, self.heads());
         let projected = self.projections(x)?;
+        let gates = self.gates(x, form.gate)?;
         let [mut q, mut k, v] = projected.map(|value| self.clamp(value));
         if form.qk != QkNorm::RotatedHeads {
             q = self.qk_norm("attn_q_norm", q, form.qk)?;
@@ -162,7 +165,10 @@ impl Builder<'_> {
         if let Some(temperature) = c.temperature {
             q = self.push(Op::Temperature(temperature), &[q], heads.q_width(), "q_temperature");
         }
-        self.mixed(&[q, k, v], form.norms.inside_attention)
+        let mixed = self.attended(&[q, k, v]);
+        let mixed = self.gated(gates, mixed);
+        let mixed = self.norm_if(form.norms.inside_attention, mixed)?;
+        self.linear("attn_output", mixed, c.width)
     }
 
     /// Rotary embedding of the current layer, for so many heads.
@@ -171,13 +177,14 @@ impl Builder<'_> {
         self.push(Op::Rope { heads, rope }, &[x], width, role)
     }
 
-    /// What the current layer's attention makes of queries, keys and values, or of queries alone, and the projection of it,
-    /// before which a norm may be.
-    pub(crate) fn mixed(
-        &mut self,
-        inputs: &[ValueId],
-        norm: Option<&'static str>,
-    ) -> Result<ValueId, ModelError> {
+    /// What the current layer's attention makes of queries, keys and values, or of queries alone, and the projection of it.
+    pub(crate) fn mixed(&mut self, inputs: &[ValueId]) -> Result<ValueId, ModelError> {
+        let mixed = self.attended(inputs);
+        self.linear("attn_output", mixed, self.config.width)
+    }
+
+    /// What the current layer's attention makes of queries, keys and values, or of queries alone.
+    fn attended(&mut self, inputs: &[ValueId]) -> ValueId {
         let (c, layer, width) = (self.config, self.layer_number(), self.heads().mixed_width());
         let (mask, window) = match (c.layer_attention(layer), c.arch.is_encoder()) {
             (LayerAttention::Full, false) => (Mask::Causal, None),
@@ -194,9 +201,7 @@ impl Builder<'_> {
             soft_cap: c.attention_cap,
             alibi: c.alibi,
         };
-        let mixed = self.push(Op::Attention(op), inputs, width, "attention");
-        let mixed = self.norm_if(norm, mixed)?;
-        self.linear("attn_output", mixed, c.width)
+        self.push(Op::Attention(op), inputs, width, "attention")
     }
 
     fn clamp(&mut self, x: ValueId) -> ValueId {

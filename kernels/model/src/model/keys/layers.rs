@@ -1,9 +1,9 @@
 //! Keys whose values may differ between layers.
 
-use super::Keys;
+use super::{Keys, Windows};
 use crate::kv::KvHeads;
-use crate::model::ModelError;
 use crate::model::config::LayerHeads;
+use crate::model::{ModelConfig, ModelError};
 
 impl Keys<'_> {
     /// A count that some files store once, and others for each layer.
@@ -65,6 +65,20 @@ impl Keys<'_> {
             format!("it must be even and at most the head's {head_dim} values")
         })?;
         Ok(dims)
+    }
+
+    /// Sets the sliding window, and which layers have it, for architectures whose files say both.
+    pub(in crate::model) fn listed_windows(
+        &self,
+        config: &mut ModelConfig,
+    ) -> Result<(), ModelError> {
+        const PATTERN: &str = "attention.sliding_window_pattern";
+        let has_pattern = self.meta.get(&self.key(PATTERN)).is_some();
+        self.check(PATTERN, "missing", has_pattern, || {
+            "it must say which layers have a window".to_owned()
+        })?;
+        self.count("attention.sliding_window", 1 << 30)?;
+        self.windows(config, Windows { period: config.layers, default: None })
     }
 
     fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {
