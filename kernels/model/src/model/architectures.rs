@@ -2,13 +2,8 @@
 
 use std::fmt;
 
-use super::ModelConfig;
-use super::ModelError;
-use super::build::{Builder, LayerForm};
 use super::config::NormKind;
-use super::head::RankForm;
-use super::keys::Keys;
-use crate::graph::ValueId;
+pub(super) use super::family::{Decoder, Encoder, Family};
 
 mod apertus;
 mod arcee;
@@ -150,85 +145,6 @@ const TABLE: [Architecture; 65] = [
 pub struct Architecture {
     name: &'static str,
     pub(super) family: Family,
-}
-
-/// What an architecture computes.
-#[derive(Clone, Copy)]
-pub(super) enum Family {
-    /// Rows see earlier ones only, and the output is the logits of the next token.
-    Decoder(&'static dyn Decoder),
-    /// Rows see all rows of their sequence, and the output is hidden states.
-    Encoder(&'static dyn Encoder),
-}
-
-/// A decoder: the differences from the plain pre-norm transformer with gated feed-forward blocks.
-pub(super) trait Decoder: Sync {
-    /// Sets the hyper-parameters that differ from the plain ones, from keys that the plain transformer does not read, or reads
-    /// with another default.
-    fn settings(&self, _keys: &Keys<'_>, _config: &mut ModelConfig) -> Result<(), ModelError> {
-        Ok(())
-    }
-
-    /// Form of its norms.
-    fn norm(&self) -> NormKind {
-        NormKind::Rms
-    }
-
-    /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.
-    fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        Ok(x)
-    }
-
-    /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
-    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, LayerForm::PLAIN)
-    }
-
-    /// The head of its rerankers.
-    fn rank(&self) -> RankForm {
-        RankForm::OF_DECODERS
-    }
-}
-
-/// An encoder.
-pub(super) trait Encoder: Sync {
-    /// Sets the hyper-parameters that differ from those of the plain transformer.
-    fn settings(&self, _keys: &Keys<'_>, _config: &mut ModelConfig) -> Result<(), ModelError> {
-        Ok(())
-    }
-
-    /// Form of its norms.
-    fn norm(&self) -> NormKind {
-        NormKind::Layer
-    }
-
-    /// Whether every product and every norm has a bias. Otherwise those have one for which a file has it.
-    fn has_biases(&self) -> bool {
-        false
-    }
-
-    /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.
-    fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        Ok(x)
-    }
-
-    /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
-    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError>;
-
-    /// Name of the norm behind the last layer.
-    fn last_norm(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The head of its rerankers.
-    fn rank(&self) -> RankForm {
-        RankForm::OF_ENCODERS
-    }
-
-    /// Whether files have products behind the mean of the hidden states.
-    fn is_projected(&self) -> bool {
-        false
-    }
 }
 
 impl Architecture {
