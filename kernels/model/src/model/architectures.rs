@@ -16,6 +16,7 @@ mod codeshell;
 mod cogvlm;
 mod cohere2;
 mod command_r;
+mod deci;
 mod ernie4_5;
 mod eurobert;
 mod exaone;
@@ -72,8 +73,9 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 65] = [
+const TABLE: [Architecture; 66] = [
     llama::ARCHITECTURE,
+    deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     nanbeige::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -172,6 +174,11 @@ impl Architecture {
             Family::Decoder(family) => family.norm(),
             Family::Encoder(family) => family.norm(),
         }
+    }
+
+    /// Whether layers may lack attention or the feed-forward block.
+    pub(super) fn may_lack_blocks(&self) -> bool {
+        matches!(self.family, Family::Decoder(family) if family.may_lack_blocks())
     }
 
     /// Whether every product and every norm has a bias.

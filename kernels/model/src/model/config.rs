@@ -26,7 +26,7 @@ pub struct ModelConfig {
     pub width: usize,
     /// Heads of each layer's attention.
     pub heads: Vec<LayerHeads>,
-    /// Intermediate size of each layer's feed-forward block.
+    /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
     /// Values per token of the embedding that each layer has of its own; 0 if layers have none.
     pub layer_input_width: usize,
@@ -113,9 +113,10 @@ impl NormKind {
 /// Heads of a layer's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerHeads {
-    /// Query heads.
+    /// Query heads; 0 in a layer without attention.
     pub count: usize,
-    /// Key and value heads (GQA: fewer than `count`; MQA: 1), and the values of each. Queries are as long as keys.
+    /// Key and value heads (GQA: fewer than `count`; MQA: 1; 0 without attention over positions), and the values of each. Queries
+    /// are as long as keys.
     pub kv: KvHeads,
     /// Values per head that rotary embedding rotates.
     pub rope_dims: usize,
@@ -160,7 +161,7 @@ impl ModelConfig {
 
     /// Reads the hyper-parameters of an architecture.
     pub(super) fn of(arch: Architecture, meta: &Metadata) -> Result<ModelConfig, ModelError> {
-        let keys = Keys::new(meta, arch.name());
+        let keys = Keys::new(meta, &arch);
         keys.refuse_experts()?;
         keys.check_direction(arch.is_encoder())?;
         let mut config = ModelConfig::plain(arch, &keys)?;
@@ -257,7 +258,7 @@ impl ModelConfig {
 
     /// Whether a layer has keys and values of its own.
     pub fn has_kv(&self, layer: usize) -> bool {
-        self.heads[layer].kv_of == layer
+        self.heads[layer].kv_of == layer && self.heads[layer].kv.count > 0
     }
 
     /// Layer of the KV cache that a layer's attention reads.

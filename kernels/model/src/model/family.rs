@@ -29,6 +29,11 @@ pub(super) trait Decoder: Sync {
         NormKind::Rms
     }
 
+    /// Whether layers may lack attention or the feed-forward block: those with 0 heads or a width of 0.
+    fn may_lack_blocks(&self) -> bool {
+        false
+    }
+
     /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.
     fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         Ok(x)
