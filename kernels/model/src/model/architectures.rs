@@ -70,10 +70,11 @@ mod spark2_5;
 mod stablelm;
 mod starcoder;
 mod starcoder2;
+mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 66] = [
+const TABLE: [Architecture; 67] = [
     llama::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
@@ -85,6 +86,7 @@ const TABLE: [Architecture; 66] = [
     gemma4::ARCHITECTURE,
     smollm3::ARCHITECTURE,
     spark2_5::ARCHITECTURE,
+    talkie::ARCHITECTURE,
     granite::ARCHITECTURE,
     minicpm::ARCHITECTURE,
     olmo2::ARCHITECTURE,

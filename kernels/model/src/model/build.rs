@@ -2,6 +2,7 @@
 
 mod decoder;
 mod encoder;
+mod factors;
 mod gate;
 mod head;
 mod layer;

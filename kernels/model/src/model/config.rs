@@ -94,6 +94,8 @@ pub struct ModelConfig {
 pub enum NormKind {
     /// Root-mean-square norms.
     Rms,
+    /// Root-mean-square norms without weights.
+    RmsWithoutWeights,
     /// Layer norms, with biases where the file has them.
     Layer,
     /// Layer norms without weights and biases.
@@ -104,7 +106,7 @@ impl NormKind {
     /// Key of their epsilon.
     fn epsilon(self) -> &'static str {
         match self {
-            NormKind::Rms => "attention.layer_norm_rms_epsilon",
+            NormKind::Rms | NormKind::RmsWithoutWeights => "attention.layer_norm_rms_epsilon",
             NormKind::Layer | NormKind::LayerWithoutWeights => "attention.layer_norm_epsilon",
         }
     }

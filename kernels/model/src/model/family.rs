@@ -44,6 +44,14 @@ pub(super) trait Decoder: Sync {
         b.layer(x, LayerForm::PLAIN)
     }
 
+    /// Adds the nodes of all layers for the hidden states `x`, and returns the last ones.
+    fn layers(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        (0..b.config.layers).try_fold(x, |x, layer| {
+            b.layer = Some(layer);
+            self.layer(b, x)
+        })
+    }
+
     /// The head of its rerankers.
     fn rank(&self) -> RankForm {
         RankForm::OF_DECODERS

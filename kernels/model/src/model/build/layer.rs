@@ -264,6 +264,7 @@ impl Builder<'_> {
         let eps = self.config.norm_eps / self.config.residual_scale.powi(2);
         let op = match self.config.norm {
             NormKind::Rms => Op::RmsNorm { weight: Some(self.vector(&weight, group)?), group, eps },
+            NormKind::RmsWithoutWeights => Op::RmsNorm { weight: None, group, eps },
             NormKind::Layer => {
                 let weight = Some(self.matrix(&weight, width / group, group)?);
                 let bias = match self.config.arch.has_biases() {
