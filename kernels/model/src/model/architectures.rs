@@ -44,6 +44,7 @@ mod minicpm;
 mod mistral3;
 mod modern_bert;
 mod mpt;
+mod muse_glimmer;
 mod nanbeige;
 mod nemotron;
 mod neo_bert;
@@ -74,7 +75,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 67] = [
+const TABLE: [Architecture; 68] = [
     llama::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
@@ -105,6 +106,7 @@ const TABLE: [Architecture; 67] = [
     hunyuan_vl::ARCHITECTURE,
     maincoder::ARCHITECTURE,
     cohere2::ARCHITECTURE,
+    muse_glimmer::ARCHITECTURE,
     command_r::ARCHITECTURE,
     nemotron::ARCHITECTURE,
     arcee::ARCHITECTURE,

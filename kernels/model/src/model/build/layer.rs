@@ -70,6 +70,8 @@ pub(crate) struct Norms {
     pub(crate) inside_attention: Option<&'static str>,
     /// Before the last product of the feed-forward block.
     pub(crate) inside_feed_forward: Option<&'static str>,
+    /// Epsilon of those after blocks, if it is not that of the others.
+    pub(crate) after_eps: Option<f32>,
 }
 
 impl Norms {
@@ -81,6 +83,7 @@ impl Norms {
         after_feed_forward: None,
         inside_attention: None,
         inside_feed_forward: None,
+        after_eps: None,
     };
 
     /// After each block.
@@ -116,7 +119,7 @@ impl Builder<'_> {
         form: LayerForm,
     ) -> Result<ValueId, ModelError> {
         let norms = form.norms;
-        let attended = self.norm_if(norms.after_attention, attended)?;
+        let attended = self.norm_after(norms.after_attention, attended, norms)?;
         let (sum, read) = match form.order {
             Order::Sequential => {
                 let sum = self.add_attended(attended, x);
@@ -132,12 +135,22 @@ impl Builder<'_> {
             }
         };
         let fed = self.feed_forward(read, &form)?;
-        let fed = self.norm_if(norms.after_feed_forward, fed)?;
+        let fed = self.norm_after(norms.after_feed_forward, fed, norms)?;
         Ok(self.add_fed(fed, sum))
     }
 
     fn norm_if(&mut self, role: Option<&'static str>, x: ValueId) -> Result<ValueId, ModelError> {
         role.map_or(Ok(x), |role| self.norm(role, x))
+    }
+
+    fn norm_after(
+        &mut self,
+        role: Option<&'static str>,
+        x: ValueId,
+        Norms { after_eps, .. }: Norms,
+    ) -> Result<ValueId, ModelError> {
+        let (eps, width) = (after_eps.unwrap_or(self.config.norm_eps), self.graph.value(x).width);
+        role.map_or(Ok(x), |role| self.norm_of_groups(role, x, width, eps))
     }
 
     /// Attention of the current layer, with its projections.
@@ -233,7 +246,7 @@ impl Builder<'_> {
 
     /// The norm of whole rows.
     pub(crate) fn norm(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {
-        self.norm_of_groups(role, x, self.graph.value(x).width)
+        self.norm_of_groups(role, x, self.graph.value(x).width, self.config.norm_eps)
     }
 
     pub(crate) fn qk_norm(
@@ -245,7 +258,7 @@ impl Builder<'_> {
         match qk {
             QkNorm::None => Ok(x),
             QkNorm::Heads | QkNorm::RotatedHeads => {
-                self.norm_of_groups(role, x, self.heads().kv.key_dim)
+                self.norm_of_groups(role, x, self.heads().kv.key_dim, self.config.norm_eps)
             }
             QkNorm::Rows => self.norm(role, x),
         }
@@ -256,12 +269,13 @@ impl Builder<'_> {
         role: &'static str,
         x: ValueId,
         group: usize,
+        eps: f32,
     ) -> Result<ValueId, ModelError> {
         let width = self.graph.value(x).width;
         // Files of PLaMo leave out the end of some names.
         let end = if self.has(role) { "" } else { ".weight" };
         let [weight, bias] = [end, ".bias"].map(|end| self.name(&format!("{role}{end}")));
-        let eps = self.config.norm_eps / self.config.residual_scale.powi(2);
+        let eps = eps / self.config.residual_scale.powi(2);
         let op = match self.config.norm {
             NormKind::Rms => Op::RmsNorm { weight: Some(self.vector(&weight, group)?), group, eps },
             NormKind::RmsWithoutWeights => Op::RmsNorm { weight: None, group, eps },
