@@ -31,6 +31,7 @@ mod glm4;
 mod gpt2;
 mod gptneox;
 mod granite;
+mod hrm_text;
 mod hunyuan_dense;
 mod hunyuan_vl;
 mod internlm2;
@@ -75,11 +76,12 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 68] = [
+const TABLE: [Architecture; 69] = [
     llama::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     nanbeige::ARCHITECTURE,
+    hrm_text::ARCHITECTURE,
     qwen2::ARCHITECTURE,
     qwen3::ARCHITECTURE,
     gemma2::ARCHITECTURE,
