@@ -7,13 +7,15 @@ mod gate;
 mod head;
 mod layer;
 mod layer_inputs;
+mod norms;
 mod ropes;
 mod weights;
 
 use std::collections::HashSet;
 
 pub(super) use gate::AttentionGate;
-pub(super) use layer::{FeedForward, LayerForm, Norms, Order, QkNorm};
+pub(super) use layer::{FeedForward, LayerForm, Order};
+pub(super) use norms::{Norms, QkNorm};
 
 use super::architectures::Family;
 use super::tensors::Tensors;
