@@ -52,7 +52,7 @@ fn measure(cpu: &Cpu) {
     let weight = vec![1.0; WIDTH];
     report("norm", 2 * bytes, shortest(|| cpu::rms_norm(cpu, &x, &weight, 1e-5, &mut out)));
     report("add", 3 * bytes, shortest(|| cpu::add(cpu, &x, &y, &mut out)));
-    for kind in [Activation::Silu, Activation::GeluTanh] {
+    for kind in Activation::ALL {
         let seconds = shortest(|| cpu::gated(cpu, kind, &x, &y, &mut out));
         report(&format!("{kind:?}"), 3 * bytes, seconds);
     }

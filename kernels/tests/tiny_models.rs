@@ -18,6 +18,8 @@ use lapwing_kernels::weights::WeightFile;
 use names::{exact_names, names};
 use serde_json::Value;
 
+#[path = "tiny_models/blocks.rs"]
+mod blocks;
 #[path = "tiny_models/bounds.rs"]
 mod bounds;
 #[path = "tiny_models/branches.rs"]

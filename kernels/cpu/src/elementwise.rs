@@ -71,6 +71,41 @@ pub fn soft_cap(ctx: &Cpu, x: &mut [f32], cap: f32) {
     ctx.pool().chunks_mut(x, chunk, |_, x| (kernels.soft_cap)(x, cap));
 }
 
+/// Some columns of rows.
+#[derive(Clone, Copy, Debug)]
+pub struct SomeColumns {
+    /// Values of a row.
+    pub width: usize,
+    /// The first column that is kept.
+    pub first: usize,
+    /// How many are kept.
+    pub count: usize,
+    /// How often each is kept, one after another.
+    pub times: usize,
+}
+
+/// Keeps some columns of the rows of `x`.
+///
+/// # Panics
+/// When there are no such columns, or `out` does not have as many rows of them as `x`.
+pub fn columns(ctx: &Cpu, x: &[f32], kept: SomeColumns, out: &mut [f32]) {
+    let SomeColumns { width, first, count, times } = kept;
+    assert!(first + count <= width && count * times > 0, "{kept:?}");
+    let each = count * times;
+    assert!(x.len() / width * each == out.len(), "rows of x and out differ in number");
+    let rows = ctx.rows_per_task(x.len() / width, each);
+    ctx.pool().chunks_mut(out, rows * each, |i, out| {
+        let from = x[i * rows * width..].chunks_exact(width);
+        for (x, out) in from.zip(out.chunks_exact_mut(each)) {
+            let x = &x[first..first + count];
+            match times {
+                1 => out.copy_from_slice(x),
+                _ => out.chunks_exact_mut(times).zip(x).for_each(|(out, x)| out.fill(*x)),
+            }
+        }
+    });
+}
+
 /// Multiplies each row of `x` by `factor(row)`.
 ///
 /// # Panics

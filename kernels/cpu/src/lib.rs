@@ -43,7 +43,9 @@ pub use attention::{AttentionJob, AttentionSequence, attention};
 pub use caches::Caches;
 pub use context::Cpu;
 pub use device::{CpuDevice, CpuDeviceParts};
-pub use elementwise::{add, add_assign, curve, gated, scale, scale_by, soft_cap};
+pub use elementwise::{
+    SomeColumns, add, add_assign, columns, curve, gated, scale, scale_by, soft_cap,
+};
 pub use embed::{EmbedError, Table, add_rows, embed_rows};
 pub use gemm::matmul;
 pub use gemm::{Dispatch, Epilogue, GemmInput, Matmul, matmuls};

@@ -3,6 +3,7 @@
 mod architectures;
 mod build;
 mod config;
+mod family;
 mod head;
 mod keys;
 mod other_keys;

@@ -10,13 +10,20 @@ use crate::mask::Mask;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WeightId(pub usize);
 
-/// Gating function of a feed-forward block.
+/// Gating function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// x·sigmoid(x).
     Silu,
     /// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
     GeluTanh,
+    /// 1 / (1 + exp(−x)).
+    Sigmoid,
+}
+
+impl Activation {
+    /// Every function.
+    pub const ALL: [Activation; 3] = [Activation::Silu, Activation::GeluTanh, Activation::Sigmoid];
 }
 
 /// One operation. Every value is a row-major f32 matrix `[rows, width]`, one row per token.
@@ -90,8 +97,13 @@ pub enum Op {
     Temperature(Temperature),
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
     SelectRows,
-    /// Keeps only columns, from this one on as many as the output has.
-    Columns(usize),
+    /// Keeps only columns, each several times in a row: as many values as the output has.
+    Columns {
+        /// The first column.
+        first: usize,
+        /// How often each is there.
+        times: usize,
+    },
     /// factor·x.
     Scale {
         /// Factor on every value.
@@ -246,7 +258,7 @@ impl Op {
             | Op::Temperature(_)
             | Op::Add
             | Op::SelectRows
-            | Op::Columns(_)
+            | Op::Columns { .. }
             | Op::Scale { .. }
             | Op::SoftCap { .. } => [None, None],
         }

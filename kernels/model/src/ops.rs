@@ -135,7 +135,7 @@ impl Op {
             Op::ScaleBy { .. } => &scale_by::INFO,
             Op::Temperature(_) => &temperature::INFO,
             Op::SelectRows => &select_rows::INFO,
-            Op::Columns(_) => &columns::INFO,
+            Op::Columns { .. } => &columns::INFO,
             Op::SoftCap { .. } => &soft_cap::INFO,
         }
     }
@@ -156,7 +156,7 @@ impl Op {
             Op::Scale { .. } => scale::work(at),
             Op::ScaleBy { .. } => scale_by::work(at),
             Op::Temperature(_) => temperature::work(at),
-            Op::SelectRows | Op::Columns(_) => select_rows::work(),
+            Op::SelectRows | Op::Columns { .. } => select_rows::work(),
             Op::SoftCap { .. } => soft_cap::work(at),
         }
     }

@@ -5,8 +5,10 @@ mod formats;
 
 pub use formats::{dequantize, quantize};
 
+use std::ops::Range;
+
 use crate::formats::DType;
-use crate::op::Xielu;
+use crate::op::{Activation, Xielu};
 
 /// Activations after dynamic quantisation for weights of `dtype`: `x` rounded to int8, in blocks of 32 or of 256, and for blocks
 /// of 32 the block sums, which Q4_1 and Q5_1 multiply by the weights' minimums. Float weights leave
@@ -136,6 +138,12 @@ pub fn add_rows(x: &[f32], table: &[f32], width: usize, rows: &[usize]) -> Vec<f
     out
 }
 
+/// Some columns of rows of `width` values, each `times` times in a row.
+pub fn columns(x: &[f32], width: usize, kept: Range<usize>, times: usize) -> Vec<f32> {
+    let kept = x.chunks(width).flat_map(|row| &row[kept.clone()]);
+    kept.flat_map(|x| std::iter::repeat_n(*x, times)).collect()
+}
+
 /// `x · Φ(x)`, the exact GELU. Φ is integrated numerically from 0, by Simpson's rule.
 pub fn gelu(x: f64) -> f64 {
     const STEPS: usize = 2000;
@@ -151,6 +159,20 @@ pub fn gelu(x: f64) -> f64 {
 /// `x · σ(x)`.
 pub fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
+}
+
+/// `σ(x)`.
+pub fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// A gating function.
+pub fn activation(kind: Activation, x: f64) -> f64 {
+    match kind {
+        Activation::Silu => silu(x),
+        Activation::GeluTanh => gelu_tanh(x),
+        Activation::Sigmoid => sigmoid(x),
+    }
 }
 
 /// GELU, tanh approximation.

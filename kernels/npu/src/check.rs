@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use lapwing_model::device::{DeviceError, GraphKey};
 use lapwing_model::graph::{Graph, Node, ValueId, WeightId};
-use lapwing_model::op::{Activation, Op};
+use lapwing_model::op::Op;
 use lapwing_model::quant::Activations;
 use lapwing_model::reference;
 use lapwing_model::weights::WeightFile;
@@ -207,12 +207,9 @@ impl Checker {
                 reference::rms_norm(input(0)?, &gains, *eps)
             }
             Op::Gated(activation) => {
-                let gate = |x: f64| match activation {
-                    Activation::Silu => reference::silu(x),
-                    Activation::GeluTanh => reference::gelu_tanh(x),
-                };
+                let gate = |x: &f32| reference::activation(*activation, wide(x));
                 let pairs = input(0)?.iter().zip(input(1)?);
-                pairs.map(|(a, b)| gate(wide(a)) * wide(b)).collect()
+                pairs.map(|(a, b)| gate(a) * wide(b)).collect()
             }
             Op::Add => input(0)?.iter().zip(input(1)?).map(|(a, b)| wide(a) + wide(b)).collect(),
             Op::Scale { factor } => {
@@ -229,7 +226,7 @@ impl Checker {
             }
             Op::Embed { .. }
             | Op::Lookup { .. }
-            | Op::Columns(_)
+            | Op::Columns { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

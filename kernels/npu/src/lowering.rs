@@ -121,7 +121,7 @@ fn lower<L: Lowering>(
         (
             Op::Embed { .. }
             | Op::Lookup { .. }
-            | Op::Columns(_)
+            | Op::Columns { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

@@ -34,6 +34,7 @@
 #define CAT(a, b) CAT_(a, b)
 
 #define SILU(x) ((x) / (1.0f + exp(-(x))))
+#define SIGMOID(x) (1.0f / (1.0f + exp(-(x))))
 // x·(1 + tanh(y))/2 as x·sigmoid(2y): a driver's tanh need not reach −1.
 #define GELU(x) ((x) / (1.0f + exp(-1.59576912160573071f * ((x) + 0.044715f * (x) * (x) * (x)))))
 

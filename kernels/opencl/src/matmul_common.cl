@@ -3,7 +3,7 @@
 //
 // Kernels for few rows compute ops before and after the matmul, with the bits of separate ops:
 // - `has_norm`: x is normed first, with `gain` and `eps`.
-// - `gate`: an output is activation(gate) · up, with SiLU if `gate` is 1 and GELU if it is 2. The matrix has
+// - `gate`: an output is activation(gate) · up, with SiLU if `gate` is 1, GELU if it is 2, a sigmoid if it is 3. The matrix has
 //   `channels` channels of gates, a multiple of PANEL, and as many of ups after them.
 
 #define EACH_1(F) F(0)
@@ -41,7 +41,7 @@ typedef struct {
     residual += residual_at;                                                                        \
     out += out_at;
 
-#define ACTIVATED(gate, x) ((gate) == 1 ? SILU(x) : GELU(x))
+#define ACTIVATED(gate, x) ((gate) == 1 ? SILU(x) : (gate) == 2 ? GELU(x) : SIGMOID(x))
 
 // Writes the channels of a panel from `channel` on, as far as they are wanted.
 inline void put(const Sizes *a, int row, int channel, float16 sum, global const float *bias,

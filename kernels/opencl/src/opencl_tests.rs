@@ -3,6 +3,7 @@
 mod attention;
 mod curves;
 mod fused;
+mod gather;
 mod matmul;
 mod pack;
 mod races;

@@ -23,7 +23,7 @@ mod warm;
 
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use curves::{Curved, LayerNorm};
-pub(super) use gather::{Embed, SelectRows};
+pub(super) use gather::{Embed, RepeatValues, SelectRows};
 pub(super) use kernels::Kernels;
 pub(super) use matmul::{Fused, MatMul, Norm};
 pub(super) use matrix::{Matrix, NORMAL};

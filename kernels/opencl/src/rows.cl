@@ -70,6 +70,30 @@ kernel void gated_gelu(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, i
         })
 }
 
+kernel void gated_sigmoid(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS, int rows, int width)
+{
+    EACH_VALUE(
+        {
+            const float16 g = vload16(0, ROW(gate) + i);
+            vstore16(SIGMOID(g) * vload16(0, ROW(up) + i), 0, ROW(out) + i);
+        },
+        {
+            const float g = ROW(gate)[i];
+            ROW(out)[i] = SIGMOID(g) * ROW(up)[i];
+        })
+}
+
+// Each value `times` times in a row; a row of `out` has `width` values.
+kernel void repeat_values(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, int times)
+{
+    EACH_VALUE(
+        {
+            for (int at = i; at < i + 16; at++)
+                ROW(out)[at] = ROW(x)[at / times];
+        },
+        ROW(out)[i] = ROW(x)[i / times];)
+}
+
 // A function of each value v. A driver's tanh need not reach −1, see GELU; erf is exact to a few units in the last place.
 #define CURVE(VALUE)                                                                                \
     EACH_VALUE(                                                                                     \

@@ -145,6 +145,7 @@ impl Lowering for Writer<'_> {
     ) -> Result<Value, DeviceError> {
         let kind = match activation {
             Activation::Silu => Kind { name: "Swish", opset: 4, attributes: "" },
+            Activation::Sigmoid => Kind::new("Sigmoid", ""),
             Activation::GeluTanh => {
                 Kind { name: "Gelu", opset: 7, attributes: r#"approximation_mode="TANH""# }
             }

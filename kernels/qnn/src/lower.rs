@@ -186,12 +186,12 @@ impl Lowering for Writer<'_> {
         up: &Tensor,
         activation: Activation,
     ) -> Result<Tensor, DeviceError> {
-        // Both functions are x/2 + x/2 · tanh(…), and the library's tangent is exact to the last bit, which
-        // its sigmoid and its Gelu are not.
+        // The functions are x/2 + x/2 · tanh(…), or without x, and the library's tangent is exact to the last bit, which its
+        // sigmoid and its Gelu are not.
         let (width, dims) = (gate.width(), self.dims(gate.width()));
         let half = self.scaled(gate, 0.5)?;
         let bent = match activation {
-            Activation::Silu => half.clone(),
+            Activation::Silu | Activation::Sigmoid => half.clone(),
             Activation::GeluTanh => {
                 let square = self.inner(MULTIPLY, &[gate, gate], &dims)?;
                 let [linear, cubic] = GELU;
@@ -201,8 +201,12 @@ impl Lowering for Writer<'_> {
             }
         };
         let bent = self.inner(TANH, &[&bent], &dims)?;
-        let bent = self.inner(MULTIPLY, &[&half, &bent], &dims)?;
-        let gate = self.inner(ADD, &[&half, &bent], &dims)?;
+        let half = match activation {
+            Activation::Silu | Activation::GeluTanh => half,
+            Activation::Sigmoid => self.vector(&[0.5])?,
+        };
+        let bent = self.inner(MULTIPLY, &[&bent, &half], &dims)?;
+        let gate = self.inner(ADD, &[&bent, &half], &dims)?;
         self.last(MULTIPLY, &[&gate, up], width)
     }
 

@@ -1,7 +1,7 @@
 //! The ops that only CPUs compute, on every instruction set against the reference, over awkward sizes.
 
 use crate::support::{assert_close, cpus, noise};
-use lapwing_kernels::cpu::{self, LayerNormWeights, NormGroups};
+use lapwing_kernels::cpu::{self, LayerNormWeights, NormGroups, SomeColumns};
 use lapwing_kernels::op::{Curve, Xielu};
 use lapwing_kernels::reference;
 
@@ -124,6 +124,22 @@ fn rows_of_a_table_are_added_by_their_index() {
             cpu::add_rows(&cpu, &x, width, row_of, &mut out);
             let want = reference::add_rows(&x, &table, width, &rows);
             assert_close(&out, &want, 1e-6, 1e-6, &format!("{} {width}", cpu.isa().name()));
+        }
+    }
+}
+
+#[test]
+fn columns_are_kept_once_or_several_times() {
+    for cpu in cpus(2) {
+        for (width, first, count, times) in
+            [(1, 0, 1, 7), (33, 5, 9, 1), (40, 39, 1, 300), (16, 0, 16, 64)]
+        {
+            let x = noise(3, 45 * width);
+            let mut out = vec![f32::NAN; 45 * count * times];
+            let kept = SomeColumns { width, first, count, times };
+            cpu::columns(&cpu, &x, kept, &mut out);
+            let want = reference::columns(&x, width, first..first + count, times);
+            assert_eq!(out, want, "{} {kept:?}", cpu.isa().name());
         }
     }
 }

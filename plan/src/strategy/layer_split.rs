@@ -105,7 +105,11 @@ impl Strategy for GpuLayers {
         let border = match on_gpu {
             0 => nodes.len(),
             all if all == layers => 0,
-            some => nodes.iter().position(|n| n.layer == Some(layers - some)).unwrap_or(0),
+            // A layer may have no nodes.
+            some => {
+                let is_on_gpu = |layer| layer >= layers - some;
+                nodes.iter().position(|n| n.layer.is_some_and(is_on_gpu)).unwrap_or(0)
+            }
         };
         let mut stages = Vec::new();
         if border > 0 {

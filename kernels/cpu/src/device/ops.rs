@@ -3,7 +3,9 @@
 use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
 use crate::attention::{AttentionJob, AttentionSequence, attention};
-use crate::elementwise::{add, curve, gated, scale, scale_by, scale_rows, soft_cap};
+use crate::elementwise::{
+    SomeColumns, add, columns, curve, gated, scale, scale_by, scale_rows, soft_cap,
+};
 use crate::embed::{EmbedError, add_rows, embed_rows};
 use crate::gemm::matmul;
 use crate::kv_rows::KvRows;
@@ -67,10 +69,10 @@ impl OpRun<'_> {
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
             Op::Attention(op) => self.attend(op, sequences, &mut out)?,
-            Op::Columns(first) => {
-                let (x, all) = (whole(0)?, model.graph.value(self.node.inputs[0]).width);
-                let rows = x.chunks_exact(all).zip(out.chunks_exact_mut(spec.width));
-                rows.for_each(|(x, out)| out.copy_from_slice(&x[*first..][..spec.width]));
+            Op::Columns { first, times } => {
+                let width = model.graph.value(self.node.inputs[0]).width;
+                let (first, times, count) = (*first, *times, spec.width / times);
+                columns(cpu, whole(0)?, SomeColumns { width, first, count, times }, &mut out);
             }
             Op::SelectRows => {
                 let (x, width) = (whole(0)?, spec.width);

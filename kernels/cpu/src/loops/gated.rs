@@ -1,6 +1,7 @@
 //! Gated activations.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into whole chunks")]
 
+use super::curve::gelu_tanh;
 use crate::simd::f32x16::{F32x16, LANES};
 use lapwing_model::op::Activation;
 use std::f32::consts::LOG2_E;
@@ -14,8 +15,9 @@ pub(crate) unsafe fn gated<V: F32x16>(kind: Activation, gate: &[f32], up: &[f32]
     // SAFETY: by the caller.
     unsafe {
         match kind {
-            Activation::Silu => all::<V, false>(gate, up, out),
-            Activation::GeluTanh => all::<V, true>(gate, up, out),
+            Activation::Silu => all::<V>(gate, up, out, |x| silu(x)),
+            Activation::GeluTanh => all::<V>(gate, up, out, |x| gelu_tanh(x)),
+            Activation::Sigmoid => all::<V>(gate, up, out, |x| sigmoid(x)),
         }
     }
 }
@@ -23,13 +25,13 @@ pub(crate) unsafe fn gated<V: F32x16>(kind: Activation, gate: &[f32], up: &[f32]
 /// # Safety
 /// As [`gated`].
 #[inline(always)]
-unsafe fn all<V: F32x16, const GELU: bool>(gate: &[f32], up: &[f32], out: &mut [f32]) {
+unsafe fn all<V: F32x16>(gate: &[f32], up: &[f32], out: &mut [f32], act: impl Fn(V) -> V) {
     let (gates, gate_tail) = gate.as_chunks::<LANES>();
     let (ups, up_tail) = up.as_chunks::<LANES>();
     let (outs, out_tail) = out.as_chunks_mut::<LANES>();
     for ((gate, up), out) in gates.iter().zip(ups).zip(outs) {
         // SAFETY: by the caller.
-        unsafe { one::<V, GELU>(gate, up, out) };
+        unsafe { one::<V>(gate, up, out, &act) };
     }
     let mut padded = [[0.0; LANES]; 3];
     let n = out_tail.len().min(gate_tail.len()).min(up_tail.len());
@@ -40,30 +42,42 @@ unsafe fn all<V: F32x16, const GELU: bool>(gate: &[f32], up: &[f32], out: &mut [
     gate[..n].copy_from_slice(&gate_tail[..n]);
     up[..n].copy_from_slice(&up_tail[..n]);
     // SAFETY: by the caller.
-    unsafe { one::<V, GELU>(gate, up, out) };
+    unsafe { one::<V>(gate, up, out, &act) };
     out_tail[..n].copy_from_slice(&out[..n]);
 }
 
 /// # Safety
 /// As [`gated`].
 #[inline(always)]
-unsafe fn one<V: F32x16, const GELU: bool>(
+unsafe fn one<V: F32x16>(
     gate: &[f32; LANES],
     up: &[f32; LANES],
     out: &mut [f32; LANES],
+    act: &impl Fn(V) -> V,
 ) {
     // SAFETY: all have 16 values.
+    unsafe { act(V::load(gate.as_ptr())).mul(V::load(up.as_ptr())).store(out.as_mut_ptr()) };
+}
+
+/// x·σ(x).
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+unsafe fn silu<V: F32x16>(x: V) -> V {
+    // SAFETY: by the caller.
+    unsafe { x.mul(sigmoid(x)) }
+}
+
+/// 1 / (1 + exp(−x)).
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+unsafe fn sigmoid<V: F32x16>(x: V) -> V {
+    // SAFETY: by the caller.
     unsafe {
-        let (g, u) = (V::load(gate.as_ptr()), V::load(up.as_ptr()));
-        let inner = match GELU {
-            // (1 + tanh y) / 2 = σ(2y), which loses no precision for negative y.
-            true => {
-                let cube = V::splat(0.044_715).mul(g).mul(g).fma(g, g);
-                cube.mul(V::splat(-2.0 * 0.797_884_6 * LOG2_E))
-            }
-            false => g.mul(V::splat(-LOG2_E)),
-        };
-        let below = inner.exp2().add(V::splat(1.0));
-        g.mul(V::splat(1.0).div(below)).mul(u).store(out.as_mut_ptr());
+        let below = x.mul(V::splat(-LOG2_E)).exp2().add(V::splat(1.0));
+        V::splat(1.0).div(below)
     }
 }

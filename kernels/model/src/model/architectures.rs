@@ -2,13 +2,8 @@
 
 use std::fmt;
 
-use super::ModelConfig;
-use super::ModelError;
-use super::build::{Builder, LayerForm};
 use super::config::NormKind;
-use super::head::RankForm;
-use super::keys::Keys;
-use crate::graph::ValueId;
+pub(super) use super::family::{Decoder, Encoder, Family};
 
 mod apertus;
 mod arcee;
@@ -18,8 +13,10 @@ mod bitnet;
 mod bloom;
 mod chatglm;
 mod codeshell;
+mod cogvlm;
 mod cohere2;
 mod command_r;
+mod deci;
 mod ernie4_5;
 mod eurobert;
 mod exaone;
@@ -34,6 +31,7 @@ mod glm4;
 mod gpt2;
 mod gptneox;
 mod granite;
+mod hrm_text;
 mod hunyuan_dense;
 mod hunyuan_vl;
 mod internlm2;
@@ -47,6 +45,8 @@ mod minicpm;
 mod mistral3;
 mod modern_bert;
 mod mpt;
+mod muse_glimmer;
+mod nanbeige;
 mod nemotron;
 mod neo_bert;
 mod nomic_bert;
@@ -54,10 +54,12 @@ mod olmo;
 mod olmo2;
 mod openelm;
 mod orion;
+mod paddleocr;
 mod pangu_embedded;
 mod phi2;
 mod phi3;
 mod plamo;
+mod plamo3;
 mod qwen;
 mod qwen2;
 mod qwen2vl;
@@ -66,21 +68,28 @@ mod qwen3vl;
 mod refact;
 mod seed_oss;
 mod smollm3;
+mod spark2_5;
 mod stablelm;
 mod starcoder;
 mod starcoder2;
+mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 60] = [
+const TABLE: [Architecture; 69] = [
     llama::ARCHITECTURE,
+    deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
+    nanbeige::ARCHITECTURE,
+    hrm_text::ARCHITECTURE,
     qwen2::ARCHITECTURE,
     qwen3::ARCHITECTURE,
     gemma2::ARCHITECTURE,
     gemma3::ARCHITECTURE,
     gemma4::ARCHITECTURE,
     smollm3::ARCHITECTURE,
+    spark2_5::ARCHITECTURE,
+    talkie::ARCHITECTURE,
     granite::ARCHITECTURE,
     minicpm::ARCHITECTURE,
     olmo2::ARCHITECTURE,
@@ -91,6 +100,7 @@ const TABLE: [Architecture; 60] = [
     mistral3::ARCHITECTURE,
     qwen2vl::ARCHITECTURE,
     qwen3vl::ARCHITECTURE,
+    cogvlm::ARCHITECTURE,
     gemma::ARCHITECTURE,
     glm4::ARCHITECTURE,
     exaone::ARCHITECTURE,
@@ -98,6 +108,7 @@ const TABLE: [Architecture; 60] = [
     hunyuan_vl::ARCHITECTURE,
     maincoder::ARCHITECTURE,
     cohere2::ARCHITECTURE,
+    muse_glimmer::ARCHITECTURE,
     command_r::ARCHITECTURE,
     nemotron::ARCHITECTURE,
     arcee::ARCHITECTURE,
@@ -108,6 +119,7 @@ const TABLE: [Architecture; 60] = [
     codeshell::ARCHITECTURE,
     falcon::ARCHITECTURE,
     ernie4_5::ARCHITECTURE,
+    paddleocr::ARCHITECTURE,
     orion::ARCHITECTURE,
     xverse::ARCHITECTURE,
     baichuan::ARCHITECTURE,
@@ -121,6 +133,7 @@ const TABLE: [Architecture; 60] = [
     chatglm::ARCHITECTURE,
     qwen::ARCHITECTURE,
     plamo::ARCHITECTURE,
+    plamo3::ARCHITECTURE,
     openelm::ARCHITECTURE,
     pangu_embedded::ARCHITECTURE,
     bitnet::ARCHITECTURE,
@@ -140,85 +153,6 @@ const TABLE: [Architecture; 60] = [
 pub struct Architecture {
     name: &'static str,
     pub(super) family: Family,
-}
-
-/// What an architecture computes.
-#[derive(Clone, Copy)]
-pub(super) enum Family {
-    /// Rows see earlier ones only, and the output is the logits of the next token.
-    Decoder(&'static dyn Decoder),
-    /// Rows see all rows of their sequence, and the output is hidden states.
-    Encoder(&'static dyn Encoder),
-}
-
-/// A decoder: the differences from the plain pre-norm transformer with gated feed-forward blocks.
-pub(super) trait Decoder: Sync {
-    /// Sets the hyper-parameters that differ from the plain ones, from keys that the plain transformer does not read, or reads
-    /// with another default.
-    fn settings(&self, _keys: &Keys<'_>, _config: &mut ModelConfig) -> Result<(), ModelError> {
-        Ok(())
-    }
-
-    /// Form of its norms.
-    fn norm(&self) -> NormKind {
-        NormKind::Rms
-    }
-
-    /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.
-    fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        Ok(x)
-    }
-
-    /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
-    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, LayerForm::PLAIN)
-    }
-
-    /// The head of its rerankers.
-    fn rank(&self) -> RankForm {
-        RankForm::OF_DECODERS
-    }
-}
-
-/// An encoder.
-pub(super) trait Encoder: Sync {
-    /// Sets the hyper-parameters that differ from those of the plain transformer.
-    fn settings(&self, _keys: &Keys<'_>, _config: &mut ModelConfig) -> Result<(), ModelError> {
-        Ok(())
-    }
-
-    /// Form of its norms.
-    fn norm(&self) -> NormKind {
-        NormKind::Layer
-    }
-
-    /// Whether every product and every norm has a bias. Otherwise those have one for which a file has it.
-    fn has_biases(&self) -> bool {
-        false
-    }
-
-    /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.
-    fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        Ok(x)
-    }
-
-    /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
-    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError>;
-
-    /// Name of the norm behind the last layer.
-    fn last_norm(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The head of its rerankers.
-    fn rank(&self) -> RankForm {
-        RankForm::OF_ENCODERS
-    }
-
-    /// Whether files have products behind the mean of the hidden states.
-    fn is_projected(&self) -> bool {
-        false
-    }
 }
 
 impl Architecture {
@@ -246,6 +180,11 @@ impl Architecture {
             Family::Decoder(family) => family.norm(),
             Family::Encoder(family) => family.norm(),
         }
+    }
+
+    /// Whether layers may lack attention or the feed-forward block.
+    pub(super) fn may_lack_blocks(&self) -> bool {
+        matches!(self.family, Family::Decoder(family) if family.may_lack_blocks())
     }
 
     /// Whether every product and every norm has a bias.

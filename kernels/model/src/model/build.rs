@@ -2,15 +2,20 @@
 
 mod decoder;
 mod encoder;
+mod factors;
+mod gate;
 mod head;
 mod layer;
 mod layer_inputs;
+mod norms;
 mod ropes;
 mod weights;
 
 use std::collections::HashSet;
 
-pub(super) use layer::{FeedForward, LayerForm, Norms, Order, QkNorm};
+pub(super) use gate::AttentionGate;
+pub(super) use layer::{FeedForward, LayerForm, Order};
+pub(super) use norms::{Norms, QkNorm};
 
 use super::architectures::Family;
 use super::tensors::Tensors;
@@ -131,7 +136,7 @@ impl Builder<'_> {
 
     pub(super) fn name(&self, tensor: &str) -> String {
         match self.layer {
-            Some(layer) => format!("blk.{layer}.{tensor}"),
+            Some(layer) => format!("blk.{}.{tensor}", self.config.blocks[layer]),
             None => tensor.to_owned(),
         }
     }

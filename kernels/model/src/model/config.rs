@@ -16,13 +16,17 @@ pub struct ModelConfig {
     pub name: Option<String>,
     /// Transformer layers.
     pub layers: usize,
+    /// The block of the file's tensors that each layer has. Layers may have the same one, each with keys and values of its own.
+    pub blocks: Vec<usize>,
+    /// Whether the last norm comes also before layers that begin with the first block again.
+    pub is_normed_between: bool,
     /// Layers of the file behind these, which predict further tokens and are not used.
     pub predictors: usize,
     /// Hidden size: values per token between layers.
     pub width: usize,
     /// Heads of each layer's attention.
     pub heads: Vec<LayerHeads>,
-    /// Intermediate size of each layer's feed-forward block.
+    /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
     /// Values per token of the embedding that each layer has of its own; 0 if layers have none.
     pub layer_input_width: usize,
@@ -90,6 +94,8 @@ pub struct ModelConfig {
 pub enum NormKind {
     /// Root-mean-square norms.
     Rms,
+    /// Root-mean-square norms without weights.
+    RmsWithoutWeights,
     /// Layer norms, with biases where the file has them.
     Layer,
     /// Layer norms without weights and biases.
@@ -100,7 +106,7 @@ impl NormKind {
     /// Key of their epsilon.
     fn epsilon(self) -> &'static str {
         match self {
-            NormKind::Rms => "attention.layer_norm_rms_epsilon",
+            NormKind::Rms | NormKind::RmsWithoutWeights => "attention.layer_norm_rms_epsilon",
             NormKind::Layer | NormKind::LayerWithoutWeights => "attention.layer_norm_epsilon",
         }
     }
@@ -109,9 +115,10 @@ impl NormKind {
 /// Heads of a layer's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerHeads {
-    /// Query heads.
+    /// Query heads; 0 in a layer without attention.
     pub count: usize,
-    /// Key and value heads (GQA: fewer than `count`; MQA: 1), and the values of each. Queries are as long as keys.
+    /// Key and value heads (GQA: fewer than `count`; MQA: 1; 0 without attention over positions), and the values of each. Queries
+    /// are as long as keys.
     pub kv: KvHeads,
     /// Values per head that rotary embedding rotates.
     pub rope_dims: usize,
@@ -156,7 +163,7 @@ impl ModelConfig {
 
     /// Reads the hyper-parameters of an architecture.
     pub(super) fn of(arch: Architecture, meta: &Metadata) -> Result<ModelConfig, ModelError> {
-        let keys = Keys::new(meta, arch.name());
+        let keys = Keys::new(meta, &arch);
         keys.refuse_experts()?;
         keys.check_direction(arch.is_encoder())?;
         let mut config = ModelConfig::plain(arch, &keys)?;
@@ -179,6 +186,8 @@ impl ModelConfig {
             arch,
             name: None,
             layers,
+            blocks: (0..layers).collect(),
+            is_normed_between: false,
             predictors: 0,
             width,
             score_scale: score_scale(heads[0].kv.key_dim),
@@ -227,6 +236,18 @@ impl ModelConfig {
         }
     }
 
+    /// Makes layers of these blocks of the file, in their order, with the hyper-parameters that the blocks have as layers.
+    pub(super) fn set_blocks(&mut self, blocks: Vec<usize>) {
+        let heads = blocks.iter().enumerate();
+        let heads = heads.map(|(layer, block)| LayerHeads { kv_of: layer, ..self.heads[*block] });
+        self.heads = heads.collect();
+        self.ffn_widths = blocks.iter().map(|block| self.ffn_widths[*block]).collect();
+        self.rotated = blocks.iter().map(|block| self.rotated[*block]).collect();
+        self.windowed = blocks.iter().map(|block| self.windowed[*block]).collect();
+        self.layers = blocks.len();
+        self.blocks = blocks;
+    }
+
     /// Attention of a layer.
     pub fn layer_attention(&self, layer: usize) -> LayerAttention {
         match self.window {
@@ -239,7 +260,7 @@ impl ModelConfig {
 
     /// Whether a layer has keys and values of its own.
     pub fn has_kv(&self, layer: usize) -> bool {
-        self.heads[layer].kv_of == layer
+        self.heads[layer].kv_of == layer && self.heads[layer].kv.count > 0
     }
 
     /// Layer of the KV cache that a layer's attention reads.

@@ -5,13 +5,15 @@ mod layers;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use super::{ModelConfig, ModelError};
+use super::{Architecture, ModelConfig, ModelError};
 use crate::weights::Metadata;
 
 /// The keys of an architecture, with checks of their values.
 pub(super) struct Keys<'a> {
     pub(super) meta: &'a Metadata,
     pub(super) arch: &'static str,
+    /// Whether layers may lack attention or a feed-forward block.
+    may_lack_blocks: bool,
     /// Names of the keys that were asked for.
     read: RefCell<HashSet<String>>,
 }
@@ -26,8 +28,9 @@ pub(super) struct Windows {
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn new(meta: &'a Metadata, arch: &'static str) -> Keys<'a> {
-        Keys { meta, arch, read: RefCell::default() }
+    pub(super) fn new(meta: &'a Metadata, arch: &Architecture) -> Keys<'a> {
+        let (arch, may_lack_blocks) = (arch.name(), arch.may_lack_blocks());
+        Keys { meta, arch, may_lack_blocks, read: RefCell::default() }
     }
 
     /// A key by its name within the architecture. It counts as read.
@@ -109,6 +112,7 @@ impl<'a> Keys<'a> {
             format!("it must be less than the {} layers", config.layers)
         })?;
         config.layers -= predictors;
+        config.blocks.truncate(config.layers);
         config.predictors = predictors;
         config.heads.truncate(config.layers);
         config.ffn_widths.truncate(config.layers);

@@ -157,6 +157,7 @@ fn other_activation(value: &Value, config: &ModelConfig) -> Option<String> {
         (true, _) => &["gelu"],
         (false, Activation::Silu) => &["silu", "swish"],
         (false, Activation::GeluTanh) => &["gelu_pytorch_tanh", "gelu"],
+        (false, Activation::Sigmoid) => &["sigmoid"],
     };
     let found = value.to_string();
     (!names.contains(&&*found)).then(|| format!("only {} is supported", names.join(" or ")))

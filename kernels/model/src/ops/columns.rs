@@ -1,4 +1,4 @@
-//! Keeps only some columns.
+//! Keeps only some columns, once or several times.
 
 use super::{OpInfo, OpKind, Reads};
 

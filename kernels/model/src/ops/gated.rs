@@ -9,5 +9,6 @@ pub(super) fn work(at: &OpShape<'_>, activation: Activation) -> Work {
     Work::of_values(match activation {
         Activation::Silu => 5 * at.out(),
         Activation::GeluTanh => 10 * at.out(),
+        Activation::Sigmoid => 4 * at.out(),
     })
 }

@@ -42,7 +42,7 @@ pub struct WeightTensor {
 }
 
 /// A part of a tensor's data: of the `total` bytes from `start` on, the first `len` bytes, at least 1, of each
-/// `step` bytes. `total` is a whole number of steps.
+/// `step` bytes, `times` times in a row. `total` is a whole number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slices {
     /// First byte.
@@ -53,13 +53,15 @@ pub struct Slices {
     pub len: usize,
     /// Bytes of a step.
     pub step: usize,
+    /// How often the bytes of each step are there.
+    pub times: usize,
 }
 
 impl Slices {
     /// All bytes of a range.
     pub(crate) fn range(range: Range<usize>) -> Slices {
         let total = range.len();
-        Slices { start: range.start, total, len: total, step: total }
+        Slices { start: range.start, total, len: total, step: total, times: 1 }
     }
 
     /// The first `len` bytes of each `step` bytes of a range.
@@ -67,9 +69,14 @@ impl Slices {
         Slices { len, step, ..Slices::range(range) }
     }
 
+    /// Each `len` bytes of a range `times` times in a row.
+    pub(crate) fn repeated(range: Range<usize>, len: usize, times: usize) -> Slices {
+        Slices { times, ..Slices::stepped(range, len, len) }
+    }
+
     /// Bytes of the part.
     fn bytes(self) -> usize {
-        self.total / self.step * self.len
+        self.total / self.step * self.len * self.times
     }
 }
 
@@ -125,15 +132,20 @@ impl WeightTensor {
         let info = self.info();
         let fits = start.checked_add(to.len()).is_some_and(|end| end <= self.bytes());
         assert!(fits, "{} bytes from {start} of {info:?}", to.len());
-        let Some(Slices { start: first, len, step, .. }) = self.slices else {
+        let Some(Slices { start: first, len, step, times, .. }) = self.slices else {
             return self.read_at(start, to);
         };
-        let (mut at, mut rest) = (start, to);
-        while !rest.is_empty() {
-            let now = (len - at % len).min(rest.len());
-            let (piece, after) = rest.split_at_mut(now);
-            self.read_at(first + at / len * step + at % len, piece)?;
-            (at, rest) = (at + now, after);
+        let mut done = 0;
+        while done < to.len() {
+            let (step_at, within) = ((start + done) / len, (start + done) % len);
+            let end = to.len().min(done + len - within);
+            match within == 0 && step_at % times > 0 && done >= len && end - done == len {
+                true => to.copy_within(done - len..done, done),
+                false => {
+                    self.read_at(first + step_at / times * step + within, &mut to[done..end])?
+                }
+            }
+            done = end;
         }
         Ok(())
     }
@@ -207,4 +219,40 @@ fn read(file: &super::DataFile, range: Range<usize>) -> Option<Vec<u8>> {
     let mut bytes = vec![0; range.len()];
     file.read(range.start as u64, &mut bytes).ok()?;
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weights::GgufWriter;
+
+    #[test]
+    fn slices_are_read_from_any_byte_on() {
+        let values: Vec<u8> = (0..48).collect();
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let mut writer = GgufWriter::new();
+        writer.meta("general.architecture", "x").tensor("x", &[1, 12], DType::F32, values.clone());
+        writer.write_to(&mut file).expect("written");
+        let tensor = WeightFile::open(file.path()).expect("a weight file").tensor("x");
+        let tensor = tensor.expect("a tensor");
+        let of = |steps: Range<usize>, times: usize| -> Vec<u8> {
+            steps.step_by(8).flat_map(|at| values[at..at + 4].repeat(times)).collect()
+        };
+        for (slices, want) in [
+            (Slices::range(4..16), values[4..16].to_vec()),
+            (Slices::stepped(8..40, 4, 8), of(8..40, 1)),
+            (Slices { times: 3, ..Slices::stepped(8..40, 4, 8) }, of(8..40, 3)),
+            (Slices::repeated(0..8, 8, 5), values[..8].repeat(5)),
+        ] {
+            let part = tensor.clone().sliced(slices);
+            assert_eq!(part.read().expect("read"), want, "{slices:?}");
+            for start in 0..want.len() {
+                for end in start..=want.len() {
+                    let mut bytes = vec![0; end - start];
+                    part.read_range(start, &mut bytes).expect("read");
+                    assert_eq!(bytes, want[start..end], "{slices:?}, {start} to {end}");
+                }
+            }
+        }
+    }
 }

@@ -131,7 +131,7 @@ impl Int8Graph {
             }
             Op::Embed { .. }
             | Op::Lookup { .. }
-            | Op::Columns(_)
+            | Op::Columns { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

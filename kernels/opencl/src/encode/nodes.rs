@@ -73,7 +73,7 @@ impl Encoder<'_> {
                 self.layer_norm(node, &norm)
             }
             Op::Lookup { table, scale } => self.lookup(node, *table, *scale),
-            Op::Columns(first) => self.some_columns(node, *first),
+            Op::Columns { first, times } => self.some_columns(node, *first, *times),
             Op::RmsNorm { weight, group, eps } => self.rms_norm(node, *weight, *group, *eps),
             Op::Rope { heads, rope } => self.rope(node, *heads, *rope),
             Op::Attention(op) if op.alibi.is_some() => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Encoder, Stored};
 use crate::model::Model;
-use crate::ops::{Add, Embed, Unary, UnaryOp, View};
+use crate::ops::{Add, Embed, RepeatValues, Unary, UnaryOp, View};
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::{Node, WeightId};
 
@@ -45,14 +45,21 @@ impl Encoder<'_> {
         self.scaled(node, &read, scale)
     }
 
-    /// Some columns of a value: a view of it, or a copy if a later stage reads them.
+    /// Some columns of a value: a view of it, or a copy if a later stage reads them, or each is there several times.
     pub(super) fn some_columns(
         &mut self,
         node: &Node,
         first: usize,
+        times: usize,
     ) -> Result<Stored, DeviceError> {
         let all = self.whole(node, 0)?;
         let columns = Stored { at: all.at + first, is_part: true, ..all };
+        if times > 1 {
+            let ((rows, width), out) = (self.size(node), self.output(node)?);
+            let job = RepeatValues { x: columns.view(), rows, width, times, out: out.view() };
+            let added = self.model.kernels.repeat_values(&job);
+            return self.added(added, out);
+        }
         match self.writes.contains(&node.output) {
             true => self.scaled(node, &columns, 1.0),
             false => Ok(columns),

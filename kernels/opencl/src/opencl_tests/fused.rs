@@ -102,6 +102,7 @@ fn check(mut bench: Bench) {
         (false, Some(Activation::Silu), 64),
         (false, Some(Activation::GeluTanh), 32),
         (true, Some(Activation::Silu), 96),
+        (false, Some(Activation::Sigmoid), 32),
     ];
     for (dtype, cols) in shapes() {
         for (has_norm, gate, channels) in kinds {

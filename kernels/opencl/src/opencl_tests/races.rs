@@ -151,10 +151,13 @@ fn ops_on_rows_do_not_race() {
     let select = of(1).into_iter().chain([Words(4 * rows, 1)]).chain(of(1));
     let select = select.chain([Int(0), Int(rows)]).chain(sizes());
     let select = Launch::new("select_rows", [width.div_ceil(64), rows, 1], [64, 1], select);
-    let elementwise = ["add", "mul", "gated_silu", "gated_gelu"].map(|name| plain(name, 3));
+    let elementwise = ["add", "mul", "gated_silu", "gated_gelu", "gated_sigmoid"];
+    let elementwise = elementwise.map(|name| plain(name, 3));
+    let mut repeat = plain("repeat_values", 2);
+    repeat.args.push(Int(2));
     let mut xielu = plain("xielu", 2);
     xielu.args.extend([0.8, 0.6, 0.5, -1e-6].map(Float));
-    let rest = [rope, select, xielu];
+    let rest = [rope, select, repeat, xielu];
     check(Family::Rows, KvDtype::F32, elementwise.into_iter().chain(unary).chain(rest));
 
     let norm = of(1).into_iter().chain([Floats(len)]).chain(of(1));

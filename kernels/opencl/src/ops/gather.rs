@@ -31,6 +31,19 @@ pub(crate) struct SelectRows<'a> {
     pub(crate) out: View<'a>,
 }
 
+/// Values, each several times in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RepeatValues<'a> {
+    /// Rows of `width / times` values.
+    pub(crate) x: View<'a>,
+    pub(crate) rows: usize,
+    /// Values of a row of `out`.
+    pub(crate) width: usize,
+    pub(crate) times: usize,
+    /// Not the values of `x`.
+    pub(crate) out: View<'a>,
+}
+
 impl Kernels {
     /// Rows of an embedding table.
     ///
@@ -92,5 +105,21 @@ impl Kernels {
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // rows below `limit`.
         unsafe { self.launch(Family::Rows.kernel("select_rows"), &args, items) }
+    }
+
+    /// Repeats values.
+    ///
+    /// # Panics
+    /// If an operand is too small, or `out` has no whole numbers of each value.
+    pub(crate) fn repeat_values(&mut self, job: &RepeatValues<'_>) -> Result<(), OpenClError> {
+        let RepeatValues { rows, width, times, .. } = *job;
+        assert!(times > 0 && width.is_multiple_of(times), "{times} of each in {width} values");
+        job.x.check(rows, width / times, "x of repeated values");
+        job.out.check(rows, width, "out of repeated values");
+        let mut args: Vec<Arg<'_>> = [job.x, job.out].iter().flat_map(View::args).collect();
+        args.extend([int(rows), int(width), int(times)]);
+        let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
+        // SAFETY: the kernel's parameters; the operands were checked.
+        unsafe { self.launch(Family::Rows.kernel("repeat_values"), &args, items) }
     }
 }

@@ -223,6 +223,7 @@ impl Kernels {
                 None => 0,
                 Some(Activation::Silu) => 1,
                 Some(Activation::GeluTanh) => 2,
+                Some(Activation::Sigmoid) => 3,
             }),
         ];
         let each = variant.panels / if gate.is_some() { 2 } else { 1 };

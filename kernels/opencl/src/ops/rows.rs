@@ -168,6 +168,7 @@ impl Kernels {
         let name = match job.activation {
             Activation::Silu => "gated_silu",
             Activation::GeluTanh => "gated_gelu",
+            Activation::Sigmoid => "gated_sigmoid",
         };
         self.elementwise(name, [job.gate, job.up, job.out], job.rows, job.width)
     }

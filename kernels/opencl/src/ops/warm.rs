@@ -2,7 +2,7 @@
 
 use super::attention::{Attention, KvRows, KvWrite, RopeKv};
 use super::curves::{Curved, LayerNorm};
-use super::gather::{Embed, SelectRows};
+use super::gather::{Embed, RepeatValues, SelectRows};
 use super::kernels::Kernels;
 use super::matmul::{Fused, MatMul, Norm};
 use super::matrix::Matrix;
@@ -46,7 +46,7 @@ impl Kernels {
         let view = |buffer| View { buffer, at: 0, stride: WIDTH };
         let numbers = Ints { buffer: ints, at: 0 };
         let (x, out, rows, width) = (view(x), view(y), 1, WIDTH);
-        for activation in [Activation::Silu, Activation::GeluTanh] {
+        for activation in Activation::ALL {
             self.gated(&Gated { activation, gate: x, up: x, rows, width, out })?;
         }
         self.add(&Add { a: x, b: x, rows, width, out })?;
@@ -68,6 +68,7 @@ impl Kernels {
         let shape = RopeHeads { heads: 1, head_dim: WIDTH, dims: WIDTH, pairs: RopePairs::Halves };
         self.rope(&Rope { x, rows, shape, angles: x, out })?;
         self.select_rows(&SelectRows { x, selected: numbers, rows, width, out })?;
+        self.repeat_values(&RepeatValues { x, rows, width, times: 1, out })?;
         self.top(x, rows, width, out.buffer)
     }
 

@@ -35,8 +35,11 @@ impl CacheKey {
             let (rows, part, at) = (source.rows(), tensor.info().part(), tensor.info().range());
             let _ = write!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
             if let Some(slices) = tensor.slices() {
-                let Slices { start, total, len, step } = slices;
+                let Slices { start, total, len, step, times } = slices;
                 let _ = write!(text, " in {len} of {step} bytes of {total} from {start}");
+                if times > 1 {
+                    let _ = write!(text, ", {times} times each");
+                }
             }
             if let Some(form) = source.requant() {
                 let _ = write!(text, " requantised from {} by {REQUANT}", source.stored_dtype());

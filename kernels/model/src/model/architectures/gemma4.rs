@@ -2,7 +2,7 @@
 //! read the keys and values of earlier ones, and embeddings of each layer's own.
 
 use super::super::build::{Builder, LayerForm, Norms, QkNorm};
-use super::super::keys::{Keys, Windows};
+use super::super::keys::Keys;
 use super::super::{LayerHeads, ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;
@@ -13,7 +13,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("gemma4", &G
 
 struct Gemma4;
 
-const PATTERN: &str = "attention.sliding_window_pattern";
 const SHARED: &str = "attention.shared_kv_layers";
 
 impl Decoder for Gemma4 {
@@ -21,12 +20,7 @@ impl Decoder for Gemma4 {
         config.as_gemma(0);
         config.score_scale = 1.0;
         config.logit_cap = keys.cap("final_logit_softcapping", None)?;
-        let has_pattern = keys.meta.get(&keys.key(PATTERN)).is_some();
-        keys.check(PATTERN, "missing", has_pattern, || {
-            "it must say which layers have a window".to_owned()
-        })?;
-        keys.count("attention.sliding_window", 1 << 30)?;
-        keys.windows(config, Windows { period: config.layers, default: None })?;
+        keys.listed_windows(config)?;
         config.window_rope_is_scaled = false;
         config.layer_input_width = keys.opt_count("embedding_length_per_layer_input")?.unwrap_or(0);
         window_heads(keys, config)?;
@@ -97,7 +91,7 @@ impl Builder<'_> {
             let q = self.queries(x)?;
             let q = self.qk_norm("attn_q_norm", q, QkNorm::Heads)?;
             let q = self.rotated("rope_q", q, self.heads().count);
-            return self.mixed(&[q], None);
+            return self.mixed(&[q]);
         }
         let LayerHeads { count, kv, .. } = self.heads();
         let has_values = self.has("attn_qkv.weight") || self.has("attn_v.weight");
@@ -114,7 +108,7 @@ impl Builder<'_> {
         let k = self.qk_norm("attn_k_norm", k, QkNorm::Heads)?;
         let q = self.rotated("rope_q", q, count);
         let k = self.rotated("rope_k", k, kv.count);
-        self.mixed(&[q, k, v], None)
+        self.mixed(&[q, k, v])
     }
 
     /// `x` times the only value of a vector of the current layer, if the file has it.

@@ -18,11 +18,8 @@ impl Builder<'_> {
         let table = self.embedding()?;
         let scale = c.embedding_scale / c.residual_scale;
         let x = self.push(Op::Embed { table, scale }, &[], c.width, "embed");
-        let mut x = family.embedded(self, x)?;
-        for layer in 0..c.layers {
-            self.layer = Some(layer);
-            x = family.layer(self, x)?;
-        }
+        let x = family.embedded(self, x)?;
+        let x = family.layers(self, x)?;
         self.layer = None;
         let normed = self.norm("output_norm", x)?;
         self.head(normed, table)

@@ -1,8 +1,7 @@
 //! Layers: their forms, and the nodes of attention and of feed-forward blocks.
 
-use super::super::config::NormKind;
 use super::super::{LayerAttention, ModelError};
-use super::Builder;
+use super::{AttentionGate, Builder, Norms, QkNorm};
 use crate::graph::ValueId;
 use crate::mask::Mask;
 use crate::op::{AttentionOp, Curve, Op};
@@ -11,6 +10,7 @@ use crate::op::{AttentionOp, Curve, Op};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LayerForm {
     pub(crate) qk: QkNorm,
+    pub(crate) gate: AttentionGate,
     pub(crate) norms: Norms,
     pub(crate) feed_forward: FeedForward,
     pub(crate) order: Order,
@@ -20,6 +20,7 @@ impl LayerForm {
     /// Pre-norm, with a gated feed-forward block.
     pub(crate) const PLAIN: LayerForm = LayerForm {
         qk: QkNorm::None,
+        gate: AttentionGate::None,
         norms: Norms::BEFORE,
         feed_forward: FeedForward::Gated,
         order: Order::Sequential,
@@ -44,60 +45,6 @@ pub(crate) enum Order {
     Parallel,
 }
 
-/// How queries and keys are normalised: before the rotation, unless it says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QkNorm {
-    /// Not at all.
-    None,
-    /// Each head by itself.
-    Heads,
-    /// All heads of a row together.
-    Rows,
-    /// Each head by itself, after the rotation.
-    RotatedHeads,
-}
-
-/// Norms of a layer, by the names of their tensors.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Norms {
-    pub(crate) before_attention: Option<&'static str>,
-    pub(crate) after_attention: Option<&'static str>,
-    pub(crate) before_feed_forward: Option<&'static str>,
-    pub(crate) after_feed_forward: Option<&'static str>,
-    /// Before the last product of attention.
-    pub(crate) inside_attention: Option<&'static str>,
-    /// Before the last product of the feed-forward block.
-    pub(crate) inside_feed_forward: Option<&'static str>,
-}
-
-impl Norms {
-    /// Before each block.
-    pub(crate) const BEFORE: Norms = Norms {
-        before_attention: Some("attn_norm"),
-        after_attention: None,
-        before_feed_forward: Some("ffn_norm"),
-        after_feed_forward: None,
-        inside_attention: None,
-        inside_feed_forward: None,
-    };
-
-    /// After each block.
-    pub(crate) const AFTER: Norms = Norms {
-        before_attention: None,
-        after_attention: Some("post_attention_norm"),
-        before_feed_forward: None,
-        after_feed_forward: Some("post_ffw_norm"),
-        ..Norms::BEFORE
-    };
-
-    /// Before and after each block.
-    pub(crate) const BOTH: Norms = Norms {
-        before_attention: Norms::BEFORE.before_attention,
-        before_feed_forward: Norms::BEFORE.before_feed_forward,
-        ..Norms::AFTER
-    };
-}
-
 impl Builder<'_> {
     /// A layer of that form: attention and the feed-forward block, each added to its input.
     pub(crate) fn layer(&mut self, x: ValueId, form: LayerForm) -> Result<ValueId, ModelError> {
@@ -114,7 +61,7 @@ impl Builder<'_> {
         form: LayerForm,
     ) -> Result<ValueId, ModelError> {
         let norms = form.norms;
-        let attended = self.norm_if(norms.after_attention, attended)?;
+        let attended = self.norm_after(norms.after_attention, attended, norms)?;
         let (sum, read) = match form.order {
             Order::Sequential => {
                 let sum = self.add_attended(attended, x);
@@ -130,12 +77,8 @@ impl Builder<'_> {
             }
         };
         let fed = self.feed_forward(read, &form)?;
-        let fed = self.norm_if(norms.after_feed_forward, fed)?;
+        let fed = self.norm_after(norms.after_feed_forward, fed, norms)?;
         Ok(self.add_fed(fed, sum))
-    }
-
-    fn norm_if(&mut self, role: Option<&'static str>, x: ValueId) -> Result<ValueId, ModelError> {
-        role.map_or(Ok(x), |role| self.norm(role, x))
     }
 
     /// Attention of the current layer, with its projections.
@@ -146,6 +89,7 @@ impl Builder<'_> {
     ) -> Result<ValueId, ModelError> {
         let (c, heads) = (self.config, self.heads());
         let projected = self.projections(x)?;
+        let gates = self.gates(x, form.gate)?;
         let [mut q, mut k, v] = projected.map(|value| self.clamp(value));
         if form.qk != QkNorm::RotatedHeads {
             q = self.qk_norm("attn_q_norm", q, form.qk)?;
@@ -162,7 +106,10 @@ impl Builder<'_> {
         if let Some(temperature) = c.temperature {
             q = self.push(Op::Temperature(temperature), &[q], heads.q_width(), "q_temperature");
         }
-        self.mixed(&[q, k, v], form.norms.inside_attention)
+        let mixed = self.attended(&[q, k, v]);
+        let mixed = self.gated(gates, mixed);
+        let mixed = self.norm_if(form.norms.inside_attention, mixed)?;
+        self.linear("attn_output", mixed, c.width)
     }
 
     /// Rotary embedding of the current layer, for so many heads.
@@ -171,13 +118,14 @@ impl Builder<'_> {
         self.push(Op::Rope { heads, rope }, &[x], width, role)
     }
 
-    /// What the current layer's attention makes of queries, keys and values, or of queries alone, and the projection of it,
-    /// before which a norm may be.
-    pub(crate) fn mixed(
-        &mut self,
-        inputs: &[ValueId],
-        norm: Option<&'static str>,
-    ) -> Result<ValueId, ModelError> {
+    /// What the current layer's attention makes of queries, keys and values, or of queries alone, and the projection of it.
+    pub(crate) fn mixed(&mut self, inputs: &[ValueId]) -> Result<ValueId, ModelError> {
+        let mixed = self.attended(inputs);
+        self.linear("attn_output", mixed, self.config.width)
+    }
+
+    /// What the current layer's attention makes of queries, keys and values, or of queries alone.
+    fn attended(&mut self, inputs: &[ValueId]) -> ValueId {
         let (c, layer, width) = (self.config, self.layer_number(), self.heads().mixed_width());
         let (mask, window) = match (c.layer_attention(layer), c.arch.is_encoder()) {
             (LayerAttention::Full, false) => (Mask::Causal, None),
@@ -194,9 +142,7 @@ impl Builder<'_> {
             soft_cap: c.attention_cap,
             alibi: c.alibi,
         };
-        let mixed = self.push(Op::Attention(op), inputs, width, "attention");
-        let mixed = self.norm_if(norm, mixed)?;
-        self.linear("attn_output", mixed, c.width)
+        self.push(Op::Attention(op), inputs, width, "attention")
     }
 
     fn clamp(&mut self, x: ValueId) -> ValueId {
@@ -224,49 +170,5 @@ impl Builder<'_> {
         };
         let inner = self.norm_if(form.norms.inside_feed_forward, inner)?;
         self.linear("ffn_down", inner, c.width)
-    }
-
-    /// The norm of whole rows.
-    pub(crate) fn norm(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {
-        self.norm_of_groups(role, x, self.graph.value(x).width)
-    }
-
-    pub(crate) fn qk_norm(
-        &mut self,
-        role: &'static str,
-        x: ValueId,
-        qk: QkNorm,
-    ) -> Result<ValueId, ModelError> {
-        match qk {
-            QkNorm::None => Ok(x),
-            QkNorm::Heads | QkNorm::RotatedHeads => {
-                self.norm_of_groups(role, x, self.heads().kv.key_dim)
-            }
-            QkNorm::Rows => self.norm(role, x),
-        }
-    }
-
-    fn norm_of_groups(
-        &mut self,
-        role: &'static str,
-        x: ValueId,
-        group: usize,
-    ) -> Result<ValueId, ModelError> {
-        let width = self.graph.value(x).width;
-        let [weight, bias] = ["weight", "bias"].map(|part| self.name(&format!("{role}.{part}")));
-        let eps = self.config.norm_eps / self.config.residual_scale.powi(2);
-        let op = match self.config.norm {
-            NormKind::Rms => Op::RmsNorm { weight: Some(self.vector(&weight, group)?), group, eps },
-            NormKind::Layer => {
-                let weight = Some(self.matrix(&weight, width / group, group)?);
-                let bias = match self.config.arch.has_biases() {
-                    true => Some(self.vector(&bias, width)?),
-                    false => self.opt_vector(&bias, width)?,
-                };
-                Op::LayerNorm { group, weight, bias, eps }
-            }
-            NormKind::LayerWithoutWeights => Op::LayerNorm { group, weight: None, bias: None, eps },
-        };
-        Ok(self.push(op, &[x], width, role))
     }
 }

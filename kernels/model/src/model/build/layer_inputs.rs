@@ -32,7 +32,7 @@ impl Builder<'_> {
     /// The current layer's embedding: of selected rows only, where the hidden states have only these.
     pub(crate) fn layer_input(&mut self) -> Option<ValueId> {
         let (all, width) = (self.layer_inputs?, self.config.layer_input_width);
-        let op = Op::Columns(self.layer_number() * width);
+        let op = Op::Columns { first: self.layer_number() * width, times: 1 };
         let own = self.push(op, &[all], width, "per_layer_input");
         Some(match self.is_last() {
             true => self.push(Op::SelectRows, &[own], width, "select_per_layer_input"),

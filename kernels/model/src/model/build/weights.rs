@@ -232,14 +232,26 @@ impl Builder<'_> {
             _ => (cols, rows, spec(count, cols)),
         };
         if count == all {
-            return Ok(self.graph.add_weight(spec));
+            return Ok(self.weight(spec, None));
         }
         let bytes = |units: usize| dtype.row_bytes(units.checked_mul(unit)?);
         match (bytes(part.start), bytes(count)) {
             (Some(start), Some(len)) => {
-                Ok(self.graph.add_part(spec, Slices::range(start..start + len)))
+                Ok(self.weight(spec, Some(Slices::range(start..start + len))))
             }
             _ => Err(ModelError::TensorPart { name: name.to_owned(), dtype, part }),
+        }
+    }
+
+    /// A weight, all of a tensor or a part of it. Layers with the same block have the same weights.
+    pub(super) fn weight(&mut self, spec: WeightSpec, part: Option<Slices>) -> WeightId {
+        let parts = self.graph.slices();
+        let mut known = self.graph.weights().iter().enumerate();
+        let known = known.find(|(id, known)| **known == spec && parts.get(id) == part.as_ref());
+        match (known, part) {
+            (Some((id, _)), _) => WeightId(id),
+            (None, Some(part)) => self.graph.add_part(spec, part),
+            (None, None) => self.graph.add_weight(spec),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Keys whose values may differ between layers.
 
-use super::Keys;
+use super::{Keys, Windows};
 use crate::kv::KvHeads;
-use crate::model::ModelError;
 use crate::model::config::LayerHeads;
+use crate::model::{ModelConfig, ModelError};
 
 impl Keys<'_> {
-    /// A count that some files store once, and others for each layer.
+    /// A count that some files store once, and others for each layer. It may be 0 where the architecture has layers without a block.
     pub(in crate::model) fn per_layer(
         &self,
         name: &str,
@@ -24,9 +24,10 @@ impl Keys<'_> {
         self.check(name, format!("{} values", counts.len()), counts.len() == layers, || {
             format!("it must have a value for each of the {layers} layers")
         })?;
-        let wrong = counts.iter().find(|count| !(1..=1 << 20).contains(*count));
+        let least = usize::from(!self.may_lack_blocks);
+        let wrong = counts.iter().find(|count| !(least..=1 << 20).contains(*count));
         self.check(name, wrong.copied().unwrap_or_default(), wrong.is_none(), || {
-            "it must be between 1 and 1048576".to_owned()
+            format!("it must be between {least} and 1048576")
         })?;
         Ok(counts)
     }
@@ -39,11 +40,12 @@ impl Keys<'_> {
     ) -> Result<Vec<LayerHeads>, ModelError> {
         let counts = self.per_layer("attention.head_count", layers, None)?;
         let kv_counts = self.per_layer("attention.head_count_kv", layers, Some(&counts))?;
-        let head_dim = self.head_dim(width, counts[0])?;
+        let first = counts.iter().copied().find(|count| *count > 0);
+        let head_dim = self.head_dim(width, first.unwrap_or(1))?;
         let rope_dims = self.rope_dims("rope.dimension_count", head_dim, head_dim)?;
         let heads = counts.into_iter().zip(kv_counts).enumerate();
         let heads = heads.map(|(layer, (count, kv_count))| {
-            let divides = count.is_multiple_of(kv_count);
+            let divides = kv_count == 0 || count > 0 && count.is_multiple_of(kv_count);
             self.check("attention.head_count_kv", kv_count, divides, || {
                 format!("it must divide the {count} query heads")
             })?;
@@ -65,6 +67,20 @@ impl Keys<'_> {
             format!("it must be even and at most the head's {head_dim} values")
         })?;
         Ok(dims)
+    }
+
+    /// Sets the sliding window, and which layers have it, for architectures whose files say both.
+    pub(in crate::model) fn listed_windows(
+        &self,
+        config: &mut ModelConfig,
+    ) -> Result<(), ModelError> {
+        const PATTERN: &str = "attention.sliding_window_pattern";
+        let has_pattern = self.meta.get(&self.key(PATTERN)).is_some();
+        self.check(PATTERN, "missing", has_pattern, || {
+            "it must say which layers have a window".to_owned()
+        })?;
+        self.count("attention.sliding_window", 1 << 30)?;
+        self.windows(config, Windows { period: config.layers, default: None })
     }
 
     fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {

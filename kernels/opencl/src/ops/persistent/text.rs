@@ -67,7 +67,7 @@ struct Piece {
 }
 
 /// Ops on rows of values.
-const ROWS: [&str; 13] = [
+const ROWS: [&str; 15] = [
     "add",
     "mul",
     "scale",
@@ -79,8 +79,10 @@ const ROWS: [&str; 13] = [
     "xielu",
     "gated_silu",
     "gated_gelu",
+    "gated_sigmoid",
     "rope",
     "select_rows",
+    "repeat_values",
 ];
 
 fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
