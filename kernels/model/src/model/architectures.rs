@@ -34,6 +34,7 @@ mod glm4;
 mod gpt2;
 mod gptneox;
 mod granite;
+mod granite_swa;
 mod hunyuan_dense;
 mod hunyuan_vl;
 mod internlm2;
@@ -72,7 +73,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 60] = [
+const TABLE: [Architecture; 61] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -82,6 +83,7 @@ const TABLE: [Architecture; 60] = [
     gemma4::ARCHITECTURE,
     smollm3::ARCHITECTURE,
     granite::ARCHITECTURE,
+    granite_swa::ARCHITECTURE,
     minicpm::ARCHITECTURE,
     olmo2::ARCHITECTURE,
     exaone4::ARCHITECTURE,
