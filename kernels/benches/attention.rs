@@ -97,6 +97,7 @@ fn measure(setup: &Setup<'_>, model: &Model, Case { rows, context, cold }: Case)
             scale: 0.125,
             mask: &model.window.map_or(Mask::Causal, Mask::Window),
             slopes: None,
+            sinks: None,
             soft_cap: None,
         };
         cpu::attention(cpu, &job, &mut out);

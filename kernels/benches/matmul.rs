@@ -139,6 +139,7 @@ fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
         scale: 0.125,
         mask: &Mask::Causal,
         slopes: None,
+        sinks: None,
         soft_cap: None,
     };
     let seconds = median_seconds(|| cpu::attention(cpu, &job, &mut out));

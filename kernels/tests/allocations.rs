@@ -64,6 +64,7 @@ fn attend(dtype: KvDtype, mask: &Mask) {
             scale: 1.0,
             mask,
             slopes: None,
+            sinks: None,
             soft_cap: Some(3.0),
         };
         cpu::attention(&cpu, &job, &mut out);

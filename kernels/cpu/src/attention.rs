@@ -6,7 +6,7 @@
 //! splits before it, in order. A task is a block of query rows × the heads that share one KV head,
 //! which load each page once. It covers all splits, or, if there are too few blocks for the
 //! threads, one split (split-KV, as in Flash-Decoding and Stream-K). A row's result therefore
-//! depends on its position only.
+//! depends on its position only. Sinks join the sum of the weights at the end, when all splits are combined.
 //!
 //! On processors that multiply pairs of bfloat16, all rows are computed in pairs, which start at
 //! even offsets of the head dimension or of the keys, whether pages are read as stored or not.
@@ -50,6 +50,7 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     assert!(job.q.len().is_multiple_of(q_width), "q is not whole rows of heads × key_dim");
     assert_eq!(job.q.len() / q_width * width, out.len(), "out has not the rows of q");
     assert!(job.heads.is_multiple_of(heads.count), "heads is no multiple of the KV heads");
+    assert!(job.sinks.is_none_or(|sinks| sinks.len() == job.heads), "sinks of other heads");
     assert!(job.mask.check().is_ok(), "an empty size in {:?}", job.mask);
     let shape = AttentionShape::new(&layout, job.heads);
     let mut plan = PLAN.take();

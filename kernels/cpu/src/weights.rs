@@ -189,8 +189,8 @@ impl Weights {
         Ok((Weights { specs, forms: forms(graph), slices, weights, uses, ones }, report))
     }
 
-    /// A weight that the graph reads in f32: a norm, a bias, rotary factors, or all rows of a table that is
-    /// added.
+    /// A weight that the graph reads in f32: a norm, a bias, rotary factors, sinks, or all rows of a table that
+    /// is added.
     pub fn vector(&self, id: WeightId) -> &[f32] {
         assert!(self.uses[id.0].vector, "weight {} is read as a vector", id.0);
         &self.weights[id.0].vector
@@ -270,6 +270,7 @@ fn uses(graph: &Graph) -> Vec<Uses> {
             Op::LayerNorm { weight, bias, .. } => {
                 weight.iter().chain(bias).for_each(|id| uses[id.0].vector = true);
             }
+            Op::Attention(op) => op.sinks.iter().for_each(|sinks| uses[sinks.0].vector = true),
             // Its rows are read in order and often, so all of them are kept in f32.
             Op::AddRow { table, .. } => uses[table.0].vector = true,
             Op::MatMul { weight, bias } => {

@@ -40,7 +40,7 @@ impl Graph {
         self.part_cost(node, &Part::WHOLE, batch)
     }
 
-    /// Stored bytes of the matrices, keys and values that a batch reads or writes. If the model is
+    /// Stored bytes of the matrices, keys, values and sinks that a batch reads or writes. If the model is
     /// larger than the CPU caches, each batch moves them through memory again.
     pub fn stored_bytes(&self, batch: &Batch) -> u64 {
         let of = |(i, node): (usize, &Node)| match &node.op {
@@ -120,6 +120,10 @@ mod tests {
 
     /// embed 64 → q 32, k 16, v 16 → rope → attention → select → matmul with bias → …
     fn graph(window: Option<usize>) -> Graph {
+        graph_with(window, false)
+    }
+
+    fn graph_with(window: Option<usize>, has_sinks: bool) -> Graph {
         let mut g = Graph::default();
         let mut weight = |name: &str, rows, cols, dtype| {
             g.add_weight(WeightSpec { name: name.into(), rows, cols, dtype })
@@ -129,6 +133,7 @@ mod tests {
         let wide = weight("q", 32, 64, DType::Q4_0);
         let narrow = weight("k", 16, 64, DType::F16);
         let bias = weight("b", 1, 16, DType::F32);
+        let sinks = has_sinks.then(|| weight("s", 1, 2, DType::F32));
         let rope = g.add_rope(RopeSpec {
             base: 1e4,
             dims: 8,
@@ -151,6 +156,7 @@ mod tests {
             mask: Mask::Causal,
             soft_cap: None,
             alibi: None,
+            sinks,
         };
         let y = push(Op::Attention(op), &[q, k, k], 32);
         let z = push(Op::SelectRows, &[y], 32);
@@ -204,6 +210,13 @@ mod tests {
             let cost = graph(None).with_kv(layout).cost(5, &batch());
             assert_eq!(cost, Cost { flops: 31 * 128, bytes: want + 1536 }, "{dtype}");
         }
+    }
+
+    #[test]
+    fn sinks_are_read_once() {
+        let (cost, plain) = (graph_with(None, true), graph(None));
+        let [cost, plain] = [cost, plain].map(|graph| graph.cost(5, &batch()));
+        assert_eq!(cost, Cost { bytes: plain.bytes + 2 * 4, ..plain });
     }
 
     #[test]

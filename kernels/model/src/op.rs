@@ -208,6 +208,9 @@ pub struct AttentionOp {
     /// Attention with linear biases (Press et al., 2022): the largest slope's exponent, as [`slopes`](AttentionOp::slopes)
     /// has it. `None` without biases.
     pub alibi: Option<f32>,
+    /// Attention sinks (Xiao et al., 2023), learned: vector with, for each query head, the score of a key that every row sees and
+    /// that has no value, beside those that are scaled and capped. `None` without sinks.
+    pub sinks: Option<WeightId>,
 }
 
 impl AttentionOp {
@@ -251,8 +254,8 @@ impl Op {
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
                 [Some(table), None]
             }
+            Op::Attention(op) => [op.sinks.as_mut(), None],
             Op::Rope { .. }
-            | Op::Attention(_)
             | Op::Gated(_)
             | Op::Curve(_)
             | Op::Temperature(_)

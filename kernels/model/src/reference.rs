@@ -215,6 +215,8 @@ pub struct DenseAttention<'a> {
     pub soft_cap: Option<f64>,
     /// For each head, the factor on the distance of a key, whose product is subtracted from the score.
     pub slopes: Option<&'a [f64]>,
+    /// For each head, the score of a key that every row sees and that has no value.
+    pub sinks: Option<&'a [f64]>,
 }
 
 /// Attention with an explicit mask: `sees(row)` returns the key positions that a query row attends
@@ -237,9 +239,11 @@ pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Vec<usize>) -
         };
         let keys = sees(row);
         let scores: Vec<f64> = keys.iter().map(|key| score(*key)).collect();
-        let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sink = job.sinks.map(|sinks| sinks[i % heads]);
+        let max = scores.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
-        let sum: f64 = weights.iter().sum();
+        let of_sink = sink.map(|sink| (sink - max).exp());
+        let sum: f64 = weights.iter().copied().chain(of_sink).sum();
         out.extend((0..value_dim).map(|d| {
             let value = |key: usize| f64::from(job.v[at(key) * value_dim + d]);
             let parts = keys.iter().zip(&weights).map(|(key, w)| w * value(*key));

@@ -145,7 +145,8 @@ kernel void rope_kv(PLACE global const float *q, int q_at, int q_stride, global 
 // An item computes one query head of a row: page by page with the softmax of the keys so far.
 kernel void attention(PLACE global const float *q, int q_at, int q_stride, global const Kv *kv,
                       global float *out, int out_at, int out_stride, PAGE_PARAMETERS, int rows,
-                      int heads, int window, float scale, float cap)
+                      int heads, int window, float scale, float cap, global const float *sinks,
+                      int has_sinks)
 {
     const int head = get_global_id(0);
     const int row = get_global_id(1);
@@ -197,6 +198,9 @@ kernel void attention(PLACE global const float *q, int q_at, int q_stride, globa
                 acc[i] = fma((Dims)(weights[j]), LOAD_DIMS(j * DIM_VECTORS + i, values), acc[i]);
         }
     }
+    // The score of a key without a value.
+    if (has_sinks)
+        sum += exp(sinks[head] - largest);
     for (int i = 0; i < DIM_VECTORS; i++)
         DIMS_TO(acc[i] / sum, i, out);
 }

@@ -20,7 +20,8 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(PLACE global const float *restric
                                                global const Kv *restrict kv,
                                                global float *restrict out, int out_at, int out_stride,
                                                PAGE_PARAMETERS, int rows, int heads, int window,
-                                               float scale, float cap)
+                                               float scale, float cap,
+                                               global const float *restrict sinks, int has_sinks)
 {
     LOCAL(float, query, HEAD_DIM)
     LOCAL(float, weights, ITEMS)
@@ -84,7 +85,10 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(PLACE global const float *restric
     }
     shared[item] = sum;
     REDUCE(SUM)
-    const float total = shared[0];
+    float total = shared[0];
+    // The score of a key without a value.
+    if (has_sinks)
+        total += exp(sinks[head] - largest);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = 0; i < EACH_DIMS; i++) {
         shared[item] = acc[i];

@@ -1,7 +1,7 @@
 //! Attention of the rows of a token tree: each sees the keys of its own path only, with the bits of a sequence without
 //! branches.
 
-use crate::attention::{after_storage, kept, multiplies_pairs, seen, sparse_masks};
+use crate::attention::{after_storage, kept, multiplies_pairs, seen, sinks, sparse_masks};
 use crate::support::{assert_close, attending, bits, noise};
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, KvRows};
 use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore, PageId};
@@ -15,6 +15,7 @@ struct Case {
     /// Position of the latest token, the root of the tree.
     root: usize,
     mask: &'static Mask,
+    sinks: Option<&'static [f32]>,
     dtype: KvDtype,
 }
 
@@ -101,6 +102,7 @@ fn attend(
         scale,
         mask,
         slopes: None,
+        sinks: case.sinks,
         soft_cap: None,
     };
     cpu::attention(cpu, &job, &mut out);
@@ -127,6 +129,8 @@ fn check(case: Case) {
         let shape = (HEADS, KV_HEADS, case.head_dim);
         let (stored_k, stored_v) = (round(&k), round(&v));
         let (k_of, v_of) = (&stored_k[..], &stored_v[..]);
+        let of_heads: Option<Vec<f64>> =
+            case.sinks.map(|sinks| sinks.iter().copied().map(f64::from).collect());
         let dense = DenseAttention {
             q: &q,
             k: k_of,
@@ -134,6 +138,7 @@ fn check(case: Case) {
             shape,
             scale: 0.5,
             slopes: None,
+            sinks: of_heads.as_deref(),
             soft_cap: None,
         };
         let want = reference::attention(&dense, |row| {
@@ -161,8 +166,14 @@ fn check(case: Case) {
     }
 }
 
-const PLAIN: Case =
-    Case { head_dim: 16, page_rows: 32, root: 40, mask: &Mask::Causal, dtype: KvDtype::F16 };
+const PLAIN: Case = Case {
+    head_dim: 16,
+    page_rows: 32,
+    root: 40,
+    mask: &Mask::Causal,
+    sinks: None,
+    dtype: KvDtype::F16,
+};
 
 #[test]
 fn a_row_of_a_branch_has_the_bits_of_a_sequence_without_branches() {
@@ -181,5 +192,16 @@ fn a_row_of_a_branch_sees_what_the_mask_lets_it_see_of_its_path() {
     for mask in windows.into_iter().chain(sparse_masks()) {
         check(Case { mask, ..PLAIN });
         check(Case { mask, page_rows: 7, root: 100, ..PLAIN });
+    }
+}
+
+#[test]
+fn a_row_of_a_branch_has_the_sinks_of_a_sequence_without_branches() {
+    for dtype in KvDtype::ALL {
+        for (page_rows, head_dim, root) in [(32, 16, 300), (7, 33, 31), (1, 8, 3)] {
+            let sinks = sinks(HEADS);
+            check(Case { dtype, page_rows, head_dim, root, sinks, ..PLAIN });
+            check(Case { dtype, page_rows, head_dim, root, sinks, mask: &Mask::Window(5) });
+        }
     }
 }

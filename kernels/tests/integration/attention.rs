@@ -23,6 +23,7 @@ pub(crate) struct Case {
     pub(crate) mask: &'static Mask,
     pub(crate) soft_cap: Option<f32>,
     pub(crate) slopes: Option<&'static [f32]>,
+    pub(crate) sinks: Option<&'static [f32]>,
     pub(crate) dtype: KvDtype,
 }
 
@@ -36,8 +37,17 @@ pub(crate) const PLAIN: Case = Case {
     mask: &Mask::Causal,
     soft_cap: None,
     slopes: None,
+    sinks: None,
     dtype: KvDtype::F16,
 };
+
+/// Among the scores of [`noise`], far below and above them.
+const SINKS: [f32; 9] = [0.5, -1.0, 3.0, 0.0, -30.0, 8.0, 1.5, -0.25, 2.0];
+
+/// Sinks of so many heads.
+pub(crate) const fn sinks(heads: usize) -> Option<&'static [f32]> {
+    Some(SINKS.split_at(heads).0)
+}
 
 impl Case {
     /// Its keys and values.
@@ -116,6 +126,7 @@ pub(crate) fn job<'a>(
         scale: 0.5,
         mask: case.mask,
         slopes: case.slopes,
+        sinks: case.sinks,
         soft_cap: case.soft_cap,
     }
 }

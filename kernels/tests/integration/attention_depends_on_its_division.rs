@@ -8,7 +8,7 @@ use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::mask::Mask;
 
 /// All rows at once on one thread against every other division of the sequence.
-fn divided(case: Case) {
+pub(crate) fn divided(case: Case) {
     let s = sequence(&case);
     let n = case.positions;
     let divisions = [(1, 4), (7, 2), (64, 4), (n, 8), (1, 1), (16, 3), (32, 2), (n - 1, 2)];

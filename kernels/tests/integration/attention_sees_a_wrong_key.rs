@@ -29,8 +29,9 @@ fn check_on(cpu: &Cpu, case: Case) {
         (true, KvDtype::I8) => (round(&s.q, factor), s.k.clone(), s.v.clone()),
         (true, _) => (round(&s.q, factor), round(&s.k, 1.0), round(&s.v, 1.0)),
     };
-    let slopes: Option<Vec<f64>> =
-        case.slopes.map(|slopes| slopes.iter().map(|slope| f64::from(*slope)).collect());
+    let [slopes, sinks] = [case.slopes, case.sinks].map(|of_heads| {
+        of_heads.map(|of_heads| of_heads.iter().copied().map(f64::from).collect::<Vec<_>>())
+    });
     let dense = DenseAttention {
         q: &q,
         k: &k,
@@ -39,6 +40,7 @@ fn check_on(cpu: &Cpu, case: Case) {
         scale: 0.5,
         soft_cap: case.soft_cap.map(f64::from),
         slopes: slopes.as_deref(),
+        sinks: sinks.as_deref(),
     };
     let want = reference::attention(&dense, |pos| match case.mask {
         Mask::Full => (0..case.positions).collect(),
@@ -164,6 +166,7 @@ fn slopes_are_powers_of_two_in_even_steps() {
         mask: Mask::Causal,
         soft_cap: None,
         alibi,
+        sinks: None,
     };
     assert_eq!(of(None).slopes(8), None);
     let eight: Vec<f32> = (1..=8).map(|i| 0.5f32.powi(i)).collect();

@@ -19,6 +19,7 @@ mod a_ready_graph_is_not_there;
 mod a_result_depends_on_its_batch;
 mod a_rotation_differs_from_its_definition;
 mod a_row_scale_is_inexact;
+mod a_sink_is_forgotten;
 mod a_split_model_is_incomplete;
 mod a_task_panics;
 mod a_tensor_table_is_hostile;

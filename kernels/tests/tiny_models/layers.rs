@@ -46,6 +46,7 @@ fn every_layer_reads_keys_and_values_of_its_own_heads() {
                     scale: f64::from(op.scale),
                     soft_cap: op.soft_cap.map(f64::from),
                     slopes: None,
+                    sinks: None,
                 };
                 let first = |pos: usize| op.window.map_or(0, |w| (pos + 1).saturating_sub(w));
                 let want = attention(&dense, |pos| (first(pos)..=pos).collect());

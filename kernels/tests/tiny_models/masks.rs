@@ -9,12 +9,27 @@ use lapwing_kernels::device::{Batch, TensorSet};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::mask::{AttentionRule, BlockList, Mask};
 use lapwing_kernels::model::Model;
-use lapwing_kernels::op::Op;
-use lapwing_kernels::reference::{DenseAttention, attention};
+use lapwing_kernels::op::{AttentionOp, Op};
+use lapwing_kernels::reference::{DenseAttention, attention, dequantize};
 use lapwing_kernels::tensor::Tensor;
+use lapwing_kernels::weights::WeightFile;
 
 /// Models with fewer KV heads than query heads; the last two have windows of their own.
 pub(super) const MODELS: [&str; 3] = ["llama", "gemma2", "gemma3"];
+
+/// One with windows and sinks, whose layers do not all rotate.
+pub(super) const SUNK: &str = "granite_swa";
+
+fn models() -> impl Iterator<Item = &'static str> {
+    MODELS.into_iter().chain([SUNK])
+}
+
+/// The sinks of an attention op.
+pub(super) fn sinks(file: &WeightFile, graph: &Graph, op: &AttentionOp) -> Option<Vec<f64>> {
+    let spec = &graph.weights()[op.sinks?.0];
+    let bytes = file.tensor(&spec.name).expect("a tensor").read().expect("data");
+    Some(dequantize(spec.dtype, &bytes).into_iter().map(f64::from).collect())
+}
 
 fn rules(texts: &[&str]) -> Vec<AttentionRule> {
     texts.iter().map(|text| text.parse().expect(text)).collect()
@@ -96,7 +111,7 @@ pub(super) fn values(tensors: &TensorSet, id: ValueId) -> Vec<f32> {
 
 #[test]
 fn every_mask_equals_the_reference_in_every_attention_op() {
-    for name in MODELS {
+    for name in models() {
         let tiny = Tiny::open(name);
         let config = Model::from_weights(&tiny.file).expect("a model").config;
         let heads = config.heads[0];
@@ -115,6 +130,8 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
                     let stored = |x: Vec<f32>| -> Vec<f32> {
                         x.into_iter().map(|x| f16::from_f32(x).to_f32()).collect()
                     };
+                    let sinks = sinks(&tiny.file, graph, op);
+                    assert_eq!(sinks.is_some(), name == SUNK);
                     let dense = DenseAttention {
                         q: &q,
                         k: &stored(k),
@@ -122,6 +139,7 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
                         shape: (heads.count, heads.kv.count, heads.kv.key_dim),
                         scale: f64::from(op.scale),
                         slopes: None,
+                        sinks: sinks.as_deref(),
                         soft_cap: op.soft_cap.map(f64::from),
                     };
                     // Directly from the rules and the architecture, not from their combination.
@@ -151,7 +169,7 @@ fn every_mask_equals_the_reference_in_every_attention_op() {
 
 #[test]
 fn masked_logits_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
-    for name in MODELS {
+    for name in models() {
         let tiny = Tiny::open(name);
         for rules in masks() {
             let of = |chunk: usize, threads: usize| {
@@ -168,7 +186,7 @@ fn masked_logits_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
 
 #[test]
 fn a_mask_that_hides_nothing_changes_no_bit_and_others_change_some() {
-    for name in MODELS {
+    for name in models() {
         let tiny = Tiny::open(name);
         let of = |texts: &[&str]| {
             let cpu = Cpu::new(2, Isa::best());

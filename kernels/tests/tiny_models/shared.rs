@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::masks::{MODELS, observed, values};
+use super::masks::{MODELS, SUNK, observed, sinks, values};
 use super::{Tiny, folder, logits};
 use half::f16;
 use lapwing_kernels::cpu::{Activations, Cpu, Isa};
@@ -63,9 +63,11 @@ fn rope_of(graph: &Graph, value: usize) -> Option<usize> {
 
 #[test]
 fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
-    for name in MODELS {
+    for name in MODELS.into_iter().chain([SUNK]) {
         let tiny = Tiny::open(name);
-        for sharing in SHARINGS {
+        // Layers of which only some rotate share nothing.
+        let sharings = if name == SUNK { &["heads=1"][..] } else { &SHARINGS };
+        for sharing in sharings {
             let config = shared(&tiny.file, sharing).config;
             let heads = config.heads[0];
             for isa in Isa::available() {
@@ -88,6 +90,7 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
                     }
                     let (of_keys, k, v) = &written[&op.layer];
                     assert_eq!(rope(0), *of_keys, "queries are rotated as the keys");
+                    let sinks = sinks(&tiny.file, graph, op);
                     let dense = DenseAttention {
                         q: &values(inputs, node.inputs[0]),
                         k,
@@ -95,6 +98,7 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
                         shape: (heads.count, heads.kv.count, heads.kv.key_dim),
                         scale: f64::from(op.scale),
                         slopes: None,
+                        sinks: sinks.as_deref(),
                         soft_cap: op.soft_cap.map(f64::from),
                     };
                     let sees = |pos: usize| {

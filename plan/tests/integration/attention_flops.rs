@@ -29,6 +29,7 @@ fn attention(heads: usize, head_dim: usize) -> Graph {
         mask: Mask::Causal,
         soft_cap: None,
         alibi: None,
+        sinks: None,
     };
     g.push(NewNode { op: Op::Attention(op), inputs: &[x, x, x], width, layer: None, role: "test" });
     g

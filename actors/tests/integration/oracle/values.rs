@@ -48,6 +48,7 @@ pub fn graph(layers: usize) -> Graph {
             mask: Mask::Causal,
             soft_cap: None,
             alibi: None,
+            sinks: None,
         };
         let mixed = push(Op::Attention(op), &[q, k, k]);
         let out = push(matmul(), &[mixed]);

@@ -35,4 +35,6 @@ pub struct AttentionJob<'a> {
     pub soft_cap: Option<f32>,
     /// For each head, the factor on the distance of a key, whose product is subtracted from the score: ALiBi.
     pub slopes: Option<&'a [f32]>,
+    /// For each head, the score of a key that every row sees and that has no value.
+    pub sinks: Option<&'a [f32]>,
 }

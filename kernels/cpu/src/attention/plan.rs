@@ -187,6 +187,7 @@ mod tests {
             heads: 4,
             scale: 1.0,
             slopes: None,
+            sinks: None,
             soft_cap: None,
             mask: &Mask::Causal,
             kv: &store.layer(0),

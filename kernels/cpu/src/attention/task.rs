@@ -131,13 +131,16 @@ impl Task<'_> {
         for row in 0..self.block.rows.len() {
             for (head, to) in out.row_mut(row).chunks_exact_mut(value_dim).enumerate() {
                 let query = row * group + head;
-                let sum = s.total_running[query].sum;
-                if sum == 0.0 {
+                let running = s.total_running[query];
+                if running.sum == 0.0 {
                     to.fill(0.0);
                     continue;
                 }
+                let sink = self.job.sinks.map_or(0.0, |sinks| {
+                    (sinks[self.kv_head * group + head] * LOG2_E - running.max).exp2()
+                });
                 let total = &s.total[query * value_width..][..value_dim];
-                (self.kernels.scale_into)(total, 1.0 / sum, to);
+                (self.kernels.scale_into)(total, 1.0 / (running.sum + sink), to);
             }
         }
     }

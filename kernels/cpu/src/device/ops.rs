@@ -231,6 +231,7 @@ impl OpRun<'_> {
                 mask: &mask,
                 soft_cap: op.soft_cap,
                 slopes: slopes.as_deref(),
+                sinks: op.sinks.map(|sinks| model.weights.vector(sinks)),
             };
             attention(&model.cpu, &job, out);
         });

@@ -31,6 +31,7 @@ mod glm4;
 mod gpt2;
 mod gptneox;
 mod granite;
+mod granite_swa;
 mod hrm_text;
 mod hunyuan_dense;
 mod hunyuan_vl;
@@ -76,7 +77,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 69] = [
+const TABLE: [Architecture; 70] = [
     llama::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
@@ -91,6 +92,7 @@ const TABLE: [Architecture; 69] = [
     spark2_5::ARCHITECTURE,
     talkie::ARCHITECTURE,
     granite::ARCHITECTURE,
+    granite_swa::ARCHITECTURE,
     minicpm::ARCHITECTURE,
     olmo2::ARCHITECTURE,
     exaone4::ARCHITECTURE,

@@ -74,6 +74,8 @@ pub struct ModelConfig {
     pub temperature: Option<Temperature>,
     /// Linear biases of attention ([`AttentionOp::alibi`](crate::op::AttentionOp::alibi)).
     pub alibi: Option<f32>,
+    /// Whether attention has sinks ([`AttentionOp::sinks`](crate::op::AttentionOp::sinks)).
+    pub has_sinks: bool,
     /// Soft cap on attention scores.
     pub attention_cap: Option<f32>,
     /// Soft cap on logits.
@@ -217,6 +219,7 @@ impl ModelConfig {
             qkv_limit: None,
             temperature: None,
             alibi: None,
+            has_sinks: false,
             attention_cap: None,
             logit_cap: None,
             pooling_type: keys.opt_u32("pooling_type")?,

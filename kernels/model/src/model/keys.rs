@@ -206,18 +206,13 @@ impl<'a> Keys<'a> {
         config.windowed = match self.meta.get(&key) {
             _ if config.window.is_none() => vec![false; layers],
             None => but_each(windows.period),
-            Some(value) if !value.is_array() => match self.meta.u32(&key)? as usize {
+            Some(value) if value.is_array() => self.layer_flags(PATTERN, layers, None)?,
+            Some(_) => match self.meta.u32(&key)? as usize {
                 0 => vec![true; layers],
                 period => but_each(period),
             },
-            Some(_) => match self.meta.opt_bools(&key) {
-                Ok(list) => list.unwrap_or_default(),
-                Err(_) => self.meta.u32s(&key)?.into_iter().map(|value| value != 0).collect(),
-            },
         };
-        self.check(PATTERN, config.windowed.len(), config.windowed.len() == layers, || {
-            format!("it must have a value for each of the {layers} layers")
-        })
+        Ok(())
     }
 
     pub(super) fn cap(&self, name: &str, default: Option<f32>) -> Result<Option<f32>, ModelError> {

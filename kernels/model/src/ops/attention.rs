@@ -11,8 +11,8 @@ pub(super) const FULL: OpInfo = OpInfo::new("attention", 12, OpKind::Dynamic).fo
 /// Attention with linear biases.
 pub(super) const BIASED: OpInfo = OpInfo::new("attention", 14, OpKind::Dynamic).for_cpus();
 
-/// Operations of q·k and of the weighted sum of v over the positions that each row attends to, and KV cache bytes: new
-/// rows are written, unless another layer has written them, and attended positions are read once per sequence.
+/// Operations of q·k and of the weighted sum of v over the positions that each row attends to, and bytes of the sinks and of the
+/// KV cache: new rows are written, unless another layer has written them, and attended positions are read once per sequence.
 pub(super) fn work(at: &OpShape<'_>, op: &AttentionOp) -> Work {
     let graph = at.graph;
     let (inputs, kv_width) = (&graph.nodes()[at.node].inputs, graph.kv_width(at.node) as u64);
@@ -25,8 +25,9 @@ pub(super) fn work(at: &OpShape<'_>, op: &AttentionOp) -> Work {
         seen += mask.seen_positions(start, rows);
         touched += mask.read_positions(start, rows) + if inputs.len() > 1 { rows } else { 0 };
     }
+    let sinks = op.sinks.map_or(0, |sinks| at.weight_bytes(sinks));
     Work {
         flops: 2 * seen * (q_width + mixed_width),
-        bytes: touched * graph.kv_row_bytes(op.layer, kv_width),
+        bytes: touched * graph.kv_row_bytes(op.layer, kv_width) + sinks,
     }
 }

@@ -235,10 +235,11 @@ impl Encoder<'_> {
             Mask::Window(window) => Some(window),
             mask => return Err(self.unsupported(node, &format!("the mask {mask}"))),
         };
+        op.sinks.map_or(Ok(()), |sinks| self.model.weights.load_vector(sinks))?;
         let out = self.output(node)?;
         let rows = self.work.payload.batch.rows();
         let width = self.model.graph.value(node.inputs[0]).width;
-        let Model { kernels, kv, name, .. } = &mut *self.model;
+        let Model { kernels, kv, weights, name, .. } = &mut *self.model;
         let from = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
         let heads = width / from.head_dim;
         let job = Attention {
@@ -249,6 +250,7 @@ impl Encoder<'_> {
             window,
             scale: op.scale,
             soft_cap: op.soft_cap,
+            sinks: op.sinks.map(|sinks| weights.vector(sinks)),
             out: out.view(),
         };
         let added = kernels.attention(&job);

@@ -66,6 +66,12 @@ fn a_persistent_kernel_with_windows_and_caps_gives_the_bits_of_launches() {
 
 #[test]
 #[ignore = "long: sh tests/all.sh runs it"]
+fn a_persistent_kernel_with_sinks_gives_the_bits_of_launches() {
+    check("granite_swa");
+}
+
+#[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn a_persistent_kernel_with_4_bit_weights_gives_the_bits_of_launches() {
     check("format-q4_k");
 }

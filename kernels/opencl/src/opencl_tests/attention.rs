@@ -11,12 +11,17 @@ use lapwing_model::kv::KvDtype;
 const SHAPES: [[usize; 4]; 5] =
     [[9, 3, 64, PAGE_ROWS], [2, 2, 80, 16], [1, 1, 7, 5], [4, 1, 256, PAGE_ROWS], [3, 1, 12, 4]];
 
-const RULES: [Rules; 5] = [
-    Rules { window: None, scale: 0.125, soft_cap: None },
-    Rules { window: Some(1), scale: 1.0, soft_cap: None },
-    Rules { window: Some(33), scale: 0.75, soft_cap: None },
-    Rules { window: Some(usize::MAX), scale: 1.0, soft_cap: Some(2.0) },
-    Rules { window: Some(6), scale: 0.5, soft_cap: Some(50.0) },
+/// Among the scores, far below and above them: as many as any of the shapes has heads.
+const SINKS: Option<&[f32]> = Some(&[0.5, -1.0, 3.0, 0.0, -300.0, 300.0, 1.5, -0.25, 2.0]);
+
+const RULES: [Rules; 7] = [
+    Rules { window: None, scale: 0.125, soft_cap: None, sinks: None },
+    Rules { window: Some(1), scale: 1.0, soft_cap: None, sinks: None },
+    Rules { window: Some(33), scale: 0.75, soft_cap: None, sinks: None },
+    Rules { window: Some(usize::MAX), scale: 1.0, soft_cap: Some(2.0), sinks: None },
+    Rules { window: Some(6), scale: 0.5, soft_cap: Some(50.0), sinks: None },
+    Rules { window: None, scale: 0.125, soft_cap: None, sinks: SINKS },
+    Rules { window: Some(33), scale: 0.75, soft_cap: Some(2.0), sinks: SINKS },
 ];
 
 /// Lengths of sequences for the kernels for CPUs, and for GPUs, which compute 256 keys at a time.

@@ -4,7 +4,7 @@
 use super::kernels::Kernels;
 use super::programs::{Family, ROW_ITEMS};
 use super::rows::{Rope, RopeHeads};
-use super::views::{Ints, View, int};
+use super::views::{F32, Ints, View, int};
 use crate::error::OpenClError;
 use crate::session::{Arg, Buffer, Range};
 use lapwing_model::kv::KvDtype;
@@ -83,6 +83,8 @@ pub(crate) struct Attention<'a> {
     pub(crate) scale: f32,
     /// cap·tanh(score/cap) on every score.
     pub(crate) soft_cap: Option<f32>,
+    /// For each query head, the score of a key that every row sees and that has no value.
+    pub(crate) sinks: Option<&'a Buffer>,
     /// Rows of `heads · head_dim` values.
     pub(crate) out: View<'a>,
 }
@@ -185,6 +187,8 @@ impl Kernels {
         job.out.check(rows, width, "out of attention");
         let args = from.args(rows, self.spec.page_rows, self.spec.kv);
         assert!(heads.is_multiple_of(from.kv_heads), "{heads} heads, {} KV heads", from.kv_heads);
+        let has_room = |sinks: &Buffer| sinks.bytes() >= heads * F32;
+        assert!(job.sinks.is_none_or(has_room), "sinks of fewer than {heads} heads");
         let args = [&job.q.args()[..], &[Arg::Buffer(from.kv)], &job.out.args(), &args].concat();
         let rest = [
             int(rows),
@@ -193,6 +197,9 @@ impl Kernels {
             int(job.window.filter(|window| *window <= i32::MAX as usize).unwrap_or(0)),
             Arg::Float(job.scale),
             Arg::Float(job.soft_cap.unwrap_or(0.0)),
+            // Without sinks, a buffer that is not read.
+            Arg::Buffer(job.sinks.unwrap_or(job.q.buffer)),
+            Arg::Int(i32::from(job.sinks.is_some())),
         ];
         let args = [&args[..], &rest].concat();
         let family = Family::Attention(from.head_dim);

@@ -94,6 +94,7 @@ impl Kernels {
             window: None,
             scale: 1.0,
             soft_cap: None,
+            sinks: None,
             out: view(y),
         })
     }

@@ -10,13 +10,19 @@ struct Granite;
 
 impl Decoder for Granite {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
-        config.embedding_scale = keys.factor("embedding_scale", 1.0)?;
-        config.residual_scale = keys.factor("residual_scale", 1.0)?;
-        config.logit_scale = keys.factor("logit_scale", 1.0)?.recip();
-        config.score_scale = keys.score_scale(config)?;
+        factors(keys, config)?;
         if !keys.flag("rope.scaling.finetuned", true)? {
             config.rotated.fill(false);
         }
         Ok(())
     }
+}
+
+/// Sets the factors of Granite 3 and its successors.
+pub(super) fn factors(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
+    config.embedding_scale = keys.factor("embedding_scale", 1.0)?;
+    config.residual_scale = keys.factor("residual_scale", 1.0)?;
+    config.logit_scale = keys.factor("logit_scale", 1.0)?.recip();
+    config.score_scale = keys.score_scale(config)?;
+    Ok(())
 }

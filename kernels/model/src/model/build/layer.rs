@@ -134,6 +134,10 @@ impl Builder<'_> {
             // Half of an encoder's window is behind a row.
             (LayerAttention::Window(window), true) => (Mask::Around(window / 2), None),
         };
+        let sinks = match c.has_sinks {
+            true => Some(self.vector(&self.name("attn_sinks.weight"), self.heads().count)?),
+            false => None,
+        };
         let op = AttentionOp {
             layer: c.kv_layer(layer),
             scale: c.score_scale,
@@ -141,6 +145,7 @@ impl Builder<'_> {
             mask,
             soft_cap: c.attention_cap,
             alibi: c.alibi,
+            sinks,
         };
         self.push(Op::Attention(op), inputs, width, "attention")
     }

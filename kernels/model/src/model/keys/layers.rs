@@ -32,6 +32,25 @@ impl Keys<'_> {
         Ok(counts)
     }
 
+    /// Whether each layer has something: a list of truth values or of numbers.
+    pub(in crate::model) fn layer_flags(
+        &self,
+        name: &str,
+        layers: usize,
+        default: Option<bool>,
+    ) -> Result<Vec<bool>, ModelError> {
+        let key = self.key(name);
+        let flags: Vec<bool> = match (self.meta.opt_bools(&key), default) {
+            (Ok(None), Some(default)) => return Ok(vec![default; layers]),
+            (Ok(Some(flags)), _) => flags,
+            _ => self.meta.u32s(&key)?.into_iter().map(|value| value != 0).collect(),
+        };
+        self.check(name, format!("{} values", flags.len()), flags.len() == layers, || {
+            format!("it must have a value for each of the {layers} layers")
+        })?;
+        Ok(flags)
+    }
+
     /// Heads of each layer's attention, all of them of the same size, with keys and values of their own.
     pub(in crate::model) fn heads(
         &self,

@@ -117,6 +117,7 @@ impl Cache {
         let q: Vec<f32> = rows.iter().flat_map(row).copied().collect();
         let (q, out) = (bench.guarded(&q, width), bench.room(rows.len(), width));
         let places = self.places(bench, rows);
+        let sinks = mask.sinks.map(|sinks| bench.floats(&sinks[..heads]));
         let job = Attention {
             q: q.view(),
             rows: rows.len(),
@@ -125,6 +126,7 @@ impl Cache {
             window: mask.window,
             scale: mask.scale,
             soft_cap: mask.soft_cap,
+            sinks: sinks.as_ref(),
             out: out.view(),
         };
         bench.kernels.attention(&job).unwrap();
@@ -138,6 +140,9 @@ impl Cache {
             let round = |x: &f32| if self.dtype == KvDtype::F16 { binary16::round(*x) } else { *x };
             x.iter().map(round).collect()
         };
+        let of_heads =
+            |sinks: &[f32]| -> Vec<f64> { sinks[..heads].iter().copied().map(f64::from).collect() };
+        let sinks = mask.sinks.map(of_heads);
         let job = DenseAttention {
             q: &sequence.q,
             k: &stored(&sequence.k),
@@ -145,6 +150,7 @@ impl Cache {
             shape: (heads, kv_heads, head_dim),
             scale: f64::from(mask.scale),
             slopes: None,
+            sinks: sinks.as_deref(),
             soft_cap: mask.soft_cap.map(f64::from),
         };
         let first = |row: usize| mask.window.map_or(0, |window| (row + 1).saturating_sub(window));
@@ -158,4 +164,6 @@ pub(super) struct Rules {
     pub(super) window: Option<usize>,
     pub(super) scale: f32,
     pub(super) soft_cap: Option<f32>,
+    /// Those of the first heads.
+    pub(super) sinks: Option<&'static [f32]>,
 }
