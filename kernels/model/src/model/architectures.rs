@@ -28,6 +28,7 @@ mod falcon;
 mod gemma;
 mod gemma2;
 mod gemma3;
+mod gemma3n;
 mod gemma4;
 mod gemma_embedding;
 mod glm4;
@@ -72,13 +73,14 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 60] = [
+const TABLE: [Architecture; 61] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
     qwen3::ARCHITECTURE,
     gemma2::ARCHITECTURE,
     gemma3::ARCHITECTURE,
+    gemma3n::ARCHITECTURE,
     gemma4::ARCHITECTURE,
     smollm3::ARCHITECTURE,
     granite::ARCHITECTURE,
@@ -172,6 +174,11 @@ pub(super) trait Decoder: Sync {
     /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         b.layer(x, LayerForm::PLAIN)
+    }
+
+    /// Adds the nodes between the last layer and the last norm.
+    fn finished(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        Ok(x)
     }
 
     /// The head of its rerankers.

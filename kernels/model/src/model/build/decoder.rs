@@ -24,6 +24,7 @@ impl Builder<'_> {
             x = family.layer(self, x)?;
         }
         self.layer = None;
+        let x = family.finished(self, x)?;
         let normed = self.norm("output_norm", x)?;
         self.head(normed, table)
     }

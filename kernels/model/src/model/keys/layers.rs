@@ -2,8 +2,8 @@
 
 use super::Keys;
 use crate::kv::KvHeads;
-use crate::model::ModelError;
 use crate::model::config::LayerHeads;
+use crate::model::{ModelConfig, ModelError};
 
 impl Keys<'_> {
     /// A count that some files store once, and others for each layer.
@@ -65,6 +65,32 @@ impl Keys<'_> {
             format!("it must be even and at most the head's {head_dim} values")
         })?;
         Ok(dims)
+    }
+
+    /// Makes the last layers read the keys and values of the last layer of their kind that has some, which is the last one or
+    /// the one before it: as many layers as the file says, or else `default`.
+    pub(in crate::model) fn share_kv(
+        &self,
+        config: &mut ModelConfig,
+        default: usize,
+    ) -> Result<(), ModelError> {
+        const NAME: &str = "attention.shared_kv_layers";
+        let shared = self.opt_u32(NAME)?.map_or(default, |shared| shared as usize);
+        let (layers, own) = (config.layers, config.layers.saturating_sub(shared));
+        for layer in own..layers {
+            let back = if config.windowed[layer] { 2 } else { 1 };
+            let owner = own.checked_sub(back).filter(|owner| {
+                let of = |layer: usize| (config.windowed[layer], config.heads[layer].kv);
+                of(*owner) == of(layer)
+            });
+            self.check(NAME, shared, owner.is_some(), || {
+                format!(
+                    "layer {layer} would have no earlier layer with keys and values like its own"
+                )
+            })?;
+            config.heads[layer].kv_of = owner.unwrap_or(layer);
+        }
+        Ok(())
     }
 
     fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {
