@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p lapwing-kernels --bench elementwise -- [threads] [isa]`
 
-use lapwing_kernels::cpu::{self, Cpu, Isa, KvRows, RopeFreqs, RopeShape};
+use lapwing_kernels::cpu::{self, Cpu, Isa, KvRows, RopeFreqs, RopeShape, Summands};
 use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use std::time::Instant;
@@ -51,6 +51,11 @@ fn measure(cpu: &Cpu) {
     report("copy", 2 * bytes, copy);
     let weight = vec![1.0; WIDTH];
     report("norm", 2 * bytes, shortest(|| cpu::rms_norm(cpu, &x, &weight, 1e-5, &mut out)));
+    report("excess", 2 * bytes, shortest(|| cpu::excess(cpu, &x, WIDTH, 1.6, &mut out)));
+    report("length", 3 * bytes, shortest(|| cpu::with_length(cpu, &x, &y, WIDTH, &mut out)));
+    let summands = Summands { values: &[&y; 4], factors: &x[..ROWS * 4], first: 0 };
+    let seconds = shortest(|| cpu::add_weighted(cpu, &mut out, WIDTH, &summands));
+    report("weighted sum of 4", 6 * bytes, seconds);
     report("add", 3 * bytes, shortest(|| cpu::add(cpu, &x, &y, &mut out)));
     for kind in Activation::ALL {
         let seconds = shortest(|| cpu::gated(cpu, kind, &x, &y, &mut out));

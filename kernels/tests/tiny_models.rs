@@ -36,6 +36,8 @@ mod names;
 mod requantised;
 #[path = "tiny_models/shared.rs"]
 mod shared;
+#[path = "tiny_models/streams.rs"]
+mod streams;
 #[path = "tiny_models/variants.rs"]
 mod variants;
 

@@ -18,8 +18,8 @@ pub struct OpShape {
     /// Output channels.
     pub n: usize,
     /// Inner width: of a matmul the width of its input, of a norm the width of a group, of rotary
-    /// embedding the rotated values of a head, of attention the total width of keys and values; 0
-    /// for other ops.
+    /// embedding the rotated values of a head, of attention the total width of keys and values, of a weighted sum the number of
+    /// values that are added; 0 for other ops.
     pub k: usize,
     /// Storage format of the weight; `None` without a weight.
     pub dtype: Option<String>,
@@ -53,6 +53,7 @@ impl OpShape {
             Op::Attention(_) => graph.kv_width(index),
             Op::Rope { rope, .. } => graph.ropes()[*rope].dims,
             Op::RmsNorm { group, .. } => *group,
+            Op::WeightedSum { .. } => node.inputs.len().saturating_sub(2),
             _ => weight.map_or(0, |w| w.cols),
         };
         let (window, mask) = match &node.op {

@@ -37,6 +37,7 @@ mod rms_norm;
 pub mod roofline;
 pub(crate) mod rope;
 mod simd;
+mod sums;
 pub(crate) mod weights;
 
 pub use attention::{AttentionJob, AttentionSequence, attention};
@@ -71,6 +72,7 @@ pub use quantize::Q8Rows;
 pub use rms_norm::rms_norm;
 pub use rope::{RopeAngles, RopeFreqs, rope};
 pub use simd::prefetch::PrefetchHint;
+pub use sums::{Summands, add_weighted, excess, with_length};
 pub use weights::{
     BindError, Held, LockError, PackedUse, PackedUsers, Weights, keep_packed, lock_packed,
     pack_report, packed_bytes, packed_users,

@@ -25,5 +25,6 @@ pub(crate) mod rms_norm;
 pub(crate) mod rope;
 pub(crate) mod softmax;
 pub(crate) mod stream;
+pub(crate) mod sums;
 pub(crate) mod tile_shape;
 pub(crate) mod unpack;

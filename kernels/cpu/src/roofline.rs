@@ -65,7 +65,7 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](lapwing_model::op::Op::name).
-pub const OP_NAMES: [&str; 17] = [
+pub const OP_NAMES: [&str; 20] = [
     "embed",
     "lookup",
     "rms_norm",
@@ -83,6 +83,9 @@ pub const OP_NAMES: [&str; 17] = [
     "scale_by",
     "temperature",
     "soft_cap",
+    "weighted_sum",
+    "excess",
+    "with_length",
 ];
 
 /// The arithmetic of most of an op's operations.
@@ -127,7 +130,8 @@ impl Kernel {
             "lookup" => float("rows read from the file, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
             "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "curve" | "add"
-            | "scale" | "scale_by" | "temperature" | "soft_cap" => float("f32, row by row"),
+            | "scale" | "scale_by" | "temperature" | "soft_cap" | "weighted_sum" | "excess"
+            | "with_length" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
             "columns" => float("copies of columns"),
             _ => return None,

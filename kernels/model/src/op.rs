@@ -119,6 +119,18 @@ pub enum Op {
         /// Largest magnitude of the result.
         cap: f32,
     },
+    /// Inputs x, c, y₁, y₂, …: x + c₁·y₁ + c₂·y₂ + …, with the coefficients of each row in neighbouring columns of c.
+    WeightedSum {
+        /// Column of the first coefficient.
+        first: usize,
+    },
+    /// What exceeds the mean of the row by so many standard deviations: max(x − mean − deviations·√(Σ(x − mean)² / (n − 1)), 0).
+    Excess {
+        /// Standard deviations above the mean.
+        deviations: f32,
+    },
+    /// Inputs x, y: each row of x scaled to the Euclidean length of that of y; a row of zeros stays one.
+    WithLength,
 }
 
 /// The row of a table that [`Op::AddRow`] adds.
@@ -263,7 +275,10 @@ impl Op {
             | Op::SelectRows
             | Op::Columns { .. }
             | Op::Scale { .. }
-            | Op::SoftCap { .. } => [None, None],
+            | Op::SoftCap { .. }
+            | Op::WeightedSum { .. }
+            | Op::Excess { .. }
+            | Op::WithLength => [None, None],
         }
     }
 

@@ -6,6 +6,7 @@ mod attention;
 mod columns;
 mod curve;
 mod embed;
+mod excess;
 mod gated;
 mod layer_norm;
 mod lookup;
@@ -18,6 +19,8 @@ mod select_rows;
 mod shape;
 mod soft_cap;
 mod temperature;
+mod weighted_sum;
+mod with_length;
 
 pub(crate) use shape::{OpShape, Work};
 
@@ -67,7 +70,7 @@ pub enum Reads {
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 19] = [
+    pub const ALL: [OpInfo; 22] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -87,6 +90,9 @@ impl OpInfo {
         scale_by::INFO,
         lookup::INFO,
         columns::INFO,
+        weighted_sum::INFO,
+        excess::INFO,
+        with_length::INFO,
     ];
 
     /// An op with that name and number of which the rest is yet to be said.
@@ -137,6 +143,9 @@ impl Op {
             Op::SelectRows => &select_rows::INFO,
             Op::Columns { .. } => &columns::INFO,
             Op::SoftCap { .. } => &soft_cap::INFO,
+            Op::WeightedSum { .. } => &weighted_sum::INFO,
+            Op::Excess { .. } => &excess::INFO,
+            Op::WithLength => &with_length::INFO,
         }
     }
 
@@ -158,6 +167,9 @@ impl Op {
             Op::Temperature(_) => temperature::work(at),
             Op::SelectRows | Op::Columns { .. } => select_rows::work(),
             Op::SoftCap { .. } => soft_cap::work(at),
+            Op::WeightedSum { .. } => weighted_sum::work(at),
+            Op::Excess { .. } => excess::work(at),
+            Op::WithLength => with_length::work(at),
         }
     }
 }

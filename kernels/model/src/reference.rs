@@ -198,6 +198,46 @@ pub fn soft_cap(x: f64, cap: f64) -> f64 {
     cap * (x / cap).tanh()
 }
 
+/// `x + Σᵢ coefficients[first + i] · summands[i]` for each of `rows` rows, with coefficients of its own.
+pub fn weighted_sum(
+    x: &[f32],
+    coefficients: &[f32],
+    first: usize,
+    summands: &[&[f32]],
+    rows: usize,
+) -> Vec<f64> {
+    let (width, columns) = (x.len() / rows, coefficients.len() / rows);
+    let of_row = |i: usize| &coefficients[i / width * columns + first..];
+    let added = |i: usize| -> f64 {
+        let pairs = summands.iter().zip(of_row(i));
+        pairs.map(|(y, c)| f64::from(*c) * f64::from(y[i])).sum()
+    };
+    x.iter().enumerate().map(|(i, x)| f64::from(*x) + added(i)).collect()
+}
+
+/// `max(x − mean − deviations · σ, 0)` for each row of `width` values, with the variance `σ²` over one value less; a single
+/// value has no deviation.
+pub fn excess(x: &[f32], width: usize, deviations: f64) -> Vec<f64> {
+    let of_row = |x: &[f32]| {
+        let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / x.len() as f64;
+        let squares = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>();
+        let sigma = if x.len() > 1 { (squares / (x.len() - 1) as f64).sqrt() } else { 0.0 };
+        x.iter().map(|x| (f64::from(*x) - mean - deviations * sigma).max(0.0)).collect::<Vec<_>>()
+    };
+    x.chunks(width).flat_map(of_row).collect()
+}
+
+/// `x · |y| / |x|` for each row of `width` values; a row of zeros stays one.
+pub fn with_length(x: &[f32], y: &[f32], width: usize) -> Vec<f64> {
+    let length = |row: &[f32]| row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+    let rows = x.chunks(width).zip(y.chunks(width));
+    rows.flat_map(|(x, y)| {
+        let factor = if length(x) > 0.0 { length(y) / length(x) } else { 0.0 };
+        x.iter().map(move |x| f64::from(*x) * factor)
+    })
+    .collect()
+}
+
 /// Input of [`attention`]: queries, keys and values of one sequence.
 #[derive(Clone, Debug)]
 pub struct DenseAttention<'a> {

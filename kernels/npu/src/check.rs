@@ -233,6 +233,9 @@ impl Checker {
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)
+            | Op::WeightedSum { .. }
+            | Op::Excess { .. }
+            | Op::WithLength
             | Op::SelectRows => {
                 return Err(self
                     .weights

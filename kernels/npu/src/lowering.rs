@@ -128,6 +128,9 @@ fn lower<L: Lowering>(
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)
+            | Op::WeightedSum { .. }
+            | Op::Excess { .. }
+            | Op::WithLength
             | Op::SelectRows,
             _,
         ) => Err(graph.failed(format!("no layer computes {}", node.op.name()))),

@@ -44,6 +44,18 @@ inline float rms_scale(float squares, int len, float eps)
     return 1.0f / sqrt(squares / (float)len + eps);
 }
 
+// The least value that exceeds the mean of a row by so many standard deviations.
+inline float excess_least(float mean, float squares, int len, float deviations)
+{
+    return fma(deviations, sqrt(squares / (float)max(len - 1, 1)), mean);
+}
+
+// The factor that gives a row the sum of squares `wanted`; 0 for a row of zeros.
+inline float length_factor(float own, float wanted)
+{
+    return own == 0.0f ? 0.0f : sqrt(wanted / own);
+}
+
 inline float sum_of(float16 x)
 {
     const float8 a = x.lo + x.hi;

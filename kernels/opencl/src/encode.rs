@@ -3,6 +3,7 @@
 mod joined;
 mod nodes;
 mod norms;
+mod sums;
 mod tables;
 
 use std::collections::HashMap;

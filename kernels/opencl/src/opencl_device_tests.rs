@@ -45,9 +45,20 @@ struct Case {
 }
 
 /// Small models: with plain norms, with a bias, with norms of heads, with norms after each part, with a layer without rotary
-/// embedding, with scaled logits, with norms of whole queries, with layers that differ in their heads and share keys, and with sinks.
-const MODELS: [&str; 9] =
-    ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "olmo2", "gemma4", "granite_swa"];
+/// embedding, with scaled logits, with norms of whole queries, with layers that differ in their heads and share keys, with sinks, and
+/// with several streams.
+const MODELS: [&str; 10] = [
+    "llama",
+    "qwen2",
+    "qwen3",
+    "gemma3",
+    "smollm3",
+    "granite",
+    "olmo2",
+    "gemma4",
+    "granite_swa",
+    "gemma3n",
+];
 
 fn case() -> Case {
     case_of("llama")

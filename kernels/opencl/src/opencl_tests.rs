@@ -8,6 +8,7 @@ mod matmul;
 mod pack;
 mod races;
 mod rows;
+mod sums;
 
 use std::sync::Arc;
 

@@ -15,6 +15,7 @@ mod probe;
 mod programs;
 mod rows;
 mod shapes;
+mod sums;
 mod target;
 mod tuning;
 mod variants;
@@ -33,6 +34,7 @@ pub(super) use programs::{KernelSpec, PIECE};
 pub(super) use rows::{Add, Gated, RESULT, RmsNorm, Rope, RopeHeads, Unary, UnaryOp};
 #[cfg(test)]
 pub(super) use shapes::{FewRows, ManyRows, Shapes};
+pub(super) use sums::{AddWeighted, Excess, WithLength};
 #[cfg(test)]
 pub(super) use target::{AS_ON_GPU, LAUNCHED, PERSISTENT};
 pub(super) use variants::PERSISTENT_ROWS;

@@ -32,6 +32,13 @@ kernel void mul(PLACE PARAMETERS(a), PARAMETERS(b), OUT_PARAMETERS, int rows, in
                ROW(out)[i] = ROW(a)[i] * ROW(b)[i];)
 }
 
+// The first value of a row of factors is that of the row of b.
+kernel void add_weighted(PLACE PARAMETERS(a), PARAMETERS(b), PARAMETERS(factors), OUT_PARAMETERS, int rows, int width)
+{
+    EACH_VALUE(vstore16(fma((float16)(*ROW(factors)), vload16(0, ROW(b) + i), vload16(0, ROW(a) + i)), 0, ROW(out) + i);,
+               ROW(out)[i] = fma(*ROW(factors), ROW(b)[i], ROW(a)[i]);)
+}
+
 kernel void scale(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float factor)
 {
     EACH_VALUE(vstore16(factor * vload16(0, ROW(x) + i), 0, ROW(out) + i);,
@@ -166,6 +173,37 @@ kernel void layer_norm(PLACE PARAMETERS(x), global const float *weight, global c
         const float gain = parts & 1 ? weight[group * len + i] : 1.0f;
         to[i] = fma((from[i] - mean) * scale, gain, parts & 2 ? bias[group * len + i] : 0.0f);
     }
+}
+
+// An item computes what exceeds the mean of a row of `len` values by so many standard deviations.
+kernel void excess(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int len, float deviations)
+{
+    const int row = get_global_id(1);
+    if (get_global_id(0) > 0 || row >= rows)
+        return;
+    global const float *from = ROW(x);
+    float sum = 0.0f;
+    for (int i = 0; i < len; i++)
+        sum += from[i];
+    const float mean = sum / (float)len;
+    float squares = 0.0f;
+    for (int i = 0; i < len; i++)
+        squares = fma(from[i] - mean, from[i] - mean, squares);
+    const float least = excess_least(mean, squares, len, deviations);
+    for (int i = 0; i < len; i++)
+        ROW(out)[i] = from[i] < least ? 0.0f : from[i] - least;
+}
+
+// An item scales a row of `len` values to the length of that of y.
+kernel void with_length(PLACE PARAMETERS(x), PARAMETERS(y), OUT_PARAMETERS, int rows, int len)
+{
+    const int row = get_global_id(1);
+    if (get_global_id(0) > 0 || row >= rows)
+        return;
+    global const float *from = ROW(x);
+    const float factor = length_factor(squares_of(from, len), squares_of(ROW(y), len));
+    for (int i = 0; i < len; i++)
+        ROW(out)[i] = from[i] * factor;
 }
 
 // An item norms one group of `len` values.

@@ -64,6 +64,54 @@ kernel GROUP_OF(ITEMS, 1) void layer_norm(PLACE PARAMETERS(x), global const floa
     }
 }
 
+// A group computes what exceeds the mean of a row of `len` values by so many standard deviations.
+kernel GROUP_OF(ITEMS, 1) void excess(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int len, float deviations)
+{
+    LOCAL(float, sums, ITEMS)
+    const int item = get_local_id(0);
+    const int row = get_group_id(1);
+    global const float *from = ROW(x);
+    float sum = 0.0f;
+    for (int i = item; i < len; i += ITEMS)
+        sum += from[i];
+    sums[item] = sum;
+    REDUCE(SUM)
+    const float mean = sums[0] / (float)len;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float squares = 0.0f;
+    for (int i = item; i < len; i += ITEMS)
+        squares = fma(from[i] - mean, from[i] - mean, squares);
+    sums[item] = squares;
+    REDUCE(SUM)
+    const float least = excess_least(mean, sums[0], len, deviations);
+    for (int i = item; i < len; i += ITEMS) {
+        const float value = from[i] < least ? 0.0f : from[i] - least;
+        if (!IDLE)
+            ROW(out)[i] = value;
+    }
+}
+
+// A group scales a row of `len` values to the length of that of y.
+kernel GROUP_OF(ITEMS, 1) void with_length(PLACE PARAMETERS(x), PARAMETERS(y), OUT_PARAMETERS, int rows, int len)
+{
+    LOCAL(float, sums, ITEMS)
+    const int item = get_local_id(0);
+    const int row = get_group_id(1);
+    global const float *from = ROW(x);
+    sums[item] = squares_of_item(from, len, item, ITEMS);
+    REDUCE(SUM)
+    const float own = sums[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sums[item] = squares_of_item(ROW(y), len, item, ITEMS);
+    REDUCE(SUM)
+    const float factor = length_factor(own, sums[0]);
+    for (int i = item; i < len; i += ITEMS) {
+        const float value = from[i] * factor;
+        if (!IDLE)
+            ROW(out)[i] = value;
+    }
+}
+
 // The larger value stays, of equal ones that with the lower place.
 #define LARGER(to, from)                                                                            \
     if (best[from] > best[to] || (best[from] == best[to] && places[from] < places[to])) {           \

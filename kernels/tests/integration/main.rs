@@ -21,6 +21,7 @@ mod a_rotation_differs_from_its_definition;
 mod a_row_scale_is_inexact;
 mod a_sink_is_forgotten;
 mod a_split_model_is_incomplete;
+mod a_sum_of_a_row_is_wrong;
 mod a_task_panics;
 mod a_tensor_table_is_hostile;
 mod a_weight_file_is_hostile;

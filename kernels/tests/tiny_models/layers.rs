@@ -13,17 +13,19 @@ use lapwing_kernels::model::Model;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::reference::{DenseAttention, attention};
 
-/// A model whose last two of seven layers read keys and values of others, and one whose layers differ in their KV heads.
-const MODELS: [&str; 2] = ["gemma4", "gemma4-keys-as-values"];
+/// Models whose last layers read keys and values of others, and one whose layers differ in their KV heads; and how many kinds of
+/// KV heads they have.
+const MODELS: [(&str, usize); 3] =
+    [("gemma3n-shared", 1), ("gemma4", 2), ("gemma4-keys-as-values", 2)];
 
 #[test]
 fn every_layer_reads_keys_and_values_of_its_own_heads() {
-    for name in MODELS {
+    for (name, kinds) in MODELS {
         let tiny = Tiny::open(name);
         let config = Model::from_weights(&tiny.file).expect("a model").config;
         let shapes: BTreeSet<_> =
             config.heads.iter().map(|of| (of.kv.count, of.kv.key_dim)).collect();
-        assert_eq!(shapes.len(), 2, "{name}: two kinds of layers");
+        assert_eq!(shapes.len(), kinds, "{name}");
         for isa in attending() {
             let cpu = Cpu::new(2, isa).with_activations(Activations::F32);
             let (mut written, mut checked) = (HashMap::new(), 0);
@@ -80,14 +82,16 @@ fn a_page_has_rows_of_the_layers_with_keys_of_their_own_only() {
 
 #[test]
 fn the_embeddings_of_layers_are_read_from_the_file() {
-    let graph = Model::from_weights(&Tiny::open("gemma4").file).expect("a model").graph;
     const TABLE: &str = "per_layer_token_embd.weight";
-    let tables = graph.nodes().iter().filter_map(|node| match node.op {
-        Op::Lookup { table, .. } => Some(&*graph.weights()[table.0].name),
-        _ => None,
-    });
-    assert_eq!(tables.collect::<Vec<_>>(), [TABLE]);
-    assert!(graph.matrices().all(|name| name != TABLE), "it would be packed");
+    for name in ["gemma3n", "gemma4"] {
+        let graph = Model::from_weights(&Tiny::open(name).file).expect("a model").graph;
+        let tables = graph.nodes().iter().filter_map(|node| match node.op {
+            Op::Lookup { table, .. } => Some(&*graph.weights()[table.0].name),
+            _ => None,
+        });
+        assert_eq!(tables.collect::<Vec<_>>(), [TABLE]);
+        assert!(graph.matrices().all(|name| name != TABLE), "it would be packed");
+    }
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use super::{folder, is_emulated, reference};
 
 /// Models that bring every kernel with code for an instruction set into use, beside those in each weight format.
-const EMULATED: [&str; 13] = [
+const EMULATED: [&str; 14] = [
     "apertus",
     "arcee",
     "bloom",
     "exaone4-windows",
     "gemma2",
     "gemma3",
+    "gemma3n",
     "gemma4",
     "granite",
     "llama",

@@ -14,6 +14,7 @@ use crate::loops::layer_norm::LayerNormWeights;
 use crate::loops::rope::RopeShape;
 use crate::rms_norm::rms_norm;
 use crate::rope::{Rotation, rope};
+use crate::sums::{Summands, add_weighted, excess, with_length};
 use lapwing_model::device::{Batch, DeviceError, Slot};
 use lapwing_model::graph::{Node, WeightId};
 use lapwing_model::kv::KvAccess;
@@ -62,6 +63,11 @@ impl OpRun<'_> {
                 let groups = NormGroups { width: spec.width, group: *group };
                 layer_norm(cpu, whole(0)?, groups, &weights, &mut out);
             }
+            Op::Excess { deviations } => {
+                excess(cpu, whole(0)?, spec.width, *deviations, &mut out);
+            }
+            Op::WithLength => with_length(cpu, whole(0)?, whole(1)?, spec.width, &mut out),
+            Op::WeightedSum { first } => self.weighted_sum(*first, &mut out)?,
             Op::Temperature(temperature) => self.temper(*temperature, whole(0)?, &mut out),
             Op::AddRow { table, row } => self.add_row(*table, *row, &mut out)?,
             Op::Rope { heads, rope: index } => {
@@ -107,6 +113,27 @@ impl OpRun<'_> {
                 soft_cap(cpu, out, *cap);
             }
             other => return Err(self.stage.unsupported(self.node, other.name())),
+        }
+        Ok(())
+    }
+
+    /// Adds a few values at a time.
+    fn weighted_sum(&self, first: usize, out: &mut [f32]) -> Result<(), DeviceError> {
+        const TOGETHER: usize = 4;
+        let Stage { model, .. } = self.stage;
+        let width = model.graph.value(self.node.output).width;
+        let whole = |index| self.stage.whole(self.node, index);
+        let factors = whole(1)?;
+        out.copy_from_slice(whole(0)?);
+        let added = 2..self.node.inputs.len();
+        for start in added.clone().step_by(TOGETHER) {
+            let mut values = [&[][..]; TOGETHER];
+            let count = TOGETHER.min(added.end - start);
+            for (value, index) in values.iter_mut().zip(start..added.end) {
+                *value = whole(index)?;
+            }
+            let (values, first) = (&values[..count], first + start - added.start);
+            add_weighted(&model.cpu, out, width, &Summands { values, factors, first });
         }
         Ok(())
     }

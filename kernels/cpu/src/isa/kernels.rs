@@ -38,6 +38,10 @@ pub(crate) struct Kernels {
     pub(crate) rms_norm: fn(&[f32], &RmsNormWeight<'_>, &mut [f32]),
     /// Layer norm of one row.
     pub(crate) layer_norm: fn(&[f32], &LayerNormWeights<'_>, &mut [f32]),
+    /// What exceeds the mean of one row by so many standard deviations.
+    pub(crate) excess: fn(&[f32], f32, &mut [f32]),
+    /// The sum of the squares of one row.
+    pub(crate) square_sum: fn(&[f32]) -> f32,
     /// Rotates the heads of one row.
     pub(crate) rotate: fn(&[f32], &RowAngles<'_>, &mut [f32]),
     /// `act(gate) · up`.
@@ -97,6 +101,8 @@ macro_rules! kernels {
         crate::isa::kernels::simd_fns!($features,
             rms_norm(x: &[f32], w: &crate::loops::rms_norm::RmsNormWeight<'_>, out: &mut [f32]) = crate::loops::rms_norm::rms_norm::<$fma>;
             layer_norm(x: &[f32], w: &crate::loops::layer_norm::LayerNormWeights<'_>, out: &mut [f32]) = crate::loops::layer_norm::layer_norm::<$fma>;
+            excess(x: &[f32], deviations: f32, out: &mut [f32]) = crate::loops::sums::excess::<$fma>;
+            square_sum(x: &[f32]) -> f32 = crate::loops::sums::square_sum::<$fma>;
             rotate(x: &[f32], angles: &crate::loops::rope::RowAngles<'_>, out: &mut [f32]) = crate::loops::rope::rotate::<$fma>;
             soft_cap(x: &mut [f32], cap: f32) = crate::loops::elementwise::soft_cap::<$fma>;
             axpby(x: &mut [f32], y: &[f32], a: f32, b: f32) = crate::loops::elementwise::axpby::<$fma>;
@@ -128,7 +134,7 @@ macro_rules! kernels {
             ) = crate::loops::softmax::online_softmax_step::<$lanes>;
         );
         pub(super) static KERNELS: crate::isa::kernels::Kernels = crate::isa::kernels::Kernels {
-            rms_norm, layer_norm, rotate, gated, curve, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
+            rms_norm, layer_norm, excess, square_sum, rotate, gated, curve, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
             stream_read, kv_to_f32, f32_to_f16, online_softmax_step, scale, scale_into, add, max_finite,
             max, sum_exp, quantize_row, $($field: $own),+
         };

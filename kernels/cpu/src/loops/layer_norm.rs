@@ -1,5 +1,6 @@
 //! Layer norm of one row.
 
+use super::sums::{squares, sum};
 use crate::simd::scalar::mul_add;
 
 /// Weight, bias and epsilon of a layer norm.
@@ -19,11 +20,7 @@ pub struct LayerNormWeights<'a> {
 pub(crate) fn layer_norm<const FMA: bool>(x: &[f32], w: &LayerNormWeights<'_>, out: &mut [f32]) {
     let count = x.len() as f32;
     let mean = sum(x, |sum, x| sum + x) / count;
-    let squares = sum(x, |sum, x| {
-        let deviation = x - mean;
-        mul_add::<FMA>(deviation, deviation, sum)
-    });
-    let factor = 1.0 / (squares / count + w.eps).sqrt();
+    let factor = 1.0 / (squares::<FMA>(x, mean) / count + w.eps).sqrt();
     let values = out.iter_mut().zip(x.iter().map(|x| (x - mean) * factor));
     match (w.weight, w.bias) {
         (Some(weight), Some(bias)) => {
@@ -35,18 +32,4 @@ pub(crate) fn layer_norm<const FMA: bool>(x: &[f32], w: &LayerNormWeights<'_>, o
         (None, Some(bias)) => values.zip(bias).for_each(|((out, x), bias)| *out = x + bias),
         (None, None) => values.for_each(|(out, x)| *out = x),
     }
-}
-
-/// Accumulates all values with `add`, in 16 sums that are added last.
-#[inline(always)]
-fn sum(x: &[f32], add: impl Fn(f32, f32) -> f32) -> f32 {
-    let (lines, tail) = x.as_chunks::<16>();
-    let mut sums = [0.0f32; 16];
-    for line in lines {
-        for i in 0..16 {
-            sums[i] = add(sums[i], line[i]);
-        }
-    }
-    let rest = tail.iter().fold(0.0, |sum, x| add(sum, *x));
-    sums.iter().fold(rest, |sum, lane| sum + lane)
 }

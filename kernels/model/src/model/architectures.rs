@@ -25,6 +25,7 @@ mod falcon;
 mod gemma;
 mod gemma2;
 mod gemma3;
+mod gemma3n;
 mod gemma4;
 mod gemma_embedding;
 mod glm4;
@@ -77,7 +78,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 70] = [
+const TABLE: [Architecture; 71] = [
     llama::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
@@ -87,6 +88,7 @@ const TABLE: [Architecture; 70] = [
     qwen3::ARCHITECTURE,
     gemma2::ARCHITECTURE,
     gemma3::ARCHITECTURE,
+    gemma3n::ARCHITECTURE,
     gemma4::ARCHITECTURE,
     smollm3::ARCHITECTURE,
     spark2_5::ARCHITECTURE,

@@ -8,7 +8,9 @@ mod head;
 mod layer;
 mod layer_inputs;
 mod norms;
+mod normed_attention;
 mod ropes;
+mod streams;
 mod weights;
 
 use std::collections::HashSet;
@@ -16,6 +18,7 @@ use std::collections::HashSet;
 pub(super) use gate::AttentionGate;
 pub(super) use layer::{FeedForward, LayerForm, Order};
 pub(super) use norms::{Norms, QkNorm};
+pub(super) use streams::STREAMS;
 
 use super::architectures::Family;
 use super::tensors::Tensors;
@@ -42,6 +45,7 @@ pub(super) fn build(
         used: HashSet::new(),
         ropes: Vec::new(),
         layer_inputs: None,
+        streams: Vec::new(),
     };
     match config.arch.family {
         Family::Decoder(family) => builder.decoder(family)?,
@@ -65,6 +69,8 @@ pub(super) struct Builder<'a> {
     ropes: Vec<usize>,
     /// The embeddings that layers have of their own, side by side.
     layer_inputs: Option<ValueId>,
+    /// The hidden states beside those that the current layer computes, if a model has several streams.
+    pub(super) streams: Vec<ValueId>,
 }
 
 impl Builder<'_> {

@@ -42,6 +42,9 @@ pub struct ModelConfig {
     pub activation: Activation,
     /// Parameters of each layer's xIELU; empty where there is none.
     pub xielu: Vec<Xielu>,
+    /// For each layer with a sparse gate, the standard deviations above the mean that a value must exceed; empty where no layer has
+    /// one.
+    pub sparse_gates: Vec<Option<f32>>,
     /// Whether attention and the feed-forward block read the same, where a file says so.
     pub is_parallel: bool,
     /// Factor on embeddings.
@@ -204,6 +207,7 @@ impl ModelConfig {
             norm_eps: keys.epsilon(arch.norm().epsilon())?,
             activation: Activation::Silu,
             xielu: Vec::new(),
+            sparse_gates: Vec::new(),
             is_parallel: false,
             embedding_scale: 1.0,
             residual_scale: 1.0,

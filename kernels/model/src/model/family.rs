@@ -52,6 +52,11 @@ pub(super) trait Decoder: Sync {
         })
     }
 
+    /// Adds the nodes between the last layer and the last norm.
+    fn finished(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        Ok(x)
+    }
+
     /// The head of its rerankers.
     fn rank(&self) -> RankForm {
         RankForm::OF_DECODERS

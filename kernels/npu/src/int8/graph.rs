@@ -138,6 +138,9 @@ impl Int8Graph {
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)
+            | Op::WeightedSum { .. }
+            | Op::Excess { .. }
+            | Op::WithLength
             | Op::SelectRows => {
                 return Err(DeviceError::Unsupported {
                     device: parts.device.clone(),

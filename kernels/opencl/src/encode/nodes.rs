@@ -72,6 +72,9 @@ impl Encoder<'_> {
                 let norm = LayerNormOf { group: *group, weight: *weight, bias: *bias, eps: *eps };
                 self.layer_norm(node, &norm)
             }
+            Op::Excess { deviations } => self.excess(node, *deviations),
+            Op::WithLength => self.with_length(node),
+            Op::WeightedSum { first } => self.weighted_sum(node, *first),
             Op::Lookup { table, scale } => self.lookup(node, *table, *scale),
             Op::Columns { first, times } => self.some_columns(node, *first, *times),
             Op::RmsNorm { weight, group, eps } => self.rms_norm(node, *weight, *group, *eps),

@@ -157,7 +157,10 @@ fn ops_on_rows_do_not_race() {
     repeat.args.push(Int(2));
     let mut xielu = plain("xielu", 2);
     xielu.args.extend([0.8, 0.6, 0.5, -1e-6].map(Float));
-    let rest = [rope, select, repeat, xielu];
+    let mut weighted = plain("add_weighted", 4);
+    weighted.args[6] = Floats(rows);
+    weighted.args[8] = Int(1);
+    let rest = [rope, select, repeat, xielu, weighted];
     check(Family::Rows, KvDtype::F32, elementwise.into_iter().chain(unary).chain(rest));
 
     let norm = of(1).into_iter().chain([Floats(len)]).chain(of(1));
@@ -170,7 +173,14 @@ fn ops_on_rows_do_not_race() {
     let top = view(rows, logits).into_iter().chain([Floats(3 * 2 * rows)]);
     let top = top.chain([Int(rows), Int(logits), Int(2)]);
     let top = Launch::new("top", [2, rows, 1], [256, 1], top);
-    check(Family::RowsGroup, KvDtype::F32, [norm, layer, top]);
+    let mut excess = plain("excess", 2);
+    excess.args.push(Float(1.6));
+    let in_groups = [excess, plain("with_length", 3)].map(|launch| Launch {
+        groups: [1, rows, 1],
+        local: [256, 1],
+        ..launch
+    });
+    check(Family::RowsGroup, KvDtype::F32, [norm, layer, top].into_iter().chain(in_groups));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::kernels::Kernels;
 use super::matmul::{Fused, MatMul, Norm};
 use super::matrix::Matrix;
 use super::rows::{Add, Gated, RmsNorm, Rope, RopeHeads, Unary, UnaryOp};
+use super::sums::{AddWeighted, Excess, WithLength};
 use super::variants::FEW;
 use super::views::{Ints, View};
 use crate::error::OpenClError;
@@ -51,6 +52,9 @@ impl Kernels {
         }
         self.add(&Add { a: x, b: x, rows, width, out })?;
         self.mul(&Add { a: x, b: x, rows, width, out })?;
+        self.add_weighted(&AddWeighted { a: x, b: x, factors: x, rows, width, out })?;
+        self.excess(&Excess { x, rows, width, deviations: 1.0, out })?;
+        self.with_length(&WithLength { x, y: x, rows, width, out })?;
         for op in [UnaryOp::Scale, UnaryOp::SoftCap] {
             self.unary(&Unary { op, x, rows, width, number: 1.0, out })?;
         }

@@ -1,7 +1,7 @@
 //! Gemma 4: Gemma 3 with full layers whose heads are larger than those of windowed ones, normalised values, last layers that
 //! read the keys and values of earlier ones, and embeddings of each layer's own.
 
-use super::super::build::{Builder, LayerForm, Norms, QkNorm};
+use super::super::build::{Builder, LayerForm, Norms};
 use super::super::keys::Keys;
 use super::super::{LayerHeads, ModelConfig, ModelError};
 use super::{Architecture, Decoder};
@@ -13,7 +13,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("gemma4", &G
 
 struct Gemma4;
 
-const SHARED: &str = "attention.shared_kv_layers";
 
 impl Decoder for Gemma4 {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
@@ -24,7 +23,7 @@ impl Decoder for Gemma4 {
         config.window_rope_is_scaled = false;
         config.layer_input_width = keys.opt_count("embedding_length_per_layer_input")?.unwrap_or(0);
         window_heads(keys, config)?;
-        share_kv(keys, config)
+        keys.share_kv(config, 0)
     }
 
     fn embedded(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
@@ -34,7 +33,10 @@ impl Decoder for Gemma4 {
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         let normed = b.norm("attn_norm", x)?;
-        let attended = b.normed_attention(normed)?;
+        let attended = match b.has("attn_qkv.weight") || b.has("attn_v.weight") {
+            true => b.normed_attention(normed)?,
+            false => b.normed_attention_of_keys(normed)?,
+        };
         let form = LayerForm { norms: Norms::BOTH, ..LayerForm::PLAIN };
         let x = b.after_attention([x, normed, attended], form)?;
         let x = b.add_layer_input(x)?;
@@ -61,56 +63,7 @@ fn window_heads(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelEr
     Ok(())
 }
 
-/// Makes the last layers read the keys and values of the last layer of their kind that has some, which is the last one or the
-/// one before it.
-fn share_kv(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
-    let shared = keys.opt_count(SHARED)?.unwrap_or(0);
-    let (layers, own) = (config.layers, config.layers.saturating_sub(shared));
-    for layer in own..layers {
-        let back = if config.windowed[layer] { 2 } else { 1 };
-        let owner = own.checked_sub(back).filter(|owner| {
-            let of = |layer: usize| (config.windowed[layer], config.heads[layer].kv);
-            of(*owner) == of(layer)
-        });
-        keys.check(SHARED, shared, owner.is_some(), || {
-            format!("layer {layer} would have no earlier layer with keys and values like its own")
-        })?;
-        config.heads[layer].kv_of = owner.unwrap_or(layer);
-    }
-    Ok(())
-}
-
 impl Builder<'_> {
-    /// Attention of the current layer with normalised queries, keys and values. A layer without keys of its own has only
-    /// queries; without a matrix for values, the projected keys are the values.
-    fn normed_attention(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
-        if !self.config.has_kv(self.layer_number()) {
-            for tensor in ["attn_k.weight", "attn_v.weight", "attn_k_norm.weight"] {
-                self.leave_unread(tensor);
-            }
-            let q = self.queries(x)?;
-            let q = self.qk_norm("attn_q_norm", q, QkNorm::Heads)?;
-            let q = self.rotated("rope_q", q, self.heads().count);
-            return self.mixed(&[q]);
-        }
-        let LayerHeads { count, kv, .. } = self.heads();
-        let has_values = self.has("attn_qkv.weight") || self.has("attn_v.weight");
-        let [q, k, v] = match has_values {
-            true => self.projections(x)?,
-            false => {
-                let (q, k) = (self.queries(x)?, self.linear("attn_k", x, kv.key_width())?);
-                [q, k, k]
-            }
-        };
-        let q = self.qk_norm("attn_q_norm", q, QkNorm::Heads)?;
-        let norm = Op::RmsNorm { weight: None, group: kv.value_dim, eps: self.config.norm_eps };
-        let v = self.push(norm, &[v], kv.value_width(), "attn_v_norm");
-        let k = self.qk_norm("attn_k_norm", k, QkNorm::Heads)?;
-        let q = self.rotated("rope_q", q, count);
-        let k = self.rotated("rope_k", k, kv.count);
-        self.mixed(&[q, k, v])
-    }
-
     /// `x` times the only value of a vector of the current layer, if the file has it.
     fn scaled_by(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {
         let weight = self.opt_vector(&self.name(&format!("{role}.weight")), 1)?;

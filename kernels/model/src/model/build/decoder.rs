@@ -21,6 +21,7 @@ impl Builder<'_> {
         let x = family.embedded(self, x)?;
         let x = family.layers(self, x)?;
         self.layer = None;
+        let x = family.finished(self, x)?;
         let normed = self.norm("output_norm", x)?;
         self.head(normed, table)
     }

@@ -30,7 +30,8 @@ impl LayerForm {
 /// A feed-forward block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FeedForward {
-    /// activation(gate)·up. Both are products with matrices of their own, or with halves of one, the gate first.
+    /// activation(gate)·up. Both are products with matrices of their own, or with halves of one, the gate first. In layers with
+    /// a sparse gate only what exceeds most of its values is left of it.
     Gated,
     /// curve(up).
     Plain(Curve),
@@ -76,7 +77,17 @@ impl Builder<'_> {
                 (sum, self.continued(read))
             }
         };
-        let fed = self.feed_forward(read, &form)?;
+        self.after_sum([sum, read], &form)
+    }
+
+    /// The end of a layer: adds the feed-forward block, which reads the second value, to the first one.
+    pub(crate) fn after_sum(
+        &mut self,
+        [sum, read]: [ValueId; 2],
+        form: &LayerForm,
+    ) -> Result<ValueId, ModelError> {
+        let norms = form.norms;
+        let fed = self.feed_forward(read, form)?;
         let fed = self.norm_after(norms.after_feed_forward, fed, norms)?;
         Ok(self.add_fed(fed, sum))
     }
@@ -165,7 +176,11 @@ impl Builder<'_> {
         let (c, width) = (self.config, self.ffn_width());
         let inner = match form.feed_forward {
             FeedForward::Gated => {
-                let [gate, up] = self.gate_and_up(x)?;
+                let [mut gate, up] = self.gate_and_up(x)?;
+                let sparse = c.sparse_gates.get(self.layer_number()).copied().flatten();
+                if let Some(deviations) = sparse {
+                    gate = self.push(Op::Excess { deviations }, &[gate], width, "ffn_gate_excess");
+                }
                 self.push(Op::Gated(c.activation), &[gate, up], width, "ffn_gated")
             }
             FeedForward::Plain(curve) => {

@@ -30,7 +30,7 @@ impl Builder<'_> {
     }
 
     /// The current layer's embedding: of selected rows only, where the hidden states have only these.
-    pub(crate) fn layer_input(&mut self) -> Option<ValueId> {
+    fn layer_input(&mut self) -> Option<ValueId> {
         let (all, width) = (self.layer_inputs?, self.config.layer_input_width);
         let op = Op::Columns { first: self.layer_number() * width, times: 1 };
         let own = self.push(op, &[all], width, "per_layer_input");
@@ -40,15 +40,21 @@ impl Builder<'_> {
         })
     }
 
-    /// Adds norm(proj(activation(gate(x)) · embedding of the layer)) to `x`.
+    /// Adds what the current layer's embedding makes of `x` to `x`.
     pub(crate) fn add_layer_input(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        let added = self.gated_layer_input(x)?;
+        let width = self.config.width;
+        Ok(added.map_or(x, |added| self.push(Op::Add, &[added, x], width, "per_layer_residual")))
+    }
+
+    /// norm(proj(activation(gate(x)) · embedding of the layer)), if layers have embeddings.
+    pub(crate) fn gated_layer_input(&mut self, x: ValueId) -> Result<Option<ValueId>, ModelError> {
         let c = self.config;
-        let Some(own) = self.layer_input() else { return Ok(x) };
+        let Some(own) = self.layer_input() else { return Ok(None) };
         let gate = self.linear("inp_gate", x, c.layer_input_width)?;
         let gated = Op::Gated(c.activation);
         let gated = self.push(gated, &[gate, own], c.layer_input_width, "per_layer_gated");
         let back = self.linear("proj", gated, c.width)?;
-        let normed = self.norm("post_norm", back)?;
-        Ok(self.push(Op::Add, &[normed, x], c.width, "per_layer_residual"))
+        self.norm("post_norm", back).map(Some)
     }
 }

@@ -102,6 +102,29 @@ impl Keys<'_> {
         self.windows(config, Windows { period: config.layers, default: None })
     }
 
+    /// Makes the last layers read the keys and values of the last layer of their kind that has some, which is the last one or
+    /// the one before it: as many layers as the file says, or else `default`.
+    pub(in crate::model) fn share_kv(
+        default: usize,
+        const NAME: &str = "attention.shared_kv_layers";
+        let shared = self.opt_u32(NAME)?.map_or(default, |shared| shared as usize);
+        let (layers, own) = (config.layers, config.layers.saturating_sub(shared));
+        for layer in own..layers {
+            let back = if config.windowed[layer] { 2 } else { 1 };
+            let owner = own.checked_sub(back).filter(|owner| {
+                let of = |layer: usize| (config.windowed[layer], config.heads[layer].kv);
+                of(*owner) == of(layer)
+            });
+            self.check(NAME, shared, owner.is_some(), || {
+                format!(
+                    "layer {layer} would have no earlier layer with keys and values like its own"
+                )
+            })?;
+            config.heads[layer].kv_of = owner.unwrap_or(layer);
+        }
+        Ok(())
+    }
+
     fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {
         let key_length = self.opt_count("attention.key_length")?;
         let value_length = self.opt_count("attention.value_length")?;

@@ -67,8 +67,9 @@ struct Piece {
 }
 
 /// Ops on rows of values.
-const ROWS: [&str; 15] = [
+const ROWS: [&str; 16] = [
     "add",
+    "add_weighted",
     "mul",
     "scale",
     "soft_cap",
@@ -101,6 +102,8 @@ fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
     let in_groups = [
         ("rms_norm", row_groups),
         ("layer_norm", row_groups),
+        ("excess", row_groups),
+        ("with_length", row_groups),
         ("top", row_groups),
         (NORM.name, Sharing::EveryGroup),
     ];
