@@ -92,6 +92,13 @@ pub enum Op {
     SelectRows,
     /// Keeps only columns, from this one on as many as the output has.
     Columns(usize),
+    /// Inputs a, b: the values of each head in a, followed by those in b.
+    JoinHeads {
+        /// Heads of a and of the output.
+        heads: usize,
+        /// Whether all heads get the whole of b, instead of a part of it each.
+        is_shared: bool,
+    },
     /// factor·x.
     Scale {
         /// Factor on every value.
@@ -247,6 +254,7 @@ impl Op {
             | Op::Add
             | Op::SelectRows
             | Op::Columns(_)
+            | Op::JoinHeads { .. }
             | Op::Scale { .. }
             | Op::SoftCap { .. } => [None, None],
         }

@@ -7,6 +7,7 @@ mod columns;
 mod curve;
 mod embed;
 mod gated;
+mod join_heads;
 mod layer_norm;
 mod lookup;
 mod matmul;
@@ -52,7 +53,7 @@ pub enum OpKind {
     Elementwise,
     /// A row depends on that row of the input.
     Rowwise,
-    /// A row depends on its position, its token or other rows, or the op only selects rows or columns.
+    /// A row depends on its position, its token or other rows, or the op only selects rows or columns, or joins them.
     Dynamic,
 }
 
@@ -67,7 +68,7 @@ pub enum Reads {
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 19] = [
+    pub const ALL: [OpInfo; 20] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -87,6 +88,7 @@ impl OpInfo {
         scale_by::INFO,
         lookup::INFO,
         columns::INFO,
+        join_heads::INFO,
     ];
 
     /// An op with that name and number of which the rest is yet to be said.
@@ -136,6 +138,7 @@ impl Op {
             Op::Temperature(_) => &temperature::INFO,
             Op::SelectRows => &select_rows::INFO,
             Op::Columns(_) => &columns::INFO,
+            Op::JoinHeads { .. } => &join_heads::INFO,
             Op::SoftCap { .. } => &soft_cap::INFO,
         }
     }
@@ -156,7 +159,7 @@ impl Op {
             Op::Scale { .. } => scale::work(at),
             Op::ScaleBy { .. } => scale_by::work(at),
             Op::Temperature(_) => temperature::work(at),
-            Op::SelectRows | Op::Columns(_) => select_rows::work(),
+            Op::SelectRows | Op::Columns(_) | Op::JoinHeads { .. } => select_rows::work(),
             Op::SoftCap { .. } => soft_cap::work(at),
         }
     }

@@ -230,6 +230,7 @@ impl Checker {
             Op::Embed { .. }
             | Op::Lookup { .. }
             | Op::Columns(_)
+            | Op::JoinHeads { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

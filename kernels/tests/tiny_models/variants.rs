@@ -15,14 +15,14 @@ use serde_json::Value;
 type Data = (Vec<usize>, DType, Vec<u8>);
 
 /// A model file to be changed.
-struct Variant {
+pub(super) struct Variant {
     file: WeightFile,
     keys: Vec<(String, MetaValue)>,
-    tensors: BTreeMap<String, Data>,
+    pub(super) tensors: BTreeMap<String, Data>,
 }
 
 impl Variant {
-    fn of(name: &str) -> Variant {
+    pub(super) fn of(name: &str) -> Variant {
         let file = WeightFile::open(&folder().join(name)).expect("a weight file");
         let tensors = file.tensors().map(|info| {
             let bytes = file.tensor(&info.name).expect("a tensor").read().expect("its data");
@@ -32,7 +32,7 @@ impl Variant {
         Variant { file, keys: Vec::new(), tensors }
     }
 
-    fn key(mut self, key: &str, value: impl Into<MetaValue>) -> Variant {
+    pub(super) fn key(mut self, key: &str, value: impl Into<MetaValue>) -> Variant {
         self.keys.push((key.to_owned(), value.into()));
         self
     }
@@ -71,7 +71,7 @@ impl Variant {
         self
     }
 
-    fn write(&self) -> WeightFile {
+    pub(super) fn write(&self) -> WeightFile {
         let mut writer = GgufWriter::new();
         let is_kept = |key: &str| self.keys.iter().all(|(other, _)| other != key);
         for (key, value) in self.file.metadata().iter().filter(|(key, _)| is_kept(key)) {
@@ -90,7 +90,7 @@ impl Variant {
         WeightFile::open(path.path()).expect("a weight file")
     }
 
-    fn error(&self) -> ModelError {
+    pub(super) fn error(&self) -> ModelError {
         Model::from_weights(&self.write()).expect_err("a refusal")
     }
 }

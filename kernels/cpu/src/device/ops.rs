@@ -6,6 +6,7 @@ use crate::attention::{AttentionJob, AttentionSequence, attention};
 use crate::elementwise::{add, curve, gated, scale, scale_by, scale_rows, soft_cap};
 use crate::embed::{EmbedError, add_rows, embed_rows};
 use crate::gemm::matmul;
+use crate::join_heads::{JoinedHeads, join_heads};
 use crate::kv_rows::KvRows;
 use crate::layer_norm::{NormGroups, layer_norm};
 use crate::loops::layer_norm::LayerNormWeights;
@@ -71,6 +72,12 @@ impl OpRun<'_> {
                 let (x, all) = (whole(0)?, model.graph.value(self.node.inputs[0]).width);
                 let rows = x.chunks_exact(all).zip(out.chunks_exact_mut(spec.width));
                 rows.for_each(|(x, out)| out.copy_from_slice(&x[*first..][..spec.width]));
+            }
+            Op::JoinHeads { heads, is_shared } => {
+                let (heads, is_shared) = (*heads, *is_shared);
+                let widths = [0, 1].map(|at| model.graph.value(self.node.inputs[at]).width);
+                let joined = JoinedHeads { heads, widths, is_shared };
+                join_heads(cpu, whole(0)?, whole(1)?, joined, &mut out);
             }
             Op::SelectRows => {
                 let (x, width) = (whole(0)?, spec.width);

@@ -44,6 +44,7 @@ mod jina_bert_v3;
 mod llama;
 mod maincoder;
 mod minicpm;
+mod minicpm3;
 mod mistral3;
 mod modern_bert;
 mod mpt;
@@ -58,6 +59,7 @@ mod pangu_embedded;
 mod phi2;
 mod phi3;
 mod plamo;
+mod plm;
 mod qwen;
 mod qwen2;
 mod qwen2vl;
@@ -72,7 +74,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 60] = [
+const TABLE: [Architecture; 62] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -83,6 +85,7 @@ const TABLE: [Architecture; 60] = [
     smollm3::ARCHITECTURE,
     granite::ARCHITECTURE,
     minicpm::ARCHITECTURE,
+    minicpm3::ARCHITECTURE,
     olmo2::ARCHITECTURE,
     exaone4::ARCHITECTURE,
     seed_oss::ARCHITECTURE,
@@ -121,6 +124,7 @@ const TABLE: [Architecture; 60] = [
     chatglm::ARCHITECTURE,
     qwen::ARCHITECTURE,
     plamo::ARCHITECTURE,
+    plm::ARCHITECTURE,
     openelm::ARCHITECTURE,
     pangu_embedded::ARCHITECTURE,
     bitnet::ARCHITECTURE,

@@ -3,6 +3,7 @@
 mod decoder;
 mod encoder;
 mod head;
+mod latent;
 mod layer;
 mod layer_inputs;
 mod ropes;

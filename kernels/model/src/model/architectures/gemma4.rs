@@ -20,6 +20,10 @@ impl Decoder for Gemma4 {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
         config.as_gemma(0);
         config.score_scale = 1.0;
+        let KvHeads { key_dim, value_dim, .. } = config.heads[0].kv;
+        keys.check("attention.value_length", value_dim, value_dim == key_dim, || {
+            format!("it must equal the key length, {key_dim}")
+        })?;
         config.logit_cap = keys.cap("final_logit_softcapping", None)?;
         let has_pattern = keys.meta.get(&keys.key(PATTERN)).is_some();
         keys.check(PATTERN, "missing", has_pattern, || {
