@@ -45,9 +45,9 @@ impl Builder<'_> {
         let v = HeadRows { name, each, rows: plain..each };
         let v = self.head_rows("attn_v", latent, &v)?;
         let q_pe = self.rotated("rope_q", q_pe, heads.count);
-        let q = self.join_heads("attn_q", [q, q_pe], false);
+        let q = self.join_heads("join_q", [q, q_pe], false);
         let k_pe = self.rotated("rope_k", k_pe, 1);
-        let k = self.join_heads("attn_k", [k, k_pe], true);
+        let k = self.join_heads("join_k", [k, k_pe], true);
         self.mixed(&[q, k, v], None)
     }
 
