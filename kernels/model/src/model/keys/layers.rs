@@ -91,10 +91,9 @@ impl Keys<'_> {
 
     /// Values of a head's keys, and of its values.
     fn head_dims(&self, width: usize, heads: usize) -> Result<[usize; 2], ModelError> {
-        let key_length = self.opt_count(KEYS)?;
-        let value_length = self.opt_count(VALUES)?;
-        let key_dim = self.head_len(KEYS, key_length.or(value_length).unwrap_or(width / heads))?;
-        Ok([key_dim, self.head_len(VALUES, value_length.unwrap_or(key_dim))?])
+        let key_dim = self.opt_count(KEYS)?.unwrap_or(width / heads);
+        let value_dim = self.opt_count(VALUES)?.unwrap_or(key_dim);
+        Ok([self.head_len(KEYS, key_dim)?, self.head_len(VALUES, value_dim)?])
     }
 
     fn head_len(&self, name: &str, len: usize) -> Result<usize, ModelError> {
