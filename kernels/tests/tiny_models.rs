@@ -26,6 +26,8 @@ mod bounds;
 mod branches;
 #[path = "tiny_models/fused.rs"]
 mod fused;
+#[path = "tiny_models/latent.rs"]
+mod latent;
 #[path = "tiny_models/layers.rs"]
 mod layers;
 #[path = "tiny_models/masks.rs"]

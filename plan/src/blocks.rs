@@ -15,7 +15,7 @@ pub enum BlockKind {
     /// Other ops whose rows are independent of each other: rows can be divided.
     Rowwise,
     /// Embedding, tables of positions, rotary embedding, attention and selection: they depend on the position of a
-    /// row or select rows or columns, and cannot be divided (the dynamic ops of mllm-NPU, arXiv 2407.05858).
+    /// row or select or join rows or columns, and cannot be divided (the dynamic ops of mllm-NPU, arXiv 2407.05858).
     Dynamic,
 }
 

@@ -7,6 +7,9 @@
 //! | `layers.L.attn.norm` | norm before attention |
 //! | `layers.L.attn.q`, `.k`, `.v` | projections |
 //! | `layers.L.attn.q_norm`, `.k_norm` | norms of query and key heads |
+//! | `layers.L.attn.q_a`, `.q_a_norm`, `.kv_a`, `.kv_a_norm` | latent rows of latent attention, and their norms |
+//! | `layers.L.attn.q_nope`, `.q_pe`, `.k_nope`, `.k_pe` | parts of queries and keys, of which `pe` rotates |
+//! | `layers.L.attn.join_q`, `.join_k` | the two parts of each head, joined |
 //! | `layers.L.attn.rope_q`, `.rope_k` | rotary embedding |
 //! | `layers.L.attn.attend` | KV cache update and attention |
 //! | `layers.L.attn.output`, `.post_norm` | projection and norm after attention |

@@ -15,7 +15,7 @@ mod vocabulary;
 use std::ops::Range;
 
 pub use architectures::{Architecture, supported};
-pub use config::{LayerAttention, LayerHeads, ModelConfig, NormKind};
+pub use config::{LatentRanks, LayerAttention, LayerHeads, ModelConfig, NormKind};
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
 
 use crate::formats::DType;

@@ -104,6 +104,13 @@ pub enum Op {
         /// How often each is there.
         times: usize,
     },
+    /// Inputs a, b: the values of each head in a, followed by those in b.
+    JoinHeads {
+        /// Heads of a and of the output.
+        heads: usize,
+        /// Whether all heads get the whole of b, instead of a part of it each.
+        is_shared: bool,
+    },
     /// factor·x.
     Scale {
         /// Factor on every value.
@@ -274,6 +281,7 @@ impl Op {
             | Op::Add
             | Op::SelectRows
             | Op::Columns { .. }
+            | Op::JoinHeads { .. }
             | Op::Scale { .. }
             | Op::SoftCap { .. }
             | Op::WeightedSum { .. }

@@ -8,6 +8,7 @@ mod curve;
 mod embed;
 mod excess;
 mod gated;
+mod join_heads;
 mod layer_norm;
 mod lookup;
 mod matmul;
@@ -55,7 +56,7 @@ pub enum OpKind {
     Elementwise,
     /// A row depends on that row of the input.
     Rowwise,
-    /// A row depends on its position, its token or other rows, or the op only selects rows or columns.
+    /// A row depends on its position, its token or other rows, or the op only selects rows or columns, or joins them.
     Dynamic,
 }
 
@@ -70,7 +71,7 @@ pub enum Reads {
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 22] = [
+    pub const ALL: [OpInfo; 23] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -93,6 +94,7 @@ impl OpInfo {
         weighted_sum::INFO,
         excess::INFO,
         with_length::INFO,
+        join_heads::INFO,
     ];
 
     /// An op with that name and number of which the rest is yet to be said.
@@ -142,6 +144,7 @@ impl Op {
             Op::Temperature(_) => &temperature::INFO,
             Op::SelectRows => &select_rows::INFO,
             Op::Columns { .. } => &columns::INFO,
+            Op::JoinHeads { .. } => &join_heads::INFO,
             Op::SoftCap { .. } => &soft_cap::INFO,
             Op::WeightedSum { .. } => &weighted_sum::INFO,
             Op::Excess { .. } => &excess::INFO,
@@ -165,7 +168,7 @@ impl Op {
             Op::Scale { .. } => scale::work(at),
             Op::ScaleBy { .. } => scale_by::work(at),
             Op::Temperature(_) => temperature::work(at),
-            Op::SelectRows | Op::Columns { .. } => select_rows::work(),
+            Op::SelectRows | Op::Columns { .. } | Op::JoinHeads { .. } => select_rows::work(),
             Op::SoftCap { .. } => soft_cap::work(at),
             Op::WeightedSum { .. } => weighted_sum::work(at),
             Op::Excess { .. } => excess::work(at),

@@ -144,6 +144,20 @@ pub fn columns(x: &[f32], width: usize, kept: Range<usize>, times: usize) -> Vec
     kept.flat_map(|x| std::iter::repeat_n(*x, times)).collect()
 }
 
+/// Rows of `heads` heads: the values of each head in `a`, followed by those in `b`, of which all heads of a row get the same if
+/// `is_shared`.
+pub fn join_heads(a: &[f32], b: &[f32], rows: usize, heads: usize, is_shared: bool) -> Vec<f32> {
+    let (of_a, of_b) =
+        (a.len() / (rows * heads), b.len() / rows / if is_shared { 1 } else { heads });
+    let mut out = Vec::new();
+    for (row, head) in (0..rows).flat_map(|row| (0..heads).map(move |head| (row, head))) {
+        let place = row * heads + head;
+        out.extend(&a[place * of_a..][..of_a]);
+        out.extend(&b[if is_shared { row } else { place } * of_b..][..of_b]);
+    }
+    out
+}
+
 /// `x · Φ(x)`, the exact GELU. Φ is integrated numerically from 0, by Simpson's rule.
 pub fn gelu(x: f64) -> f64 {
     const STEPS: usize = 2000;

@@ -227,6 +227,7 @@ impl Checker {
             Op::Embed { .. }
             | Op::Lookup { .. }
             | Op::Columns { .. }
+            | Op::JoinHeads { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

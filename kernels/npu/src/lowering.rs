@@ -122,6 +122,7 @@ fn lower<L: Lowering>(
             Op::Embed { .. }
             | Op::Lookup { .. }
             | Op::Columns { .. }
+            | Op::JoinHeads { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

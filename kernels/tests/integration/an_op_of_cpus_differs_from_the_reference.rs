@@ -1,7 +1,7 @@
 //! The ops that only CPUs compute, on every instruction set against the reference, over awkward sizes.
 
 use crate::support::{assert_close, cpus, noise};
-use lapwing_kernels::cpu::{self, LayerNormWeights, NormGroups, SomeColumns};
+use lapwing_kernels::cpu::{self, JoinedHeads, LayerNormWeights, NormGroups, SomeColumns};
 use lapwing_kernels::op::{Curve, Xielu};
 use lapwing_kernels::reference;
 
@@ -110,6 +110,26 @@ fn a_value_that_is_no_number_stays_none_in_every_curve() {
             cpu::curve(&cpu, curve, &[f32::NAN; 17], &mut out);
             assert!(out.iter().all(|x| x.is_nan()), "{} {curve:?}", cpu.isa().name());
         }
+    }
+}
+
+#[test]
+fn every_head_is_joined_with_its_own_part_or_with_that_of_all() {
+    let shapes = [[1, 1, 1, 1], [3, 1, 5, 2], [45, 5, 7, 3], [130, 40, 64, 32], [2, 3, 8, 64]];
+    for cpu in cpus(2) {
+        for [rows, heads, first, second] in shapes {
+            for is_shared in [false, true] {
+                let widths = [heads * first, second * if is_shared { 1 } else { heads }];
+                let [a, b] = [(1, widths[0]), (2, widths[1])].map(|(n, w)| noise(n, rows * w));
+                let mut out = vec![f32::NAN; rows * heads * (first + second)];
+                let joined = JoinedHeads { heads, widths, is_shared };
+                cpu::join_heads(&cpu, &a, &b, joined, &mut out);
+                let want = reference::join_heads(&a, &b, rows, heads, is_shared);
+                assert_eq!(out, want, "{} {rows} rows of {joined:?}", cpu.isa().name());
+            }
+        }
+        let joined = JoinedHeads { heads: 2, widths: [4, 1], is_shared: true };
+        cpu::join_heads(&cpu, &[], &[], joined, &mut []);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::masks::{MODELS, SUNK, observed, sinks, values};
+use super::masks::{SUNK, observed, sinks, values};
 use super::{Tiny, folder, logits};
 use half::f16;
 use lapwing_kernels::cpu::{Activations, Cpu, Isa};
@@ -15,6 +15,9 @@ use lapwing_kernels::reference::{DenseAttention, attention};
 use lapwing_kernels::requant::Requant;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_kernels::weights::legacy::{LegacyError, LegacyFile, LegacyOptions};
+
+/// Models of which all but the last have fewer KV heads than query heads.
+const MODELS: [&str; 4] = ["llama", "gemma2", "gemma3", "minicpm3"];
 
 const SHARINGS: [&str; 5] = ["layers=2", "layers=1", "heads=1", "layers=2,heads=1", "layers=LAST"];
 
@@ -53,10 +56,12 @@ pub(super) fn stored(x: Vec<f32>) -> Vec<f32> {
     x.into_iter().map(|x| f16::from_f32(x).to_f32()).collect()
 }
 
-/// The rotation of a value, if it is rotated.
+/// The rotation of a value, or of a part of its heads, if it is rotated.
 fn rope_of(graph: &Graph, value: usize) -> Option<usize> {
-    match graph.nodes()[value].op {
+    let node = &graph.nodes()[value];
+    match node.op {
         Op::Rope { rope, .. } => Some(rope),
+        Op::JoinHeads { .. } => node.inputs.iter().find_map(|part| rope_of(graph, part.0)),
         _ => None,
     }
 }
@@ -126,10 +131,11 @@ fn every_layer_reads_the_keys_and_values_of_the_first_of_its_group() {
 
 #[test]
 fn the_heads_that_remain_are_those_of_the_model() {
-    // Float weights; biases of keys and values; norms of keys; quantised weights.
-    let [llama, qwen2, qwen3] = ["llama", "qwen2", "qwen3"].map(|name| (name, Tiny::open(name)));
+    // Float weights; biases of keys and values; norms of keys; parts of heads; quantised weights.
+    let [llama, qwen2, qwen3, minicpm3] =
+        ["llama", "qwen2", "qwen3", "minicpm3"].map(|name| (name, Tiny::open(name)));
     let quantised = ("quantised", Tiny { file: quantised(), ids: llama.1.ids.clone() });
-    for (name, tiny) in [llama, qwen2, qwen3, quantised] {
+    for (name, tiny) in [llama, qwen2, qwen3, minicpm3, quantised] {
         let keys = |model: Model| {
             let (kv_heads, mut found) = (model.config.heads[0].kv.count, Vec::new());
             let cpu = Cpu::new(1, Isa::best());

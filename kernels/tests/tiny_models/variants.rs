@@ -18,7 +18,7 @@ type Data = (Vec<usize>, DType, Vec<u8>);
 pub(super) struct Variant {
     file: WeightFile,
     keys: Vec<(String, MetaValue)>,
-    tensors: BTreeMap<String, Data>,
+    pub(super) tensors: BTreeMap<String, Data>,
 }
 
 impl Variant {

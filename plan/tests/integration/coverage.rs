@@ -39,7 +39,7 @@ fn divides_over_any_kinds(strategy: &str) -> bool {
 
 #[test]
 fn every_strategy_has_a_route_for_every_length_or_names_the_missing_device() {
-    for model in ["llama", "gemma3", "qwen3"] {
+    for model in ["llama", "gemma3", "qwen3", "minicpm3"] {
         for names in DEVICES {
             let setup = Setup::new(model, names);
             for strategy in all(&StrategyOptions::default()) {

@@ -33,7 +33,7 @@ fn devices_by_path(setup: &Setup, route: &Route) -> Vec<(String, String)> {
 
 #[test]
 fn every_op_has_a_unique_path() {
-    for model in ["llama", "gemma2", "gemma3", "qwen2", "qwen3", "internlm2"] {
+    for model in ["llama", "gemma2", "gemma3", "qwen2", "qwen3", "internlm2", "minicpm3"] {
         let setup = Setup::new(model, "cpu");
         let mut paths: Vec<String> = setup.graph.nodes().iter().map(path).collect();
         for path in &paths {

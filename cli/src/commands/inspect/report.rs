@@ -74,7 +74,9 @@ pub(super) struct HyperParameters {
     pub(super) width: usize,
     pub(super) heads: PerLayer,
     pub(super) kv_heads: PerLayer,
+    /// Values of a head's keys, and of its values.
     pub(super) head_dim: PerLayer,
+    pub(super) value_dim: PerLayer,
     pub(super) ffn_width: PerLayer,
     pub(super) context: usize,
     pub(super) vocabulary: usize,
@@ -225,6 +227,7 @@ impl HyperParameters {
             heads: each(|heads| heads.count),
             kv_heads: each(|heads| heads.kv.count),
             head_dim: each(|heads| heads.kv.key_dim),
+            value_dim: each(|heads| heads.kv.value_dim),
             ffn_width: PerLayer::of(config.ffn_widths.iter().copied()),
             context: config.context,
             vocabulary: engine.tokenizer().vocab_size(),

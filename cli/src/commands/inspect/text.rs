@@ -130,10 +130,14 @@ fn hyper_parameters(p: &HyperParameters) -> String {
             p.rope_dims, p.rope_base, p.rope_scaling
         ),
     };
+    let sizes = match (p.head_dim.to_string(), p.value_dim.to_string()) {
+        (keys, values) if keys == values => format!("{keys} values each"),
+        (keys, values) => format!("{keys} values in a key and {values} in a value"),
+    };
     let mut text = format!(
         "layers {}, width {}, feed-forward width {}, vocabulary {}, trained context {}\n\
-         attention: {} heads on {} KV heads, {} values each; {positions}\n",
-        p.layers, p.width, p.ffn_width, p.vocabulary, p.context, p.heads, p.kv_heads, p.head_dim,
+         attention: {} heads on {} KV heads, {sizes}; {positions}\n",
+        p.layers, p.width, p.ffn_width, p.vocabulary, p.context, p.heads, p.kv_heads,
     );
     if let Some(window) = p.window {
         text.push_str(&format!("sliding window of {window} tokens in some layers\n"));

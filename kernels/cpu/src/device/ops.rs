@@ -8,6 +8,7 @@ use crate::elementwise::{
 };
 use crate::embed::{EmbedError, add_rows, embed_rows};
 use crate::gemm::matmul;
+use crate::join_heads::{JoinedHeads, join_heads};
 use crate::kv_rows::KvRows;
 use crate::layer_norm::{NormGroups, layer_norm};
 use crate::loops::layer_norm::LayerNormWeights;
@@ -79,6 +80,12 @@ impl OpRun<'_> {
                 let width = model.graph.value(self.node.inputs[0]).width;
                 let (first, times, count) = (*first, *times, spec.width / times);
                 columns(cpu, whole(0)?, SomeColumns { width, first, count, times }, &mut out);
+            }
+            Op::JoinHeads { heads, is_shared } => {
+                let (heads, is_shared) = (*heads, *is_shared);
+                let widths = [0, 1].map(|at| model.graph.value(self.node.inputs[at]).width);
+                let joined = JoinedHeads { heads, widths, is_shared };
+                join_heads(cpu, whole(0)?, whole(1)?, joined, &mut out);
             }
             Op::SelectRows => {
                 let (x, width) = (whole(0)?, spec.width);

@@ -62,24 +62,34 @@ impl Graph {
     }
 
     /// Makes the attention `reader` use the KV rows of `owner`, and rotate its queries as those keys. `None` if only the keys
-    /// are rotated.
+    /// are rotated, or only a part of the queries.
     fn read_rows_of(&mut self, owner: usize, reader: usize) -> Option<()> {
-        let keys = self.writer(self.nodes[owner].inputs[1]);
-        let queries = self.writer(self.nodes[reader].inputs[0]);
-        let of_keys = match self.nodes[keys].op {
-            Op::Rope { rope, .. } => Some(rope),
-            _ => None,
-        };
-        match (of_keys, &mut self.nodes[queries].op) {
-            (Some(of_keys), Op::Rope { rope, .. }) => *rope = of_keys,
-            (Some(_), _) => return None,
-            (None, Op::Rope { .. }) => {
-                self.nodes[reader].inputs[0] = self.nodes[queries].inputs[0];
+        let keys = self.rotation_of(self.nodes[owner].inputs[1]);
+        let queries = self.nodes[reader].inputs[0];
+        match (keys, self.rotation_of(queries)) {
+            (Some((_, of_keys)), Some((rotation, _))) => {
+                if let Op::Rope { rope, .. } = &mut self.nodes[rotation].op {
+                    *rope = of_keys;
+                }
             }
-            (None, _) => {}
+            (None, Some((rotation, _))) if rotation == self.writer(queries) => {
+                self.nodes[reader].inputs[0] = self.nodes[rotation].inputs[0];
+            }
+            (None, None) => {}
+            _ => return None,
         }
         self.nodes[reader].inputs.truncate(1);
         Some(())
+    }
+
+    /// The node that rotates a value, or a part of each of its heads, and its rotary embedding.
+    fn rotation_of(&self, value: ValueId) -> Option<(usize, usize)> {
+        let at = self.writer(value);
+        match &self.nodes[at].op {
+            Op::Rope { rope, .. } => Some((at, *rope)),
+            Op::JoinHeads { .. } => self.nodes[at].inputs.iter().find_map(|v| self.rotation_of(*v)),
+            _ => None,
+        }
     }
 
     /// Keys and values of a position, together, in the KV cache of an attention node; 0 for other nodes.
@@ -157,25 +167,30 @@ impl Cut {
             return Err(uncut);
         }
         let head = width / self.heads;
-        let input = node.inputs.first().copied();
+        let inputs = node.inputs.clone();
+        // How many of the inputs have heads.
         let further = match &mut node.op {
             Op::Rope { heads, .. } => {
                 *heads = self.kept;
-                input
+                1
             }
-            Op::RmsNorm { group, .. } if *group == head => input,
+            Op::JoinHeads { heads, is_shared } => {
+                *heads = self.kept;
+                if *is_shared { 1 } else { 2 }
+            }
+            Op::RmsNorm { group, .. } if *group == head => 1,
             Op::MatMul { weight, bias } => {
                 let (weight, bias) = (*weight, *bias);
                 let cut = self.weight(graph, weight, head);
                 let cut =
                     cut.and_then(|()| bias.map_or(Some(()), |id| self.weight(graph, id, head)));
                 cut.ok_or(uncut)?;
-                None
+                0
             }
             _ => return Err(uncut),
         };
         graph.values[value.0].width = head * self.kept;
-        further.map_or(Ok(()), |input| self.value(graph, input))
+        inputs.into_iter().take(further).try_for_each(|input| self.value(graph, input))
     }
 
     /// Cuts a matrix to the rows, or a vector to the values, of the heads that remain. `None` if a vector's
@@ -193,9 +208,13 @@ impl Cut {
             spec.cols = head * self.kept;
             stored.row_bytes(head)?
         };
-        let (total, step) = (len * self.heads, len * self.heads / self.kept);
-        // Keys and values may be a part of a tensor.
-        let start = graph.slices.get(&id.0).map_or(0, |part| part.start);
+        // Keys and values may be a part of a tensor, or a part of each head in it.
+        let (start, each) = match graph.slices.get(&id.0) {
+            Some(part) if part.len == len => (part.start, part.step),
+            Some(part) => (part.start, len),
+            None => (0, len),
+        };
+        let (total, step) = (each * self.heads, each * self.heads / self.kept);
         graph.slices.insert(id.0, Slices::stepped(start..start + total, len, step));
         Some(())
     }

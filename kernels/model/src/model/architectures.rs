@@ -44,6 +44,7 @@ mod jina_bert_v3;
 mod llama;
 mod maincoder;
 mod minicpm;
+mod minicpm3;
 mod mistral3;
 mod modern_bert;
 mod mpt;
@@ -62,6 +63,7 @@ mod phi2;
 mod phi3;
 mod plamo;
 mod plamo3;
+mod plm;
 mod qwen;
 mod qwen2;
 mod qwen2vl;
@@ -78,7 +80,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 71] = [
+const TABLE: [Architecture; 73] = [
     llama::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
@@ -96,6 +98,7 @@ const TABLE: [Architecture; 71] = [
     granite::ARCHITECTURE,
     granite_swa::ARCHITECTURE,
     minicpm::ARCHITECTURE,
+    minicpm3::ARCHITECTURE,
     olmo2::ARCHITECTURE,
     exaone4::ARCHITECTURE,
     seed_oss::ARCHITECTURE,
@@ -138,6 +141,7 @@ const TABLE: [Architecture; 71] = [
     qwen::ARCHITECTURE,
     plamo::ARCHITECTURE,
     plamo3::ARCHITECTURE,
+    plm::ARCHITECTURE,
     openelm::ARCHITECTURE,
     pangu_embedded::ARCHITECTURE,
     bitnet::ARCHITECTURE,

@@ -26,6 +26,8 @@ pub struct ModelConfig {
     pub width: usize,
     /// Heads of each layer's attention.
     pub heads: Vec<LayerHeads>,
+    /// Ranks of latent attention, if the model has it.
+    pub latent: Option<LatentRanks>,
     /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
     /// Values per token of the embedding that each layer has of its own; 0 if layers have none.
@@ -143,6 +145,16 @@ impl LayerHeads {
     }
 }
 
+/// Ranks of latent attention: values of the rows per token from which products make the keys and values of all heads, and perhaps
+/// the queries. [`LayerHeads::rope_dims`] values at the end of each key rotate, and are the same for all heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatentRanks {
+    /// Values of the row for keys and values.
+    pub kv: usize,
+    /// Values of the row for queries; `None` if the hidden states are multiplied at once.
+    pub queries: Option<usize>,
+}
+
 /// Attention of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerAttention {
@@ -197,6 +209,7 @@ impl ModelConfig {
             width,
             score_scale: score_scale(heads[0].kv.key_dim),
             heads,
+            latent: None,
             ffn_widths: keys.per_layer("feed_forward_length", layers, None)?,
             layer_input_width: 0,
             context,

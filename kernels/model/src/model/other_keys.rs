@@ -119,9 +119,8 @@ impl Keys<'_> {
         let (heads, context) = (config.heads[0], config.context as f64);
         match name {
             "attention.scale" => only(&[config.score_scale.into(), 0.0]),
-            "attention.key_length_swa" | "attention.value_length_swa" => {
-                only(&[heads.kv.key_dim as f64, 0.0])
-            }
+            "attention.key_length_swa" => only(&[heads.kv.key_dim as f64, 0.0]),
+            "attention.value_length_swa" => only(&[heads.kv.value_dim as f64, 0.0]),
             "rope.dimension_count_swa" => only(&[heads.rope_dims as f64, 0.0]),
             "embedding_length_out" => only(&[config.width as f64, 0.0]),
             "attention.rope_pattern" => only(&[1.0]),

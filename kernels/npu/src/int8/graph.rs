@@ -132,6 +132,7 @@ impl Int8Graph {
             Op::Embed { .. }
             | Op::Lookup { .. }
             | Op::Columns { .. }
+            | Op::JoinHeads { .. }
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

@@ -13,11 +13,14 @@ pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("gemma4", &G
 
 struct Gemma4;
 
-
 impl Decoder for Gemma4 {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
         config.as_gemma(0);
         config.score_scale = 1.0;
+        let KvHeads { key_dim, value_dim, .. } = config.heads[0].kv;
+        keys.check("attention.value_length", value_dim, value_dim == key_dim, || {
+            format!("it must equal the key length, {key_dim}")
+        })?;
         config.logit_cap = keys.cap("final_logit_softcapping", None)?;
         keys.listed_windows(config)?;
         config.window_rope_is_scaled = false;

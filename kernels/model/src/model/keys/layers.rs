@@ -2,8 +2,11 @@
 
 use super::{Keys, Windows};
 use crate::kv::KvHeads;
-use crate::model::config::LayerHeads;
+use crate::model::config::{LatentRanks, LayerHeads};
 use crate::model::{ModelConfig, ModelError};
+
+const KEYS: &str = "attention.key_length";
+const VALUES: &str = "attention.value_length";
 
 impl Keys<'_> {
     /// A count that some files store once, and others for each layer. It may be 0 where the architecture has layers without a block.
@@ -51,7 +54,7 @@ impl Keys<'_> {
         Ok(flags)
     }
 
-    /// Heads of each layer's attention, all of them of the same size, with keys and values of their own.
+    /// Heads of each layer's attention, all of them of the same sizes, with keys and values of their own.
     pub(in crate::model) fn heads(
         &self,
         layers: usize,
@@ -60,15 +63,15 @@ impl Keys<'_> {
         let counts = self.per_layer("attention.head_count", layers, None)?;
         let kv_counts = self.per_layer("attention.head_count_kv", layers, Some(&counts))?;
         let first = counts.iter().copied().find(|count| *count > 0);
-        let head_dim = self.head_dim(width, first.unwrap_or(1))?;
-        let rope_dims = self.rope_dims("rope.dimension_count", head_dim, head_dim)?;
+        let [key_dim, value_dim] = self.head_dims(width, first.unwrap_or(1))?;
+        let rope_dims = self.rope_dims("rope.dimension_count", key_dim, key_dim)?;
         let heads = counts.into_iter().zip(kv_counts).enumerate();
         let heads = heads.map(|(layer, (count, kv_count))| {
             let divides = kv_count == 0 || count > 0 && count.is_multiple_of(kv_count);
             self.check("attention.head_count_kv", kv_count, divides, || {
                 format!("it must divide the {count} query heads")
             })?;
-            let kv = KvHeads::new(kv_count, head_dim);
+            let kv = KvHeads { count: kv_count, key_dim, value_dim };
             Ok(LayerHeads { count, kv, rope_dims, kv_of: layer })
         });
         heads.collect()
@@ -105,7 +108,10 @@ impl Keys<'_> {
     /// Makes the last layers read the keys and values of the last layer of their kind that has some, which is the last one or
     /// the one before it: as many layers as the file says, or else `default`.
     pub(in crate::model) fn share_kv(
+        &self,
+        config: &mut ModelConfig,
         default: usize,
+    ) -> Result<(), ModelError> {
         const NAME: &str = "attention.shared_kv_layers";
         let shared = self.opt_u32(NAME)?.map_or(default, |shared| shared as usize);
         let (layers, own) = (config.layers, config.layers.saturating_sub(shared));
@@ -125,17 +131,35 @@ impl Keys<'_> {
         Ok(())
     }
 
-    fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {
-        let key_length = self.opt_count("attention.key_length")?;
-        let value_length = self.opt_count("attention.value_length")?;
-        let head_dim = key_length.or(value_length).unwrap_or(width / heads);
-        let same = value_length.is_none_or(|v| v == head_dim);
-        self.check("attention.value_length", value_length.unwrap_or_default(), same, || {
-            format!("it must equal the key length, {head_dim}")
-        })?;
-        self.check("attention.key_length", head_dim, (1..=65_536).contains(&head_dim), || {
+    /// Sets the ranks and the heads of latent attention: each has keys and values of its own, and a part of its keys rotates.
+    pub(in crate::model) fn latent(&self, config: &mut ModelConfig) -> Result<(), ModelError> {
+        let kv = self.count("attention.kv_lora_rank", 1 << 20)?;
+        let queries = self.opt_count("attention.q_lora_rank")?;
+        config.latent = Some(LatentRanks { kv, queries });
+        let value_length = self.opt_count(VALUES)?;
+        for LayerHeads { count, kv, rope_dims, .. } in &mut config.heads {
+            self.check("attention.head_count_kv", kv.count, kv.count == *count, || {
+                format!("keys and values are made for each of the {count} heads")
+            })?;
+            self.check("rope.dimension_count", *rope_dims, *rope_dims < kv.key_dim, || {
+                format!("it must be less than the {} values of a key", kv.key_dim)
+            })?;
+            kv.value_dim = self.head_len(VALUES, value_length.unwrap_or(config.width / *count))?;
+        }
+        Ok(())
+    }
+
+    /// Values of a head's keys, and of its values.
+    fn head_dims(&self, width: usize, heads: usize) -> Result<[usize; 2], ModelError> {
+        let key_dim = self.opt_count(KEYS)?.unwrap_or(width / heads);
+        let value_dim = self.opt_count(VALUES)?.unwrap_or(key_dim);
+        Ok([self.head_len(KEYS, key_dim)?, self.head_len(VALUES, value_dim)?])
+    }
+
+    fn head_len(&self, name: &str, len: usize) -> Result<usize, ModelError> {
+        self.check(name, len, (1..=65_536).contains(&len), || {
             "a head must have between 1 and 65536 values".to_owned()
         })?;
-        Ok(head_dim)
+        Ok(len)
     }
 }

@@ -1,0 +1,117 @@
+//! Latent attention (DeepSeek-V2, 2024): keys and values of all heads are products of one short row per token. A part of each
+//! key, which is the same for all heads, rotates, as does a part of each query.
+
+use std::ops::Range;
+
+use super::weights::{Joined, Product};
+use super::{Builder, LayerForm, ModelError};
+use crate::graph::{ValueId, WeightId, WeightSpec};
+use crate::op::Op;
+use crate::weights::Slices;
+
+/// Rows of a matrix that has the same number of rows for each head: some of those of each.
+struct HeadRows {
+    name: &'static str,
+    /// Rows of a head.
+    each: usize,
+    rows: Range<usize>,
+}
+
+impl Builder<'_> {
+    /// A layer of that form with latent attention.
+    pub(crate) fn latent_layer(
+        &mut self,
+        x: ValueId,
+        form: LayerForm,
+    ) -> Result<ValueId, ModelError> {
+        let normed = self.norm("attn_norm", x)?;
+        let attended = self.latent_attention(normed)?;
+        self.after_attention([x, normed, attended], form)
+    }
+
+    /// Attention of the current layer, for which keys and values of all heads are computed from the latent row. Of the two parts of
+    /// queries and keys, the second rotates.
+    fn latent_attention(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        let (name, heads) = ("attn_kv_a_mqa", self.heads());
+        let (rank, plain) = (self.latent_rank(), heads.kv.key_dim - heads.rope_dims);
+        let all = rank + heads.rope_dims;
+        let latent = self.joined_part("attn_kv_a", x, &Joined { name, all, rows: 0..rank })?;
+        let k_pe = self.joined_part("attn_k_pe", x, &Joined { name, all, rows: rank..all })?;
+        let [q, q_pe] = self.latent_queries(x)?;
+        let latent = self.latent_norm("attn_kv_a_norm", latent)?;
+        let (name, each) = ("attn_kv_b", plain + heads.kv.value_dim);
+        let k = HeadRows { name, each, rows: 0..plain };
+        let k = self.head_rows("attn_k_nope", latent, &k)?;
+        let v = HeadRows { name, each, rows: plain..each };
+        let v = self.head_rows("attn_v", latent, &v)?;
+        let q_pe = self.rotated("rope_q", q_pe, heads.count);
+        let q = self.join_heads("join_q", [q, q_pe], false);
+        let k_pe = self.rotated("rope_k", k_pe, 1);
+        let k = self.join_heads("join_k", [k, k_pe], true);
+        self.mixed(&[q, k, v], None)
+    }
+
+    /// The two parts of queries: products of the hidden states, or of a latent row of their own.
+    fn latent_queries(&mut self, x: ValueId) -> Result<[ValueId; 2], ModelError> {
+        let heads = self.heads();
+        let (x, name) = match self.config.latent.and_then(|ranks| ranks.queries) {
+            None => (x, "attn_q"),
+            Some(rank) => {
+                let latent = self.linear("attn_q_a", x, rank)?;
+                (self.latent_norm("attn_q_a_norm", latent)?, "attn_q_b")
+            }
+        };
+        let (each, plain) = (heads.kv.key_dim, heads.kv.key_dim - heads.rope_dims);
+        let parts = [("attn_q_nope", 0..plain), ("attn_q_pe", plain..each)];
+        let [nope, pe] =
+            parts.map(|(role, rows)| self.head_rows(role, x, &HeadRows { name, each, rows }));
+        Ok([nope?, pe?])
+    }
+
+    fn latent_rank(&self) -> usize {
+        self.config.latent.map_or(0, |ranks| ranks.kv)
+    }
+
+    /// The norm of a latent row. The factor on what blocks add, by which the norms of hidden states differ, does not change it.
+    fn latent_norm(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {
+        let group = self.graph.value(x).width;
+        let weight = Some(self.vector(&self.name(&format!("{role}.weight")), group)?);
+        let norm = Op::RmsNorm { weight, group, eps: self.config.norm_eps };
+        Ok(self.push(norm, &[x], group, role))
+    }
+
+    /// The two parts of each head beside each other; if `is_shared`, the second is the same for all heads.
+    fn join_heads(&mut self, role: &'static str, parts: [ValueId; 2], is_shared: bool) -> ValueId {
+        let heads = self.heads().count;
+        let [first, second] = parts.map(|part| self.graph.value(part).width);
+        let width = first + second * if is_shared { heads } else { 1 };
+        self.push(Op::JoinHeads { heads, is_shared }, &parts, width, role)
+    }
+
+    /// A product with some rows of each head in a matrix.
+    fn head_rows(
+        &mut self,
+        role: &'static str,
+        x: ValueId,
+        of: &HeadRows,
+    ) -> Result<ValueId, ModelError> {
+        let (weight, width) = (self.head_weight_rows(x, of)?, self.heads().count * of.rows.len());
+        self.product(of.name, x, Product { weight, bias: None, width, role })
+    }
+
+    fn head_weight_rows(&mut self, x: ValueId, of: &HeadRows) -> Result<WeightId, ModelError> {
+        let (name, heads) = (self.name(&format!("{}.weight", of.name)), self.heads().count);
+        let (rows, cols) = (heads * of.rows.len(), self.graph.value(x).width);
+        let found = self.tensors.find(&name).ok_or_else(|| self.missing(&name))?;
+        self.check_shape(&name, &found, (heads * of.each, cols))?;
+        self.used.insert(name.clone());
+        let dtype = found.dtype;
+        let Some(row) = dtype.row_bytes(cols) else {
+            let part = of.rows.clone();
+            return Err(ModelError::TensorPart { name, dtype, part });
+        };
+        let (start, step) = (of.rows.start * row, of.each * row);
+        let slices = Slices::stepped(start..start + heads * step, of.rows.len() * row, step);
+        Ok(self.graph.add_part(WeightSpec { name, rows, cols, dtype }, slices))
+    }
+}

@@ -1,0 +1,5 @@
+//! Heads of two values, joined.
+
+use super::{OpInfo, OpKind};
+
+pub(super) const INFO: OpInfo = OpInfo::new("join_heads", 19, OpKind::Dynamic).for_cpus();
