@@ -106,7 +106,7 @@ fn a_warm_step_allocates_nothing() {
         cpu::rope(&cpu, &x, shape, &angles, &mut out);
     };
     assert_silent(&mut step, "streaming ops");
-    for name in ["llama", "qwen3", "gemma3", "format-q4_k", "format-f16"] {
+    for name in ["llama", "qwen3", "gemma3", "minicpm3", "format-q4_k", "format-f16"] {
         model_steps(name);
     }
 }
