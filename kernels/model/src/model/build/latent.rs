@@ -48,7 +48,7 @@ impl Builder<'_> {
         let q = self.join_heads("join_q", [q, q_pe], false);
         let k_pe = self.rotated("rope_k", k_pe, 1);
         let k = self.join_heads("join_k", [k, k_pe], true);
-        self.mixed(&[q, k, v], None)
+        self.mixed(&[q, k, v])
     }
 
     /// The two parts of queries: products of the hidden states, or of a latent row of their own.

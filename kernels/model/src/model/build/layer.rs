@@ -117,7 +117,7 @@ impl Builder<'_> {
         if let Some(temperature) = c.temperature {
             q = self.push(Op::Temperature(temperature), &[q], heads.q_width(), "q_temperature");
         }
-        let mixed = self.attended(&[q, k, v]);
+        let mixed = self.attended(&[q, k, v])?;
         let mixed = self.gated(gates, mixed);
         let mixed = self.norm_if(form.norms.inside_attention, mixed)?;
         self.linear("attn_output", mixed, c.width)
@@ -131,12 +131,12 @@ impl Builder<'_> {
 
     /// What the current layer's attention makes of queries, keys and values, or of queries alone, and the projection of it.
     pub(crate) fn mixed(&mut self, inputs: &[ValueId]) -> Result<ValueId, ModelError> {
-        let mixed = self.attended(inputs);
+        let mixed = self.attended(inputs)?;
         self.linear("attn_output", mixed, self.config.width)
     }
 
     /// What the current layer's attention makes of queries, keys and values, or of queries alone.
-    fn attended(&mut self, inputs: &[ValueId]) -> ValueId {
+    fn attended(&mut self, inputs: &[ValueId]) -> Result<ValueId, ModelError> {
         let (c, layer, width) = (self.config, self.layer_number(), self.heads().mixed_width());
         let (mask, window) = match (c.layer_attention(layer), c.arch.is_encoder()) {
             (LayerAttention::Full, false) => (Mask::Causal, None),
@@ -158,7 +158,7 @@ impl Builder<'_> {
             alibi: c.alibi,
             sinks,
         };
-        self.push(Op::Attention(op), inputs, width, "attention")
+        Ok(self.push(Op::Attention(op), inputs, width, "attention"))
     }
 
     fn clamp(&mut self, x: ValueId) -> ValueId {
