@@ -53,7 +53,7 @@ fn measure(cpu: &Cpu) {
     report("norm", 2 * bytes, shortest(|| cpu::rms_norm(cpu, &x, &weight, 1e-5, &mut out)));
     report("excess", 2 * bytes, shortest(|| cpu::excess(cpu, &x, WIDTH, 1.6, &mut out)));
     report("length", 3 * bytes, shortest(|| cpu::with_length(cpu, &x, &y, WIDTH, &mut out)));
-    let summands = Summands { values: &[&y; 4], factors: &x[..ROWS * 4], first: 0 };
+    let summands = Summands { values: &[&y[..]; 4], factors: &x[..ROWS * 4], first: 0 };
     let seconds = shortest(|| cpu::add_weighted(cpu, &mut out, WIDTH, &summands));
     report("weighted sum of 4", 6 * bytes, seconds);
     report("add", 3 * bytes, shortest(|| cpu::add(cpu, &x, &y, &mut out)));

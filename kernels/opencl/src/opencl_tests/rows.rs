@@ -1,6 +1,6 @@
 //! Ops on rows.
 
-use super::{Bench, assert_near, bits, grouped, ints, noise, plain};
+use super::{Bench, assert_near, bits, grouped, noise, plain};
 use crate::argmax;
 use crate::ops::{Add, Gated, PIECE, RmsNorm, Rope, RopeHeads, Unary, UnaryOp, View};
 use lapwing_model::op::{Activation, RopePairs};
