@@ -45,9 +45,12 @@ struct Case {
 }
 
 /// Small models: with plain norms, with a bias, with norms of heads, with norms after each part, with a layer without rotary
-/// embedding, with scaled logits, with norms of whole queries, and with layers that differ in their heads and share keys.
-const MODELS: [&str; 8] =
-    ["llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "olmo2", "gemma4"];
+/// embedding, with scaled logits, with norms of whole queries, with layers that differ in their heads and share keys, with gates of
+/// heads, and with layers that run twice.
+const MODELS: [&str; 10] = [
+    "llama", "qwen2", "qwen3", "gemma3", "smollm3", "granite", "olmo2", "gemma4", "spark2_5",
+    "nanbeige",
+];
 
 fn case() -> Case {
     case_of("llama")
