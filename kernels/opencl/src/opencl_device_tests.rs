@@ -45,9 +45,9 @@ struct Case {
 }
 
 /// Small models: with plain norms, with a bias, with norms of heads, with norms after each part, with a layer without rotary
-/// embedding, with scaled logits, with norms of whole queries, with layers that differ in their heads and share keys, with sinks, and
-/// with several streams.
-const MODELS: [&str; 10] = [
+/// embedding, with scaled logits, with norms of whole queries, with layers that differ in their heads and share keys, with sinks, with
+/// several streams, with gates of heads, and with layers that run twice.
+const MODELS: [&str; 12] = [
     "llama",
     "qwen2",
     "qwen3",
@@ -58,6 +58,8 @@ const MODELS: [&str; 10] = [
     "gemma4",
     "granite_swa",
     "gemma3n",
+    "spark2_5",
+    "nanbeige",
 ];
 
 fn case() -> Case {
