@@ -44,8 +44,8 @@ pub struct ModelConfig {
     pub activation: Activation,
     /// Parameters of each layer's xIELU; empty where there is none.
     pub xielu: Vec<Xielu>,
-    /// For each layer with a sparse gate, the standard deviations above the mean that a value must exceed; empty where no layer has
-    /// one.
+    /// How many standard deviations above their mean the values of each layer's gate must be to count, if the gate is sparse; empty
+    /// where no layer's is.
     pub sparse_gates: Vec<Option<f32>>,
     /// Whether attention and the feed-forward block read the same, where a file says so.
     pub is_parallel: bool,
