@@ -212,7 +212,8 @@ SECOND = [
                "embedding_length": 16, "block_count": 5, "feed_forward_length": 32, "attention.head_count": 2,
                "attention.head_count_kv": 1, "attention.sliding_window": 8, "rope.freq_base_swa": 100.0,
                "final_logit_softcapping": 30.0}, gains={
-                   **UNSCALED, "^token_embd": 0.4, "^output.weight": 10.0, "^per_layer_token_embd": 5**0.5},
+                   **UNSCALED, "^token_embd": 0.4, "^output.weight": 4.0, "^per_layer_token_embd": 5**0.5,
+                   r"(post_(attention|ffw)|laurel_post|\.post)_norm": 0.3},
            halves=("^per_layer_token_embd",), gelu=True, vocabulary=64, changes={**NO_WINDOWS, **OTHER_BASE}),
     Family("gemma3n-shared", "gemma3n", "22 layers, of which the last two read the keys and values of layers 18 and 19, and only "
            "the first ten have sparse gates; tied", {
