@@ -125,11 +125,10 @@ impl Lowering for Writer<'_> {
         let eps = self.floats(ones.clone(), || Ok(vec![eps]))?;
         let mean = self.ir.binary("Add", &mean, &eps);
         let root = self.ir.layer(Kind::new("Sqrt", ""), &[&mean], Element::F32, dims);
-        let unit = self.ir.binary("Divide", &grouped, &root);
+        let mut normed = self.ir.binary("Divide", &grouped, &root);
         let mut gain_dims = ones;
         gain_dims.pop();
         gain_dims.push(len);
-        let mut normed = unit;
         if let Some(weight) = weight {
             let gain = self.floats(gain_dims, || weights.vector(weight))?;
             normed = self.ir.binary("Multiply", &normed, &gain);
