@@ -135,6 +135,9 @@ pub fn scale_by(ctx: &Cpu, x: &mut [f32], factors: &[f32]) {
     if let [factor] = factors {
         return scale(ctx, x, *factor);
     }
+    if x.is_empty() {
+        return;
+    }
     assert!(width > 0 && x.len().is_multiple_of(width), "not whole rows");
     let rows = ctx.rows_per_task(x.len() / width, width);
     ctx.pool().chunks_mut(x, rows * width, |_, x| {
