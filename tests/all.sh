@@ -76,7 +76,7 @@ LAPWING_TEST=full
 export LAPWING_TEST
 tests="cargo test --workspace --features lapwing-traces/layer --quiet"
 few="LAPWING_TEST=few $tests --lib opencl_"
-formats="--skip q1_0 --skip q2_ --skip q3_k --skip q4_1 --skip q5_ --skip iq1_ --skip iq2_ --skip iq3_ --skip iq4_ --skip mxfp4 --skip tq --skip bf16"
+formats="--skip q1_0 --skip q2_ --skip q3_k --skip q4_1 --skip q5_ --skip iq1_ --skip iq2_ --skip iq3_ --skip iq4_ --skip mxfp4 --skip nvfp4 --skip tq --skip bf16"
 intel="export OPENCL_DYLIB_PATH='$PWD/target/opencl/intel/lib/libintelocl.so'"
 sh tests/side_by_side.sh "$tests -- --include-ignored --skip opencl_tests:: --skip opencl_device_tests:: --skip an_opencl_" \
     "$intel && $tests --lib opencl_ -- --include-ignored --skip races" \

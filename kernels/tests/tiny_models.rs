@@ -36,6 +36,8 @@ mod masks;
 mod names;
 #[path = "tiny_models/requantised.rs"]
 mod requantised;
+#[path = "tiny_models/scales.rs"]
+mod scales;
 #[path = "tiny_models/shared.rs"]
 mod shared;
 #[path = "tiny_models/streams.rs"]

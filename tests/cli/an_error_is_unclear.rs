@@ -43,7 +43,7 @@ fn errors_of_arguments_say_what_is_accepted() {
         (&["run", "-m", m, "--top-p", "1.5", "x"], 2, &["top_p is 1.5"]),
         (&["run", "-m", m, "--isa", "mmx", "x"], 2, &["mmx", "generic"]),
         (&["run", "-m", m, "--kv", "int4", "x"], 2, &["int4", "f32, f16, int8"]),
-        (&["run", "-m", m, "--requant", "q3_k", "x"], 2, &["q3_k", "one of q8_0, q4_1, q4_0"]),
+        (&["run", "-m", m, "--requant", "q3_x", "x"], 2, &["q3_x", "one of q8_0, q4_1, q4_0"]),
         (&["run", "-m", m, "--requant", "int4:48", "x"], 2, &["int4:48", "a multiple of 32"]),
         (&["run", "-m", m, "--requant", "int8:row:min", "x"], 2, &["int8:row:min", "GGUF has no"]),
         (&["run", "-m", m, "--attention", "wide", "x"], 2, &["'wide'", "dilated=COUNTxSTRIDE"]),

@@ -25,6 +25,9 @@ fn requant_changes_the_weights() {
         ("q4_0", "Q4_0", 1.0),
         ("int8:row", "int8:row, stored as Q8_0", 0.1),
         ("int4:64:min", "int4:64:min, stored as Q4_1", 1.0),
+        ("q5_1", "Q5_1", 0.5),
+        // Rows have 64 and 96 columns.
+        ("q4_k", "of them to Q5_0 because rows are not whole blocks of 256", 0.5),
     ] {
         let (run, said) = run(&["--requant", name]);
         let text = run["requant"]["text"].as_str().expect("text");
@@ -42,7 +45,9 @@ fn a_converted_file_computes_what_requantising_at_load_computes() {
     let folder = tempfile::tempdir().expect("a folder");
     let (llama, new) = (model("llama.gguf"), folder.path().join("new.gguf"));
     let path = new.display().to_string();
-    for (form, file_type) in [("int8:row", 7), ("int4:64:min", 3), ("q4_0", 2)] {
+    for (form, file_type) in
+        [("int8:row", 7), ("int4:64:min", 3), ("iq4_nl", 25), ("q3_k", 2), ("q4_0", 2)]
+    {
         let convert = ["convert", &llama, &path, "--force", "--requant", form, "--json"];
         let converted = ended(lapwing(&convert));
         let (said, report) = (converted.stderr.clone(), converted.json());

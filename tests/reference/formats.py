@@ -14,10 +14,10 @@ import sys
 import numpy
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, quants
 
-NAMES = "Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4 TQ2_0 IQ3_S IQ3_XXS IQ2_S IQ2_XS IQ2_XXS IQ1_S IQ1_M TQ1_0 Q1_0 Q2_0".split()
-# Bytes of the binary16 scales of a block, whose exponents are kept small; the exponent of MXFP4 is a byte.
+NAMES = "Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4 TQ2_0 IQ3_S IQ3_XXS IQ2_S IQ2_XS IQ2_XXS IQ1_S IQ1_M TQ1_0 Q1_0 Q2_0 NVFP4".split()
+# Bytes of the binary16 scales of a block, whose exponents are kept small; the exponent of MXFP4 is a byte, as are the scales of NVFP4.
 SCALES = {"Q4_1": [0, 2], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "MXFP4": [],
-          "TQ2_0": [64], "TQ1_0": [52], "IQ1_M": []}
+          "TQ2_0": [64], "TQ1_0": [52], "IQ1_M": [], "NVFP4": []}
 BLOCKS = 4
 # Bytes and values of blocks of formats that the package lacks.
 OF_LIBRARY = {"Q1_0": (18, 128), "Q2_0": (18, 64)}
@@ -41,6 +41,9 @@ def main():
             blocks[:, at + 1] = blocks[:, at + 1] & 0x83 | 0x28
         if name == "MXFP4":
             blocks[:, 0] = [0, 1, 120, 131]
+        if name == "NVFP4":
+            # None, the smallest, the one that would be NaN, and one with a sign; subnormal ones, and the largest.
+            blocks[:2, :4] = [[0, 1, 0x7f, 0xff], [7, 8, 0x85, 0x7e]]
         if name == "IQ1_M":
             # The upper halves of four bytes are its scale.
             blocks[:, 55] = blocks[:, 55] & 0x0f | 0x20

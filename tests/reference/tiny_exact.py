@@ -21,11 +21,15 @@ def read_tensors(path: Path) -> dict[str, np.ndarray]:
     if match:
         stem, count = path.name[: match.start()], int(match[1])
         parts = [path.with_name(f"{stem}-{i:05}-of-{count:05}.gguf") for i in range(1, count + 1)]
-    return {
+    found = {
         tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float64)
         for part in parts
         for tensor in gguf.GGUFReader(part).tensors
     }
+    # A factor on a product is one on its matrix.
+    for name in [name for name in found if name.endswith(".scale")]:
+        found[name.removesuffix("scale") + "weight"] *= found.pop(name)
+    return found
 
 
 def rms_norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -27,10 +27,10 @@ PROMPT_LENGTH = 40
 POSITIONS = [0, 7, 8, 23, 39]
 # The package gguf reads no blocks in Q1_0 and Q2_0.
 FORMATS = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",
-           "IQ4_XS", "MXFP4", "TQ2_0", "IQ3_S", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_S", "IQ1_M", "TQ1_0"]
+           "IQ4_XS", "MXFP4", "TQ2_0", "IQ3_S", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_S", "IQ1_M", "TQ1_0", "NVFP4"]
 # llama-quantize makes these only with the importance of each column.
 BY_IMPORTANCE = ["IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_S", "IQ1_M"]
-QUANTIZE_NAMES = {"Q3_K": "Q3_K_S", "Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S", "IQ2_S": "IQ2_M"}
+QUANTIZE_NAMES = {"NVFP4": "Q8_0", "Q3_K": "Q3_K_S", "Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S", "IQ2_S": "IQ2_M"}
 
 
 @dataclass
@@ -329,6 +329,12 @@ def write_importance(path: Path, tensors: dict[str, np.ndarray]) -> Path:
     return path
 
 
+def scales_of_products() -> dict[str, np.ndarray]:
+    """A factor on the product with each matrix of the layer, as files with matrices in NVFP4 have them."""
+    roles = ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"]
+    return {f"blk.0.{role}.scale": np.array([0.75 + i / 8], dtype=np.float32) for i, role in enumerate(roles)}
+
+
 def write_formats(out: Path, reference: str, quantize: str, names: list[str]) -> None:
     """A model in each format of weights, or in those that are named."""
     with tempfile.TemporaryDirectory() as folder:
@@ -343,6 +349,10 @@ def write_formats(out: Path, reference: str, quantize: str, names: list[str]) ->
                 write_model(FORMAT, random_tensors(FORMAT), path, kind=gguf.GGMLQuantizationType.MXFP4)
             else:
                 options = ["--pure"]
+                if name == "NVFP4":
+                    # llama-quantize has no name for a file that is mostly of this format.
+                    options += ["--tensor-type", "weight=nvfp4", "--token-embedding-type", "nvfp4"]
+                    write_model(FORMAT, random_tensors(FORMAT) | scales_of_products(), source)
                 if name in BY_IMPORTANCE:
                     options += ["--imatrix", str(write_importance(Path(folder) / "importance.dat", random_tensors(FORMAT)))]
                 command = [quantize, *options, str(source), str(path), QUANTIZE_NAMES.get(name, name), "1"]

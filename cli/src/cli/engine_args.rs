@@ -110,9 +110,10 @@ pub(crate) struct EngineArgs {
     )]
     pub(crate) activations: Scales,
 
-    /// Requantise matrices with more bits per weight to this form: q8_0, q4_1 or q4_0; or int8[:GROUP],
-    /// int4[:GROUP] or int4[:GROUP]:min, where GROUP is the number of columns that share a scale (a multiple
-    /// of 32) or row, as in int4:128:min. Costs accuracy [default: use all weights exactly as stored]
+    /// Requantise matrices with more bits per weight to this form: q8_0, q4_1 or q4_0; q6_k, q5_k, q5_1, q5_0,
+    /// q4_k, iq4_nl, iq4_xs, mxfp4, q3_k or q2_k, whose scales a search finds; or int8[:GROUP], int4[:GROUP] or
+    /// int4[:GROUP]:min, where GROUP is the number of columns that share a scale (a multiple of 32) or row, as
+    /// in int4:128:min. Costs accuracy [default: use all weights exactly as stored]
     #[arg(long, value_name = "FORM", hide_short_help = true)]
     pub(crate) requant: Option<Requant>,
 

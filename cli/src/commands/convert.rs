@@ -29,6 +29,7 @@ Examples:
   lapwing convert llama-2.ggmlv3.q8_0.bin model.gguf --rms-eps 1e-5 --train-ctx 4096
   lapwing convert model-00001-of-00003.gguf model.gguf     joins the parts of a model
   lapwing convert model-f16.gguf model-int4.gguf --requant int4:128:min
+  lapwing convert model-f16.gguf model-q4_k.gguf --requant q4_k
   lapwing convert ggml-model-q4_0.bin.1 model.gguf         any part, the others beside it
 
 OLD is a llama model in GGML, GGMF v1, or GGJT v1, v2 or v3, with weights in F32, F16, Q4_0, Q4_1 or

@@ -153,7 +153,7 @@ impl Kernel {
                 arithmetic: Arithmetic::F32,
                 how: format!("f32: {dtype} weights are widened to f32"),
             },
-            Some(_) => Kernel {
+            Some(scheme) => Kernel {
                 arithmetic: Arithmetic::Int8,
                 how: format!(
                     "int8 dot products: {dtype} weights are integers, and activations are quantised \
@@ -161,7 +161,7 @@ impl Kernel {
                     match cpu.activations() {
                         Activations::Int8Row => "with one scale per row".to_owned(),
                         Activations::Int8RowMin => "with one scale and minimum per row".to_owned(),
-                        _ => format!("in blocks of {}", dtype.block_len()),
+                        _ => format!("in blocks of {}", scheme.columns()),
                     }
                 ),
             },

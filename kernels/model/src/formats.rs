@@ -8,6 +8,7 @@ use std::fmt;
 
 pub mod bfloat16;
 pub mod block;
+mod dtype;
 pub mod float16;
 pub mod float32;
 mod grids;
@@ -23,6 +24,8 @@ pub mod iq4_nl;
 pub mod iq4_xs;
 pub mod mxfp4;
 mod naive;
+pub mod nvfp4;
+mod places;
 pub mod q1_0;
 pub mod q2_0;
 pub mod q2_k;
@@ -35,11 +38,14 @@ pub mod q5_1;
 pub mod q5_k;
 pub mod q6_k;
 pub mod q8_0;
+mod storable;
 pub mod tq1_0;
 pub mod tq2_0;
 
-pub use block::{Block, BlockScales, Integers, Places, Scales};
+pub use block::{Block, BlockScales, Integers, Scales};
 pub use info::{FormatInfo, FormatKind, QuantisedInfo, unsigned};
+pub use places::Places;
+pub use storable::Storable;
 
 /// A format of floats of `N` bytes.
 pub trait Float<const N: usize> {
@@ -198,6 +204,8 @@ formats! {
         Q1_0 = q1_0::Q1_0;
         /// 2-bit, block of 64: f16 scale; value = d·(q − 1).
         Q2_0 = q2_0::Q2_0;
+        /// 4-bit floats, block of 64 = 4 × 16: floats of 8 bits as scales.
+        Nvfp4 = nvfp4::Nvfp4;
     }
 }
 
@@ -231,69 +239,9 @@ macro_rules! with_format {
             DType::Tq1_0 => $($function)::+::<formats::tq1_0::Tq1_0>($($arg),*),
             DType::Q1_0 => $($function)::+::<formats::q1_0::Q1_0>($($arg),*),
             DType::Q2_0 => $($function)::+::<formats::q2_0::Q2_0>($($arg),*),
+            DType::Nvfp4 => $($function)::+::<formats::nvfp4::Nvfp4>($($arg),*),
             DType::F32 | DType::F16 | DType::Bf16 => {}
         }
     }};
 }
 pub use with_format;
-
-impl DType {
-    /// The format with that number in a GGUF file (`ggml_type`), if it is supported.
-    pub fn from_gguf(id: u32) -> Option<DType> {
-        DType::ALL.into_iter().find(|dtype| dtype.gguf_id() == id)
-    }
-
-    /// Number of the format in a GGUF file (`ggml_type`).
-    pub fn gguf_id(self) -> u32 {
-        self.info().gguf_id
-    }
-
-    /// Values per block (1 for the float formats).
-    pub fn block_len(self) -> usize {
-        self.info().block_len
-    }
-
-    /// Bytes per block.
-    pub fn block_bytes(self) -> usize {
-        self.info().block_bytes
-    }
-
-    /// Bytes of a row of `len` values; `None` if `len` is not a whole number of blocks or the size
-    /// does not fit in `usize`.
-    pub fn row_bytes(self, len: usize) -> Option<usize> {
-        if !len.is_multiple_of(self.block_len()) {
-            return None;
-        }
-        (len / self.block_len()).checked_mul(self.block_bytes())
-    }
-
-    /// Dequantises a stored row; a value that has no whole block is left as it is.
-    pub fn dequantize_row(self, stored: &[u8], out: &mut [f32]) {
-        let format = match &self.info().kind {
-            FormatKind::Floats(row) => return row(stored, out),
-            FormatKind::Blocks(format) => format,
-        };
-        let (mut block, span) = (Block::default(), format.scales.span());
-        let stored = stored.chunks_exact(self.block_bytes());
-        for (out, stored) in out.chunks_exact_mut(self.block_len()).zip(stored) {
-            (format.unpack)(stored, &mut block);
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = block.scale[i / span] * f32::from(block.q[i]) + block.min[i / span];
-            }
-        }
-    }
-
-    /// What is known of a format of blocks; `None` for floats.
-    pub fn quantised(self) -> Option<&'static QuantisedInfo> {
-        match &self.info().kind {
-            FormatKind::Floats(_) => None,
-            FormatKind::Blocks(format) => Some(format),
-        }
-    }
-}
-
-impl fmt::Display for DType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.info().name)
-    }
-}

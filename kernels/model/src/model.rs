@@ -162,6 +162,15 @@ pub enum ModelError {
         /// The values.
         part: Range<usize>,
     },
+    /// A product with a matrix in NVFP4 in a feed-forward block has a factor and a bias: llama.cpp has no order for them.
+    #[error(
+        "matrix '{matrix}' in NVFP4 has a scale and a bias, whose order in feed-forward blocks is not defined; \
+         convert the model with its matrices in another format"
+    )]
+    ScaleAndBias {
+        /// Name of the matrix, without `.weight`.
+        matrix: String,
+    },
     /// A tensor that no op reads: running without it would give different results.
     #[error(
         "tensor '{name}' is not used by the supported {arch} architecture ({count} such tensors); this variant of the model cannot be run"

@@ -3,34 +3,40 @@
 
 mod blocks;
 mod form;
+mod names;
 mod report;
+mod search;
 mod write;
 
 use crate::formats::DType;
 use crate::graph::{Graph, WeightId};
 use crate::op::Op;
 pub use blocks::quantize;
-pub use form::{Group, Requant, UnknownRequant};
+pub use form::{Group, Requant};
+pub use names::UnknownRequant;
 pub use report::{KeptReason, KeptTensor, Requantized};
 pub use write::RequantError;
 
 impl Requant {
-    /// The reason not to requantise a matrix of format `stored` with `cols` columns, if there is one.
-    fn kept_reason(self, stored: DType, cols: usize) -> Option<KeptReason> {
+    /// The form for a matrix of format `stored` with `cols` columns, or the reason not to requantise it.
+    fn for_matrix(self, stored: DType, cols: usize) -> Result<Requant, KeptReason> {
         let bits = |dtype: DType| 8.0 * dtype.block_bytes() as f64 / dtype.block_len() as f64;
-        let grows = bits(self.dtype()) > bits(stored);
-        match self.bits(cols) {
-            _ if grows => Some(KeptReason::NoMoreBits),
-            None => Some(KeptReason::Columns { cols }),
-            Some(own) => (own >= bits(stored)).then_some(KeptReason::NoMoreBits),
+        let form = self.within(cols);
+        let grows = bits(form.unwrap_or(self).dtype()) > bits(stored);
+        match form.and_then(|form| form.bits(cols).zip(Some(form))) {
+            _ if grows => Err(KeptReason::NoMoreBits),
+            None => Err(KeptReason::Columns { cols }),
+            Some((own, _)) if own >= bits(stored) => Err(KeptReason::NoMoreBits),
+            Some((_, form)) => Ok(form),
         }
     }
 }
 
 impl Graph {
     /// Requantises to `format` every matrix of a matmul that the file stores in more bits per weight,
-    /// [counted once per group](Requant::bits), in no fewer bits than the blocks take, and whose rows are whole groups. An embedding table is only requantised if it is also the
-    /// matrix of a matmul. All other weights stay as stored. Replaces the effect of earlier calls.
+    /// [counted once per group](Requant::bits), in no fewer bits than the blocks take, and whose rows are whole groups. Rows that
+    /// are not whole blocks of 256 get the form that takes its place ([`Requant::within`]). An embedding table is only requantised
+    /// if it is also the matrix of a matmul. All other weights stay as stored. Replaces the effect of earlier calls.
     pub fn requantize(&mut self, format: Requant) -> Requantized {
         let is_matrix = self.is_matrix();
         let mut report = Requantized::new(format);
@@ -40,11 +46,11 @@ impl Graph {
                 continue;
             }
             let spec = &self.weights()[id.0];
-            match format.kept_reason(spec.dtype, spec.cols) {
-                Some(reason) => report.keep(spec, reason),
-                None => {
-                    report.change(spec);
-                    self.set_requant(id, Some(format));
+            match format.for_matrix(spec.dtype, spec.cols) {
+                Err(reason) => report.keep(spec, reason),
+                Ok(form) => {
+                    report.change(spec, form);
+                    self.set_requant(id, Some(form));
                 }
             }
         }
@@ -188,6 +194,11 @@ mod tests {
             text(&[(DType::F16, 100)], grouped(Group::Row)),
             "requantised to int4:row:min: nothing; 1 kept as stored: m0 has 100 columns, not a multiple \
              of 32"
+        );
+        assert_eq!(
+            text(&[f16, (DType::F16, 96), (DType::F16, 100)], "q3_k".parse().expect("a form")),
+            "requantised: 2 of 3 matrices from F16 to Q3_K, 1 of them to Q4_0 because rows are not whole blocks \
+             of 256 (2.1 → 0.5 MB); 1 kept as stored: m2 has 100 columns, not a multiple of 32"
         );
         let many = text(&[(DType::F16, 33); 5], Requant::Q8_0);
         assert!(many.ends_with("m2 has 33 columns, not a multiple of 32; and 2 more"), "{many}");

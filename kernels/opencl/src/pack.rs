@@ -195,7 +195,11 @@ fn put_scales<F: Quantised>(block: &[u8], channel: usize, to: &mut [u32]) {
     let stored = F::scales(block);
     match F::SCALES {
         // Others have a decoder of bytes.
-        Scales::None | Scales::SuperHalves | Scales::Signed | Scales::Power => {}
+        Scales::None
+        | Scales::SuperHalves
+        | Scales::Signed
+        | Scales::Power
+        | Scales::Minifloats => {}
         Scales::Plain => put_u16(to, channel, stored.scale),
         Scales::Minimum => {
             put_u16(to, channel, stored.scale);

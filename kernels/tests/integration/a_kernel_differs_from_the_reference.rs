@@ -82,6 +82,8 @@ fn matmul_of_extreme_values_does_not_saturate() {
             (DType::Q1_0, 0xff),
             (DType::Q1_0, 0x00),
             (DType::Q2_0, 0xff),
+            (DType::Nvfp4, 0x77),
+            (DType::Nvfp4, 0xff),
         ] {
             let (k, n) = (512, 16);
             let mut bytes = reference::quantize(dtype, &vec![1.0; n * k]);
@@ -169,7 +171,7 @@ fn quantised_matmul_is_close_to_the_f32_one() {
             DType::Q6K => 0.04,
             DType::Q5_0 | DType::Q5_1 | DType::Q5K => 0.06,
             DType::Q4_0 | DType::Q4_1 | DType::Q4K | DType::Iq4Nl | DType::Iq4Xs => 0.12,
-            DType::Mxfp4 => 0.15,
+            DType::Mxfp4 | DType::Nvfp4 => 0.15,
             DType::Q3K => 0.25,
             DType::Q2K => 0.5,
             DType::Iq3S => 0.2,

@@ -66,9 +66,9 @@ fn an_invalid_tensor_shape_or_type_is_refused() {
             "tensor 0 't': dimension 0 at byte 37: 33 columns are not a multiple of Q4_0's block",
         ),
         (
-            "NVFP4",
-            one().tensor("blk.0.ffn", &[256], 40, 0).data(144),
-            "tensor 0 'blk.0.ffn': type at byte 53: ggml_type 40 (NVFP4) is not supported; \
+            "F64",
+            one().tensor("blk.0.ffn", &[256], 28, 0).data(2048),
+            "tensor 0 'blk.0.ffn': type at byte 53: ggml_type 28 (F64) is not supported; \
              supported are F32, F16",
         ),
         (

@@ -46,6 +46,7 @@ mod npu_libraries;
 #[cfg(feature = "openvino")]
 mod openvino;
 mod parts_are_merged_wrongly;
+mod requantised_values_are_far_off;
 mod requantised_weights_are_mixed_up;
 mod support;
 mod weights_are_packed_twice;

@@ -48,7 +48,12 @@ fn meta(value: &Value) -> MetaValue {
 /// Stored bytes of a requantised tensor; `None` for tensors that stay as stored: vectors, an embedding
 /// table if there is a separate output matrix, and formats of no more bits. The bits of a scale and a minimum
 /// per row count once.
-fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Option<Vec<u8>> {
+fn quantised(
+    file: &WeightFile,
+    tensor: &WeightTensor,
+    format: Requant,
+) -> Option<(DType, Vec<u8>)> {
+    let format = format.within(tensor.shape().cols())?;
     let name = &*tensor.info().name;
     let is_table = name == "token_embd.weight" && file.tensor("output.weight").is_some();
     let bits = |dtype: DType| dtype.block_bytes() as f64 / dtype.block_len() as f64;
@@ -63,11 +68,8 @@ fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Optio
     if !is_matrix || !has_more || !cols.is_multiple_of(32) {
         return None;
     }
-    Some(
-        format
-            .quantize(&dequantize(tensor.dtype(), &tensor.read().expect("bytes")), cols)
-            .expect("finite values"),
-    )
+    let values = dequantize(tensor.dtype(), &tensor.read().expect("bytes"));
+    Some((format.dtype(), format.quantize(&values, cols).expect("finite values")))
 }
 
 /// The same model with matrices requantised to `format`, and their number.
@@ -82,8 +84,8 @@ fn requantised_file(file: &WeightFile, format: Requant) -> (GgufWriter, usize) {
         let tensor = file.tensor(&info.name).expect("a tensor");
         let shape = tensor.shape();
         match quantised(file, &tensor, format) {
-            Some(bytes) => {
-                writer.tensor(&info.name, shape.dims(), format.dtype(), bytes);
+            Some((dtype, bytes)) => {
+                writer.tensor(&info.name, shape.dims(), dtype, bytes);
                 changed += 1;
             }
             None => {
@@ -119,7 +121,8 @@ fn a_requantised_model_computes_the_same_as_a_file_in_that_format() {
     let folder_of_copies = tempfile::tempdir().expect("a folder");
     let mut changed = 0;
     let by_row = Requant::Q4_1.with_group(Group::Row).expect("a form");
-    let formats = || Requant::ALL.into_iter().chain([by_row]);
+    let searched = [DType::Iq4Nl, DType::Q2K].map(|dtype| Requant::of(dtype).expect("a form"));
+    let formats = || Requant::GROUPED.into_iter().chain([by_row]).chain(searched);
     for name in exact_names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));

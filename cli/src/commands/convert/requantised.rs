@@ -1,6 +1,6 @@
 //! The matrices of a model that `convert --requant` requantises.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use lapwing_engine::{DType, Requant, Requantized};
 use lapwing_kernels::model::Model;
@@ -37,7 +37,7 @@ impl From<std::io::Error> for ConvertError {
 /// The matrices that are requantised.
 pub(super) struct Requantised {
     form: Requant,
-    tensors: BTreeSet<String>,
+    tensors: BTreeMap<String, Requant>,
     pub(super) report: Requantized,
 }
 
@@ -47,15 +47,21 @@ impl Requantised {
         let model = Model::from_weights(file);
         let mut model = model.map_err(|error| Failure::failed(error.to_string()))?;
         let report = model.graph.requantize(form);
-        let kept: BTreeSet<&str> = report.kept.iter().map(|kept| &*kept.tensor).collect();
-        let matrices = model.graph.matrices();
-        let tensors = matrices.filter(|name| !kept.contains(name)).map(str::to_owned).collect();
+        let matrices = model.graph.requantised();
+        let tensors = matrices.map(|(name, form)| (name.to_owned(), form)).collect();
         Ok(Requantised { form, tensors, report })
     }
 
     /// The form that a tensor is requantised to.
     pub(super) fn form_of(&self, tensor: &str) -> Option<Requant> {
-        self.tensors.contains(tensor).then_some(self.form)
+        self.tensors.get(tensor).copied()
+    }
+
+    /// The form that most of them get, which differs from the target if rows are not whole blocks of it.
+    fn most(&self) -> Requant {
+        let count = |form: &Requant| self.tensors.values().filter(|of| *of == form).count();
+        let most = Requant::ALL.into_iter().max_by_key(count).filter(|most| count(most) > 0);
+        most.unwrap_or(self.form)
     }
 
     /// Writes the keys that depend on the formats of matrices, and says which keys of the old file they
@@ -63,7 +69,7 @@ impl Requantised {
     pub(super) fn meta(&self, file: &WeightFile, writer: &mut GgufWriter) -> Vec<&'static str> {
         let mut replaced = Vec::new();
         if self.report.changed * 2 > self.report.matrices {
-            writer.meta(FILE_TYPE, file_type(self.form));
+            writer.meta(FILE_TYPE, file_type(self.most()));
             replaced.push(FILE_TYPE);
         }
         if self.report.changed > 0 && file.metadata().get(VERSION).is_none() {
@@ -78,6 +84,16 @@ fn file_type(form: Requant) -> u32 {
     match form.dtype() {
         DType::Q4_0 => 2,
         DType::Q4_1 => 3,
+        DType::Q5_0 => 8,
+        DType::Q5_1 => 9,
+        DType::Q2K => 10,
+        DType::Q3K => 11,
+        DType::Q4K => 14,
+        DType::Q5K => 16,
+        DType::Q6K => 18,
+        DType::Iq4Nl => 25,
+        DType::Iq4Xs => 30,
+        DType::Mxfp4 => 38,
         _ => 7,
     }
 }

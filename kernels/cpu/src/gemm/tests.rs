@@ -204,7 +204,8 @@ fn quantising_on_the_fly_has_the_bits_of_quantising_later() {
                     };
                     let mut values = vec![f32::NAN; m * n];
                     matmuls(&cpu, &Dispatch::of(m), [(product.clone(), &mut values[..])]);
-                    for scheme in [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K(32)] {
+                    use QuantScheme::{Q8_0, Q8_0Halves, Q8_1, Q8K};
+                    for scheme in [Q8_0(8), Q8_0Halves(128), Q8_1, Q8K(32)] {
                         let (mut want, mut found) = (Q8Buffer::default(), Q8Buffer::default());
                         want.fill(&cpu, scheme, &InputSource { x: &values, k: n, norm: None });
                         quantized_matmul(

@@ -39,8 +39,9 @@ pub(super) unsafe fn row<V: QuantizeOps>(x: &[f32], scheme: QuantScheme, out: &m
     // SAFETY: by the caller.
     unsafe {
         match scheme {
-            QuantScheme::Q8_0(offset) => blocks::<V, false>(x, offset, out),
-            QuantScheme::Q8_1 => blocks::<V, true>(x, 0, out),
+            QuantScheme::Q8_0(offset) => blocks::<V, false, false>(x, offset, out),
+            QuantScheme::Q8_0Halves(offset) => blocks::<V, false, true>(x, offset, out),
+            QuantScheme::Q8_1 => blocks::<V, true, false>(x, 0, out),
             QuantScheme::Q8K(offset) => super_blocks::<V>(x, offset, out),
         }
     }
@@ -53,7 +54,7 @@ const INTERLEAVED: usize = 4;
 /// # Safety
 /// As [`QuantizeOps`] says.
 #[inline(always)]
-unsafe fn blocks<V: QuantizeOps, const ROUNDED_SUM: bool>(
+unsafe fn blocks<V: QuantizeOps, const ROUNDED_SUM: bool, const HALVES: bool>(
     x: &[f32],
     offset: i32,
     out: &mut [Q8Block],
@@ -63,17 +64,19 @@ unsafe fn blocks<V: QuantizeOps, const ROUNDED_SUM: bool>(
     // SAFETY: by the caller.
     unsafe {
         for (x, out) in x.iter().zip(out) {
-            interleaved::<V, ROUNDED_SUM>(x, offset, out);
+            interleaved::<V, ROUNDED_SUM, HALVES>(x, offset, out);
         }
         for (x, out) in x_rest.iter().zip(rest) {
             let amax = _mm_cvtss_f32(largest_of_four([V::magnitudes(x); INTERLEAVED]));
             let q = V::bytes(x, inverse_of(amax));
             store(q, out);
-            let sum = _mm_cvtsi128_si32(sums_of_four([V::fours(q); INTERLEAVED]).whole());
+            let Halves(first, second) = sums_of_four([V::fours(q); INTERLEAVED]);
+            let sums = [first, second].map(|half| _mm_cvtsi128_si32(half));
+            let sum = sums[0] + sums[1];
             let d = amax / 127.0;
             out.d = half(d);
             out.s = if ROUNDED_SUM { half(d * sum as f32) } else { 0.0 };
-            out.start = [-offset * sum, 0];
+            out.start = if HALVES { sums.map(|sum| -offset * sum) } else { [-offset * sum, 0] };
         }
     }
 }
@@ -81,7 +84,7 @@ unsafe fn blocks<V: QuantizeOps, const ROUNDED_SUM: bool>(
 /// # Safety
 /// As [`QuantizeOps`] says.
 #[inline(always)]
-unsafe fn interleaved<V: QuantizeOps, const ROUNDED_SUM: bool>(
+unsafe fn interleaved<V: QuantizeOps, const ROUNDED_SUM: bool, const HALVES: bool>(
     x: &[[f32; 32]; INTERLEAVED],
     offset: i32,
     out: &mut [Q8Block; INTERLEAVED],
@@ -101,15 +104,19 @@ unsafe fn interleaved<V: QuantizeOps, const ROUNDED_SUM: bool>(
             store(q, out);
             sums[b] = V::fours(q);
         }
-        let sums = sums_of_four(sums).whole();
+        let Halves(first, second) = sums_of_four(sums);
+        let sums = _mm_add_epi32(first, second);
         let d = _mm_div_ps(amax, _mm_set1_ps(127.0));
         let s = match ROUNDED_SUM {
             true => halves(_mm_mul_ps(d, _mm_cvtepi32_ps(sums))),
             false => _mm_setzero_ps(),
         };
-        let (d, s, sums) = (array(halves(d)), array(s), integers(sums));
+        let (d, s) = (array(halves(d)), array(s));
+        let [first, second] = if HALVES { [first, second] } else { [sums, _mm_setzero_si128()] };
+        let (first, second) = (integers(first), integers(second));
         for (b, out) in out.iter_mut().enumerate() {
-            (out.d, out.s, out.start) = (d[b], s[b], [-offset * sums[b], 0]);
+            let start = [-offset * first[b], -offset * second[b]];
+            (out.d, out.s, out.start) = (d[b], s[b], start);
         }
     }
 }
@@ -168,14 +175,6 @@ fn largest_of_four(x: [__m256; INTERLEAVED]) -> __m128 {
 
 /// Sums of the lower four lanes of each of four vectors, and of the upper ones.
 struct Halves(__m128i, __m128i);
-
-impl Halves {
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn whole(self) -> __m128i {
-        _mm_add_epi32(self.0, self.1)
-    }
-}
 
 #[inline]
 #[target_feature(enable = "avx2")]

@@ -18,7 +18,7 @@ pub struct Q8Block {
     /// integers, since their scale is multiplied last.
     pub s: f32,
     /// Initial value of the integer sums: −zero point · Σq, over the whole block, or with blocks of
-    /// 256 over each half; 0 for formats without a zero point.
+    /// 256 and with scales of halves over each half; 0 for formats without a zero point.
     pub start: [i32; 2],
 }
 
@@ -37,6 +37,8 @@ pub enum QuantScheme {
     /// ggml's Q8_0: blocks of 32, scale amax/127 rounded to binary16. The zero point is that of the
     /// weights.
     Q8_0(i32),
+    /// As `Q8_0`, for weights whose halves of groups have scales of their own: each half has an initial value.
+    Q8_0Halves(i32),
     /// ggml's Q8_1: blocks of 32 with their sum, which is computed with the unrounded scale and
     /// then rounded to binary16.
     Q8_1,
@@ -49,6 +51,7 @@ impl QuantScheme {
     pub fn of_format(dtype: DType) -> Option<QuantScheme> {
         let QuantisedInfo { scales, zero_point, activations, .. } = *dtype.quantised()?;
         Some(match activations {
+            ActivationBlocks::Q8_0 if scales.has_halves() => QuantScheme::Q8_0Halves(zero_point),
             ActivationBlocks::Q8_0 => QuantScheme::Q8_0(zero_point),
             ActivationBlocks::Q8_1 => QuantScheme::Q8_1,
             // Kernels of formats with minimums use no zero point, so they share blocks with those of Q6_K.
@@ -60,7 +63,7 @@ impl QuantScheme {
     /// Columns that share a scale.
     pub(crate) fn columns(self) -> usize {
         match self {
-            QuantScheme::Q8_0(_) | QuantScheme::Q8_1 => 32,
+            QuantScheme::Q8_0(_) | QuantScheme::Q8_0Halves(_) | QuantScheme::Q8_1 => 32,
             QuantScheme::Q8K(_) => 256,
         }
     }
@@ -70,8 +73,9 @@ impl QuantScheme {
 #[inline(always)]
 pub(crate) fn row(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
     match scheme {
-        QuantScheme::Q8_0(offset) => blocks::<false>(x, offset, out),
-        QuantScheme::Q8_1 => blocks::<true>(x, 0, out),
+        QuantScheme::Q8_0(offset) => blocks::<false, false>(x, offset, out),
+        QuantScheme::Q8_0Halves(offset) => blocks::<false, true>(x, offset, out),
+        QuantScheme::Q8_1 => blocks::<true, false>(x, 0, out),
         QuantScheme::Q8K(offset) => super_blocks(x, offset, out),
     }
 }
@@ -84,7 +88,11 @@ fn nearest(x: f32) -> i8 {
 }
 
 #[inline(always)]
-fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [Q8Block]) {
+fn blocks<const ROUNDED_SUM: bool, const HALVES: bool>(
+    x: &[f32],
+    offset: i32,
+    out: &mut [Q8Block],
+) {
     for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
         let mut lanes = [0.0f32; 16];
         for i in 0..16 {
@@ -97,10 +105,11 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [Q8Block]) 
         for (q, x) in out.q.iter_mut().zip(x) {
             *q = nearest(x * inverse);
         }
-        let sum: i32 = out.q.iter().map(|q| i32::from(*q)).sum();
+        let sums = half_sums(&out.q);
+        let sum = sums[0] + sums[1];
         out.d = binary16::round(d);
         out.s = if ROUNDED_SUM { binary16::round(d * sum as f32) } else { 0.0 };
-        out.start = [-offset * sum, 0];
+        out.start = if HALVES { sums.map(|sum| -offset * sum) } else { [-offset * sum, 0] };
     }
 }
 
@@ -120,13 +129,18 @@ fn super_blocks(x: &[f32], offset: i32, out: &mut [Q8Block]) {
             for (q, x) in out.q.iter_mut().zip(x) {
                 *q = nearest(x * inverse);
             }
-            let half = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>();
-            let sums = [half(&out.q[..16]), half(&out.q[16..])];
+            let sums = half_sums(&out.q);
             out.d = d;
             out.s = (sums[0] + sums[1]) as f32;
             out.start = sums.map(|sum| -offset * sum);
         }
     }
+}
+
+/// The sums of the halves of a block.
+#[inline(always)]
+pub(super) fn half_sums(q: &[i8; 32]) -> [i32; 2] {
+    [&q[..16], &q[16..]].map(|half| half.iter().map(|q| i32::from(*q)).sum())
 }
 
 /// Factor that scales the largest magnitude to 127.

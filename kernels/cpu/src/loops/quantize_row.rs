@@ -1,6 +1,6 @@
 //! Quantises activations to int8 with one scale for each row, as runtimes of mobile processors do.
 
-use super::quantize::{Q8Block, QuantScheme};
+use super::quantize::{Q8Block, QuantScheme, half_sums};
 
 /// How a row of activations is quantised with one scale: `value = d · (q − z)` with q within ±127.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,21 +63,21 @@ pub(crate) fn row(x: &[f32], scheme: RowScheme, out: &mut [Q8Block]) -> f32 {
 #[inline(always)]
 pub fn fill(x: &[f32], scale: RowScale, blocks: QuantScheme, out: &mut [Q8Block]) {
     let RowScale { d, inverse, zero } = scale;
-    let (offset, is_super) = match blocks {
+    let (offset, halves) = match blocks {
         QuantScheme::Q8_0(offset) => (offset, false),
         QuantScheme::Q8_1 => (0, false),
-        QuantScheme::Q8K(offset) => (offset, true),
+        QuantScheme::Q8_0Halves(offset) | QuantScheme::Q8K(offset) => (offset, true),
     };
+    let is_super = matches!(blocks, QuantScheme::Q8K(_));
     for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
         for (q, x) in out.q.iter_mut().zip(x) {
             *q = within(nearest(x * inverse).wrapping_add(zero)) as i8;
         }
-        let half = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>();
-        let sums = [half(&out.q[..16]), half(&out.q[16..])];
+        let sums = half_sums(&out.q);
         let sum = sums[0] + sums[1];
         out.d = d;
         out.s = if is_super { sum as f32 } else { d * sum as f32 };
-        out.start = if is_super { sums.map(|sum| -offset * sum) } else { [-offset * sum, 0] };
+        out.start = if halves { sums.map(|sum| -offset * sum) } else { [-offset * sum, 0] };
     }
 }
 

@@ -111,9 +111,17 @@ fn tile(ctx: &Cpu, view: &StoredRows<'_>, layout: &Layout, to: &mut [u8], bytes:
             bytes.clear();
             bytes.resize(layout.cols * TILE, 0);
             (ctx.kernels().unpack_tile)(view, bytes);
+            clear_absent(view.rows, bytes);
             join(layout.lines, bytes, values);
             with_format!(layout.dtype, copy_scales(view, scales));
         }
+    }
+}
+
+/// Sets the bytes `[k/4][16][4]` of absent rows to 0: the scales of some formats are never 0.
+fn clear_absent(rows: usize, bytes: &mut [u8]) {
+    if rows < TILE {
+        bytes.chunks_exact_mut(LINE).for_each(|line| line[4 * rows..].fill(0));
     }
 }
 
@@ -223,6 +231,11 @@ fn copy_scales<F: Quantised>(view: &StoredRows<'_>, to: &mut [u8]) {
                     }
                 }
                 Scales::Power => to[r] = stored.scale as u8,
+                Scales::Minifloats => {
+                    for (h, scale) in stored.factors[..2 * records].iter().enumerate() {
+                        to[h * TILE + r] = *scale;
+                    }
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::packed::layout::{GROUP, LINE, TILE, scale_bytes};
 use crate::packed::tile::TileBytes;
 use lapwing_model::binary16;
-use lapwing_model::formats::block::power;
+use lapwing_model::formats::block::{minifloat, power};
 use lapwing_model::formats::{FormatKind, Scales};
 
 /// A group, unpacked: 32 columns × 16 output channels, `value = scale · (q − zero point) + min`
@@ -130,6 +130,10 @@ impl Group {
                 *scale = signed(g, &d);
             }
             Scales::Power => *scale = std::array::from_fn(|i| power(from[i])),
+            Scales::Minifloats => {
+                *scale = std::array::from_fn(|i| minifloat(from[i]));
+                *second = std::array::from_fn(|i| minifloat(from[TILE + i]));
+            }
         }
     }
 }
@@ -171,6 +175,7 @@ fn scales(tile: &TileBytes<'_>, index: usize, i: usize) -> [(f32, f32); 2] {
         }
         Scales::Signed => (unit * half(8 * TILE) * signed(g), 0.0),
         Scales::Power => (power(from[i]), 0.0),
+        Scales::Minifloats => return [0, 1].map(|h| (minifloat(from[h * TILE + i]), 0.0)),
     };
     [of_group; 2]
 }

@@ -25,6 +25,7 @@ const ALIGN: usize = 64;
 /// | `SuperHalves` | binary16 scales, binary16 minimums, `[16]` bytes of factors of the scales, `[16]` of the minimums |
 /// | `Signed` | `[8]` signed bytes of factors, binary16 scales |
 /// | `Power` | bytes of powers |
+/// | `Minifloats` | `[2]` bytes of minifloats |
 pub(crate) const fn scale_bytes(kind: Scales) -> usize {
     match kind {
         Scales::None => 0,
@@ -35,6 +36,7 @@ pub(crate) const fn scale_bytes(kind: Scales) -> usize {
         Scales::SuperHalves => 36 * TILE,
         Scales::Signed => 10 * TILE,
         Scales::Power => TILE,
+        Scales::Minifloats => 2 * TILE,
     }
 }
 

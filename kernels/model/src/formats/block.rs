@@ -1,4 +1,4 @@
-//! A block of a quantised format: where its parts are, and its integers and scales.
+//! A block of a quantised format: its integers and scales.
 
 use super::Quantised;
 use crate::binary16;
@@ -30,13 +30,17 @@ pub enum Scales {
     Signed,
     /// For each group, which is a block, a power of two: [`power`] of a byte.
     Power,
+    /// For each half of a group a float of 7 bits: [`minifloat`] of a byte.
+    Minifloats,
 }
 
 impl Scales {
     /// Groups of a block.
     pub const fn groups(self) -> usize {
         match self {
-            Scales::None | Scales::Plain | Scales::Minimum | Scales::Power => 1,
+            Scales::None | Scales::Plain | Scales::Minimum | Scales::Power | Scales::Minifloats => {
+                1
+            }
             Scales::Super | Scales::Halves | Scales::SuperHalves | Scales::Signed => 8,
         }
     }
@@ -45,13 +49,18 @@ impl Scales {
     pub const fn has_minimum(self) -> bool {
         match self {
             Scales::Minimum | Scales::Super | Scales::SuperHalves => true,
-            Scales::None | Scales::Plain | Scales::Halves | Scales::Signed | Scales::Power => false,
+            Scales::None
+            | Scales::Plain
+            | Scales::Halves
+            | Scales::Signed
+            | Scales::Power
+            | Scales::Minifloats => false,
         }
     }
 
     /// Whether halves of groups have scales of their own.
     pub const fn has_halves(self) -> bool {
-        matches!(self, Scales::Halves | Scales::SuperHalves)
+        matches!(self, Scales::Halves | Scales::SuperHalves | Scales::Minifloats)
     }
 
     /// Scales of a block.
@@ -72,7 +81,8 @@ pub struct BlockScales {
     pub scale: u16,
     /// The minimum, as a binary16.
     pub minimum: u16,
-    /// Factors of the scale, by group or by half of a group; those that are signed in two's complement.
+    /// Factors of the scale, by group or by half of a group; those that are signed in two's complement. Or the bytes of
+    /// [minifloats](minifloat), by half of a group.
     pub factors: [u8; 16],
     /// Factors of the minimum, by group or by half of a group.
     pub minimums: [u8; 16],
@@ -83,78 +93,6 @@ impl BlockScales {
     #[inline(always)]
     pub(super) fn at(stored: &[u8], at: usize) -> BlockScales {
         BlockScales { scale: half_bits(stored, at), ..BlockScales::default() }
-    }
-}
-
-/// Where the integers of a block are in its bytes, for unpackers that use vectors. Offsets are in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
-    /// 32 integers of 4 bits: the low halves of 16 bytes, then the high ones.
-    Nibbles {
-        /// Where the 16 bytes are.
-        at: usize,
-    },
-    /// As [`Nibbles`](Places::Nibbles), behind 4 bytes with the fifth bit of each.
-    Fifths {
-        /// Where the 4 bytes are.
-        at: usize,
-    },
-    /// 32 signed bytes.
-    Bytes {
-        /// Where they are.
-        at: usize,
-    },
-    /// 8 groups, each as [`Nibbles`](Places::Nibbles).
-    NibbleGroups {
-        /// Where their 128 bytes are.
-        at: usize,
-    },
-    /// 8 groups of 4 bits: each 32 bytes hold one in their low halves, then one in the high ones.
-    GroupNibbles {
-        /// Where the 128 bytes are.
-        at: usize,
-    },
-    /// As [`GroupNibbles`](Places::GroupNibbles), behind 32 bytes: bit g of byte i is the fifth bit of value i of group g.
-    GroupFifths {
-        /// Where the 32 bytes are.
-        at: usize,
-    },
-    /// 6 bits, in halves of 128 values: 64 bytes of low bits of each half, then 32 bytes of each with two high bits.
-    Sixths {
-        /// Where the 192 bytes are.
-        at: usize,
-    },
-    /// In an order that no vectors unpack.
-    Scattered {
-        /// Values of a block.
-        values: usize,
-    },
-}
-
-impl Places {
-    /// Where the integers end in a block.
-    pub const fn end(self) -> usize {
-        match self {
-            Places::Nibbles { at } => at + 16,
-            Places::Fifths { at } => at + 20,
-            Places::Bytes { at } => at + 32,
-            Places::GroupNibbles { at } | Places::NibbleGroups { at } => at + 128,
-            Places::GroupFifths { at } => at + 160,
-            Places::Sixths { at } => at + 192,
-            Places::Scattered { .. } => 0,
-        }
-    }
-
-    /// Values of such a block.
-    pub const fn values(self) -> usize {
-        match self {
-            Places::Nibbles { .. } | Places::Fifths { .. } | Places::Bytes { .. } => 32,
-            Places::NibbleGroups { .. }
-            | Places::GroupNibbles { .. }
-            | Places::GroupFifths { .. }
-            | Places::Sixths { .. } => 256,
-            Places::Scattered { values } => values,
-        }
     }
 }
 
@@ -204,6 +142,13 @@ impl Block {
                 self.scale[0] = power(stored.scale as u8);
                 self.min[0] = -zero * self.scale[0];
             }
+            Scales::Minifloats => {
+                let halves = const { F::LEN / 16 };
+                for (g, factor) in stored.factors[..halves].iter().enumerate() {
+                    self.scale[g] = minifloat(*factor);
+                    self.min[g] = -zero * self.scale[g];
+                }
+            }
         }
     }
 }
@@ -215,6 +160,16 @@ pub fn power(exponent: u8) -> f32 {
     // The two smallest powers are subnormal.
     let subnormal = 0x0020_0000 << exponent.min(1);
     f32::from_bits((exponent.saturating_sub(1) << 23).max(subnormal))
+}
+
+/// Half of the float in the low 7 bits of a byte: 3 bits of mantissa below 4 of an exponent with the bias 7, without infinity and NaN.
+/// That is half of a positive UE4M3 scale of NVFP4.
+#[inline(always)]
+pub fn minifloat(byte: u8) -> f32 {
+    let exponent = u32::from(byte >> 3 & 15).max(1);
+    let mantissa = byte & 7 | u8::from(byte & 0x78 != 0) << 3;
+    // 2^(exponent − 11).
+    f32::from(mantissa) * f32::from_bits((exponent + 116) << 23)
 }
 
 /// The bits of a little-endian binary16 in stored bytes.

@@ -1,7 +1,7 @@
 //! What is known of a format at run time.
 
-use super::block::{Block, Places, Scales};
-use super::{ActivationBlocks, Float, Quantised};
+use super::block::{Block, Scales};
+use super::{ActivationBlocks, Float, Places, Quantised};
 
 /// What is known of a format.
 #[derive(Debug)]

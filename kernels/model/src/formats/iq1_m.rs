@@ -1,10 +1,10 @@
 //! IQ1_M: runs of 8 values of a grid of 2048 entries, each moved up or down by an eighth, blocks of 16 halves of groups whose scales
 //! have 3 bits; value = d · (2 · s + 1) · (g ± 1/8), where g is −1, 0 or 1. The block's scale is in the upper bits of the others.
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits};
+use super::block::{BlockScales, Integers, Scales, half_bits};
 use super::grids::{Limits, codes, odd_scales, scaled};
 use super::iq1_s::{TABLE, distance, entry, moved, nearest};
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format IQ1_M.

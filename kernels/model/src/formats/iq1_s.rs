@@ -1,11 +1,11 @@
 //! IQ1_S: runs of 8 values of a grid of 2048 entries, blocks of 8 groups of 32 whose scales have 3 bits and which are moved up or
 //! down by an eighth; value = d · (2 · s + 1) · (g ± 1/8), where g is −1, 0 or 1.
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits};
+use super::block::{BlockScales, Integers, Scales, half_bits};
 use super::grids::iq1::ENTRIES;
 use super::grids::{Grid, Limits, codes, index, odd_scales, scaled};
 use super::naive::half_at;
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 
 /// Eight times g + 1/8, and from code 4 on g − 1/8.
 pub(super) const TABLE: [i8; 16] = [-7, 1, 9, 0, -9, -1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0];

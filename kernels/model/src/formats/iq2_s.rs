@@ -1,11 +1,11 @@
 //! IQ2_S: runs of 8 values of a grid of 1024 entries with 8 signs, blocks of 16 halves of groups whose scales have 4 bits;
 //! value = d · (2 · s + 1) / 8 · ± magnitude.
 
-use super::block::{BlockScales, Integers, Places, Scales};
+use super::block::{BlockScales, Integers, Scales};
 use super::grids::iq2_s::ENTRIES;
 use super::grids::{Grid, Limits, OF_IQ2, codes, index, odd_scales, scaled, signed_table, signs};
 use super::naive::{bit, half_at};
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 
 const TABLE: [i8; 16] = signed_table(OF_IQ2, 8);
 

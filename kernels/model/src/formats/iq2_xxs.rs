@@ -1,13 +1,13 @@
 //! IQ2_XXS: runs of 8 values of a grid of 256 entries, with an even number of signs, blocks of 8 groups of 32 whose scales have 4
 //! bits; value = d · (2 · s + 1) / 8 · ± magnitude.
 
-use super::block::{BlockScales, Integers, Places, Scales};
+use super::block::{BlockScales, Integers, Scales};
 use super::grids::iq2_xxs::ENTRIES;
 use super::grids::{
     Grid, Limits, OF_IQ2, codes, even_signs, index, odd_scales, scaled, signed_table, signs,
 };
 use super::naive::half_at;
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 
 const TABLE: [i8; 16] = signed_table(OF_IQ2, 8);
 

@@ -1,11 +1,11 @@
 //! IQ3_S: runs of 4 values of a grid of 512 entries with their signs, blocks of 8 groups of 32 whose scales have 4 bits;
 //! value = d · (2 · s + 1) · ± magnitude.
 
-use super::block::{BlockScales, Integers, Places, Scales};
+use super::block::{BlockScales, Integers, Scales};
 use super::grids::iq3_s::ENTRIES;
 use super::grids::{Grid, Limits, codes, index, odd_scales, scaled, signed_table, signs};
 use super::naive::{bit, half_at};
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 
 const MAGNITUDES: &[i8] = &[1, 3, 5, 7, 9, 11, 13, 15];
 

@@ -1,13 +1,13 @@
 //! IQ3_XXS: runs of 4 values of a grid of 256 entries, two of which have an even number of signs, blocks of 8 groups of 32 whose
 //! scales have 4 bits; value = d · (2 · s + 1) / 4 · ± magnitude.
 
-use super::block::{BlockScales, Integers, Places, Scales};
+use super::block::{BlockScales, Integers, Scales};
 use super::grids::iq3_xxs::ENTRIES;
 use super::grids::{
     Grid, Limits, codes, even_signs, index, odd_scales, scaled, signed_table, signs,
 };
 use super::naive::half_at;
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 
 const MAGNITUDES: &[i8] = &[4, 12, 20, 28, 36, 44, 52, 62];
 

@@ -1,8 +1,9 @@
 //! IQ4_NL: 4 bits that stand for the values of a table, blocks of 32 with a binary16 scale; value = d · t\[q\].
 
-use super::block::{BlockScales, Integers, Places, Scales, nibbles};
-use super::naive::{half_at, magnitude, nearest_code, nibble, nibble_pairs};
-use super::{ActivationBlocks, Quantised};
+use super::block::{BlockScales, Integers, Scales, nibbles};
+use super::naive::{half_at, magnitude, nearest_code, nibble};
+use super::storable::{Storable, put_half, put_nibbles};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// What the integers stand for: denser near 0, where most weights are.
@@ -40,7 +41,14 @@ impl Quantised for Iq4Nl {
 
     fn quantize(x: &[f32]) -> Vec<u8> {
         let d = f16::from_f32(magnitude(x) / 127.0);
-        let q: Vec<u8> = x.iter().map(|x| nearest_code(&TABLE, *x, d.to_f32())).collect();
-        [d.to_le_bytes().to_vec(), nibble_pairs(&q)].concat()
+        let q = x.iter().map(|x| nearest_code(&TABLE, *x, d.to_f32()));
+        Iq4Nl::stored(q, &BlockScales { scale: d.to_bits(), ..BlockScales::default() })
+    }
+}
+
+impl Storable for Iq4Nl {
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_half(scales.scale, to, 0);
+        put_nibbles(q, &mut to[2..]);
     }
 }

@@ -1,9 +1,10 @@
 //! IQ4_XS: 4 bits that stand for the values of a table, blocks of 8 groups of 32 whose scales have 6 bits; value = d · (s − 32) · t\[q\].
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits, nibbles};
+use super::block::{BlockScales, Integers, Scales, half_bits, nibbles};
 use super::iq4_nl::TABLE;
-use super::naive::{half_at, magnitude, nearest_code, nibble, nibble_pairs, steps};
-use super::{ActivationBlocks, Quantised};
+use super::naive::{half_at, magnitude, nearest_code, nibble, steps};
+use super::storable::{Storable, put_half, put_nibbles};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format IQ4_XS.
@@ -51,18 +52,33 @@ impl Quantised for Iq4Xs {
     fn quantize(x: &[f32]) -> Vec<u8> {
         let wanted = x.chunks(32).map(|x| magnitude(x) / 127.0);
         let d = f16::from_f32(wanted.clone().fold(0.0, f32::max) / 31.0);
-        let factors: Vec<u8> =
-            wanted.map(|s| (steps(s, d.to_f32(), 0.0, 31.0) + 32.0) as u8).collect();
-        let high = factors.iter().enumerate();
-        let high = high.fold(0u16, |bits, (g, s)| bits | u16::from(s >> 4) << (2 * g));
-        let low = factors.chunks(2).map(|two| two[0] & 15 | (two[1] & 15) << 4);
-        let mut bytes = [d.to_le_bytes(), high.to_le_bytes()].concat();
-        bytes.extend(low);
-        for (x, factor) in x.chunks(32).zip(&factors) {
-            let scale = d.to_f32() * (f32::from(*factor) - 32.0);
-            let q: Vec<u8> = x.iter().map(|x| nearest_code(&TABLE, *x, scale)).collect();
-            bytes.extend(nibble_pairs(&q));
+        let mut scales = BlockScales { scale: d.to_bits(), ..BlockScales::default() };
+        for (to, s) in scales.factors.iter_mut().zip(wanted) {
+            *to = steps(s, d.to_f32(), 0.0, 31.0) as u8;
         }
-        bytes
+        let q = x
+            .iter()
+            .enumerate()
+            .map(|(i, x)| nearest_code(&TABLE, *x, d.to_f32() * f32::from(scales.factors[i / 32])));
+        Iq4Xs::stored(q, &scales)
+    }
+}
+
+impl Storable for Iq4Xs {
+    const FACTOR_BITS: u32 = 6;
+
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_half(scales.scale, to, 0);
+        let (mut low, mut high) = ([0; 4], 0);
+        for (g, factor) in scales.factors[..8].iter().enumerate() {
+            let s = factor.wrapping_add(32);
+            low[g / 2] |= (s & 15) << (4 * (g % 2));
+            high |= u16::from(s >> 4 & 3) << (2 * g);
+        }
+        put_half(high, to, 2);
+        to[4..8].copy_from_slice(&low);
+        for (q, to) in q.as_chunks::<32>().0.iter().zip(to[8..].chunks_exact_mut(16)) {
+            put_nibbles(q, to);
+        }
     }
 }

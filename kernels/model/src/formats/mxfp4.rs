@@ -1,11 +1,12 @@
 //! MXFP4: 4-bit floats, blocks of 32 with a power of two as scale (OCP Microscaling Formats 1.0).
 
-use super::block::{BlockScales, Integers, Places, Scales, nibbles};
-use super::naive::{magnitude, nearest_code, nibble, nibble_pairs};
-use super::{ActivationBlocks, Quantised};
+use super::block::{BlockScales, Integers, Scales, nibbles};
+use super::naive::{magnitude, nearest_code, nibble};
+use super::storable::{Storable, put_nibbles};
+use super::{ActivationBlocks, Places, Quantised};
 
 /// Twice what the integers stand for: floats of one sign bit, two bits of exponent and one of mantissa.
-const TABLE: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+pub(super) const TABLE: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
 /// The format MXFP4.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,14 @@ impl Quantised for Mxfp4 {
             false => 0.0,
         };
         let d = ((exponent - 128.0).exp2()) as f32;
-        let q: Vec<u8> = x.iter().map(|x| nearest_code(&TABLE, *x, d)).collect();
-        [vec![exponent as u8], nibble_pairs(&q)].concat()
+        let q = x.iter().map(|x| nearest_code(&TABLE, *x, d));
+        Mxfp4::stored(q, &BlockScales { scale: exponent as u16, ..BlockScales::default() })
+    }
+}
+
+impl Storable for Mxfp4 {
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        to[0] = scales.scale as u8;
+        put_nibbles(q, &mut to[1..]);
     }
 }

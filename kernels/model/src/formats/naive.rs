@@ -1,5 +1,7 @@
 //! Parts of the naive references of formats, which take one value at a time.
 
+use super::block::BlockScales;
+use super::storable::Storable;
 use half::f16;
 
 /// A binary16 in stored bytes.
@@ -32,11 +34,6 @@ pub(super) fn two_bits_at(b: &[u8], i: usize) -> u32 {
 pub(super) fn two_bit_bytes(q: &[u8]) -> Vec<u8> {
     let byte = |half: &[u8], i: usize| (0..4).fold(0, |b, j| b | (half[32 * j + i] & 3) << (2 * j));
     q.chunks(128).flat_map(|half| (0..32).map(move |i| byte(half, i))).collect()
-}
-
-/// 32 values of 4 bits, as [`nibble`] reads them.
-pub(super) fn nibble_pairs(q: &[u8]) -> Vec<u8> {
-    (0..16).map(|i| q[i] | q[16 + i] << 4).collect()
 }
 
 /// The index of the value of a table that is nearest to `x / d`.
@@ -72,53 +69,40 @@ fn extremes(x: &[f32]) -> (f32, f32) {
     x.iter().fold((f32::MAX, f32::MIN), |(low, high), x| (low.min(*x), high.max(*x)))
 }
 
-/// A block of 32 values in 4 or 5 bits; `symmetric` formats have no minimum.
-pub(super) fn small(x: &[f32], q_max: u32, symmetric: bool) -> Vec<u8> {
+/// A block of 32 values in 4 or 5 bits; formats without minimums are symmetric.
+pub(super) fn small<F: Storable>(x: &[f32]) -> Vec<u8> {
     let (low, high) = extremes(x);
-    let half_range = (q_max / 2 + 1) as f32;
-    let (d, m) = if symmetric {
+    let (q_max, half_range) = (((1 << F::BITS) - 1) as f32, (1 << F::BITS >> 1) as f32);
+    let minimum = f16::from_f32(if F::SCALES.has_minimum() { low } else { 0.0 });
+    let (d, m) = if F::SCALES.has_minimum() {
+        (f16::from_f32((high - minimum.to_f32()) / q_max), minimum.to_f32())
+    } else {
         let d = f16::from_f32(low.abs().max(high.abs()) / half_range);
         (d, -half_range * d.to_f32())
-    } else {
-        let m = f16::from_f32(low);
-        (f16::from_f32((high - m.to_f32()) / q_max as f32), m.to_f32())
     };
-    let q = x.iter().map(|x| steps(x - m, d.to_f32(), 0.0, q_max as f32) as u32);
-    let q: Vec<u32> = q.collect();
-    let mut bytes = d.to_le_bytes().to_vec();
-    if !symmetric {
-        bytes.extend(f16::from_f32(m).to_le_bytes());
-    }
-    if q_max > 15 {
-        let bits = q.iter().enumerate().fold(0u32, |bits, (i, q)| bits | (q >> 4) << i);
-        bytes.extend(bits.to_le_bytes());
-    }
-    bytes.extend((0..16).map(|i| (q[i] & 15 | (q[16 + i] & 15) << 4) as u8));
-    bytes
+    let q = x.iter().map(|x| steps(x - m, d.to_f32(), 0.0, q_max) as u8);
+    let (scale, minimum) = (d.to_bits(), minimum.to_bits());
+    F::stored(q, &BlockScales { scale, minimum, ..BlockScales::default() })
 }
 
 /// A Q4_K or Q5_K block.
-pub(super) fn k_block(x: &[f32], q_max: u32) -> Vec<u8> {
+pub(super) fn k_block<F: Storable>(x: &[f32]) -> Vec<u8> {
+    let q_max = ((1 << F::BITS) - 1) as f32;
     let ranges: Vec<_> = x.chunks(32).map(extremes).collect();
     let mins = ranges.iter().map(|(low, _)| (-low).max(0.0));
-    let scales = ranges.iter().map(|(low, high)| (high - low.min(0.0)).max(0.0) / q_max as f32);
+    let scales = ranges.iter().map(|(low, high)| (high - low.min(0.0)).max(0.0) / q_max);
     let d = f16::from_f32(scales.clone().fold(0.0, f32::max) / 63.0);
     let dmin = f16::from_f32(mins.clone().fold(0.0, f32::max) / 63.0);
-    let scales: Vec<u8> = scales.map(|s| steps(s, d.to_f32(), 0.0, 63.0) as u8).collect();
-    let mins: Vec<u8> = mins.map(|m| steps(m, dmin.to_f32(), 0.0, 63.0) as u8).collect();
-    let mut bytes = [d.to_le_bytes(), dmin.to_le_bytes()].concat();
-    bytes.extend((0..4).map(|j| scales[j] | scales[j + 4] >> 4 << 6));
-    bytes.extend((0..4).map(|j| mins[j] | mins[j + 4] >> 4 << 6));
-    bytes.extend((0..4).map(|j| scales[j + 4] & 15 | (mins[j + 4] & 15) << 4));
-    let q = x.iter().enumerate().map(|(i, x)| {
-        let scale = d.to_f32() * f32::from(scales[i / 32]);
-        let min = dmin.to_f32() * f32::from(mins[i / 32]);
-        steps(x + min, scale, 0.0, q_max as f32) as u8
-    });
-    let q: Vec<u8> = q.collect();
-    if q_max > 15 {
-        bytes.extend((0..32).map(|i| (0..8).fold(0, |b, j| b | (q[32 * j + i] >> 4) << j)));
+    let mut all =
+        BlockScales { scale: d.to_bits(), minimum: dmin.to_bits(), ..BlockScales::default() };
+    for (j, (s, m)) in scales.zip(mins).enumerate() {
+        all.factors[j] = steps(s, d.to_f32(), 0.0, 63.0) as u8;
+        all.minimums[j] = steps(m, dmin.to_f32(), 0.0, 63.0) as u8;
     }
-    bytes.extend(q.chunks(64).flat_map(|q| (0..32).map(|i| q[i] & 15 | (q[32 + i] & 15) << 4)));
-    bytes
+    let q = x.iter().enumerate().map(|(i, x)| {
+        let scale = d.to_f32() * f32::from(all.factors[i / 32]);
+        let min = dmin.to_f32() * f32::from(all.minimums[i / 32]);
+        steps(x + min, scale, 0.0, q_max) as u8
+    });
+    F::stored(q, &all)
 }

@@ -1,8 +1,8 @@
 //! Q1_0: signs, blocks of 128 with one binary16 scale; value = d or −d.
 
-use super::block::{BlockScales, Integers, Places, Scales};
+use super::block::{BlockScales, Integers, Scales};
 use super::naive::{bit, half_at};
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format Q1_0. Its integers are 0 and 2.

@@ -1,8 +1,8 @@
 //! Q2_0: 2 bits, blocks of 64 with one binary16 scale; value = d · (q − 1).
 
-use super::block::{BlockScales, Integers, Places, Scales};
+use super::block::{BlockScales, Integers, Scales};
 use super::naive::{half_at, magnitude, steps};
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format Q2_0.

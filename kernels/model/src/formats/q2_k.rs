@@ -1,8 +1,9 @@
 //! Q2_K: 2 bits, blocks of 16 halves of groups whose scales and minimums have 4 bits; value = d · s · q − dmin · m.
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits, two_bits};
-use super::naive::{half_at, steps, two_bit_bytes, two_bits_at};
-use super::{ActivationBlocks, Quantised};
+use super::block::{BlockScales, Integers, Scales, half_bits, two_bits};
+use super::naive::{half_at, steps, two_bits_at};
+use super::storable::{Storable, put_half, put_two_bits};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format Q2_K.
@@ -49,16 +50,30 @@ impl Quantised for Q2K {
         let scales = x.chunks(16).map(|x| (high(x) - low(x)) / 3.0);
         let d = f16::from_f32(scales.clone().fold(0.0, f32::max) / 15.0);
         let dmin = f16::from_f32(mins.clone().fold(0.0, f32::max) / 15.0);
-        let scales: Vec<u8> = scales.map(|s| steps(s, d.to_f32(), 0.0, 15.0) as u8).collect();
-        let mins: Vec<u8> = mins.map(|m| steps(m, dmin.to_f32(), 0.0, 15.0) as u8).collect();
+        let mut all =
+            BlockScales { scale: d.to_bits(), minimum: dmin.to_bits(), ..BlockScales::default() };
+        for (j, (s, m)) in scales.zip(mins).enumerate() {
+            all.factors[j] = steps(s, d.to_f32(), 0.0, 15.0) as u8;
+            all.minimums[j] = steps(m, dmin.to_f32(), 0.0, 15.0) as u8;
+        }
         let q = x.iter().enumerate().map(|(i, x)| {
-            let scale = d.to_f32() * f32::from(scales[i / 16]);
-            steps(x + dmin.to_f32() * f32::from(mins[i / 16]), scale, 0.0, 3.0) as u8
+            let scale = d.to_f32() * f32::from(all.factors[i / 16]);
+            steps(x + dmin.to_f32() * f32::from(all.minimums[i / 16]), scale, 0.0, 3.0) as u8
         });
-        let q: Vec<u8> = q.collect();
-        let mut bytes: Vec<u8> = scales.iter().zip(&mins).map(|(s, m)| s | m << 4).collect();
-        bytes.extend(two_bit_bytes(&q));
-        bytes.extend([d.to_le_bytes(), dmin.to_le_bytes()].concat());
-        bytes
+        Q2K::stored(q, &all)
+    }
+}
+
+impl Storable for Q2K {
+    const FACTOR_BITS: u32 = 4;
+
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        let factors = scales.factors.iter().zip(&scales.minimums);
+        for (to, (factor, minimum)) in to.iter_mut().zip(factors) {
+            *to = factor & 15 | minimum << 4;
+        }
+        put_two_bits(q, &mut to[16..]);
+        put_half(scales.scale, to, 80);
+        put_half(scales.minimum, to, 82);
     }
 }

@@ -1,8 +1,9 @@
 //! Q3_K: 3 bits, blocks of 16 halves of groups whose scales have 6 bits; value = d · (s − 32) · (q − 4).
 
-use super::block::{BlockScales, Integers, Places, Scales, two_bits};
-use super::naive::{half_at, magnitude, steps, two_bit_bytes, two_bits_at};
-use super::{ActivationBlocks, Quantised};
+use super::block::{BlockScales, Integers, Scales, two_bits};
+use super::naive::{half_at, magnitude, steps, two_bits_at};
+use super::storable::{Storable, put_group_bits, put_half, put_two_bits};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format Q3_K.
@@ -58,18 +59,31 @@ impl Quantised for Q3K {
     fn quantize(x: &[f32]) -> Vec<u8> {
         let wanted = x.chunks(16).map(|x| magnitude(x) / 3.5);
         let d = f16::from_f32(wanted.clone().fold(0.0, f32::max) / 31.0);
-        let s: Vec<u8> = wanted.map(|s| (steps(s, d.to_f32(), 0.0, 31.0) + 32.0) as u8).collect();
+        let mut scales = BlockScales { scale: d.to_bits(), ..BlockScales::default() };
+        for (to, s) in scales.factors.iter_mut().zip(wanted) {
+            *to = steps(s, d.to_f32(), 0.0, 31.0) as u8;
+        }
         let q = x.iter().enumerate().map(|(i, x)| {
-            let scale = d.to_f32() * (f32::from(s[i / 16]) - 32.0);
+            let scale = d.to_f32() * f32::from(scales.factors[i / 16]);
             (steps(*x, scale, -4.0, 3.0) + 4.0) as u8
         });
-        let q: Vec<u8> = q.collect();
-        let third = (0..32).map(|i| (0..8).fold(0, |b, g| b | (q[32 * g + i] >> 2) << g));
-        let mut bytes: Vec<u8> = third.collect();
-        bytes.extend(two_bit_bytes(&q));
-        bytes.extend((0..8).map(|j| s[j] & 15 | (s[j + 8] & 15) << 4));
-        bytes.extend((0..4).map(|j| (0..4).fold(0, |b, k| b | s[j + 4 * k] >> 4 << (2 * k))));
-        bytes.extend(d.to_le_bytes());
-        bytes
+        Q3K::stored(q, &scales)
+    }
+}
+
+impl Storable for Q3K {
+    const FACTOR_BITS: u32 = 6;
+
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_group_bits(q, 2, to);
+        put_two_bits(q, &mut to[32..96]);
+        let s = scales.factors.map(|factor| factor.wrapping_add(32));
+        for j in 0..8 {
+            to[96 + j] = s[j] & 15 | (s[j + 8] & 15) << 4;
+        }
+        for j in 0..4 {
+            to[104 + j] = (0..4).fold(0, |byte, k| byte | (s[j + 4 * k] >> 4 & 3) << (2 * k));
+        }
+        put_half(scales.scale, to, 108);
     }
 }

@@ -1,8 +1,9 @@
 //! Q4_0: 4 bits, blocks of 32 with a binary16 scale; value = d · (q − 8).
 
-use super::block::{BlockScales, Integers, Places, Scales, nibbles};
+use super::block::{BlockScales, Integers, Scales, nibbles};
 use super::naive::{half_at, nibble, small};
-use super::{ActivationBlocks, Quantised};
+use super::storable::{Storable, put_half, put_nibbles};
+use super::{ActivationBlocks, Places, Quantised};
 
 /// The format Q4_0.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,13 @@ impl Quantised for Q4_0 {
     }
 
     fn quantize(x: &[f32]) -> Vec<u8> {
-        small(x, 15, true)
+        small::<Q4_0>(x)
+    }
+}
+
+impl Storable for Q4_0 {
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_half(scales.scale, to, 0);
+        put_nibbles(q, &mut to[2..]);
     }
 }

@@ -1,8 +1,9 @@
 //! Q4_1: 4 bits, blocks of 32 with a binary16 scale and minimum; value = d · q + m.
 
-use super::block::{BlockScales, Integers, Places, Scales, half_bits, nibbles};
+use super::block::{BlockScales, Integers, Scales, half_bits, nibbles};
 use super::naive::{half_at, nibble, small};
-use super::{ActivationBlocks, Quantised};
+use super::storable::{Storable, put_half, put_nibbles};
+use super::{ActivationBlocks, Places, Quantised};
 
 /// The format Q4_1.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,14 @@ impl Quantised for Q4_1 {
     }
 
     fn quantize(x: &[f32]) -> Vec<u8> {
-        small(x, 15, false)
+        small::<Q4_1>(x)
+    }
+}
+
+impl Storable for Q4_1 {
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_half(scales.scale, to, 0);
+        put_half(scales.minimum, to, 2);
+        put_nibbles(q, &mut to[4..]);
     }
 }

@@ -1,8 +1,9 @@
 //! Q4_K: 4 bits, blocks of 8 groups of 32 whose scales and minimums have 6 bits; value = d · s · q − dmin · m.
 
-use super::block::{BlockScales, Integers, Places, Scales, group_nibbles, super_scales};
+use super::block::{BlockScales, Integers, Scales, group_nibbles, super_scales};
 use super::naive::{k_block, k_nibble, k_scale};
-use super::{ActivationBlocks, Quantised};
+use super::storable::{Storable, put_group_nibbles, put_super_scales};
+use super::{ActivationBlocks, Places, Quantised};
 
 /// The format Q4_K.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,15 @@ impl Quantised for Q4K {
     }
 
     fn quantize(x: &[f32]) -> Vec<u8> {
-        k_block(x, 15)
+        k_block::<Q4K>(x)
+    }
+}
+
+impl Storable for Q4K {
+    const FACTOR_BITS: u32 = 6;
+
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_super_scales(scales, to);
+        put_group_nibbles(q, &mut to[16..]);
     }
 }

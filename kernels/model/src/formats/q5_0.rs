@@ -1,8 +1,9 @@
 //! Q5_0: 5 bits, blocks of 32 with a binary16 scale; value = d · (q − 16).
 
-use super::block::{BlockScales, Integers, Places, Scales, fifth_bits, nibbles};
+use super::block::{BlockScales, Integers, Scales, fifth_bits, nibbles};
 use super::naive::{bit, half_at, nibble, small};
-use super::{ActivationBlocks, Quantised};
+use super::storable::{Storable, put_fifth_bits, put_half, put_nibbles};
+use super::{ActivationBlocks, Places, Quantised};
 
 /// The format Q5_0.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,14 @@ impl Quantised for Q5_0 {
     }
 
     fn quantize(x: &[f32]) -> Vec<u8> {
-        small(x, 31, true)
+        small::<Q5_0>(x)
+    }
+}
+
+impl Storable for Q5_0 {
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_half(scales.scale, to, 0);
+        put_fifth_bits(q, &mut to[2..]);
+        put_nibbles(q, &mut to[6..]);
     }
 }

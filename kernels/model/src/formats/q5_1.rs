@@ -1,8 +1,9 @@
 //! Q5_1: 5 bits, blocks of 32 with a binary16 scale and minimum; value = d · q + m.
 
-use super::block::{BlockScales, Integers, Places, Scales, fifth_bits, half_bits, nibbles};
+use super::block::{BlockScales, Integers, Scales, fifth_bits, half_bits, nibbles};
 use super::naive::{bit, half_at, nibble, small};
-use super::{ActivationBlocks, Quantised};
+use super::storable::{Storable, put_fifth_bits, put_half, put_nibbles};
+use super::{ActivationBlocks, Places, Quantised};
 
 /// The format Q5_1.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,15 @@ impl Quantised for Q5_1 {
     }
 
     fn quantize(x: &[f32]) -> Vec<u8> {
-        small(x, 31, false)
+        small::<Q5_1>(x)
+    }
+}
+
+impl Storable for Q5_1 {
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_half(scales.scale, to, 0);
+        put_half(scales.minimum, to, 2);
+        put_fifth_bits(q, &mut to[4..]);
+        put_nibbles(q, &mut to[8..]);
     }
 }

@@ -1,8 +1,9 @@
 //! Q5_K: 5 bits, blocks of 8 groups of 32 whose scales and minimums have 6 bits; value = d · s · q − dmin · m.
 
-use super::block::{BlockScales, Integers, Places, Scales, group_nibbles, super_scales};
+use super::block::{BlockScales, Integers, Scales, group_nibbles, super_scales};
 use super::naive::{k_block, k_nibble, k_scale};
-use super::{ActivationBlocks, Quantised};
+use super::storable::{Storable, put_group_bits, put_group_nibbles, put_super_scales};
+use super::{ActivationBlocks, Places, Quantised};
 
 /// The format Q5_K.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,16 @@ impl Quantised for Q5K {
     }
 
     fn quantize(x: &[f32]) -> Vec<u8> {
-        k_block(x, 31)
+        k_block::<Q5K>(x)
+    }
+}
+
+impl Storable for Q5K {
+    const FACTOR_BITS: u32 = 6;
+
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        put_super_scales(scales, to);
+        put_group_bits(q, 4, &mut to[16..]);
+        put_group_nibbles(q, &mut to[48..]);
     }
 }

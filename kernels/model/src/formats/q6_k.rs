@@ -1,8 +1,9 @@
 //! Q6_K: 6 bits, blocks of 16 halves of groups whose scales have 8 bits; value = d · s · (q − 32).
 
-use super::block::{BlockScales, Integers, Places, Scales};
+use super::block::{BlockScales, Integers, Scales};
 use super::naive::{half_at, magnitude, steps};
-use super::{ActivationBlocks, Quantised};
+use super::storable::{Storable, put_half};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format Q6_K.
@@ -53,21 +54,32 @@ impl Quantised for Q6K {
     fn quantize(x: &[f32]) -> Vec<u8> {
         let wanted = x.chunks(16).map(|x| magnitude(x) / 31.0);
         let d = f16::from_f32(wanted.clone().fold(0.0, f32::max) / 127.0);
-        let scales: Vec<u8> = wanted.map(|s| steps(s, d.to_f32(), 0.0, 127.0) as u8).collect();
+        let mut scales = BlockScales { scale: d.to_bits(), ..BlockScales::default() };
+        for (to, s) in scales.factors.iter_mut().zip(wanted) {
+            *to = steps(s, d.to_f32(), 0.0, 127.0) as u8;
+        }
         let q = x.iter().enumerate().map(|(i, x)| {
-            let scale = d.to_f32() * f32::from(scales[i / 16]);
+            let scale = d.to_f32() * f32::from(scales.factors[i / 16]);
             (steps(*x, scale, -32.0, 31.0) + 32.0) as u8
         });
-        let q: Vec<u8> = q.collect();
-        let at = |half: usize, quarter: usize, j: usize| q[half * 128 + quarter * 32 + j];
-        let low = (0..128).map(|i| {
-            let (half, j) = (i / 64, i % 64);
-            at(half, j / 32, j % 32) & 15 | (at(half, 2 + j / 32, j % 32) & 15) << 4
-        });
-        let high = (0..64).map(|i| {
-            (0..4).fold(0, |b, quarter| b | at(i / 32, quarter, i % 32) >> 4 << (2 * quarter))
-        });
-        let low: Vec<u8> = low.chain(high).collect();
-        [low, scales, d.to_le_bytes().to_vec()].concat()
+        Q6K::stored(q, &scales)
+    }
+}
+
+impl Storable for Q6K {
+    const FACTOR_BITS: u32 = 8;
+
+    fn store(q: &Integers, scales: &BlockScales, to: &mut [u8]) {
+        for (half, q) in q.as_chunks::<128>().0.iter().enumerate() {
+            for i in 0..64 {
+                to[64 * half + i] = q[i] & 15 | (q[64 + i] & 15) << 4;
+            }
+            for i in 0..32 {
+                let top = |quarter: usize| (q[32 * quarter + i] >> 4 & 3) << (2 * quarter);
+                to[128 + 32 * half + i] = top(0) | top(1) | top(2) | top(3);
+            }
+        }
+        to[192..208].copy_from_slice(&scales.factors);
+        put_half(scales.scale, to, 208);
     }
 }

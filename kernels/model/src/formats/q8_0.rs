@@ -1,8 +1,8 @@
 //! Q8_0: 8 bits, blocks of 32 with a binary16 scale; value = d · q with q signed.
 
-use super::block::{BlockScales, Integers, Places, Scales};
+use super::block::{BlockScales, Integers, Scales};
 use super::naive::{half_at, magnitude, steps};
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format Q8_0.

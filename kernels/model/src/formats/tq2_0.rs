@@ -1,8 +1,8 @@
 //! TQ2_0: 2 bits, blocks of 256 with one binary16 scale; value = d · (q − 1), which is −d, 0 or d in files that are made so.
 
-use super::block::{BlockScales, Integers, Places, Scales, two_bits};
+use super::block::{BlockScales, Integers, Scales, two_bits};
 use super::naive::{half_at, magnitude, steps, two_bit_bytes, two_bits_at};
-use super::{ActivationBlocks, Quantised};
+use super::{ActivationBlocks, Places, Quantised};
 use half::f16;
 
 /// The format TQ2_0.

@@ -31,6 +31,12 @@ impl Graph {
         &self.slices
     }
 
+    /// Names of the matrices that are requantised, and the forms that they get, in graph order.
+    pub fn requantised(&self) -> impl Iterator<Item = (&str, Requant)> {
+        let all = self.requant.iter();
+        all.map(|(id, (form, _))| (&*self.weights[*id].name, *form))
+    }
+
     /// Requantises a weight to `format`; `None` restores the stored format.
     pub(crate) fn set_requant(&mut self, id: WeightId, format: Option<Requant>) {
         let stored = self.stored(id);

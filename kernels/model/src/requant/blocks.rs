@@ -2,9 +2,10 @@
 //! before its rounding to binary16, as in files quantised by llama.cpp.
 
 use super::form::{Integers, Requant};
+use super::search;
 use crate::binary16;
 
-/// Values per block of every format here.
+/// Values per block of every format here that is not searched.
 pub(crate) const BLOCK: usize = 32;
 
 /// The values of a block.
@@ -26,11 +27,12 @@ pub fn quantize(format: Requant, x: &[f32], to: &mut [u8]) -> bool {
     assert_eq!(row_bytes, Some(to.len()), "blocks of {} values", x.len());
     let group = format.group_len(x.len());
     let group = group.unwrap_or_else(|| panic!("{} values are not whole groups", x.len())) / BLOCK;
-    let x = x.as_chunks().0;
+    let blocks = x.as_chunks().0;
     match format.integers {
-        Integers::Int8 => each(x, group, to, Symmetric::int8, Symmetric::write_int8),
-        Integers::Int4Min => each(x, group, to, WithMin::of, WithMin::write),
-        Integers::Int4 => each(x, group, to, Symmetric::int4, Symmetric::write_int4),
+        Integers::Int8 => each(blocks, group, to, Symmetric::int8, Symmetric::write_int8),
+        Integers::Int4Min => each(blocks, group, to, WithMin::of, WithMin::write),
+        Integers::Int4 => each(blocks, group, to, Symmetric::int4, Symmetric::write_int4),
+        Integers::Searched(dtype) => search::row(dtype, x, to),
     }
 }
 

@@ -1,33 +1,32 @@
-//! Target forms of a requantisation and their names.
+//! Target forms of a requantisation.
 
 use super::blocks::{BLOCK, quantize};
 use crate::formats::DType;
-use std::fmt;
-use std::str::FromStr;
-use thiserror::Error;
 
-/// Target form for matrices that the weight file stores in more bits per weight: bits, columns that share
+/// Target form for matrices that the weight file stores in more bits per weight: the blocks of a format; or bits, columns that share
 /// a scale, and whether they also have a minimum.
 ///
-/// Values are stored in GGUF's blocks of 32 columns ([`dtype`](Requant::dtype)). The blocks of a larger
+/// Values of the latter are stored in GGUF's blocks of 32 columns ([`dtype`](Requant::dtype)). The blocks of a larger
 /// group repeat its scale (and minimum), so every kernel and every GGUF reader takes them, and the stored
 /// size does not depend on the group. The scale of a group depends on its extremes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Requant {
     /// Bits of an integer, and whether the values of a group also have a minimum.
-    pub integers: Integers,
-    group: Group,
+    pub(super) integers: Integers,
+    pub(super) group: Group,
 }
 
 /// Integers that stand for a value x, given the scale d of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Integers {
+pub(super) enum Integers {
     /// Symmetric, 8 bits.
     Int8,
     /// With a minimum, 4 bits.
     Int4Min,
     /// Symmetric, 4 bits.
     Int4,
+    /// Those of a format whose groups have one size, with the scales that a search finds.
+    Searched(DType),
 }
 
 /// Consecutive columns of a row that share a scale.
@@ -52,54 +51,6 @@ impl Group {
     }
 }
 
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Group::Columns(columns) => columns.fmt(f),
-            Group::Row => f.write_str(ROW),
-        }
-    }
-}
-
-const ROW: &str = "row";
-const MIN: &str = "min";
-
-/// A text does not name a form to requantise weights to.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum UnknownRequant {
-    /// The name is unknown.
-    #[error(
-        "unknown format '{name}' to requantise weights to (expected one of q8_0, q4_1, q4_0, or \
-         int8[:GROUP], int4[:GROUP] or int4[:GROUP]:min with GROUP a multiple of 32 or row, as in \
-         int4:128:min)"
-    )]
-    Name {
-        /// The given name.
-        name: String,
-    },
-    /// The group is not whole blocks.
-    #[error(
-        "'{name}': a group of {group} columns is not whole blocks of 32 (expected a multiple of 32, or \
-         row)"
-    )]
-    Group {
-        /// The given name.
-        name: String,
-        /// The given group.
-        group: u32,
-    },
-    /// 8 bits with a minimum.
-    #[error(
-        "'{name}': GGUF has no blocks of 8-bit integers with a minimum (expected int8 without :min, or \
-         int4 with it)"
-    )]
-    Int8Min {
-        /// The given name.
-        name: String,
-    },
-}
-
 impl Requant {
     /// 8 bits, groups of 32: d = max |x| / 127, q = x / d to the nearest integer. 8.5 bits per weight.
     pub const Q8_0: Requant = Requant { integers: Integers::Int8, group: Group::BLOCK };
@@ -112,14 +63,61 @@ impl Requant {
     /// integer, at most 15. 4.5 bits per weight.
     pub const Q4_0: Requant = Requant { integers: Integers::Int4, group: Group::BLOCK };
 
-    /// The forms with groups of 32, which are GGUF's formats; the most precise first.
-    pub const ALL: [Requant; 3] = [Requant::Q8_0, Requant::Q4_1, Requant::Q4_0];
+    /// The forms whose groups may have other sizes, with groups of 32; the most precise first.
+    pub const GROUPED: [Requant; 3] = [Requant::Q8_0, Requant::Q4_1, Requant::Q4_0];
 
-    /// The same integers with another group; `None` if it is not whole blocks of 32.
+    /// The forms that are GGUF's formats: those of [`GROUPED`](Requant::GROUPED), then those with searched scales.
+    pub const ALL: [Requant; 13] = [
+        Requant::Q8_0,
+        Requant::Q4_1,
+        Requant::Q4_0,
+        Requant::searched(DType::Q6K),
+        Requant::searched(DType::Q5K),
+        Requant::searched(DType::Q5_1),
+        Requant::searched(DType::Q5_0),
+        Requant::searched(DType::Q4K),
+        Requant::searched(DType::Iq4Nl),
+        Requant::searched(DType::Iq4Xs),
+        Requant::searched(DType::Mxfp4),
+        Requant::searched(DType::Q3K),
+        Requant::searched(DType::Q2K),
+    ];
+
+    const fn searched(dtype: DType) -> Requant {
+        Requant { integers: Integers::Searched(dtype), group: Group::BLOCK }
+    }
+
+    /// The form of [`ALL`](Requant::ALL) that is stored in a format.
+    pub fn of(dtype: DType) -> Option<Requant> {
+        Requant::ALL.into_iter().find(|form| form.dtype() == dtype)
+    }
+
+    /// The same integers with another group; `None` if it is not whole blocks of 32, or the groups of the format have one size.
     #[must_use]
     pub fn with_group(self, group: Group) -> Option<Requant> {
         let is_whole = group.unit() > 0 && group.unit().is_multiple_of(BLOCK);
-        is_whole.then_some(Requant { group, ..self })
+        let is_fixed = matches!(self.integers, Integers::Searched(_)) && group != self.group;
+        (is_whole && !is_fixed).then_some(Requant { group, ..self })
+    }
+
+    /// The form for rows of `cols` values: this one, or where these are not whole blocks of 256 that which takes its place, as in
+    /// llama.cpp; `None` if they are not whole groups of either.
+    pub fn within(self, cols: usize) -> Option<Requant> {
+        let is_whole = |form: &Requant| form.group_len(cols).is_some();
+        Some(self).filter(is_whole).or_else(|| self.substitute().filter(is_whole))
+    }
+
+    /// The form that takes the place of one with blocks of 256.
+    pub(super) fn substitute(self) -> Option<Requant> {
+        let Integers::Searched(dtype) = self.integers else { return None };
+        Requant::of(match dtype {
+            DType::Q2K | DType::Q3K => DType::Q4_0,
+            DType::Q4K => DType::Q5_0,
+            DType::Q5K => DType::Q5_1,
+            DType::Q6K => DType::Q8_0,
+            DType::Iq4Xs => DType::Iq4Nl,
+            _ => return None,
+        })
     }
 
     /// Columns that share a scale.
@@ -133,35 +131,28 @@ impl Requant {
             Integers::Int8 => DType::Q8_0,
             Integers::Int4Min => DType::Q4_1,
             Integers::Int4 => DType::Q4_0,
-        }
-    }
-
-    /// The name that parses to the same form: `q8_0`, `q4_1` or `q4_0` for groups of 32, otherwise
-    /// `int8:GROUP`, `int4:GROUP` or `int4:GROUP:min`.
-    pub fn name(self) -> String {
-        let group = self.group;
-        match self.integers {
-            _ if group == Group::BLOCK => self.dtype().to_string().to_lowercase(),
-            Integers::Int8 => format!("int8:{group}"),
-            Integers::Int4 => format!("int4:{group}"),
-            Integers::Int4Min => format!("int4:{group}:{MIN}"),
+            Integers::Searched(dtype) => dtype,
         }
     }
 
     /// Bits per weight in rows of `cols` values, with the scale and minimum of a group counted once;
     /// `None` if a row is not whole groups. Stored blocks take more if groups are larger than 32.
     pub fn bits(self, cols: usize) -> Option<f64> {
-        let (integer, of_group) = match self.integers {
-            Integers::Int8 => (8.0, 16.0),
-            Integers::Int4Min => (4.0, 32.0),
-            Integers::Int4 => (4.0, 16.0),
-        };
-        Some(integer + of_group / self.group_len(cols)? as f64)
+        let group = self.group_len(cols)? as f64;
+        Some(match self.integers {
+            Integers::Int8 => 8.0 + 16.0 / group,
+            Integers::Int4Min => 4.0 + 32.0 / group,
+            Integers::Int4 => 4.0 + 16.0 / group,
+            Integers::Searched(dtype) => 8.0 * dtype.block_bytes() as f64 / group,
+        })
     }
 
-    /// Values of a group in rows of `cols` values; `None` if a row is not whole groups.
+    /// Values of a group in rows of `cols` values, or of a block of a format with searched scales; `None` if a row is not whole ones.
     pub(super) fn group_len(self, cols: usize) -> Option<usize> {
-        let unit = self.group.unit();
+        let unit = match self.integers {
+            Integers::Searched(dtype) => dtype.block_len(),
+            _ => self.group.unit(),
+        };
         let len = if self.group == Group::Row { cols } else { unit };
         (cols > 0 && cols.is_multiple_of(unit)).then_some(len)
     }
@@ -178,113 +169,5 @@ impl Requant {
         let mut stored = vec![0; rows.len() * row_bytes];
         let all = rows.zip(stored.chunks_exact_mut(row_bytes));
         all.fold(true, |sound, (x, to)| quantize(self, x, to) & sound).then_some(stored)
-    }
-}
-
-impl fmt::Display for Requant {
-    /// GGUF's name of the format for groups of 32, otherwise [`name`](Requant::name).
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.group {
-            Group::BLOCK => self.dtype().fmt(f),
-            _ => f.write_str(&self.name()),
-        }
-    }
-}
-
-impl FromStr for Requant {
-    type Err = UnknownRequant;
-
-    /// The name of a form, as [`name`](Requant::name) writes it, in letters of either case. `int8` is
-    /// `q8_0`, `int4` is `q4_0` and `int4:min` is `q4_1`.
-    fn from_str(name: &str) -> Result<Requant, UnknownRequant> {
-        let lower = name.to_ascii_lowercase();
-        if let Some(format) = Requant::ALL.into_iter().find(|format| format.name() == lower) {
-            return Ok(format);
-        }
-        let name = || name.to_owned();
-        let unknown = || UnknownRequant::Name { name: name() };
-        let mut parts = lower.split(':').peekable();
-        let bits = parts.next().unwrap_or_default();
-        let group = match parts.next_if(|part| *part != MIN) {
-            None => Group::BLOCK,
-            Some(ROW) => Group::Row,
-            Some(columns) => Group::Columns(columns.parse().map_err(|_| unknown())?),
-        };
-        let with_min = parts.next_if_eq(&MIN).is_some();
-        let symmetric = match bits {
-            _ if parts.next().is_some() => return Err(unknown()),
-            "int8" if with_min => return Err(UnknownRequant::Int8Min { name: name() }),
-            "int4" if with_min => Requant::Q4_1,
-            "int8" => Requant::Q8_0,
-            "int4" => Requant::Q4_0,
-            _ => return Err(unknown()),
-        };
-        let columns = group.unit();
-        let whole = symmetric.with_group(group);
-        whole.ok_or_else(|| UnknownRequant::Group { name: name(), group: columns as u32 })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_form_is_found_by_its_names() {
-        let groups = [Group::BLOCK, Group::Columns(64), Group::Columns(4096), Group::Row];
-        for format in Requant::ALL.iter().flat_map(|f| groups.map(|g| f.with_group(g))) {
-            let format = format.expect("whole blocks");
-            for name in [format.name(), format.name().to_uppercase(), format.to_string()] {
-                assert_eq!(name.parse(), Ok(format), "{name}");
-            }
-        }
-        for (name, format) in [
-            ("int8", Requant::Q8_0),
-            ("int8:32", Requant::Q8_0),
-            ("int4", Requant::Q4_0),
-            ("int4:min", Requant::Q4_1),
-            ("int4:32:min", Requant::Q4_1),
-        ] {
-            assert_eq!(name.parse(), Ok(format), "{name}");
-        }
-        let row: Requant = "INT4:Row:MIN".parse().expect("a form");
-        assert_eq!(
-            (row.dtype(), row.group(), &*row.name()),
-            (DType::Q4_1, Group::Row, "int4:row:min")
-        );
-    }
-
-    #[test]
-    fn other_names_are_refused_with_what_is_expected() {
-        let wrong = [
-            "",
-            "q8",
-            "q4_k",
-            "f16",
-            "q8_0 ",
-            "q4_0:64",
-            "int2",
-            "int8:",
-            "int4:x",
-            "int4:-32",
-            "int4:min:64",
-            "int4:64:max",
-            "int4:64:min:",
-            "int4:4294967328",
-        ];
-        for name in wrong {
-            let error = name.parse::<Requant>().expect_err(name).to_string();
-            let named = error.contains(&format!("'{name}'"));
-            assert!(named && error.contains("q8_0, q4_1, q4_0"), "{error}");
-        }
-        for name in ["int4:0", "int8:33", "int4:16:min"] {
-            let error = name.parse::<Requant>().expect_err(name).to_string();
-            assert!(error.contains(&format!("'{name}'")) && error.contains("a multiple of 32"));
-        }
-        for name in ["int8:min", "int8:row:min", "int8:64:min"] {
-            let error = name.parse::<Requant>().expect_err(name);
-            assert_eq!(error, UnknownRequant::Int8Min { name: name.to_owned() });
-            assert!(error.to_string().contains("GGUF has no blocks"), "{error}");
-        }
     }
 }

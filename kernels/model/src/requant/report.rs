@@ -18,6 +18,8 @@ pub struct Requantized {
     pub matrices: usize,
     /// Number of matrices that were requantised.
     pub changed: usize,
+    /// Number of those whose rows are not whole blocks of the target form, which have the one that takes its place.
+    pub substituted: usize,
     /// Formats of the requantised matrices in the file, in graph order.
     pub from: Vec<DType>,
     /// Bytes of the requantised matrices in the file.
@@ -57,6 +59,7 @@ impl Requantized {
             format,
             matrices: 0,
             changed: 0,
+            substituted: 0,
             from: Vec::new(),
             stored_bytes: 0,
             bytes: 0,
@@ -69,9 +72,10 @@ impl Requantized {
         self.kept.push(KeptTensor { tensor: spec.name.clone(), dtype: spec.dtype, reason });
     }
 
-    pub(super) fn change(&mut self, spec: &WeightSpec) {
+    pub(super) fn change(&mut self, spec: &WeightSpec, form: Requant) {
         self.matrices += 1;
         self.changed += 1;
+        self.substituted += usize::from(form != self.format);
         if !self.from.contains(&spec.dtype) {
             self.from.push(spec.dtype);
         }
@@ -80,7 +84,7 @@ impl Requantized {
             row.saturating_mul(spec.rows as u64)
         };
         self.stored_bytes = self.stored_bytes.saturating_add(bytes(spec.dtype));
-        self.bytes = self.bytes.saturating_add(bytes(self.format.dtype()));
+        self.bytes = self.bytes.saturating_add(bytes(form.dtype()));
     }
 
     /// Reasons why matrices are kept, as text.
@@ -118,7 +122,7 @@ impl Requantized {
 
 impl fmt::Display for Requantized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Requantized { format, matrices, changed, from, stored_bytes, bytes, kept } = self;
+        let Requantized { format, matrices, changed, from, stored_bytes, bytes, kept, .. } = self;
         if *changed == 0 {
             write!(f, "requantised to {format}: nothing")?;
         } else {
@@ -126,6 +130,13 @@ impl fmt::Display for Requantized {
             write!(f, "requantised: {changed} of {matrices} matrices from {from} to {format}")?;
             if format.group() != Group::BLOCK {
                 write!(f, ", stored as {}", format.dtype())?;
+            }
+            if let Some(other) = format.substitute().filter(|_| self.substituted > 0) {
+                let (count, len) = (self.substituted, format.dtype().block_len());
+                write!(
+                    f,
+                    ", {count} of them to {other} because rows are not whole blocks of {len}"
+                )?;
             }
             write!(f, " ({})", sizes(*stored_bytes, *bytes))?;
         }

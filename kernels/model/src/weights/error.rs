@@ -229,7 +229,6 @@ fn type_name(id: u32) -> String {
         37 => "IQ4_NL_4_8, removed from GGUF",
         38 => "IQ4_NL_8_8, removed from GGUF",
         39 => "MXFP4",
-        40 => "NVFP4",
         41 => "Q1_0",
         42 => "Q2_0",
         _ => return format!("unknown ggml_type {id}"),

@@ -146,6 +146,7 @@ every_format! {
     tq1_0_products_are_right_and_independent_of_other_rows Tq1_0
     q1_0_products_are_right_and_independent_of_other_rows Q1_0
     q2_0_products_are_right_and_independent_of_other_rows Q2_0
+    nvfp4_products_are_right_and_independent_of_other_rows Nvfp4
 }
 
 #[test]

@@ -40,12 +40,14 @@ macro_rules! dot {
     };
 }
 
-/// `acc += dot · scale`.
+/// `acc += dot · scale`, or with the activation blocks of rows `acc += dot · (scale · d)`.
 macro_rules! add_scaled {
-    ($acc:ident, $dot:ident, $scale:expr) => {
-        for (acc, dot) in $acc.iter_mut().zip(&$dot) {
+    ($acc:ident, $dot:ident, $scale:expr $(, ($x:ident, $groups:ident))?) => {
+        for (_r, (acc, dot)) in $acc.iter_mut().zip(&$dot).enumerate() {
             for t in 0..T {
-                acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t]), load(&$scale[t]), acc[t]);
+                let scale = load(&$scale[t]);
+                $(let scale = _mm512_mul_ps(scale, _mm512_set1_ps((*$x.add(_r * $groups)).d));)?
+                acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t]), scale, acc[t]);
             }
         }
     };
@@ -203,14 +205,20 @@ impl Block<'_> {
             unsafe {
                 let x = self.x.as_ptr().add(g);
                 let mut dot = [[_mm512_setzero_si512(); T]; R];
+                if F::HALVES {
+                    dot!(dot, F, (w, x, groups), 0, 4);
+                    add_scaled!(acc, dot, w.scale, (x, groups));
+                    dot = [[_mm512_setzero_si512(); T]; R];
+                    dot!(dot, F, (w, x, groups), 4, 8);
+                    add_scaled!(acc, dot, w.second, (x, groups));
+                    continue;
+                }
                 dot!(dot, F, (w, x, groups), 0, 8);
-                for (r, acc) in acc.iter_mut().enumerate() {
-                    let x = x.add(r * groups);
-                    let (d, s) = (_mm512_set1_ps((*x).d), _mm512_set1_ps((*x).s));
-                    for t in 0..T {
-                        let both = _mm512_mul_ps(load(&w.scale[t]), d);
-                        acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[r][t]), both, acc[t]);
-                        if F::MIN {
+                add_scaled!(acc, dot, w.scale, (x, groups));
+                if F::MIN {
+                    for (r, acc) in acc.iter_mut().enumerate() {
+                        let s = _mm512_set1_ps((*x.add(r * groups)).s);
+                        for t in 0..T {
                             acc[t] = _mm512_fmadd_ps(load(&w.second[t]), s, acc[t]);
                         }
                     }

@@ -74,6 +74,14 @@ unsafe fn rows<F: Format, const R: usize>(
                 let x = &*x.add(r * groups + g);
                 if F::GROUPS == 1 {
                     let d = _mm512_set1_ps(x.d);
+                    if F::HALVES {
+                        let halves = [dot::<F, 0, 4>(&w, x), dot::<F, 4, 8>(&w, x)];
+                        for (dot, scale) in halves.into_iter().zip(scales) {
+                            let both = _mm512_mul_ps(scale, d);
+                            acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), both, acc[r]);
+                        }
+                        continue;
+                    }
                     let both = _mm512_mul_ps(scales[0], d);
                     let dot = _mm512_cvtepi32_ps(dot::<F, 0, 8>(&w, x));
                     acc[r] = _mm512_fmadd_ps(dot, both, acc[r]);

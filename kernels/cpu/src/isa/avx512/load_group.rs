@@ -165,6 +165,11 @@ impl TileStart {
                 let power = _mm512_castsi512_ps(_mm512_max_epi32(normal, subnormal));
                 [power, _mm512_setzero_ps()]
             }
+            // Their bits are those of a binary16 whose exponent has another bias.
+            Scales::Minifloats => [0, TILE].map(|at| {
+                let halves = _mm256_slli_epi16::<7>(_mm256_cvtepu8_epi16(bytes(at)));
+                _mm512_mul_ps(_mm512_cvtph_ps(halves), _mm512_set1_ps(128.0))
+            }),
         }
     }
 

@@ -38,7 +38,8 @@ fn rows() -> Vec<(&'static str, Vec<f32>)> {
 
 #[test]
 fn every_isa_quantises_a_row_with_one_scale_to_the_same_bits() {
-    let blocks = [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K(32)];
+    use QuantScheme::{Q8_0, Q8_0Halves, Q8_1, Q8K};
+    let blocks = [Q8_0(8), Q8_0Halves(128), Q8_1, Q8K(32)];
     let schemes = blocks.map(|blocks| [false, true].map(|with_min| RowScheme { blocks, with_min }));
     for scheme in schemes.into_iter().flatten() {
         for (what, x) in rows() {
@@ -68,6 +69,9 @@ fn every_isa_quantises_a_row_with_one_scale_to_the_same_bits() {
                 let sum = sums[0] + sums[1];
                 let (s, start) = match scheme.blocks {
                     QuantScheme::Q8_0(zero) => (block.d * sum as f32, [-zero * sum, 0]),
+                    QuantScheme::Q8_0Halves(zero) => {
+                        (block.d * sum as f32, sums.map(|sum| -zero * sum))
+                    }
                     QuantScheme::Q8_1 => (block.d * sum as f32, [0, 0]),
                     QuantScheme::Q8K(zero) => (sum as f32, sums.map(|sum| -zero * sum)),
                 };
@@ -81,9 +85,8 @@ fn every_isa_quantises_a_row_with_one_scale_to_the_same_bits() {
 #[test]
 fn every_isa_quantises_a_row_to_the_same_bits() {
     for isa in Isa::available() {
-        for scheme in
-            [QuantScheme::Q8_0(8), QuantScheme::Q8_0(128), QuantScheme::Q8_1, QuantScheme::Q8K(32)]
-        {
+        use QuantScheme::{Q8_0, Q8_0Halves, Q8_1, Q8K};
+        for scheme in [Q8_0(8), Q8_0(128), Q8_0Halves(128), Q8_1, Q8K(32)] {
             for (what, x) in rows() {
                 let mut want = [Q8Block::default(); 8];
                 let mut found = want;

@@ -162,30 +162,39 @@ unsafe fn add<D: Int8Dot, F: Format, W: GroupWeights<D, F>, const R: usize>(
         if F::HALVES {
             let (dots, scale) = (w.dot::<R, 0, 4>(x), w.scale(0));
             for r in 0..R {
-                sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
+                sum[r] = D::floats(dots[r]).fma(of_block::<D, F>(scale, x, r), sum[r]);
                 if F::MIN {
                     sum[r] = w.min(0).fma(D::Floats::splat(x.block(r).half_sum(0)), sum[r]);
                 }
             }
             let (dots, scale) = (w.dot::<R, 4, 8>(x), w.scale(1));
             for r in 0..R {
-                sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
+                sum[r] = D::floats(dots[r]).fma(of_block::<D, F>(scale, x, r), sum[r]);
                 if F::MIN {
                     sum[r] = w.min(1).fma(D::Floats::splat(x.block(r).half_sum(1)), sum[r]);
                 }
             }
             return;
         }
-        let dots = w.dot::<R, 0, 8>(x);
+        let (dots, scale) = (w.dot::<R, 0, 8>(x), w.scale(0));
         for r in 0..R {
-            let mut scale = w.scale(0);
-            if F::GROUPS == 1 {
-                scale = scale.mul(D::Floats::splat(x.block(r).d));
-            }
-            sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
+            sum[r] = D::floats(dots[r]).fma(of_block::<D, F>(scale, x, r), sum[r]);
             if F::MIN {
                 sum[r] = w.min(0).fma(D::Floats::splat(x.block(r).s), sum[r]);
             }
         }
     }
+}
+
+/// The scale of weights times that of the activations of row `r`, unless this is multiplied at the end.
+///
+/// # Safety
+/// As [`Int8Dot`] says, and there is a row `r`.
+#[inline(always)]
+unsafe fn of_block<D: Int8Dot, F: Format>(scale: D::Floats, x: ActRows, r: usize) -> D::Floats {
+    if F::GROUPS > 1 {
+        return scale;
+    }
+    // SAFETY: by the caller.
+    unsafe { scale.mul(D::Floats::splat(x.block(r).d)) }
 }

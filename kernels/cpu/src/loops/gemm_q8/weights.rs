@@ -7,7 +7,7 @@ use crate::packed::layout::TILE;
 use crate::packed::tile::TileBytes;
 use crate::simd::f32x16::F32x16;
 use lapwing_model::formats::Scales;
-use lapwing_model::formats::block::power;
+use lapwing_model::formats::block::{minifloat, power};
 use std::marker::PhantomData;
 
 /// The weights of one group.
@@ -271,6 +271,13 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
             Scales::Power => {
                 let powers: [f32; TILE] = std::array::from_fn(|i| power(from[i]));
                 of_group(D::Floats::load(powers.as_ptr()), none)
+            }
+            Scales::Minifloats => {
+                let scale = [0, TILE].map(|at| {
+                    let values: [f32; TILE] = std::array::from_fn(|i| minifloat(from[at + i]));
+                    D::Floats::load(values.as_ptr())
+                });
+                GroupScales { scale, min: [none; 2] }
             }
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::super::tensors::TensorSpec;
 use super::{Builder, ModelError};
+use crate::formats::DType;
 use crate::graph::{ValueId, WeightId, WeightSpec};
 use crate::op::{Op, TableRow};
 use crate::weights::Slices;
@@ -96,8 +97,8 @@ impl Builder<'_> {
     }
 
     /// A product. Some files have a factor on all values of the product with matrix `name`, which comes before the bias, but in
-    /// feed-forward blocks after it, as in llama.cpp; and one for the rounding of activations to integers that other engines do,
-    /// which has no effect here.
+    /// feed-forward blocks after it, as in llama.cpp; where it is a part of the weights (NVFP4), both together are refused there. And
+    /// some have one for the rounding of activations to integers that other engines do, which has no effect here.
     pub(super) fn product(
         &mut self,
         name: &str,
@@ -111,6 +112,9 @@ impl Builder<'_> {
             return Ok(self.push(Op::MatMul { weight, bias }, &[x], width, role));
         };
         let is_last = name.starts_with("ffn_");
+        if is_last && bias.is_some() && self.graph.weights()[weight.0].dtype == DType::Nvfp4 {
+            return Err(ModelError::ScaleAndBias { matrix: self.name(name) });
+        }
         let first = bias.filter(|_| is_last);
         let bare = self.push(Op::MatMul { weight, bias: first }, &[x], width, role);
         let scaled = self.push(Op::ScaleBy { weight: scale }, &[bare], width, "weight_scale");
