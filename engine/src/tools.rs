@@ -44,10 +44,10 @@ use std::slice;
 
 pub use call::{ArgumentsError, ToolCall};
 pub use messages::arguments_of;
-pub(crate) use signatures::{Kind, Signatures};
+pub(crate) use signatures::{Kind, Place, Signatures};
 #[cfg(test)]
 pub(crate) use style::{BARE, Called, KNOWN, TAGGED};
-pub(crate) use style::{Elements, Form, Literals, Named, Objects, Style};
+pub(crate) use style::{Elements, Form, Literals, Named, Objects, Style, Tree, Turn};
 pub use tool::Tool;
 
 /// Whether the model has to call a function.

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ChatOptions, ChatTemplate, Message};
 
 /// Names of variables in which templates expect descriptions of functions.
-const VARIABLES: [&str; 2] = ["tools", "xml_tools"];
+const VARIABLES: [&str; 3] = ["tools", "xml_tools", TEXT];
+/// The variable that is a text: JSON.
+const TEXT: &str = "functions";
 /// How templates read descriptions that are a member of the system message.
 const MEMBERS: [&str; 2] = ["message['tools']", "message.tools"];
 /// Texts that stand in no template.
@@ -41,6 +43,18 @@ impl ChatTemplate {
         VARIABLES.into_iter().find(|name| self.reads(name))
     }
 
+    /// The value of a [variable](Self::variable_of_tools) with descriptions of functions: a list, or its functions as text in JSON.
+    pub(crate) fn value_of_tools(variable: &str, tools: Vec<Value>) -> Value {
+        match variable {
+            TEXT => {
+                let function = |tool: &Value| tool.get("function").unwrap_or(tool).clone();
+                let functions: Vec<Value> = tools.iter().map(function).collect();
+                format!("{:#}", Value::from(functions)).into()
+            }
+            _ => tools.into(),
+        }
+    }
+
     /// Whether the template reads descriptions of functions as text in JSON from the system message.
     pub(crate) fn reads_tools_of_message(&self) -> bool {
         MEMBERS.iter().any(|member| self.source().contains(member))
@@ -56,8 +70,9 @@ impl ChatTemplate {
             "name": "try", "description": "Tries.",
             "parameters": { "type": "object", "properties": { "key": { "type": "string", "description": "A key." } } },
         });
-        let tools = json!([{ "type": "function", "function": function }]);
-        let variables = VARIABLES.iter().map(|name| ((*name).to_owned(), tools.clone()));
+        let tools = || vec![json!({ "type": "function", "function": function })];
+        let variables =
+            VARIABLES.iter().map(|name| ((*name).to_owned(), Self::value_of_tools(name, tools())));
         let options = ChatOptions {
             add_generation_prompt: true,
             variables: variables.collect::<BTreeMap<_, _>>(),

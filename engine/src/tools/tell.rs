@@ -37,7 +37,7 @@ impl Tools {
         };
         if let Some(name) = template.variable_of_tools() {
             let tools: Vec<Value> = described.cloned().collect();
-            return request.template_variable(name, tools);
+            return request.template_variable(name, ChatTemplate::value_of_tools(name, tools));
         }
         if template.reads_tools_of_message() {
             let functions: Vec<&Value> =

@@ -7,7 +7,7 @@ use super::chatting;
 use super::meaning::post;
 
 /// Texts that tell a style, and those of its marks that may be control tokens.
-const STYLES: [(&str, &[&str]); 14] = [
+const STYLES: [(&str, &[&str]); 19] = [
     ("<tool_call>", &["<tool_call>", "</tool_call>"]),
     ("<tool_call> <function=", &["<tool_call>", "</tool_call>"]),
     (
@@ -37,6 +37,22 @@ const STYLES: [(&str, &[&str]); 14] = [
         &["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|constrain|>"],
     ),
     ("<|observation|>", &[]),
+    ("<|open|> <|close|> <|end_of_msg|>", &["<|open|>", "<|close|>", "<|sep|>"]),
+    ("]<]minimax[>[ <tool_call>", &["]<]minimax[>["]),
+    (
+        "<|tool_call:begin|> <|tool_call:args|>",
+        &[
+            "<|begin|>",
+            "<|content|>",
+            "<|tool_calls|>",
+            "<|tool_call:begin|>",
+            "<|tool_call:name|>",
+            "<|tool_call:args|>",
+            "<|tool_call:end|>",
+        ],
+    ),
+    (">>>${recipient} >>>all", &[]),
+    ("<|role_sep|> <|message_sep|>", &["<|role_sep|>", "<|message_sep|>"]),
 ];
 
 fn tools(is_strict: bool) -> Value {
@@ -101,7 +117,7 @@ async fn a_required_call_is_valid_in_every_style() {
 
 #[tokio::test]
 async fn an_answer_with_strict_functions_may_be_text() {
-    for (signs, marks) in [STYLES[1], STYLES[4], STYLES[12]] {
+    for (signs, marks) in [1, 4, 12, 14, 16, 17, 18].map(|number| STYLES[number]) {
         for control in [&[][..], marks] {
             let (running, _folder) = chatting(&template(signs), control).await;
             let body = json!({
