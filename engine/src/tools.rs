@@ -33,6 +33,7 @@ mod call;
 mod grammar;
 mod messages;
 mod signatures;
+mod split;
 mod style;
 mod tell;
 mod tool;

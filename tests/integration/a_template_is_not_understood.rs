@@ -190,6 +190,26 @@ fn thoughts_before_a_call_stay_in_the_conversation() {
     }
 }
 
+#[test]
+fn every_call_of_a_message_is_told() {
+    let calls = ["Altdorf", "Bern"]
+        .map(|city| ToolCall::new("weather", json!({ "city": city }).to_string()));
+    let mut wrong = Vec::new();
+    for (name, path) in templates() {
+        let results = calls.iter().zip([RESULT, "It snows."]);
+        let results = results.map(|(call, text)| Message::result(call, text));
+        let mut messages = vec![Message::user(QUESTION), Message::assistant("").calls(&calls)];
+        messages.extend(results);
+        let told = prompt(&opened(&path), messages, true);
+        let parts = ["Altdorf", "Bern", RESULT, "It snows."];
+        match told {
+            Ok(told) if parts.iter().all(|part| told.contains(part)) => {}
+            told => wrong.push(format!("{name}: {told:?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
 /// Firefunction's functions are a text, also where there are none.
 #[test]
 fn a_template_may_add_functions_to_a_text() {

@@ -122,12 +122,10 @@ impl Style {
     /// An answer whose text follows `text`, after what may stand before it. That may be in the prompt, too.
     fn message(&self, text: Grammar) -> Grammar {
         let Some(turn) = &self.turn else { return text };
-        let head = [turn.start, self.text_head(turn)].map(calls::mark);
-        let [start, head] = head.map(|mark| mark.map(Grammar::optional));
-        match head {
-            None => text,
-            head => calls::sequence([start, head, Some(text)]),
-        }
+        let Some(head) = calls::mark(self.text_head(turn)) else { return text };
+        let start = calls::mark(turn.start).map(Grammar::optional);
+        let head = Grammar::optional(calls::sequence([start, Some(head)]));
+        calls::sequence([Some(head), Some(text)])
     }
 
     /// What may stand before calls. After thoughts, another message begins; an answer that begins at once has the start of one in its

@@ -114,9 +114,12 @@ impl<'a> Place<'a> {
         self.at(self.schema.get("items"))
     }
 
-    /// Whether the schema says that the value is of this type.
+    /// Whether the schema says that the value may be of this type.
     pub(crate) fn is(self, kind: &str) -> bool {
-        self.schema.get("type").is_some_and(|name| name == kind)
+        match self.schema.get("type") {
+            Some(Value::Array(names)) => names.iter().any(|name| name == kind),
+            name => name.is_some_and(|name| name == kind),
+        }
     }
 
     /// What the value is.
@@ -207,9 +210,8 @@ mod tests {
         assert_eq!(signatures.kind("h", "city"), Kind::Any);
         let place = signatures.arguments("f");
         assert_eq!(place.member("there").kind(), Kind::Text);
-        assert!(
-            place.member("list").item().schema().is_null() && place.member("days").is("integer")
-        );
+        assert!(place.member("list").item().schema().is_null());
+        assert!(place.member("list").is("array") && place.member("days").is("integer"));
         assert!(signatures.has("g") && !signatures.has("ge") && !signatures.may_become("ge"));
     }
 }

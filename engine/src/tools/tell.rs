@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::split::split;
 use super::style::{Called, TAGGED};
 use super::{Style, Tool, Tools};
 use crate::chat::{ChatTemplate, Message, Shows};
@@ -29,6 +30,9 @@ impl Tools {
             true => shows,
             false => Shows { system: shows.system, ..Shows::TEXT },
         };
+        if written.calls && !written.several {
+            *messages = split(std::mem::take(messages));
+        }
         write_calls(messages, style, written);
         let described = self.functions.iter().map(|function: &Tool| &function.described);
         let Some(template) = template else {

@@ -132,3 +132,26 @@ async fn an_answer_with_strict_functions_may_be_text() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_message_of_a_form_has_nothing_around_it() {
+    let schema = json!({
+        "type": "object", "properties": { "city": { "enum": ["Bern", "Uri"] } }, "required": ["city"], "additionalProperties": false,
+    });
+    for (signs, marks) in [12, 14, 16, 17].map(|number| STYLES[number]) {
+        let (running, _folder) = chatting(&template(signs), marks).await;
+        for seed in 0..4 {
+            let body = json!({
+                "messages": [{ "role": "user", "content": "hi" }], "max_tokens": 200, "temperature": 1, "seed": seed,
+                "response_format": { "type": "json_schema", "json_schema": { "name": "city", "schema": schema } },
+            });
+            let answer = post(&running, "/v1/chat/completions", body).await.json();
+            let content = answer["choices"][0]["message"]["content"].as_str();
+            let content = content.unwrap_or_else(|| panic!("{signs}: {answer}"));
+            let read: Value =
+                serde_json::from_str(content).unwrap_or_else(|_| panic!("{signs}: {answer}"));
+            assert!(["Bern", "Uri"].iter().any(|city| read["city"] == *city), "{signs}: {answer}");
+        }
+        running.stop().await;
+    }
+}
