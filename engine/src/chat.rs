@@ -27,6 +27,7 @@ mod python;
 mod rules;
 #[cfg(feature = "structured")]
 mod shows;
+mod thought_fields;
 mod thoughts;
 
 #[cfg(test)]
@@ -214,6 +215,17 @@ impl ChatTemplate {
             Some(date) => context! { strftime_now => date },
             None => context! {},
         };
+        let reads = |name: &str| compiled.names.contains(name);
+        let datetime = options.now.filter(|_| reads("datetime")).and_then(date::variable);
+        let date = match datetime {
+            Some(datetime) => context! { datetime, ..date },
+            None => date,
+        };
+        // A template adds the functions to a text, also where there are none.
+        let functions = match reads("functions") {
+            true => context! { functions => "" },
+            false => context! {},
+        };
         let specials = Value::from(Serde(&self.specials));
         let variables = Value::from(Serde(&input.variables));
         let mut environment = compiled.environment.clone();
@@ -221,7 +233,7 @@ impl ChatTemplate {
         environment
             .get_template(NAME)
             .and_then(|template| {
-                template.render(context! { ..variables, ..date, ..specials, ..fixed })
+                template.render(context! { ..variables, ..date, ..specials, ..fixed, ..functions })
             })
             .map_err(ChatError::failed)
     }

@@ -12,11 +12,13 @@ mod elements;
 mod form;
 mod literal;
 mod literals;
+mod marks;
 mod named;
 mod objects;
 mod part;
 mod tags;
 mod thoughts;
+mod tree;
 mod wrap;
 mod writer;
 
@@ -27,9 +29,10 @@ use std::sync::Arc;
 
 use crate::chat::{AnswerStart, ChatTemplate, ThoughtTags};
 use crate::request::Request;
-use crate::tools::{Form, Signatures, Style, Tools};
+use crate::tools::{Form, Signatures, Style, Tools, Turn};
 use calls::CallReader;
 use channels::ChannelReader;
+use marks::{BegunReader, MarkReader};
 use thoughts::ThoughtReader;
 use wrap::{AnswerTags, WrapReader};
 
@@ -69,7 +72,9 @@ impl AnswerForm {
         let thoughts = self.thoughts.into_iter().flat_map(|tags| [tags.open, tags.close]);
         let style = self.style.filter(|_| self.calls.is_some() || self.has_channels());
         let calls = style.into_iter().flat_map(Style::texts);
-        request.shown.extend(thoughts.chain(calls).map(str::to_owned));
+        let turn = self.style.and_then(|style| style.turn.as_ref());
+        let marks = turn.into_iter().flat_map(Turn::marks);
+        request.shown.extend(thoughts.chain(calls).chain(marks).map(str::to_owned));
         request
     }
 
@@ -86,6 +91,8 @@ pub struct AnswerReader {
     channels: Option<ChannelReader>,
     thoughts: Option<ThoughtReader>,
     wrap: Option<WrapReader>,
+    recipient: Option<BegunReader>,
+    marks: Option<MarkReader>,
     calls: Option<CallReader>,
     one_call: bool,
     /// Calls that have begun.
@@ -97,6 +104,7 @@ impl AnswerReader {
     pub fn new(form: &AnswerForm, start: AnswerStart) -> AnswerReader {
         let is_within = start == AnswerStart::Within;
         let calls = form.style.zip(form.calls.as_ref());
+        let begun = form.style.filter(|_| start == AnswerStart::Fresh);
         let channels = form.has_channels().then(|| ChannelReader::new(form.calls.is_some(), start));
         AnswerReader {
             thoughts: match channels {
@@ -105,6 +113,8 @@ impl AnswerReader {
             },
             channels,
             wrap: form.tags.map(|tags| WrapReader::new(tags, is_within)),
+            recipient: begun.and_then(|style| BegunReader::new(style, form.calls.as_ref())),
+            marks: form.style.and_then(MarkReader::new),
             calls: calls
                 .and_then(|(style, functions)| CallReader::new(style, functions, is_within)),
             one_call: form.one_call,
@@ -136,6 +146,12 @@ impl AnswerReader {
             self.wrapped(text, &mut parts);
         }
         if let Some(reader) = self.wrap.take() {
+            self.addressed(reader.finish(), &mut parts);
+        }
+        if let Some(reader) = self.recipient.take() {
+            self.marked(reader.finish(), &mut parts);
+        }
+        if let Some(reader) = self.marks.take() {
             self.answer(reader.finish(), &mut parts);
         }
         parts.extend(self.calls.take().map(CallReader::finish).unwrap_or_default());
@@ -155,6 +171,27 @@ impl AnswerReader {
     /// Text that may have tags around it.
     fn wrapped(&mut self, text: String, parts: &mut Vec<Part>) {
         let text = match &mut self.wrap {
+            Some(reader) => reader.push(&text),
+            None => text,
+        };
+        self.addressed(text, parts);
+    }
+
+    /// Text whose begin the prompt may have.
+    fn addressed(&mut self, text: String, parts: &mut Vec<Part>) {
+        let text = match &mut self.recipient {
+            Some(reader) => reader.push(&text),
+            None => Some(text),
+        };
+        if let Some(text) = text {
+            self.recipient = None;
+            self.marked(text, parts);
+        }
+    }
+
+    /// Text that may have messages in it.
+    fn marked(&mut self, text: String, parts: &mut Vec<Part>) {
+        let text = match &mut self.marks {
             Some(reader) => reader.push(&text),
             None => text,
         };

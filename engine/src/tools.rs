@@ -33,6 +33,7 @@ mod call;
 mod grammar;
 mod messages;
 mod signatures;
+mod split;
 mod style;
 mod tell;
 mod tool;
@@ -44,10 +45,10 @@ use std::slice;
 
 pub use call::{ArgumentsError, ToolCall};
 pub use messages::arguments_of;
-pub(crate) use signatures::{Kind, Signatures};
+pub(crate) use signatures::{Kind, Place, Signatures};
 #[cfg(test)]
 pub(crate) use style::{BARE, Called, KNOWN, TAGGED};
-pub(crate) use style::{Elements, Form, Literals, Named, Objects, Style};
+pub(crate) use style::{Elements, Form, Literals, Named, Objects, Style, Tree, Turn};
 pub use tool::Tool;
 
 /// Whether the model has to call a function.

@@ -40,7 +40,10 @@ pub(crate) fn apply(
             Some(asked.grammar)
         }
         (Some(tools), asked) => tools.grammar(asked.map(|asked| asked.grammar), template),
-        (None, asked) => asked.map(|asked| asked.grammar),
+        (None, asked) => asked.map(|asked| match asked.is_of_message {
+            true => Tools::message(asked.grammar, template),
+            false => asked.grammar,
+        }),
     };
     Ok(grammar.into_iter().fold(request, Request::grammar))
 }

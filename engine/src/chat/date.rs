@@ -19,11 +19,20 @@ pub(super) fn function(now: SystemTime) -> Value {
         if form.len() > FORMAT_MAX || check_widths(&form).is_err() {
             return Err(exceeded("it formats a date with a long format"));
         }
-        let now = jiff::Timestamp::try_from(now).map_err(|error| {
-            Error::new(ErrorKind::InvalidOperation, "invalid date").with_source(error)
-        })?;
-        Ok(format(&form, &now.to_zoned(TimeZone::system())))
+        Ok(format(&form, &zoned(now)?))
     })
+}
+
+/// The date for templates that read it as a variable: the form of llama.cpp, such as `Nov 29 2026`.
+pub(super) fn variable(now: SystemTime) -> Option<String> {
+    zoned(now).map(|now| format("%b %d %Y", &now)).ok()
+}
+
+fn zoned(now: SystemTime) -> Result<Zoned, Error> {
+    let now = jiff::Timestamp::try_from(now).map_err(|error| {
+        Error::new(ErrorKind::InvalidOperation, "invalid date").with_source(error)
+    })?;
+    Ok(now.to_zoned(TimeZone::system()))
 }
 
 /// A time by a format of `strftime`. What is no directive stays as it is. The time has no zone, as Python's

@@ -1,7 +1,7 @@
 //! The end of a prompt whose last message the model continues.
 
 use super::marks::Input;
-use super::{ChatError, ChatOptions, ChatTemplate, Message, call_ids};
+use super::{ChatError, ChatOptions, ChatTemplate, Message, call_ids, thought_fields};
 
 /// Follows the text of the last message, so that its end is found in the prompt. No text has this character. A space
 /// after it shows whether the template trims the message.
@@ -39,14 +39,15 @@ fn end(prompt: &str, message: &str) -> Result<usize, ChatError> {
 
 impl ChatTemplate {
     /// The input of the template and the text that it makes of it, without the end of a message that is continued
-    /// taken off. A template that refuses a conversation gets it once more with ids of calls that all accept, and one that
-    /// fails with their arguments as text.
+    /// taken off. A template that refuses a conversation gets it once more with ids of calls that all accept, and without text beside
+    /// thoughts and calls; one that fails, with the arguments of calls as text.
     pub(super) fn accepted(
         &self,
         messages: &[Message],
         options: &ChatOptions,
     ) -> Result<(Input, String), ChatError> {
-        let mut input = Input::new(messages, options);
+        let named = thought_fields::named(messages, &self.source);
+        let mut input = Input::new(named.as_deref().unwrap_or(messages), options);
         if options.continue_final_message {
             mark(&mut input.messages)?;
         }
@@ -57,10 +58,14 @@ impl ChatTemplate {
             }
             rendered => return rendered.map(|text| (input, text)),
         };
-        let Some(messages) = call_ids::shortened(&input.messages) else { return Err(refusal) };
-        let input = Input { messages, ..input };
-        let text = self.render_input(&input, options).map_err(|_| refusal)?;
-        Ok((input, text))
+        for change in [call_ids::shortened, thought_fields::without_text] {
+            let Some(messages) = change(&input.messages) else { continue };
+            let input = Input { messages, variables: input.variables.clone() };
+            if let Ok(text) = self.render_input(&input, options) {
+                return Ok((input, text));
+            }
+        }
+        Err(refusal)
     }
 
     /// As [`accepted`](Self::accepted), after a failure: some templates expect the arguments of calls as text.

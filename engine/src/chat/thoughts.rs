@@ -17,10 +17,17 @@ const OPENED: [ThoughtTags; 1] = [
     ThoughtTags { open: "<|channel|>analysis<|message|>", close: "<|end|>" },
 ];
 
-/// Tags that templates make of parts, with a text that tells it.
-const MADE: [(&str, ThoughtTags); 1] = [
+/// Tags that templates make of parts, or that mean something else in other templates, with a text that tells them.
+const MADE: [(&str, ThoughtTags); 3] = [
     // Hunyuan 3.
     ("</think{}>", ThoughtTags { open: "<think:opensource>", close: "</think:opensource>" }),
+    // Kimi K3.
+    (
+        "open_tag('think'",
+        ThoughtTags { open: "<|open|>think<|sep|>", close: "<|close|>think<|sep|>" },
+    ),
+    // Solar Open.
+    ("assistant<|think|>", ThoughtTags { open: "<|think|>", close: "<|end|>" }),
 ];
 
 /// The tags of published models, the most frequent first.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Engine;
 use crate::parts::AnswerForm;
 use crate::request::{Prompt, Request, Thoughts};
-use crate::tools::ToolError;
+use crate::tools::{ToolError, Tools};
 
 impl Engine {
     /// The request with its tools in its prompt and in its grammar, and the form of its answer, if that is divided.
@@ -32,6 +32,9 @@ impl Engine {
             }
             request.grammar = tools.grammar(request.grammar.take(), template);
             request = tools.tell(request, template);
+        } else {
+            let grammar = request.grammar.take();
+            request.grammar = grammar.map(|grammar| Tools::message(grammar, template));
         }
         if request.thoughts == Thoughts::Text {
             request.thoughts = Thoughts::First { tokens_max: None };

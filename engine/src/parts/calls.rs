@@ -18,6 +18,8 @@ pub(super) struct CallReader {
     is_broken: bool,
     /// Number of the text that has begun the part with calls.
     inside: Option<usize>,
+    /// White space before that text, which is a part of the answer if there is no call.
+    space: String,
     /// Whether the text so far is only white space.
     is_blank: bool,
 }
@@ -35,6 +37,7 @@ impl CallReader {
             form: reader(style, signatures)?,
             is_broken: false,
             inside: None,
+            space: String::new(),
             is_blank: !is_within,
         })
     }
@@ -75,8 +78,9 @@ impl CallReader {
         let UntilOne { mut text, found } = until_one(&mut self.held, self.style.open);
         // White space around calls is not for the reader; whether it is around one is seen later.
         let space = text.split_off(text.trim_end().len());
-        if found.is_none() {
-            self.held.insert_str(0, &space);
+        match found {
+            Some(_) => self.space = space,
+            None => self.held.insert_str(0, &space),
         }
         if self.is_blank {
             text = text.trim_start().to_owned();
@@ -84,6 +88,9 @@ impl CallReader {
         if !text.is_empty() {
             self.is_blank = false;
             parts.push(Part::Text(text));
+        }
+        if self.is_blank {
+            self.space.clear();
         }
         self.inside = found;
         found.is_some()
@@ -148,13 +155,15 @@ impl CallReader {
     fn end_with(&mut self, Rest { text, has_calls }: Rest, close: &str, parts: &mut Vec<Part>) {
         let open = self.inside.take().and_then(|number| self.style.open.get(number).copied());
         self.is_broken = false;
+        let space = std::mem::take(&mut self.space);
         if text.trim().is_empty() {
             return;
         }
         let text = match has_calls && self.style.close.is_empty() {
             // Nothing says that it belongs to the calls.
             true => text,
-            false => format!("{}{text}{close}", open.unwrap_or_default()),
+            false if has_calls => format!("{}{text}{close}", open.unwrap_or_default()),
+            false => format!("{space}{}{text}{close}", open.unwrap_or_default()),
         };
         parts.push(Part::Text(text));
     }

@@ -70,8 +70,10 @@ impl ChannelReader {
             }
             _ if held.trim().is_empty() => {}
             State::Thought => parts.push(Part::Thought(held)),
-            State::Header => {}
-            State::Start | State::Between | State::Text => parts.push(Part::Text(held)),
+            State::Header if self.begins_with_mark() => {}
+            State::Header | State::Start | State::Between | State::Text => {
+                parts.push(Part::Text(held))
+            }
         }
         parts
     }
@@ -81,6 +83,10 @@ impl ChannelReader {
         match &mut self.state {
             State::Start | State::Between => self.before(),
             State::Header => {
+                if self.is_no_header() {
+                    self.state = State::Text;
+                    return true;
+                }
                 let Some(end) = self.held.find(MESSAGE) else { return false };
                 let header: String = self.held.drain(..end).collect();
                 self.held.drain(..MESSAGE.len());
@@ -108,19 +114,32 @@ impl ChannelReader {
         }
     }
 
-    /// Before a header. An answer without one is text.
+    /// Before a header, whose first word a prompt may have. An answer without one is text.
     fn before(&mut self) -> bool {
-        let begins = BEGINNINGS.map(|number| ENDS[number]);
         let begin = self.held.trim_start();
-        if begins.iter().any(|mark| begin.starts_with(mark)) {
+        if self.begins_with_mark() || begin.starts_with(RECIPIENT) {
             self.state = State::Header;
             return true;
         }
-        if begins.iter().any(|mark| mark.starts_with(begin)) {
+        let mut begins = BEGINNINGS.map(|number| ENDS[number]).into_iter().chain([RECIPIENT]);
+        if begins.any(|mark| mark.starts_with(begin)) {
             return false;
         }
         self.state = State::Text;
         true
+    }
+
+    /// Whether the text begins with a mark that begins a message.
+    fn begins_with_mark(&self) -> bool {
+        let begin = self.held.trim_start();
+        BEGINNINGS.iter().any(|number| begin.starts_with(ENDS[*number]))
+    }
+
+    /// Whether a text that began as a recipient is no header: that has at most one word after it.
+    fn is_no_header(&self) -> bool {
+        let words = self.held.split('<').next().unwrap_or_default();
+        let is_text = words.contains('\n') || words.split_whitespace().count() > 2;
+        is_text && !self.begins_with_mark()
     }
 
     /// Begins a message.
@@ -131,7 +150,9 @@ impl ChannelReader {
             let name = &rest[..end.unwrap_or(rest.len())];
             name.strip_prefix("functions.").unwrap_or(name)
         });
-        self.state = match recipient.filter(|name| self.may_call && !name.is_empty()) {
+        // Some headers say that a thought is for the model itself.
+        let is_call = |name: &&str| self.may_call && !name.is_empty() && *name != "assistant";
+        self.state = match recipient.filter(is_call) {
             Some(name) => {
                 let call = ToolCall::new(name, "");
                 parts.push(Part::Call { id: call.id.clone(), name: call.name.clone() });

@@ -133,7 +133,7 @@ impl ElementCalls {
         let kind = match text.trim() {
             "" => self.signatures.kind(writer.name(), &key),
             text if text == of_texts => Kind::Text,
-            text if text == of_others => Kind::Other,
+            text if fits(text, of_others) => Kind::Other,
             _ => self.signatures.kind(writer.name(), &key),
         };
         if kind != Kind::Text {
@@ -278,6 +278,14 @@ impl CallForm for ElementCalls {
 
     fn begins(&self, _answer: &str) -> Option<bool> {
         Some(false)
+    }
+}
+
+/// Whether a text is this one, in which `{}` stands for anything.
+fn fits(text: &str, pattern: &str) -> bool {
+    match pattern.split_once("{}") {
+        Some((before, after)) => text.starts_with(before) && text.ends_with(after),
+        None => text == pattern,
     }
 }
 

@@ -8,6 +8,7 @@ use super::literals::LiteralCalls;
 use super::named::NamedCalls;
 use super::objects::ObjectCalls;
 use super::part::Part;
+use super::tree::TreeCalls;
 use crate::tools::{Form, Signatures, Style};
 
 /// Reads the calls of a part of an answer, or of a whole answer, while their text arrives.
@@ -56,6 +57,7 @@ pub(super) fn reader(
         Form::Named(named) => Some(Box::new(NamedCalls::new(named, signatures))),
         Form::Elements(elements) => Some(Box::new(ElementCalls::new(elements, signatures))),
         Form::Literals(literals) => Some(Box::new(LiteralCalls::new(literals, signatures))),
+        Form::Tree(tree) => Some(Box::new(TreeCalls::new(tree, signatures))),
         Form::Channels => None,
     }
 }

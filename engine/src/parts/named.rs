@@ -108,8 +108,10 @@ impl NamedCalls {
 
     /// Reads a name up to the text after it. Returns whether it is known what the text is.
     fn name(&mut self, at: usize) -> bool {
-        let Named { within: [prefix, suffix], skipped, between, .. } = self.form;
-        let text = self.held[at..].trim_start();
+        let Named { id_end, within: [prefix, suffix], skipped, between, .. } = self.form;
+        // Without an id, the text after it is empty, and found at once.
+        let Some(id) = self.held[at..].find(id_end) else { return false };
+        let text = self.held[at + id + id_end.len()..].trim_start();
         let name = &text[..text.find(|char| !is_of_name(char)).unwrap_or(text.len())];
         let rest = &text[name.len()..];
         let is_skipping = !skipped.is_empty() && rest.starts_with(skipped);

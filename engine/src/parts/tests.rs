@@ -121,7 +121,7 @@ static CASES: [Case; 25] = [
         "an object without a name",
         &TAGGED,
         "a <tool_call>{\"arguments\": {}}</tool_call> b",
-        ["", "a<tool_call>{\"arguments\": {}}</tool_call> b"],
+        ["", "a <tool_call>{\"arguments\": {}}</tool_call> b"],
         &[],
     ),
     (

@@ -44,7 +44,11 @@ impl ThoughtReader {
             if let Some(rest) = begin.strip_prefix(self.tags.open) {
                 self.held = rest.to_owned();
                 self.state = State::Inside;
-            } else if self.tags.open.starts_with(begin) {
+            } else if let Some(rest) = begin.strip_prefix(self.tags.close) {
+                // Some models say so that they do not think.
+                self.held = rest.to_owned();
+                self.state = State::After;
+            } else if [self.tags.open, self.tags.close].iter().any(|tag| tag.starts_with(begin)) {
                 return String::new();
             } else {
                 self.state = State::After;

@@ -13,6 +13,14 @@ struct Signature {
     name: String,
     /// In the order of the schema.
     parameters: Vec<Parameter>,
+    schema: Value,
+}
+
+/// A value inside of the arguments of a function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    root: &'a Value,
+    schema: &'a Value,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +46,7 @@ impl Signatures {
         let signature = |function: &Tool| Signature {
             name: function.name.clone(),
             parameters: function.parameters.as_ref().map(parameters).unwrap_or_default(),
+            schema: function.parameters.clone().unwrap_or_default(),
         };
         Signatures(functions.iter().map(signature).collect())
     }
@@ -63,10 +72,72 @@ impl Signatures {
         self.parameters(function).get(position).map(|parameter| &*parameter.name)
     }
 
-    fn parameters(&self, function: &str) -> &[Parameter] {
-        let signature = self.0.iter().find(|signature| signature.name == function);
-        signature.map_or(&[], |signature| &signature.parameters)
+    /// The arguments of a function as a whole.
+    pub(crate) fn arguments(&self, function: &str) -> Place<'_> {
+        let schema = self.signature(function).map_or(&Value::Null, |signature| &signature.schema);
+        Place::of(schema)
     }
+
+    fn parameters(&self, function: &str) -> &[Parameter] {
+        self.signature(function).map_or(&[], |signature| &signature.parameters)
+    }
+
+    fn signature(&self, function: &str) -> Option<&Signature> {
+        self.0.iter().find(|signature| signature.name == function)
+    }
+}
+
+impl<'a> Place<'a> {
+    /// The value of a schema that refers to nothing outside of it.
+    pub(crate) fn of(root: &'a Value) -> Place<'a> {
+        Place { root, schema: resolved(root, root) }
+    }
+
+    /// The schema that has the value in it.
+    pub(crate) fn root(self) -> &'a Value {
+        self.root
+    }
+
+    /// The schema of the value; null if there is none.
+    pub(crate) fn schema(self) -> &'a Value {
+        self.schema
+    }
+
+    /// A member of an object.
+    pub(crate) fn member(self, name: &str) -> Place<'a> {
+        let property = self.schema.get("properties").and_then(|properties| properties.get(name));
+        self.at(property.or_else(|| self.schema.get("additionalProperties")))
+    }
+
+    /// An item of a list.
+    pub(crate) fn item(self) -> Place<'a> {
+        self.at(self.schema.get("items"))
+    }
+
+    /// Whether the schema says that the value may be of this type.
+    pub(crate) fn is(self, kind: &str) -> bool {
+        match self.schema.get("type") {
+            Some(Value::Array(names)) => names.iter().any(|name| name == kind),
+            name => name.is_some_and(|name| name == kind),
+        }
+    }
+
+    /// What the value is.
+    pub(crate) fn kind(self) -> Kind {
+        kind(self.schema, self.root)
+    }
+
+    fn at(self, schema: Option<&'a Value>) -> Place<'a> {
+        let schema = schema.map_or(&Value::Null, |schema| resolved(schema, self.root));
+        Place { schema, ..self }
+    }
+}
+
+/// The schema that another one refers to, or itself.
+fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let referred = schema.get("$ref").and_then(Value::as_str);
+    let referred = referred.and_then(|pointer| root.pointer(pointer.strip_prefix('#')?));
+    referred.unwrap_or(schema)
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {
@@ -80,9 +151,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
 
 /// What the values of a schema are, within the schema `root`.
 pub(super) fn kind(schema: &Value, root: &Value) -> Kind {
-    let referred = schema.get("$ref").and_then(Value::as_str);
-    let referred = referred.and_then(|pointer| root.pointer(pointer.strip_prefix('#')?));
-    let schema = referred.unwrap_or(schema);
+    let schema = resolved(schema, root);
     let of_values = |values: &[Value]| match values.iter().filter(|value| value.is_string()).count()
     {
         0 => Kind::Other,
@@ -139,6 +208,10 @@ mod tests {
             assert_eq!(signatures.at("f", position), (name != "unknown").then_some(name));
         }
         assert_eq!(signatures.kind("h", "city"), Kind::Any);
+        let place = signatures.arguments("f");
+        assert_eq!(place.member("there").kind(), Kind::Text);
+        assert!(place.member("list").item().schema().is_null());
+        assert!(place.member("list").is("array") && place.member("days").is("integer"));
         assert!(signatures.has("g") && !signatures.has("ge") && !signatures.may_become("ge"));
     }
 }

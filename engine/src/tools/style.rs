@@ -24,6 +24,29 @@ pub(crate) struct Style {
     /// What stands between these texts and the calls: white space and brackets, which reading skips.
     pub(crate) around: [&'static str; 2],
     pub(crate) form: Form,
+    /// The texts around the messages of an answer that may have several.
+    pub(crate) turn: Option<Turn>,
+}
+
+/// What stands around the parts of an answer that are messages of their own. Reading leaves these texts out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Begins a message after another one; a prompt ends with it.
+    pub(crate) start: &'static str,
+    /// Before and after the text of the answer.
+    pub(crate) text: [&'static str; 2],
+    /// Ends the answer.
+    pub(crate) end: &'static str,
+    /// Whether prompts end with the text that begins calls, and that before the text of the answer begins with the same.
+    pub(crate) is_begun: bool,
+}
+
+impl Turn {
+    /// Its texts.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = &'static str> {
+        let marks = [self.start, self.text[0], self.text[1], self.end].into_iter();
+        marks.filter(|mark| !mark.is_empty())
+    }
 }
 
 /// The form of calls.
@@ -33,6 +56,7 @@ pub(crate) enum Form {
     Named(Named),
     Elements(Elements),
     Literals(Literals),
+    Tree(Tree),
     /// Messages in the channels of the Harmony format, which also has thoughts and text.
     Channels,
 }
@@ -52,6 +76,8 @@ pub(crate) struct Objects {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) begin: &'static str,
+    /// After the id of the call, which follows `begin`. Without this text, calls have no id.
+    pub(crate) id_end: &'static str,
     /// Texts before and after the name that are a part of it for the model.
     pub(crate) within: [&'static str; 2],
     /// What may begin a part between the name and the text after it, which reading skips.
@@ -66,9 +92,11 @@ pub(crate) struct Named {
 pub(crate) struct Elements {
     pub(crate) begin: &'static str,
     pub(crate) name_end: &'static str,
+    /// Before and after the number of the call, which follows `name_end` and which reading skips.
+    pub(crate) number: Option<[&'static str; 2]>,
     pub(crate) key: &'static str,
     pub(crate) key_end: &'static str,
-    /// After the key of a text, and of another value.
+    /// After the key of a text, and of another value, where `{}` stands for the type of the value.
     pub(crate) attributes: [&'static str; 2],
     /// Before the value. If it ends a line, so does the value.
     pub(crate) value: &'static str,
@@ -87,6 +115,18 @@ pub(crate) struct Literals {
     pub(crate) assign: char,
     /// Before and after a text, in place of quotation marks with escapes.
     pub(crate) quote: Option<&'static str>,
+}
+
+/// An element for the call, in which each value is an element named as its argument. Values of objects and lists are elements again.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Tree {
+    pub(crate) begin: &'static str,
+    pub(crate) name_end: &'static str,
+    /// Begins every tag inside of a call.
+    pub(crate) tag: &'static str,
+    /// Name of the elements of a list.
+    pub(crate) item: &'static str,
+    pub(crate) end: &'static str,
 }
 
 impl Style {
@@ -114,7 +154,8 @@ impl Style {
             Form::Objects(_) => {}
             Form::Channels => texts.extend(CHANNEL_MARKS),
             Form::Named(named) => {
-                texts.extend([named.begin, named.skipped, named.between, named.end]);
+                let Named { begin, id_end, skipped, between, end, .. } = *named;
+                texts.extend([begin, id_end, skipped, between, end]);
             }
             Form::Elements(elements) => {
                 let Elements { begin, name_end, key, key_end, value, value_end, end, .. } =
@@ -122,6 +163,7 @@ impl Style {
                 texts.extend([*begin, *name_end, *key, *key_end, *value, *value_end, *end]);
             }
             Form::Literals(literals) => texts.extend(literals.quote),
+            Form::Tree(tree) => texts.extend([tree.begin, tree.name_end, tree.tag, tree.end]),
         }
         texts.retain(|text| !text.is_empty());
         texts

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::split::split;
 use super::style::{Called, TAGGED};
 use super::{Style, Tool, Tools};
 use crate::chat::{ChatTemplate, Message, Shows};
@@ -29,6 +30,9 @@ impl Tools {
             true => shows,
             false => Shows { system: shows.system, ..Shows::TEXT },
         };
+        if written.calls && !written.several {
+            *messages = split(std::mem::take(messages));
+        }
         write_calls(messages, style, written);
         let described = self.functions.iter().map(|function: &Tool| &function.described);
         let Some(template) = template else {
@@ -37,7 +41,7 @@ impl Tools {
         };
         if let Some(name) = template.variable_of_tools() {
             let tools: Vec<Value> = described.cloned().collect();
-            return request.template_variable(name, tools);
+            return request.template_variable(name, ChatTemplate::value_of_tools(name, tools));
         }
         if template.reads_tools_of_message() {
             let functions: Vec<&Value> =

@@ -56,6 +56,31 @@ fn a_template_without_one_gets_functions_calls_and_results_as_text() {
     assert!(told.template_variables.is_empty());
 }
 
+/// A template that shows the first call of a message, or refuses a second one, gets a message for each.
+#[test]
+fn each_call_is_shown_also_where_a_message_has_several() {
+    const SHOWN: &str = "{% for m in messages %}{% if m.tool_calls %}{% set f = m.tool_calls[0].function %}\
+                         {{ m.content }}{{ f.name }}{{ f.arguments }};{% else %}{{ m.content }};{% endif %}{% endfor %}{{ tools }}";
+    const REFUSED: &str = "{% if m.tool_calls and m.tool_calls|length > 1 %}{{ raise_exception('one') }}{% endif %}{% if m.tool_calls %}";
+    let calls =
+        ["Bern", "Uri"].map(|city| ToolCall::new("weather", json!({ "city": city }).to_string()));
+    let conversation = vec![
+        Message::user("Q"),
+        Message::assistant("A").calls(&calls),
+        Message::result(&calls[1], "Sun."),
+        Message::result(&calls[0], "Rain."),
+        Message::user("R"),
+    ];
+    for source in [SHOWN.to_owned(), SHOWN.replace("{% if m.tool_calls %}", REFUSED)] {
+        let template = template(&source);
+        let told =
+            Tools::new([weather()]).tell(Request::chat(conversation.clone()), Some(&template));
+        let prompt = template.render(messages(&told), true).expect("a prompt");
+        let want = "Q;Aweather{\"city\": \"Bern\"};Rain.;weather{\"city\": \"Uri\"};Sun.;R;";
+        assert!(prompt.replace('\'', "\"").starts_with(want), "{prompt}");
+    }
+}
+
 #[test]
 fn a_model_that_may_call_nothing_is_told_of_nothing() {
     let tools = Tools::new([weather().strict(true)]).choice(ToolChoice::None);

@@ -145,6 +145,7 @@ pub(super) fn question(
     let format = fields.take("format")?.map(constraint::of_ollama).transpose()?.flatten();
     // As in Ollama, a format holds for the whole answer.
     let calls = || tools.as_ref().and_then(|tools| tools.grammar(None, template));
+    let format = format.map(|format| Tools::message(format, template));
     if let Some(grammar) = format.or_else(calls) {
         request = request.grammar(grammar);
     }

@@ -7,7 +7,7 @@ use super::chatting;
 use super::meaning::post;
 
 /// Texts that tell a style, and those of its marks that may be control tokens.
-const STYLES: [(&str, &[&str]); 14] = [
+const STYLES: [(&str, &[&str]); 19] = [
     ("<tool_call>", &["<tool_call>", "</tool_call>"]),
     ("<tool_call> <function=", &["<tool_call>", "</tool_call>"]),
     (
@@ -37,6 +37,22 @@ const STYLES: [(&str, &[&str]); 14] = [
         &["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|constrain|>"],
     ),
     ("<|observation|>", &[]),
+    ("<|open|> <|close|> <|end_of_msg|>", &["<|open|>", "<|close|>", "<|sep|>"]),
+    ("]<]minimax[>[ <tool_call>", &["]<]minimax[>["]),
+    (
+        "<|tool_call:begin|> <|tool_call:args|>",
+        &[
+            "<|begin|>",
+            "<|content|>",
+            "<|tool_calls|>",
+            "<|tool_call:begin|>",
+            "<|tool_call:name|>",
+            "<|tool_call:args|>",
+            "<|tool_call:end|>",
+        ],
+    ),
+    (">>>${recipient} >>>all", &[]),
+    ("<|role_sep|> <|message_sep|>", &["<|role_sep|>", "<|message_sep|>"]),
 ];
 
 fn tools(is_strict: bool) -> Value {
@@ -101,7 +117,7 @@ async fn a_required_call_is_valid_in_every_style() {
 
 #[tokio::test]
 async fn an_answer_with_strict_functions_may_be_text() {
-    for (signs, marks) in [STYLES[1], STYLES[4], STYLES[12]] {
+    for (signs, marks) in [1, 4, 12, 14, 16, 17, 18].map(|number| STYLES[number]) {
         for control in [&[][..], marks] {
             let (running, _folder) = chatting(&template(signs), control).await;
             let body = json!({
@@ -114,5 +130,28 @@ async fn an_answer_with_strict_functions_may_be_text() {
             assert!(is_call || message["content"].is_string(), "{signs}, {control:?}: {answer}");
             running.stop().await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_a_form_has_nothing_around_it() {
+    let schema = json!({
+        "type": "object", "properties": { "city": { "enum": ["Bern", "Uri"] } }, "required": ["city"], "additionalProperties": false,
+    });
+    for (signs, marks) in [12, 14, 16, 17].map(|number| STYLES[number]) {
+        let (running, _folder) = chatting(&template(signs), marks).await;
+        for seed in 0..4 {
+            let body = json!({
+                "messages": [{ "role": "user", "content": "hi" }], "max_tokens": 200, "temperature": 1, "seed": seed,
+                "response_format": { "type": "json_schema", "json_schema": { "name": "city", "schema": schema } },
+            });
+            let answer = post(&running, "/v1/chat/completions", body).await.json();
+            let content = answer["choices"][0]["message"]["content"].as_str();
+            let content = content.unwrap_or_else(|| panic!("{signs}: {answer}"));
+            let read: Value =
+                serde_json::from_str(content).unwrap_or_else(|_| panic!("{signs}: {answer}"));
+            assert!(["Bern", "Uri"].iter().any(|city| read["city"] == *city), "{signs}: {answer}");
+        }
+        running.stop().await;
     }
 }

@@ -1,5 +1,6 @@
 //! Texts in the styles of published models, and the calls that they are.
 
+mod messages;
 mod texts;
 
 use std::sync::Arc;
@@ -175,10 +176,27 @@ fn a_call_that_is_cut_off_has_what_there_is() {
         ("gemma4", "<|tool_call>call:weather{city:<|\"|>Bern<|\"|>,days:", "{\"city\":\"Bern\""),
         ("mistral", "[TOOL_CALLS]weather[ARGS]{\"city\": \"Be", "{\"city\": \"Be"),
         ("channels", "<|channel|>commentary to=functions.weather<|message|>{\"city\"", "{\"city\""),
+        (
+            "kimi-k3",
+            "<|open|>tools<|sep|><|open|>call tool=\"weather\" index=\"1\"<|sep|><|open|>argument key=\"city\" type=\"string\"<|sep|>Ber",
+            "{\"city\":\"Ber",
+        ),
+        (
+            "minimax-m3",
+            "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"weather\">]<]minimax[>[<units>]<]minimax[>[<item>C]<]minimax[>[</item>]<]mini",
+            "{\"units\":[\"C\"",
+        ),
+        (
+            "solar-open",
+            "<|tool_calls|><|tool_call:begin|>a<|tool_call:name|>weather<|tool_call:args|>{\"a",
+            "{\"a",
+        ),
     ];
     for (name, text, want) in rows {
         assert_eq!(calls(style(name), text), [("weather".to_owned(), Value::from(want))], "{name}");
     }
+    let text = "<|channel|>final<|message|>Yes";
+    assert_eq!(read(style("channels"), text).1, "Yes");
     let nothing = calls(style("qwen3-coder"), "<tool_call>\n<function=weath");
     assert!(nothing.is_empty(), "{nothing:?}");
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::signatures::{Kind, kind};
 use super::super::{Elements, Form, Literals, Named, Objects};
+use super::trees;
 use crate::structured::{Function, Grammar, ObjectForm};
 
 /// Characters of names of arguments that no schema lists.
@@ -19,8 +20,10 @@ pub(super) fn sequence(parts: impl IntoIterator<Item = Option<Grammar>>) -> Gram
     Grammar::sequence(parts.into_iter().flatten())
 }
 
-/// The start of a message after another one.
-const START: &str = "<|start|>assistant";
+/// The characters of an id.
+const ID: &str = "[a-z0-9]{10}";
+/// The number of a call.
+const NUMBER: &str = "[1-9][0-9]?";
 
 /// The call of a function as a message in its channel.
 fn call_in_channel(function: Function) -> Grammar {
@@ -31,18 +34,18 @@ fn call_in_channel(function: Function) -> Grammar {
     sequence([mark(&head), Some(Grammar::arguments(function))])
 }
 
-/// Messages in channels, of which the last one may be a call.
-pub(super) fn messages(functions: Vec<Function>) -> Grammar {
+/// Messages in channels, of which the last one may be a call; `start` begins each after the first.
+pub(super) fn messages(functions: Vec<Function>, start: &str) -> Grammar {
     let message = sequence([
         mark("<|channel|>"),
         Some(Grammar::choice(["analysis", "commentary", "final"])),
         mark("<|message|>"),
         Some(Grammar::regex("(?s:.*)")),
     ]);
-    let earlier = sequence([Some(message.clone()), mark(&format!("<|end|>{START}"))]);
+    let earlier = sequence([Some(message.clone()), mark(&format!("<|end|>{start}"))]);
     let calls = functions.into_iter().map(call_in_channel);
     sequence([
-        mark(START).map(Grammar::optional),
+        mark(start).map(Grammar::optional),
         Some(Grammar::repeated(earlier)),
         Some(Grammar::one_of(calls.chain([message]))),
     ])
@@ -56,11 +59,8 @@ impl Form {
             Form::Named(named) => named.grammar(function),
             Form::Elements(elements) => elements.grammar(function),
             Form::Literals(literals) => literals.grammar(function),
-            // After thoughts, another message begins; an answer that begins at once has the start of one in its prompt.
-            Form::Channels => {
-                let start = mark(START).map(Grammar::optional);
-                sequence([start, Some(call_in_channel(function))])
-            }
+            Form::Tree(tree) => trees::grammar(tree, function),
+            Form::Channels => call_in_channel(function),
         }
     }
 }
@@ -74,16 +74,23 @@ impl Objects {
 
 impl Named {
     fn grammar(&self, function: Function) -> Grammar {
-        let Named { begin, within: [prefix, suffix], between, end, .. } = self;
-        let head = format!("{begin}{prefix}{}{suffix}{between}", function.name);
-        sequence([mark(&head), Some(Grammar::arguments(function)), mark(end)])
+        let Named { begin, id_end, within: [prefix, suffix], between, end, .. } = self;
+        let name = format!("{prefix}{}{suffix}{between}", function.name);
+        let head = match id_end.is_empty() {
+            true => mark(&format!("{begin}{name}")),
+            false => {
+                let rest = mark(&format!("{id_end}{name}"));
+                Some(sequence([mark(begin), Some(Grammar::regex(ID)), rest]))
+            }
+        };
+        sequence([head, Some(Grammar::arguments(function)), mark(end)])
     }
 }
 
 /// An argument that a call may have.
-struct Argument {
-    is_required: bool,
-    value: Grammar,
+pub(super) struct Argument {
+    pub(super) is_required: bool,
+    pub(super) value: Grammar,
 }
 
 /// The arguments of a function, in the order of its schema; `None` if the schema does not list them.
@@ -109,7 +116,7 @@ fn arguments(
 }
 
 /// The schema of a property with the definitions of the whole, to which its references lead.
-fn within(property: &Value, root: &Map<String, Value>) -> Value {
+pub(super) fn within(property: &Value, root: &Map<String, Value>) -> Value {
     let Value::Object(property) = property else { return property.clone() };
     let mut schema = property.clone();
     for name in ["$defs", "definitions"] {
@@ -121,7 +128,7 @@ fn within(property: &Value, root: &Map<String, Value>) -> Value {
 }
 
 /// The texts that a schema lists, if it lists only texts.
-fn texts(schema: &Value) -> Option<Vec<String>> {
+pub(super) fn texts(schema: &Value) -> Option<Vec<String>> {
     let listed = match (schema.get("const"), schema.get("enum")) {
         (Some(value), _) => std::slice::from_ref(value),
         (None, Some(Value::Array(values))) => values,
@@ -131,7 +138,7 @@ fn texts(schema: &Value) -> Option<Vec<String>> {
 }
 
 /// The label of an argument's schema.
-fn label(function: &Function, name: &str) -> String {
+pub(super) fn label(function: &Function, name: &str) -> String {
     format!("tools.{}.parameters/properties/{name}", function.name)
 }
 
@@ -142,9 +149,9 @@ impl Elements {
         let value = |name: &str, schema: Value, kind: Kind| {
             let head = format!("{key}{name}{key_end}");
             if kind == Kind::Other {
+                let attributes = with_type(of_others, &schema, open);
                 let json = Grammar::value(label(&function, name), schema);
-                let head = format!("{head}{of_others}{open}");
-                return sequence([mark(&head), Some(json), mark(value_end)]);
+                return sequence([mark(&head), attributes, Some(json), mark(value_end)]);
             }
             let text = match texts(&schema) {
                 Some(texts) => sequence([Some(Grammar::choice(texts)), mark(value_end)]),
@@ -157,7 +164,12 @@ impl Elements {
             None => vec![Grammar::optional(self.any())],
         };
         let head = mark(&format!("{begin}{}{name_end}", function.name));
-        sequence([head].into_iter().chain(arguments.into_iter().map(Some)).chain([mark(end)]))
+        let number = self.number.map(|[before, after]| {
+            sequence([mark(before), Some(Grammar::regex(NUMBER)), mark(after)])
+        });
+        sequence(
+            [head, number].into_iter().chain(arguments.into_iter().map(Some)).chain([mark(end)]),
+        )
     }
 
     /// An argument with any name and value.
@@ -169,8 +181,21 @@ impl Elements {
     }
 }
 
+/// Attributes and the text after them, with the type of a value of this schema where they name it.
+fn with_type(attributes: &str, schema: &Value, after: &str) -> Option<Grammar> {
+    const TYPES: [&str; 5] = ["number", "boolean", "object", "array", "null"];
+    let Some((before, rest)) = attributes.split_once("{}") else {
+        return mark(&format!("{attributes}{after}"));
+    };
+    let rest = format!("{rest}{after}");
+    match schema.get("type").and_then(Value::as_str).map(|name| name.replace("integer", "number")) {
+        Some(name) => mark(&format!("{before}{name}{rest}")),
+        None => Some(sequence([mark(before), Some(Grammar::choice(TYPES)), mark(&rest)])),
+    }
+}
+
 /// An argument, which need not be there if it is not required.
-fn optional(argument: Argument) -> Grammar {
+pub(super) fn optional(argument: Argument) -> Grammar {
     match argument.is_required {
         true => argument.value,
         false => Grammar::optional(argument.value),

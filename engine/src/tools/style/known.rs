@@ -4,8 +4,9 @@ mod elements;
 mod literals;
 mod named;
 mod objects;
+mod trees;
 
-use super::{Form, Style};
+use super::{Form, Style, Turn};
 pub(crate) use objects::{BARE, TAGGED};
 
 const NO_LINES: [&str; 2] = ["", ""];
@@ -13,7 +14,7 @@ const LINES: [&str; 2] = ["\n", "\n"];
 const LIST: [&str; 2] = ["[", "]"];
 
 /// Styles that templates tell, those with more particular signs first.
-pub(crate) static KNOWN: [&Style; 31] = [
+pub(crate) static KNOWN: [&Style; 36] = [
     &CHANNELS,
     &named::KIMI_K2,
     &elements::DEEPSEEK_V3_2,
@@ -22,6 +23,10 @@ pub(crate) static KNOWN: [&Style; 31] = [
     &named::DEEPSEEK_V3_1,
     &elements::SEED_OSS,
     &elements::MINIMAX_M2,
+    &elements::KIMI_K3,
+    &trees::MINIMAX_M3,
+    &named::SOLAR_OPEN,
+    &named::FUNCTIONARY_RECIPIENTS,
     &elements::ATEM,
     &literals::GEMMA4,
     &literals::FUNCTION_GEMMA,
@@ -37,6 +42,7 @@ pub(crate) static KNOWN: [&Style; 31] = [
     &objects::MISTRAL_LIST,
     &objects::PHI4,
     &objects::GIGACHAT,
+    &objects::GIGACHAT3,
     &objects::GRANITE3,
     &elements::MINICPM5,
     &elements::GLM_4_7,
@@ -47,7 +53,7 @@ pub(crate) static KNOWN: [&Style; 31] = [
     &named::GLM_4,
 ];
 
-/// gpt-oss.
+/// gpt-oss, LLM-jp 4.1.
 static CHANNELS: Style = Style {
     name: "channels",
     signs: &[&["<|channel|>", "<|message|>"]],
@@ -55,4 +61,10 @@ static CHANNELS: Style = Style {
     close: "",
     around: NO_LINES,
     form: Form::Channels,
+    turn: Some(Turn {
+        start: "<|start|>assistant",
+        text: ["<|channel|>final<|message|>", ""],
+        end: "",
+        is_begun: false,
+    }),
 };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Elements, Form, Literals, Named, Objects, Style};
+use super::{Elements, Form, Literals, Named, Objects, Style, Tree};
 
 /// A call that is written.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +33,10 @@ impl Form {
     fn write(&self, call: Called<'_>, number: usize) -> String {
         match self {
             Form::Objects(objects) => objects.write(call, number),
-            Form::Named(named) => named.write(call),
-            Form::Elements(elements) => elements.write(call),
+            Form::Named(named) => named.write(call, number),
+            Form::Elements(elements) => elements.write(call, number),
             Form::Literals(literals) => literals.write(call),
+            Form::Tree(tree) => tree.write(call),
             Form::Channels => {
                 let Called { name, arguments } = call;
                 format!(
@@ -57,24 +58,31 @@ impl Objects {
 }
 
 impl Named {
-    fn write(&self, Called { name, arguments }: Called<'_>) -> String {
-        let Named { begin, within: [prefix, suffix], between, end, .. } = self;
-        format!("{begin}{prefix}{name}{suffix}{between}{arguments}{end}")
+    fn write(&self, Called { name, arguments }: Called<'_>, number: usize) -> String {
+        let Named { begin, id_end, within: [prefix, suffix], between, end, .. } = self;
+        let id = if id_end.is_empty() { String::new() } else { format!("call{number:06}") };
+        format!("{begin}{id}{id_end}{prefix}{name}{suffix}{between}{arguments}{end}")
     }
 }
 
 impl Elements {
-    fn write(&self, Called { name, arguments }: Called<'_>) -> String {
+    fn write(&self, Called { name, arguments }: Called<'_>, number: usize) -> String {
         let Elements { begin, name_end, key, key_end, value, value_end, end, .. } = self;
-        let mut text = format!("{begin}{name}{name_end}");
+        let mut text = format!("{begin}{name}{name_end}{}", self.numbered(number));
         for (name, argument) in arguments.as_object().into_iter().flatten() {
             let (attributes, written) = match argument {
-                Value::String(argument) => (self.attributes[0], self.quoted(argument)),
-                other => (self.attributes[1], other.to_string()),
+                Value::String(text) => (self.attributes[0].to_owned(), self.quoted(text)),
+                other => (self.attributes[1].replace("{}", type_of(other)), other.to_string()),
             };
             text.push_str(&format!("{key}{name}{key_end}{attributes}{value}{written}{value_end}"));
         }
         text + end
+    }
+
+    /// The number of a call, counted from 1, if the style has it.
+    pub(crate) fn numbered(&self, number: usize) -> String {
+        let text = |[before, after]: [&str; 2]| format!("{before}{}{after}", number + 1);
+        self.number.map(text).unwrap_or_default()
     }
 
     /// A text, in quotes if it needs them and there are some.
@@ -85,6 +93,49 @@ impl Elements {
             }
             _ => text.to_owned(),
         }
+    }
+}
+
+/// The type of a value as JSON schemas call it.
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+impl Tree {
+    fn write(&self, Called { name, arguments }: Called<'_>) -> String {
+        let Tree { begin, name_end, end, .. } = self;
+        format!("{begin}{name}{name_end}{}{end}", self.value(arguments))
+    }
+
+    fn value(&self, value: &Value) -> String {
+        let element = |name: &str, value: &Value| {
+            format!("{}{}{}", self.open(name), self.value(value), self.close(name))
+        };
+        match value {
+            Value::String(text) => text.clone(),
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| element(name, value)).collect()
+            }
+            Value::Array(items) => items.iter().map(|item| element(self.item, item)).collect(),
+            other => other.to_string(),
+        }
+    }
+
+    /// The tag that begins an element.
+    pub(crate) fn open(&self, name: &str) -> String {
+        format!("{}<{name}>", self.tag)
+    }
+
+    /// The tag that ends an element.
+    pub(crate) fn close(&self, name: &str) -> String {
+        format!("{}</{name}>", self.tag)
     }
 }
 

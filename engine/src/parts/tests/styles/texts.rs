@@ -4,7 +4,7 @@
 pub(super) type Text = (&'static str, &'static str);
 
 /// A call of `weather` for three days in Bern.
-pub(super) const ONE: [Text; 31] = [
+pub(super) const ONE: [Text; 40] = [
     (
         "channels",
         "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{\"city\": \"Bern\", \"days\": 3}<|call|>",
@@ -12,6 +12,36 @@ pub(super) const ONE: [Text; 31] = [
     (
         "channels",
         "<|channel|>commentary<|message|>Hm.<|end|><|start|>assistant to=functions.weather<|channel|>commentary json<|message|>{\"city\": \"Bern\", \"days\": 3}",
+    ),
+    (
+        "channels",
+        " to=functions.weather<|channel|>commentary json<|message|>{\"city\": \"Bern\", \"days\": 3}<|call|>",
+    ),
+    (
+        "channels",
+        " to=functions.weather<|channel|>commentary <|constrain|> json<|message|>{\"city\": \"Bern\", \"days\": 3}<|end|>",
+    ),
+    (
+        "channels",
+        "<|channel|>commentary to=assistant<|channel|>final<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis to=functions.weather<|message|>{\"city\": \"Bern\", \"days\": 3}",
+    ),
+    (
+        "kimi-k3",
+        "<|open|>response<|sep|>Hm.<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool=\"weather\" index=\"1\"<|sep|><|open|>argument key=\"city\" type=\"string\"<|sep|>Bern<|close|>argument<|sep|><|open|>argument key=\"days\" type=\"number\"<|sep|>3<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>",
+    ),
+    (
+        "minimax-m3",
+        "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"weather\">]<]minimax[>[<city>Bern]<]minimax[>[</city>]<]minimax[>[<days>3]<]minimax[>[</days>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+    ),
+    (
+        "solar-open",
+        "<|tool_calls|><|tool_call:begin|>a1b2c3d4e5<|tool_call:name|>weather<|tool_call:args|>{\"city\": \"Bern\", \"days\": 3}<|tool_call:end|><|calls|>",
+    ),
+    ("functionary-recipients", "all\nHm.>>>weather\n{\"city\": \"Bern\", \"days\": 3}"),
+    ("functionary-recipients", "weather\n{\"city\": \"Bern\", \"days\": 3}"),
+    (
+        "gigachat3",
+        "Hm.<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Bern\", \"days\": 3}}<|message_sep|>\n\n",
     ),
     (
         "kimi-k2",

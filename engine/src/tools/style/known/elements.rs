@@ -1,6 +1,6 @@
 //! Styles of elements.
 
-use super::super::{Elements, Form, Style};
+use super::super::{Elements, Form, Style, Turn};
 use super::{LINES, NO_LINES};
 
 /// Elements named by an attribute, below a prefix of all names.
@@ -9,6 +9,7 @@ macro_rules! invocations {
         Form::Elements(Elements {
             begin: concat!("<", $prefix, "invoke name=\""),
             name_end: "\">\n",
+            number: None,
             key: concat!("<", $prefix, "parameter name=\""),
             key_end: "\"",
             attributes: $attributes,
@@ -25,6 +26,7 @@ const fn equations(value: &'static str, value_end: &'static str) -> Form {
     Form::Elements(Elements {
         begin: "<function=",
         name_end: ">\n",
+        number: None,
         key: "<parameter=",
         key_end: ">",
         attributes: ["", ""],
@@ -40,6 +42,7 @@ const fn pairs(line: &'static str, value: &'static str, value_end: &'static str)
     Form::Elements(Elements {
         begin: "",
         name_end: line,
+        number: None,
         key: "<arg_key>",
         key_end: "</arg_key>",
         attributes: ["", ""],
@@ -58,6 +61,7 @@ pub(super) static DEEPSEEK_V3_2: Style = Style {
     close: "</｜DSML｜function_calls>",
     around: LINES,
     form: invocations!("｜DSML｜", [" string=\"true\"", " string=\"false\""]),
+    turn: None,
 };
 
 /// DeepSeek V4.
@@ -68,6 +72,7 @@ pub(super) static DEEPSEEK_V4: Style = Style {
     close: "</｜DSML｜tool_calls>",
     around: LINES,
     form: invocations!("｜DSML｜", [" string=\"true\"", " string=\"false\""]),
+    turn: None,
 };
 
 /// Seed-OSS.
@@ -78,6 +83,7 @@ pub(super) static SEED_OSS: Style = Style {
     close: "</seed:tool_call>",
     around: LINES,
     form: equations("", "</parameter>\n"),
+    turn: None,
 };
 
 /// MiniMax M2.
@@ -88,6 +94,34 @@ pub(super) static MINIMAX_M2: Style = Style {
     close: "</minimax:tool_call>",
     around: LINES,
     form: invocations!("", ["", ""]),
+    turn: None,
+};
+
+/// Kimi K3.
+pub(super) static KIMI_K3: Style = Style {
+    name: "kimi-k3",
+    signs: &[&["<|open|>", "<|close|>", "<|end_of_msg|>"]],
+    open: &["<|open|>tools<|sep|>"],
+    close: "<|close|>tools<|sep|>",
+    around: NO_LINES,
+    form: Form::Elements(Elements {
+        begin: "<|open|>call tool=\"",
+        name_end: "\"",
+        number: Some([" index=\"", "\"<|sep|>"]),
+        key: "<|open|>argument key=\"",
+        key_end: "\"",
+        attributes: [" type=\"string\"", " type=\"{}\""],
+        value: "<|sep|>",
+        value_end: "<|close|>argument<|sep|>",
+        end: "<|close|>call<|sep|>",
+        quotes: None,
+    }),
+    turn: Some(Turn {
+        start: "",
+        text: ["<|open|>response<|sep|>", "<|close|>response<|sep|>"],
+        end: "<|close|>message<|sep|>",
+        is_begun: false,
+    }),
 };
 
 /// Muse.
@@ -98,6 +132,7 @@ pub(super) static ATEM: Style = Style {
     close: "</atem:function_calls>",
     around: LINES,
     form: invocations!("atem:", ["", ""]),
+    turn: None,
 };
 
 /// Hunyuan 3.
@@ -110,6 +145,7 @@ pub(super) static HUNYUAN3: Style = Style {
     form: Form::Elements(Elements {
         begin: "<tool_call:opensource>",
         name_end: "<tool_sep:opensource>\n",
+        number: None,
         key: "<arg_key:opensource>",
         key_end: "</arg_key:opensource>",
         attributes: ["", ""],
@@ -118,6 +154,7 @@ pub(super) static HUNYUAN3: Style = Style {
         end: "</tool_call:opensource>",
         quotes: None,
     }),
+    turn: None,
 };
 
 /// MiniCPM 5.
@@ -130,6 +167,7 @@ pub(super) static MINICPM5: Style = Style {
     form: Form::Elements(Elements {
         begin: "name=\"",
         name_end: "\">",
+        number: None,
         key: "<param name=\"",
         key_end: "\"",
         attributes: ["", ""],
@@ -138,6 +176,7 @@ pub(super) static MINICPM5: Style = Style {
         end: "",
         quotes: Some(["<![CDATA[", "]]>"]),
     }),
+    turn: None,
 };
 
 /// GLM 4.7.
@@ -148,6 +187,7 @@ pub(super) static GLM_4_7: Style = Style {
     close: "</tool_call>",
     around: NO_LINES,
     form: pairs("", "<arg_value>", "</arg_value>"),
+    turn: None,
 };
 
 /// GLM 4.5 and 4.6, Ling, Laguna.
@@ -158,6 +198,7 @@ pub(super) static GLM_4_5: Style = Style {
     close: "</tool_call>",
     around: NO_LINES,
     form: pairs("\n", "\n<arg_value>", "</arg_value>\n"),
+    turn: None,
 };
 
 /// Qwen3-Coder, Qwen3.5, Nemotron 3.
@@ -168,4 +209,5 @@ pub(super) static QWEN3_CODER: Style = Style {
     close: "</tool_call>",
     around: LINES,
     form: equations("\n", "\n</parameter>\n"),
+    turn: None,
 };

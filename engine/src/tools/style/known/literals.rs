@@ -19,6 +19,7 @@ pub(super) static GEMMA4: Style = Style {
         assign: ':',
         quote: Some("<|\"|>"),
     }),
+    turn: None,
 };
 
 /// FunctionGemma.
@@ -34,6 +35,7 @@ pub(super) static FUNCTION_GEMMA: Style = Style {
         assign: ':',
         quote: Some("<escape>"),
     }),
+    turn: None,
 };
 
 /// MiniCPM 3 and 4.
@@ -44,6 +46,7 @@ pub(super) static PYTHON_BLOCK: Style = Style {
     close: "<|tool_call_end|>",
     around: ["\n```python\n", "\n```\n"],
     form: CALLS,
+    turn: None,
 };
 
 /// LFM2 and LFM2.5, of which some templates show no calls.
@@ -54,4 +57,5 @@ pub(super) static PYTHON: Style = Style {
     close: "<|tool_call_end|>",
     around: LIST,
     form: CALLS,
+    turn: None,
 };

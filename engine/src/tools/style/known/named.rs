@@ -1,11 +1,11 @@
 //! Styles of a name and a JSON object.
 
-use super::super::{Form, Named, Style};
+use super::super::{Form, Named, Style, Turn};
 use super::NO_LINES;
 
 /// A name and JSON.
 const fn named(begin: &'static str, between: &'static str, end: &'static str) -> Form {
-    Form::Named(Named { begin, within: ["", ""], skipped: "", between, end })
+    Form::Named(Named { begin, id_end: "", within: ["", ""], skipped: "", between, end })
 }
 
 /// Kimi K2.
@@ -17,11 +17,13 @@ pub(super) static KIMI_K2: Style = Style {
     around: NO_LINES,
     form: Form::Named(Named {
         begin: "<|tool_call_begin|>",
+        id_end: "",
         within: ["functions.", ":0"],
         skipped: "",
         between: "<|tool_call_argument_begin|>",
         end: "<|tool_call_end|>",
     }),
+    turn: None,
 };
 
 /// DeepSeek R1 and V3.
@@ -36,6 +38,7 @@ pub(super) static DEEPSEEK_R1: Style = Style {
         "\n```json\n",
         "\n```<｜tool▁call▁end｜>",
     ),
+    turn: None,
 };
 
 /// DeepSeek V3.1.
@@ -46,6 +49,7 @@ pub(super) static DEEPSEEK_V3_1: Style = Style {
     close: "<｜tool▁calls▁end｜>",
     around: NO_LINES,
     form: named("<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"),
+    turn: None,
 };
 
 /// Mistral Small 3.2, Devstral, Ministral 3.
@@ -57,11 +61,13 @@ pub(super) static MISTRAL: Style = Style {
     around: NO_LINES,
     form: Form::Named(Named {
         begin: "",
+        id_end: "",
         within: ["", ""],
         skipped: "[CALL_ID]",
         between: "[ARGS]",
         end: "",
     }),
+    turn: None,
 };
 
 /// Functionary 3.1.
@@ -72,6 +78,41 @@ pub(super) static FUNCTIONARY: Style = Style {
     close: "</function>",
     around: NO_LINES,
     form: named("", ">", ""),
+    turn: None,
+};
+
+/// Functionary 3.2, whose messages each begin with their recipient; that of the text is `all`.
+pub(super) static FUNCTIONARY_RECIPIENTS: Style = Style {
+    name: "functionary-recipients",
+    signs: &[&[">>>${recipient}", ">>>all"]],
+    open: &[">>>"],
+    close: "",
+    around: NO_LINES,
+    form: named("", "\n", ""),
+    turn: Some(Turn { start: "", text: [">>>all\n", ""], end: "", is_begun: true }),
+};
+
+/// Solar Open.
+pub(super) static SOLAR_OPEN: Style = Style {
+    name: "solar-open",
+    signs: &[&["<|tool_call:begin|>", "<|tool_call:args|>"]],
+    open: &["<|tool_calls|>"],
+    close: "",
+    around: NO_LINES,
+    form: Form::Named(Named {
+        begin: "<|tool_call:begin|>",
+        id_end: "<|tool_call:name|>",
+        within: ["", ""],
+        skipped: "",
+        between: "<|tool_call:args|>",
+        end: "<|tool_call:end|>",
+    }),
+    turn: Some(Turn {
+        start: "<|begin|>assistant",
+        text: ["<|content|>", "<|end|>"],
+        end: "<|calls|>",
+        is_begun: false,
+    }),
 };
 
 /// GLM 4, whose answer as a whole is a name and a line with the arguments.
@@ -82,4 +123,5 @@ pub(super) static GLM_4: Style = Style {
     close: "",
     around: NO_LINES,
     form: named("", "\n", ""),
+    turn: None,
 };

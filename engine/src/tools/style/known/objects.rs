@@ -1,6 +1,6 @@
 //! Styles of JSON objects.
 
-use super::super::{Form, Objects, Style};
+use super::super::{Form, Objects, Style, Turn};
 use super::{LINES, LIST, NO_LINES};
 
 /// Objects with a name and arguments.
@@ -15,6 +15,7 @@ pub(crate) static BARE: Style = Style {
     close: "",
     around: NO_LINES,
     form: Form::Objects(Objects { name: Some("name"), arguments: "parameters", number: None }),
+    turn: None,
 };
 
 /// JSON between tags, as of Hermes, Qwen 2.5 and 3, Granite 4, EXAONE 4, SmolLM3 and most others.
@@ -25,6 +26,7 @@ pub(crate) static TAGGED: Style = Style {
     close: "</tool_call>",
     around: LINES,
     form: OBJECTS,
+    turn: None,
 };
 
 /// Command R7B, Command A and their successors.
@@ -39,6 +41,7 @@ pub(super) static COHERE: Style = Style {
         arguments: "parameters",
         number: Some("tool_call_id"),
     }),
+    turn: None,
 };
 
 /// Command R and R+.
@@ -49,6 +52,7 @@ pub(super) static COMMAND_R: Style = Style {
     close: "```",
     around: ["\n[\n    ", "\n]"],
     form: Form::Objects(Objects { name: Some("tool_name"), arguments: "parameters", number: None }),
+    turn: None,
 };
 
 /// Apertus.
@@ -59,6 +63,7 @@ pub(super) static APERTUS: Style = Style {
     close: "<|tools_suffix|>",
     around: LIST,
     form: Form::Objects(Objects { name: None, arguments: "", number: None }),
+    turn: None,
 };
 
 /// Nemotron Nano 1 and 2.
@@ -69,6 +74,7 @@ pub(super) static NEMOTRON: Style = Style {
     close: "</TOOLCALL>",
     around: LIST,
     form: OBJECTS,
+    turn: None,
 };
 
 /// Hunyuan, MiniMax M1, Apriel.
@@ -79,6 +85,7 @@ pub(super) static TAGGED_LIST: Style = Style {
     close: "</tool_calls>",
     around: LIST,
     form: OBJECTS,
+    turn: None,
 };
 
 /// Mistral 7B v0.3, Nemo.
@@ -89,6 +96,7 @@ pub(super) static MISTRAL_LIST: Style = Style {
     close: "",
     around: LIST,
     form: OBJECTS,
+    turn: None,
 };
 
 /// Phi-4-mini; Firefunction writes the second text.
@@ -99,6 +107,7 @@ pub(super) static PHI4: Style = Style {
     close: "<|/tool_call|>",
     around: LIST,
     form: OBJECTS,
+    turn: None,
 };
 
 /// Granite 3.
@@ -109,6 +118,7 @@ pub(super) static GRANITE3: Style = Style {
     close: "",
     around: LIST,
     form: OBJECTS,
+    turn: None,
 };
 
 /// GigaChat 3.1.
@@ -119,4 +129,16 @@ pub(super) static GIGACHAT: Style = Style {
     close: "",
     around: NO_LINES,
     form: OBJECTS,
+    turn: None,
+};
+
+/// GigaChat 3.0, whose calls are a message of another role.
+pub(super) static GIGACHAT3: Style = Style {
+    name: "gigachat3",
+    signs: &[&["<|role_sep|>", "<|message_sep|>"]],
+    open: &["<|message_sep|>\n\nfunction call<|role_sep|>"],
+    close: "",
+    around: ["\n", ""],
+    form: OBJECTS,
+    turn: Some(Turn { start: "", text: ["", ""], end: "<|message_sep|>", is_begun: false }),
 };
