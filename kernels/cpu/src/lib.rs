@@ -36,6 +36,7 @@ mod quantize;
 mod rms_norm;
 pub mod roofline;
 pub(crate) mod rope;
+mod short_conv;
 mod simd;
 pub(crate) mod weights;
 
@@ -43,7 +44,7 @@ pub use attention::{AttentionJob, AttentionSequence, attention};
 pub use caches::Caches;
 pub use context::Cpu;
 pub use device::{CpuDevice, CpuDeviceParts};
-pub use elementwise::{add, add_assign, curve, gated, scale, scale_by, soft_cap};
+pub use elementwise::{add, add_assign, curve, gated, multiply, scale, scale_by, soft_cap};
 pub use embed::{EmbedError, Table, add_rows, embed_rows};
 pub use gemm::matmul;
 pub use gemm::{Dispatch, Epilogue, GemmInput, Matmul, matmuls};
@@ -68,6 +69,7 @@ pub use pool::{ColumnBlock, CoreSet, CoresError, Grid, PinnedThread, Pool, THREA
 pub use quantize::Q8Rows;
 pub use rms_norm::rms_norm;
 pub use rope::{RopeAngles, RopeFreqs, rope};
+pub use short_conv::{ShortConv, short_conv};
 pub use simd::prefetch::PrefetchHint;
 pub use weights::{
     BindError, Held, LockError, PackedUse, PackedUsers, Weights, keep_packed, lock_packed,

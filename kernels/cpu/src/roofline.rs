@@ -65,7 +65,7 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](lapwing_model::op::Op::name).
-pub const OP_NAMES: [&str; 17] = [
+pub const OP_NAMES: [&str; 19] = [
     "embed",
     "lookup",
     "rms_norm",
@@ -77,6 +77,8 @@ pub const OP_NAMES: [&str; 17] = [
     "gated",
     "curve",
     "add",
+    "multiply",
+    "short_conv",
     "select_rows",
     "columns",
     "scale",
@@ -127,7 +129,9 @@ impl Kernel {
             "lookup" => float("rows read from the file, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
             "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "curve" | "add"
-            | "scale" | "scale_by" | "temperature" | "soft_cap" => float("f32, row by row"),
+            | "multiply" | "short_conv" | "scale" | "scale_by" | "temperature" | "soft_cap" => {
+                float("f32, row by row")
+            }
             "select_rows" => float("copies of rows"),
             "columns" => float("copies of columns"),
             _ => return None,

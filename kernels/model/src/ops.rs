@@ -10,12 +10,14 @@ mod gated;
 mod layer_norm;
 mod lookup;
 mod matmul;
+mod multiply;
 mod rms_norm;
 mod rope;
 mod scale;
 mod scale_by;
 mod select_rows;
 mod shape;
+mod short_conv;
 mod soft_cap;
 mod temperature;
 
@@ -67,7 +69,7 @@ pub enum Reads {
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 19] = [
+    pub const ALL: [OpInfo; 21] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -87,6 +89,8 @@ impl OpInfo {
         scale_by::INFO,
         lookup::INFO,
         columns::INFO,
+        multiply::INFO,
+        short_conv::INFO,
     ];
 
     /// An op with that name and number of which the rest is yet to be said.
@@ -131,6 +135,8 @@ impl Op {
             Op::Gated(_) => &gated::INFO,
             Op::Curve(_) => &curve::INFO,
             Op::Add => &add::INFO,
+            Op::Multiply => &multiply::INFO,
+            Op::ShortConv { .. } => &short_conv::INFO,
             Op::Scale { .. } => &scale::INFO,
             Op::ScaleBy { .. } => &scale_by::INFO,
             Op::Temperature(_) => &temperature::INFO,
@@ -153,6 +159,8 @@ impl Op {
             Op::Gated(activation) => gated::work(at, *activation),
             Op::Curve(curve) => curve::work(at, *curve),
             Op::Add => add::work(at),
+            Op::Multiply => multiply::work(at),
+            Op::ShortConv { weight, state } => short_conv::work(at, *weight, *state),
             Op::Scale { .. } => scale::work(at),
             Op::ScaleBy { .. } => scale_by::work(at),
             Op::Temperature(_) => temperature::work(at),

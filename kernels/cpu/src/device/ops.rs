@@ -3,7 +3,7 @@
 use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
 use crate::attention::{AttentionJob, AttentionSequence, attention};
-use crate::elementwise::{add, curve, gated, scale, scale_by, scale_rows, soft_cap};
+use crate::elementwise::{add, curve, gated, multiply, scale, scale_by, scale_rows, soft_cap};
 use crate::embed::{EmbedError, add_rows, embed_rows};
 use crate::gemm::matmul;
 use crate::kv_rows::KvRows;
@@ -42,6 +42,7 @@ impl OpRun<'_> {
             Op::Gated(_)
             | Op::Curve(_)
             | Op::Add
+            | Op::Multiply
             | Op::Scale { .. }
             | Op::ScaleBy { .. }
             | Op::SoftCap { .. } => self.element_wise(&mut out)?,
@@ -67,6 +68,9 @@ impl OpRun<'_> {
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
             Op::Attention(op) => self.attend(op, sequences, &mut out)?,
+            Op::ShortConv { weight, state } => {
+                self.short_conv(*weight, *state, whole(0)?, &mut out)?;
+            }
             Op::Columns(first) => {
                 let (x, all) = (whole(0)?, model.graph.value(self.node.inputs[0]).width);
                 let rows = x.chunks_exact(all).zip(out.chunks_exact_mut(spec.width));
@@ -91,6 +95,7 @@ impl OpRun<'_> {
             Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, out),
             Op::Curve(form) => curve(cpu, *form, &columns(0)?, out),
             Op::Add => add(cpu, &columns(0)?, &columns(1)?, out),
+            Op::Multiply => multiply(cpu, &columns(0)?, &columns(1)?, out),
             Op::Scale { factor } => {
                 out.copy_from_slice(&columns(0)?);
                 scale(cpu, out, *factor);

@@ -61,7 +61,7 @@ impl Encoder<'_> {
             | Op::ScaleBy { .. }
             | Op::SoftCap { .. }
             | Op::Curve(_) => self.element_wise(node),
-            Op::AddRow { .. } | Op::Temperature(_) => {
+            Op::AddRow { .. } | Op::Temperature(_) | Op::Multiply | Op::ShortConv { .. } => {
                 Err(self.unsupported(node, "an OpenCL device"))
             }
             _ if !self.work.part.features.is_whole() => {

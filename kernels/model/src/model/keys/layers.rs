@@ -2,12 +2,27 @@
 
 use super::Keys;
 use crate::kv::KvHeads;
-use crate::model::ModelError;
 use crate::model::config::LayerHeads;
+use crate::model::{ModelConfig, ModelError};
 
 impl Keys<'_> {
     /// A count that some files store once, and others for each layer.
     pub(in crate::model) fn per_layer(
+        &self,
+        name: &str,
+        layers: usize,
+        default: Option<&[usize]>,
+    ) -> Result<Vec<usize>, ModelError> {
+        let counts = self.counts(name, layers, default)?;
+        let wrong = counts.iter().find(|count| !(1..=1 << 20).contains(*count));
+        self.check(name, wrong.copied().unwrap_or_default(), wrong.is_none(), || {
+            "it must be between 1 and 1048576".to_owned()
+        })?;
+        Ok(counts)
+    }
+
+    /// As [`per_layer`](Keys::per_layer), of any size.
+    fn counts(
         &self,
         name: &str,
         layers: usize,
@@ -24,11 +39,18 @@ impl Keys<'_> {
         self.check(name, format!("{} values", counts.len()), counts.len() == layers, || {
             format!("it must have a value for each of the {layers} layers")
         })?;
-        let wrong = counts.iter().find(|count| !(1..=1 << 20).contains(*count));
-        self.check(name, wrong.copied().unwrap_or_default(), wrong.is_none(), || {
-            "it must be between 1 and 1048576".to_owned()
-        })?;
         Ok(counts)
+    }
+
+    /// Checks that each layer has attention, or a state in place of it.
+    pub(in crate::model) fn check_mixers(&self, config: &ModelConfig) -> Result<(), ModelError> {
+        let is_bare =
+            |layer: &usize| config.heads[*layer].kv.count == 0 && !config.has_state(*layer);
+        let bare = (0..config.layers).find(is_bare);
+        self.check("attention.head_count_kv", 0, bare.is_none(), || {
+            "it must be between 1 and 1048576: layers of this architecture have attention"
+                .to_owned()
+        })
     }
 
     /// Heads of each layer's attention, all of them of the same size, with keys and values of their own.
@@ -38,12 +60,12 @@ impl Keys<'_> {
         width: usize,
     ) -> Result<Vec<LayerHeads>, ModelError> {
         let counts = self.per_layer("attention.head_count", layers, None)?;
-        let kv_counts = self.per_layer("attention.head_count_kv", layers, Some(&counts))?;
+        let kv_counts = self.counts("attention.head_count_kv", layers, Some(&counts))?;
         let head_dim = self.head_dim(width, counts[0])?;
         let rope_dims = self.rope_dims("rope.dimension_count", head_dim, head_dim)?;
         let heads = counts.into_iter().zip(kv_counts).enumerate();
         let heads = heads.map(|(layer, (count, kv_count))| {
-            let divides = count.is_multiple_of(kv_count);
+            let divides = kv_count == 0 || count.is_multiple_of(kv_count);
             self.check("attention.head_count_kv", kv_count, divides, || {
                 format!("it must divide the {count} query heads")
             })?;
