@@ -34,6 +34,8 @@ mod names;
 mod requantised;
 #[path = "tiny_models/shared.rs"]
 mod shared;
+#[path = "tiny_models/states.rs"]
+mod states;
 #[path = "tiny_models/variants.rs"]
 mod variants;
 

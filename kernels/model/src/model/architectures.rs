@@ -41,6 +41,7 @@ mod jais;
 mod jais2;
 mod jina_bert_v2;
 mod jina_bert_v3;
+mod lfm2;
 mod llama;
 mod maincoder;
 mod minicpm;
@@ -72,7 +73,7 @@ mod starcoder2;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 60] = [
+const TABLE: [Architecture; 61] = [
     llama::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     qwen2::ARCHITECTURE,
@@ -125,6 +126,7 @@ const TABLE: [Architecture; 60] = [
     pangu_embedded::ARCHITECTURE,
     bitnet::ARCHITECTURE,
     apertus::ARCHITECTURE,
+    lfm2::ARCHITECTURE,
     bert::ARCHITECTURE,
     nomic_bert::ARCHITECTURE,
     jina_bert_v2::ARCHITECTURE,
@@ -172,6 +174,11 @@ pub(super) trait Decoder: Sync {
     /// Adds the builder's current layer for the hidden states `x`, and returns the next ones.
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         b.layer(x, LayerForm::PLAIN)
+    }
+
+    /// Name of the norm behind the last layer.
+    fn last_norm(&self) -> &'static str {
+        "output_norm"
     }
 
     /// The head of its rerankers.

@@ -6,6 +6,7 @@ mod head;
 mod layer;
 mod layer_inputs;
 mod ropes;
+mod short_conv;
 mod weights;
 
 use std::collections::HashSet;

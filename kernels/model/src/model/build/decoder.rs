@@ -24,7 +24,7 @@ impl Builder<'_> {
             x = family.layer(self, x)?;
         }
         self.layer = None;
-        let normed = self.norm("output_norm", x)?;
+        let normed = self.norm(family.last_norm(), x)?;
         self.head(normed, table)
     }
 

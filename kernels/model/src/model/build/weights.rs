@@ -10,11 +10,11 @@ use crate::op::{Op, TableRow};
 use crate::weights::Slices;
 
 /// Some of the rows of a matrix that holds several.
-struct Joined<'a> {
-    name: &'a str,
+pub(super) struct Joined<'a> {
+    pub(super) name: &'a str,
     /// Its rows.
-    all: usize,
-    rows: Range<usize>,
+    pub(super) all: usize,
+    pub(super) rows: Range<usize>,
 }
 
 /// A product with a matrix.
@@ -78,7 +78,7 @@ impl Builder<'_> {
     }
 
     /// A product with some of the rows of a matrix. The bias is a part of the matrix's bias, or stored on its own.
-    fn joined_part(
+    pub(super) fn joined_part(
         &mut self,
         role: &'static str,
         x: ValueId,
