@@ -29,6 +29,12 @@ pub enum RunError {
          embedding interface (on the command line: lapwing embed), or use a model that generates"
     )]
     Encoder,
+    /// The request has drafts, and the model or the one that drafts keeps a state of the rows before.
+    #[error(
+        "layers of the model keep a state of the rows before, so drafts cannot be rolled back; send the request without drafts \
+         (on the command line: --draft none)"
+    )]
+    Drafts,
     /// A token id is outside the vocabulary.
     #[error(
         "token id {id} is outside the model's vocabulary of {vocab}; use this model's own tokenizer"

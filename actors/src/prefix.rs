@@ -30,6 +30,11 @@ impl PrefixCache {
         PrefixCache { tree: Arc::new(Mutex::new(PrefixTree::new(page_rows))), store }
     }
 
+    /// The same cache, of which only whole pages are shared.
+    pub(crate) fn of_whole_pages(self) -> PrefixCache {
+        PrefixCache { store: None, ..self }
+    }
+
     /// The tree. The scheduler waits for it while it is locked.
     pub fn tree(&self) -> MutexGuard<'_, PrefixTree> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)

@@ -153,9 +153,7 @@ impl Scheduler {
             let (model, models) = (submit.model.0, self.models.len());
             return Err(RunError::UnknownModel { model, models });
         };
-        if model.is_encoder && !matches!(submit.task, Task::Embed { .. }) {
-            return Err(RunError::Encoder);
-        }
+        self.check_task(model, &submit.task)?;
         let (tokens, context) = (submit.ids.len(), model.context);
         let room = match submit.task {
             Task::Generate(_) => tokens < context,

@@ -3,8 +3,9 @@
 //!
 //! `cargo bench -p lapwing-kernels --bench elementwise -- [threads] [isa]`
 
-use lapwing_kernels::cpu::{self, Cpu, Isa, KvRows, RopeFreqs, RopeShape, Summands};
-use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
+use lapwing_kernels::cpu::{self, Cpu, Isa, KvRows, RopeFreqs, RopeShape, ShortConv, Summands};
+use lapwing_kernels::device::Batch;
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore, StateLayout, StateRows};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use std::time::Instant;
 
@@ -37,6 +38,23 @@ fn kv_write(cpu: &Cpu, dtype: KvDtype, x: &[f32]) -> f64 {
     shortest(|| rows.write(cpu, &mut kv.layer(0)))
 }
 
+/// A convolution over so many rows, with its state.
+fn short_conv(cpu: &Cpu, taps: usize, x: &[f32], out: &mut [f32]) -> f64 {
+    let layout = KvLayout::uniform(0, KvHeads::new(0, 0), 32, KvDtype::default());
+    let states = [StateLayout { values: (taps - 1) * WIDTH }].into();
+    let kv = KvStore::new(KvLayout { states, ..layout }, ROWS as u32).expect("memory");
+    let pages: Vec<u32> = (0..ROWS as u32).collect();
+    let mut batch = Batch::default();
+    batch.push(&[0; ROWS], 0, pages.clone(), 0..0);
+    let conv = ShortConv { x, width: WIDTH, taps: &x[..taps * WIDTH] };
+    let rows = StateRows { pages: &pages, start: 0, x, width: WIDTH };
+    shortest(|| {
+        let mut state = kv.state(0);
+        cpu::short_conv(cpu, &conv, &batch.spans, &state, out);
+        state.keep_rows(&rows);
+    })
+}
+
 fn measure(cpu: &Cpu) {
     let x: Vec<f32> = (0..ROWS * WIDTH).map(|i| (i * 7 % 97) as f32 / 97.0 - 0.5).collect();
     let y = x.clone();
@@ -57,6 +75,10 @@ fn measure(cpu: &Cpu) {
     let seconds = shortest(|| cpu::add_weighted(cpu, &mut out, WIDTH, &summands));
     report("weighted sum of 4", 6 * bytes, seconds);
     report("add", 3 * bytes, shortest(|| cpu::add(cpu, &x, &y, &mut out)));
+    report("multiply", 3 * bytes, shortest(|| cpu::multiply(cpu, &x, &y, &mut out)));
+    for taps in [3, 4] {
+        report(&format!("conv of {taps} rows"), 2 * bytes, short_conv(cpu, taps, &x, &mut out));
+    }
     for kind in Activation::ALL {
         let seconds = shortest(|| cpu::gated(cpu, kind, &x, &y, &mut out));
         report(&format!("{kind:?}"), 3 * bytes, seconds);

@@ -40,6 +40,8 @@ mod requantised;
 mod scales;
 #[path = "tiny_models/shared.rs"]
 mod shared;
+#[path = "tiny_models/states.rs"]
+mod states;
 #[path = "tiny_models/streams.rs"]
 mod streams;
 #[path = "tiny_models/variants.rs"]

@@ -19,7 +19,7 @@ pub struct OpShape {
     pub n: usize,
     /// Inner width: of a matmul the width of its input, of a norm the width of a group, of rotary
     /// embedding the rotated values of a head, of attention the total width of keys and values, of a weighted sum the number of
-    /// values that are added; 0 for other ops.
+    /// values that are added, of a convolution the rows that a value depends on; 0 for other ops.
     pub k: usize,
     /// Storage format of the weight; `None` without a weight.
     pub dtype: Option<String>,
@@ -41,7 +41,9 @@ impl OpShape {
         let (index, node) = (node, &graph.nodes()[node]);
         let n = part.features.of_width(graph.value(node.output).width).len();
         let weight = match &node.op {
-            Op::MatMul { weight, .. } | Op::ScaleBy { weight } => Some(*weight),
+            Op::MatMul { weight, .. } | Op::ScaleBy { weight } | Op::ShortConv { weight, .. } => {
+                Some(*weight)
+            }
             Op::RmsNorm { weight, .. } | Op::LayerNorm { weight, .. } => *weight,
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
                 Some(*table)

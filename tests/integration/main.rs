@@ -22,6 +22,7 @@ mod a_ranking_is_wrong;
 mod a_recording_is_wrong;
 #[cfg(feature = "serve")]
 mod a_server_fails_a_client;
+mod a_state_is_wrong;
 mod a_strategy_changes_a_token;
 mod a_strategy_panics;
 #[cfg(feature = "structured")]

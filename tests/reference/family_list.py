@@ -267,6 +267,11 @@ SECOND = [
     Family("cogvlm", "cogvlm", "queries, keys and values in one tensor; the matrices for images change nothing", {
         "attention.head_count_kv": 4}, unread=("^vis_",)),
     Family("paddleocr", "paddleocr", "as ernie4_5, with sections", {"rope.dimension_sections": [2, 1, 1, 0]}),
+    Family("lfm2", "lfm2", "gated convolutions over 3 rows on all layers but 1 and 3, whose heads have norms; tied", {
+        "block_count": 5, "attention.head_count_kv": [0, 2, 0, 1, 0], "shortconv.l_cache": 3}, without=(OUTPUT, "^dense_2")),
+    Family("lfm2-windows", "lfm2", "convolutions over 4 rows between layers with windows of 8; output matrix", {
+        "block_count": 4, "attention.head_count_kv": [2, 0, 0, 2], "shortconv.l_cache": 4, "attention.sliding_window": 8},
+           bare=True, without=("^dense_2",), changes=NO_WINDOWS),
     Family("hrm_text", "hrm_text", "two stacks of one layer that run three times, in two cycles", {
         "block_count": 6, "hrm.layers_per_stack": 1, "hrm.h_cycles": 2, "hrm.l_cycles": 2, "embedding_scale": 3.0}),
 ]

@@ -12,7 +12,10 @@ use lapwing_traces::Nanos;
 use super::chunk_times::Corrections;
 use super::parts::KvPages;
 use super::rows::PlannedBy;
+use super::state::Scheduler;
 use super::step_times::{DecodeChunk, StepTimes};
+use crate::error::RunError;
+use crate::message::Task;
 use crate::prefix::PrefixCache;
 
 /// A model that an engine runs.
@@ -56,6 +59,8 @@ pub(super) struct Model {
     /// Whether rows see later ones: the model makes embeddings only, each text is computed in one chunk, and no
     /// rows are shared.
     pub(super) is_encoder: bool,
+    /// Whether layers keep a state of a sequence: rows cannot be rolled back, and only whole pages are shared.
+    pub(super) has_state: bool,
     /// The chunks in flight that hold decode rows. There is at most one per model, so that all sequences that decode
     /// stay in one batch; and as many as devices compute them if sequences get out of step.
     pub(super) decoding: Vec<DecodeChunk>,
@@ -79,6 +84,22 @@ pub(super) struct Latest {
     pub(super) decodes: u64,
 }
 
+impl Scheduler {
+    /// Checks that a model does a task, and that no draft of it would have to be rolled back in a state.
+    pub(super) fn check_task(&self, model: &Model, task: &Task) -> Result<(), RunError> {
+        if model.is_encoder && !matches!(task, Task::Embed { .. }) {
+            return Err(RunError::Encoder);
+        }
+        let Task::Generate(generate) = task else { return Ok(()) };
+        let Some(drafts) = &generate.drafts else { return Ok(()) };
+        let drafter = drafts.model().and_then(|it| self.models.get(it.model.0));
+        match model.has_state || drafter.is_some_and(|drafter| drafter.has_state) {
+            true => Err(RunError::Drafts),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Model {
     /// A model, if its strategy has a route for a whole chunk and for a decode step.
     pub(super) fn new(model: SchedulerModel) -> Result<Model, PlanError> {
@@ -97,6 +118,7 @@ impl Model {
         let (hidden, steps) = (OnceCell::new(), StepTimes::default());
         let (prefixes, decoding) = (None, Vec::new());
         let is_encoder = planner.graph().is_encoder();
+        let has_state = planner.graph().has_state();
         Ok(Model {
             planner,
             hidden,
@@ -105,6 +127,7 @@ impl Model {
             context,
             vocab,
             is_encoder,
+            has_state,
             decoding,
             staggered: None,
             steps,

@@ -62,10 +62,12 @@ impl Sequence {
 impl Scheduler {
     /// Shares the KV pages of a model's requests: a request does not compute rows that an earlier one with
     /// the same first tokens has computed. Rows are the same function of their tokens with and without it, so
-    /// no token changes. An encoder's rows depend on later tokens, so its requests share none.
+    /// no token changes. An encoder's rows depend on later tokens, so its requests share none. A model with states shares
+    /// whole pages only: a page has the state after the latest of its rows.
     pub fn cache_prefixes(&mut self, model: ModelId, cache: PrefixCache) {
         if let Some(model) = self.models.get_mut(model.0).filter(|model| !model.is_encoder) {
-            model.prefixes = Some(cache);
+            let has_state = model.has_state;
+            model.prefixes = Some(if has_state { cache.of_whole_pages() } else { cache });
         }
     }
 

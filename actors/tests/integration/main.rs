@@ -40,6 +40,7 @@ mod score;
 mod shape_only_device;
 mod soc;
 mod stale;
+mod states;
 mod strategy_values;
 mod support;
 mod throttled;

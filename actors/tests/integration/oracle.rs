@@ -15,11 +15,13 @@ use lapwing_kernels::kv::{DuplicatePage, PageId};
 use lapwing_kernels::op::Op;
 
 mod preparer;
+mod states;
 mod values;
 
 use preparer::{Graphs, OraclePreparer};
+use states::States;
 pub use values::{
-    PAGE_ROWS, SIZES, STOP, VOCAB, WIDTH, foretell, graph, hidden, layout, next_token,
+    PAGE_ROWS, SIZES, STOP, VOCAB, WIDTH, foretell, graph, graph_of, hidden, layout, next_token,
 };
 use values::{START, expected, mix};
 
@@ -32,6 +34,7 @@ pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     hashes: Arc<Mutex<HashMap<(PageId, usize), u64>>>,
+    states: States,
     copies: Arc<AtomicUsize>,
     /// Every n-th copy of a page fails.
     pub failing_copies: Option<usize>,
@@ -143,7 +146,11 @@ impl Oracle {
     fn next(&self, batch: &Batch, row: usize) -> (u32, u32) {
         let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
         let memory = self.memory.hashes.lock().expect("no panic");
-        let hash = hash_at(&memory, &span.pages, batch.positions[row] as usize);
+        let at = batch.positions[row] as usize;
+        let mut hash = hash_at(&memory, &span.pages, at);
+        if self.graph.has_state() && self.memory.states.made(&span.pages, at) != Some(hash) {
+            hash += 1;
+        }
         let is_wrong = self.wrong.is_some_and(|of| (hash >> 20).is_multiple_of(of));
         let token = |hash: u64| (hash % VOCAB as u64) as u32;
         let doubts = self.wrong.is_some() && (hash >> 40).is_multiple_of(2);
@@ -239,6 +246,11 @@ impl BlockingDevice for Oracle {
                     memory.insert(slot, mix(before, work.batch.ids[row]));
                 }
             }
+        }
+        let has_state =
+            |node: usize| matches!(self.graph.nodes()[node].op, Op::ShortConv { state: 0, .. });
+        if work.nodes.clone().any(has_state) {
+            self.memory.states.run(work.batch);
         }
         for &value in work.writes {
             let tensor = self.value(&work, value);

@@ -52,14 +52,19 @@ pub fn setup(dice: &mut Dice) -> Setup {
 pub fn run(seed: u64, scope: Scope) -> Recording {
     let mut dice = Dice::new(seed);
     let setup = setup(&mut dice);
-    let mut world = World::new(&setup);
+    run_on(&setup, dice, seed, scope)
+}
+
+/// A random schedule of an engine. Models with states get neither drafts nor embeddings.
+pub fn run_on(setup: &Setup, mut dice: Dice, seed: u64, scope: Scope) -> Recording {
+    let mut world = World::new(setup);
     world.sim.recorder().set_scope(scope);
     let requests = (0..1 + dice.below(12)).map(|i| {
         let (prompt_tokens, tokens_max) = (1 + dice.below(60) as usize, dice.below(30) as usize);
         let at = Nanos(dice.below(4_000_000));
         let cancel_at = (dice.below(3) == 0).then(|| Nanos(at.0 + dice.below(6_000_000)));
-        let drafted = (i % 3 == 0).then_some(seed + i);
-        let embeds = (i % 5 == 4).then_some(i as usize..);
+        let drafted = (i % 3 == 0 && !setup.states).then_some(seed + i);
+        let embeds = (i % 5 == 4 && !setup.states).then_some(i as usize..);
         let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted, embeds };
         // Some begin alike.
         Request::submit(&mut world, seed as u32 + dice.below(1 + i) as u32, draw)

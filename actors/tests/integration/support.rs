@@ -19,7 +19,7 @@ use lapwing_traces::{OsClock, Recorder, RecorderConfig};
 
 use crate::late::Late;
 pub use crate::oracle::{
-    Fault, Memory, Oracle, PAGE_ROWS, SIZES, VOCAB, foretell, graph, layout, next_token,
+    Fault, Memory, Oracle, PAGE_ROWS, SIZES, VOCAB, foretell, graph_of, layout, next_token,
 };
 
 mod generated;
@@ -45,6 +45,8 @@ pub struct Setup {
     pub meanwhile: Option<Arc<dyn Strategy>>,
     pub policy: PolicyChoice,
     pub layers: usize,
+    /// Whether layers keep a state of a sequence.
+    pub states: bool,
     pub pages: u32,
     pub fault: Fault,
     /// Rates of all devices, or of each.
@@ -72,6 +74,7 @@ impl Default for Setup {
             meanwhile: None,
             policy: PolicyChoice::default(),
             layers: 4,
+            states: false,
             pages: 512,
             fault: Arc::new(|_| None),
             rates: vec![FixedRate {
@@ -111,7 +114,7 @@ impl Setup {
         &self,
         late: impl Fn(DeviceInfo, Oracle, (&Arc<AtomicUsize>, usize)) -> Box<dyn Device>,
     ) -> Parts {
-        let graph = Arc::new(graph(self.layers));
+        let graph = Arc::new(graph_of(self.layers, self.states));
         let infos: Vec<DeviceInfo> = (0..self.devices)
             .map(|d| {
                 let kind = self.kinds.get(d).copied().unwrap_or(DeviceKind::Cpu);

@@ -41,7 +41,11 @@ impl DraftModel {
     /// # Errors
     /// When no device can run it, or its file is missing, damaged or not supported.
     pub(super) fn open(opened: &Opened, in_place: &InPlace) -> Result<Option<DraftModel>, Error> {
-        let Opened { settings, chosen, .. } = opened;
+        let Opened { settings, chosen, graph, .. } = opened;
+        if graph.has_state() && settings.draft.drafts().is_some() {
+            let expected = "none with a model whose layers keep a state of the rows before, as drafts cannot be rolled back there";
+            return Err(Error::config("draft", settings.draft.name(), expected));
+        }
         let Some(choice) = settings.draft.draft_model() else { return Ok(None) };
         if chosen.is_encoder {
             return Err(Error::config("draft", settings.draft.name(), "none with an encoder"));
@@ -67,6 +71,11 @@ impl DraftModel {
         if model.config.arch.is_encoder() {
             let path = own.model.display();
             return Err(Error::config("the draft model", path, "a model that generates"));
+        }
+        if model.graph.has_state() {
+            let (path, expected) =
+                (own.model.display(), "one whose layers keep no state of the rows before");
+            return Err(Error::config("the draft model", path, expected));
         }
         PackedFolder::of(&own).iter().for_each(|folder| folder.offer(&file));
         let dtype: KvDtype = settings.kv;

@@ -68,6 +68,7 @@ impl From<RunError> for Error {
             | RunError::PromptTooLong { .. }
             | RunError::TokenId { .. }
             | RunError::Encoder
+            | RunError::Drafts
             | RunError::Constraint { .. }
             | RunError::OutOfKvPages { .. } => ErrorKind::Request,
             RunError::QueueFull { .. } | RunError::RateLimited { .. } => ErrorKind::Busy,

@@ -24,6 +24,9 @@ impl Error {
                 "the model is an encoder: it makes embeddings only, no text and no scores; send the text to an \
                  embedding interface, or use a model that generates"
             }
+            (Cause::Run(RunError::Drafts), _) => {
+                "layers of the model keep a state of the rows before, so drafts cannot be rolled back; send the request without drafts"
+            }
             (_, ErrorKind::Request | ErrorKind::Busy) => return self.to_string(),
             (Cause::Run(RunError::ShuttingDown), _) => return self.to_string(),
             (_, ErrorKind::Engine) => "the engine has failed; the log of the server says why",
@@ -59,6 +62,7 @@ mod tests {
             Error::thread(source()),
             lapwing_kernels::weights::WeightError::Open { path: path(), source: source() }.into(),
             RunError::Encoder.into(),
+            RunError::Drafts.into(),
             RunError::EmptyPrompt.into(),
             RunError::QueueFull { limit: 4 }.into(),
             RunError::OutOfKvPages { wanted: 2, capacity: 1 }.into(),

@@ -109,7 +109,13 @@ mod tests {
 
     #[test]
     fn the_first_layers_with_zeros_are_a_model_with_the_same_ops() {
-        for name in ["llama.gguf", "llama-split-00001-of-00003.gguf", "gemma3.gguf", "qwen3.gguf"] {
+        for name in [
+            "llama.gguf",
+            "llama-split-00001-of-00003.gguf",
+            "gemma3.gguf",
+            "qwen3.gguf",
+            "lfm2.gguf",
+        ] {
             let gguf = header(name);
             let whole = Model::from_header(&gguf).expect("a model");
             let mut least = usize::MAX;

@@ -1,5 +1,5 @@
 use lapwing_actors::prefix::PrefixTree;
-use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, StateLayout};
 
 use super::*;
 
@@ -7,7 +7,12 @@ const OWNER: &str = "a model";
 /// Layers of different heads.
 fn layout() -> KvLayout {
     let layers = [KvHeads::new(1, 2), KvHeads { count: 3, key_dim: 4, value_dim: 2 }];
-    KvLayout { layers: layers.into(), page_rows: 2, dtype: KvDtype::F32 }
+    KvLayout {
+        layers: layers.into(),
+        states: [StateLayout { values: 3 }].into(),
+        page_rows: 2,
+        dtype: KvDtype::F32,
+    }
 }
 
 fn memory(pages: u32) -> (KvPool, KvStore) {

@@ -8,6 +8,7 @@ mod model;
 mod ops;
 mod scratch;
 mod stage;
+mod states;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -44,6 +44,20 @@ pub fn add(ctx: &Cpu, a: &[f32], b: &[f32], out: &mut [f32]) {
     });
 }
 
+/// `out = a · b`, all of one length.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn multiply(ctx: &Cpu, a: &[f32], b: &[f32], out: &mut [f32]) {
+    assert!(a.len() == b.len() && a.len() == out.len(), "a, b and out differ in length");
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(out.len(), 1);
+    ctx.pool().chunks_mut(out, chunk, |i, out| {
+        let at = i * chunk..i * chunk + out.len();
+        (kernels.multiply)(&a[at.clone()], &b[at], out);
+    });
+}
+
 /// `x += y`, both of one length.
 ///
 /// # Panics

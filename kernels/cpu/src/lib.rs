@@ -37,6 +37,7 @@ mod quantize;
 mod rms_norm;
 pub mod roofline;
 pub(crate) mod rope;
+mod short_conv;
 mod simd;
 mod sums;
 pub(crate) mod weights;
@@ -46,7 +47,7 @@ pub use caches::Caches;
 pub use context::Cpu;
 pub use device::{CpuDevice, CpuDeviceParts};
 pub use elementwise::{
-    SomeColumns, add, add_assign, columns, curve, gated, scale, scale_by, soft_cap,
+    SomeColumns, add, add_assign, columns, curve, gated, multiply, scale, scale_by, soft_cap,
 };
 pub use embed::{EmbedError, Table, add_rows, embed_rows};
 pub use gemm::matmul;
@@ -73,6 +74,7 @@ pub use pool::{ColumnBlock, CoreSet, CoresError, Grid, PinnedThread, Pool, THREA
 pub use quantize::Q8Rows;
 pub use rms_norm::rms_norm;
 pub use rope::{RopeAngles, RopeFreqs, rope};
+pub use short_conv::{ShortConv, short_conv};
 pub use simd::prefetch::PrefetchHint;
 pub use sums::{Summands, add_weighted, excess, with_length};
 pub use weights::{

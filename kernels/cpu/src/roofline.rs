@@ -65,7 +65,7 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](lapwing_model::op::Op::name).
-pub const OP_NAMES: [&str; 20] = [
+pub const OP_NAMES: [&str; 22] = [
     "embed",
     "lookup",
     "rms_norm",
@@ -77,6 +77,8 @@ pub const OP_NAMES: [&str; 20] = [
     "gated",
     "curve",
     "add",
+    "multiply",
+    "short_conv",
     "select_rows",
     "columns",
     "scale",
@@ -130,8 +132,8 @@ impl Kernel {
             "lookup" => float("rows read from the file, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
             "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "curve" | "add"
-            | "scale" | "scale_by" | "temperature" | "soft_cap" | "weighted_sum" | "excess"
-            | "with_length" => float("f32, row by row"),
+            | "multiply" | "short_conv" | "scale" | "scale_by" | "temperature" | "soft_cap"
+            | "weighted_sum" | "excess" | "with_length" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
             "columns" => float("copies of columns"),
             _ => return None,

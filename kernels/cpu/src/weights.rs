@@ -94,6 +94,8 @@ pub struct Weights {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Uses {
     vector: bool,
+    /// In the order of its columns: the matrix of a convolution.
+    by_column: bool,
     matmul: bool,
     table: bool,
 }
@@ -173,7 +175,11 @@ impl Weights {
         let mut packed = packed.into_iter();
         let all = uses.iter().enumerate().zip(tensors);
         let read = |i: usize, tensor: &WeightTensor| -> Result<Vec<f32>, BindError> {
-            Ok(dequantize(graph.stored(WeightId(i)), &tensor.read()?))
+            let values = dequantize(graph.stored(WeightId(i)), &tensor.read()?);
+            let columns = specs[i].cols;
+            let column = |first: usize| values.iter().skip(first).step_by(columns).copied();
+            let by_column = uses[i].by_column.then(|| (0..columns).flat_map(column).collect());
+            Ok(by_column.unwrap_or(values))
         };
         let weights = all.map(|((i, uses), tensor)| {
             Ok(Weight {
@@ -189,8 +195,8 @@ impl Weights {
         Ok((Weights { specs, forms: forms(graph), slices, weights, uses, ones }, report))
     }
 
-    /// A weight that the graph reads in f32: a norm, a bias, rotary factors, sinks, or all rows of a table that
-    /// is added.
+    /// A weight that the graph reads in f32: a norm, a bias, rotary factors, sinks, all rows of a table that is
+    /// added, or the matrix of a convolution, column by column.
     pub fn vector(&self, id: WeightId) -> &[f32] {
         assert!(self.uses[id.0].vector, "weight {} is read as a vector", id.0);
         &self.weights[id.0].vector
@@ -273,6 +279,9 @@ fn uses(graph: &Graph) -> Vec<Uses> {
             Op::Attention(op) => op.sinks.iter().for_each(|sinks| uses[sinks.0].vector = true),
             // Its rows are read in order and often, so all of them are kept in f32.
             Op::AddRow { table, .. } => uses[table.0].vector = true,
+            Op::ShortConv { weight, .. } => {
+                uses[weight.0] = Uses { vector: true, by_column: true, ..uses[weight.0] };
+            }
             Op::MatMul { weight, bias } => {
                 uses[weight.0].matmul = true;
                 if let Some(bias) = bias {

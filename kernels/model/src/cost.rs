@@ -40,14 +40,14 @@ impl Graph {
         self.part_cost(node, &Part::WHOLE, batch)
     }
 
-    /// Stored bytes of the matrices, keys, values and sinks that a batch reads or writes. If the model is
+    /// Stored bytes of the matrices, keys, values, sinks and states that a batch reads or writes. If the model is
     /// larger than the CPU caches, each batch moves them through memory again.
     pub fn stored_bytes(&self, batch: &Batch) -> u64 {
         let of = |(i, node): (usize, &Node)| match &node.op {
             Op::MatMul { weight, .. } if self.rows_of(node.output, &Part::WHOLE, batch) > 0 => {
                 self.weight_bytes(*weight)
             }
-            Op::Attention(_) => node.op.work(&self.whole(i, batch)).bytes,
+            Op::Attention(_) | Op::ShortConv { .. } => node.op.work(&self.whole(i, batch)).bytes,
             _ => 0,
         };
         self.nodes().iter().enumerate().map(of).sum()

@@ -7,13 +7,16 @@ use thiserror::Error;
 
 mod pool;
 mod sharing;
+mod state;
 pub(crate) mod store;
 
 pub use pool::{KvPage, KvPool};
 pub use sharing::{KvSharing, KvSharingError};
+pub use state::StateLayout;
 pub use store::panel::{Panel, scale_of};
 pub use store::{
     DuplicatePage, KvAccess, KvCopies, KvCopyId, KvElements, KvLayer, KvMirror, KvStore,
+    StateLayer, StateRows,
 };
 
 /// Index of a page in the pool and in the store.
@@ -102,6 +105,8 @@ impl KvHeads {
 pub struct KvLayout {
     /// Heads of the layers that have keys and values of their own.
     pub layers: Arc<[KvHeads]>,
+    /// States of the layers that have one.
+    pub states: Arc<[StateLayout]>,
     /// Positions per page.
     pub page_rows: usize,
     /// Storage type.
@@ -125,7 +130,8 @@ impl KvLayout {
 
     /// A cache of `layers` layers with the same heads.
     pub fn uniform(layers: usize, heads: KvHeads, page_rows: usize, dtype: KvDtype) -> KvLayout {
-        KvLayout { layers: vec![heads; layers].into(), page_rows, dtype }
+        let layers = vec![heads; layers].into();
+        KvLayout { layers, states: Arc::new([]), page_rows, dtype }
     }
 
     /// The pages of a layer.
@@ -133,7 +139,7 @@ impl KvLayout {
     /// # Panics
     /// If there is no such layer.
     pub fn layer(&self, layer: usize) -> KvPageLayout {
-        let KvLayout { layers, page_rows, dtype } = self;
+        let KvLayout { layers, page_rows, dtype, .. } = self;
         KvPageLayout { heads: layers[layer], page_rows: *page_rows, dtype: *dtype }
     }
 
@@ -142,9 +148,14 @@ impl KvLayout {
         rows.div_ceil(self.page_rows.max(1))
     }
 
-    /// Bytes of one page: keys and values of all layers.
+    /// Bytes of one page: keys and values of all layers, and their states.
     pub fn page_bytes(&self) -> usize {
-        (0..self.layers.len()).map(|layer| self.layer(layer).page_bytes()).sum()
+        self.page_rows * self.row_bytes() + self.state_bytes()
+    }
+
+    /// Bytes of one position: keys and values of all layers.
+    pub fn row_bytes(&self) -> usize {
+        (0..self.layers.len()).map(|layer| self.layer(layer).row_bytes()).sum()
     }
 }
 

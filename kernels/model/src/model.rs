@@ -92,7 +92,8 @@ impl Model {
                 return Err(KvSharingError::Unlike { layer, other: first });
             }
         }
-        self.graph = self.graph.share_kv(sharing, heads[0].kv.count)?;
+        let kv_heads = heads.iter().map(|of| of.kv.count).max().unwrap_or(0);
+        self.graph = self.graph.share_kv(sharing, kv_heads)?;
         for (layer, of) in heads.iter_mut().enumerate() {
             of.kv_of = first_of_group(layer);
             of.kv.count = sharing.heads.unwrap_or(of.kv.count);

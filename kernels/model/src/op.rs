@@ -93,6 +93,16 @@ pub enum Op {
     Curve(Curve),
     /// Sum of two values.
     Add,
+    /// Product of two values.
+    Multiply,
+    /// Causal convolution of each column: a row's value is the sum of the column's values in that row and in those before it, each
+    /// times a weight. Rows before the sequence count nothing. Those before the batch are the layer's state.
+    ShortConv {
+        /// Matrix `[columns, rows]`: the weights of each column, that of the row itself last.
+        weight: WeightId,
+        /// Which of the states of [`KvLayout::states`](crate::kv::KvLayout::states).
+        state: usize,
+    },
     /// Each row times a factor that grows with its position.
     Temperature(Temperature),
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
@@ -267,7 +277,7 @@ impl Op {
     fn weights_mut(&mut self) -> [Option<&mut WeightId>; 2] {
         match self {
             Op::RmsNorm { weight, .. } => [weight.as_mut(), None],
-            Op::ScaleBy { weight } => [Some(weight), None],
+            Op::ScaleBy { weight } | Op::ShortConv { weight, .. } => [Some(weight), None],
             Op::LayerNorm { weight, bias, .. } => [weight.as_mut(), bias.as_mut()],
             Op::MatMul { weight, bias } => [Some(weight), bias.as_mut()],
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
@@ -279,6 +289,7 @@ impl Op {
             | Op::Curve(_)
             | Op::Temperature(_)
             | Op::Add
+            | Op::Multiply
             | Op::SelectRows
             | Op::Columns { .. }
             | Op::JoinHeads { .. }

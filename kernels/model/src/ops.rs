@@ -12,12 +12,14 @@ mod join_heads;
 mod layer_norm;
 mod lookup;
 mod matmul;
+mod multiply;
 mod rms_norm;
 mod rope;
 mod scale;
 mod scale_by;
 mod select_rows;
 mod shape;
+mod short_conv;
 mod soft_cap;
 mod temperature;
 mod weighted_sum;
@@ -71,7 +73,7 @@ pub enum Reads {
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 23] = [
+    pub const ALL: [OpInfo; 25] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -95,6 +97,8 @@ impl OpInfo {
         excess::INFO,
         with_length::INFO,
         join_heads::INFO,
+        multiply::INFO,
+        short_conv::INFO,
     ];
 
     /// An op with that name and number of which the rest is yet to be said.
@@ -139,6 +143,8 @@ impl Op {
             Op::Gated(_) => &gated::INFO,
             Op::Curve(_) => &curve::INFO,
             Op::Add => &add::INFO,
+            Op::Multiply => &multiply::INFO,
+            Op::ShortConv { .. } => &short_conv::INFO,
             Op::Scale { .. } => &scale::INFO,
             Op::ScaleBy { .. } => &scale_by::INFO,
             Op::Temperature(_) => &temperature::INFO,
@@ -165,6 +171,8 @@ impl Op {
             Op::Gated(activation) => gated::work(at, *activation),
             Op::Curve(curve) => curve::work(at, *curve),
             Op::Add => add::work(at),
+            Op::Multiply => multiply::work(at),
+            Op::ShortConv { weight, state } => short_conv::work(at, *weight, *state),
             Op::Scale { .. } => scale::work(at),
             Op::ScaleBy { .. } => scale_by::work(at),
             Op::Temperature(_) => temperature::work(at),

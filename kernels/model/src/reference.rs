@@ -158,6 +158,19 @@ pub fn join_heads(a: &[f32], b: &[f32], rows: usize, heads: usize, is_shared: bo
     out
 }
 
+/// Causal convolution of each of `width` columns of the rows of one sequence from its start, by the weights `[width][taps]`, that of
+/// the row itself last.
+pub fn short_conv(x: &[f32], width: usize, weights: &[f32]) -> Vec<f64> {
+    let (rows, taps) = (x.len() / width, weights.len() / width);
+    let mut out = vec![0.0; x.len()];
+    for (row, column) in (0..rows).flat_map(|row| (0..width).map(move |column| (row, column))) {
+        for back in 0..taps.min(row + 1) {
+            let weight = f64::from(weights[column * taps + taps - 1 - back]);
+            out[row * width + column] += weight * f64::from(x[(row - back) * width + column]);
+        }
+    }
+}
+
 /// `x · Φ(x)`, the exact GELU. Φ is integrated numerically from 0, by Simpson's rule.
 pub fn gelu(x: f64) -> f64 {
     const STEPS: usize = 2000;

@@ -231,6 +231,8 @@ impl Checker {
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)
+            | Op::Multiply
+            | Op::ShortConv { .. }
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

@@ -126,6 +126,8 @@ fn lower<L: Lowering>(
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)
+            | Op::Multiply
+            | Op::ShortConv { .. }
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

@@ -94,7 +94,8 @@ pub(crate) fn sequence(case: &Case) -> Sequence {
     let v = noise(3, case.positions * heads.value_width());
     let before = KvHeads::new(case.kv_heads + 1, 8);
     let (page_rows, dtype) = (case.page_rows, case.dtype);
-    let layout = KvLayout { layers: [before, heads].into(), page_rows, dtype };
+    let (layers, states) = ([before, heads].into(), Vec::new().into());
+    let layout = KvLayout { layers, states, page_rows, dtype };
     let count = layout.pages_for(case.positions) as u32;
     let pages: Vec<PageId> = (0..count).rev().map(|i| 2 * i + 1).collect();
     let store = KvStore::new(layout, 2 * count + 1).expect("memory");

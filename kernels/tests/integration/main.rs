@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 
 mod a_branch_sees_a_wrong_key;
+mod a_convolution_depends_on_its_chunks;
 mod a_correction_is_inexact;
 mod a_format_has_other_values;
 mod a_graph_is_evicted_too_early;

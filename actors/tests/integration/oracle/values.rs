@@ -24,6 +24,11 @@ pub const SIZES: [usize; 4] = [4, 8, 16, 32];
 
 /// A graph of `layers` layers with every kind of block; only its shape matters to the oracle.
 pub fn graph(layers: usize) -> Graph {
+    graph_of(layers, false)
+}
+
+/// As [`graph`]; its layers may have states.
+pub fn graph_of(layers: usize, with_states: bool) -> Graph {
     let mut graph = Graph::default();
     let mut weight = |name: &str, rows, cols| {
         graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols, dtype: DType::F32 })
@@ -32,6 +37,7 @@ pub fn graph(layers: usize) -> Graph {
     let gain = weight("gain", 1, WIDTH);
     let matrix = weight("matrix", WIDTH, WIDTH);
     let head = weight("head", VOCAB, WIDTH);
+    let taps = with_states.then(|| weight("taps", WIDTH, 3));
     let mut push = |op, inputs: &[ValueId], width, layer| {
         graph.push(NewNode { op, inputs, width, layer, role: "oracle" })
     };
@@ -50,7 +56,10 @@ pub fn graph(layers: usize) -> Graph {
             alibi: None,
             sinks: None,
         };
-        let mixed = push(Op::Attention(op), &[q, k, k]);
+        let mut mixed = push(Op::Attention(op), &[q, k, k]);
+        if let Some(weight) = taps {
+            mixed = push(Op::ShortConv { weight, state: layer }, &[mixed]);
+        }
         let out = push(matmul(), &[mixed]);
         x = push(Op::Add, &[out, x]);
     }

@@ -30,6 +30,8 @@ pub(super) struct Report {
     pub(super) formats: Vec<Format>,
     pub(super) hyper_parameters: Option<HyperParameters>,
     pub(super) kv_bytes_per_token: Option<usize>,
+    /// Of the states of layers.
+    pub(super) state_bytes_per_page: Option<usize>,
     /// Requantised matrices, if `--requant` is given.
     pub(super) requant: Option<RequantReport>,
     pub(super) placement: Option<PlacementReport>,
@@ -126,6 +128,7 @@ impl Report {
             formats: formats(file),
             hyper_parameters: None,
             kv_bytes_per_token: None,
+            state_bytes_per_page: None,
             requant: None,
             placement: None,
             placement_text: None,
@@ -136,8 +139,9 @@ impl Report {
     /// Adds what an engine with that KV cache makes of it.
     pub(super) fn add_engine(&mut self, engine: &Engine, kv: KvDtype) {
         let config = engine.model();
-        let layout = KvLayout { page_rows: 1, dtype: kv, ..config.kv_layout() };
-        self.kv_bytes_per_token = Some(layout.page_bytes());
+        let layout = KvLayout { dtype: kv, ..config.kv_layout() };
+        self.kv_bytes_per_token = Some(layout.row_bytes());
+        self.state_bytes_per_page = Some(layout.state_bytes());
         self.hyper_parameters = Some(HyperParameters::of(config, engine));
         self.requant = engine.requantized().map(RequantReport::of);
         let placement = engine.placement();

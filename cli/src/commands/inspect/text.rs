@@ -1,6 +1,7 @@
 //! Prints the report as text.
 
 use indicatif::{HumanBytes, HumanCount};
+use lapwing_kernels::kv::KvLayout;
 
 use super::layers::LayerGroup;
 use super::report::{Entry, HyperParameters, Report, Tensor};
@@ -26,7 +27,12 @@ pub(super) fn of(report: &Report, full: bool) -> String {
         text.push_str(&hyper_parameters(parameters));
     }
     if let Some(bytes) = report.kv_bytes_per_token {
-        text.push_str(&format!("KV cache: {} per token\n", HumanBytes(bytes as u64)));
+        text.push_str(&format!("KV cache: {} per token", HumanBytes(bytes as u64)));
+        if let Some(states @ 1..) = report.state_bytes_per_page {
+            let (bytes, rows) = (HumanBytes(states as u64), KvLayout::PAGE_ROWS);
+            text.push_str(&format!(", and {bytes} of states for each {rows} tokens"));
+        }
+        text.push('\n');
     }
     if let Some(requant) = &report.requant {
         text.push_str(&format!("{}\n", visible(&requant.text)));

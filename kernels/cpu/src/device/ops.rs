@@ -4,7 +4,7 @@ use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
 use crate::attention::{AttentionJob, AttentionSequence, attention};
 use crate::elementwise::{
-    SomeColumns, add, columns, curve, gated, scale, scale_by, scale_rows, soft_cap,
+    SomeColumns, add, columns, curve, gated, multiply, scale, scale_by, scale_rows, soft_cap,
 };
 use crate::embed::{EmbedError, add_rows, embed_rows};
 use crate::gemm::matmul;
@@ -46,6 +46,7 @@ impl OpRun<'_> {
             Op::Gated(_)
             | Op::Curve(_)
             | Op::Add
+            | Op::Multiply
             | Op::Scale { .. }
             | Op::ScaleBy { .. }
             | Op::SoftCap { .. } => self.element_wise(&mut out)?,
@@ -76,6 +77,9 @@ impl OpRun<'_> {
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
             Op::Attention(op) => self.attend(op, sequences, &mut out)?,
+            Op::ShortConv { weight, state } => {
+                self.short_conv(*weight, *state, whole(0)?, &mut out)?;
+            }
             Op::Columns { first, times } => {
                 let width = model.graph.value(self.node.inputs[0]).width;
                 let (first, times, count) = (*first, *times, spec.width / times);
@@ -106,6 +110,7 @@ impl OpRun<'_> {
             Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, out),
             Op::Curve(form) => curve(cpu, *form, &columns(0)?, out),
             Op::Add => add(cpu, &columns(0)?, &columns(1)?, out),
+            Op::Multiply => multiply(cpu, &columns(0)?, &columns(1)?, out),
             Op::Scale { factor } => {
                 out.copy_from_slice(&columns(0)?);
                 scale(cpu, out, *factor);

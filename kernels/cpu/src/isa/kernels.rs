@@ -74,6 +74,10 @@ pub(crate) struct Kernels {
     pub(crate) scale_into: fn(&[f32], f32, &mut [f32]),
     /// `out = a + b`.
     pub(crate) add: fn(&[f32], &[f32], &mut [f32]),
+    /// `out = a · b`.
+    pub(crate) multiply: fn(&[f32], &[f32], &mut [f32]),
+    /// `out += a · b`.
+    pub(crate) add_product: fn(&[f32], &[f32], &mut [f32]),
     /// The largest finite logit; −∞ if there is none.
     pub(crate) max_finite: fn(&[f32]) -> f32,
     /// The largest logit that is not NaN; −∞ if there is none.
@@ -109,6 +113,8 @@ macro_rules! kernels {
             scale(x: &mut [f32], factor: f32) = crate::loops::elementwise::scale;
             scale_into(x: &[f32], factor: f32, out: &mut [f32]) = crate::loops::elementwise::scale_into;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = crate::loops::elementwise::add;
+            multiply(a: &[f32], b: &[f32], out: &mut [f32]) = crate::loops::elementwise::multiply;
+            add_product(a: &[f32], b: &[f32], out: &mut [f32]) = crate::loops::elementwise::add_product::<$fma>;
             max_finite(logits: &[f32]) -> f32 = crate::loops::logits::max_finite;
             max(logits: &[f32]) -> f32 = crate::loops::logits::max;
             sum_exp(block: &[f32], max: f32) -> f64 = crate::loops::logits::sum_exp;
@@ -135,8 +141,8 @@ macro_rules! kernels {
         );
         pub(super) static KERNELS: crate::isa::kernels::Kernels = crate::isa::kernels::Kernels {
             rms_norm, layer_norm, excess, square_sum, rotate, gated, curve, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
-            stream_read, kv_to_f32, f32_to_f16, online_softmax_step, scale, scale_into, add, max_finite,
-            max, sum_exp, quantize_row, $($field: $own),+
+            stream_read, kv_to_f32, f32_to_f16, online_softmax_step, scale, scale_into, add, multiply, add_product,
+            max_finite, max, sum_exp, quantize_row, $($field: $own),+
         };
     };
 }

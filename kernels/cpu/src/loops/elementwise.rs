@@ -67,6 +67,19 @@ pub(crate) fn add(a: &[f32], b: &[f32], out: &mut [f32]) {
     out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = a + b);
 }
 
+#[inline(always)]
+pub(crate) fn multiply(a: &[f32], b: &[f32], out: &mut [f32]) {
+    out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = a * b);
+}
+
+/// `out += a · b`.
+#[inline(always)]
+pub(crate) fn add_product<const FMA: bool>(a: &[f32], b: &[f32], out: &mut [f32]) {
+    for (out, (a, b)) in out.iter_mut().zip(a.iter().zip(b)) {
+        *out = mul_add::<FMA>(*a, *b, *out);
+    }
+}
+
 /// `to = old · to + new · part`: joins two partial sums with their scales.
 #[inline(always)]
 pub(crate) fn axpby<const FMA: bool>(to: &mut [f32], part: &[f32], old: f32, new: f32) {

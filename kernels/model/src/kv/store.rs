@@ -5,14 +5,16 @@ mod duplicate;
 mod layer;
 mod paged;
 pub(crate) mod panel;
+mod state;
 
 use copies::Copies;
 pub use copies::{KvAccess, KvCopies, KvCopyId, KvMirror};
 pub use duplicate::DuplicatePage;
 pub use layer::{KvElements, KvLayer};
 use paged::Paged;
+pub use state::{StateLayer, StateRows};
 
-use super::{KvDtype, KvLayout, KvPool, KvTooLarge, PageId};
+use super::{KvDtype, KvHeads, KvLayout, KvPool, KvTooLarge, PageId};
 use crate::device::{DeviceError, MappedMemory, SlotSource};
 use crate::sync::{Mutex, lock};
 use std::io;
@@ -27,6 +29,8 @@ use std::sync::Arc;
 /// followed by the scales of keys and of values, each `[kv_head][row]`. A layer starts at a memory
 /// page, so that a head's keys (or values) of 4096 bytes, a common size, are within one.
 ///
+/// States are in host memory, each layer's by themselves.
+///
 /// A device with its own memory keeps copies of pages and attaches a [`KvMirror`]; rows that one side
 /// writes are copied to the other page by page when it needs them.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub struct KvStore {
     pages: usize,
     pool: KvPool,
     layers: Vec<Mutex<Data>>,
+    /// The states of each layer that has one, in the order of the pages.
+    states: Vec<Mutex<Paged<f32>>>,
     copies: Copies,
 }
 
@@ -111,15 +117,18 @@ impl KvStore {
             (0..layout.layers.len()).map(|layer| Data::zeroed(layout.dtype, len(layer), source));
         let data = data.map(|data| data.map(Mutex::new));
         let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
+        let states = layout.states.iter().map(|state| Paged::zeroed(state.values * pages));
+        let states = states.map(|state| state.map(Mutex::new));
+        let states = states.collect::<io::Result<_>>().map_err(|_| too_large)?;
         let (pool, copies) = (KvPool::new(number), Copies::new(layout.clone(), pages));
-        Ok(KvStore { layout, pages, pool, layers, copies })
+        Ok(KvStore { layout, pages, pool, layers, states, copies })
     }
 
     /// A store without layers and pages, for a device that computes no attention.
     pub fn none() -> KvStore {
-        let layout = KvLayout { layers: Arc::new([]), page_rows: 1, dtype: KvDtype::default() };
+        let layout = KvLayout::uniform(0, KvHeads::new(0, 0), 1, KvDtype::default());
         let (pool, copies) = (KvPool::new(0), Copies::new(layout.clone(), 0));
-        KvStore { layout, pages: 0, pool, layers: Vec::new(), copies }
+        KvStore { layout, pages: 0, pool, layers: Vec::new(), states: Vec::new(), copies }
     }
 
     /// Shape of the cache.
@@ -212,6 +221,9 @@ impl KvStore {
                 Data::F16(data) => data[..len].fill(0),
                 Data::I8(data) => data[..len].fill(0),
             }
+        }
+        for (state, layout) in self.states.iter().zip(&*self.layout.states) {
+            lock(state)[..layout.values * pages.min(self.pages)].fill(0.0);
         }
     }
 }

@@ -41,6 +41,7 @@ mod jais;
 mod jais2;
 mod jina_bert_v2;
 mod jina_bert_v3;
+mod lfm2;
 mod llama;
 mod maincoder;
 mod minicpm;
@@ -80,7 +81,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 73] = [
+const TABLE: [Architecture; 74] = [
     llama::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
@@ -146,6 +147,7 @@ const TABLE: [Architecture; 73] = [
     pangu_embedded::ARCHITECTURE,
     bitnet::ARCHITECTURE,
     apertus::ARCHITECTURE,
+    lfm2::ARCHITECTURE,
     bert::ARCHITECTURE,
     nomic_bert::ARCHITECTURE,
     jina_bert_v2::ARCHITECTURE,

@@ -11,6 +11,7 @@ mod layer_inputs;
 mod normed_attention;
 mod norms;
 mod ropes;
+mod short_conv;
 mod streams;
 mod weights;
 

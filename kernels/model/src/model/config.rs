@@ -3,7 +3,7 @@
 use super::ModelError;
 use super::architectures::{Architecture, Family};
 use super::keys::Keys;
-use crate::kv::{KvDtype, KvHeads, KvLayout};
+use crate::kv::{KvDtype, KvHeads, KvLayout, StateLayout};
 use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
 use crate::weights::Metadata;
 
@@ -24,10 +24,12 @@ pub struct ModelConfig {
     pub predictors: usize,
     /// Hidden size: values per token between layers.
     pub width: usize,
-    /// Heads of each layer's attention.
+    /// Heads of each layer's attention; a layer without key and value heads has none.
     pub heads: Vec<LayerHeads>,
     /// Ranks of latent attention, if the model has it.
     pub latent: Option<LatentRanks>,
+    /// Values of each layer's state; 0 for layers without one.
+    pub states: Vec<usize>,
     /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
     /// Values per token of the embedding that each layer has of its own; 0 if layers have none.
@@ -189,6 +191,7 @@ impl ModelConfig {
             Family::Encoder(family) => family.settings(&keys, &mut config)?,
         }
         keys.refuse_others(&config)?;
+        keys.check_mixers(&config)?;
         Ok(config)
     }
 
@@ -210,6 +213,7 @@ impl ModelConfig {
             score_scale: score_scale(heads[0].kv.key_dim),
             heads,
             latent: None,
+            states: vec![0; layers],
             ffn_widths: keys.per_layer("feed_forward_length", layers, None)?,
             layer_input_width: 0,
             context,
@@ -288,11 +292,23 @@ impl ModelConfig {
         (0..self.heads[layer].kv_of).filter(|before| self.has_kv(*before)).count()
     }
 
+    /// Whether a layer has a state.
+    pub fn has_state(&self, layer: usize) -> bool {
+        self.states[layer] > 0
+    }
+
+    /// Which of the states of a page is that of a layer.
+    pub fn state_layer(&self, layer: usize) -> usize {
+        (0..layer).filter(|before| self.has_state(*before)).count()
+    }
+
     /// Shape of the model's KV pages.
     pub fn kv_layout(&self) -> KvLayout {
         let own = (0..self.layers).filter(|layer| self.has_kv(*layer));
+        let states = self.states.iter().copied().filter(|values| *values > 0);
         KvLayout {
             layers: own.map(|layer| self.heads[layer].kv).collect(),
+            states: states.map(|values| StateLayout { values }).collect(),
             page_rows: KvLayout::PAGE_ROWS,
             dtype: KvDtype::default(),
         }

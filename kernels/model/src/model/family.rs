@@ -57,6 +57,11 @@ pub(super) trait Decoder: Sync {
         Ok(x)
     }
 
+    /// Name of the norm behind the last layer.
+    fn last_norm(&self) -> &'static str {
+        "output_norm"
+    }
+
     /// The head of its rerankers.
     fn rank(&self) -> RankForm {
         RankForm::OF_DECODERS

@@ -115,6 +115,7 @@ impl<'a> Keys<'a> {
         config.blocks.truncate(config.layers);
         config.predictors = predictors;
         config.heads.truncate(config.layers);
+        config.states.truncate(config.layers);
         config.ffn_widths.truncate(config.layers);
         config.rotated.truncate(config.layers);
         config.windowed.truncate(config.layers);

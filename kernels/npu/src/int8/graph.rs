@@ -136,6 +136,8 @@ impl Int8Graph {
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)
+            | Op::Multiply
+            | Op::ShortConv { .. }
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

@@ -61,9 +61,11 @@ impl Encoder<'_> {
             | Op::ScaleBy { .. }
             | Op::SoftCap { .. }
             | Op::Curve(_) => self.element_wise(node),
-            Op::AddRow { .. } | Op::Temperature(_) | Op::JoinHeads { .. } => {
-                Err(self.unsupported(node, "an OpenCL device"))
-            }
+            Op::AddRow { .. }
+            | Op::Temperature(_)
+            | Op::JoinHeads { .. }
+            | Op::Multiply
+            | Op::ShortConv { .. } => Err(self.unsupported(node, "an OpenCL device")),
             _ if !self.work.part.features.is_whole() => {
                 Err(self.unsupported(node, "some features"))
             }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Pages that can be copied.
 pub trait DuplicatePage: Send + Sync + fmt::Debug {
-    /// Copies all rows of the page `from` to the page `to`, in all layers.
+    /// Copies all rows of the page `from` to the page `to`, in all layers, and the states.
     ///
     /// # Errors
     /// [`DeviceError`] of a device that alone holds the page and has failed.
@@ -29,6 +29,10 @@ impl DuplicatePage for KvStore {
             let range = self.brought_to_host(layer, from, &mut data)?;
             self.copies.claim_write(layer, to);
             data.copy_within(range, to_at);
+        }
+        for (layer, layout) in self.layout.states.iter().enumerate() {
+            let from = self.state_place(layer, from);
+            lock(&self.states[layer]).copy_within(from, to as usize * layout.values);
         }
         Ok(())
     }
@@ -51,7 +55,13 @@ impl KvStore {
         Ok(range)
     }
 
-    /// Copies the bytes of a page, one layer after another, to `to`, which has [`KvLayout::page_bytes`] bytes.
+    /// The place of a page's state.
+    fn state_place(&self, layer: usize, page: PageId) -> Range<usize> {
+        let values = self.layout.states[layer].values;
+        page as usize * values..(page as usize + 1) * values
+    }
+
+    /// Copies the bytes of a page, one layer after another and then the states, to `to`, which has [`KvLayout::page_bytes`] bytes.
     ///
     /// # Errors
     /// [`DeviceError`] of a device that alone holds the page and has failed.
@@ -64,6 +74,13 @@ impl KvStore {
             let mut data = lock(&self.layers[layer]);
             let range = self.brought_to_host(layer, page, &mut data)?;
             let from = data.bytes_mut(range);
+            let (to, others) = rest.split_at_mut(from.len());
+            to.copy_from_slice(from);
+            rest = others;
+        }
+        for (layer, state) in self.states.iter().enumerate() {
+            let data = lock(state);
+            let from: &[u8] = bytemuck::cast_slice(&data[self.state_place(layer, page)]);
             let (to, others) = rest.split_at_mut(from.len());
             to.copy_from_slice(from);
             rest = others;
@@ -86,18 +103,27 @@ impl KvStore {
             to.copy_from_slice(from);
             rest = others;
         }
+        for (layer, state) in self.states.iter().enumerate() {
+            let mut data = lock(state);
+            let to: &mut [u8] = bytemuck::cast_slice_mut(&mut data[self.state_place(layer, page)]);
+            let (from, others) = rest.split_at(to.len());
+            to.copy_from_slice(from);
+            rest = others;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kv::{KvDtype, KvHeads, KvLayout};
+    use crate::kv::{KvDtype, KvHeads, KvLayout, StateLayout};
+    use std::sync::Arc;
 
-    /// Two layers of different heads.
+    /// Two layers of different heads, and one with a state.
     fn layout(dtype: KvDtype) -> KvLayout {
         let wide = KvHeads { count: 2, key_dim: 6, value_dim: 4 };
-        KvLayout { layers: [KvHeads::new(1, 4), wide].into(), page_rows: 4, dtype }
+        let states = Arc::new([StateLayout { values: 6 }]);
+        KvLayout { layers: [KvHeads::new(1, 4), wide].into(), states, page_rows: 4, dtype }
     }
 
     #[test]
@@ -114,7 +140,8 @@ mod tests {
                 let mut layer = store.layer(layer);
                 (0..bytes).map(|at| layer.byte(page, at)).collect()
             };
-            assert_eq!([page(0, 2), page(1, 2)].concat(), rows, "{dtype}");
+            let state = |page| bytemuck::cast_slice(store.state(0).before(&[page], 4)).to_vec();
+            assert_eq!([page(0, 2), page(1, 2), state(2)].concat(), rows, "{dtype}");
             assert_eq!(page(0, 2), page(0, 1), "{dtype}");
             assert_ne!(page(1, 2), page(1, 1), "{dtype}: written later than it was copied");
             assert!(page(0, 0).iter().all(|byte| *byte == 0), "{dtype}: another page");

@@ -43,7 +43,7 @@ fn clearing_some_pages_leaves_the_others_unchanged() {
 fn panels_of_all_heads_and_layers_tile_the_pages() {
     let heads = [KvHeads { count: 3, key_dim: 6, value_dim: 4 }, KvHeads::new(1, 8)];
     for dtype in KvDtype::ALL {
-        let layout = KvLayout { layers: heads.into(), page_rows: 4, dtype };
+        let layout = KvLayout { layers: heads.into(), states: Arc::new([]), page_rows: 4, dtype };
         assert_eq!(layout.page_bytes(), (0..2).map(|at| layout.layer(at).page_bytes()).sum());
         let store = KvStore::new(layout.clone(), 2).unwrap();
         for (number, KvHeads { count, key_dim, value_dim }) in heads.into_iter().enumerate() {

@@ -22,7 +22,7 @@ impl Builder<'_> {
         let x = family.layers(self, x)?;
         self.layer = None;
         let x = family.finished(self, x)?;
-        let normed = self.norm("output_norm", x)?;
+        let normed = self.norm(family.last_norm(), x)?;
         self.head(normed, table)
     }
 

@@ -16,6 +16,22 @@ impl Keys<'_> {
         layers: usize,
         default: Option<&[usize]>,
     ) -> Result<Vec<usize>, ModelError> {
+        let counts = self.counts(name, layers, default)?;
+        let least = usize::from(!self.may_lack_blocks);
+        let wrong = counts.iter().find(|count| !(least..=1 << 20).contains(*count));
+        self.check(name, wrong.copied().unwrap_or_default(), wrong.is_none(), || {
+            format!("it must be between {least} and 1048576")
+        })?;
+        Ok(counts)
+    }
+
+    /// As [`per_layer`](Keys::per_layer), of any size.
+    fn counts(
+        &self,
+        name: &str,
+        layers: usize,
+        default: Option<&[usize]>,
+    ) -> Result<Vec<usize>, ModelError> {
         let key = self.key(name);
         let counts: Vec<usize> = match (self.meta.get(&key), default) {
             (None, Some(default)) => return Ok(default.to_vec()),
@@ -27,12 +43,18 @@ impl Keys<'_> {
         self.check(name, format!("{} values", counts.len()), counts.len() == layers, || {
             format!("it must have a value for each of the {layers} layers")
         })?;
-        let least = usize::from(!self.may_lack_blocks);
-        let wrong = counts.iter().find(|count| !(least..=1 << 20).contains(*count));
-        self.check(name, wrong.copied().unwrap_or_default(), wrong.is_none(), || {
-            format!("it must be between {least} and 1048576")
-        })?;
         Ok(counts)
+    }
+
+    /// Checks that each layer has attention, or a state in place of it, unless layers of the architecture may have neither.
+    pub(in crate::model) fn check_mixers(&self, config: &ModelConfig) -> Result<(), ModelError> {
+        let is_bare =
+            |layer: &usize| config.heads[*layer].kv.count == 0 && !config.has_state(*layer);
+        let bare = (0..config.layers).find(is_bare).filter(|_| !self.may_lack_blocks);
+        self.check("attention.head_count_kv", 0, bare.is_none(), || {
+            "it must be between 1 and 1048576: layers of this architecture have attention"
+                .to_owned()
+        })
     }
 
     /// Whether each layer has something: a list of truth values or of numbers.
@@ -61,7 +83,7 @@ impl Keys<'_> {
         width: usize,
     ) -> Result<Vec<LayerHeads>, ModelError> {
         let counts = self.per_layer("attention.head_count", layers, None)?;
-        let kv_counts = self.per_layer("attention.head_count_kv", layers, Some(&counts))?;
+        let kv_counts = self.counts("attention.head_count_kv", layers, Some(&counts))?;
         let first = counts.iter().copied().find(|count| *count > 0);
         let [key_dim, value_dim] = self.head_dims(width, first.unwrap_or(1))?;
         let rope_dims = self.rope_dims("rope.dimension_count", key_dim, key_dim)?;

@@ -1,0 +1,163 @@
+//! A short convolution has the values of the reference, and the same bits in any chunks and batches: a page has the state after the
+//! latest of its rows.
+
+use crate::support::{assert_close, bits, cpus, noise};
+use lapwing_kernels::cpu::{Cpu, Isa, ShortConv, short_conv};
+use lapwing_kernels::device::Batch;
+use lapwing_kernels::kv::{
+    DuplicatePage, KvDtype, KvHeads, KvLayout, KvStore, PageId, StateLayout, StateRows,
+};
+use lapwing_kernels::reference;
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    width: usize,
+    taps: usize,
+    page_rows: usize,
+}
+
+impl Shape {
+    fn store(self, pages: usize) -> KvStore {
+        let layout = KvLayout::uniform(0, KvHeads::new(0, 0), self.page_rows, KvDtype::default());
+        let state = StateLayout { values: (self.taps - 1) * self.width };
+        let layout = KvLayout { states: [state].into(), ..layout };
+        KvStore::new(layout, pages as u32).expect("memory")
+    }
+
+    /// Weights `[width][taps]`, and the same `[taps][width]`.
+    fn weights(self) -> [Vec<f32>; 2] {
+        let weights = noise(7, self.width * self.taps);
+        let by_tap = (0..self.taps).flat_map(|tap| weights[tap..].iter().step_by(self.taps));
+        let by_tap = by_tap.copied().collect();
+        [weights, by_tap]
+    }
+}
+
+/// A sequence: its rows, its pages, and where its chunks end.
+struct Sequence {
+    x: Vec<f32>,
+    pages: Vec<PageId>,
+    ends: Vec<usize>,
+}
+
+impl Sequence {
+    fn new(shape: Shape, number: usize, ends: Vec<usize>, pages: Vec<PageId>) -> Sequence {
+        let rows = ends.last().copied().unwrap_or(0);
+        Sequence { x: noise(number as u64 + 1, rows * shape.width), pages, ends }
+    }
+}
+
+/// Convolves the sequences: a batch has the next chunk of each that has one.
+fn run(cpu: &Cpu, shape: Shape, store: &KvStore, sequences: &[Sequence]) -> Vec<Vec<f32>> {
+    let (width, taps) = (shape.width, &shape.weights()[1]);
+    let mut outs = vec![Vec::new(); sequences.len()];
+    let batches = sequences.iter().map(|sequence| sequence.ends.len()).max().unwrap_or(0);
+    for number in 0..batches {
+        let (mut batch, mut x, mut of) = (Batch::default(), Vec::new(), Vec::new());
+        for (at, sequence) in sequences.iter().enumerate() {
+            let Some(&end) = sequence.ends.get(number) else { continue };
+            let start = number.checked_sub(1).map_or(0, |before| sequence.ends[before]);
+            batch.push(&vec![0; end - start], start, sequence.pages.clone(), 0..0);
+            x.extend(&sequence.x[start * width..end * width]);
+            of.push(at);
+        }
+        let mut out = vec![f32::NAN; x.len()];
+        let mut state = store.state(0);
+        short_conv(cpu, &ShortConv { x: &x, width, taps }, &batch.spans, &state, &mut out);
+        for (span, at) in batch.spans.iter().zip(of) {
+            let rows = span.rows.start * width..span.rows.end * width;
+            outs[at].extend(&out[rows.clone()]);
+            let (pages, start) = (&*span.pages, span.start);
+            state.keep_rows(&StateRows { pages, start, x: &x[rows], width });
+        }
+    }
+    outs
+}
+
+/// Ends of chunks of these lengths.
+fn ends(lengths: &[usize]) -> Vec<usize> {
+    let add = |end: &mut usize, rows: &usize| {
+        *end += rows;
+        Some(*end)
+    };
+    lengths.iter().scan(0, add).collect()
+}
+
+/// Pages for each sequence, by turns, from the last one on.
+fn pages(shape: Shape, all: &[Vec<usize>]) -> Vec<Vec<PageId>> {
+    let rows = all.iter().filter_map(|ends| ends.last().copied()).max().unwrap_or(0);
+    let each = rows.div_ceil(shape.page_rows) * all.len();
+    let of = |at: usize| (0..each).rev().skip(at).step_by(all.len()).map(|page| page as PageId);
+    (0..all.len()).map(|at| of(at).collect()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_chunks_of_any_sequences_have_the_bits_of_a_whole_one(
+        (width, taps, page_rows) in (1usize..40, 2usize..6, 1usize..9),
+        lengths in prop::collection::vec(prop::collection::vec(1usize..12, 1..7), 1..5),
+        threads in 1usize..4,
+    ) {
+        let shape = Shape { width, taps, page_rows };
+        let all: Vec<Vec<usize>> = lengths.iter().map(|lengths| ends(lengths)).collect();
+        let pages = pages(shape, &all);
+        let store = shape.store(pages.iter().flatten().count());
+        let sequences = |whole: bool| -> Vec<Sequence> {
+            let each = all.iter().zip(&pages).enumerate();
+            let ends = |ends: &[usize]| ends[if whole { ends.len() - 1 } else { 0 }..].to_vec();
+            each.map(|(at, (cuts, pages))| Sequence::new(shape, at, ends(cuts), pages.clone()))
+                .collect()
+        };
+        for isa in Isa::available() {
+            let whole = run(&Cpu::new(1, isa), shape, &store, &sequences(true));
+            for (out, sequence) in whole.iter().zip(sequences(true)) {
+                let want = reference::short_conv(&sequence.x, width, &shape.weights()[0]);
+                assert_close(out, &want, 1e-6, 1.0, isa.name());
+            }
+            // The pages have states of other rows.
+            let cut = run(&Cpu::new(threads, isa), shape, &store, &sequences(false));
+            for (cut, whole) in cut.iter().zip(&whole) {
+                prop_assert_eq!(bits(cut), bits(whole), "{}", isa.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sequence_goes_on_from_the_end_of_any_full_page_of_another() {
+    let shape = Shape { width: 17, taps: 4, page_rows: 3 };
+    for cpu in cpus(2) {
+        let store = shape.store(20);
+        let whole = Sequence::new(shape, 0, vec![14], (0..5).collect());
+        let first = run(&cpu, shape, &store, &[whole]).remove(0);
+        for shared in 1..5 {
+            let start = shared * shape.page_rows;
+            let mut pages: Vec<PageId> = (0..shared as PageId).collect();
+            pages.extend(10..15);
+            let rest = Sequence::new(shape, 0, vec![14], pages);
+            let mut batch = Batch::default();
+            batch.push(&vec![0; 14 - start], start, rest.pages, 0..0);
+            let x = &rest.x[start * shape.width..];
+            let conv = ShortConv { x, width: shape.width, taps: &shape.weights()[1] };
+            let mut out = vec![f32::NAN; x.len()];
+            short_conv(&cpu, &conv, &batch.spans, &store.state(0), &mut out);
+            assert_eq!(bits(&out), bits(&first[start * shape.width..]), "{shared} pages");
+        }
+    }
+}
+
+#[test]
+fn a_copied_page_has_the_state_of_the_one_that_it_was_copied_from() {
+    let shape = Shape { width: 5, taps: 3, page_rows: 4 };
+    let cpu = Cpu::new(1, Isa::best());
+    let store = shape.store(3);
+    let sequence = Sequence::new(shape, 0, vec![6], vec![0, 1]);
+    _ = run(&cpu, shape, &store, &[sequence]);
+    store.duplicate_page(1, 2).expect("no device");
+    let state = store.state(0);
+    assert_eq!(state.before(&[0, 2], 6), state.before(&[0, 1], 6));
+    assert_ne!(state.before(&[0, 2], 6), state.before(&[0, 2], 4), "that of the page before");
+}

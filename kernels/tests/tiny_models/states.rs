@@ -1,0 +1,120 @@
+//! Layers with a state, through the whole graph.
+
+use std::sync::Arc;
+
+use super::{Seen, Tiny, device, isas, run};
+use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
+use lapwing_kernels::device::{
+    Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, Fork, OpSet, Prepare, StageRun,
+    TensorSet,
+};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::{KvLayout, PageId, StateLayout};
+use lapwing_kernels::model::Model;
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::Part;
+
+const MODELS: [&str; 2] = ["lfm2", "lfm2-windows"];
+
+/// Runs a batch and returns its logits.
+fn logits(device: &mut CpuDevice, graph: &Graph, batch: &Batch) -> Vec<Vec<f32>> {
+    let mut tensors = TensorSet::default();
+    run(device, graph, 0..graph.nodes().len(), batch, &mut tensors);
+    let logits = tensors.take(graph.output()).expect("logits");
+    (0..logits.rows()).map(|row| logits.row(row).to_vec()).collect()
+}
+
+#[test]
+fn sequences_of_different_lengths_do_not_change_each_other() {
+    for name in MODELS {
+        let Tiny { file, ids } = Tiny::open(name);
+        let model = Model::from_weights(&file).expect("a model");
+        let graph = Arc::new(model.graph);
+        let other: Vec<u32> = ids.iter().rev().copied().collect();
+        for isa in isas() {
+            let alone = |ids: &[u32]| super::logits(&file, ids, 512, Cpu::new(1, isa));
+            let wanted = [alone(&ids), alone(&other)];
+            let rows = 8 * KvLayout::PAGE_ROWS;
+            let (mut device, _lease) = device(&model.config, &graph, &file, rows, Cpu::new(2, isa));
+            let pages: [Arc<[PageId]>; 2] = [[6, 1].into(), [3, 4].into()];
+            let mut found = [Vec::new(), Vec::new()];
+            // The rows of each sequence in each batch.
+            for parts in [[0..1, 0..17], [1..33, 17..18], [33..34, 18..18], [34..40, 18..40]] {
+                let mut batch = Batch::default();
+                for ((part, ids), pages) in parts.iter().zip([&ids, &other]).zip(&pages) {
+                    if !part.is_empty() {
+                        let rows = 0..part.len();
+                        batch.push(&ids[part.clone()], part.start, Arc::clone(pages), rows);
+                    }
+                }
+                let mut rows = logits(&mut device, &graph, &batch).into_iter();
+                for (part, found) in parts.iter().zip(&mut found) {
+                    found.extend(rows.by_ref().take(part.len()));
+                }
+            }
+            assert!(found == wanted, "{name} on {}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn a_sequence_goes_on_from_a_full_page_of_another() {
+    for name in MODELS {
+        let Tiny { file, ids } = Tiny::open(name);
+        let model = Model::from_weights(&file).expect("a model");
+        let graph = Arc::new(model.graph);
+        let cpu = Cpu::new(2, Isa::best());
+        let (mut device, _lease) = device(&model.config, &graph, &file, 256, cpu.clone());
+        let mut batch = Batch::default();
+        batch.push(&ids, 0, vec![0, 1], 0..0);
+        _ = logits(&mut device, &graph, &batch);
+        let page_rows = KvLayout::PAGE_ROWS;
+        let other: Vec<u32> = ids[..page_rows].iter().chain(&[5, 90, 17, 3]).copied().collect();
+        let mut batch = Batch::default();
+        batch.push(&other[page_rows..], page_rows, vec![0, 2], 0..4);
+        let wanted = super::logits(&file, &other, 512, cpu);
+        assert!(logits(&mut device, &graph, &batch) == wanted[page_rows..], "{name}");
+    }
+}
+
+#[test]
+fn branches_and_parts_of_rows_are_refused() {
+    let Tiny { file, ids } = Tiny::open("lfm2");
+    let model = Model::from_weights(&file).expect("a model");
+    let graph = Arc::new(model.graph);
+    let node = graph.nodes().iter().position(|node| matches!(node.op, Op::ShortConv { .. }));
+    let node = node.expect("a convolution");
+    assert!(!graph.can_cut_rows(node..node + 1) && !graph.can_cut_features(node..node + 1));
+    let (mut device, _lease) = device(&model.config, &graph, &file, 256, Cpu::new(1, Isa::best()));
+    let mut batch = Batch::default();
+    batch.push(&ids[..4], 0, vec![0], 0..4);
+    batch.push_branch(&[9], 2, [1].into(), Fork { after: 1, copy: Some((0, 1)) });
+    let work = StageRun {
+        nodes: 0..graph.nodes().len(),
+        part: &Part::WHOLE,
+        prepare: Prepare::Ahead,
+        batch: &batch,
+        inputs: &TensorSet::default(),
+        writes: &graph.writes(0..graph.nodes().len()),
+        outputs: &mut TensorSet::default(),
+        observer: &mut Seen(Vec::new()),
+    };
+    let error = device.run(work).expect_err("branches");
+    let what = "short_conv 'conv' over branches of a token tree".to_owned();
+    assert_eq!(error, DeviceError::Unsupported { device: "cpu".to_owned(), what });
+    let gpu = DeviceInfo::new("gpu", DeviceKind::Gpu).with_ops(OpSet::COMMON);
+    assert!(!gpu.runs(&graph.nodes()[node].op));
+}
+
+#[test]
+fn a_page_has_the_states_of_the_layers_without_keys() {
+    let config = Model::from_weights(&Tiny::open("lfm2").file).expect("a model").config;
+    let layout = config.kv_layout();
+    assert_eq!(
+        (layout.layers.len(), &layout.states[..]),
+        (2, &[StateLayout { values: 64 }; 3][..])
+    );
+    assert_eq!(layout.page_bytes(), layout.page_rows * layout.row_bytes() + 3 * 64 * 4);
+    assert_eq!([0, 2, 4].map(|layer| config.state_layer(layer)), [0, 1, 2]);
+    assert_eq!([1, 3].map(|layer| config.kv_layer(layer)), [0, 1]);
+}

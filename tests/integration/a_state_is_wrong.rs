@@ -1,0 +1,140 @@
+//! A model whose layers keep a state has the same answers in any chunks, beside any requests, after preemption, and on from the pages
+//! of earlier requests; what would need a roll-back of a state is refused.
+
+use std::path::{Path, PathBuf};
+
+use lapwing::devices::DeviceSpec;
+use lapwing::draft::DraftChoice;
+use lapwing::{Engine, EngineBuilder, ErrorKind, KvDtype, Prompt, Requant, Request, Shutdown};
+
+const MODELS: [&str; 2] = ["lfm2", "lfm2-windows"];
+
+fn builder(name: &str) -> EngineBuilder {
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");
+    Engine::builder().model(tiny.join(format!("{name}.gguf"))).threads(2).chunk_rows(20)
+}
+
+/// Ids and the bits of their log-probabilities.
+type Answer = Vec<(u32, u32)>;
+
+fn request(ids: &[u32]) -> Request {
+    Request::new(Prompt::Ids(ids.to_vec())).greedy().ignore_eos().max_tokens(40)
+}
+
+fn prompt(len: u32, step: u32) -> Vec<u32> {
+    (0..len).map(|at| (at * at + step * at + step) % 128).collect()
+}
+
+/// The answers to prompts that are asked at the same time, and how many of their tokens were cached.
+async fn together(engine: &Engine, prompts: &[Vec<u32>]) -> (Vec<Answer>, Vec<usize>) {
+    let mut streams = Vec::new();
+    for ids in prompts {
+        streams.push(engine.generate(request(ids)).await.expect("a stream"));
+    }
+    let (mut answers, mut cached) = (Vec::new(), Vec::new());
+    for mut stream in streams {
+        let mut answer = Vec::new();
+        while let Some(token) = stream.next().await {
+            let token = token.expect("a token");
+            answer.push((token.id, token.logprob.to_bits()));
+        }
+        cached.push(stream.summary().expect("an end").times.cached_tokens);
+        answers.push(answer);
+    }
+    (answers, cached)
+}
+
+/// The same, one after the other.
+async fn alone(engine: &Engine, prompts: &[Vec<u32>]) -> (Vec<Answer>, Vec<usize>) {
+    let (mut answers, mut cached) = (Vec::new(), Vec::new());
+    for ids in prompts {
+        let (mut answer, mut known) = together(engine, std::slice::from_ref(ids)).await;
+        answers.append(&mut answer);
+        cached.append(&mut known);
+    }
+    (answers, cached)
+}
+
+fn prompts() -> Vec<Vec<u32>> {
+    [(1, 3), (33, 5), (64, 7), (90, 9), (7, 11)].map(|(len, step)| prompt(len, step)).to_vec()
+}
+
+#[tokio::test]
+async fn chunks_neighbours_devices_and_preemption_change_no_bit() {
+    for name in MODELS {
+        let off = || builder(name).prefix_cache(false);
+        let whole = off().chunk_rows(512).threads(1).build().await.expect("an engine");
+        let (wanted, _) = alone(&whole, &prompts()).await;
+        for chunk in [1, 7, 32, 64] {
+            let engine = off().chunk_rows(chunk).build().await.expect("an engine");
+            assert_eq!(together(&engine, &prompts()).await.0, wanted, "{name} in {chunk}");
+        }
+        let devices = DeviceSpec::list("cpu+gpu=throttled:gflops=40,gbps=8").expect("devices");
+        let engine = off().devices(devices).build().await.expect("an engine");
+        assert_eq!(together(&engine, &prompts()).await.0, wanted, "{name} on two devices");
+        // Room for the longest request and two pages more.
+        let engine = off().context(160).cache_tokens(192).build().await.expect("an engine");
+        assert_eq!(together(&engine, &prompts()).await.0, wanted, "{name} in little memory");
+        let work = engine.stats().await.expect("stats").all;
+        assert!(work.preempted > 0, "{name}: {work:?}");
+    }
+}
+
+#[tokio::test]
+async fn requests_go_on_from_whole_pages_of_earlier_ones() {
+    for (name, kv) in MODELS.into_iter().zip([KvDtype::F16, KvDtype::I8]) {
+        let mut ids = prompt(75, 4);
+        let mut all = vec![ids.clone(), ids.clone()];
+        ids.truncate(70);
+        ids.extend([9, 8, 7]);
+        all.push(ids.clone());
+        ids.extend(prompt(60, 6));
+        all.push(ids);
+        let off = builder(name).kv(kv).prefix_cache(false).build().await.expect("an engine");
+        let (wanted, none) = alone(&off, &all).await;
+        assert_eq!(none, [0; 4], "{name}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let on = || builder(name).kv(kv).keep_prefixes(folder.path());
+        let engine = on().build().await.expect("an engine");
+        assert_eq!(alone(&engine, &all).await, (wanted.clone(), vec![0, 64, 64, 64]), "{name}");
+        assert_eq!(together(&engine, &all).await.0, wanted, "{name}: at the same time");
+        engine.shutdown(Shutdown::Drain).await.expect("an end");
+        let again = on().build().await.expect("an engine");
+        assert_eq!(alone(&again, &all).await, (wanted, vec![64, 64, 64, 128]), "{name}: kept");
+    }
+}
+
+#[tokio::test]
+async fn equal_prompts_at_the_same_time_share_pages_and_have_equal_answers() {
+    let engine = builder("lfm2").build().await.expect("an engine");
+    let all = vec![prompt(70, 4); 4];
+    let (answers, cached) = together(&engine, &all).await;
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    assert_eq!(cached, [0, 64, 64, 64]);
+}
+
+#[tokio::test]
+async fn drafts_are_refused_whoever_makes_them() {
+    let tiny: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");
+    let path = |name: &str| tiny.join(name).display().to_string();
+    let own = DraftChoice::own(Requant::Q8_0);
+    for draft in [DraftChoice::lookup(), own, DraftChoice::model(path("qwen3-keys.gguf"))] {
+        let error = builder("lfm2").draft(draft.clone()).build().await.expect_err("a refusal");
+        assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+        assert!(error.to_string().contains("keep a state"), "{}: {error}", draft.name());
+    }
+    let draft = DraftChoice::model(path("lfm2.gguf"));
+    let error = builder("qwen3-keys").draft(draft).build().await.expect_err("a refusal");
+    assert!(error.to_string().contains("keep no state"), "{error}");
+}
+
+#[tokio::test]
+async fn embeddings_do_not_depend_on_chunks() {
+    let mut wanted = None;
+    for chunk in [512, 20, 1] {
+        let engine = builder("lfm2").chunk_rows(chunk).build().await.expect("an engine");
+        let found = engine.embed(prompt(75, 4)).await.expect("an embedding").values;
+        let bits: Vec<u32> = found.iter().map(|value| value.to_bits()).collect();
+        assert_eq!(&bits, wanted.get_or_insert_with(|| bits.clone()), "chunks of {chunk}");
+    }
+}
