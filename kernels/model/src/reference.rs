@@ -169,6 +169,7 @@ pub fn short_conv(x: &[f32], width: usize, weights: &[f32]) -> Vec<f64> {
             out[row * width + column] += weight * f64::from(x[(row - back) * width + column]);
         }
     }
+    out
 }
 
 /// `x · Φ(x)`, the exact GELU. Φ is integrated numerically from 0, by Simpson's rule.
