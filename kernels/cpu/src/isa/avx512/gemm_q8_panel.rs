@@ -218,8 +218,8 @@ impl Block<'_> {
                 if F::MIN {
                     for (r, acc) in acc.iter_mut().enumerate() {
                         let s = _mm512_set1_ps((*x.add(r * groups)).s);
-                        for t in 0..T {
-                            acc[t] = _mm512_fmadd_ps(load(&w.second[t]), s, acc[t]);
+                        for (acc, second) in acc.iter_mut().zip(&w.second) {
+                            *acc = _mm512_fmadd_ps(load(second), s, *acc);
                         }
                     }
                 }
