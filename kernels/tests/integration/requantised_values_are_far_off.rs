@@ -32,7 +32,7 @@ fn kinds() -> [(&'static str, Vec<f32>); 3] {
     let normal = (0..count).map(|_| chance.normal() as f32).collect();
     let heavy = (0..count).map(|_| (chance.normal() * chance.normal()) as f32).collect();
     let columns = (0..count).map(|i| {
-        let factor = if i % COLUMNS % 61 == 0 { 8.0 } else { 1.0 };
+        let factor = if (i % COLUMNS).is_multiple_of(61) { 8.0 } else { 1.0 };
         (chance.normal() * factor) as f32
     });
     [("normal", normal), ("heavy", heavy), ("columns", columns.collect())]
