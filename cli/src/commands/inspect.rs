@@ -39,7 +39,8 @@ With --json:
    \"metadata\":{\"KEY\":{\"type\":\"…\",\"value\":V,\"length\":N}},
    \"tensors\":[{\"name\":\"…\",\"shape\":[…],\"format\":\"…\",\"bytes\":N}],
    \"formats\":[{\"format\":\"…\",\"tensors\":N,\"bytes\":N}],
-   \"hyper_parameters\":{…}|null,\"kv_bytes_per_token\":N|null,\"state_bytes_per_page\":N|null,\"requant\":{…}|null,
+   \"hyper_parameters\":{…}|null,\"kv_bytes_per_token\":N|null,
+   \"state_bytes_per_page\":N|null,\"requant\":{…}|null,
    \"placement\":{\"strategy\":\"…\",\"reason\":\"…\",\"stages\":[…]}|null,\"cannot_run\":\"…\"|null}
   shape: in GGUF order, the contiguous dimension first; length: of an array or text that was
   abbreviated.

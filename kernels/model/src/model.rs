@@ -6,6 +6,7 @@ mod config;
 mod family;
 mod head;
 mod keys;
+mod layers;
 mod other_keys;
 mod positions;
 pub mod shape;
@@ -15,8 +16,9 @@ mod vocabulary;
 use std::ops::Range;
 
 pub use architectures::{Architecture, supported};
-pub use config::{LatentRanks, LayerAttention, LayerHeads, ModelConfig, NormKind};
+pub use config::{ModelConfig, NormKind};
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
+pub use layers::{LatentRanks, LayerAttention, LayerHeads};
 
 use crate::formats::DType;
 use crate::graph::Graph;

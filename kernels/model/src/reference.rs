@@ -1,8 +1,10 @@
 //! Reference implementation: every op written naively, in f64 where possible. It is slow and shares no
 //! code with the kernels, so tests use it as their oracle.
 
+mod curves;
 mod formats;
 
+pub use curves::{activation, gelu, gelu_tanh, relu_squared, sigmoid, silu, soft_cap, xielu};
 pub use formats::{dequantize, quantize};
 
 use std::ops::Range;
@@ -170,60 +172,6 @@ pub fn short_conv(x: &[f32], width: usize, weights: &[f32]) -> Vec<f64> {
         }
     }
     out
-}
-
-/// `x · Φ(x)`, the exact GELU. Φ is integrated numerically from 0, by Simpson's rule.
-pub fn gelu(x: f64) -> f64 {
-    const STEPS: usize = 2000;
-    let end = x.abs().min(40.0);
-    let step = end / STEPS as f64;
-    let density = |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    let inner: f64 =
-        (1..STEPS).map(|i| density(i as f64 * step) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
-    let half = (density(0.0) + inner + density(end)) * step / 3.0;
-    x * if x < 0.0 { 0.5 - half } else { 0.5 + half }
-}
-
-/// `x · σ(x)`.
-pub fn silu(x: f64) -> f64 {
-    x / (1.0 + (-x).exp())
-}
-
-/// `σ(x)`.
-pub fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
-/// A gating function.
-pub fn activation(kind: Activation, x: f64) -> f64 {
-    match kind {
-        Activation::Silu => silu(x),
-        Activation::GeluTanh => gelu_tanh(x),
-        Activation::Sigmoid => sigmoid(x),
-    }
-}
-
-/// GELU, tanh approximation.
-pub fn gelu_tanh(x: f64) -> f64 {
-    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
-}
-
-/// `max(x, 0)²`.
-pub fn relu_squared(x: f64) -> f64 {
-    x.max(0.0).powi(2)
-}
-
-/// xIELU.
-pub fn xielu(x: f64, parameters: Xielu) -> f64 {
-    let Xielu { positive, negative, beta, eps } = parameters;
-    let [positive, negative, beta, eps] = [positive, negative, beta, eps].map(f64::from);
-    let curved = if x > 0.0 { positive * x * x } else { negative * (x.min(eps).exp_m1() - x) };
-    curved + beta * x
-}
-
-/// `cap · tanh(x / cap)`.
-pub fn soft_cap(x: f64, cap: f64) -> f64 {
-    cap * (x / cap).tanh()
 }
 
 /// `x + Σᵢ coefficients[first + i] · summands[i]` for each of `rows` rows, with coefficients of its own.

@@ -268,16 +268,12 @@ fn layers_that_do_not_fit_each_other_are_refused_by_name() {
 
 #[test]
 fn counts_of_blocks_that_do_not_fit_each_other_are_refused_by_name() {
+    const HEADS: &str = "attention.head_count_kv";
     let rows: [(&str, &str, MetaValue, &str); 4] = [
         ("hrm_text", "hrm.l_cycles", 3_u32.into(), "block_count"),
         ("nanbeige", "num_loops", 4000_u32.into(), "num_loops"),
         ("deci", "feed_forward_length", vec![48_u32, 32, 48, 0, 0].into(), "feed_forward_length"),
-        (
-            "deci",
-            "attention.head_count_kv",
-            vec![2_u32, 0, 1, 0, 1].into(),
-            "attention.head_count_kv",
-        ),
+        ("deci", HEADS, vec![2_u32, 0, 1, 0, 1].into(), HEADS),
     ];
     for (name, key, value, named) in rows {
         let variant = Variant::of(&format!("{name}.gguf")).key(&format!("{name}.{key}"), value);

@@ -7,7 +7,7 @@ use crate::packed::layout::TILE;
 use lapwing_model::formats::Places;
 use std::arch::x86_64::*;
 
-/// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; absent rows are those of stored zeros.
+/// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; absent rows repeat the last.
 pub(super) fn unpack_tile(view: &StoredRows<'_>, to: &mut [u8]) {
     let rows = view.rows.min(TILE);
     let shape = BlockShape { bytes: view.dtype.block_bytes(), len: view.dtype.block_len() };
@@ -21,11 +21,7 @@ pub(super) fn unpack_tile(view: &StoredRows<'_>, to: &mut [u8]) {
         return;
     }
     assert!(view.row_bytes >= used && view.bytes.len() >= (rows - 1) * view.row_bytes + used);
-    let absent = if rows < TILE { vec![0; used] } else { Vec::new() };
-    let row = |r: usize| match r < rows {
-        true => &view.bytes[r * view.row_bytes..][..used],
-        false => &absent[..used],
-    };
+    let row = |r: usize| &view.bytes[r.min(rows - 1) * view.row_bytes..][..used];
     let rows_at: [*const u8; TILE] = std::array::from_fn(|r| row(r).as_ptr());
     // SAFETY: reached only through the AVX-512 table, which `Isa` hands out only when the
     // machine has the features; every row has as many stored blocks as `to` has, as checked above.
