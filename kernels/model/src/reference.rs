@@ -10,7 +10,6 @@ pub use formats::{dequantize, quantize};
 use std::ops::Range;
 
 use crate::formats::DType;
-use crate::op::{Activation, Xielu};
 
 /// Activations after dynamic quantisation for weights of `dtype`: `x` rounded to int8, in blocks of 32 or of 256, and for blocks
 /// of 32 the block sums, which Q4_1 and Q5_1 multiply by the weights' minimums. Float weights leave
