@@ -198,7 +198,8 @@ impl ModelConfig {
             has_sinks: false,
             attention_cap: None,
             logit_cap: None,
-            pooling_type: keys.opt_u32("pooling_type")?,
+            // llama.cpp writes −1 for none.
+            pooling_type: keys.opt_u32("pooling_type")?.filter(|number| *number != u32::MAX),
             rank_pooling_type: keys.opt_u32("classifier.pooling_type")?,
             rank_labels: keys.strings("classifier.output_labels")?,
             separator: None,
