@@ -4,6 +4,7 @@
         doc,
         feature = "compare",
         feature = "fetch",
+        feature = "schemars",
         feature = "serve",
         feature = "simulate",
         feature = "structured"
@@ -17,6 +18,7 @@
     doc,
     feature = "compare",
     feature = "fetch",
+    feature = "schemars",
     feature = "serve",
     feature = "simulate",
     feature = "structured"

@@ -136,9 +136,25 @@ impl Engine {
     /// request. A subscriber of `tracing` sees the request as a span below the present one.
     ///
     /// # Errors
-    /// When the request is invalid, its prompt is far longer than the context, or the engine has too
-    /// many requests. Errors that appear later, such as a prompt that is a little too long, are items of
-    /// the stream.
+    /// When the request is invalid, its prompt leaves no room in the context, or the engine has too many requests or has
+    /// ended. So a service knows the status of its answer before it streams. What is found out later is the stream's last
+    /// item: a limit of requests per minute of the queue policy, a sequence that the KV cache cannot hold, and a failure of
+    /// the engine.
+    ///
+    /// ```no_run
+    /// # use lapwing::{Engine, Request};
+    /// # async fn example(engine: Engine, book: String) -> Result<(), lapwing::Error> {
+    /// let answer = match engine.generate(Request::text(book)).await {
+    ///     Err(error) if error.is_prompt_too_long() => {
+    ///         println!("{error}");
+    ///         return Ok(());
+    ///     }
+    ///     answer => answer?,
+    /// };
+    /// println!("{} tokens are read", answer.prompt_ids().len());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
         let span = RequestSpan::of_generation(&self.inner.path, &request);
         let begun = self.begin(request, span.handle()).await;
@@ -190,6 +206,7 @@ impl Engine {
         #[cfg(feature = "structured")]
         let (request, form) = self.with_tools(request)?;
         let EnginePrompt { ids: prompt_ids, start } = self.prompt(&request, inner.context)?;
+        self.check_ids(&prompt_ids)?;
         let prefix = request.prefix_use();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);

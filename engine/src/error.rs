@@ -2,7 +2,9 @@
 
 mod causes;
 mod convert;
+mod debug;
 mod for_clients;
+mod kind;
 
 use std::path::PathBuf;
 
@@ -42,31 +44,17 @@ pub use crate::structured::GrammarError;
 pub use crate::tokenizer::{NotAnId, TokenizerError, VocabularyDifference};
 #[cfg(feature = "structured")]
 pub use crate::tools::{ArgumentsError, ToolError};
+#[cfg(feature = "schemars")]
+pub use crate::typed::TypedError;
+pub use kind::ErrorKind;
 
-/// Why an engine cannot be built, or a request cannot be served. The message says what to do.
-#[derive(Debug, thiserror::Error)]
+/// Why an engine cannot be built, or a request cannot be served. The message says what to do. The `Debug` form is the message
+/// with its causes, which is what a `main` that returns the error prints.
+#[derive(thiserror::Error)]
 #[error("{source}")]
 pub struct Error {
     kind: ErrorKind,
     source: Cause,
-}
-
-/// What kind of failure this is, and who can fix it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The model file is missing, damaged or not supported.
-    Model,
-    /// The model could not be fetched: its name, the network or the disk is at fault.
-    Fetch,
-    /// A setting of the engine is invalid, or not possible on this machine.
-    Config,
-    /// The request is invalid, or exceeds a limit of the engine.
-    Request,
-    /// Too many requests; the same request may succeed later.
-    Busy,
-    /// The engine has failed or has been shut down.
-    Engine,
 }
 
 /// What to do if the system refuses a thread.
@@ -145,6 +133,12 @@ enum Cause {
     #[cfg(feature = "structured")]
     #[error(transparent)]
     Tools(#[from] ToolError),
+    #[cfg(feature = "structured")]
+    #[error(transparent)]
+    Arguments(#[from] ArgumentsError),
+    #[cfg(feature = "schemars")]
+    #[error(transparent)]
+    Typed(Box<TypedError>),
     #[error(transparent)]
     Run(#[from] RunError),
     #[error("{what} is {found}, but must be {expected}")]

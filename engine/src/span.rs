@@ -174,6 +174,7 @@ fn kind_of(error: &Error) -> &'static str {
         ErrorKind::Config => "config",
         ErrorKind::Request => "request",
         ErrorKind::Busy => "busy",
+        ErrorKind::Answer => "answer",
         ErrorKind::Engine => "engine",
     }
 }

@@ -43,6 +43,7 @@ pub struct Token {
     pub id: u32,
     /// Text completed by this token. It lags behind the ids while a character or a possible stop text
     /// is incomplete, and catches up at the latest at the end.
+    /// A token may complete no text, or several characters at once.
     pub text: String,
     /// Natural logarithm of the token's probability under the model.
     pub logprob: f32,
@@ -174,7 +175,8 @@ impl TokenStream {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// The whole generated text.
+    /// The whole generated text. It does not say whether a limit has cut it: that is in the [`Summary`], which a program has
+    /// after it has called [`next`](TokenStream::next) up to the end.
     ///
     /// # Errors
     /// When the generation fails; the tokens generated before are lost.
@@ -229,12 +231,12 @@ impl TokenStream {
         self.span.end(reason.name(), &self.times);
         let drafts = self.drafts.take();
         self.summary = Some(Summary {
+            #[cfg(feature = "structured")]
+            answer: self.divider.answer(reason.clone()),
             reason,
             times: self.times,
             seed: self.seed,
             drafts,
-            #[cfg(feature = "structured")]
-            answer: self.divider.answer(),
         });
     }
 

@@ -7,7 +7,7 @@
 //! ```no_run
 //! use lapwing::{Engine, Message, Request, Tool, serde_json::json};
 //!
-//! # async fn example(engine: Engine) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(engine: Engine) -> Result<(), lapwing::Error> {
 //! let weather = Tool::new("get_weather").description("The weather of a city.").parameters(json!({
 //!     "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"],
 //! }));

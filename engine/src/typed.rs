@@ -47,7 +47,7 @@ impl Engine {
     ///     born: u16,
     /// }
     ///
-    /// # async fn example(engine: Engine) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(engine: Engine) -> Result<(), lapwing::Error> {
     /// let request = Request::ask("Who discovered gravity? Answer with name and year of birth as JSON.");
     /// let answer = engine.generate_as::<Person>(request.max_tokens(100)).await?;
     /// println!("{}, born in {}", answer.value.name, answer.value.born);

@@ -158,11 +158,8 @@ impl From<Error> for ApiError {
     fn from(error: Error) -> ApiError {
         let (whole, message) = (error.to_string(), error.for_clients());
         let log = (whole != message).then_some(whole);
-        let status = match error.kind() {
-            ErrorKind::Request => StatusCode::BAD_REQUEST,
-            ErrorKind::Busy => StatusCode::TOO_MANY_REQUESTS,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
+        let status =
+            StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (status, code, retry_after) = match error.run_error() {
             _ if error.is_prompt_too_long() => (status, "context_length_exceeded", None),
             Some(RunError::RateLimited { retry_after, .. }) => {

@@ -30,6 +30,11 @@
 //! In a `tokio::select!`, a branch that another one overtakes is dropped in the same way. `next` loses no token when its
 //! future is dropped: the stream has it for the next call.
 //!
+//! # In a web service
+//!
+//! A web framework drops the handler, or the body of the answer, when its client disconnects. Both own the stream, so the
+//! request is cancelled, also while its prompt is computed. [web_service](super::web_service) has an example.
+//!
 //! # Limits
 //!
 //! A request may also end by itself: after [`max_tokens`](crate::Request::max_tokens), at a

@@ -25,6 +25,10 @@
 //! without a template refuses messages; [`chat_template`](crate::Engine::chat_template) says whether there is one, and
 //! [`Request::text`](crate::Request::text) continues plain text with any model.
 //!
+//! A [`Message`](crate::Message) is `Serialize` and `Deserialize` in the form of OpenAI's clients, so a `Vec<Message>` can be
+//! the body of a service's request. A conversation without messages is an error. [functions](super::functions) shows messages
+//! with calls and their results.
+//!
 //! # What templates know
 //!
 //! Variables of a template, such as `enable_thinking`, are set by

@@ -54,8 +54,20 @@
 //!
 //! # Errors
 //!
-//! Everything fails with one type, [`Error`](crate::Error). Its [`kind`](crate::Error::kind) says who has to do
-//! something; its text says what.
+//! Everything fails with one type, [`Error`](crate::Error), or with one that becomes it with `?`, as
+//! [`TypedError`](crate::TypedError) and [`ArgumentsError`](crate::tools::ArgumentsError). Its
+//! [`kind`](crate::Error::kind) says who has to do something; its text says what. The `Debug` form is the same text, so
+//! that a `main` may return it.
+//!
+//! | [`ErrorKind`](crate::ErrorKind) | what to do | [`http_status`](crate::Error::http_status) |
+//! |---|---|---|
+//! | `Model` | use another file, or fetch it again | 500 |
+//! | `Fetch` | check the name, the network and the disk | 500 |
+//! | `Config` | change the setting that the text names | 500 |
+//! | `Request` | change the request: its prompt, its limits or its grammar | 400 |
+//! | `Busy` | send the same request later | 429 |
+//! | `Answer` | send the request again, or allow more tokens | 500 |
+//! | `Engine` | read the text; build another engine if this one has failed | 500, or 503 after a shutdown |
 //!
 //! ```
 //! use lapwing::{Engine, ErrorKind};

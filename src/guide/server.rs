@@ -29,9 +29,26 @@
 //! use std::net::SocketAddr;
 //!
 //! use axum::Router;
+//! use axum::extract::State;
+//! use axum::http::StatusCode;
 //! use axum::routing::get;
 //! use lapwing::serve::{PathGroup, Server};
-//! use lapwing::{Engine, Request};
+//! use lapwing::{Engine, Error, Request};
+//!
+//! async fn write(engine: Engine) -> Result<String, Error> {
+//!     let request = Request::ask("Write a haiku.").client("haiku").max_tokens(48);
+//!     engine.generate(request).await?.into_text().await
+//! }
+//!
+//! async fn haiku(State(engine): State<Engine>) -> (StatusCode, String) {
+//!     match write(engine).await {
+//!         Ok(text) => (StatusCode::OK, text),
+//!         Err(error) => {
+//!             let status = StatusCode::from_u16(error.http_status()).expect("a status of HTTP");
+//!             (status, error.for_clients())
+//!         }
+//!     }
+//! }
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,17 +57,8 @@
 //!         .engine("small", engine.clone())
 //!         .paths([PathGroup::OpenAi, PathGroup::Operation, PathGroup::Page]);
 //!     let mounted = server.mount().await?;
-//!     let haiku = move || {
-//!         let engine = engine.clone();
-//!         async move {
-//!             let request = Request::ask("Write a haiku.").client("haiku").max_tokens(48);
-//!             match engine.generate(request).await {
-//!                 Ok(answer) => answer.into_text().await.unwrap_or_else(|error| error.to_string()),
-//!                 Err(error) => error.to_string(),
-//!             }
-//!         }
-//!     };
-//!     let app = Router::new().route("/haiku", get(haiku)).nest("/llm", mounted.router());
+//!     let haiku = get(haiku).with_state(engine);
+//!     let app = Router::new().route("/haiku", haiku).nest("/llm", mounted.router());
 //!     let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
 //!     let stop = async move {
 //!         drop(tokio::signal::ctrl_c().await);
@@ -63,4 +71,4 @@
 //! ```
 //!
 //! [`Mounted`](crate::serve::Mounted) says what is the program's and what is the server's; [serve](super::documents::serve)
-//! describes the interfaces.
+//! describes the interfaces. [web_service](super::web_service) is a service without them, with paths of its own alone.

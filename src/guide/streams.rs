@@ -21,11 +21,21 @@
 //! }
 //! ```
 //!
-//! - The text of a token lags behind its id while a character or a possible stop text is incomplete.
+//! - The text of a token lags behind its id while a character or a possible stop text is incomplete. So it may be empty.
 //! - A failure is the last item. What was generated before it stays valid.
 //! - A [`Summary`](crate::Summary) follows the last token: why the answer ended, and its times.
-//! - [`into_text`](crate::TokenStream::into_text) waits for the whole text.
+//! - [`into_text`](crate::TokenStream::into_text) waits for the whole text, and loses the summary.
+//!   [`into_answer`](crate::TokenStream::into_answer) keeps the reason of the end.
 //! - A slow reader does not block the engine or other requests: its tokens are buffered.
+//!
+//! # Errors before the stream, and in it
+//!
+//! `generate` reads the prompt before it returns the stream. An invalid request is its own error: a prompt without tokens or
+//! with too many for the context, a setting out of range, a grammar that cannot be followed, too many requests at once.
+//! [`is_prompt_too_long`](crate::Error::is_prompt_too_long) tells which. The prompt is computed after that.
+//!
+//! Other errors are known later only, and are the last item of the stream: the limit of requests per minute of a
+//! [queue policy](super::policies), a sequence for which the KV cache is too small, and a failure of the engine.
 //!
 //! # Progress of a long prompt
 //!

@@ -36,6 +36,56 @@
 //! # assert_ne!(date, moves);
 //! ```
 //!
+//! # Values of Rust types
+//!
+//! With the feature `schemars`, which has `structured` in it, [`generate_as`](crate::Engine::generate_as) answers with a
+//! [`Typed`](crate::Typed) value. The JSON schema of the type is the grammar. The dependencies are:
+//!
+//! ```toml
+//! lapwing = { version = "0.1", default-features = false, features = ["schemars"] }
+//! schemars = "1"
+//! serde = { version = "1", features = ["derive"] }
+//! ```
+//!
+//! ```no_run
+//! use lapwing::{Engine, Error, Request};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! #[derive(Debug, Deserialize, JsonSchema)]
+//! enum Sky {
+//!     Sun,
+//!     Clouds,
+//!     Rain,
+//! }
+//!
+//! #[derive(Debug, Deserialize, JsonSchema)]
+//! struct Report {
+//!     #[schemars(length(max = 40))]
+//!     city: String,
+//!     sky: Sky,
+//!     #[schemars(range(min = -60, max = 60))]
+//!     celsius: i32,
+//!     #[schemars(range(max = 100))]
+//!     humidity: u32,
+//! }
+//!
+//! async fn report(engine: &Engine, text: &str) -> Result<Report, Error> {
+//!     let question = format!("{text}\nWrite city, sky, celsius and humidity in percent as JSON.");
+//!     let answer = engine.generate_as::<Report>(Request::ask(question).max_tokens(200)).await?;
+//!     println!("{} tokens", answer.summary.times.generated_tokens);
+//!     Ok(answer.value)
+//! }
+//! ```
+//!
+//! - `lapwing::schemars` is the same crate. A type that derives its trait from there needs
+//!   `#[schemars(crate = "lapwing::schemars")]`, and the program no dependency on schemars.
+//! - Give numbers a `range` and texts and lists a `length`. A small model fills a free `u64` with up to 20 digits, and a free
+//!   text until `max_tokens` cuts it.
+//! - An answer that is cut, or that the type refuses, is a [`TypedError`](crate::TypedError) with its text.
+//!
+//! # What a grammar does not do
+//!
 //! - The model does not see the grammar: a prompt that says what is expected gives better answers.
 //! - [`max_tokens`](crate::Request::max_tokens) may cut an answer. Then [`Summary::reason`](crate::Summary::reason) is
 //!   `Length`, and the text is a beginning of one that follows the grammar.

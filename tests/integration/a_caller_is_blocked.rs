@@ -99,9 +99,8 @@ async fn impossible_requests_say_why() {
     needs!(SMOLLM2);
     let engine = builder(SMOLLM2).context(64).build().await.expect("an engine");
     let long = Request::text("word ".repeat(100));
-    let mut stream = engine.generate(long).await.expect("a stream");
-    let error = stream.next().await.expect("an item").expect_err("too long");
-    assert_eq!(error.kind(), ErrorKind::Request);
+    let error = engine.generate(long).await.expect_err("too long");
+    assert!(error.is_prompt_too_long() && error.kind() == ErrorKind::Request, "{error:?}");
     assert!(error.to_string().contains("64"), "{error}");
     let hot = greedy("a", 1).top_p(2.0);
     assert!(engine.generate(hot).await.expect_err("refused").to_string().contains("top_p"));

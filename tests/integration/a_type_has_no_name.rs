@@ -62,6 +62,7 @@ fn every_type_of_an_engine_and_its_answers_can_be_named() {
 fn every_type_of_tools_and_of_divided_answers_can_be_named() {
     converts::<lapwing::error::GrammarError>();
     converts::<lapwing::error::ToolError>();
+    converts::<lapwing::tools::ArgumentsError>();
     let _: fn(&Token) -> &[lapwing::Part] = |token| &token.parts;
     let _: fn(&lapwing::Summary) -> &[lapwing::ToolCall] = lapwing::Summary::calls;
     let _: fn(&lapwing::Summary) -> Option<&lapwing::Answer> = |summary| summary.answer.as_ref();

@@ -101,8 +101,7 @@ async fn a_request_that_fails_says_why() {
     let invalid = request(2).temperature(-1.0);
     engine.generate(invalid).await.expect_err("a temperature below 0");
     let long = Request::new(lapwing::Prompt::Ids(vec![1; engine.context() + 1]));
-    let mut stream = engine.generate(long).await.expect("a stream");
-    stream.next().await.expect("an item").expect_err("a prompt that is too long");
+    engine.generate(long).await.expect_err("a prompt that is too long");
     engine.shutdown(Shutdown::Drain).await.expect("an end");
     engine.generate(request(2)).await.expect_err("an engine that has ended");
     let requests = watch.named("request");

@@ -12,6 +12,9 @@ pub enum ChatError {
         /// What is wrong with the key.
         source: lapwing_kernels::weights::MetadataError,
     },
+    /// The conversation is empty.
+    #[error("the conversation has no messages; give at least one")]
+    NoMessages,
     /// The template does not compile.
     #[error("the model's chat template does not compile: {source}; use raw text instead")]
     Invalid {

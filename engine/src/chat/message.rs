@@ -5,11 +5,21 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// One message of a conversation.
+/// One message of a conversation. It can be serialised and deserialised, in the form of OpenAI's interfaces: a body with a list
+/// of messages is a `Vec<Message>`.
+///
+/// ```
+/// use lapwing::{Message, serde_json};
+///
+/// let sent = r#"[{"role": "user", "content": "Hello", "name": "Ada"}]"#;
+/// let messages: Vec<Message> = serde_json::from_str(sent)?;
+/// assert_eq!(messages, [Message::user("Hello").field("name", "Ada")]);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Message {
-    /// The speaker: usually `system`, `user` or `assistant`.
+    /// The speaker: usually `system`, `user`, `assistant` or `tool`. The model's template decides which others it accepts.
     pub role: String,
     /// The text.
     pub content: String,

@@ -3,19 +3,35 @@
 use lapwing_actors::RunError;
 
 use super::Engine;
+use crate::chat::ChatError;
 use crate::error::Error;
-use crate::request::Request;
+use crate::request::{Prompt, Request};
 
 impl Engine {
-    /// Checks that the model generates, that the sampling settings are valid, and that only logits are
-    /// biased that the model computes.
+    /// Checks that the model generates, that a conversation has messages, that the sampling settings are valid, and that
+    /// only logits are biased that the model computes.
     pub(super) fn check(&self, request: &Request) -> Result<(), Error> {
         self.check_generates()?;
+        if matches!(&request.prompt, Prompt::Chat(messages) if messages.is_empty()) {
+            return Err(ChatError::NoMessages.into());
+        }
         request.sampling.check()?;
         let graph = &self.inner.explainer.parts.graph;
         let vocab = graph.value(graph.output()).width;
         match request.sampling.logit_bias.iter().find(|(id, _)| *id as usize >= vocab) {
             Some((id, _)) => Err(Error::bias(*id, vocab)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that a prompt has ids, and that the model has them. The scheduler would find it out after the caller has a stream.
+    pub(super) fn check_ids(&self, ids: &[u32]) -> Result<(), Error> {
+        if ids.is_empty() {
+            return Err(RunError::EmptyPrompt.into());
+        }
+        let vocab = self.inner.explainer.parts.graph.vocab();
+        match ids.iter().find(|id| **id as usize >= vocab) {
+            Some(id) => Err(RunError::TokenId { id: *id, vocab }.into()),
             None => Ok(()),
         }
     }

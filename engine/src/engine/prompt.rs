@@ -1,5 +1,7 @@
 //! Prompts as token ids, and where their answers begin.
 
+use lapwing_actors::RunError;
+
 use super::Engine;
 use crate::chat::{AnswerStart, ChatOptions, Message};
 use crate::error::Error;
@@ -36,9 +38,19 @@ impl Engine {
         Ok(self.prompt(request, usize::MAX)?.ids)
     }
 
-    /// The prompt of a request. A text that certainly has `most` tokens or more is refused before it is
+    /// The prompt of a request, if it has fewer than `most` tokens. A text that certainly has more is refused before it is
     /// tokenised, which takes much more time and memory than the text itself.
     pub(super) fn prompt(&self, request: &Request, most: usize) -> Result<EnginePrompt, Error> {
+        let prompt = self.tokenised(request, most)?;
+        match prompt.ids.len() {
+            tokens if tokens >= most => {
+                Err(RunError::PromptTooLong { tokens, context: self.inner.context }.into())
+            }
+            _ => Ok(prompt),
+        }
+    }
+
+    fn tokenised(&self, request: &Request, most: usize) -> Result<EnginePrompt, Error> {
         let start = AnswerStart::default();
         match &request.prompt {
             Prompt::Text(text) => {

@@ -2,9 +2,11 @@
 
 #[cfg(feature = "fetch")]
 use super::FetchError;
-use super::{Cause, ChatFault, Error, RerankError, WeightError};
+#[cfg(feature = "schemars")]
+use super::TypedError;
 #[cfg(feature = "structured")]
-use super::{GrammarError, ToolError};
+use super::{ArgumentsError, GrammarError, ToolError};
+use super::{Cause, ChatFault, Error, RerankError, WeightError};
 
 impl Error {
     /// Whether the model's file is as its writer meant it, but this version of Lapwing does not support it: its architecture, a key
@@ -50,6 +52,25 @@ impl Error {
     pub fn tool_error(&self) -> Option<&ToolError> {
         match &self.source {
             Cause::Tools(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// What is wrong with the arguments of a call, if that is the cause.
+    #[cfg(feature = "structured")]
+    pub fn arguments_error(&self) -> Option<&ArgumentsError> {
+        match &self.source {
+            Cause::Arguments(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why there is no value of a type, if that is the cause. An error of the engine is none: it converts into a
+    /// [`TypedError`] and back.
+    #[cfg(feature = "schemars")]
+    pub fn typed_error(&self) -> Option<&TypedError> {
+        match &self.source {
+            Cause::Typed(error) => Some(error),
             _ => None,
         }
     }

@@ -59,7 +59,21 @@ error_from! { QnnError => Config }
 error_from! { FetchError => Fetch }
 
 #[cfg(feature = "structured")]
-error_from! { GrammarError => Request, ToolError => Request }
+error_from! { GrammarError => Request, ToolError => Request, ArgumentsError => Answer }
+
+#[cfg(feature = "schemars")]
+impl From<TypedError> for Error {
+    fn from(error: TypedError) -> Error {
+        let kind = match error {
+            TypedError::Engine(error) => return error,
+            TypedError::Schema { .. } | TypedError::HasGrammar | TypedError::HasTools => {
+                ErrorKind::Request
+            }
+            TypedError::Cut { .. } | TypedError::NoValue { .. } => ErrorKind::Answer,
+        };
+        Cause::Typed(Box::new(error)).of(kind)
+    }
+}
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Error {

@@ -29,6 +29,9 @@ impl Error {
             }
             (_, ErrorKind::Request | ErrorKind::Busy) => return self.to_string(),
             (Cause::Run(RunError::ShuttingDown), _) => return self.to_string(),
+            (_, ErrorKind::Answer) => {
+                "the model's answer was cut, or has another form than is needed; send the request again"
+            }
             (_, ErrorKind::Engine) => "the engine has failed; the log of the server says why",
             (_, ErrorKind::Model | ErrorKind::Fetch | ErrorKind::Config) => {
                 "the model cannot be loaded; the log of the server says why"

@@ -1,9 +1,10 @@
 //! Answers by their parts.
 
 use super::Part;
+use crate::stream::EndReason;
 use crate::tools::ToolCall;
 
-/// An answer by its parts.
+/// An answer by its parts, and why it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
@@ -13,6 +14,8 @@ pub struct Answer {
     pub text: String,
     /// The calls of functions. If the answer was cut by its length, the arguments of the last one may not be complete.
     pub calls: Vec<ToolCall>,
+    /// Why it ended; `None` of an answer that is not that of a stream which has ended.
+    pub reason: Option<EndReason>,
 }
 
 impl Answer {
@@ -23,6 +26,11 @@ impl Answer {
         answer
     }
 
+    /// Whether [`max_tokens`](crate::Request::max_tokens) or the context has cut it.
+    pub fn is_cut(&self) -> bool {
+        self.reason == Some(EndReason::Length)
+    }
+
     /// Adds a part.
     pub fn add(&mut self, part: Part) {
         match part {
@@ -31,6 +39,20 @@ impl Answer {
             Part::CallEnd(call) => self.calls.push(call),
             // The end of the call has all of it.
             Part::Call { .. } | Part::Arguments(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_cut_only_by_its_length() {
+        let ended = |reason| Answer { reason, ..Answer::default() };
+        assert!(ended(Some(EndReason::Length)).is_cut());
+        for reason in [None, Some(EndReason::EndToken), Some(EndReason::StopText("#".to_owned()))] {
+            assert!(!ended(reason).is_cut());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Answers that are divided into parts as their tokens arrive.
 
-use super::TokenStream;
+use super::{EndReason, TokenStream};
 use crate::chat::AnswerStart;
 use crate::error::Error;
 use crate::parts::{Answer, AnswerForm, AnswerReader, Part};
@@ -29,12 +29,12 @@ impl Divider {
         parts
     }
 
-    /// The whole answer at its end, if it was divided.
-    pub(super) fn answer(&mut self) -> Option<Answer> {
+    /// The whole answer at its end, which has this reason, if it was divided.
+    pub(super) fn answer(&mut self, reason: EndReason) -> Option<Answer> {
         let mut reader = self.reader.take()?;
         // Nothing is left after a last token.
         reader.finish().into_iter().for_each(|part| self.answer.add(part));
-        Some(std::mem::take(&mut self.answer))
+        Some(Answer { reason: Some(reason), ..std::mem::take(&mut self.answer) })
     }
 }
 
@@ -47,7 +47,9 @@ impl TokenStream {
         self
     }
 
-    /// The whole answer by its parts. If the request does not have it divided, it is one text.
+    /// The whole answer by its parts, with the reason of its end. If the request does not have it divided, it is one text.
+    /// The rest of the [`Summary`](crate::Summary), such as times and seed, is lost: a program that needs it calls
+    /// [`next`](TokenStream::next) up to the end, and then [`summary`](TokenStream::summary).
     ///
     /// # Errors
     /// When the generation fails; the tokens generated before are lost.
@@ -56,7 +58,10 @@ impl TokenStream {
         while let Some(token) = self.next().await {
             text.push_str(&token?.text);
         }
-        let divided = self.summary.and_then(|summary| summary.answer);
-        Ok(divided.unwrap_or_else(|| Answer { text, ..Answer::default() }))
+        let Some(summary) = self.summary else {
+            return Ok(Answer { text, ..Answer::default() });
+        };
+        let whole = |reason| Answer { text, reason: Some(reason), ..Answer::default() };
+        Ok(summary.answer.unwrap_or_else(|| whole(summary.reason)))
     }
 }

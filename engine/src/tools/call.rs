@@ -20,7 +20,8 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// The arguments of a call are not what is expected.
+/// The arguments of a call are not what is expected. The message says it in words that the model understands, too. With `?` it
+/// becomes an [`Error`](crate::Error) of the kind [`Answer`](crate::ErrorKind::Answer).
 #[derive(Debug, thiserror::Error)]
 #[error("the arguments of the call of '{name}' cannot be read: {source}; they are: {arguments}")]
 #[non_exhaustive]
@@ -105,6 +106,9 @@ mod tests {
         let error = call.arguments_as::<Value>().expect_err("no JSON");
         assert_eq!((&*error.name, &*error.arguments), ("paint", "{\"colour\": \"re"));
         assert!(error.to_string().contains("'paint'") && error.to_string().contains("\"re"));
+        let (text, error) = (error.to_string(), crate::error::Error::from(error));
+        assert_eq!((error.kind(), error.to_string()), (crate::error::ErrorKind::Answer, text));
+        assert!(error.arguments_error().is_some_and(|error| error.name == "paint"));
         let whole = ToolCall::new("paint", r#"{"colour": "red"}"#);
         let arguments: std::collections::BTreeMap<String, String> =
             whole.arguments_as().expect("JSON");

@@ -4,7 +4,9 @@ use crate::error::Error;
 use crate::stream::EndReason;
 use crate::structured::GrammarError;
 
-/// Why a request has no answer of its type.
+/// Why a request has no answer of its type. With `?` it becomes an [`Error`]: of the kind
+/// [`Answer`](crate::ErrorKind::Answer) if the answer is at fault, and otherwise of [`Request`](crate::ErrorKind::Request) or of the
+/// engine's own kind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TypedError {

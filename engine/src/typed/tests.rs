@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::schema::{grammar_schema_of, schema_of};
 use super::*;
+use crate::error::ErrorKind;
 
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -72,6 +73,30 @@ fn a_request_with_a_grammar_or_tools_of_its_own_is_refused() {
     let without = request().tools(tools().choice(crate::tools::ToolChoice::None));
     let asked = asking::<Reading>(without).expect("no call is possible");
     assert_eq!((asked.grammar, asked.divided), (Some(Grammar::of::<Reading>()), true));
+}
+
+#[test]
+fn an_error_of_a_typed_answer_is_one_of_the_engine_of_a_fitting_kind() {
+    let reason = EndReason::Length;
+    let no_value = serde_json::from_str::<u8>("x").expect_err("no number");
+    let refused = crate::error::RunError::QueueFull { limit: 1 };
+    let rows = [
+        (TypedError::HasGrammar, ErrorKind::Request),
+        (TypedError::HasTools, ErrorKind::Request),
+        (TypedError::Cut { text: "{".to_owned(), reason, tokens: 1 }, ErrorKind::Answer),
+        (
+            TypedError::NoValue { type_name: "u8", text: "x".to_owned(), source: no_value },
+            ErrorKind::Answer,
+        ),
+        (Error::from(refused).into(), ErrorKind::Busy),
+    ];
+    for (error, kind) in rows {
+        let (text, is_own) = (error.to_string(), !matches!(error, TypedError::Engine(_)));
+        let error = Error::from(error);
+        assert_eq!((error.kind(), error.to_string()), (kind, text));
+        assert_eq!(error.typed_error().is_some(), is_own, "{error}");
+        assert_eq!(error.run_error().is_some(), !is_own, "{error}");
+    }
 }
 
 #[test]

@@ -69,7 +69,10 @@ async fn embedded(engine: &Engine, request: Request, seed: u64) -> Plain {
     }
     let summary = stream.summary().expect("an end");
     let answer = summary.answer.clone().expect("a divided answer");
-    assert_eq!(Answer::of(parts), answer);
+    let mut whole = Answer::of(parts);
+    whole.reason = Some(summary.reason.clone());
+    assert_eq!(whole, answer);
+    assert_eq!(answer.is_cut(), summary.reason == EndReason::Length);
     assert_eq!(summary.calls(), answer.calls);
     let reason = match (&summary.reason, answer.calls.is_empty()) {
         (EndReason::Length, _) => "length",
