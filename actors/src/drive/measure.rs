@@ -13,6 +13,7 @@ use super::live::LiveDevice;
 use lapwing_plan::profile::{DeviceProfile, Machine, Profile, VERSION, nanos};
 
 mod caches;
+mod chain;
 mod device;
 mod grid;
 mod inputs;
@@ -172,6 +173,7 @@ pub fn measure(
                 samples.push(bench.sample(&measurement, fixed.submit_idle)?);
             }
         }
+        chain::fit_to_whole(&mut bench, &info, graph, &mut samples)?;
         profiles.push(DeviceProfile {
             name: info.name,
             kind: info.kind.name().to_owned(),

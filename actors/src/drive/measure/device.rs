@@ -111,6 +111,28 @@ impl<'a> DeviceBench<'a> {
         }
     }
 
+    /// Whether times depend on what the device did before.
+    pub(super) fn has_caches(&self) -> bool {
+        self.between.is_some()
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    pub(super) fn page_rows(&self) -> usize {
+        self.page_rows
+    }
+
+    /// Time of a job of these nodes, without conversion.
+    pub(super) fn time_of(
+        &mut self,
+        nodes: Range<usize>,
+        payload: &Arc<Payload>,
+    ) -> Result<Duration, lapwing_kernels::device::DeviceError> {
+        self.time(&Timed { nodes, part: &Part::WHOLE, payload, link: Link::PLAIN })
+    }
+
     /// Median and range of an op, without submission and conversion.
     pub(super) fn sample(
         &mut self,
