@@ -37,7 +37,7 @@ pub(super) fn fit_to_whole(
 ) -> Result<(), MeasureError> {
     let most = samples.iter().map(|sample| sample.m).max().unwrap_or(0);
     let computes_all = graph.nodes().iter().all(|node| info.runs(&node.op));
-    if most == 0 || !computes_all || !bench.has_caches() {
+    if most == 0 || !computes_all || bench.between.is_none() {
         return Ok(());
     }
     let mut factors = Vec::new();
@@ -85,13 +85,13 @@ fn between(factors: &[Factor], m: usize) -> Option<f64> {
 impl DeviceBench<'_> {
     /// Median time of the whole model, of a chunk of `m` rows at the start of a sequence.
     fn whole(&mut self, graph: &Graph, m: usize) -> Result<Duration, DeviceError> {
-        let batch = inputs::batch(m, 0, false, self.page_rows());
+        let batch = inputs::batch(m, 0, false, self.page_rows);
         let values = Default::default();
         let payload = Arc::new(Payload { batch, values });
         let mut times = Vec::new();
         let mut spent = Duration::ZERO;
         while times.len() <= RUNS_MIN
-            || (spent < self.limits().per_op && times.len() <= self.limits().runs)
+            || (spent < self.limits.per_op && times.len() <= self.limits.runs)
         {
             let time = self.time_of(0..graph.nodes().len(), &payload)?;
             spent += time;

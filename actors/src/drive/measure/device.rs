@@ -34,11 +34,11 @@ pub(super) struct DeviceBench<'a> {
     throttle: Throttle,
     waiter: Waiter,
     graph: &'a Arc<Graph>,
-    page_rows: usize,
+    pub(super) page_rows: usize,
     clock: Arc<dyn Clock>,
-    limits: Limits,
+    pub(super) limits: Limits,
     /// `None` for a device whose times do not depend on caches: a model's, or those of prepared graphs.
-    between: Option<Between>,
+    pub(super) between: Option<Between>,
     prepares: Vec<PrepareSample>,
     /// Total time of all conversions, and total bytes that they read and wrote.
     converted: (Duration, u64),
@@ -109,19 +109,6 @@ impl<'a> DeviceBench<'a> {
             prepares: Vec::new(),
             converted: (Duration::ZERO, 0),
         }
-    }
-
-    /// Whether times depend on what the device did before.
-    pub(super) fn has_caches(&self) -> bool {
-        self.between.is_some()
-    }
-
-    pub(super) fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    pub(super) fn page_rows(&self) -> usize {
-        self.page_rows
     }
 
     /// Time of a job of these nodes, without conversion.
