@@ -1,6 +1,7 @@
 //! Ops as they follow each other in a step. A device prefetches the weights of the next op, and does not wait between two, so
 //! that a chain of ops takes another time than they take alone.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,25 +41,54 @@ pub(super) fn fit_to_whole(
     if most == 0 || !computes_all || bench.between.is_none() {
         return Ok(());
     }
+    let deepest = samples.iter().filter(|sample| sample.m == 1).map(|sample| sample.context);
+    let deepest = deepest.max().unwrap_or(0);
+    let mut whole = |m: usize, context: usize| {
+        let failed = |source| MeasureError::Device { what: "the whole model".to_owned(), source };
+        bench.whole(graph, m, context).map(|time| time.as_nanos() as f64).map_err(failed)
+    };
     let mut factors = Vec::new();
     for m in if most > 1 { vec![1, most] } else { vec![1] } {
-        let Some(alone) = sum(graph, samples, m) else { continue };
-        let failed = |source| MeasureError::Device { what: "the whole model".to_owned(), source };
-        let whole = bench.whole(graph, m).map_err(failed)?;
-        factors.push(Factor { m, factor: whole.as_nanos() as f64 / alone });
+        let Some(alone) = sum(graph, samples, m, 0) else { continue };
+        factors.push(Factor { m, factor: whole(m, 0)? / alone });
     }
-    for sample in samples {
-        let Some(factor) = between(&factors, sample.m) else { return Ok(()) };
-        let scaled = |ns: u64| ((ns as f64 * factor).round() as u64).max(1);
-        let Spread { median_ns, min_ns, max_ns, .. } = &mut sample.time;
-        (*median_ns, *min_ns, *max_ns) = (scaled(*median_ns), scaled(*min_ns), scaled(*max_ns));
+    let mut of_context = None;
+    if let [Some(none), Some(all)] = [0, deepest].map(|context| sum(graph, samples, 1, context)) {
+        let more = whole(1, deepest)? - whole(1, 0)?;
+        of_context = (all > none && more > 0.0).then(|| more / (all - none));
     }
+    scale(samples, &factors, of_context);
     Ok(())
 }
 
-/// Nanoseconds of all ops alone, of a chunk of `m` rows at the start of a sequence whose last row is selected. `None` if one was not
+/// Multiplies the times: all by the factor of their rows, and what a context adds to one row by a factor of its own.
+fn scale(samples: &mut [Sample], factors: &[Factor], of_context: Option<f64>) {
+    let at_once: HashMap<OpShape, u64> = samples
+        .iter()
+        .filter(|sample| sample.m == 1 && sample.context == 0)
+        .map(|sample| (sample.shape.clone(), sample.time.median_ns))
+        .collect();
+    for sample in samples {
+        let Some(factor) = between(factors, sample.m) else { return };
+        let bare = at_once.get(&sample.shape).filter(|_| sample.m == 1 && sample.context > 0);
+        let scaled = |ns: u64| {
+            let ns = match (bare, of_context) {
+                (Some(bare), Some(of_context)) => {
+                    let (bare, ns) = (*bare as f64, ns as f64);
+                    bare * factor + (ns - bare).max(0.0) * of_context
+                }
+                _ => ns as f64 * factor,
+            };
+            (ns.round() as u64).max(1)
+        };
+        let Spread { median_ns, min_ns, max_ns, .. } = &mut sample.time;
+        (*median_ns, *min_ns, *max_ns) = (scaled(*median_ns), scaled(*min_ns), scaled(*max_ns));
+    }
+}
+
+/// Nanoseconds of all ops alone, of a chunk of `m` rows behind so many others, whose last row is selected. `None` if one was not
 /// measured.
-fn sum(graph: &Graph, samples: &[Sample], m: usize) -> Option<f64> {
+fn sum(graph: &Graph, samples: &[Sample], m: usize, context: usize) -> Option<f64> {
     let time = |(at, node): (usize, &lapwing_kernels::graph::Node)| {
         let shape = OpShape::of(graph, at, &Part::WHOLE);
         let rows = if graph.value(node.output).rows == RowSet::Selected { 1 } else { m };
@@ -83,9 +113,9 @@ fn between(factors: &[Factor], m: usize) -> Option<f64> {
 }
 
 impl DeviceBench<'_> {
-    /// Median time of the whole model, of a chunk of `m` rows at the start of a sequence.
-    fn whole(&mut self, graph: &Graph, m: usize) -> Result<Duration, DeviceError> {
-        let batch = inputs::batch(m, 0, false, self.page_rows);
+    /// Median time of the whole model, of a chunk of `m` rows behind so many others.
+    fn whole(&mut self, graph: &Graph, m: usize, context: usize) -> Result<Duration, DeviceError> {
+        let batch = inputs::batch(m, context, false, self.page_rows);
         let values = Default::default();
         let payload = Arc::new(Payload { batch, values });
         let mut times = Vec::new();
@@ -106,6 +136,22 @@ impl DeviceBench<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sample(m: usize, context: usize, ns: u64) -> Sample {
+        let shape =
+            OpShape { op: "attention".to_owned(), n: 64, k: 64, dtype: None, ..OpShape::default() };
+        let time = Spread { median_ns: ns, min_ns: ns, max_ns: ns, runs: 1 };
+        Sample { shape, m, context, time }
+    }
+
+    #[test]
+    fn what_a_context_adds_has_a_factor_of_its_own() {
+        let mut samples = [sample(1, 0, 100), sample(1, 512, 300), sample(256, 512, 1000)];
+        let factors = [Factor { m: 1, factor: 0.5 }, Factor { m: 256, factor: 2.0 }];
+        scale(&mut samples, &factors, Some(3.0));
+        let scaled = samples.map(|sample| sample.time.median_ns);
+        assert_eq!(scaled, [50, 50 + 3 * 200, 2000]);
+    }
 
     #[test]
     fn factors_between_two_numbers_of_rows_lie_between_theirs() {
