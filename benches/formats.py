@@ -39,14 +39,17 @@ FEW_LAYERS = 2
 def quantised_layer(work: Path, folder: Path, name: str, tensors: dict[str, np.ndarray]) -> Path:
     """A model of one layer in this format."""
     target = folder / f"one-{name}.gguf"
-    if name in ("MXFP4", "NVFP4"):
-        # llama-quantize makes these only of the experts of a mixture.
+    if name == "MXFP4":
+        # llama-quantize makes it only of the experts of a mixture.
         tiny_models.write_model(WIDE, tensors, target, kind=gguf.GGMLQuantizationType[name])
         return target
     source = folder / "one.gguf"
     if not source.exists():
         tiny_models.write_model(WIDE, tensors, source)
     options = ["--pure"]
+    if name == "NVFP4":
+        # llama-quantize has no name for a whole file in it.
+        options += [item for tensor in ("token_embd", "attn", "ffn") for item in ("--tensor-type", f"{tensor}=nvfp4")]
     if name in tiny_models.BY_IMPORTANCE:
         options += ["--imatrix", str(importance(folder, tensors))]
     command = [str(work / "llama.cpp/build/bin/llama-quantize"), *options, str(source), str(target)]
@@ -71,7 +74,8 @@ def repeated(source: Path, target: Path, layers: int) -> Path:
             continue
         kind = field.types[0]
         sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        value = layers if name.endswith(".block_count") else field.contents()
+        changed = {"block_count": layers, "context_length": 4096}
+        value = changed.get(name.rsplit(".", 1)[-1], field.contents())
         writer.add_key_value(name, value, kind, sub)
     for tensor in reader.tensors:
         names = [tensor.name.replace("blk.0.", f"blk.{layer}.") for layer in range(layers)]
@@ -140,8 +144,9 @@ def main() -> None:
     names = sorted(args.only.split(",") if args.only else tiny_models.FORMATS, key=lambda name: name != "Q4_K")
     tensors = tiny_models.random_tensors(WIDE)
     share, wrong = None, []
-    print("| format | prefill / llama.cpp | decode / llama.cpp | decode, share of reading | llama.cpp's | tokens/s | prompt tokens/s | values |")
-    print("|---" * 8 + "|", flush=True)
+    columns = ["format", "prefill / llama.cpp", "decode / llama.cpp", "decode, share of reading", "llama.cpp's", "tokens/s",
+               "prompt tokens/s", "values"]
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|", flush=True)
     for name in names:
         one = quantised_layer(args.work, args.folder, name, tensors)
         different = "" if args.no_values else values(args, one, args.folder)

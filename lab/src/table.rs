@@ -14,8 +14,12 @@ where
     String::from_utf8(bytes).expect("cells are texts")
 }
 
-/// The cells of one line, without the white space around them. `None` if the line has a cell without its end, or none.
+/// The cells of one line, without the white space around them. `None` if the line is empty, or has a quotation without its end.
 pub(crate) fn cells(line: &str) -> Option<Vec<String>> {
+    // The library takes the end of the line for that of a quotation.
+    if line.matches('"').count() % 2 == 1 {
+        return None;
+    }
     let mut reader = csv::ReaderBuilder::new();
     let reader = reader.has_headers(false).trim(csv::Trim::All);
     let mut records = reader.from_reader(line.as_bytes()).into_records();
@@ -36,5 +40,6 @@ mod tests {
         assert_eq!(read.as_deref(), Some(&row.map(str::to_owned)[..]));
         assert_eq!(cells(" x , y "), Some(vec!["x".to_owned(), "y".to_owned()]));
         assert_eq!(cells(""), None);
+        assert_eq!(cells("\"a,1"), None);
     }
 }

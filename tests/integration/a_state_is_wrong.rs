@@ -129,6 +129,17 @@ async fn drafts_are_refused_whoever_makes_them() {
 }
 
 #[tokio::test]
+async fn scores_do_not_depend_on_chunks() {
+    let mut wanted = None;
+    for chunk in [512, 20, 1] {
+        let engine = builder("lfm2").chunk_rows(chunk).build().await.expect("an engine");
+        let found = engine.score(prompt(75, 4), 1).await.expect("scores");
+        let bits: Vec<u32> = found.iter().map(|score| score.to_bits()).collect();
+        assert_eq!(&bits, wanted.get_or_insert_with(|| bits.clone()), "chunks of {chunk}");
+    }
+}
+
+#[tokio::test]
 async fn embeddings_do_not_depend_on_chunks() {
     let mut wanted = None;
     for chunk in [512, 20, 1] {

@@ -146,7 +146,8 @@ pub fn measure(
             planned.filter(|one| points == Points::All || one.priority <= Priority::Share).collect()
         })
         .collect();
-    let of = plans.iter().map(Vec::len).sum();
+    // One more of each device: the whole model.
+    let of = plans.iter().map(|plan| plan.len() + 1).sum();
     let (limits, clock) = (*limits, Arc::clone(&parts.clock));
     let sync = sync::time(&clock)?;
     let copy_bytes_per_second = sync::copy_rate(&parts);
@@ -173,7 +174,14 @@ pub fn measure(
                 samples.push(bench.sample(&measurement, fixed.submit_idle)?);
             }
         }
-        chain::fit_to_whole(&mut bench, &info, graph, &mut samples)?;
+        let what = "the whole model".to_owned();
+        if progress(&MeasureProgress { device: &info.name, what, done, of }).is_break() {
+            return Err(MeasureError::Cancelled);
+        }
+        done += 1;
+        if Duration::from_nanos(clock.now().0 - begin.0) < limits.per_device {
+            chain::fit_to_whole(&mut bench, &info, fixed.submit_idle, &mut samples)?;
+        }
         profiles.push(DeviceProfile {
             name: info.name,
             kind: info.kind.name().to_owned(),

@@ -39,7 +39,8 @@ impl DraftModel {
     /// device are.
     ///
     /// # Errors
-    /// When no device can run it, or its file is missing, damaged or not supported.
+    /// When no device can run it, its file is missing, damaged or not supported, or layers of either model keep a state of the rows
+    /// before, which refuses every drafter.
     pub(super) fn open(opened: &Opened, in_place: &InPlace) -> Result<Option<DraftModel>, Error> {
         let Opened { settings, chosen, graph, .. } = opened;
         if graph.has_state() && settings.draft.drafts().is_some() {

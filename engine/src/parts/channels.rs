@@ -62,6 +62,7 @@ impl ChannelReader {
     /// The parts at the end of the answer.
     pub(super) fn finish(mut self) -> Vec<Part> {
         let mut parts = Vec::new();
+        let is_header = self.begins_with_mark();
         let held = std::mem::take(&mut self.held);
         match self.state {
             State::Call(mut call) => {
@@ -70,7 +71,7 @@ impl ChannelReader {
             }
             _ if held.trim().is_empty() => {}
             State::Thought => parts.push(Part::Thought(held)),
-            State::Header if self.begins_with_mark() => {}
+            State::Header if is_header => {}
             State::Header | State::Start | State::Between | State::Text => {
                 parts.push(Part::Text(held))
             }
@@ -135,10 +136,11 @@ impl ChannelReader {
         BEGINNINGS.iter().any(|number| begin.starts_with(ENDS[*number]))
     }
 
-    /// Whether a text that began as a recipient is no header: that has at most one word after it.
+    /// Whether a text that began as a recipient is no header: that has at most one word after it, and then a mark.
     fn is_no_header(&self) -> bool {
-        let words = self.held.split('<').next().unwrap_or_default();
-        let is_text = words.contains('\n') || words.split_whitespace().count() > 2;
+        let (words, rest) = self.held.split_at(self.held.find('<').unwrap_or(self.held.len()));
+        let is_mark = rest.len() < 2 || rest.starts_with("<|");
+        let is_text = !is_mark || words.contains('\n') || words.split_whitespace().count() > 2;
         is_text && !self.begins_with_mark()
     }
 

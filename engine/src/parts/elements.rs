@@ -284,7 +284,9 @@ impl CallForm for ElementCalls {
 /// Whether a text is this one, in which `{}` stands for anything.
 fn fits(text: &str, pattern: &str) -> bool {
     match pattern.split_once("{}") {
-        Some((before, after)) => text.starts_with(before) && text.ends_with(after),
+        Some((before, after)) => {
+            text.strip_prefix(before).is_some_and(|rest| rest.ends_with(after))
+        }
         None => text == pattern,
     }
 }

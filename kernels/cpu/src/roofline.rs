@@ -65,7 +65,7 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](lapwing_model::op::Op::name).
-pub const OP_NAMES: [&str; 22] = [
+pub const OP_NAMES: [&str; 23] = [
     "embed",
     "lookup",
     "rms_norm",
@@ -81,6 +81,7 @@ pub const OP_NAMES: [&str; 22] = [
     "short_conv",
     "select_rows",
     "columns",
+    "join_heads",
     "scale",
     "scale_by",
     "temperature",
@@ -136,6 +137,7 @@ impl Kernel {
             | "weighted_sum" | "excess" | "with_length" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
             "columns" => float("copies of columns"),
+            "join_heads" => float("copies of heads"),
             _ => return None,
         })
     }

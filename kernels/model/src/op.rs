@@ -107,7 +107,7 @@ pub enum Op {
     Temperature(Temperature),
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
     SelectRows,
-    /// Keeps only columns, each several times in a row: as many values as the output has.
+    /// Keeps some columns, each `times` times side by side; the width of the output says how many.
     Columns {
         /// The first column.
         first: usize,
@@ -146,7 +146,7 @@ pub enum Op {
         /// Standard deviations above the mean.
         deviations: f32,
     },
-    /// Inputs x, y: each row of x scaled to the Euclidean length of that of y; a row of zeros stays one.
+    /// Inputs x, y: each row of x scaled to the Euclidean length of that of y; a row of zeros stays zero.
     WithLength,
 }
 

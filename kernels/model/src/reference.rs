@@ -202,7 +202,7 @@ pub fn excess(x: &[f32], width: usize, deviations: f64) -> Vec<f64> {
     x.chunks(width).flat_map(of_row).collect()
 }
 
-/// `x · |y| / |x|` for each row of `width` values; a row of zeros stays one.
+/// `x · |y| / |x|` for each row of `width` values; a row of zeros stays zero.
 pub fn with_length(x: &[f32], y: &[f32], width: usize) -> Vec<f64> {
     let length = |row: &[f32]| row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
     let rows = x.chunks(width).zip(y.chunks(width));

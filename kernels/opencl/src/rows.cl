@@ -94,10 +94,8 @@ kernel void gated_sigmoid(PLACE PARAMETERS(gate), PARAMETERS(up), OUT_PARAMETERS
 kernel void repeat_values(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, int times)
 {
     EACH_VALUE(
-        {
-            for (int at = i; at < i + 16; at++)
-                ROW(out)[at] = ROW(x)[at / times];
-        },
+        for (int at = i; at < i + 16; at++)
+            ROW(out)[at] = ROW(x)[at / times];,
         ROW(out)[i] = ROW(x)[i / times];)
 }
 

@@ -29,10 +29,18 @@ impl Between {
             op.info().kind == OpKind::Product && info.runs(op)
         };
         let nodes = (0..graph.nodes().len()).filter(runs);
-        let products = nodes.map(|node| (node, graph.cost(node, &row).bytes)).collect();
         let largest = Caches::of_machine().largest.map_or(CACHES, |bytes| bytes as u64);
         // Twice their size: they keep no strict order of use.
-        Between { products, next: 0, enough: 2 * largest }
+        let enough = 2 * largest;
+        let mut bytes = 0;
+        // A device with memory of its own copies what it runs: no more than is used even where the largest product is left out.
+        let products = nodes.map(|node| (node, graph.cost(node, &row).bytes));
+        let products = products.take_while(|(_, of_this)| {
+            let is_wanted = bytes < 2 * enough;
+            bytes += of_this;
+            is_wanted
+        });
+        Between { products: products.collect(), next: 0, enough }
     }
 
     /// The nodes to run before `node` is measured again: as many as fill the caches, and each at most once, as in a step.

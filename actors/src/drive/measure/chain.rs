@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceError, DeviceInfo, Payload};
+use lapwing_kernels::device::{DeviceError, DeviceInfo, MemoryDomain, Payload, TensorSet};
 use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::part::Part;
 use lapwing_plan::profile::{Sample, Spread};
@@ -25,51 +25,57 @@ struct Factor {
     factor: f64,
 }
 
-/// Makes the sums of all samples the times that the whole model takes with one row and with the most rows that were measured, if
-/// the device computes all of it. Samples between have factors between.
+/// Makes the sums of all samples the times that the whole model takes with one row and with the most rows that were measured.
+/// Samples between have factors between. All stay as they are without one of these sums, and on a device that does not compute all
+/// of the model, or may not have room for it. A job of its own takes `submit` more than its ops.
 ///
 /// # Errors
 /// [`MeasureError`] if the device fails.
 pub(super) fn fit_to_whole(
     bench: &mut DeviceBench<'_>,
     info: &DeviceInfo,
-    graph: &Graph,
+    submit: Duration,
     samples: &mut [Sample],
 ) -> Result<(), MeasureError> {
-    let most = samples.iter().map(|sample| sample.m).max().unwrap_or(0);
+    let graph = bench.graph;
     let computes_all = graph.nodes().iter().all(|node| info.runs(&node.op));
-    if most == 0 || !computes_all || bench.between.is_none() {
+    if !computes_all || info.memory != MemoryDomain::Host || bench.between.is_none() {
         return Ok(());
     }
-    let deepest = samples.iter().filter(|sample| sample.m == 1).map(|sample| sample.context);
-    let deepest = deepest.max().unwrap_or(0);
+    let most = samples.iter().map(|sample| sample.m).max().unwrap_or(0);
+    let at_once = samples.iter().filter(|sample| sample.m == 1);
+    let deepest = at_once.map(|sample| sample.context).max().unwrap_or(0);
     let mut whole = |m: usize, context: usize| {
         let failed = |source| MeasureError::Device { what: "the whole model".to_owned(), source };
-        bench.whole(graph, m, context).map(|time| time.as_nanos() as f64).map_err(failed)
+        let time = bench.whole(m, context).map_err(failed)?;
+        Ok::<f64, MeasureError>(time.saturating_sub(submit).as_nanos() as f64)
     };
-    let mut factors = Vec::new();
-    for m in if most > 1 { vec![1, most] } else { vec![1] } {
-        let Some(alone) = sum(graph, samples, m, 0) else { continue };
-        factors.push(Factor { m, factor: whole(m, 0)? / alone });
-    }
-    let mut of_context = None;
-    if let [Some(none), Some(all)] = [0, deepest].map(|context| sum(graph, samples, 1, context)) {
-        let more = whole(1, deepest)? - whole(1, 0)?;
-        of_context = (all > none && more > 0.0).then(|| more / (all - none));
-    }
-    scale(samples, &factors, of_context);
+    let sums =
+        [(1, 0), (most, 0), (1, deepest)].map(|(m, context)| sum(graph, samples, m, context));
+    let [Some(step), Some(chunk), Some(late)] = sums else { return Ok(()) };
+    let whole_step = whole(1, 0)?;
+    let factors = [
+        Factor { m: 1, factor: whole_step / step },
+        Factor {
+            m: most,
+            factor: if most > 1 { whole(most, 0)? / chunk } else { whole_step / step },
+        },
+    ];
+    let more = if deepest > 0 { whole(1, deepest)? - whole_step } else { 0.0 };
+    let of_context = (late > step && more > 0.0).then(|| more / (late - step));
+    scale(samples, factors, of_context);
     Ok(())
 }
 
 /// Multiplies the times: all by the factor of their rows, and what a context adds to one row by a factor of its own.
-fn scale(samples: &mut [Sample], factors: &[Factor], of_context: Option<f64>) {
+fn scale(samples: &mut [Sample], factors: [Factor; 2], of_context: Option<f64>) {
     let at_once: HashMap<OpShape, u64> = samples
         .iter()
         .filter(|sample| sample.m == 1 && sample.context == 0)
         .map(|sample| (sample.shape.clone(), sample.time.median_ns))
         .collect();
     for sample in samples {
-        let Some(factor) = between(factors, sample.m) else { return };
+        let factor = between(factors, sample.m);
         let bare = at_once.get(&sample.shape).filter(|_| sample.m == 1 && sample.context > 0);
         let scaled = |ns: u64| {
             let ns = match (bare, of_context) {
@@ -92,38 +98,34 @@ fn sum(graph: &Graph, samples: &[Sample], m: usize, context: usize) -> Option<f6
     let time = |(at, node): (usize, &lapwing_kernels::graph::Node)| {
         let shape = OpShape::of(graph, at, &Part::WHOLE);
         let rows = if graph.value(node.output).rows == RowSet::Selected { 1 } else { m };
-        let fits =
-            |sample: &&Sample| sample.shape == shape && sample.m == rows && sample.context == 0;
+        let context = if shape.has_context() { context } else { 0 };
+        let fits = |sample: &&Sample| {
+            sample.shape == shape && sample.m == rows && sample.context == context
+        };
         samples.iter().find(fits).map(|sample| sample.time.median_ns as f64)
     };
     graph.nodes().iter().enumerate().map(time).sum()
 }
 
 /// The factor of so many rows: on the line through the factors of the least and the most, over the logarithm of the rows.
-fn between(factors: &[Factor], m: usize) -> Option<f64> {
-    match factors {
-        [] => None,
-        [one] => Some(one.factor),
-        [least, .., most] => {
-            let place = |m: usize| (m as f64).ln();
-            let share = (place(m) - place(least.m)) / (place(most.m) - place(least.m));
-            Some(least.factor + share.clamp(0.0, 1.0) * (most.factor - least.factor))
-        }
-    }
+fn between([least, most]: [Factor; 2], m: usize) -> f64 {
+    let place = |m: usize| (m as f64).ln();
+    let all = place(most.m) - place(least.m);
+    let share = if all > 0.0 { (place(m) - place(least.m)) / all } else { 0.0 };
+    least.factor + share.clamp(0.0, 1.0) * (most.factor - least.factor)
 }
 
 impl DeviceBench<'_> {
     /// Median time of the whole model, of a chunk of `m` rows behind so many others.
-    fn whole(&mut self, graph: &Graph, m: usize, context: usize) -> Result<Duration, DeviceError> {
+    fn whole(&mut self, m: usize, context: usize) -> Result<Duration, DeviceError> {
         let batch = inputs::batch(m, context, false, self.page_rows);
-        let values = Default::default();
-        let payload = Arc::new(Payload { batch, values });
+        let payload = Arc::new(Payload { batch, values: TensorSet::default() });
         let mut times = Vec::new();
         let mut spent = Duration::ZERO;
         while times.len() <= RUNS_MIN
             || (spent < self.limits.per_op && times.len() <= self.limits.runs)
         {
-            let time = self.time_of(0..graph.nodes().len(), &payload)?;
+            let time = self.time_of(0..self.graph.nodes().len(), &payload)?;
             spent += time;
             times.push(time);
         }
@@ -138,8 +140,15 @@ mod tests {
     use super::*;
 
     fn sample(m: usize, context: usize, ns: u64) -> Sample {
-        let shape =
-            OpShape { op: "attention".to_owned(), n: 64, k: 64, dtype: None, ..OpShape::default() };
+        let shape = OpShape {
+            op: "attention".to_owned(),
+            n: 64,
+            k: 64,
+            dtype: None,
+            window: None,
+            mask: None,
+            swapped: false,
+        };
         let time = Spread { median_ns: ns, min_ns: ns, max_ns: ns, runs: 1 };
         Sample { shape, m, context, time }
     }
@@ -148,7 +157,7 @@ mod tests {
     fn what_a_context_adds_has_a_factor_of_its_own() {
         let mut samples = [sample(1, 0, 100), sample(1, 512, 300), sample(256, 512, 1000)];
         let factors = [Factor { m: 1, factor: 0.5 }, Factor { m: 256, factor: 2.0 }];
-        scale(&mut samples, &factors, Some(3.0));
+        scale(&mut samples, factors, Some(3.0));
         let scaled = samples.map(|sample| sample.time.median_ns);
         assert_eq!(scaled, [50, 50 + 3 * 200, 2000]);
     }
@@ -157,9 +166,9 @@ mod tests {
     fn factors_between_two_numbers_of_rows_lie_between_theirs() {
         let factors = [Factor { m: 1, factor: 0.5 }, Factor { m: 256, factor: 1.0 }];
         for (m, factor) in [(1, 0.5), (16, 0.75), (256, 1.0), (1024, 1.0)] {
-            assert_eq!(between(&factors, m), Some(factor), "{m}");
+            assert_eq!(between(factors, m), factor, "{m}");
         }
-        assert_eq!(between(&factors[..1], 64), Some(0.5));
-        assert_eq!(between(&[], 64), None);
+        let same = Factor { m: 1, factor: 0.5 };
+        assert_eq!(between([same; 2], 64), 0.5);
     }
 }

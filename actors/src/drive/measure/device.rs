@@ -33,7 +33,7 @@ pub(super) struct DeviceBench<'a> {
     preparer: Option<Box<dyn Preparer>>,
     throttle: Throttle,
     waiter: Waiter,
-    graph: &'a Arc<Graph>,
+    pub(super) graph: &'a Arc<Graph>,
     pub(super) page_rows: usize,
     clock: Arc<dyn Clock>,
     pub(super) limits: Limits,

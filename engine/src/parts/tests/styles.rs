@@ -215,6 +215,10 @@ fn messages_in_channels_are_thoughts_text_and_calls() {
     let last = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|> It is 5 < 6. <|return|>";
     let want = ("Hm.".to_owned(), "It is 5 < 6.".to_owned(), Vec::new());
     assert_eq!(read(style("channels"), last), want);
+    // Of a header without its end nothing is shown.
+    for cut in ["<|channel|>commentary to=functions.wea", "<|start|>assistant"] {
+        assert_eq!(read(style("channels"), cut), Default::default(), "{cut}");
+    }
     // A form that the answer must have begins no message.
     let bare = ("".to_owned(), "{\"a\": 1}".to_owned(), Vec::new());
     assert_eq!(read(style("channels"), "{\"a\": 1}"), bare);

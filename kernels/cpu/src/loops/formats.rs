@@ -30,7 +30,7 @@ pub(crate) trait Format: Quantised {
     #[inline(always)]
     fn start(block: &Q8Block, from: usize) -> i32 {
         match Self::HAS_ZERO_POINT {
-            // Blocks of 256 have a value for each half.
+            // Blocks of 256, and those for weights with scales of halves, have a value for each half.
             true if Self::GROUPS > 1 && !Self::HALVES => block.start[0] + block.start[1],
             true => block.start[from / 4],
             false => 0,

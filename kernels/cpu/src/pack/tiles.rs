@@ -118,7 +118,7 @@ fn tile(ctx: &Cpu, view: &StoredRows<'_>, layout: &Layout, to: &mut [u8], bytes:
     }
 }
 
-/// Sets the bytes `[k/4][16][4]` of absent rows to 0: the scales of some formats are never 0.
+/// Sets the bytes `[k/4][16][4]` of absent rows to 0. Scales of 0 do not hide what is there in formats whose scales are never 0.
 fn clear_absent(rows: usize, bytes: &mut [u8]) {
     if rows < TILE {
         bytes.chunks_exact_mut(LINE).for_each(|line| line[4 * rows..].fill(0));

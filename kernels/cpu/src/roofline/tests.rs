@@ -187,6 +187,9 @@ fn every_op_has_a_kernel() {
     let of = |op: &str, weight: Option<DType>| {
         Kernel::of(&Cpu::new(1, Isa::best()), op, weight, KvDtype::F16)
     };
+    for op in OpInfo::ALL {
+        assert!(OP_NAMES.contains(&op.name), "{}", op.name);
+    }
     for op in OP_NAMES {
         assert!(of(op, Some(DType::Q8_0)).is_some(), "{op}");
     }

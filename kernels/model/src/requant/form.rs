@@ -120,7 +120,7 @@ impl Requant {
         })
     }
 
-    /// Columns that share a scale.
+    /// Columns that share a scale; [`Group::BLOCK`] for formats whose groups have one size, whatever that is.
     pub fn group(self) -> Group {
         self.group
     }

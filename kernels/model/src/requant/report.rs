@@ -44,7 +44,7 @@ pub struct KeptTensor {
 /// The reason why a matrix stays as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptReason {
-    /// Its format has no more bits per weight than the target.
+    /// Its format has no more bits per weight than the target, or than the form that takes the target's place in such rows.
     NoMoreBits,
     /// Its rows are not whole groups of the target form.
     Columns {

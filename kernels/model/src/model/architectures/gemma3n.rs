@@ -16,7 +16,7 @@ struct Gemma3n;
 const OWN_LAYERS: usize = 20;
 const SPARSE_LAYERS: usize = 10;
 
-/// 95 % of normally distributed values are below the mean and so many standard deviations.
+/// 95 % of normally distributed values are below their mean plus this many standard deviations.
 const DEVIATIONS: f32 = 1.644_853_4;
 
 impl Decoder for Gemma3n {

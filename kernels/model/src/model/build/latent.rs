@@ -69,7 +69,9 @@ impl Builder<'_> {
     }
 
     fn latent_rank(&self) -> usize {
-        self.config.latent.map_or(0, |ranks| ranks.kv)
+        self.config
+            .latent
+            .map_or_else(|| unreachable!("latent layers have ranks"), |ranks| ranks.kv)
     }
 
     /// The norm of a latent row. The factor on what blocks add, by which the norms of hidden states differ, does not change it.

@@ -5,7 +5,7 @@ use super::{HUGE, ROUNDS, TINY, halves};
 use crate::binary16;
 use crate::formats::{BlockScales, Quantised, Scales, Storable};
 
-/// The scales that are tried: the values of a group span that of the levels by −0.9 to 1.1.
+/// The scales that are tried: with them, the values of a group span from 0.9 steps less than all levels to 1.1 steps more.
 const STEPS: u8 = 21;
 
 /// Scale and minimum of a group.
