@@ -49,7 +49,7 @@ def quantised_layer(work: Path, folder: Path, name: str, tensors: dict[str, np.n
     options = ["--pure"]
     if name == "NVFP4":
         # llama-quantize has no name for a whole file in it.
-        options += [item for tensor in ("token_embd", "attn", "ffn") for item in ("--tensor-type", f"{tensor}=nvfp4")]
+        options += ["--tensor-type", "weight=nvfp4", "--token-embedding-type", "nvfp4"]
     if name in tiny_models.BY_IMPORTANCE:
         options += ["--imatrix", str(importance(folder, tensors))]
     command = [str(work / "llama.cpp/build/bin/llama-quantize"), *options, str(source), str(target)]
