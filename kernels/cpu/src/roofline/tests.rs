@@ -3,6 +3,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::simd::prefetch::{PrefetchHint, PrefetchOffset};
+use lapwing_model::ops::OpInfo;
 
 /// A clock that advances by `step` with each call.
 fn ticking(step: Duration) -> impl Fn() -> Duration {
