@@ -48,6 +48,7 @@ impl Tiny {
     }
 
     fn simulation(&self, names: &str, strategy: Arc<dyn Strategy>) -> Simulation {
+        let name = strategy.name().to_owned();
         let layout = self.model.config.kv_layout();
         let graph = Arc::new(self.model.graph.clone());
         let kv = Arc::new(KvStore::new(layout.clone(), PAGES).expect("memory"));
@@ -89,7 +90,7 @@ impl Tiny {
         });
         let simulated = infos.iter().zip(models);
         Simulation::new(SimulationParts {
-            scheduler: scheduler.expect("a route"),
+            scheduler: scheduler.unwrap_or_else(|error| panic!("{name} on {names}: {error}")),
             devices: simulated
                 .map(|(info, time)| SimulatedDevice { device: device(info), time })
                 .collect(),
