@@ -207,7 +207,7 @@ fn attention_and_the_cache_do_not_race() {
 
         let attend = of(rows, heads).into_iter().chain([cache()]).chain(of(rows, heads));
         let attend = attend.chain(places(rows)).chain([rows, heads, 6].map(Int));
-        let attend = attend.chain([Float(0.2), Float(30.0)]);
+        let attend = attend.chain([Float(0.2), Float(30.0), Floats(heads), Int(1)]);
         let attend = Launch::new("attention_group", [heads, rows, 1], [256, 1], attend);
         check(Family::Attention(dim), kv, [write, rotate, attend]);
     }
