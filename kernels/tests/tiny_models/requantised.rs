@@ -1,6 +1,6 @@
 //! A model that is requantised when it is opened computes the same as a file that was quantised before.
 
-use super::{device, exact_names, folder, ids, logits, reference, run};
+use super::{device, exact_names, folder, ids, is_emulated, logits, reference, run};
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Cpu, Isa};
@@ -122,7 +122,9 @@ fn a_requantised_model_computes_the_same_as_a_file_in_that_format() {
     let mut changed = 0;
     let by_row = Requant::Q4_1.with_group(Group::Row).expect("a form");
     let searched = [DType::Iq4Nl, DType::Q2K].map(|dtype| Requant::of(dtype).expect("a form"));
-    let formats = || Requant::GROUPED.into_iter().chain([by_row]).chain(searched);
+    // The search for scales is the same on every instruction set.
+    let searched = searched.into_iter().filter(|_| !is_emulated());
+    let formats = || Requant::GROUPED.into_iter().chain([by_row]).chain(searched.clone());
     for name in exact_names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
