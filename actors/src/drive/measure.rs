@@ -151,6 +151,7 @@ pub fn measure(
     let (limits, clock) = (*limits, Arc::clone(&parts.clock));
     let sync = sync::time(&clock)?;
     let copy_bytes_per_second = sync::copy_rate(&parts);
+    let cache_rows = rows_max(parts.chunk_rows).min(parts.pages_rows());
     let MeasureParts { devices, graph, page_rows, machine, model, program, chunk_rows, .. } = parts;
     let mut profiles = Vec::new();
     let mut done = 0;
@@ -161,6 +162,7 @@ pub fn measure(
         let begin = clock.now();
         let asked = plan.len();
         let fixed = bench.fixed(&info)?;
+        bench.fill_cache(&info, cache_rows)?;
         let mut samples = Vec::with_capacity(plan.len());
         for measurement in plan {
             let what = measurement.to_string();

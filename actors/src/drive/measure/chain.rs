@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{DeviceError, DeviceInfo, MemoryDomain, Payload, TensorSet};
 use lapwing_kernels::graph::{Graph, RowSet};
+use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 use lapwing_plan::profile::{Sample, Spread};
 use lapwing_plan::shape::OpShape;
@@ -17,6 +18,9 @@ use super::inputs;
 
 /// Runs of a chain that are measured at least, after one that warms up.
 const RUNS_MIN: usize = 3;
+
+/// Rows that are written to the KV cache at once.
+const ROWS_AT_ONCE: usize = 256;
 
 /// How much longer the whole model takes than its ops alone, at a number of rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,6 +120,43 @@ fn between([least, most]: [Factor; 2], m: usize) -> f64 {
 }
 
 impl DeviceBench<'_> {
+    /// Writes so many rows of keys and values of each layer. The system shows memory that nothing has written as one page of zeros,
+    /// which is read from the caches.
+    ///
+    /// # Errors
+    /// [`MeasureError`] if the device fails.
+    pub(super) fn fill_cache(
+        &mut self,
+        info: &DeviceInfo,
+        rows: usize,
+    ) -> Result<(), MeasureError> {
+        if self.between.is_none() {
+            return Ok(());
+        }
+        let graph = Arc::clone(self.graph);
+        for (at, node) in graph.nodes().iter().enumerate() {
+            let appends = match &node.op {
+                Op::Attention(op) => node.inputs.len() == 3 && !op.mask.sees_later(),
+                _ => false,
+            };
+            if !appends || !info.runs(&node.op) {
+                continue;
+            }
+            for start in (0..rows).step_by(ROWS_AT_ONCE) {
+                let batch =
+                    inputs::batch(ROWS_AT_ONCE.min(rows - start), start, false, self.page_rows);
+                let values = inputs::values(&graph, at..at + 1, &batch);
+                let payload = Arc::new(Payload { batch, values });
+                let failed = |source| MeasureError::Device {
+                    what: "filling the KV cache".to_owned(),
+                    source,
+                };
+                self.time_of(at..at + 1, &payload).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Median time of the whole model, of a chunk of `m` rows behind so many others.
     fn whole(&mut self, m: usize, context: usize) -> Result<Duration, DeviceError> {
         let batch = inputs::batch(m, context, false, self.page_rows);
