@@ -161,8 +161,7 @@ pub fn measure(
         let mut bench = DeviceBench::new(device, &info, conditions);
         let begin = clock.now();
         let asked = plan.len();
-        let fixed = bench.fixed(&info)?;
-        bench.fill_cache(&info, cache_rows)?;
+        let fixed = bench.prepared(&info, cache_rows)?;
         let mut samples = Vec::with_capacity(plan.len());
         for measurement in plan {
             let what = measurement.to_string();

@@ -13,7 +13,7 @@ use lapwing_plan::profile::{Sample, Spread};
 use lapwing_plan::shape::OpShape;
 
 use super::MeasureError;
-use super::device::DeviceBench;
+use super::device::{DeviceBench, Fixed};
 use super::inputs;
 
 /// Runs of a chain that are measured at least, after one that warms up.
@@ -120,16 +120,25 @@ fn between([least, most]: [Factor; 2], m: usize) -> f64 {
 }
 
 impl DeviceBench<'_> {
+    /// Writes so many rows to the KV cache, and measures the times that do not depend on the op.
+    ///
+    /// # Errors
+    /// [`MeasureError`] if the device fails.
+    pub(super) fn prepared(
+        &mut self,
+        info: &DeviceInfo,
+        rows: usize,
+    ) -> Result<Fixed, MeasureError> {
+        self.fill_cache(info, rows)?;
+        self.fixed(info)
+    }
+
     /// Writes so many rows of keys and values of each layer. The system shows memory that nothing has written as one page of zeros,
     /// which is read from the caches.
     ///
     /// # Errors
     /// [`MeasureError`] if the device fails.
-    pub(super) fn fill_cache(
-        &mut self,
-        info: &DeviceInfo,
-        rows: usize,
-    ) -> Result<(), MeasureError> {
+    fn fill_cache(&mut self, info: &DeviceInfo, rows: usize) -> Result<(), MeasureError> {
         if self.between.is_none() {
             return Ok(());
         }
