@@ -118,6 +118,6 @@
 //!   text of a token may be empty, and has line feeds and white space that matter; as JSON it keeps them.
 //! - **Disconnects.** axum drops the body or the handler when its client disconnects. That cancels the request, also while
 //!   its prompt is computed; [cancellation](super::cancellation) says why. Nothing is to be done.
-//! - **Slow readers.** A client that does not read makes nobody wait, but its answer is generated up to its end. Limit it with
+//! - **Slow readers.** A client that does not read delays no other client. Its answer is still generated to the end. Limit it with
 //!   [`max_tokens`](crate::Request::max_tokens).
 //! - **Many clients.** [`client`](crate::Request::client) tells them apart for a [queue policy](super::policies).

@@ -43,7 +43,7 @@ struct Level {
 
 #[derive(Debug, PartialEq, Eq)]
 enum LevelValue {
-    /// What it is depends on what follows.
+    /// Nothing but white space has been read, so that it may become any of the others.
     Open,
     Text,
     Object {

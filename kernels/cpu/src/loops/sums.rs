@@ -1,4 +1,4 @@
-//! Sums over one row, and what follows from them.
+//! Sums over the values of one row, and ops that need them.
 
 use crate::simd::scalar::mul_add;
 
