@@ -13,7 +13,7 @@ use lapwing_traces::event::Milestone;
 
 use crate::error::RunError;
 use crate::message::{
-    Emission, Outcome, Progress, RollBack, SchedulerMessage, Shutdown, StreamEvent, Submit, Task,
+    Emission, Outcome, Progress, RollBack, SchedulerMessage, Shutdown, StreamEvent, Submit,
 };
 use crate::policy::End;
 use crate::sequence::SequenceId;
@@ -23,6 +23,7 @@ mod accounts;
 mod admission;
 mod ahead;
 mod background;
+mod checks;
 mod chunk_times;
 mod chunks;
 mod companions;
@@ -38,6 +39,7 @@ mod pace;
 mod parts;
 mod prefixes;
 mod queue;
+mod reached;
 mod reserve;
 mod rows;
 mod running;
@@ -54,9 +56,9 @@ use end::{fail, finish, refuse};
 pub use models::SchedulerModel;
 pub use moments::{BUSY_MAX, BUSY_PAUSE, REST};
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
+use reached::Reached;
 pub use rows::Limit;
 use running::Sequence;
-use spans::Reached;
 pub use state::Scheduler;
 
 impl Scheduler {
@@ -139,36 +141,6 @@ impl Scheduler {
         match sequence.finished_before_start() {
             Some(reason) => finish(&mut self.queue, sequence, reason, now, effects),
             None => self.waiting.push(Box::new(sequence)),
-        }
-    }
-
-    fn check(&self, submit: &Submit) -> Result<(), RunError> {
-        if let Some(error) = &self.dead {
-            return Err(error.clone());
-        }
-        if self.ending.is_some() {
-            return Err(RunError::ShuttingDown);
-        }
-        let Some(model) = self.models.get(submit.model.0) else {
-            let (model, models) = (submit.model.0, self.models.len());
-            return Err(RunError::UnknownModel { model, models });
-        };
-        self.check_task(model, &submit.task)?;
-        let (tokens, context) = (submit.ids.len(), model.context);
-        let room = match submit.task {
-            Task::Generate(_) => tokens < context,
-            Task::Score { .. } | Task::Embed { .. } => tokens <= context,
-        };
-        if tokens == 0 {
-            return Err(RunError::EmptyPrompt);
-        }
-        if !room {
-            return Err(RunError::PromptTooLong { tokens, context });
-        }
-        let vocab = model.vocab;
-        match submit.ids.iter().find(|id| **id as usize >= vocab) {
-            Some(id) => Err(RunError::TokenId { id: *id, vocab }),
-            None => Ok(()),
         }
     }
 

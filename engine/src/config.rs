@@ -22,7 +22,7 @@ use lapwing_traces::event::WaitMode;
 use crate::devices::DeviceSpec;
 use crate::draft::DraftChoice;
 use crate::drivers::Lister;
-use crate::engine::cost_model::OwnCost;
+use crate::engine::own_cost::OwnCost;
 use crate::error::Error;
 
 mod chosen;

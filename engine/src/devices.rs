@@ -11,8 +11,6 @@
 //! # Ok::<(), lapwing::devices::DeviceSpecError>(())
 //! ```
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use lapwing_kernels::device::DeviceKind;
@@ -191,26 +189,5 @@ impl DeviceSpec {
     /// Whether it is throttled to the times of a model.
     pub fn is_throttled(&self) -> bool {
         self.rates().is_some()
-    }
-
-    /// Whether it runs prepared graphs only, as
-    /// [`DeviceInfo::is_static`](lapwing_kernels::device::DeviceInfo::is_static) says of the device.
-    pub fn is_static(&self) -> bool {
-        build::info(self).is_static()
-    }
-}
-
-impl FromStr for DeviceSpec {
-    type Err = DeviceSpecError;
-
-    fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
-        parse::parse(text)
-    }
-}
-
-impl fmt::Display for DeviceSpec {
-    /// Text that parses to an equal device, unless an engine refuses the device.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parse::write(self, f)
     }
 }

@@ -35,10 +35,12 @@ mod attention;
 mod builder;
 mod check;
 mod choose_strategy;
-pub(crate) mod cost_model;
+mod cost_model;
 pub(crate) mod draft_model;
 mod drafts;
 mod embed;
+#[cfg(feature = "fetch")]
+mod fetch_apart;
 mod fits;
 #[cfg(feature = "structured")]
 mod grammar;
@@ -50,6 +52,7 @@ mod memory;
 mod model_by_name;
 mod module;
 pub(crate) mod opened;
+pub(crate) mod own_cost;
 mod plans;
 mod predictions;
 mod prefix;

@@ -16,6 +16,7 @@ mod marks;
 mod named;
 mod objects;
 mod part;
+mod reader;
 mod tags;
 mod thoughts;
 mod tree;

@@ -31,7 +31,7 @@ pub use lapwing_plan::{
     DeviceId, Flow, PlanError, Route, RouteFor, Stage, StagePart, StageWork, device_of, strategy,
 };
 
-pub use crate::engine::cost_model::CostSubject;
+pub use crate::engine::own_cost::CostSubject;
 
 /// The built-in strategies, the simplest first.
 pub fn strategies() -> &'static [StrategyEntry] {

@@ -11,7 +11,7 @@ use super::config::{ServeConfig, seconds};
 use super::error::ApiError;
 use super::metrics::Metrics;
 use super::models::{ModelLease, Models};
-use super::routes::PathGroup;
+use super::routes::group::PathGroup;
 use super::trace_parent::Adopt;
 
 /// The state of a server.

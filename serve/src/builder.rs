@@ -13,7 +13,7 @@ use super::effect;
 use super::metrics::Metrics;
 use super::models::{ModelSpec, Models, Offer, Source};
 use super::mounted::Mounted;
-use super::routes::PathGroup;
+use super::routes::group::PathGroup;
 use super::start_error::ServeError;
 use super::trace_parent::{Adopt, TraceParent};
 use super::{Server, unload_idle};

@@ -15,7 +15,7 @@ use super::clients::Caller;
 use super::error::{ApiError, Dialect};
 use super::ids::new_id;
 use super::origin::{self, Asked};
-use super::routes::Route;
+use super::routes::route::Route;
 
 /// Header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -80,7 +80,7 @@ pub use axum;
 pub use builder::ServerBuilder;
 pub use config::{ClientConfig, KeyConfig, ServeConfig};
 pub use mounted::Mounted;
-pub use routes::PathGroup;
+pub use routes::group::PathGroup;
 pub use start_error::ServeError;
 pub use trace_parent::TraceParent;
 

@@ -6,7 +6,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::app::Call;
-use super::routes::{ROUTES, Route};
+use super::routes::ROUTES;
+use super::routes::route::Route;
 
 /// The schemas of bodies, by path.
 const BODIES: &str = include_str!("openapi.json");

@@ -1,7 +1,7 @@
 //! The paths of the server.
 
-mod group;
-mod route;
+pub(crate) mod group;
+pub(crate) mod route;
 
 use axum::routing::{get, post};
 
@@ -10,9 +10,7 @@ use super::{
     anthropic, llama_cpp, ollama, openai, openapi, page, rerank, responses, state, timeline,
 };
 use group::PathGroup::{Anthropic, LlamaCpp, Ollama, OpenAi, Operation, Page};
-
-pub use group::PathGroup;
-pub(crate) use route::Route;
+use route::Route;
 
 /// All paths.
 pub(crate) static ROUTES: [Route; 37] = [

@@ -1,7 +1,10 @@
 //! Rules of CONTRIBUTING that no lint checks, on the sources themselves.
 
+mod circles;
 mod functions;
+mod imports;
 mod links;
+mod modules;
 mod sources;
 
 use std::collections::BTreeSet;

@@ -6,10 +6,10 @@ use std::ops::Range;
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 use crate::prefix::common;
 use crate::sequence::SequenceId;
 

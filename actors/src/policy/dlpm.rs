@@ -8,11 +8,11 @@ use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
 use super::client::ClientId;
+use super::entry::PolicyEntry;
 use super::lpm::Lpm;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 use super::vtc::{OUTPUT, PROMPT, WEIGHT, weights};
 use crate::sequence::SequenceId;
 

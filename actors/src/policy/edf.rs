@@ -3,10 +3,10 @@
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 
 /// The highest priority goes first, then the earliest deadline (Liu and Layland, 1973), then the earliest arrival.
 /// Requests without a deadline come after those of their priority that have one. Requests of a low priority can

@@ -6,10 +6,10 @@ use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 
 /// First come, first served: requests go in order of arrival, one that does not fit blocks those behind
 /// it, and the youngest gives its KV pages back first.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// Highest response ratio next, in tokens: rank = −(prompt rows that the engine has computed since the request

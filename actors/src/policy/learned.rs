@@ -9,10 +9,10 @@ use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, End};
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// Scores requests by the length of their answers.

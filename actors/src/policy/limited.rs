@@ -8,11 +8,11 @@ use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
 use super::client::ClientId;
+use super::entry::PolicyEntry;
 use super::fcfs::Fcfs;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

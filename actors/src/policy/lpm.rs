@@ -4,10 +4,10 @@ use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// Longest prefix match, as in SGLang (Zheng et al., 2024): the request with the most cached tokens goes first. A

@@ -7,10 +7,10 @@ use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// A multi-level feedback queue with skip-join, as in FastServe (Wu et al., 2023): level i has the quantum

@@ -4,10 +4,10 @@ use lapwing_plan::registry::Parameter;
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// The local policy of Preble (Srivatsa et al., 2024): waiting requests are grouped by the share of their prompt that is

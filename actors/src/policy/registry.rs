@@ -1,14 +1,8 @@
 //! Policies by name.
 
-use lapwing_plan::registry::{ChoiceError, Chosen, Entry, Parameters, Registry};
+use lapwing_plan::registry::{ChoiceError, Chosen, Registry};
 
 use super::*;
-
-/// Makes a policy for an engine.
-pub type MakePolicy = fn(&Parameters) -> Box<dyn QueuePolicy>;
-
-/// A policy that can be chosen by name.
-pub type PolicyEntry = Entry<MakePolicy>;
 
 /// Every policy that comes with Lapwing, the default first.
 pub fn known() -> &'static [PolicyEntry] {

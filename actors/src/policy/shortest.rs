@@ -4,10 +4,10 @@ use lapwing_plan::registry::{Parameter, Parameters};
 use lapwing_traces::Nanos;
 
 use super::candidate::Candidate;
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 
 /// The request with the least work goes first: rank = rows to compute + `output` · tokens to generate − `aging` ·
 /// seconds since its arrival, in prompt rows. The tokens to generate are the most that it asks for.

@@ -7,10 +7,10 @@ use lapwing_traces::Nanos;
 
 use super::candidate::{Candidate, Charge, End};
 use super::client::ClientId;
+use super::entry::PolicyEntry;
 use super::prefix::PrefixView;
 use super::queue_policy::QueuePolicy;
 use super::rank::Rank;
-use super::registry::PolicyEntry;
 use crate::sequence::SequenceId;
 
 /// The virtual token counter (Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024): the client with

@@ -12,10 +12,7 @@ use lapwing_traces::Nanos;
 use super::chunk_times::Corrections;
 use super::parts::KvPages;
 use super::rows::PlannedBy;
-use super::state::Scheduler;
 use super::step_times::{DecodeChunk, StepTimes};
-use crate::error::RunError;
-use crate::message::Task;
 use crate::prefix::PrefixCache;
 
 /// A model that an engine runs.
@@ -82,22 +79,6 @@ pub(super) struct Latest {
     pub(super) prompts: u64,
     /// With decode rows.
     pub(super) decodes: u64,
-}
-
-impl Scheduler {
-    /// Checks that a model does a task, and that no draft of it would have to be rolled back in a state.
-    pub(super) fn check_task(&self, model: &Model, task: &Task) -> Result<(), RunError> {
-        if model.is_encoder && !matches!(task, Task::Embed { .. }) {
-            return Err(RunError::Encoder);
-        }
-        let Task::Generate(generate) = task else { return Ok(()) };
-        let Some(drafts) = &generate.drafts else { return Ok(()) };
-        let drafter = drafts.model().and_then(|it| self.models.get(it.model.0));
-        match model.has_state || drafter.is_some_and(|drafter| drafter.has_state) {
-            true => Err(RunError::Drafts),
-            false => Ok(()),
-        }
-    }
 }
 
 impl Model {

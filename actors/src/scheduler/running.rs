@@ -12,7 +12,7 @@ use lapwing_traces::{Nanos, RequestTimes};
 use super::effect::{Note, Noted, SchedulerEffect, Stall};
 use super::models::{ChunkKind, Output};
 use super::queue::entry::QueueEntry;
-use super::spans::Reached;
+use super::reached::Reached;
 use crate::message::{Emission, Generate, Sink, StreamEvent, Submit, Task};
 use crate::prefix::{Known, PrefixUse};
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};

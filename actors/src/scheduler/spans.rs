@@ -1,42 +1,11 @@
-//! What subscribers of `tracing` learn of requests and chunks. In virtual time requests have no spans, so that nothing
-//! is told.
+//! The spans of chunks, for subscribers of `tracing`.
 
-use std::fmt::Display;
-
-use lapwing_traces::event::Milestone;
 use tracing::{Level, Span};
 
 use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
-use crate::sequence::SequenceId;
 use lapwing_plan::Route;
-
-/// A milestone of a request, and why it was reached.
-pub(super) struct Reached<'a> {
-    pub(super) milestone: Milestone,
-    pub(super) value: u64,
-    pub(super) why: Option<&'a dyn Display>,
-}
-
-impl Reached<'_> {
-    /// Tells it to the subscriber of the request's span.
-    pub(super) fn tell(&self, trace: &Span, request: SequenceId) {
-        if trace.is_disabled() {
-            return;
-        }
-        let milestone = self.milestone.name();
-        tracing::debug!(
-            parent: trace,
-            lane = "scheduler",
-            request = request.0,
-            milestone,
-            value = self.value,
-            why = self.why.map(tracing::field::display),
-            "{milestone}"
-        );
-    }
-}
 
 impl Scheduler {
     /// The span of a chunk of `rows` rows. It follows from the spans of its requests, and is a child of the only one, so

@@ -12,13 +12,9 @@ use crate::drivers::DriverKind;
 use crate::error::Error;
 
 mod build;
+mod settings;
 
-/// A device of Intel OpenVINO.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OpenVinoSettings {
-    /// OpenVINO's name of it; empty for the NPU of this machine, or for its CPU as a stand-in.
-    pub device: String,
-}
+pub use settings::OpenVinoSettings;
 
 pub(super) const FORM: Form = Form {
     name: "openvino",

@@ -1,6 +1,7 @@
 //! Reads and writes devices as text: `NAME=FORM:KEY=VALUE,…`.
 
 use std::fmt;
+use std::str::FromStr;
 
 use lapwing_kernels::device::DeviceKind;
 
@@ -8,6 +9,21 @@ use super::back_end::KindText;
 use super::back_ends::FORMS;
 use super::keys::Key;
 use super::{DeviceSpec, DeviceSpecError};
+
+impl FromStr for DeviceSpec {
+    type Err = DeviceSpecError;
+
+    fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
+        parse(text)
+    }
+}
+
+impl fmt::Display for DeviceSpec {
+    /// Text that parses to an equal device, unless an engine refuses the device.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(self, f)
+    }
+}
 
 /// The keys of a device.
 fn keys_of(spec: &DeviceSpec) -> impl Iterator<Item = &'static Key> {
@@ -19,7 +35,7 @@ fn kind_of(name: &str) -> Option<DeviceKind> {
     DeviceKind::ALL.into_iter().find(|kind| name.starts_with(kind.name()))
 }
 
-pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
+fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
     let (name, form) = match text.split_once('=') {
         Some((name, form)) => (name.trim(), Some(form.trim())),
         None => (text.trim(), None),
@@ -95,7 +111,7 @@ fn set(spec: &mut DeviceSpec, key: &str, value: &str) -> Result<(), DeviceSpecEr
     })
 }
 
-pub(super) fn write(spec: &DeviceSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write(spec: &DeviceSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let back_end = spec.backend.get();
     let form = back_end.form(spec);
     write!(f, "{}={}", spec.name, form.name)?;

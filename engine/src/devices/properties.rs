@@ -14,6 +14,12 @@ impl DeviceSpec {
         })
     }
 
+    /// Whether it runs prepared graphs only, as
+    /// [`DeviceInfo::is_static`](lapwing_kernels::device::DeviceInfo::is_static) says of the device.
+    pub fn is_static(&self) -> bool {
+        self.backend.get().info(self).is_static()
+    }
+
     /// Whether the CPU kernels compute for it, on threads of the engine.
     pub(crate) fn has_threads(&self) -> bool {
         self.backend.get().threads() == ThreadUse::Engine

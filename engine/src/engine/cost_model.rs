@@ -1,52 +1,17 @@
 //! The cost model of an engine's plans: of a profile, of the devices' own models, or of the caller's own.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceInfo, GraphKey};
-use lapwing_kernels::graph::Graph;
-use lapwing_plan::DeviceId;
 use lapwing_plan::cost::{CostModel, Modelled};
 use lapwing_plan::fit::Fitted;
-use lapwing_plan::time::{Crossing, Job};
 
 use super::builder::EngineBuilder;
 use super::graphs::MeasuredGraphs;
 use super::opened::Opened;
+use super::own_cost::{CostSubject, OwnCost};
 use crate::config::{COPY_RATE, SYNC_TIME, Settings};
 use crate::devices::build::{Built, Shared};
 use crate::error::Error;
-
-/// What a cost model of the caller's own is made for: the models and devices of an engine.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct CostSubject {
-    /// The ops of each model, by the number that a job's batch has: the model, then the draft model if there is one.
-    pub graphs: Vec<Arc<Graph>>,
-    /// The devices, by [`DeviceId`].
-    pub devices: Vec<DeviceInfo>,
-    /// What the engine would plan with: the rates that devices are throttled to, and those of short measurements.
-    pub models: Modelled,
-}
-
-impl fmt::Debug for CostSubject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CostSubject").field("devices", &self.devices).finish_non_exhaustive()
-    }
-}
-
-type Make = dyn Fn(&CostSubject) -> Arc<dyn CostModel> + Send + Sync;
-
-/// Makes a cost model of the caller's own.
-#[derive(Clone)]
-pub(crate) struct OwnCost(Arc<Make>);
-
-impl fmt::Debug for OwnCost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OwnCost")
-    }
-}
 
 impl EngineBuilder {
     /// Predicts times with a cost model of the caller's own, which `make` makes for the engine's models and devices: strategies
@@ -76,8 +41,7 @@ impl EngineBuilder {
         mut self,
         make: impl Fn(&CostSubject) -> C + Send + Sync + 'static,
     ) -> EngineBuilder {
-        let make = move |subject: &CostSubject| -> Arc<dyn CostModel> { Arc::new(make(subject)) };
-        self.settings.cost = Some(OwnCost(Arc::new(make)));
+        self.settings.cost = Some(OwnCost::new(make));
         self
     }
 }
@@ -124,14 +88,14 @@ pub(super) fn chosen(shared: Shared<'_>, devices: &[Built]) -> Result<Arc<dyn Co
         sync: SYNC_TIME,
         copy_rate: COPY_RATE,
     };
-    if let Some(OwnCost(make)) = &settings.cost {
+    if let Some(own) = &settings.cost {
         let draft = shared.memory.draft.as_ref().map(|draft| Arc::clone(&draft.graph));
         let subject = CostSubject {
             graphs: [Arc::clone(graph)].into_iter().chain(draft).collect(),
             devices: devices.iter().map(|built| built.info.clone()).collect(),
             models,
         };
-        return Ok(Arc::new(Named(make(&subject))));
+        return Ok(own.make(&subject));
     }
     let cost: Arc<dyn CostModel> = match &settings.profile {
         Some(profile) => {
@@ -141,33 +105,4 @@ pub(super) fn chosen(shared: Shared<'_>, devices: &[Built]) -> Result<Arc<dyn Co
         None => Arc::new(models),
     };
     Ok(Arc::new(MeasuredGraphs::new(cost, devices)))
-}
-
-/// A cost model whose source says that it is the caller's own.
-struct Named(Arc<dyn CostModel>);
-
-impl CostModel for Named {
-    fn source(&self) -> String {
-        format!("the program's own cost model ({})", self.0.source())
-    }
-
-    fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration {
-        self.0.job_time(device, job)
-    }
-
-    fn sync_time(&self, crossing: Crossing) -> Duration {
-        self.0.sync_time(crossing)
-    }
-
-    fn copy_time(&self, bytes: u64) -> Duration {
-        self.0.copy_time(bytes)
-    }
-
-    fn transfer_time(&self, device: DeviceId, bytes: u64) -> Duration {
-        self.0.transfer_time(device, bytes)
-    }
-
-    fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
-        self.0.prepare_time(device, key)
-    }
 }

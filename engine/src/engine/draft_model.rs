@@ -167,7 +167,7 @@ fn path(model: &str, settings: &Settings) -> Result<PathBuf, Error> {
     let path = PathBuf::from(model);
     #[cfg(feature = "fetch")]
     if !path.is_file() && path.extension().is_none_or(|end| !end.eq_ignore_ascii_case("gguf")) {
-        return super::model_by_name::fetched(model, settings);
+        return super::fetch_apart::fetch_apart(model, &settings.fetch_stop);
     }
     #[cfg(not(feature = "fetch"))]
     let _ = settings;

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use super::EngineBuilder;
+#[cfg(feature = "fetch")]
+use super::fetch_apart::{StopOnDrop, fetch_apart};
 use crate::config::Settings;
 use crate::error::Error;
 
@@ -28,9 +30,9 @@ impl EngineBuilder {
 
     /// With a flag of its own that stops a fetch, and the guard that sets it.
     #[cfg(feature = "fetch")]
-    pub(super) fn with_stop(mut self) -> (EngineBuilder, fetching::StopOnDrop) {
+    pub(super) fn with_stop(mut self) -> (EngineBuilder, StopOnDrop) {
         self.settings.fetch_stop = std::sync::Arc::default();
-        let stop = fetching::StopOnDrop(std::sync::Arc::clone(&self.settings.fetch_stop));
+        let stop = StopOnDrop(std::sync::Arc::clone(&self.settings.fetch_stop));
         (self, stop)
     }
 
@@ -38,58 +40,9 @@ impl EngineBuilder {
     pub(super) fn settled(&self) -> Result<Cow<'_, Settings>, Error> {
         #[cfg(feature = "fetch")]
         if let Some(name) = &self.settings.model_name {
-            let model = fetching::fetch_apart(name, &self.settings.fetch_stop)?;
+            let model = fetch_apart(name, &self.settings.fetch_stop)?;
             return Ok(Cow::Owned(Settings { model, ..self.settings.clone() }));
         }
         Ok(Cow::Borrowed(&self.settings))
-    }
-}
-
-/// The file of a named model, which is fetched if it is not in the default cache.
-#[cfg(feature = "fetch")]
-pub(super) fn fetched(name: &str, settings: &Settings) -> Result<std::path::PathBuf, Error> {
-    fetching::fetch_apart(name, &settings.fetch_stop)
-}
-
-#[cfg(feature = "fetch")]
-mod fetching {
-    use std::path::PathBuf;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use lapwing_actors::drive::blocking::run_apart;
-
-    use crate::error::Error;
-    use crate::models::{FetchError, FetchEvent, ModelCache, ModelName, fetch_until};
-
-    /// Stops a fetch when the future that waits for it is dropped.
-    #[derive(Debug)]
-    pub(in crate::engine) struct StopOnDrop(pub(super) Arc<AtomicBool>);
-
-    impl Drop for StopOnDrop {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Fetches a model into the default cache on a thread and a runtime of their own, so that the
-    /// caller may be on any thread.
-    pub(super) fn fetch_apart(name: &str, stop: &Arc<AtomicBool>) -> Result<PathBuf, Error> {
-        let name: ModelName = name.parse()?;
-        let cache = ModelCache::open(None)?;
-        if let Some(path) = cache.path_of(&name.to_string()) {
-            return Ok(path);
-        }
-        let stop = Arc::clone(stop);
-        let fetched = run_apart("fetch", move || -> Result<PathBuf, Error> {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(Error::thread)?;
-            let stopped = || stop.load(Ordering::Relaxed);
-            let mut silent = |_: FetchEvent| {};
-            let path = runtime.block_on(fetch_until(&cache, &name, &mut silent, stopped));
-            path.unwrap_or(Err(FetchError::WorkerDied { detail: "it was stopped".to_owned() }))
-                .map_err(Error::from)
-        });
-        fetched.map_err(Error::thread)?
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::form::{CallForm, Progress, Rest, reader};
+use super::form::{CallForm, Progress, Rest};
 use super::part::Part;
+use super::reader::reader;
 use super::tags::{UntilOne, until, until_one};
 use crate::tools::{Signatures, Style};
 

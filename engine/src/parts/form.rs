@@ -1,15 +1,8 @@
 //! What the readers of all forms of calls have in common.
 
 use std::fmt;
-use std::sync::Arc;
 
-use super::elements::ElementCalls;
-use super::literals::LiteralCalls;
-use super::named::NamedCalls;
-use super::objects::ObjectCalls;
 use super::part::Part;
-use super::tree::TreeCalls;
-use crate::tools::{Form, Signatures, Style};
 
 /// Reads the calls of a part of an answer, or of a whole answer, while their text arrives.
 pub(super) trait CallForm: fmt::Debug + Send + Sync {
@@ -44,22 +37,6 @@ pub(super) struct Rest {
     pub(super) text: String,
     /// Whether calls were read.
     pub(super) has_calls: bool,
-}
-
-/// The reader of a style; none for channels, which are read as a whole.
-pub(super) fn reader(
-    style: &'static Style,
-    signatures: &Arc<Signatures>,
-) -> Option<Box<dyn CallForm>> {
-    let signatures = Arc::clone(signatures);
-    match &style.form {
-        Form::Objects(objects) => Some(Box::new(ObjectCalls::new(objects))),
-        Form::Named(named) => Some(Box::new(NamedCalls::new(named, signatures))),
-        Form::Elements(elements) => Some(Box::new(ElementCalls::new(elements, signatures))),
-        Form::Literals(literals) => Some(Box::new(LiteralCalls::new(literals, signatures))),
-        Form::Tree(tree) => Some(Box::new(TreeCalls::new(tree, signatures))),
-        Form::Channels => None,
-    }
 }
 
 /// Whether a text may be the name of a function, or its beginning.

@@ -15,7 +15,7 @@ use crate::formats::DType;
 use crate::kv::KvLayout;
 pub use crate::op::WeightId;
 use crate::op::{Op, RopeSpec};
-use crate::ops::OpKind;
+use crate::ops::info::OpKind;
 use crate::requant::Requant;
 use crate::weights::Slices;
 

@@ -1,12 +1,15 @@
 //! Models: each architecture is one file over a builder that turns a weight file's metadata into an op graph.
 
+mod architecture;
 mod architectures;
 mod build;
 mod config;
 mod family;
 mod head;
 mod keys;
+mod layer;
 mod layers;
+mod norm_kind;
 mod other_keys;
 mod positions;
 pub mod shape;
@@ -15,10 +18,12 @@ mod vocabulary;
 
 use std::ops::Range;
 
-pub use architectures::{Architecture, supported};
-pub use config::{ModelConfig, NormKind};
+pub use architecture::Architecture;
+pub use architectures::supported;
+pub use config::ModelConfig;
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
-pub use layers::{LatentRanks, LayerAttention, LayerHeads};
+pub use layer::{LatentRanks, LayerAttention, LayerHeads};
+pub use norm_kind::NormKind;
 
 use crate::formats::DType;
 use crate::graph::Graph;

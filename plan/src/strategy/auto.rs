@@ -1,7 +1,7 @@
 //! Predicts every candidate strategy, and uses the fastest.
 
+use super::entry::{Maker, StrategyEntry};
 use super::interface::{PlanInput, Strategy};
-use super::registry::{Maker, StrategyEntry};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
 use crate::phase::Phase;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use lapwing_kernels::device::{Batch, DeviceKind};
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::order::Matmuls;
-use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::route_builder::RouteBuilder;
 use super::sizes;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, DeviceKind};
 
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
-use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::route_builder::RouteBuilder;
 use crate::chunk::ChunkShape;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
-use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;

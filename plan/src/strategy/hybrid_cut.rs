@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::cut::{ChannelDivision, fastest_devices};
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
 use super::options::{OrderSwap, Ratio};
 use super::proportion::Proportion;
-use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use super::route_builder::RouteBuilder;
 use super::sizes;

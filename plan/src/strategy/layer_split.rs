@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::DeviceKind;
 
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
-use super::registry::{StrategyEntry, builtin};
 use super::roles::Needs;
 use crate::chunk::ChunkShape;
 use crate::device::{DeviceId, device_of};

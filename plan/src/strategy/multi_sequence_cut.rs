@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::cut::RowDivision;
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
-use super::registry::{StrategyEntry, builtin};
 use super::route_builder::RouteBuilder;
 use super::sizes;
 use crate::chunk::ChunkShape;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
-use super::registry::{StrategyEntry, builtin};
 use super::sizes;
 use super::static_npu::StaticNpu;
 use crate::chunk::{ChunkShape, PromptRows};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lapwing_kernels::part::Share;
 
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
-use super::registry::{StrategyEntry, builtin};
 use super::route_builder::RouteBuilder;
 use super::static_npu::StaticNpu;
 use crate::chunk::ChunkShape;

@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::auto::Auto;
+use super::entry::{Maker, StrategyEntry};
 use super::guarded::{Guarded, panic_text};
 use super::interface::{PlanInput, Strategy};
 use super::options::StrategyOptions;
-use super::registry::{Maker, StrategyEntry, registry};
+use super::registry::registry;
 use crate::chunk::ChunkShape;
 use crate::error::PlanError;
 use crate::registry::{ChoiceError, Chosen, Entry, NameError, Parameter, Parameters, Registry};

@@ -7,8 +7,8 @@ use lapwing_kernels::device::Batch;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
+use super::entry::{StrategyEntry, builtin};
 use super::interface::{PlanInput, Strategy};
-use super::registry::{StrategyEntry, builtin};
 use crate::blocks::{Block, BlockKind, blocks};
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;

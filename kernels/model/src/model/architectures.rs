@@ -1,9 +1,7 @@
 //! The architectures: one file each, over the shared parts of the builder.
 
-use std::fmt;
-
-use super::config::NormKind;
-pub(super) use super::family::{Decoder, Encoder, Family};
+use super::architecture::Architecture;
+use super::family::{Decoder, Encoder};
 
 mod apertus;
 mod arcee;
@@ -158,71 +156,16 @@ const TABLE: [Architecture; 74] = [
     gemma_embedding::ARCHITECTURE,
 ];
 
-/// An architecture that models can have.
-#[derive(Clone, Copy)]
-pub struct Architecture {
-    name: &'static str,
-    pub(super) family: Family,
-}
-
 impl Architecture {
-    const fn decoder(name: &'static str, family: &'static dyn Decoder) -> Architecture {
-        Architecture { name, family: Family::Decoder(family) }
-    }
-
-    const fn encoder(name: &'static str, family: &'static dyn Encoder) -> Architecture {
-        Architecture { name, family: Family::Encoder(family) }
-    }
-
     /// The architecture of that name.
     pub fn by_name(name: &str) -> Option<Architecture> {
-        TABLE.into_iter().find(|architecture| architecture.name == name)
-    }
-
-    /// Its name, as in `general.architecture`.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Form of its norms.
-    pub(super) fn norm(&self) -> NormKind {
-        match self.family {
-            Family::Decoder(family) => family.norm(),
-            Family::Encoder(family) => family.norm(),
-        }
-    }
-
-    /// Whether layers may lack attention or the feed-forward block.
-    pub(super) fn may_lack_blocks(&self) -> bool {
-        matches!(self.family, Family::Decoder(family) if family.may_lack_blocks())
-    }
-
-    /// Whether every product and every norm has a bias.
-    pub(super) fn has_biases(&self) -> bool {
-        matches!(self.family, Family::Encoder(family) if family.has_biases())
-    }
-
-    /// Whether its rows see later ones, so that its models make embeddings only.
-    pub fn is_encoder(&self) -> bool {
-        matches!(self.family, Family::Encoder(_))
-    }
-}
-
-impl fmt::Debug for Architecture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Architecture").field(&self.name).finish()
-    }
-}
-
-impl PartialEq for Architecture {
-    fn eq(&self, other: &Architecture) -> bool {
-        self.name == other.name
+        TABLE.into_iter().find(|architecture| architecture.name() == name)
     }
 }
 
 /// Names of the supported architectures, as in `general.architecture`, in their order in a dictionary.
 pub fn supported() -> Vec<&'static str> {
-    let mut names: Vec<_> = TABLE.iter().map(|architecture| architecture.name).collect();
+    let mut names: Vec<_> = TABLE.iter().map(|architecture| architecture.name()).collect();
     names.sort_unstable();
     names
 }

@@ -22,7 +22,7 @@ pub(super) use layer::{FeedForward, LayerForm, Order};
 pub(super) use norms::{Norms, QkNorm};
 pub(super) use streams::STREAMS;
 
-use super::architectures::Family;
+use super::family::Family;
 use super::tensors::Tensors;
 use super::{LayerHeads, Model, ModelConfig, ModelError};
 use crate::graph::{Graph, NewNode, ValueId};

@@ -1,9 +1,11 @@
 //! Hyper-parameters from a weight file's metadata.
 
 use super::ModelError;
-use super::architectures::{Architecture, Family};
+use super::architecture::Architecture;
+use super::family::Family;
 use super::keys::Keys;
-use super::layers::{LatentRanks, LayerHeads};
+use super::layer::{LatentRanks, LayerHeads};
+use super::norm_kind::NormKind;
 use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
 use crate::weights::Metadata;
 
@@ -96,29 +98,6 @@ pub struct ModelConfig {
     pub rank_labels: Vec<String>,
     /// The token after each part of a text, if parts differ in the type of their tokens.
     pub separator: Option<u32>,
-}
-
-/// Form of the norms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NormKind {
-    /// Root-mean-square norms.
-    Rms,
-    /// Root-mean-square norms without weights.
-    RmsWithoutWeights,
-    /// Layer norms, with biases where the file has them.
-    Layer,
-    /// Layer norms without weights and biases.
-    LayerWithoutWeights,
-}
-
-impl NormKind {
-    /// Key of their epsilon.
-    fn epsilon(self) -> &'static str {
-        match self {
-            NormKind::Rms | NormKind::RmsWithoutWeights => "attention.layer_norm_rms_epsilon",
-            NormKind::Layer | NormKind::LayerWithoutWeights => "attention.layer_norm_epsilon",
-        }
-    }
 }
 
 impl ModelConfig {

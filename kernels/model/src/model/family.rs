@@ -1,9 +1,9 @@
 //! What an architecture is made of.
 
 use super::build::{Builder, LayerForm};
-use super::config::NormKind;
 use super::head::RankForm;
 use super::keys::Keys;
+use super::norm_kind::NormKind;
 use super::{ModelConfig, ModelError};
 use crate::graph::ValueId;
 

@@ -1,52 +1,8 @@
 //! What may differ between the layers of a model.
 
 use super::ModelConfig;
-use crate::kv::{KvDtype, KvHeads, KvLayout, StateLayout};
-
-/// Heads of a layer's attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LayerHeads {
-    /// Query heads; 0 in a layer without attention.
-    pub count: usize,
-    /// Key and value heads (GQA: fewer than `count`; MQA: 1; 0 without attention over positions), and the values of each. Queries
-    /// are as long as keys.
-    pub kv: KvHeads,
-    /// Values per head that rotary embedding rotates.
-    pub rope_dims: usize,
-    /// The layer whose keys and values it reads: itself, unless layers share them.
-    pub kv_of: usize,
-}
-
-impl LayerHeads {
-    /// Values of the queries of all heads.
-    pub fn q_width(&self) -> usize {
-        self.count * self.kv.key_dim
-    }
-
-    /// Values of what all heads make of the values.
-    pub fn mixed_width(&self) -> usize {
-        self.count * self.kv.value_dim
-    }
-}
-
-/// Ranks of latent attention: values of the rows per token from which products make the keys and values of all heads, and perhaps
-/// the queries. [`LayerHeads::rope_dims`] values at the end of each key rotate, and are the same for all heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LatentRanks {
-    /// Values of the row for keys and values.
-    pub kv: usize,
-    /// Values of the row for queries; `None` if the hidden states are multiplied at once.
-    pub queries: Option<usize>,
-}
-
-/// Attention of a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LayerAttention {
-    /// Over every earlier position.
-    Full,
-    /// Over the last positions, as many as this number.
-    Window(usize),
-}
+use super::layer::{LayerAttention, LayerHeads};
+use crate::kv::{KvDtype, KvLayout, StateLayout};
 
 impl ModelConfig {
     /// Makes layers of these blocks of the file, in their order, with the hyper-parameters that the blocks have as layers.

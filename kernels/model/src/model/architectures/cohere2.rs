@@ -2,8 +2,8 @@
 //! only these have a rotary embedding.
 
 use super::super::build::{Builder, LayerForm, Norms, Order};
-use super::super::config::NormKind;
 use super::super::keys::{Keys, Windows};
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

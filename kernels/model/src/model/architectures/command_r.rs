@@ -1,8 +1,8 @@
 //! Command R and R+: a layer norm that attention and the feed-forward block share; the large one also normalises heads.
 
 use super::super::build::{Builder, LayerForm, Norms, Order, QkNorm};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

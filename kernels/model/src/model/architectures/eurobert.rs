@@ -1,8 +1,8 @@
 //! EuroBERT (Boizard et al., 2025), and Jina's smallest embedding model of the fifth version: layers of Llama whose rows see all rows.
 
 use super::super::build::{Builder, LayerForm};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Encoder};
 use crate::graph::ValueId;

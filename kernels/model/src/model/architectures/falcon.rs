@@ -1,8 +1,8 @@
 //! Falcon: layer norms; attention and the feed-forward block read the same, in the large size with a norm for each.
 
 use super::super::build::{Builder, FeedForward, LayerForm, Norms, Order};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

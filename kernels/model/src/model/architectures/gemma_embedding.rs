@@ -1,8 +1,8 @@
 //! EmbeddingGemma: layers of Gemma 3 whose rows see all rows, or those in a window around each, and two products behind the mean.
 
 use super::super::build::{Builder, LayerForm, Norms, QkNorm};
-use super::super::config::NormKind;
 use super::super::keys::{Keys, Windows};
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Encoder};
 use crate::graph::ValueId;

@@ -1,8 +1,8 @@
 //! GPT-NeoX, Pythia and Dolly 2: layer norms; attention and the feed-forward block read the same, unless a file says otherwise.
 
 use super::super::build::{Builder, FeedForward, LayerForm, Order};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

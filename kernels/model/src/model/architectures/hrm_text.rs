@@ -2,8 +2,8 @@
 //! in each cycle, then the high one. Rows see earlier ones only, as in llama.cpp, also those of a prompt.
 
 use super::super::build::{AttentionGate, Builder, LayerForm};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

@@ -1,7 +1,7 @@
 //! Jais: linear biases of attention, layer norms, and scores divided by the size of a head.
 
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 

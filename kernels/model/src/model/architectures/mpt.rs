@@ -1,8 +1,8 @@
 //! MPT: linear biases of attention, or a table of positions, layer norms, and limits on queries, keys and values.
 
 use super::super::build::{Builder, FeedForward, LayerForm};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

@@ -2,7 +2,7 @@
 
 use super::super::ModelError;
 use super::super::build::{Builder, LayerForm};
-use super::super::config::NormKind;
+use super::super::norm_kind::NormKind;
 use super::{Architecture, Encoder};
 use crate::graph::ValueId;
 

@@ -1,7 +1,7 @@
 //! OLMo 1: layer norms without weights, and limits on queries, keys and values.
 
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 

@@ -1,7 +1,7 @@
 //! Orion: a plain transformer with layer norms.
 
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::op::RopePairs;

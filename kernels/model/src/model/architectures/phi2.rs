@@ -1,8 +1,8 @@
 //! Phi 1 and 2: layer norms, one for attention and the feed-forward block, which both read; a part of each head is rotated.
 
 use super::super::build::{Builder, FeedForward, LayerForm, Norms, Order};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

@@ -1,8 +1,8 @@
 //! StableLM: layer norms. In some sizes heads are normalised, and the feed-forward block reads what attention does.
 
 use super::super::build::{Builder, LayerForm, Norms, Order, QkNorm};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

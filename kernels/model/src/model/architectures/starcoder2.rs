@@ -1,8 +1,8 @@
 //! StarCoder 2: layer norms, and a feed-forward block without a gate.
 
 use super::super::build::{Builder, FeedForward, LayerForm};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

@@ -2,8 +2,8 @@
 //! for each head of queries.
 
 use super::super::build::{Builder, LayerForm, QkNorm};
-use super::super::config::NormKind;
 use super::super::keys::Keys;
+use super::super::norm_kind::NormKind;
 use super::super::{LayerHeads, ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;

@@ -1,7 +1,7 @@
 //! Nodes of decoders.
 
 use super::super::ModelError;
-use super::super::architectures::Decoder;
+use super::super::family::Decoder;
 use super::Builder;
 use super::weights::Product;
 use crate::graph::{ValueId, WeightId};

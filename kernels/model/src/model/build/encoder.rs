@@ -1,7 +1,7 @@
 //! Nodes of encoders.
 
 use super::super::ModelError;
-use super::super::architectures::Encoder;
+use super::super::family::Encoder;
 use super::{Builder, LayerForm};
 use crate::graph::ValueId;
 use crate::op::{Op, TableRow};

@@ -1,6 +1,6 @@
 //! The heads of a model, from the tensors that a file has.
 
-use super::super::architectures::Family;
+use super::super::family::Family;
 use super::super::head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
 use super::{Builder, ModelError};
 use crate::graph::WeightSpec;

@@ -1,7 +1,7 @@
 //! Norms of layers.
 
 use super::super::ModelError;
-use super::super::config::NormKind;
+use super::super::norm_kind::NormKind;
 use super::Builder;
 use crate::graph::ValueId;
 use crate::op::Op;

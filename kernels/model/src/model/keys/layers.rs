@@ -2,7 +2,7 @@
 
 use super::{Keys, Windows};
 use crate::kv::KvHeads;
-use crate::model::layers::{LatentRanks, LayerHeads};
+use crate::model::layer::{LatentRanks, LayerHeads};
 use crate::model::{ModelConfig, ModelError};
 
 const KEYS: &str = "attention.key_length";
