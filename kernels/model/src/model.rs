@@ -3,6 +3,7 @@
 mod architectures;
 mod build;
 mod config;
+mod experts;
 mod family;
 mod head;
 mod keys;
@@ -17,6 +18,7 @@ use std::ops::Range;
 
 pub use architectures::{Architecture, supported};
 pub use config::{ModelConfig, NormKind};
+pub use experts::ExpertsConfig;
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
 pub use layers::{LatentRanks, LayerAttention, LayerHeads};
 

@@ -69,6 +69,7 @@ mod qwen;
 mod qwen2;
 mod qwen2vl;
 mod qwen3;
+mod qwen3moe;
 mod qwen3vl;
 mod refact;
 mod seed_oss;
@@ -81,7 +82,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 74] = [
+const TABLE: [Architecture; 75] = [
     llama::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
@@ -89,6 +90,7 @@ const TABLE: [Architecture; 74] = [
     hrm_text::ARCHITECTURE,
     qwen2::ARCHITECTURE,
     qwen3::ARCHITECTURE,
+    qwen3moe::ARCHITECTURE,
     gemma2::ARCHITECTURE,
     gemma3::ARCHITECTURE,
     gemma3n::ARCHITECTURE,

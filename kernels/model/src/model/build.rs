@@ -2,6 +2,7 @@
 
 mod decoder;
 mod encoder;
+mod experts;
 mod factors;
 mod gate;
 mod head;

@@ -2,6 +2,7 @@
 
 use super::ModelError;
 use super::architectures::{Architecture, Family};
+use super::experts::ExpertsConfig;
 use super::keys::Keys;
 use super::layers::{LatentRanks, LayerHeads};
 use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
@@ -32,6 +33,8 @@ pub struct ModelConfig {
     pub states: Vec<usize>,
     /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
+    /// Mixtures of experts, if layers have them in place of a feed-forward block.
+    pub experts: Option<ExpertsConfig>,
     /// Values per token of the embedding that each layer has of its own; 0 if layers have none.
     pub layer_input_width: usize,
     /// Context length of the training, in tokens.
@@ -138,13 +141,13 @@ impl ModelConfig {
     /// Reads the hyper-parameters of an architecture.
     pub(super) fn of(arch: Architecture, meta: &Metadata) -> Result<ModelConfig, ModelError> {
         let keys = Keys::new(meta, &arch);
-        keys.refuse_experts()?;
         keys.check_direction(arch.is_encoder())?;
         let mut config = ModelConfig::plain(arch, &keys)?;
         match arch.family {
             Family::Decoder(family) => family.settings(&keys, &mut config)?,
             Family::Encoder(family) => family.settings(&keys, &mut config)?,
         }
+        keys.check_experts(&config)?;
         keys.refuse_others(&config)?;
         keys.check_mixers(&config)?;
         Ok(config)
@@ -169,6 +172,7 @@ impl ModelConfig {
             heads,
             latent: None,
             states: vec![0; layers],
+            experts: None,
             ffn_widths: keys.per_layer("feed_forward_length", layers, None)?,
             layer_input_width: 0,
             context,

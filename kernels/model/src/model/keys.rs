@@ -1,9 +1,12 @@
 //! Checked values of metadata keys.
 
+mod experts;
 mod layers;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+
+pub(super) use experts::{ExpertsForm, Shared};
 
 use super::{Architecture, ModelConfig, ModelError};
 use crate::weights::Metadata;
@@ -119,6 +122,7 @@ impl<'a> Keys<'a> {
         config.ffn_widths.truncate(config.layers);
         config.rotated.truncate(config.layers);
         config.windowed.truncate(config.layers);
+        config.experts.iter_mut().for_each(|experts| experts.layers.truncate(config.layers));
         Ok(())
     }
 
@@ -220,10 +224,11 @@ impl<'a> Keys<'a> {
         Ok(self.opt_f32(name)?.or(default).filter(|cap| *cap > 0.0))
     }
 
-    pub(super) fn refuse_experts(&self) -> Result<(), ModelError> {
+    /// Checks that the architecture has read the experts of a file that has any.
+    pub(super) fn check_experts(&self, config: &ModelConfig) -> Result<(), ModelError> {
         let experts = self.opt_count("expert_count")?.unwrap_or(0);
-        self.check("expert_count", experts, experts == 0, || {
-            "mixtures of experts are not supported".to_owned()
+        self.check("expert_count", experts, experts == 0 || config.experts.is_some(), || {
+            "mixtures of experts of this architecture are not supported".to_owned()
         })
     }
 

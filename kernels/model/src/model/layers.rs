@@ -58,6 +58,9 @@ impl ModelConfig {
         self.rotated = blocks.iter().map(|block| self.rotated[*block]).collect();
         self.windowed = blocks.iter().map(|block| self.windowed[*block]).collect();
         self.states = blocks.iter().map(|block| self.states[*block]).collect();
+        if let Some(experts) = &mut self.experts {
+            experts.layers = blocks.iter().map(|block| experts.layers[*block]).collect();
+        }
         self.layers = blocks.len();
         self.blocks = blocks;
     }

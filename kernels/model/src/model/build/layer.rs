@@ -174,6 +174,9 @@ impl Builder<'_> {
         form: &LayerForm,
     ) -> Result<ValueId, ModelError> {
         let (c, width) = (self.config, self.ffn_width());
+        if let Some(experts) = c.experts_of(self.layer_number()) {
+            return self.expert_block(x, experts);
+        }
         let inner = match form.feed_forward {
             FeedForward::Gated => {
                 let [mut gate, up] = self.gate_and_up(x)?;
