@@ -18,7 +18,7 @@ use std::ops::Range;
 
 pub use architectures::{Architecture, supported};
 pub use config::{ModelConfig, NormKind};
-pub use experts::ExpertsConfig;
+pub use experts::{ExpertsConfig, SharedExpert};
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
 pub use layers::{LatentRanks, LayerAttention, LayerHeads};
 

@@ -33,7 +33,7 @@ pub struct ModelConfig {
     pub states: Vec<usize>,
     /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
-    /// Mixtures of experts, if layers have them in place of a feed-forward block.
+    /// Mixtures of experts, if layers may have them in place of a feed-forward block.
     pub experts: Option<ExpertsConfig>,
     /// Values per token of the embedding that each layer has of its own; 0 if layers have none.
     pub layer_input_width: usize,
@@ -78,10 +78,14 @@ pub struct ModelConfig {
     pub window: Option<usize>,
     /// Whether each layer has the sliding window.
     pub windowed: Vec<bool>,
+    /// Whether the window does not slide: a row sees the positions from the last multiple of its length on.
+    pub is_window_fixed: bool,
     /// Largest magnitude of queries, keys and values after their projections.
     pub qkv_limit: Option<f32>,
-    /// Factor on queries by their position.
+    /// Factor on queries by their position, in layers that rotate.
     pub temperature: Option<Temperature>,
+    /// The same in layers that do not rotate.
+    pub temperature_unrotated: Option<Temperature>,
     /// Linear biases of attention ([`AttentionOp::alibi`](crate::op::AttentionOp::alibi)).
     pub alibi: Option<f32>,
     /// Whether attention has sinks ([`AttentionOp::sinks`](crate::op::AttentionOp::sinks)).
@@ -196,8 +200,10 @@ impl ModelConfig {
             window_rope_is_scaled: true,
             window: None,
             windowed: vec![false; layers],
+            is_window_fixed: false,
             qkv_limit: None,
             temperature: None,
+            temperature_unrotated: None,
             alibi: None,
             has_sinks: false,
             attention_cap: None,
@@ -222,6 +228,6 @@ impl ModelConfig {
 }
 
 /// The factor on scores of heads with that many values.
-fn score_scale(values: usize) -> f32 {
+pub(super) fn score_scale(values: usize) -> f32 {
     1.0 / (values as f32).sqrt()
 }

@@ -1,19 +1,15 @@
 //! Mixtures of experts of a model.
 
-use super::ModelConfig;
 use crate::op::{ExpertForm, ExpertGroups, RouterScore};
 
-/// The feed-forward blocks of layers that have a mixture of experts.
+/// What the mixtures of experts of a model have in common. Layers have one in place of a feed-forward block if the file has the
+/// matrix of their router; the tensors also say how wide experts are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpertsConfig {
     /// Experts of a layer.
     pub count: usize,
     /// Experts that are chosen for each row.
     pub used: usize,
-    /// Intermediate size of an expert.
-    pub width: usize,
-    /// Intermediate size of the expert that all rows have beside the chosen ones; 0 without one.
-    pub shared_width: usize,
     /// How logits become scores and weights.
     pub score: RouterScore,
     /// Groups of experts, if only experts of the best groups are chosen.
@@ -26,13 +22,19 @@ pub struct ExpertsConfig {
     pub form: ExpertForm,
     /// Whether weights multiply what an expert reads, instead of what it makes.
     pub weighs_input: bool,
-    /// Whether each layer has experts.
-    pub layers: Vec<bool>,
+    /// The expert of all rows.
+    pub shared: SharedExpert,
 }
 
-impl ModelConfig {
-    /// The experts of a layer, if it has any.
-    pub fn experts_of(&self, layer: usize) -> Option<&ExpertsConfig> {
-        self.experts.as_ref().filter(|experts| experts.layers[layer])
-    }
+/// The expert that all rows have beside the chosen ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedExpert {
+    /// None.
+    None,
+    /// Where the file has its tensors.
+    Optional,
+    /// As [`SharedExpert::Optional`]; then the block makes half of the sum.
+    OptionalAveraged,
+    /// In each layer with experts.
+    Always,
 }

@@ -6,7 +6,7 @@ mod layers;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-pub(super) use experts::{ExpertsForm, Shared};
+pub(super) use experts::ExpertsForm;
 
 use super::{Architecture, ModelConfig, ModelError};
 use crate::weights::Metadata;
@@ -122,7 +122,6 @@ impl<'a> Keys<'a> {
         config.ffn_widths.truncate(config.layers);
         config.rotated.truncate(config.layers);
         config.windowed.truncate(config.layers);
-        config.experts.iter_mut().for_each(|experts| experts.layers.truncate(config.layers));
         Ok(())
     }
 
@@ -165,6 +164,12 @@ impl<'a> Keys<'a> {
         let tokens = self.meta.opt_strings("tokenizer.ggml.tokens")?;
         let found = tokens.into_iter().flatten().position(|text| text == "[SEP]");
         Ok(found.and_then(|id| u32::try_from(id).ok()))
+    }
+
+    /// Number of tokens, if the file says it.
+    pub(super) fn tokens(&self) -> Result<Option<usize>, ModelError> {
+        let listed = self.meta.opt_strings("tokenizer.ggml.tokens")?.map(|tokens| tokens.len());
+        Ok(self.opt_count("vocab_size")?.or(listed))
     }
 
     /// Whether something is so, unless a file says otherwise.

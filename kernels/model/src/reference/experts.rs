@@ -1,5 +1,8 @@
 //! Mixtures of experts.
 
+#[cfg(test)]
+mod tests;
+
 use super::{activation, gelu, gelu_tanh, relu_squared, sigmoid, xielu};
 use crate::op::{Curve, ExpertForm, RouteOp, RouterScore};
 

@@ -1,7 +1,7 @@
 //! Keys of mixtures of experts.
 
 use super::Keys;
-use crate::model::experts::ExpertsConfig;
+use crate::model::experts::{ExpertsConfig, SharedExpert};
 use crate::model::{ModelConfig, ModelError};
 use crate::op::{Activation, ExpertForm, ExpertGroups, RouterScore};
 
@@ -23,21 +23,8 @@ pub(in crate::model) struct ExpertsForm {
     pub(in crate::model) form: ExpertForm,
     /// Whether weights multiply what an expert reads.
     pub(in crate::model) weighs_input: bool,
-    /// Whether there are shared experts.
-    pub(in crate::model) shared: Shared,
-}
-
-/// The expert of all rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::model) enum Shared {
-    /// None.
-    None,
-    /// As wide as so many experts.
-    Count,
-    /// As wide as the file says; without the key, as a dense feed-forward block.
-    Width,
-    /// As wide as the file says; without the key there is none.
-    OptWidth,
+    /// The expert of all rows.
+    pub(in crate::model) shared: SharedExpert,
 }
 
 impl ExpertsForm {
@@ -49,36 +36,36 @@ impl ExpertsForm {
         reads_normalised: false,
         form: ExpertForm::Gated(Activation::Silu),
         weighs_input: false,
-        shared: Shared::None,
+        shared: SharedExpert::None,
+    };
+
+    /// What the file says: otherwise sigmoids, not normalised. SiLU gates, and a shared expert.
+    pub(in crate::model) const STATED: ExpertsForm = ExpertsForm {
+        score: RouterScore::Sigmoid,
+        reads_score: true,
+        is_normalised: false,
+        reads_normalised: true,
+        shared: SharedExpert::Always,
+        ..ExpertsForm::PLAIN
     };
 }
 
 impl Keys<'_> {
-    /// Sets the experts of all layers behind the first `leading_dense_block_count`, if the file has experts.
+    /// Sets the experts, if the file has any. Which layers have them is said by their tensors, as it is how wide they are.
     pub(in crate::model) fn experts(
         &self,
         config: &mut ModelConfig,
         form: ExpertsForm,
     ) -> Result<(), ModelError> {
-        const USED: &str = "expert_used_count";
-        const WIDTH: &str = "expert_feed_forward_length";
         let Some(count) = self.opt_count("expert_count")? else { return Ok(()) };
         self.check("expert_count", count, count <= EXPERTS_MAX, || {
             format!("it must be at most {EXPERTS_MAX}")
         })?;
-        let used = self.count(USED, count)?;
-        let dense = self.opt_count("leading_dense_block_count")?.unwrap_or(0);
-        let layers: Vec<bool> = (0..config.layers).map(|layer| layer >= dense).collect();
-        let of_layer = layers.iter().position(|has| *has).map_or(0, |at| config.ffn_widths[at]);
-        let width = self.opt_count(WIDTH)?.unwrap_or(of_layer);
-        self.check(WIDTH, width, (1..=1 << 20).contains(&width), || {
-            "it must be between 1 and 1048576".to_owned()
-        })?;
+        self.ignore("leading_dense_block_count");
+        let used = self.count("expert_used_count", count)?;
         config.experts = Some(ExpertsConfig {
             count,
             used,
-            width,
-            shared_width: self.shared_width(form.shared, width, of_layer)?,
             score: self.router_score(form)?,
             groups: self.expert_groups(count, used)?,
             is_normalised: match form.reads_normalised {
@@ -88,33 +75,9 @@ impl Keys<'_> {
             scale: self.factor("expert_weights_scale", 1.0)?,
             form: form.form,
             weighs_input: form.weighs_input,
-            layers,
+            shared: form.shared,
         });
         Ok(())
-    }
-
-    fn shared_width(
-        &self,
-        shared: Shared,
-        width: usize,
-        dense_width: usize,
-    ) -> Result<usize, ModelError> {
-        const WIDTH: &str = "expert_shared_feed_forward_length";
-        const COUNT: &str = "expert_shared_count";
-        let found = match shared {
-            Shared::None => 0,
-            Shared::Count => match self.opt_count(WIDTH)? {
-                Some(width) => width,
-                None => width.saturating_mul(self.opt_count(COUNT)?.unwrap_or(0)),
-            },
-            Shared::Width => self.opt_count(WIDTH)?.unwrap_or(dense_width),
-            Shared::OptWidth => self.opt_count(WIDTH)?.unwrap_or(0),
-        };
-        let name = if shared == Shared::Count { COUNT } else { WIDTH };
-        self.check(name, found, found <= 1 << 20, || {
-            "shared experts must have at most 1048576 intermediate values".to_owned()
-        })?;
-        Ok(found)
     }
 
     /// GGUF's number of the gating function.
