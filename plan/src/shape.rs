@@ -101,9 +101,9 @@ impl OpShape {
 
 /// Formats of the matrices of an op, each once.
 fn formats(graph: &Graph, op: &Op) -> String {
-    let mut formats: Vec<&str> = Vec::new();
+    let mut formats: Vec<String> = Vec::new();
     for weight in op.matrices() {
-        let name = graph.weights()[weight.0].dtype.name();
+        let name = graph.weights()[weight.0].dtype.to_string();
         if !formats.contains(&name) {
             formats.push(name);
         }
