@@ -240,6 +240,15 @@ impl Op {
         op.weights_mut().into_iter().map(|id| *id).collect::<Vec<_>>().into_iter()
     }
 
+    /// Ids of the matrices that it multiplies with.
+    pub fn matrices(&self) -> Vec<WeightId> {
+        match self {
+            Op::MatMul { weight, .. } => vec![*weight],
+            Op::Experts(op) => op.matrices().map(|matrix| matrix.weight).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Replaces the ids of its weights.
     pub(crate) fn renumber_weights(&mut self, new: impl Fn(WeightId) -> WeightId) {
         self.weights_mut().into_iter().for_each(|id| *id = new(*id));
