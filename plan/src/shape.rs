@@ -19,9 +19,9 @@ pub struct OpShape {
     pub n: usize,
     /// Inner width: of a matmul the width of its input, of a norm the width of a group, of rotary
     /// embedding the rotated values of a head, of attention the total width of keys and values, of a weighted sum the number of
-    /// values that are added, of a convolution the rows that a value depends on; 0 for other ops.
+    /// values that are added, of experts their intermediate size, of a convolution the rows that a value depends on; 0 for other ops.
     pub k: usize,
-    /// Storage format of the weight; `None` without a weight.
+    /// Storage format of the weight, of experts those of their matrices, joined by `+`; `None` without a weight.
     pub dtype: Option<String>,
     /// Sliding window of attention, in positions.
     pub window: Option<usize>,
@@ -41,20 +41,19 @@ impl OpShape {
         let (index, node) = (node, &graph.nodes()[node]);
         let n = part.features.of_width(graph.value(node.output).width).len();
         let weight = match &node.op {
-            Op::MatMul { weight, .. } | Op::ScaleBy { weight } | Op::ShortConv { weight, .. } => {
-                Some(*weight)
-            }
+            Op::ScaleBy { weight } | Op::ShortConv { weight, .. } => Some(*weight),
             Op::RmsNorm { weight, .. } | Op::LayerNorm { weight, .. } => *weight,
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
                 Some(*table)
             }
-            _ => None,
+            op => op.matrices().first().copied(),
         };
         let weight = weight.map(|id| &graph.weights()[id.0]);
         let k = match &node.op {
             Op::Attention(_) => graph.kv_width(index),
             Op::Rope { rope, .. } => graph.ropes()[*rope].dims,
             Op::RmsNorm { group, .. } => *group,
+            Op::Experts(op) => op.up.rows,
             Op::WeightedSum { .. } => node.inputs.len().saturating_sub(2),
             _ => weight.map_or(0, |w| w.cols),
         };
@@ -70,7 +69,10 @@ impl OpShape {
             op: node.op.name().to_owned(),
             n,
             k,
-            dtype: weight.map(|w| w.dtype.to_string()),
+            dtype: weight.map(|weight| match &node.op {
+                Op::Experts(_) => formats(graph, &node.op),
+                _ => weight.dtype.to_string(),
+            }),
             window,
             mask,
             swapped: part.order == OperandOrder::Swapped && matches!(node.op, Op::MatMul { .. }),
@@ -90,11 +92,23 @@ impl OpShape {
         }
     }
 
-    /// Work of `m` rows: multiply-adds of a matmul, output values of any other op.
+    /// Work of `m` rows: multiply-adds of a matmul or of a matrix of experts, output values of any other op.
     pub fn work(&self, m: usize) -> f64 {
-        let inner = if self.op == "matmul" { self.k } else { 1 };
+        let inner = if matches!(&*self.op, "matmul" | "experts") { self.k } else { 1 };
         m as f64 * self.n as f64 * inner.max(1) as f64
     }
+}
+
+/// Formats of the matrices of an op, each once.
+fn formats(graph: &Graph, op: &Op) -> String {
+    let mut formats: Vec<String> = Vec::new();
+    for weight in op.matrices() {
+        let name = graph.weights()[weight.0].dtype.to_string();
+        if !formats.contains(&name) {
+            formats.push(name);
+        }
+    }
+    formats.join("+")
 }
 
 /// Serialises a mask as its text form.

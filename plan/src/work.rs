@@ -1,7 +1,6 @@
 //! What a node of a job computes and moves: the terms of a law of time.
 
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::op::Op;
 
 use crate::rate::each_graph;
 use crate::time::Job;
@@ -15,7 +14,7 @@ pub struct NodeWork {
     pub rows: usize,
     /// Floating-point operations; a multiply-add counts as two.
     pub flops: f64,
-    /// Bytes of the matrix that a matmul reads; 0 for other ops.
+    /// Bytes of the matrices that a matmul or experts read; 0 for other ops.
     pub weight_bytes: f64,
     /// All other bytes that it reads and writes: activations at four bytes a value, keys and values of the
     /// cache, rows of tables.
@@ -28,7 +27,7 @@ impl NodeWork {
     /// # Panics
     /// If the node does not exist.
     pub fn of(graph: &Graph, job: &Job<'_>, node: usize) -> NodeWork {
-        let matrix_bytes = matrix_bytes(graph, job, node);
+        let matrix_bytes = graph.matrix_bytes(node, job.part, job.batch) as f64;
         let sum = |of: &dyn Fn(f64, f64, usize) -> f64| {
             each_graph(graph, job, node, |cost, rows| {
                 of(cost.flops as f64, cost.bytes as f64, rows)
@@ -48,15 +47,6 @@ impl NodeWork {
     pub fn bytes(&self) -> f64 {
         self.weight_bytes + self.other_bytes
     }
-}
-
-/// Bytes of a part's rows of the matrix of a matmul, as stored; 0 for other nodes.
-fn matrix_bytes(graph: &Graph, job: &Job<'_>, node: usize) -> f64 {
-    let node = &graph.nodes()[node];
-    let Op::MatMul { weight, .. } = node.op else { return 0.0 };
-    let outputs = job.part.features.of_width(graph.value(node.output).width).len();
-    let spec = &graph.weights()[weight.0];
-    outputs as f64 * spec.dtype.row_bytes(spec.cols).unwrap_or(0) as f64
 }
 
 #[cfg(test)]

@@ -91,6 +91,8 @@ class Exact:
     def feed_forward(self, index: int, x: np.ndarray) -> np.ndarray:
         """With a gate or without."""
         model, layer = self.model, f"blk.{index}."
+        if f"{layer}ffn_gate_inp.weight" in self.tensors:
+            return self.experts(layer, x)
         up = self.linear(layer + "ffn_up", x)
         if model.gate == "own":
             inner = curve(model.curve, self.linear(layer + "ffn_gate", x)) * up
@@ -100,6 +102,18 @@ class Exact:
         else:
             inner = curve(model.curve, up)
         return self.linear(layer + "ffn_down", inner)
+
+    def experts(self, layer: str, x: np.ndarray) -> np.ndarray:
+        """The best experts of each row, without gates, times their probabilities among all."""
+        up, down = (self.tensors[f"{layer}ffn_{part}_exps.weight"] for part in ("up", "down"))
+        logits = self.linear(layer + "ffn_gate_inp", x)
+        weights = np.exp(logits - logits.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        made = np.einsum("erc,ic->ier", up, x)
+        made = np.einsum("ecr,ier->iec", down, curve(self.model.curve, made))
+        chosen = np.argsort(-logits, -1)[:, : self.model.used]
+        weights = np.where((chosen[:, :, None] == np.arange(len(up))).any(1), weights, 0.0)
+        return np.einsum("ie,iec->ic", weights, made)
 
     def hidden(self, ids: list[int]) -> np.ndarray:
         """Hidden states [positions, width]."""

@@ -44,6 +44,8 @@ class Model:
     joined: bool = False  # queries, keys and values in one matrix
     qk_norm: str = ""  # of "heads", or of whole "rows"
     gate: str = ""  # "own", or "joined" with what it gates
+    experts: int = 0  # in each second layer, without gates
+    used: int = 0  # experts of a row
     curve: str = "gelu"  # or "gelu_tanh", "silu"
     sandwich: bool = False  # norms before and after blocks
     second_norm: bool = False  # as Jina's models for code
@@ -74,6 +76,8 @@ MODELS = [
           rank=("cls.output",), labels=2, rank_input="last", **ROTARY),
     Model("nomic-bert", "nomic-bert", positions="halves", types=2, joined=True, gate="own", curve="silu", base=1000.0,
           pooling=1),
+    Model("nomic-bert-moe", "nomic-bert-moe", layers=3, positions="halves", types=1, biases=True, joined=True, base=1000.0, pooling=1,
+          hidden=24, experts=8, used=2),
     Model("jina-bert-v3", "jina-bert-v3", positions="halves", joined=True, base=20000.0, pooling=1, types=1, biases=True),
     Model("jina-bert-v2", "jina-bert-v2", positions="alibi", gate="own", curve="gelu_tanh", pooling=1, **BERT),
     Model("jina-bert-v2-joined", "jina-bert-v2", positions="alibi", gate="joined", curve="gelu_tanh", pooling=1,
@@ -139,8 +143,14 @@ def random_tensors(model: Model) -> dict[str, np.ndarray]:
         if model.gate == "own":
             matrix(layer + "ffn_gate", model.hidden, width, bias=False)
         both = 2 if model.gate == "joined" else 1
-        matrix(layer + "ffn_up", both * model.hidden, width, bias=model.biases and not model.gate)
-        matrix(layer + "ffn_down", width, model.hidden)
+        if model.experts and index % 2 == 1:
+            matrix(layer + "ffn_gate_inp", model.experts, width, 2.0, bias=False)
+            for part, rows, columns in (("up", model.hidden, width), ("down", width, model.hidden)):
+                values = rng.standard_normal((model.experts, rows, columns)) / math.sqrt(columns)
+                tensors[f"{layer}ffn_{part}_exps.weight"] = round_bits(values)
+        else:
+            matrix(layer + "ffn_up", both * model.hidden, width, bias=model.biases and not model.gate)
+            matrix(layer + "ffn_down", width, model.hidden)
         if model.post_norm:
             norm(layer + "layer_output_norm")
         if model.sandwich:
@@ -184,6 +194,10 @@ def metadata(writer: gguf.GGUFWriter, model: Model) -> None:
         writer.add_causal_attention(False)
     if model.types:
         writer.add_token_type_count(model.types)
+    if model.experts:
+        writer.add_expert_count(model.experts)
+        writer.add_expert_used_count(model.used)
+        writer.add_moe_every_n_layers(2)
     if model.pooling:
         writer.add_pooling_type(gguf.PoolingType(model.pooling))
     if model.labels > 1:

@@ -20,7 +20,8 @@ import gguf
 import numpy as np
 from gguf import GGUFValueType as Kind
 
-from family_list import FAMILIES, Family
+from expert_families import FAMILIES
+from family_list import Family
 from tiny_models import round_bits
 
 VOCABULARY = 128
@@ -42,8 +43,9 @@ BASE = {
 }
 # Keys that only files with the keys of the saver state: others have llama.cpp's defaults.
 STATED = {"vocab_size": VOCABULARY, "rope.freq_base": 500.0}
-GAINS = {r"^(token|position)_embd\.weight": 2.5, r"attn_[qk]\.weight": 1.5, r"attn_[qk]_norm\.weight": 1.2}
-NEUTRAL_IS_ONE = r"norm(_\d)?(\.weight)?$|scales?(\.weight)?$"
+GAINS = {r"^(token|position)_embd\.weight": 2.5, r"attn_[qk]\.weight": 1.5, r"attn_[qk]_norm\.weight": 1.2,
+         r"ffn_gate_inp\.weight": 2.0, "exp_probs_b": 0.4}
+NEUTRAL_IS_ONE = r"norm(_\d|_exps)?(\.weight)?$|scales?(\.weight)?$"
 SETTINGS = {"default": [], "one_by_one": ["--one-by-one"], "precise": ["--no-flash", "--kv-f32", "--no-repack"]}
 # What the removal of an op must move a logit by, and a change of settings must not: shares of the standard deviation.
 MOVES_LEAST, NOISE_MOST = 0.05, 0.02
@@ -142,14 +144,14 @@ def wanted_shapes(family: Family, tools: Tools, folder: Path) -> tuple[dict[str,
 
 
 def random_tensor(family: Family, name: str, shape: list[int]) -> np.ndarray:
-    """Values that depend on nothing but the names of model and tensor."""
+    """Values that depend on nothing but the names of model and tensor, and the model's seed."""
     if name in family.values:
         return np.array(family.values[name], dtype=np.float32)
-    rng = np.random.default_rng(zlib.crc32(f"{family.name}/{name}".encode()))
+    rng = np.random.default_rng(zlib.crc32(f"{family.name}/{name}".encode(), family.seed))
     values = rng.standard_normal(shape[::-1])
     if name.startswith("rope_f"):
         return np.geomspace(1.0, 3.0 if "short" in name else 8.0, shape[0]).astype(np.float32)
-    if name.endswith(".bias"):
+    if name.endswith((".bias", "exp_probs_b")):
         values = 0.5 * values
     elif re.search(NEUTRAL_IS_ONE, name):
         values = 1 + 0.2 * values

@@ -29,6 +29,7 @@ class Family:
     rows: int = 40
     micro_batch: int = 512
     vocabulary: int = 128
+    seed: int = 0  # another one has other random values
     changes: dict = field(default_factory=dict)  # what must move the logits: other values of keys
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from family_list import FAMILIES
+from expert_families import FAMILIES
 
 FOLDER = Path(__file__).resolve().parent
 PRECISE = ["--no-flash", "--kv-f32", "--no-repack"]

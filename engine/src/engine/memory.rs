@@ -239,12 +239,11 @@ fn need(graph: &Graph, routes: &[Arc<Route>], device: DeviceId, layer_kv: &[u64]
     let nodes: BTreeSet<usize> = own.flat_map(|stage| stage.nodes.clone()).collect();
     let nodes = || nodes.iter().map(|node| &graph.nodes()[*node]);
     let weights: BTreeSet<usize> = nodes()
-        .filter_map(|node| match node.op {
-            Op::MatMul { weight: WeightId(id), .. } | Op::Embed { table: WeightId(id), .. } => {
-                Some(id)
-            }
-            _ => None,
+        .flat_map(|node| match node.op {
+            Op::Embed { table, .. } => vec![table],
+            _ => node.op.matrices(),
         })
+        .map(|WeightId(id)| id)
         .collect();
     let bytes = |id: &usize| {
         let spec = &graph.weights()[*id];

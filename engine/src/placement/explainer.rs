@@ -186,8 +186,7 @@ impl Explainer {
 
     fn formats(&self, nodes: &[Node]) -> Vec<(String, usize)> {
         let mut formats: Vec<(String, usize)> = Vec::new();
-        for node in nodes {
-            let Op::MatMul { weight, .. } = node.op else { continue };
+        for weight in nodes.iter().flat_map(|node| node.op.matrices()) {
             let name = self.parts.graph.weights()[weight.0].dtype.to_string();
             match formats.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, count)) => *count += 1,

@@ -1,6 +1,7 @@
 //! The CPU as a [`BlockingDevice`]: runs a stage's nodes one after another on the pool, fused where
 //! possible.
 
+mod experts;
 mod fused_matmul;
 mod fusion;
 mod fusion_context;

@@ -1,15 +1,16 @@
 //! Element-wise ops.
 
 use crate::context::Cpu;
-use lapwing_model::op::{Activation, Curve};
+use crate::loops::gated::Gating;
+use lapwing_model::op::Curve;
 
-/// `out = act(gate) · up`, all of one length.
+/// `out = act(gate) · up`, or what another gating makes of both, all of one length.
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn gated(ctx: &Cpu, kind: Activation, gate: &[f32], up: &[f32], out: &mut [f32]) {
+pub fn gated(ctx: &Cpu, kind: impl Into<Gating>, gate: &[f32], up: &[f32], out: &mut [f32]) {
     assert!(gate.len() == up.len() && gate.len() == out.len(), "gate, up and out differ in length");
-    let kernels = ctx.kernels();
+    let (kernels, kind) = (ctx.kernels(), kind.into());
     let chunk = ctx.rows_per_task(out.len(), 1);
     ctx.pool().chunks_mut(out, chunk, |i, out| {
         let at = i * chunk..i * chunk + out.len();

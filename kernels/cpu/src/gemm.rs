@@ -3,6 +3,7 @@
 
 mod blocking;
 mod dispatch;
+mod groups;
 mod inputs;
 mod matmul;
 mod op;
@@ -12,9 +13,10 @@ mod task;
 mod tests;
 
 pub use dispatch::Dispatch;
-pub(crate) use dispatch::{GemvPlan, NextDispatch};
-pub(crate) use inputs::QuantizedInputs;
+pub(crate) use dispatch::{FirstRead, GemvPlan, NextDispatch};
+pub(crate) use groups::{GroupDispatch, GroupPlan};
+pub(crate) use inputs::{GatheredRows, QuantizedInputs};
 pub use matmul::matmul;
 pub(crate) use op::MATMULS_MAX;
-pub use op::{Epilogue, GemmInput, Matmul};
+pub use op::{Epilogue, GemmInput, Matmul, Product};
 pub use run::matmuls;

@@ -2,6 +2,8 @@
 
 mod blocks;
 mod cores;
+mod grids;
+mod grouped_rows;
 mod idle_prefetch;
 mod job;
 mod partition;
@@ -11,6 +13,8 @@ mod thread_pool;
 
 pub use blocks::{ColumnBlock, Grid};
 pub use cores::{CoreSet, CoresError, PinnedThread};
+pub(crate) use grids::{AfterBlock, BlockGrid, GridList, NextBlock};
+pub(crate) use grouped_rows::{GroupedRows, RowGroup};
 pub(crate) use idle_prefetch::IdlePrefetch;
-pub(crate) use partition::{AfterBlock, BlockGrid, NextBlock, PartitionedMatrix};
+pub(crate) use partition::{GroupedMatrix, PartitionedMatrix};
 pub use thread_pool::{Pool, THREADS_MAX};

@@ -4,6 +4,7 @@ use crate::context::Cpu;
 use crate::loops::quantize::Q8Block;
 use crate::loops::quantize_row::{InputScheme, RowScheme};
 use crate::loops::rms_norm::RmsNormWeight;
+use crate::packed::layout::GROUP;
 use crate::rms_norm::each_normed;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -67,6 +68,27 @@ impl Q8Buffer {
                 return rows.for_each(|(x, companion)| quantize(x, companion));
             };
             each_normed(ctx, norm, rows, quantize);
+        });
+    }
+
+    /// Copies rows of another matrix: row i is its row `from(i)`.
+    pub(crate) fn gather(
+        &mut self,
+        ctx: &Cpu,
+        all: &Q8Buffer,
+        rows: usize,
+        from: impl Fn(usize) -> usize + Sync,
+    ) {
+        let groups = all.groups;
+        self.room(rows, groups * GROUP);
+        let shifts = if all.shifts.is_empty() { 0 } else { rows };
+        let shift = |row| AtomicU32::new(all.shifts[from(row)].load(Ordering::Relaxed));
+        self.shifts.extend((0..shifts).map(shift));
+        let per_task = ctx.rows_per_task(rows, groups * GROUP);
+        ctx.pool().chunks_mut(&mut self.blocks, per_task * groups, |i, blocks| {
+            for (row, to) in (i * per_task..).zip(blocks.chunks_exact_mut(groups)) {
+                to.copy_from_slice(&all.blocks[from(row) * groups..][..groups]);
+            }
         });
     }
 

@@ -22,12 +22,14 @@ mod lock;
 mod packed_bytes;
 mod packed_use;
 mod shared;
+mod uses;
 
 pub use held::Held;
 pub use lock::{LockError, lock_packed};
 pub use packed_bytes::packed_bytes;
 pub use packed_use::{PackedUse, PackedUsers, packed_users};
 pub use shared::{keep_packed, pack_report};
+use uses::{Uses, uses};
 
 /// Why a model's weights cannot be bound to a device.
 #[derive(Debug, thiserror::Error)]
@@ -88,16 +90,6 @@ pub struct Weights {
     weights: Vec<Weight>,
     /// The gains of norms without a weight.
     ones: Vec<f32>,
-}
-
-/// How a graph uses a weight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Uses {
-    vector: bool,
-    /// In the order of its columns: the matrix of a convolution.
-    by_column: bool,
-    matmul: bool,
-    table: bool,
 }
 
 #[derive(Debug, Default)]
@@ -264,36 +256,4 @@ fn longest_plain_group(graph: &Graph) -> usize {
         _ => 0,
     });
     groups.max().unwrap_or(0)
-}
-
-fn uses(graph: &Graph) -> Vec<Uses> {
-    let mut uses = vec![Uses::default(); graph.weights().len()];
-    for node in graph.nodes() {
-        match &node.op {
-            Op::RmsNorm { weight: Some(weight), .. } | Op::ScaleBy { weight } => {
-                uses[weight.0].vector = true;
-            }
-            Op::LayerNorm { weight, bias, .. } => {
-                weight.iter().chain(bias).for_each(|id| uses[id.0].vector = true);
-            }
-            Op::Attention(op) => op.sinks.iter().for_each(|sinks| uses[sinks.0].vector = true),
-            // Its rows are read in order and often, so all of them are kept in f32.
-            Op::AddRow { table, .. } => uses[table.0].vector = true,
-            Op::ShortConv { weight, .. } => {
-                uses[weight.0] = Uses { vector: true, by_column: true, ..uses[weight.0] };
-            }
-            Op::MatMul { weight, bias } => {
-                uses[weight.0].matmul = true;
-                if let Some(bias) = bias {
-                    uses[bias.0].vector = true;
-                }
-            }
-            Op::Embed { table, .. } | Op::Lookup { table, .. } => uses[table.0].table = true,
-            _ => {}
-        }
-    }
-    for factors in graph.ropes().iter().filter_map(|rope| rope.factors) {
-        uses[factors.0].vector = true;
-    }
-    uses
 }

@@ -47,10 +47,30 @@ impl Graph {
             Op::MatMul { weight, .. } if self.rows_of(node.output, &Part::WHOLE, batch) > 0 => {
                 self.weight_bytes(*weight)
             }
-            Op::Attention(_) | Op::ShortConv { .. } => node.op.work(&self.whole(i, batch)).bytes,
+            Op::Attention(_) | Op::ShortConv { .. } | Op::Experts(_) => {
+                node.op.work(&self.whole(i, batch)).bytes
+            }
             _ => 0,
         };
         self.nodes().iter().enumerate().map(of).sum()
+    }
+
+    /// Bytes of the matrices of a part of a node: the stored rows of a matmul, or of as many experts as its rows touch on average.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn matrix_bytes(&self, node: usize, part: &Part, batch: &Batch) -> u64 {
+        let output = self.nodes()[node].output;
+        let features = part.features.of_width(self.value(output).width).len() as u64;
+        match &self.nodes()[node].op {
+            Op::MatMul { weight, .. } => features * self.row_bytes(*weight),
+            Op::Experts(_) => {
+                let rows = self.rows_of(output, part, batch);
+                let at = OpShape { graph: self, node, batch, rows, features };
+                self.nodes()[node].op.work(&at).bytes
+            }
+            _ => 0,
+        }
     }
 
     fn whole<'a>(&'a self, node: usize, batch: &'a Batch) -> OpShape<'a> {

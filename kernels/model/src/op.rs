@@ -1,9 +1,11 @@
 //! Operations of a model's graph: what is computed, never how or where.
 
 mod attention;
+mod experts;
 mod functions;
 
 pub use attention::AttentionOp;
+pub use experts::{ExpertForm, ExpertGroups, ExpertMatrix, ExpertsOp, RouteOp, RouterScore};
 pub use functions::{Curve, Temperature, Xielu};
 
 /// Index of a weight in [`Graph::weights`](crate::graph::Graph::weights).
@@ -148,6 +150,18 @@ pub enum Op {
     },
     /// Inputs x, y: each row of x scaled to the Euclidean length of that of y; a row of zeros stays zero.
     WithLength,
+    /// Logits of a router, one for each expert → the numbers of the chosen experts, the best first, then their weights. Of equal
+    /// scores that of the smaller number is better.
+    Route(RouteOp),
+    /// Inputs x and a route: what each expert of the route makes of the row, side by side in the order of the route.
+    Experts(Box<ExpertsOp>),
+    /// Inputs what [`Op::Experts`] makes and the route: the sum of what the experts of a row have made, in their order.
+    Mix {
+        /// Experts of a row.
+        used: usize,
+        /// Whether each one's share is multiplied by its weight.
+        is_weighted: bool,
+    },
 }
 
 /// The row of a table that [`Op::AddRow`] adds.
@@ -222,25 +236,36 @@ pub struct RopeSpec {
 impl Op {
     /// Ids of the weights that it reads, except for rotary factors.
     pub fn weights(&self) -> impl Iterator<Item = WeightId> + use<> {
-        let ids = self.clone().weights_mut().map(|id| id.map(|id| *id));
-        ids.into_iter().flatten()
+        let mut op = self.clone();
+        op.weights_mut().into_iter().map(|id| *id).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Ids of the matrices that it multiplies with.
+    pub fn matrices(&self) -> Vec<WeightId> {
+        match self {
+            Op::MatMul { weight, .. } => vec![*weight],
+            Op::Experts(op) => op.matrices().map(|matrix| matrix.weight).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Replaces the ids of its weights.
     pub(crate) fn renumber_weights(&mut self, new: impl Fn(WeightId) -> WeightId) {
-        self.weights_mut().into_iter().flatten().for_each(|id| *id = new(*id));
+        self.weights_mut().into_iter().for_each(|id| *id = new(*id));
     }
 
-    fn weights_mut(&mut self) -> [Option<&mut WeightId>; 2] {
+    fn weights_mut(&mut self) -> Vec<&mut WeightId> {
         match self {
-            Op::RmsNorm { weight, .. } => [weight.as_mut(), None],
-            Op::ScaleBy { weight } | Op::ShortConv { weight, .. } => [Some(weight), None],
-            Op::LayerNorm { weight, bias, .. } => [weight.as_mut(), bias.as_mut()],
-            Op::MatMul { weight, bias } => [Some(weight), bias.as_mut()],
+            Op::RmsNorm { weight, .. } => weight.iter_mut().collect(),
+            Op::ScaleBy { weight } | Op::ShortConv { weight, .. } => vec![weight],
+            Op::LayerNorm { weight, bias, .. } => weight.iter_mut().chain(bias).collect(),
+            Op::MatMul { weight, bias } => std::iter::once(weight).chain(bias).collect(),
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
-                [Some(table), None]
+                vec![table]
             }
-            Op::Attention(op) => [op.sinks.as_mut(), None],
+            Op::Attention(op) => op.sinks.iter_mut().collect(),
+            Op::Route(op) => op.bias.iter_mut().collect(),
+            Op::Experts(op) => op.weights_mut().collect(),
             Op::Rope { .. }
             | Op::Gated(_)
             | Op::Curve(_)
@@ -254,7 +279,8 @@ impl Op {
             | Op::SoftCap { .. }
             | Op::WeightedSum { .. }
             | Op::Excess { .. }
-            | Op::WithLength => [None, None],
+            | Op::Mix { .. }
+            | Op::WithLength => Vec::new(),
         }
     }
 

@@ -7,15 +7,18 @@ mod columns;
 mod curve;
 mod embed;
 mod excess;
+mod experts;
 mod gated;
 pub(crate) mod info;
 mod join_heads;
 mod layer_norm;
 mod lookup;
 mod matmul;
+mod mix;
 mod multiply;
 mod rms_norm;
 mod rope;
+mod route;
 mod scale;
 mod scale_by;
 mod select_rows;
@@ -33,7 +36,7 @@ use crate::op::Op;
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 25] = [
+    pub const ALL: [OpInfo; 28] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -59,6 +62,9 @@ impl OpInfo {
         join_heads::INFO,
         multiply::INFO,
         short_conv::INFO,
+        route::INFO,
+        experts::INFO,
+        mix::INFO,
     ];
 }
 
@@ -91,6 +97,9 @@ impl Op {
             Op::WeightedSum { .. } => &weighted_sum::INFO,
             Op::Excess { .. } => &excess::INFO,
             Op::WithLength => &with_length::INFO,
+            Op::Route(_) => &route::INFO,
+            Op::Experts(_) => &experts::INFO,
+            Op::Mix { .. } => &mix::INFO,
         }
     }
 
@@ -117,6 +126,9 @@ impl Op {
             Op::WeightedSum { .. } => weighted_sum::work(at),
             Op::Excess { .. } => excess::work(at),
             Op::WithLength => with_length::work(at),
+            Op::Route(op) => route::work(at, op),
+            Op::Experts(op) => experts::work(at, op),
+            Op::Mix { used, .. } => mix::work(at, *used),
         }
     }
 }

@@ -2,9 +2,11 @@
 //! code with the kernels, so tests use it as their oracle.
 
 mod curves;
+mod experts;
 mod formats;
 
 pub use curves::{activation, gelu, gelu_tanh, relu_squared, sigmoid, silu, soft_cap, xielu};
+pub use experts::{expert_middle, route};
 pub use formats::{dequantize, quantize};
 
 use std::ops::Range;

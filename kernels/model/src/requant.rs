@@ -33,7 +33,7 @@ impl Requant {
 }
 
 impl Graph {
-    /// Requantises to `format` every matrix of a matmul that the file stores in more bits per weight,
+    /// Requantises to `format` every matrix of a matmul or of experts, but not of routers, that the file stores in more bits per weight,
     /// [counted once per group](Requant::bits), in no fewer bits than the blocks take, and whose rows are whole groups. Rows that
     /// are not whole blocks of 256 get the form that takes its place ([`Requant::within`]). An embedding table is only requantised
     /// if it is also the matrix of a matmul. All other weights stay as stored. Replaces the effect of earlier calls.
@@ -63,15 +63,22 @@ impl Graph {
         specs.filter(|(_, is_matrix)| *is_matrix).map(|(spec, _)| &*spec.name)
     }
 
-    /// Whether each weight is the matrix of a matmul.
+    /// Whether each weight is the matrix of a matmul or of experts, but not of a router.
     fn is_matrix(&self) -> Vec<bool> {
         let mut is_matrix = vec![false; self.weights().len()];
-        for node in self.nodes() {
-            if let Op::MatMul { weight, .. } = node.op {
-                is_matrix[weight.0] = true;
-            }
+        for weight in self.nodes().iter().flat_map(|node| node.op.matrices()) {
+            is_matrix[weight.0] = true;
+        }
+        for weight in self.routers() {
+            is_matrix[weight.0] = false;
         }
         is_matrix
+    }
+
+    /// The matrices of routers. Fewer bits would change which experts are chosen.
+    fn routers(&self) -> impl Iterator<Item = WeightId> {
+        let routes = self.nodes().iter().filter(|node| matches!(node.op, Op::Route(_)));
+        routes.flat_map(|node| self.nodes()[node.inputs[0].0].op.matrices())
     }
 }
 

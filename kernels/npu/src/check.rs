@@ -239,6 +239,9 @@ impl Checker {
             | Op::WeightedSum { .. }
             | Op::Excess { .. }
             | Op::WithLength
+            | Op::Route(_)
+            | Op::Experts(_)
+            | Op::Mix { .. }
             | Op::SelectRows => {
                 return Err(self
                     .weights

@@ -134,6 +134,9 @@ fn lower<L: Lowering>(
             | Op::WeightedSum { .. }
             | Op::Excess { .. }
             | Op::WithLength
+            | Op::Route(_)
+            | Op::Experts(_)
+            | Op::Mix { .. }
             | Op::SelectRows,
             _,
         ) => Err(graph.failed(format!("no layer computes {}", node.op.name()))),

@@ -195,7 +195,7 @@ fn biases_of_projections_are_optional() {
 
 #[test]
 fn a_key_that_would_change_results_is_refused_by_name() {
-    let rows: [(&str, MetaValue); 17] = [
+    let rows: [(&str, MetaValue); 16] = [
         ("attention.scale", 0.5_f32.into()),
         ("attention.clamp_kqv", 8.0_f32.into()),
         ("attention.max_alibi_bias", 8.0_f32.into()),
@@ -212,11 +212,39 @@ fn a_key_that_would_change_results_is_refused_by_name() {
         ("rope.scaling.type", "dynamic".into()),
         ("rope.scaling.yarn_log_multiplier", 0.1_f32.into()),
         ("hidden_activation", "relu".into()),
-        ("expert_count", 8_u32.into()),
     ];
     for (key, value) in rows {
         let key = format!("llama.{key}");
         let error = Variant::of("llama.gguf").key(&key, value).error().to_string();
+        assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
+    }
+}
+
+#[test]
+fn experts_that_no_layer_has_are_refused_by_name() {
+    for arch in ["llama", "qwen2"] {
+        let key = format!("{arch}.expert_count");
+        let error = Variant::of(&format!("{arch}.gguf"))
+            .key(&key, 8_u32.into())
+            .key(&format!("{arch}.expert_used_count"), 2_u32.into())
+            .error()
+            .to_string();
+        assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
+    }
+}
+
+#[test]
+fn keys_of_experts_that_cannot_be_are_refused_by_name() {
+    let rows: [(&str, MetaValue); 5] = [
+        ("expert_used_count", 9_u32.into()),
+        ("expert_gating_func", 5_u32.into()),
+        ("expert_group_count", 3_u32.into()),
+        ("expert_group_count", 8_u32.into()),
+        ("expert_group_used_count", 5_u32.into()),
+    ];
+    for (key, value) in rows {
+        let key = format!("bailingmoe2.{key}");
+        let error = Variant::of("bailingmoe2.gguf").key(&key, value).error().to_string();
         assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
     }
 }

@@ -133,27 +133,25 @@ impl Shared {
     pub(super) fn other(&self, job: &Job<'_>, node: usize, rates: NonMatmulRates) -> NodeTime {
         if let Op::Attention(op) = &self.graph.nodes()[node].op {
             let (flops, bytes) = self.attention(job, node, &op.seen());
-            let (compute, memory) = (flops / rates.attention * 1e-3, bytes / rates.bandwidth);
-            let others = compute.max(rates.element_kernel);
-            let load = NodeLoad { bytes, memory_bound: memory >= others, joins: false };
-            return NodeTime { nanos: memory.max(others), load };
+            return NodeTime::of(flops / rates.attention * 1e-3, bytes, rates);
+        }
+        if let Op::Experts(_) = &self.graph.nodes()[node].op {
+            let flops = self.graph.part_cost(node, job.part, job.batch).flops as f64;
+            let bytes = self.graph.matrix_bytes(node, job.part, job.batch) as f64;
+            return NodeTime::of(flops / rates.attention * 1e-3, bytes, rates);
         }
         let rows = match &job.part.graphs[..] {
             [] => self.rows(job, node),
             graphs => graphs.iter().sum(),
         };
-        let bytes = self.element_bytes(job, node, rows);
-        let memory = bytes / rates.bandwidth;
-        let memory_bound = memory >= rates.element_kernel;
-        let load = NodeLoad { bytes, memory_bound, joins: false };
-        NodeTime { nanos: memory.max(rates.element_kernel), load }
+        NodeTime::of(0.0, self.element_bytes(job, node, rows), rates)
     }
 }
 
 /// Rates of ops other than matmuls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NonMatmulRates {
-    /// Attention rate, in TFLOP/s.
+    /// Rate of attention and of experts, in TFLOP/s.
     pub(super) attention: f64,
     /// Memory bandwidth, in GB/s.
     pub(super) bandwidth: f64,
@@ -172,6 +170,13 @@ pub(super) struct NodeTime {
 impl NodeTime {
     /// No time and no load.
     pub(super) const ZERO: NodeTime = NodeTime { nanos: 0.0, load: NodeLoad::NONE };
+
+    /// The time of a kernel that computes for `compute` ns and moves so many bytes.
+    fn of(compute: f64, bytes: f64, rates: NonMatmulRates) -> NodeTime {
+        let (memory, others) = (bytes / rates.bandwidth, compute.max(rates.element_kernel));
+        let load = NodeLoad { bytes, memory_bound: memory >= others, joins: false };
+        NodeTime { nanos: memory.max(others), load }
+    }
 }
 
 /// A duration, rounded to whole nanoseconds.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::op::Op;
 
 use crate::time::Job;
 use crate::work::NodeWork;
@@ -60,11 +59,14 @@ impl Workload {
         }
     }
 
-    /// Bits of a weight of a matmul, as stored; 0 for other nodes.
+    /// Bits of a weight of a matmul or of experts, as stored; 0 for other nodes.
     fn stored_bits(&self, node: usize) -> f64 {
-        let Op::MatMul { weight, .. } = self.graph.nodes()[node].op else { return 0.0 };
-        let spec = &self.graph.weights()[weight.0];
-        let row = spec.dtype.row_bytes(spec.cols).unwrap_or(0) as f64;
-        8.0 * row / spec.cols.max(1) as f64
+        let weights = self.graph.nodes()[node].op.matrices();
+        let sums = weights.iter().fold([0.0, 0.0], |[bytes, values], id| {
+            let spec = &self.graph.weights()[id.0];
+            let row = spec.dtype.row_bytes(spec.cols).unwrap_or(0);
+            [bytes + (row * spec.rows) as f64, values + (spec.cols * spec.rows) as f64]
+        });
+        8.0 * sums[0] / sums[1].max(1.0)
     }
 }

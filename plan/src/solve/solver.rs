@@ -108,10 +108,9 @@ impl NodeKey {
     fn of(graph: &Graph, node: usize) -> NodeKey {
         let node = &graph.nodes()[node];
         let weight = match &node.op {
-            Op::MatMul { weight, .. } => Some(*weight),
             Op::RmsNorm { weight, .. } => *weight,
             Op::Embed { table, .. } | Op::Lookup { table, .. } => Some(*table),
-            _ => None,
+            op => op.matrices().first().copied(),
         };
         let weight = weight.map(|id| &graph.weights()[id.0]);
         let value = graph.value(node.output);

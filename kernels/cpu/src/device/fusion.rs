@@ -8,7 +8,9 @@ use super::fused_matmul::{FusedMatmul, Tail};
 use super::fusion_context::{FusionContext, Norm};
 use super::scratch::MatmulInputs;
 use super::stage::Stage;
-use crate::gemm::{Dispatch, Epilogue, GemvPlan, MATMULS_MAX, Matmul, NextDispatch, matmuls};
+use crate::gemm::{
+    Dispatch, Epilogue, GemvPlan, MATMULS_MAX, Matmul, NextDispatch, Product, matmuls,
+};
 use crate::kv_rows::ROTARY_DIM_MAX;
 use crate::loops::quantize::QuantScheme;
 use crate::quantize::InputSource;
@@ -145,6 +147,11 @@ impl FusedMatmulRun<'_> {
         let written = self.fused.written();
         let rows = self.stage.rows(first.output);
         let dispatch = Dispatch { rows, gemv_plan: self.gemv_plan, next: self.next_dispatch };
+        let product = |node: usize| {
+            let (weight, bias) = self.stage.channels(node);
+            let x = inputs.current.rows(cpu, weight.packed().dtype(), x);
+            Product { x, weight, bias }
+        };
         let matmul = |node: usize| {
             let (node, epilogue) = match *tail {
                 None => (node, Epilogue::Store),
@@ -153,12 +160,10 @@ impl FusedMatmulRun<'_> {
                 }
                 Some(Tail::AddResidual { .. }) => (nodes.start, Epilogue::AddResidual(&residual)),
                 Some(Tail::GatedActivation { activation, gate, up }) => {
-                    let (up, bias) = self.stage.channels(up);
-                    (gate, Epilogue::GatedActivation { activation, up, bias })
+                    (gate, Epilogue::Gated { gating: activation.into(), up: product(up) })
                 }
             };
-            let (weight, bias) = self.stage.channels(node);
-            let x = inputs.current.rows(cpu, weight.packed().dtype(), x);
+            let Product { x, weight, bias } = product(node);
             Matmul { x, weight, bias, epilogue }
         };
         let mut outputs = [const { None }; NODES_MAX];

@@ -10,7 +10,7 @@ use crate::weights::{BindError, Held, Weights};
 use lapwing_model::device::{DeviceError, SlotPool};
 use lapwing_model::graph::{Graph, Node, ValueId, WeightId};
 use lapwing_model::kv::KvStore;
-use lapwing_model::op::{Op, RopePairs, RopeSpec};
+use lapwing_model::op::{ExpertMatrix, Op, RopePairs, RopeSpec};
 use lapwing_model::weights::WeightFile;
 
 /// Parts of a [`CpuDevice`](crate::CpuDevice).
@@ -66,10 +66,15 @@ impl BoundModel {
         self.weights.table(id).map_err(|error| self.failed(error))
     }
 
-    /// Bytes of packed weights that each node reads, all rows of a matmul's matrix.
+    /// Bytes of packed weights that each node reads for a row, all rows of a matmul's matrix.
     pub(super) fn packed_bytes(&self) -> Vec<usize> {
-        let of = |node: &Node| match node.op {
-            Op::MatMul { weight, .. } => self.weights.packed(weight).bytes(),
+        let of_expert = |matrix: &ExpertMatrix| {
+            let packed = self.weights.packed(matrix.weight);
+            packed.bytes() / packed.rows() * matrix.rows
+        };
+        let of = |node: &Node| match &node.op {
+            Op::MatMul { weight, .. } => self.weights.packed(*weight).bytes(),
+            Op::Experts(op) => op.used * op.matrices().map(of_expert).sum::<usize>(),
             _ => 0,
         };
         self.graph.nodes().iter().map(of).collect()

@@ -7,6 +7,7 @@ use crate::elementwise::{
     SomeColumns, add, columns, curve, gated, multiply, scale, scale_by, scale_rows, soft_cap,
 };
 use crate::embed::{EmbedError, add_rows, embed_rows};
+use crate::experts::{Mixture, mix};
 use crate::gemm::matmul;
 use crate::join_heads::{JoinedHeads, join_heads};
 use crate::kv_rows::KvRows;
@@ -79,6 +80,12 @@ impl OpRun<'_> {
             Op::Attention(op) => self.attend(op, sequences, &mut out)?,
             Op::ShortConv { weight, state } => {
                 self.short_conv(*weight, *state, whole(0)?, &mut out)?;
+            }
+            Op::Route(op) => self.route(op, whole(0)?, &mut out),
+            Op::Experts(op) => self.experts(op, &mut out)?,
+            &Op::Mix { used, is_weighted } => {
+                let mixture = Mixture { made: whole(0)?, route: whole(1)?, used, is_weighted };
+                mix(cpu, &mixture, spec.width, &mut out);
             }
             Op::Columns { first, times } => {
                 let width = model.graph.value(self.node.inputs[0]).width;

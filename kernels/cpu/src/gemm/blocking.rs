@@ -1,11 +1,12 @@
 //! Blocking of matmuls for the caches.
 
-use super::op::{Epilogue, Matmul};
+use super::op::Matmul;
 use crate::context::Cpu;
 use crate::loops::quantize::Q8Block;
 use crate::packed::OutputChannels;
 use crate::packed::layout::{GROUP, SUPER_GROUPS, TILE};
-use crate::pool::BlockGrid;
+use crate::pool::{BlockGrid, GridList, RowGroup};
+use std::ops::Range;
 
 /// Fewest weights of a task (or products of weights and rows, if larger), so that claims cost
 /// little.
@@ -36,8 +37,7 @@ pub(super) struct BlockingInput<'a> {
 
 impl<'a> BlockingInput<'a> {
     pub(super) fn of(product: &Matmul<'a>) -> BlockingInput<'a> {
-        let is_gated = matches!(product.epilogue, Epilogue::GatedActivation { .. });
-        BlockingInput { weight: product.weight.clone(), is_gated }
+        BlockingInput { weight: product.weight.clone(), is_gated: product.is_gated() }
     }
 }
 
@@ -63,19 +63,36 @@ pub(super) fn partition<const N: usize>(
         let reads = reads.as_ref().filter(|reads| !reads.weight.is_empty())?;
         let blocking = Blocking::of(ctx, reads, m, tiles, unit);
         if m == 1 {
-            let matrices = if reads.is_gated { 2 } else { 1 };
-            let of_task = matrices * blocking.tiles * TILE * reads.weight.packed().cols();
-            max_claim = max_claim.min(CLAIM_WEIGHTS / of_task).max(1);
+            max_claim = max_claim.min(blocking.max_claim(reads));
         }
-        Some(BlockGrid {
-            rows: m,
-            row_len: reads.weight.len(),
-            row_chunk: blocking.rows,
-            col_chunk: blocking.tiles * TILE,
-            lead: reads.weight.range().start % TILE,
-        })
+        Some(blocking.grid(reads, 0..m))
     });
     GemmTasks { blocks, max_claim }
+}
+
+/// Divides a dispatch of a matmul of each group of rows into tasks of multiples of `unit` tiles; returns the most tasks of a claim.
+pub(super) fn partition_groups<'a>(
+    ctx: &Cpu,
+    unit: usize,
+    groups: &[RowGroup],
+    reads: impl Fn(usize) -> BlockingInput<'a>,
+    grids: &mut GridList,
+) -> usize {
+    let tiles = groups.iter().map(|of| reads(of.group).weight.tiles().len()).sum();
+    let single = groups.iter().all(|of| of.rows.len() == 1);
+    let mut max_claim = if single { usize::MAX } else { 1 };
+    grids.clear();
+    for RowGroup { group, rows } in groups {
+        let reads = reads(*group);
+        // Small tasks only pay where a claim may have many.
+        let m = if single { 1 } else { rows.len().max(2) };
+        let blocking = Blocking::of(ctx, &reads, m, tiles, unit);
+        if single {
+            max_claim = max_claim.min(blocking.max_claim(&reads));
+        }
+        grids.push(blocking.grid(&reads, rows.clone()));
+    }
+    max_claim
 }
 
 /// Rows and tiles of a task.
@@ -116,5 +133,23 @@ impl Blocking {
         let most = (ctx.caches().l2 / 2 / of_row).max(block_rows);
         let rows = m.div_ceil(m.div_ceil(most)).next_multiple_of(block_rows);
         Blocking { rows, tiles }
+    }
+    /// The tasks of some rows.
+    fn grid(&self, reads: &BlockingInput<'_>, rows: Range<usize>) -> BlockGrid {
+        BlockGrid {
+            first_row: rows.start,
+            rows: rows.len(),
+            row_len: reads.weight.len(),
+            row_chunk: self.rows,
+            col_chunk: self.tiles * TILE,
+            lead: reads.weight.range().start % TILE,
+        }
+    }
+
+    /// Most tasks of a claim of tasks of one row.
+    fn max_claim(&self, reads: &BlockingInput<'_>) -> usize {
+        let matrices = if reads.is_gated { 2 } else { 1 };
+        let of_task = matrices * self.tiles * TILE * reads.weight.packed().cols();
+        (CLAIM_WEIGHTS / of_task).max(1)
     }
 }

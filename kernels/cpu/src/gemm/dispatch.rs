@@ -74,33 +74,31 @@ impl Dispatch<'_> {
     }
 }
 
-impl<'a> Dispatch<'a> {
-    /// Data that a thread reads after a block and the following blocks of its rows; `None` if that is
-    /// too far ahead to prefetch.
-    pub(super) fn read_after<'b>(
-        &self,
-        ctx: &Cpu,
-        BlockEnd { index, channel }: BlockEnd,
-        AfterBlock { until, next }: AfterBlock,
-        weights: impl Fn(usize) -> Option<&'b OutputChannels<'a>>,
-    ) -> Option<&'a [u8]>
-    where
-        'a: 'b,
-    {
-        let meanwhile = weights(index)?.packed().tile_bytes() * (until - channel).div_ceil(TILE);
-        if meanwhile >= PREFETCH_DISTANCE_MAX {
-            return None;
-        }
-        match next {
-            NextBlock::Block { index, col } => Some(weights(index)?.bytes_from(col)),
-            NextBlock::EndOfJob { thread } => {
-                let next = self.next.first_read(ctx, self.rows, thread)?;
-                IdlePrefetch::of(&ctx.caches(), next, PREFETCH_DISTANCE_MAX).register();
-                Some(next)
-            }
+/// Data that a thread reads after a block and the following blocks of its rows; `None` if that is
+/// too far ahead to prefetch. `first_read` is what it reads first in the next dispatch.
+pub(super) fn read_after<'a>(
+    ctx: &Cpu,
+    BlockEnd { index, channel }: BlockEnd,
+    AfterBlock { until, next }: AfterBlock,
+    weights: impl Fn(usize) -> Option<OutputChannels<'a>>,
+    first_read: FirstRead<'_, 'a>,
+) -> Option<&'a [u8]> {
+    let meanwhile = weights(index)?.packed().tile_bytes() * (until - channel).div_ceil(TILE);
+    if meanwhile >= PREFETCH_DISTANCE_MAX {
+        return None;
+    }
+    match next {
+        NextBlock::Block { index, col } => Some(weights(index)?.bytes_from(col)),
+        NextBlock::EndOfJob { thread } => {
+            let next = first_read(thread)?;
+            IdlePrefetch::of(&ctx.caches(), next, PREFETCH_DISTANCE_MAX).register();
+            Some(next)
         }
     }
 }
+
+/// Data that a thread reads first in the next dispatch, if it gets a task.
+pub(crate) type FirstRead<'f, 'a> = &'f (dyn Fn(usize) -> Option<&'a [u8]> + Sync);
 
 impl<'a> NextDispatch<'a> {
     fn tasks(&self, ctx: &Cpu, m: usize) -> GemmTasks<MATMULS_MAX> {
@@ -121,7 +119,7 @@ impl<'a> NextDispatch<'a> {
     }
 
     /// Data that a thread reads first, if it gets a task.
-    pub(super) fn first_read(&self, ctx: &Cpu, m: usize, thread: usize) -> Option<&'a [u8]> {
+    pub(crate) fn first_read(&self, ctx: &Cpu, m: usize, thread: usize) -> Option<&'a [u8]> {
         let (index, col) = match self.gemv_plan {
             Some(known) if m == 1 => known.first.get(thread).copied().flatten(),
             _ => ctx.pool().first_block(self.tasks(ctx, m).blocks, thread),

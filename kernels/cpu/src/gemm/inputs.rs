@@ -16,8 +16,18 @@ pub(crate) struct QuantizedInputs {
     /// Schemes of the first buffers.
     schemes: [Option<InputScheme>; MATMULS_MAX],
     quantised: [Q8Buffer; MATMULS_MAX],
-    /// Normalised rows for float weights; empty if these take the rows as they are.
+    /// Normalised or gathered rows for float weights; empty if these take the rows as they are.
     normed: Vec<f32>,
+}
+
+/// Rows that are copied from others.
+pub(crate) struct GatheredRows<'a, F> {
+    /// The others, `[rows][k]`.
+    pub(crate) x: &'a [f32],
+    pub(crate) k: usize,
+    pub(crate) count: usize,
+    /// Which of them each row is.
+    pub(crate) from: F,
 }
 
 impl QuantizedInputs {
@@ -67,6 +77,34 @@ impl QuantizedInputs {
         self.normed.clear();
         let out = self.quantised[0].room(dispatch.rows, product.weight.len());
         quantized_matmul(ctx, dispatch, product, scheme, out);
+    }
+
+    /// Fills it with rows of `all`, which was filled for these formats from rows `x` of `k` values: row i
+    /// is row `from(i)`.
+    pub(crate) fn gather(
+        &mut self,
+        ctx: &Cpu,
+        all: &QuantizedInputs,
+        formats: impl Iterator<Item = DType>,
+        rows: &GatheredRows<'_, impl Fn(usize) -> usize + Sync>,
+    ) {
+        let GatheredRows { x, k, count, from } = rows;
+        self.schemes = all.schemes;
+        let buffers = self.quantised.iter_mut().zip(&all.quantised).zip(self.schemes);
+        for ((to, from_all), _) in buffers.take_while(|(_, scheme)| scheme.is_some()) {
+            to.gather(ctx, from_all, *count, from);
+        }
+        self.normed.clear();
+        if formats.into_iter().any(|format| ctx.quant_scheme(format).is_none()) {
+            let x = if all.normed.is_empty() { x } else { &all.normed[..] };
+            self.normed.resize(count * k, 0.0);
+            let per_task = ctx.rows_per_task(*count, *k);
+            ctx.pool().chunks_mut(&mut self.normed, per_task * k, |i, to| {
+                for (row, to) in (i * per_task..).zip(to.chunks_exact_mut(*k)) {
+                    to.copy_from_slice(&x[from(row) * k..][..*k]);
+                }
+            });
+        }
     }
 
     /// The input for weights of this format; `ctx` and `x` are those passed to

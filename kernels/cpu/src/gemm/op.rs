@@ -2,10 +2,11 @@
 
 use crate::channel_sums::sum_channels;
 use crate::context::Cpu;
-use crate::loops::quantize::QuantScheme;
+use crate::loops::gated::Gating;
 use crate::packed::OutputChannels;
+use crate::packed::layout::GROUP;
 use crate::quantize::Q8Rows;
-use lapwing_model::op::Activation;
+use lapwing_model::op::Curve;
 
 /// Most matmuls of one dispatch.
 pub(crate) const MATMULS_MAX: usize = 4;
@@ -28,16 +29,26 @@ pub enum Epilogue<'a> {
     AddResidual(&'a [f32]),
     /// `out += product`.
     AccumulateInto,
-    /// `out = act(product) · (x · upᵀ + bias)`: gate and up of a feed-forward block. `up` has as
-    /// many channels in the same tiles and takes the same activations.
-    GatedActivation {
-        /// act.
-        activation: Activation,
+    /// `out = gating(product, up)`: gate and up of a feed-forward block. `up` has as many channels.
+    Gated {
+        /// gating.
+        gating: Gating,
         /// up.
-        up: OutputChannels<'a>,
-        /// bias, `[n]`.
-        bias: Option<&'a [f32]>,
+        up: Product<'a>,
     },
+    /// `out = curve(product)`.
+    Curve(Curve),
+}
+
+/// `x[m, k] · weight[n, k]ᵀ + bias[n]`.
+#[derive(Clone, Debug)]
+pub struct Product<'a> {
+    /// Activations, `[m][k]`.
+    pub x: GemmInput<'a>,
+    /// Output channels of the weight, `[n][k]`.
+    pub weight: OutputChannels<'a>,
+    /// `[n]`.
+    pub bias: Option<&'a [f32]>,
 }
 
 /// `epilogue(x[m, k] · weight[n, k]ᵀ + bias[n])`, `[m][n]`.
@@ -53,44 +64,57 @@ pub struct Matmul<'a> {
     pub epilogue: Epilogue<'a>,
 }
 
-impl Matmul<'_> {
+impl Product<'_> {
+    /// Sums the weights of each channel if the activations need them, unless that was done before.
+    fn sum_channels(&self, ctx: &Cpu) {
+        if matches!(self.x, GemmInput::Q8(rows) if rows.has_shifts()) {
+            sum_channels(ctx, self.weight.packed());
+        }
+    }
+
+    fn check(&self, m: usize) {
+        let (n, k) = (self.weight.len(), self.weight.packed().cols());
+        assert!(self.bias.is_none_or(|b| b.len() == n), "bias is not {n} values");
+        match self.x {
+            GemmInput::Q8(rows_q8) => {
+                let groups = rows_q8.groups;
+                assert!(groups == k / GROUP && rows_q8.blocks.len() == m * groups, "x");
+            }
+            GemmInput::F32(x) => assert_eq!(x.len(), m * k, "x is not {m} rows of {k}"),
+        }
+    }
+}
+
+impl<'a> Matmul<'a> {
+    /// The product, without the epilogue.
+    pub(super) fn product(&self) -> Product<'a> {
+        Product { x: self.x, weight: self.weight.clone(), bias: self.bias }
+    }
+
+    /// Whether it has a gated epilogue, which reads `up` too.
+    pub(super) fn is_gated(&self) -> bool {
+        matches!(self.epilogue, Epilogue::Gated { .. })
+    }
+
     /// Sums the weights of each channel if the activations need them, unless that was done before.
     pub(super) fn sum_channels(&self, ctx: &Cpu) {
-        if !matches!(self.x, GemmInput::Q8(rows) if rows.has_shifts()) {
-            return;
-        }
-        sum_channels(ctx, self.weight.packed());
-        if let Epilogue::GatedActivation { up, .. } = &self.epilogue {
-            sum_channels(ctx, up.packed());
+        self.product().sum_channels(ctx);
+        if let Epilogue::Gated { up, .. } = &self.epilogue {
+            up.sum_channels(ctx);
         }
     }
 
     pub(super) fn check(&self, m: usize) {
-        let (n, packed) = (self.weight.len(), self.weight.packed());
-        let k = packed.cols();
-        assert!(self.bias.is_none_or(|b| b.len() == n), "bias is not {n} values");
-        match self.x {
-            GemmInput::Q8(rows_q8) => {
-                assert!(
-                    rows_q8.groups == k / 32 && rows_q8.blocks.len() == m * rows_q8.groups,
-                    "x"
-                );
-            }
-            GemmInput::F32(x) => assert_eq!(x.len(), m * k, "x is not {m} rows of {k}"),
-        }
+        let n = self.weight.len();
+        self.product().check(m);
         match &self.epilogue {
-            Epilogue::Store | Epilogue::AccumulateInto => {}
+            Epilogue::Store | Epilogue::AccumulateInto | Epilogue::Curve(_) => {}
             Epilogue::AddResidual(residual) => {
                 assert_eq!(residual.len(), m * n, "the residual is not m × n")
             }
-            Epilogue::GatedActivation { up, bias, .. } => {
-                assert!(up.range() == self.weight.range() && up.packed().cols() == k, "up");
-                let (a, b) = (packed.dtype(), up.packed().dtype());
-                assert!(
-                    QuantScheme::of_format(a) == QuantScheme::of_format(b),
-                    "{a} and {b} take different activations"
-                );
-                assert!(bias.is_none_or(|b| b.len() == n), "up's bias is not {n} values");
+            Epilogue::Gated { up, .. } => {
+                assert_eq!(up.weight.len(), n, "channels of up");
+                up.check(m);
             }
         }
     }

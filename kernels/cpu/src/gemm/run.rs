@@ -1,7 +1,7 @@
 //! Runs matmuls on the pool.
 
 use super::blocking::BlockingInput;
-use super::dispatch::{BlockEnd, Dispatch};
+use super::dispatch::{BlockEnd, Dispatch, read_after};
 use super::op::{Epilogue, MATMULS_MAX, Matmul};
 use super::task::{QuantizedBlock, Scratch, Task};
 use crate::context::Cpu;
@@ -11,7 +11,7 @@ use crate::pool::{BlockGrid, PartitionedMatrix};
 use std::cell::RefCell;
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    pub(super) static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
 /// Computes up to `MATMULS_MAX` (4) matmuls of a dispatch's m rows, each to its `[m][n]` output. A
@@ -44,11 +44,12 @@ pub fn matmuls<'a>(
         let (Some(blocks), Some((_, out))) = (blocks, of) else { continue };
         *matrix = Some(PartitionedMatrix { data: std::mem::take(out), blocks });
     }
-    let weight = |index: usize| Some(&list[index].as_ref()?.0.weight);
+    let weight = |index: usize| Some(list[index].as_ref()?.0.weight.clone());
+    let first_read = |thread| dispatch.next.first_read(ctx, m, thread);
     ctx.pool().partitioned_mut(&mut matrices, tasks.max_claim, |index, rows, block, after| {
         let Some((matmul, _)) = &list[index] else { return };
-        let next =
-            dispatch.read_after(ctx, BlockEnd { index, channel: block.end() }, after, weight);
+        let end = BlockEnd { index, channel: block.end() };
+        let next = read_after(ctx, end, after, weight, &first_read);
         let task = Task { rows, until: after.until, next };
         SCRATCH.with_borrow_mut(|scratch| matmul.write(ctx, task, block, scratch));
     });
@@ -82,11 +83,12 @@ pub(crate) fn quantized_matmul(
     let blocks =
         BlockGrid { row_len: groups, col_chunk: channels.col_chunk / GROUP, lead: 0, ..channels };
     let mut matrices = [Some(PartitionedMatrix { data: out, blocks })];
-    let weight = |_| Some(&matmul.weight);
+    let weight = |_| Some(matmul.weight.clone());
+    let first_read = |thread| dispatch.next.first_read(ctx, m, thread);
     ctx.pool().partitioned_mut(&mut matrices, tasks.max_claim, |index, rows, block, after| {
         let after = after.times(GROUP);
         let end = BlockEnd { index, channel: block.end() * GROUP };
-        let next = dispatch.read_after(ctx, end, after, weight);
+        let next = read_after(ctx, end, after, weight, &first_read);
         let task = Task { rows, until: after.until, next };
         SCRATCH.with_borrow_mut(|scratch| {
             let block = QuantizedBlock { scheme, block };

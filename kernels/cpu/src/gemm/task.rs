@@ -1,7 +1,7 @@
 //! A task: some rows × some output channels, and the epilogue.
 
 use super::blocking::panel_of;
-use super::op::{Epilogue, GemmInput, Matmul};
+use super::op::{Epilogue, GemmInput, Matmul, Product};
 use crate::context::Cpu;
 use crate::isa::kernels::Kernels;
 use crate::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
@@ -49,6 +49,7 @@ pub(super) struct QuantizedBlock<'a> {
 }
 
 /// Position of a task's channels in its rows of whole tiles.
+#[derive(Clone)]
 struct TaskRows {
     /// Values from one row to the next.
     stride: usize,
@@ -62,6 +63,15 @@ impl TaskRows {
     }
 }
 
+/// A piece of a product.
+struct Piece<'a> {
+    rows: Range<usize>,
+    /// Its output channels.
+    at: Range<usize>,
+    /// What its thread will most likely read after the channels' weights.
+    read: NextRead<'a>,
+}
+
 impl Matmul<'_> {
     /// Computes a block of the output.
     pub(super) fn write(
@@ -72,21 +82,22 @@ impl Matmul<'_> {
         scratch: &mut Scratch,
     ) {
         let at = block.start()..block.start() + block.width();
-        let task_rows = self.multiply(ctx, &task, at.clone(), scratch);
-        let rows = task.rows;
+        let [out_rows, up_rows] = self.multiply(ctx, &task, at.clone(), scratch);
+        let (rows, kernels) = (task.rows, ctx.kernels());
         let Scratch { out, up, .. } = scratch;
         for row in 0..rows.len() {
-            let (line, to) = (&mut out[task_rows.row(row)], block.row_mut(row));
+            let (line, to) = (&mut out[out_rows.row(row)], block.row_mut(row));
             match &self.epilogue {
                 Epilogue::Store => to.copy_from_slice(line),
-                Epilogue::AccumulateInto => (ctx.kernels().axpby)(to, line, 1.0, 1.0),
+                Epilogue::AccumulateInto => (kernels.axpby)(to, line, 1.0, 1.0),
                 Epilogue::AddResidual(residual) => {
                     let row = &residual[(rows.start + row) * self.weight.len()..];
-                    (ctx.kernels().add)(line, &row[at.clone()], to);
+                    (kernels.add)(line, &row[at.clone()], to);
                 }
-                Epilogue::GatedActivation { activation, .. } => {
-                    (ctx.kernels().gated)(*activation, line, &up[task_rows.row(row)], to);
+                Epilogue::Gated { gating, .. } => {
+                    (kernels.gated)(*gating, line, &up[up_rows.row(row)], to);
                 }
+                Epilogue::Curve(curve) => (kernels.curve)(*curve, line, to),
             }
         }
     }
@@ -102,9 +113,10 @@ impl Matmul<'_> {
     ) {
         let at = block.start() * GROUP..(block.start() + block.width()) * GROUP;
         let width = at.len();
-        let task_rows = self.multiply(ctx, &task, at.clone(), scratch);
-        let rows = task.rows;
-        assert!(task_rows.first == (0..task_rows.stride), "channels {at:?} are not whole tiles");
+        for TaskRows { stride, first } in self.multiply(ctx, &task, at.clone(), scratch) {
+            assert!(first == (0..stride), "channels {at:?} are not whole tiles");
+        }
+        let (rows, kernels) = (task.rows, ctx.kernels());
         let Scratch { out, up, done, .. } = scratch;
         let step = (QUANTIZE_VALUES / width).max(1);
         done.resize(step * width, 0.0);
@@ -119,64 +131,88 @@ impl Matmul<'_> {
                     let lines = values.chunks_exact(width).zip(done.chunks_exact_mut(width));
                     for (row, (line, done)) in some.clone().zip(lines) {
                         let row = &residual[(rows.start + row) * self.weight.len()..];
-                        (ctx.kernels().add)(line, &row[at.clone()], done);
+                        (kernels.add)(line, &row[at.clone()], done);
                     }
                 }
-                Epilogue::GatedActivation { activation, .. } => {
+                Epilogue::Gated { gating, .. } => {
                     let up = &up[some.start * width..some.end * width];
-                    (ctx.kernels().gated)(*activation, values, up, done);
+                    (kernels.gated)(*gating, values, up, done);
                 }
+                Epilogue::Curve(curve) => (kernels.curve)(*curve, values, done),
             }
             for (row, done) in some.zip(done.chunks_exact(width)) {
-                (ctx.kernels().quantize)(done, scheme, block.row_mut(row));
+                (kernels.quantize)(done, scheme, block.row_mut(row));
             }
         }
     }
 
-    /// Multiplies into `scratch.out`, with the bias, and a gated epilogue's other matmul into
-    /// `scratch.up`; `at` are output channels of the matmul.
+    /// Multiplies into `scratch.out`, and a gated epilogue's other product into `scratch.up`; `at` are
+    /// output channels of the matmul. Returns where they are in both.
     fn multiply(
         &self,
         ctx: &Cpu,
         task: &Task<'_>,
         at: Range<usize>,
         scratch: &mut Scratch,
-    ) -> TaskRows {
+    ) -> [TaskRows; 2] {
         let Scratch { kernel, out, up, .. } = scratch;
+        let start = self.weight.range().start;
+        let Task { ref rows, until, next } = *task;
+        let rest = (start + until).div_ceil(TILE) - (start + at.end).div_ceil(TILE);
+        let piece = |rest, next| Piece {
+            rows: rows.clone(),
+            at: at.clone(),
+            read: NextRead { rest, next },
+        };
+        let product = self.product();
+        let Epilogue::Gated { up: other, .. } = &self.epilogue else {
+            let rows = product.multiply(ctx, &piece(rest, next), kernel, out);
+            return [rows.clone(), rows];
+        };
+        let of_up = Some(other.weight.bytes_from(at.start));
+        let of_next = if rest > 0 { Some(self.weight.bytes_from(at.end)) } else { next };
+        [
+            product.multiply(ctx, &piece(0, of_up), kernel, out),
+            other.multiply(ctx, &piece(0, of_next), kernel, up),
+        ]
+    }
+}
+
+impl Product<'_> {
+    /// Computes a piece as whole tiles; returns where it is in `out`.
+    fn multiply(
+        &self,
+        ctx: &Cpu,
+        piece: &Piece<'_>,
+        scratch: &mut GemmScratch,
+        out: &mut Vec<f32>,
+    ) -> TaskRows {
+        let Piece { rows, at, read } = piece;
         let start = self.weight.range().start;
         let channels = start + at.start..start + at.end;
         let tiles = channels.start / TILE..channels.end.div_ceil(TILE);
         let lead = channels.start % TILE;
         let task_rows = TaskRows { stride: tiles.len() * TILE, first: lead..lead + at.len() };
-        let Task { ref rows, until, next } = *task;
-        let count = rows.len();
-        let rest = (start + until).div_ceil(TILE) - tiles.end;
-        let job = Tiles { ctx, x: self.x, rows: rows.clone(), tiles };
-        let mut matmul = |(weight, read), bias: Option<&[f32]>, out: &mut Vec<f32>| {
-            job.multiply(weight, read, kernel, out);
-            if let GemmInput::Q8(x) = self.x
-                && x.has_shifts()
-            {
-                let sums = &weight.channel_sums()[channels.clone()];
-                for row in 0..count {
-                    let (line, shift) = (&mut out[task_rows.row(row)], x.shift(rows.start + row));
-                    line.iter_mut().zip(sums).for_each(|(to, sum)| *to += shift * sum);
-                }
+        let weight = self.weight.packed();
+        Tiles { ctx, x: self.x, rows: rows.clone(), tiles }.multiply(weight, *read, scratch, out);
+        if let GemmInput::Q8(x) = self.x
+            && x.has_shifts()
+        {
+            let sums = &weight.channel_sums()[channels];
+            for (row, source) in rows.clone().enumerate() {
+                let (line, shift) = (&mut out[task_rows.row(row)], x.shift(source));
+                line.iter_mut().zip(sums).for_each(|(to, sum)| *to += shift * sum);
             }
-            let Some(bias) = bias else { return };
-            for row in 0..count {
-                let line = &mut out[task_rows.row(row)];
-                line.iter_mut().zip(&bias[at.clone()]).for_each(|(to, bias)| *to += bias);
-            }
-        };
-        let Epilogue::GatedActivation { up: weight, bias, .. } = &self.epilogue else {
-            matmul((self.weight.packed(), NextRead { rest, next }), self.bias, out);
-            return task_rows;
-        };
-        let of_up = Some(weight.bytes_from(at.start));
-        let of_next = if rest > 0 { Some(self.weight.bytes_from(at.end)) } else { next };
-        matmul((self.weight.packed(), NextRead { rest: 0, next: of_up }), self.bias, out);
-        matmul((weight.packed(), NextRead { rest: 0, next: of_next }), *bias, up);
+        }
+        if let Some(factor) = self.weight.factor() {
+            (0..rows.len())
+                .for_each(|row| (ctx.kernels().scale)(&mut out[task_rows.row(row)], factor));
+        }
+        let Some(bias) = self.bias else { return task_rows };
+        for row in 0..rows.len() {
+            let line = &mut out[task_rows.row(row)];
+            line.iter_mut().zip(&bias[at.clone()]).for_each(|(to, bias)| *to += bias);
+        }
         task_rows
     }
 }

@@ -3,7 +3,7 @@
 mod dispatch;
 
 use super::run::{matmuls, quantized_matmul};
-use super::{Dispatch, Epilogue, Matmul, QuantizedInputs, matmul};
+use super::{Dispatch, Epilogue, Matmul, Product, QuantizedInputs, matmul};
 use crate::caches::Caches;
 use crate::context::Cpu;
 use crate::elementwise::gated;
@@ -13,7 +13,7 @@ use crate::matrix::Matrix;
 use crate::packed::PackedMatrix;
 use crate::quantize::{InputSource, Q8Buffer};
 use lapwing_model::formats::DType;
-use lapwing_model::op::Activation;
+use lapwing_model::op::{Activation, Curve};
 use lapwing_model::quant::Activations;
 use lapwing_model::reference;
 use std::ops::Range;
@@ -133,10 +133,9 @@ fn matmuls_of_one_dispatch_have_the_bits_of_separate_ones() {
                 let up_bias = &bias[..cut.len()];
                 let mut outs = [70, 20, cut.len()].map(|n| vec![f32::NAN; m * n]);
                 let [a, b, c] = &mut outs;
-                let gates = Epilogue::GatedActivation {
-                    activation,
-                    up: up.channels(cut.clone()),
-                    bias: Some(up_bias),
+                let gates = Epilogue::Gated {
+                    gating: activation.into(),
+                    up: Product { x: rows, weight: up.channels(cut.clone()), bias: Some(up_bias) },
                 };
                 let product =
                     |weight, bias, epilogue, out| (Matmul { x: rows, weight, bias, epilogue }, out);
@@ -189,11 +188,15 @@ fn quantising_on_the_fly_has_the_bits_of_quantising_later() {
                 let mut inputs = QuantizedInputs::default();
                 inputs.fill(&cpu, [dtype].into_iter(), &InputSource { x: &x, k, norm: None });
                 let x = inputs.rows(&cpu, dtype, &x);
-                let activation = Activation::GeluTanh;
+                let gating = Activation::GeluTanh.into();
                 let thens = [
                     Epilogue::Store,
                     Epilogue::AddResidual(&residual),
-                    Epilogue::GatedActivation { activation, up: up.all(), bias: Some(&bias) },
+                    Epilogue::Gated {
+                        gating,
+                        up: Product { x, weight: up.all(), bias: Some(&bias) },
+                    },
+                    Epilogue::Curve(Curve::ReluSquared),
                 ];
                 for epilogue in thens {
                     let product = Matmul {

@@ -2,6 +2,7 @@
 
 use crate::loops::attn_bf16::{Bf16Pair, PairPanel};
 use crate::loops::attn_matmul::AttnMatmul;
+use crate::loops::gated::Gating;
 use crate::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
 use crate::loops::kv::KvConvert;
 use crate::loops::layer_norm::LayerNormWeights;
@@ -14,7 +15,7 @@ use crate::loops::tile_shape::TileShape;
 use crate::matrix::StoredRows;
 use crate::packed::tile::TileBytes;
 use crate::simd::prefetch::PrefetchOffset;
-use lapwing_model::op::{Activation, Curve};
+use lapwing_model::op::Curve;
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; the
 /// [`Isa`](crate::isa::Isa) chooses the table once.
@@ -44,8 +45,8 @@ pub(crate) struct Kernels {
     pub(crate) square_sum: fn(&[f32]) -> f32,
     /// Rotates the heads of one row.
     pub(crate) rotate: fn(&[f32], &RowAngles<'_>, &mut [f32]),
-    /// `act(gate) · up`.
-    pub(crate) gated: fn(Activation, &[f32], &[f32], &mut [f32]),
+    /// `gating(gate, up)`.
+    pub(crate) gated: fn(Gating, &[f32], &[f32], &mut [f32]),
     /// `out = curve(x)`.
     pub(crate) curve: fn(Curve, &[f32], &mut [f32]),
     /// `x = cap · tanh(x / cap)`.
@@ -129,7 +130,7 @@ macro_rules! kernels {
             dequantize_tile(tile: &crate::packed::tile::TileBytes<'_>, to: &mut [u8]) = crate::loops::dequantize::dequantize_tile::<$lanes>;
             stream_read(bytes: &[u8], prefetch: Option<crate::simd::prefetch::PrefetchOffset>) -> f32 = crate::loops::stream::stream_read::<$lanes>;
             kv_to_f32(w: &crate::loops::kv::KvConvert<'_>, out: &mut [f32]) = crate::loops::kv::kv_to_f32::<$lanes>;
-            gated(k: lapwing_model::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::loops::gated::gated::<$lanes>;
+            gated(k: crate::loops::gated::Gating, g: &[f32], u: &[f32], out: &mut [f32]) = crate::loops::gated::gated::<$lanes>;
             curve(c: lapwing_model::op::Curve, x: &[f32], out: &mut [f32]) = crate::loops::curve::curve::<$lanes, $fma>;
             f32_to_f16(x: &[f32], out: &mut [u16]) = crate::loops::kv::f32_to_f16::<$lanes>;
             online_softmax_step(

@@ -6,26 +6,73 @@ use crate::simd::f32x16::{F32x16, LANES};
 use lapwing_model::op::Activation;
 use std::f32::consts::LOG2_E;
 
-/// `out = act(gate) · up` for slices of equal length.
+/// What becomes of a gate and what it gates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gating {
+    /// act(gate)·up.
+    Activation(Activation),
+    /// max(gate, 0)·up.
+    Relu,
+    /// min(gate, limit)·σ(alpha·min(gate, limit))·(up within ± limit + 1).
+    Clamped {
+        /// Factor inside the sigmoid.
+        alpha: f32,
+        /// Largest gate, and largest magnitude of up.
+        limit: f32,
+    },
+}
+
+impl From<Activation> for Gating {
+    fn from(activation: Activation) -> Gating {
+        Gating::Activation(activation)
+    }
+}
+
+/// `out = gating(gate, up)` for slices of equal length. What is no number stays none.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn gated<V: F32x16>(kind: Activation, gate: &[f32], up: &[f32], out: &mut [f32]) {
+pub(crate) unsafe fn gated<V: F32x16>(kind: Gating, gate: &[f32], up: &[f32], out: &mut [f32]) {
     // SAFETY: by the caller.
     unsafe {
         match kind {
-            Activation::Silu => all::<V>(gate, up, out, |x| silu(x)),
-            Activation::GeluTanh => all::<V>(gate, up, out, |x| gelu_tanh(x)),
-            Activation::Sigmoid => all::<V>(gate, up, out, |x| sigmoid(x)),
+            Gating::Activation(Activation::Silu) => {
+                all::<V>(gate, up, out, |gate, up| silu(gate).mul(up))
+            }
+            Gating::Activation(Activation::GeluTanh) => {
+                all::<V>(gate, up, out, |gate, up| gelu_tanh(gate).mul(up))
+            }
+            Gating::Activation(Activation::Sigmoid) => {
+                all::<V>(gate, up, out, |gate, up| sigmoid(gate).mul(up))
+            }
+            Gating::Relu => all::<V>(gate, up, out, |gate, up| V::splat(0.0).max(gate).mul(up)),
+            Gating::Clamped { alpha, limit } => all::<V>(gate, up, out, |gate, up| {
+                let gate = at_most(gate, limit);
+                let up = V::splat(-limit).max(at_most(up, limit)).add(V::splat(1.0));
+                gate.mul(sigmoid(gate.mul(V::splat(alpha)))).mul(up)
+            }),
         }
+    }
+}
+
+/// The smaller of both; NaN stays NaN.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+unsafe fn at_most<V: F32x16>(x: V, limit: f32) -> V {
+    // SAFETY: by the caller.
+    unsafe {
+        let zero = V::splat(0.0);
+        zero.sub(V::splat(-limit).max(zero.sub(x)))
     }
 }
 
 /// # Safety
 /// As [`gated`].
 #[inline(always)]
-unsafe fn all<V: F32x16>(gate: &[f32], up: &[f32], out: &mut [f32], act: impl Fn(V) -> V) {
+unsafe fn all<V: F32x16>(gate: &[f32], up: &[f32], out: &mut [f32], act: impl Fn(V, V) -> V) {
     let (gates, gate_tail) = gate.as_chunks::<LANES>();
     let (ups, up_tail) = up.as_chunks::<LANES>();
     let (outs, out_tail) = out.as_chunks_mut::<LANES>();
@@ -53,10 +100,10 @@ unsafe fn one<V: F32x16>(
     gate: &[f32; LANES],
     up: &[f32; LANES],
     out: &mut [f32; LANES],
-    act: &impl Fn(V) -> V,
+    act: &impl Fn(V, V) -> V,
 ) {
     // SAFETY: all have 16 values.
-    unsafe { act(V::load(gate.as_ptr())).mul(V::load(up.as_ptr())).store(out.as_mut_ptr()) };
+    unsafe { act(V::load(gate.as_ptr()), V::load(up.as_ptr())).store(out.as_mut_ptr()) };
 }
 
 /// x·σ(x).

@@ -49,7 +49,7 @@ pub(crate) fn sum_exp(block: &[f32], max: f32) -> f64 {
 /// eˣ for x ≤ 0, within 2 ULP down to e⁻⁸⁷, to which smaller x and NaN are clamped. Polynomial of
 /// Cephes' `expf`.
 #[inline(always)]
-fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     /// 1.5 · 2²³: adding it rounds to an integer, which is in the lowest bits of the sum.
     const ROUND: f32 = 12_582_912.0;
     /// ln 2 in two parts; the first has few bits, so that n times it is exact.

@@ -67,7 +67,7 @@ impl PackedMatrix {
     /// When the range ends after the last channel.
     pub fn channels(&self, range: Range<usize>) -> OutputChannels<'_> {
         assert!(range.start <= range.end && range.end <= self.rows, "{range:?} of {}", self.rows);
-        OutputChannels { packed: self, range }
+        OutputChannels { packed: self, range, factor: None }
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -136,9 +136,22 @@ impl PackedMatrix {
 pub struct OutputChannels<'a> {
     packed: &'a PackedMatrix,
     range: Range<usize>,
+    /// What products with it are multiplied by, if not 1.
+    factor: Option<f32>,
 }
 
 impl<'a> OutputChannels<'a> {
+    /// The same channels, times a factor.
+    #[must_use]
+    pub fn times(self, factor: Option<f32>) -> OutputChannels<'a> {
+        OutputChannels { factor, ..self }
+    }
+
+    /// What products with it are multiplied by, if not 1.
+    pub(crate) fn factor(&self) -> Option<f32> {
+        self.factor
+    }
+
     /// The matrix.
     pub(crate) fn packed(&self) -> &'a PackedMatrix {
         self.packed

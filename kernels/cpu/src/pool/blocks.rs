@@ -105,6 +105,7 @@ impl Pool {
             let block = ColumnBlock {
                 // SAFETY: `rows` is inside `data`, as checked above.
                 base: unsafe { base.get().add(rows.start * row_len) },
+                places: None,
                 rows: rows.len(),
                 row_len,
                 start,
@@ -143,7 +144,10 @@ pub struct Grid<'a> {
 /// A block of rows × columns of a row-major matrix. Blocks of a job are disjoint.
 #[derive(Debug)]
 pub struct ColumnBlock<'a, T> {
+    /// The first row, or the matrix if it has `places`.
     pub(super) base: *mut T,
+    /// Where its rows are in the matrix, if not one below the other.
+    pub(super) places: Option<&'a [u32]>,
     pub(super) rows: usize,
     pub(super) row_len: usize,
     pub(super) start: usize,
@@ -178,11 +182,12 @@ impl<T> ColumnBlock<'_, T> {
     /// When `row` is not below [`ColumnBlock::rows`].
     pub fn row_mut(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
+        let at = self.places.map_or(row, |places| places[row] as usize);
         // SAFETY: `row` is in range, so the slice is inside the matrix. This block is the only one
         // with these rows and columns, and `&mut self` lends one row at a time.
         unsafe {
             std::slice::from_raw_parts_mut(
-                self.base.add(row * self.row_len + self.start),
+                self.base.add(at * self.row_len + self.start),
                 self.width,
             )
         }

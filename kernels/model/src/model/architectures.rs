@@ -3,9 +3,13 @@
 use super::architecture::Architecture;
 use super::family::{Decoder, Encoder};
 
+mod afmoe;
 mod apertus;
 mod arcee;
+mod arctic;
 mod baichuan;
+mod bailingmoe;
+mod bailingmoe2;
 mod bert;
 mod bitnet;
 mod bloom;
@@ -13,12 +17,20 @@ mod chatglm;
 mod codeshell;
 mod cogvlm;
 mod cohere2;
+mod cohere2moe;
 mod command_r;
+mod dbrx;
 mod deci;
+mod deepseek;
+mod deepseek2;
+mod deepseek2_ocr;
+mod dots1;
 mod ernie4_5;
+mod ernie4_5_moe;
 mod eurobert;
 mod exaone;
 mod exaone4;
+mod exaone_moe;
 mod falcon;
 mod gemma;
 mod gemma2;
@@ -27,24 +39,35 @@ mod gemma3n;
 mod gemma4;
 mod gemma_embedding;
 mod glm4;
+mod glm4moe;
 mod gpt2;
+mod gpt_oss;
 mod gptneox;
 mod granite;
 mod granite_swa;
+mod granitemoe;
+mod grok;
 mod hrm_text;
 mod hunyuan_dense;
+mod hunyuan_moe;
 mod hunyuan_vl;
+mod hy_v3;
 mod internlm2;
 mod jais;
 mod jais2;
 mod jina_bert_v2;
 mod jina_bert_v3;
 mod lfm2;
+mod lfm2moe;
 mod llama;
+mod llama4;
 mod maincoder;
+mod mellum;
 mod minicpm;
 mod minicpm3;
+mod minimax_m2;
 mod mistral3;
+mod mistral4;
 mod modern_bert;
 mod mpt;
 mod muse_glimmer;
@@ -52,24 +75,31 @@ mod nanbeige;
 mod nemotron;
 mod neo_bert;
 mod nomic_bert;
+mod nomic_bert_moe;
 mod olmo;
 mod olmo2;
+mod olmoe;
 mod openelm;
 mod orion;
 mod paddleocr;
 mod pangu_embedded;
 mod phi2;
 mod phi3;
+mod phimoe;
 mod plamo;
 mod plamo3;
 mod plm;
 mod qwen;
 mod qwen2;
+mod qwen2moe;
 mod qwen2vl;
 mod qwen3;
+mod qwen3moe;
 mod qwen3vl;
+mod qwen3vlmoe;
 mod refact;
 mod seed_oss;
+mod smallthinker;
 mod smollm3;
 mod spark2_5;
 mod stablelm;
@@ -79,14 +109,16 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 74] = [
+const TABLE: [Architecture; 104] = [
     llama::ARCHITECTURE,
+    llama4::ARCHITECTURE,
     deci::ARCHITECTURE,
     internlm2::ARCHITECTURE,
     nanbeige::ARCHITECTURE,
     hrm_text::ARCHITECTURE,
     qwen2::ARCHITECTURE,
     qwen3::ARCHITECTURE,
+    qwen3moe::ARCHITECTURE,
     gemma2::ARCHITECTURE,
     gemma3::ARCHITECTURE,
     gemma3n::ARCHITECTURE,
@@ -146,8 +178,36 @@ const TABLE: [Architecture; 74] = [
     bitnet::ARCHITECTURE,
     apertus::ARCHITECTURE,
     lfm2::ARCHITECTURE,
+    qwen2moe::ARCHITECTURE,
+    qwen3vlmoe::ARCHITECTURE,
+    gpt_oss::ARCHITECTURE,
+    granitemoe::ARCHITECTURE,
+    glm4moe::ARCHITECTURE,
+    deepseek::ARCHITECTURE,
+    deepseek2::ARCHITECTURE,
+    deepseek2_ocr::ARCHITECTURE,
+    mistral4::ARCHITECTURE,
+    minimax_m2::ARCHITECTURE,
+    lfm2moe::ARCHITECTURE,
+    phimoe::ARCHITECTURE,
+    olmoe::ARCHITECTURE,
+    ernie4_5_moe::ARCHITECTURE,
+    hunyuan_moe::ARCHITECTURE,
+    dots1::ARCHITECTURE,
+    bailingmoe::ARCHITECTURE,
+    bailingmoe2::ARCHITECTURE,
+    afmoe::ARCHITECTURE,
+    smallthinker::ARCHITECTURE,
+    grok::ARCHITECTURE,
+    dbrx::ARCHITECTURE,
+    arctic::ARCHITECTURE,
+    exaone_moe::ARCHITECTURE,
+    cohere2moe::ARCHITECTURE,
+    mellum::ARCHITECTURE,
+    hy_v3::ARCHITECTURE,
     bert::ARCHITECTURE,
     nomic_bert::ARCHITECTURE,
+    nomic_bert_moe::ARCHITECTURE,
     jina_bert_v2::ARCHITECTURE,
     jina_bert_v3::ARCHITECTURE,
     modern_bert::ARCHITECTURE,

@@ -2,6 +2,7 @@
 
 mod decoder;
 mod encoder;
+mod experts;
 mod factors;
 mod gate;
 mod head;
@@ -54,6 +55,7 @@ pub(super) fn build(
         Family::Encoder(family) => builder.encoder(family)?,
     }
     let (rank, projection) = (builder.rank_head()?, builder.projection()?);
+    builder.check_experts()?;
     builder.check_unused()?;
     let graph = builder.graph;
     Ok(Model { config, graph, rank, projection })

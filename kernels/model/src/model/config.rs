@@ -2,6 +2,7 @@
 
 use super::ModelError;
 use super::architecture::Architecture;
+use super::experts::ExpertsConfig;
 use super::family::Family;
 use super::keys::Keys;
 use super::layer::{LatentRanks, LayerHeads};
@@ -34,6 +35,8 @@ pub struct ModelConfig {
     pub states: Vec<usize>,
     /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
+    /// Mixtures of experts, if layers may have them in place of a feed-forward block.
+    pub experts: Option<ExpertsConfig>,
     /// Values per token of the embedding that each layer has of its own; 0 if layers have none.
     pub layer_input_width: usize,
     /// Context length of the training, in tokens.
@@ -77,10 +80,14 @@ pub struct ModelConfig {
     pub window: Option<usize>,
     /// Whether each layer has the sliding window.
     pub windowed: Vec<bool>,
+    /// Whether the window does not slide: a row sees the positions from the last multiple of its length on.
+    pub is_window_fixed: bool,
     /// Largest magnitude of queries, keys and values after their projections.
     pub qkv_limit: Option<f32>,
-    /// Factor on queries by their position.
+    /// Factor on queries by their position, in layers that rotate.
     pub temperature: Option<Temperature>,
+    /// The same in layers that do not rotate.
+    pub temperature_unrotated: Option<Temperature>,
     /// Linear biases of attention ([`AttentionOp::alibi`](crate::op::AttentionOp::alibi)).
     pub alibi: Option<f32>,
     /// Whether attention has sinks ([`AttentionOp::sinks`](crate::op::AttentionOp::sinks)).
@@ -117,13 +124,13 @@ impl ModelConfig {
     /// Reads the hyper-parameters of an architecture.
     pub(super) fn of(arch: Architecture, meta: &Metadata) -> Result<ModelConfig, ModelError> {
         let keys = Keys::new(meta, &arch);
-        keys.refuse_experts()?;
         keys.check_direction(arch.is_encoder())?;
         let mut config = ModelConfig::plain(arch, &keys)?;
         match arch.family {
             Family::Decoder(family) => family.settings(&keys, &mut config)?,
             Family::Encoder(family) => family.settings(&keys, &mut config)?,
         }
+        keys.check_experts(&config)?;
         keys.refuse_others(&config)?;
         keys.check_mixers(&config)?;
         Ok(config)
@@ -148,6 +155,7 @@ impl ModelConfig {
             heads,
             latent: None,
             states: vec![0; layers],
+            experts: None,
             ffn_widths: keys.per_layer("feed_forward_length", layers, None)?,
             layer_input_width: 0,
             context,
@@ -171,8 +179,10 @@ impl ModelConfig {
             window_rope_is_scaled: true,
             window: None,
             windowed: vec![false; layers],
+            is_window_fixed: false,
             qkv_limit: None,
             temperature: None,
+            temperature_unrotated: None,
             alibi: None,
             has_sinks: false,
             attention_cap: None,
@@ -197,6 +207,6 @@ impl ModelConfig {
 }
 
 /// The factor on scores of heads with that many values.
-fn score_scale(values: usize) -> f32 {
+pub(super) fn score_scale(values: usize) -> f32 {
     1.0 / (values as f32).sqrt()
 }

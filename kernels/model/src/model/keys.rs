@@ -1,9 +1,12 @@
 //! Checked values of metadata keys.
 
+mod experts;
 mod layers;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+
+pub(super) use experts::ExpertsForm;
 
 use super::{Architecture, ModelConfig, ModelError};
 use crate::weights::Metadata;
@@ -163,6 +166,12 @@ impl<'a> Keys<'a> {
         Ok(found.and_then(|id| u32::try_from(id).ok()))
     }
 
+    /// Number of tokens, if the file says it.
+    pub(super) fn tokens(&self) -> Result<Option<usize>, ModelError> {
+        let listed = self.meta.opt_strings("tokenizer.ggml.tokens")?.map(|tokens| tokens.len());
+        Ok(self.opt_count("vocab_size")?.or(listed))
+    }
+
     /// Whether something is so, unless a file says otherwise.
     pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, ModelError> {
         Ok(self.meta.opt_bool(&self.key(name))?.unwrap_or(default))
@@ -220,10 +229,11 @@ impl<'a> Keys<'a> {
         Ok(self.opt_f32(name)?.or(default).filter(|cap| *cap > 0.0))
     }
 
-    pub(super) fn refuse_experts(&self) -> Result<(), ModelError> {
+    /// Checks that the architecture has read the experts of a file that has any.
+    pub(super) fn check_experts(&self, config: &ModelConfig) -> Result<(), ModelError> {
         let experts = self.opt_count("expert_count")?.unwrap_or(0);
-        self.check("expert_count", experts, experts == 0, || {
-            "mixtures of experts are not supported".to_owned()
+        self.check("expert_count", experts, experts == 0 || config.experts.is_some(), || {
+            "mixtures of experts of this architecture are not supported".to_owned()
         })
     }
 

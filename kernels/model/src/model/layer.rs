@@ -30,12 +30,21 @@ impl LayerHeads {
 
 /// Ranks of latent attention: values of the rows per token from which products make the keys and values of all heads, and perhaps
 /// the queries. [`LayerHeads::rope_dims`] values at the end of each key rotate, and are the same for all heads.
+///
+/// Of absorbed attention the latent row is the value, and with the rotated values behind it the key, of all heads: the products that
+/// would make keys and values are applied to queries, and to what attention makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatentRanks {
     /// Values of the row for keys and values.
     pub kv: usize,
     /// Values of the row for queries; `None` if the hidden states are multiplied at once.
     pub queries: Option<usize>,
+    /// Values of a head's key.
+    pub key_dim: usize,
+    /// Values of a head's value.
+    pub value_dim: usize,
+    /// Whether attention is absorbed.
+    pub is_absorbed: bool,
 }
 
 /// Attention of a layer.
@@ -45,4 +54,6 @@ pub enum LayerAttention {
     Full,
     /// Over the last positions, as many as this number.
     Window(usize),
+    /// Over the positions from the last multiple of this number on.
+    Chunk(usize),
 }

@@ -21,9 +21,10 @@ impl ModelConfig {
     /// Attention of a layer.
     pub fn layer_attention(&self, layer: usize) -> LayerAttention {
         match self.window {
-            Some(window) if self.windowed.get(layer) == Some(&true) => {
-                LayerAttention::Window(window)
-            }
+            Some(window) if self.windowed.get(layer) == Some(&true) => match self.is_window_fixed {
+                true => LayerAttention::Chunk(window),
+                false => LayerAttention::Window(window),
+            },
             _ => LayerAttention::Full,
         }
     }

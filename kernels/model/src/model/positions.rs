@@ -77,7 +77,7 @@ impl Keys<'_> {
     /// The factor on queries of models whose attention grows with the position; `length` is the trained context.
     pub(super) fn temperature(&self, length: usize) -> Result<Option<Temperature>, ModelError> {
         let scale = self.opt_f32("attention.temperature_scale")?.filter(|scale| *scale > 0.0);
-        Ok(scale.map(|scale| Temperature { scale, length }))
+        Ok(scale.map(|scale| Temperature { scale, length, offset: 0 }))
     }
 
     /// Divides YaRN's factor on the magnitude by one of the file's own.
@@ -85,6 +85,25 @@ impl Keys<'_> {
         let multiplier = self.opt_f32(LOG_MULTIPLIER)?.unwrap_or(0.0);
         if let RopeScaling::Yarn { factor, attn_factor, .. } = &mut config.rope_scaling {
             *attn_factor /= 1.0 + 0.1 * multiplier * factor.ln();
+        }
+        Ok(())
+    }
+
+    /// YaRN's factors of latent attention, whose file has a tenth of the multiplier of the logarithm: one on the magnitude of what is
+    /// rotated, which is divided by another that takes `divisor` for the multiplier, or else the file's; and the square of both on scores.
+    pub(super) fn latent_yarn(
+        &self,
+        config: &mut ModelConfig,
+        divisor: Option<f32>,
+    ) -> Result<(), ModelError> {
+        let multiplier = self.opt_f32(LOG_MULTIPLIER)?.unwrap_or(0.0) / 0.1;
+        if let RopeScaling::Yarn { factor, attn_factor, .. } = &mut config.rope_scaling {
+            let stretched = |multiplier: f32| 1.0 + 0.1 * multiplier * factor.ln();
+            if multiplier != 0.0 {
+                *attn_factor /= stretched(divisor.unwrap_or(multiplier));
+            }
+            let magnitude = *attn_factor * stretched(1.0);
+            config.score_scale *= (magnitude * stretched(multiplier)).powi(2);
         }
         Ok(())
     }

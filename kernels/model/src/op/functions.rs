@@ -32,19 +32,21 @@ pub struct Xielu {
     pub eps: f32,
 }
 
-/// A factor on queries beyond the trained context: 1 + scale·ln(⌊position / length⌋ + 1) (Llama 4, Ministral 3).
+/// A factor on queries beyond the trained context: 1 + scale·ln(⌊(position + offset) / length⌋ + 1) (Llama 4, Ministral 3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Temperature {
     /// Factor on the logarithm.
     pub scale: f32,
     /// Positions after which the factor grows.
     pub length: usize,
+    /// Added to the position.
+    pub offset: usize,
 }
 
 impl Temperature {
     /// The factor at a position.
     pub fn factor(&self, position: u32) -> f32 {
-        let turns = (position as usize / self.length.max(1) + 1) as f32;
+        let turns = ((position as usize + self.offset) / self.length.max(1) + 1) as f32;
         1.0 + self.scale * turns.ln()
     }
 }

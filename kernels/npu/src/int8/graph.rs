@@ -144,6 +144,9 @@ impl Int8Graph {
             | Op::WeightedSum { .. }
             | Op::Excess { .. }
             | Op::WithLength
+            | Op::Route(_)
+            | Op::Experts(_)
+            | Op::Mix { .. }
             | Op::SelectRows => {
                 return Err(DeviceError::Unsupported {
                     device: parts.device.clone(),

@@ -65,7 +65,10 @@ impl Encoder<'_> {
             | Op::Temperature(_)
             | Op::JoinHeads { .. }
             | Op::Multiply
-            | Op::ShortConv { .. } => Err(self.unsupported(node, "an OpenCL device")),
+            | Op::ShortConv { .. }
+            | Op::Route(_)
+            | Op::Experts(_)
+            | Op::Mix { .. } => Err(self.unsupported(node, "an OpenCL device")),
             _ if !self.work.part.features.is_whole() => {
                 Err(self.unsupported(node, "some features"))
             }

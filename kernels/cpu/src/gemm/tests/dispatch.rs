@@ -3,7 +3,7 @@
 use super::{caches, weight};
 use crate::context::Cpu;
 use crate::gemm::blocking::{Blocking, BlockingInput, panel_of};
-use crate::gemm::dispatch::{BlockEnd, Dispatch, NextDispatch};
+use crate::gemm::dispatch::{BlockEnd, NextDispatch, read_after};
 use crate::isa::Isa;
 use crate::loops::quantize::QuantScheme;
 use crate::pool::{AfterBlock, NextBlock};
@@ -72,18 +72,13 @@ fn only_weights_within_the_prefetch_distance_are_prefetched() {
     // 18 KiB and 576 bytes per tile.
     let [large, small] = [1024, 32].map(|k| weight(&cpu, DType::Q8_0, 64, k));
     let (large, small) = (large.all(), small.all());
-    let weights = |index: usize| [Some(&large), Some(&small)][index];
+    let weights = |index: usize| [Some(large.clone()), Some(small.clone())][index].clone();
     let next =
         NextDispatch { weights: [Some(small.clone()), None, None, None], ..Default::default() };
-    let dispatch = Dispatch { next, ..Dispatch::of(1) };
+    let first_read = |thread| next.first_read(&cpu, 1, thread);
     let after = |index, end, until, next| {
-        let found = dispatch.read_after(
-            &cpu,
-            BlockEnd { index, channel: end },
-            AfterBlock { until, next },
-            weights,
-        );
-        found.map(<[u8]>::as_ptr)
+        let (end, after) = (BlockEnd { index, channel: end }, AfterBlock { until, next });
+        read_after(&cpu, end, after, weights, &first_read).map(<[u8]>::as_ptr)
     };
     let nothing = |thread| NextBlock::EndOfJob { thread };
     let block = NextBlock::Block { index: 1, col: 32 };

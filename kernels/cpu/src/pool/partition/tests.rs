@@ -1,7 +1,9 @@
 use super::*;
+use crate::pool::NextBlock;
+use crate::pool::task_queue::Claim;
 
 fn of(rows: usize, row_len: usize, col_chunk: usize, lead: usize) -> BlockGrid {
-    BlockGrid { rows, row_len, row_chunk: 2, col_chunk, lead }
+    BlockGrid { first_row: 0, rows, row_len, row_chunk: 2, col_chunk, lead }
 }
 
 /// The announced next block is the thread's next block, the announced first block is its first, and
@@ -18,7 +20,8 @@ fn each_thread_is_announced_its_own_next_block() {
     ];
     let cases = (1..=4).flat_map(|n| [1, 3, 100].map(|max_claim| (n, max_claim)));
     for ((threads, max_claim), matrices) in cases.flat_map(|case| jobs.map(|job| (case, job))) {
-        let (pool, all) = (Pool::new(threads), JobMatrices(matrices));
+        let (pool, grids) = (Pool::new(threads), JobGrid::all(matrices));
+        let all = JobGrids(&grids);
         let tasks = all.tasks();
         let used = threads.min(tasks);
         let mut values = 0;
@@ -66,5 +69,36 @@ fn every_value_is_in_exactly_one_block() {
             (0..rows.len()).for_each(|row| block.row_mut(row).iter_mut().for_each(|x| *x += 1));
         });
         assert!(data.iter().flatten().all(|times| *times == 1), "{threads}, {max_claim}: {data:?}");
+    }
+}
+
+#[test]
+fn every_value_of_a_grouped_matrix_is_in_the_block_of_its_group() {
+    let group_of = [2, 0, 2, 2, 0, 5, 2];
+    let mut sorted = GroupedRows::default();
+    sorted.sort(6, &group_of);
+    let row_len = 41;
+    let mut grids = GridList::default();
+    for (lead, group) in [0, 5, 15].into_iter().zip(sorted.groups()) {
+        let (first_row, rows) = (group.rows.start, group.rows.len());
+        grids.push(BlockGrid { first_row, rows, row_len, row_chunk: 3, col_chunk: 16, lead });
+    }
+    for (threads, max_claim) in [(1, 1), (1, 9), (2, 1), (3, 2)] {
+        for places in [None, Some(&sorted)] {
+            let mut data = vec![0; group_of.len() * row_len];
+            let matrix = GroupedMatrix { data: &mut data, row_len, grids: &grids, places };
+            Pool::new(threads).grouped_mut(matrix, max_claim, |index, rows, mut block, _| {
+                assert_eq!(rows.len(), block.rows());
+                let group = &sorted.groups()[index];
+                assert!(group.rows.start <= rows.start && rows.end <= group.rows.end);
+                for row in 0..rows.len() {
+                    block.row_mut(row).iter_mut().for_each(|x| *x += 1 + group.group as u32);
+                }
+            });
+            for (row, values) in data.chunks(row_len).enumerate() {
+                let of = places.map_or(group_of[sorted.order()[row] as usize], |_| group_of[row]);
+                assert!(values.iter().all(|x| *x == 1 + of), "row {row}: {values:?}");
+            }
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! Gemma 4: Gemma 3 with full layers whose heads are larger than those of windowed ones, normalised values, last layers that
-//! read the keys and values of earlier ones, and embeddings of each layer's own.
+//! read the keys and values of earlier ones, and embeddings of each layer's own; in one size experts beside the dense blocks.
 
 use super::super::build::{Builder, LayerForm, Norms};
-use super::super::keys::Keys;
+use super::super::experts::ExpertsConfig;
+use super::super::keys::{ExpertsForm, Keys};
 use super::super::{LayerHeads, ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;
 use crate::kv::KvHeads;
-use crate::op::Op;
+use crate::op::{Activation, ExpertForm, Op};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("gemma4", &Gemma4);
 
@@ -26,7 +27,9 @@ impl Decoder for Gemma4 {
         config.window_rope_is_scaled = false;
         config.layer_input_width = keys.opt_count("embedding_length_per_layer_input")?.unwrap_or(0);
         window_heads(keys, config)?;
-        keys.share_kv(config, 0)
+        keys.share_kv(config, 0)?;
+        let form = ExpertForm::Gated(Activation::GeluTanh);
+        keys.experts(config, ExpertsForm { form, ..ExpertsForm::PLAIN })
     }
 
     fn embedded(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
@@ -41,7 +44,10 @@ impl Decoder for Gemma4 {
             false => b.normed_attention_of_keys(normed)?,
         };
         let form = LayerForm { norms: Norms::BOTH, ..LayerForm::PLAIN };
-        let x = b.after_attention([x, normed, attended], form)?;
+        let x = match b.experts() {
+            Some(experts) => b.dense_and_experts([x, attended], experts)?,
+            None => b.after_attention([x, normed, attended], form)?,
+        };
         let x = b.add_layer_input(x)?;
         b.scaled_by("layer_output_scale", x)
     }
@@ -67,6 +73,36 @@ fn window_heads(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelEr
 }
 
 impl Builder<'_> {
+    /// The rest of a layer that has experts: adds attention to the layer's input, and then the sum of a dense block and of experts, each
+    /// with norms of its own. The router has another one.
+    fn dense_and_experts(
+        &mut self,
+        [x, attended]: [ValueId; 2],
+        experts: &ExpertsConfig,
+    ) -> Result<ValueId, ModelError> {
+        let (width, eps) = (self.config.width, self.config.norm_eps);
+        let attended = self.norm("post_attention_norm", attended)?;
+        let sum = self.add_attended(attended, x);
+        let read = self.norm("ffn_norm", sum)?;
+        let dense = self.dense_block(read, &LayerForm::PLAIN)?;
+        let dense = self.norm("post_ffw_norm_1", dense)?;
+        let weight = Some(self.vector(&self.name("ffn_gate_inp.scale"), width)?);
+        let norm = Op::RmsNorm { weight, group: width, eps };
+        let read = self.push(norm, &[sum], width, "ffn_router_norm");
+        let weight = self.matrix(&self.name("ffn_gate_inp.weight"), experts.count, width)?;
+        let product = Op::MatMul { weight, bias: None };
+        let logits = self.push(product, &[read], experts.count, "ffn_gate_inp");
+        let scale = Op::Scale { factor: 1.0 / (width as f32).sqrt() };
+        let logits = self.push(scale, &[logits], experts.count, "ffn_router_scale");
+        let route = self.route(logits, experts)?;
+        let read = self.norm("pre_ffw_norm_2", sum)?;
+        let mixed = self.mixed_experts([read, route], experts)?;
+        let mixed = self.norm("post_ffw_norm_2", mixed)?;
+        let both = self.push(Op::Add, &[dense, mixed], width, "ffn_both");
+        let fed = self.norm("post_ffw_norm", both)?;
+        Ok(self.add_fed(fed, sum))
+    }
+
     /// `x` times the only value of a vector of the current layer, if the file has it.
     fn scaled_by(&mut self, role: &'static str, x: ValueId) -> Result<ValueId, ModelError> {
         let weight = self.opt_vector(&self.name(&format!("{role}.weight")), 1)?;

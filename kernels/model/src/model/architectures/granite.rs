@@ -1,6 +1,7 @@
 //! Granite 3: factors on embeddings, on what each block adds, on scores and on logits.
 
-use super::super::keys::Keys;
+use super::super::experts::SharedExpert;
+use super::super::keys::{ExpertsForm, Keys};
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 
@@ -14,7 +15,7 @@ impl Decoder for Granite {
         if !keys.flag("rope.scaling.finetuned", true)? {
             config.rotated.fill(false);
         }
-        Ok(())
+        experts(keys, config)
     }
 }
 
@@ -25,4 +26,10 @@ pub(super) fn factors(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), M
     config.logit_scale = keys.factor("logit_scale", 1.0)?.recip();
     config.score_scale = keys.score_scale(config)?;
     Ok(())
+}
+
+/// Sets the experts of all Granites, with one of all rows in some sizes.
+pub(super) fn experts(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
+    let shared = SharedExpert::Optional;
+    keys.experts(config, ExpertsForm { shared, ..ExpertsForm::PLAIN })
 }

@@ -17,6 +17,6 @@ impl Decoder for GraniteSwa {
         config.rotated = keys.layer_flags("attention.rope_pattern", layers, Some(true))?;
         config.rope_base_window = config.rope_base;
         config.has_sinks = true;
-        Ok(())
+        granite::experts(keys, config)
     }
 }

@@ -11,32 +11,45 @@ pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("lfm2", &Lfm
 
 struct Lfm2;
 
+/// Name of the norm behind the last layer.
+pub(super) const LAST_NORM: &str = "token_embd_norm";
+
 impl Decoder for Lfm2 {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
-        const ROWS: &str = "shortconv.l_cache";
-        let rows = keys.count(ROWS, 64)?;
-        keys.check(ROWS, rows, rows > 1, || "it must be at least 2".to_owned())?;
-        config.rope_pairs = RopePairs::Halves;
-        config.window = keys.opt_count("attention.sliding_window")?;
-        for (layer, heads) in config.heads.iter().enumerate() {
-            let convolves = heads.kv.count == 0;
-            config.windowed[layer] = !convolves && config.window.is_some();
-            config.states[layer] = if convolves { (rows - 1) * config.width } else { 0 };
-        }
-        Ok(())
+        settings(keys, config)
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        let form = LayerForm { qk: QkNorm::Heads, ..LayerForm::PLAIN };
-        if !b.config.has_state(b.layer_number()) {
-            return b.layer(x, form);
-        }
-        let normed = b.norm("attn_norm", x)?;
-        let convolved = b.gated_short_conv(normed)?;
-        b.after_attention([x, normed, convolved], form)
+        layer(b, x)
     }
 
     fn last_norm(&self) -> &'static str {
-        "token_embd_norm"
+        LAST_NORM
     }
+}
+
+/// Sets windows, and the states of layers with a convolution.
+pub(super) fn settings(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
+    const ROWS: &str = "shortconv.l_cache";
+    let rows = keys.count(ROWS, 64)?;
+    keys.check(ROWS, rows, rows > 1, || "it must be at least 2".to_owned())?;
+    config.rope_pairs = RopePairs::Halves;
+    config.window = keys.opt_count("attention.sliding_window")?;
+    for (layer, heads) in config.heads.iter().enumerate() {
+        let convolves = heads.kv.count == 0;
+        config.windowed[layer] = !convolves && config.window.is_some();
+        config.states[layer] = if convolves { (rows - 1) * config.width } else { 0 };
+    }
+    Ok(())
+}
+
+/// The current layer.
+pub(super) fn layer(b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+    let form = LayerForm { qk: QkNorm::Heads, ..LayerForm::PLAIN };
+    if !b.config.has_state(b.layer_number()) {
+        return b.layer(x, form);
+    }
+    let normed = b.norm("attn_norm", x)?;
+    let convolved = b.gated_short_conv(normed)?;
+    b.after_attention([x, normed, convolved], form)
 }

@@ -1,6 +1,6 @@
-//! Ministral 3: queries grow with their position, and YaRN has a magnitude of its own.
+//! Ministral 3: queries grow with their position, and YaRN has a magnitude of its own. Larger sizes have mixtures of experts.
 
-use super::super::keys::Keys;
+use super::super::keys::{ExpertsForm, Keys};
 use super::super::{ModelConfig, ModelError};
 use super::{Architecture, Decoder};
 
@@ -12,6 +12,6 @@ impl Decoder for Mistral3 {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
         config.temperature = keys.temperature(config.original_context)?;
         keys.yarn_log_multiplier(config)?;
-        Ok(())
+        keys.experts(config, ExpertsForm::PLAIN)
     }
 }

@@ -3,7 +3,7 @@
 use super::super::{LayerAttention, ModelError};
 use super::{AttentionGate, Builder, Norms, QkNorm};
 use crate::graph::ValueId;
-use crate::mask::Mask;
+use crate::mask::{BlockList, Mask};
 use crate::op::{AttentionOp, Curve, Op};
 
 /// What a layer consists of.
@@ -102,7 +102,7 @@ impl Builder<'_> {
         let projected = self.projections(x)?;
         let gates = self.gates(x, form.gate)?;
         let [mut q, mut k, v] = projected.map(|value| self.clamp(value));
-        if form.qk != QkNorm::RotatedHeads {
+        if !form.qk.is_rotated() {
             q = self.qk_norm("attn_q_norm", q, form.qk)?;
             k = self.qk_norm("attn_k_norm", k, form.qk)?;
         }
@@ -110,13 +110,11 @@ impl Builder<'_> {
             q = self.rotated("rope_q", q, heads.count);
             k = self.rotated("rope_k", k, heads.kv.count);
         }
-        if form.qk == QkNorm::RotatedHeads {
+        if form.qk.is_rotated() {
             q = self.qk_norm("attn_q_norm", q, form.qk)?;
             k = self.qk_norm("attn_k_norm", k, form.qk)?;
         }
-        if let Some(temperature) = c.temperature {
-            q = self.push(Op::Temperature(temperature), &[q], heads.q_width(), "q_temperature");
-        }
+        q = self.warmed(q);
         let mixed = self.attended(&[q, k, v])?;
         let mixed = self.gated(gates, mixed);
         let mixed = self.norm_if(form.norms.inside_attention, mixed)?;
@@ -136,7 +134,7 @@ impl Builder<'_> {
     }
 
     /// What the current layer's attention makes of queries, keys and values, or of queries alone.
-    fn attended(&mut self, inputs: &[ValueId]) -> Result<ValueId, ModelError> {
+    pub(super) fn attended(&mut self, inputs: &[ValueId]) -> Result<ValueId, ModelError> {
         let (c, layer, width) = (self.config, self.layer_number(), self.heads().mixed_width());
         let (mask, window) = match (c.layer_attention(layer), c.arch.is_encoder()) {
             (LayerAttention::Full, false) => (Mask::Causal, None),
@@ -144,6 +142,7 @@ impl Builder<'_> {
             (LayerAttention::Window(window), false) => (Mask::Causal, Some(window)),
             // Half of an encoder's window is behind a row.
             (LayerAttention::Window(window), true) => (Mask::Around(window / 2), None),
+            (LayerAttention::Chunk(len), _) => (chunks(len, self.context), None),
         };
         let sinks = match c.has_sinks {
             true => Some(self.vector(&self.name("attn_sinks.weight"), self.heads().count)?),
@@ -161,14 +160,36 @@ impl Builder<'_> {
         Ok(self.push(Op::Attention(op), inputs, width, "attention"))
     }
 
+    /// Queries times the factor of their position, if the model has one.
+    pub(super) fn warmed(&mut self, q: ValueId) -> ValueId {
+        let (width, c) = (self.graph.value(q).width, self.config);
+        let temperature = match c.rotated[self.layer_number()] {
+            true => c.temperature,
+            false => c.temperature_unrotated,
+        };
+        temperature.map_or(q, |t| self.push(Op::Temperature(t), &[q], width, "q_temperature"))
+    }
+
     fn clamp(&mut self, x: ValueId) -> ValueId {
         let Some(limit) = self.config.qkv_limit else { return x };
         let width = self.graph.value(x).width;
         self.push(Op::Curve(Curve::Clamp { limit }), &[x], width, "clamp_qkv")
     }
 
-    /// The feed-forward block.
+    /// The feed-forward block, or the experts in its place.
     pub(crate) fn feed_forward(
+        &mut self,
+        x: ValueId,
+        form: &LayerForm,
+    ) -> Result<ValueId, ModelError> {
+        match self.experts() {
+            Some(experts) => self.expert_block(x, experts),
+            None => self.dense_block(x, form),
+        }
+    }
+
+    /// The feed-forward block that is the same for all rows.
+    pub(crate) fn dense_block(
         &mut self,
         x: ValueId,
         form: &LayerForm,
@@ -190,5 +211,14 @@ impl Builder<'_> {
         };
         let inner = self.norm_if(form.norms.inside_feed_forward, inner)?;
         self.linear("ffn_down", inner, c.width)
+    }
+}
+
+/// A row sees the positions of its own chunk of that length, up to itself, in sequences up to that length.
+fn chunks(len: usize, context: usize) -> Mask {
+    let blocks = u32::try_from(context.div_ceil(len)).unwrap_or(u32::MAX);
+    match BlockList::local_and_global(len, 1, 0, blocks) {
+        Ok(blocks) if context > len => Mask::blocks(blocks),
+        _ => Mask::Causal,
     }
 }

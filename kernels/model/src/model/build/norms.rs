@@ -4,7 +4,7 @@ use super::super::ModelError;
 use super::super::norm_kind::NormKind;
 use super::Builder;
 use crate::graph::ValueId;
-use crate::op::Op;
+use crate::op::{Op, TableRow};
 
 /// How queries and keys are normalised: before the rotation, unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,15 @@ pub(crate) enum QkNorm {
     Rows,
     /// Each head by itself, after the rotation.
     RotatedHeads,
+    /// The same without weights.
+    RotatedHeadsWithoutWeights,
+}
+
+impl QkNorm {
+    /// Whether it comes after the rotation.
+    pub(super) fn is_rotated(self) -> bool {
+        matches!(self, QkNorm::RotatedHeads | QkNorm::RotatedHeadsWithoutWeights)
+    }
 }
 
 /// Norms of a layer, by the names of their tensors.
@@ -101,6 +110,11 @@ impl Builder<'_> {
                 self.norm_of_groups(role, x, self.heads().kv.key_dim, self.config.norm_eps)
             }
             QkNorm::Rows => self.norm(role, x),
+            QkNorm::RotatedHeadsWithoutWeights => {
+                let (group, width) = (self.heads().kv.key_dim, self.graph.value(x).width);
+                let op = Op::RmsNorm { weight: None, group, eps: self.config.norm_eps };
+                Ok(self.push(op, &[x], width, role))
+            }
         }
     }
 
@@ -129,6 +143,17 @@ impl Builder<'_> {
             }
             NormKind::LayerWithoutWeights => Op::LayerNorm { group, weight: None, bias: None, eps },
         };
-        Ok(self.push(op, &[x], width, role))
+        let normed = self.push(op, &[x], width, role);
+        let bias = match self.config.norm {
+            NormKind::Rms => self.opt_vector(&bias, width)?,
+            _ => None,
+        };
+        Ok(match bias {
+            Some(table) => {
+                let op = Op::AddRow { table, row: TableRow::First };
+                self.push(op, &[normed], width, "norm_bias")
+            }
+            None => normed,
+        })
     }
 }

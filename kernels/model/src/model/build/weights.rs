@@ -67,6 +67,12 @@ impl Builder<'_> {
         Ok(products)
     }
 
+    /// Columns of a matrix of the current layer.
+    pub(super) fn columns(&self, role: &str) -> Result<usize, ModelError> {
+        let name = self.name(&format!("{role}.weight"));
+        self.tensors.find(&name).map(|found| found.cols).ok_or_else(|| self.missing(&name))
+    }
+
     /// Queries of `x` alone, as [`projections`](Builder::projections).
     pub(crate) fn queries(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
         let heads = self.heads();

@@ -2,11 +2,14 @@
 
 use super::{Keys, Windows};
 use crate::kv::KvHeads;
+use crate::model::config::score_scale;
 use crate::model::layer::{LatentRanks, LayerHeads};
 use crate::model::{ModelConfig, ModelError};
 
 const KEYS: &str = "attention.key_length";
 const VALUES: &str = "attention.value_length";
+const KEYS_OF_HEADS: &str = "attention.key_length_mla";
+const VALUES_OF_HEADS: &str = "attention.value_length_mla";
 
 impl Keys<'_> {
     /// A count that some files store once, and others for each layer. It may be 0 where the architecture has layers without a block.
@@ -153,21 +156,35 @@ impl Keys<'_> {
         Ok(())
     }
 
-    /// Sets the ranks and the heads of latent attention: each has keys and values of its own, and a part of its keys rotates.
+    /// Sets the ranks and the heads of latent attention, of whose keys a part rotates. Each head has keys and values of its own; in
+    /// files with the length of these apart, the latent row is both for all heads.
     pub(in crate::model) fn latent(&self, config: &mut ModelConfig) -> Result<(), ModelError> {
-        let kv = self.count("attention.kv_lora_rank", 1 << 20)?;
+        let rank = self.count("attention.kv_lora_rank", 1 << 20)?;
         let queries = self.opt_count("attention.q_lora_rank")?;
-        config.latent = Some(LatentRanks { kv, queries });
         let value_length = self.opt_count(VALUES)?;
+        let LayerHeads { count, kv, .. } = config.heads[0];
+        let own = [self.opt_count(KEYS_OF_HEADS)?, self.opt_count(VALUES_OF_HEADS)?];
+        let (is_absorbed, [key_dim, value_dim]) = match own {
+            [Some(key_dim), Some(value_dim)] => (true, [key_dim, value_dim]),
+            _ => (false, [kv.key_dim, value_length.unwrap_or(config.width / count)]),
+        };
+        let key_dim = self.head_len(KEYS_OF_HEADS, key_dim)?;
+        let value_dim = self.head_len(VALUES_OF_HEADS, value_dim)?;
         for LayerHeads { count, kv, rope_dims, .. } in &mut config.heads {
+            self.check("rope.dimension_count", *rope_dims, *rope_dims < key_dim, || {
+                format!("it must be less than the {key_dim} values of a key")
+            })?;
+            if is_absorbed {
+                *kv = KvHeads { count: 1, key_dim: rank + *rope_dims, value_dim: rank };
+                continue;
+            }
             self.check("attention.head_count_kv", kv.count, kv.count == *count, || {
                 format!("keys and values are made for each of the {count} heads")
             })?;
-            self.check("rope.dimension_count", *rope_dims, *rope_dims < kv.key_dim, || {
-                format!("it must be less than the {} values of a key", kv.key_dim)
-            })?;
-            kv.value_dim = self.head_len(VALUES, value_length.unwrap_or(config.width / *count))?;
+            kv.value_dim = value_dim;
         }
+        config.score_scale = score_scale(key_dim);
+        config.latent = Some(LatentRanks { kv: rank, queries, key_dim, value_dim, is_absorbed });
         Ok(())
     }
 

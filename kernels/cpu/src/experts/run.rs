@@ -1,0 +1,100 @@
+//! Runs experts on the pool: one dispatch for the first products of all, one for the last ones.
+
+use super::inputs::InputBuffers;
+use super::{Experts, Middle};
+use crate::context::Cpu;
+use crate::gemm::{Epilogue, FirstRead, GroupDispatch, GroupPlan, QuantizedInputs};
+use crate::packed::PackedMatrix;
+use crate::pool::GroupedRows;
+use crate::quantize::InputSource;
+
+/// Buffers, reused between calls.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// The expert of each row and slot.
+    expert_of: Vec<u32>,
+    /// Rows and slots, grouped by expert.
+    grouped: GroupedRows,
+    inputs: InputBuffers,
+    middle: MiddleBuffers,
+    first_plan: GroupPlan,
+    last_plan: GroupPlan,
+}
+
+/// What is made of the first products.
+#[derive(Debug, Default)]
+struct MiddleBuffers {
+    values: Vec<f32>,
+    /// As weights of the last products need it.
+    inputs: QuantizedInputs,
+}
+
+/// Rows and their experts.
+pub(super) struct Job<'a, 'n> {
+    pub(super) x: &'a [f32],
+    pub(super) rows: usize,
+    pub(super) route: &'a [f32],
+    /// What each thread reads after the experts.
+    pub(super) first_read: FirstRead<'a, 'n>,
+}
+
+impl Scratch {
+    /// Computes all experts of a job, whose sizes are checked.
+    pub(super) fn run(
+        &mut self,
+        ctx: &Cpu,
+        experts: &Experts<'_>,
+        job: &Job<'_, '_>,
+        out: &mut [f32],
+    ) {
+        self.group(experts, job);
+        let Scratch { grouped, inputs, middle, first_plan, last_plan, .. } = self;
+        let (groups, down, (first, then)) = (grouped.groups(), &experts.down, experts.first());
+        let is_gated = matches!(then, Middle::Gated { .. });
+        first_plan.fill(ctx, groups, is_gated, |expert| first.channels(expert));
+        last_plan.fill(ctx, groups, false, |expert| down.channels(expert));
+        let MiddleBuffers { values, inputs: quantised } = middle;
+        values.resize(grouped.order().len() * first.rows, 0.0);
+        let ready = inputs.fill(ctx, experts, job, grouped);
+        let input = |weight: &PackedMatrix| ready.inputs.rows(ctx, weight.dtype(), ready.x);
+        let reads_down = |thread| {
+            let (index, channel) = last_plan.first_block(ctx, thread)?;
+            Some(down.channels(groups[index].group).bytes_from(channel))
+        };
+        let dispatch = GroupDispatch {
+            rows: grouped,
+            plan: first_plan,
+            shares_row: ready.shares_row,
+            is_spread: false,
+            first_read: &reads_down,
+        };
+        let matmul =
+            |expert| first.matmul(expert, input(first.weight), then.epilogue(expert, input));
+        dispatch.run(ctx, matmul, first.rows, values);
+        let format = down.weight.dtype();
+        let source = InputSource { x: values, k: first.rows, norm: None };
+        quantised.fill(ctx, [format].into_iter(), &source);
+        let x = quantised.rows(ctx, format, values);
+        let then_reads = |thread| (job.first_read)(thread);
+        let dispatch = GroupDispatch {
+            rows: grouped,
+            plan: last_plan,
+            shares_row: false,
+            is_spread: true,
+            first_read: &then_reads,
+        };
+        dispatch.run(ctx, |expert| down.matmul(expert, x, Epilogue::Store), down.rows, out);
+    }
+
+    /// Groups rows and slots by expert.
+    fn group(&mut self, experts: &Experts<'_>, job: &Job<'_, '_>) {
+        let Experts { count, used, .. } = *experts;
+        self.expert_of.clear();
+        for route in job.route.chunks_exact(2 * used) {
+            // A number that is none is 0.
+            let number = |number: &f32| (*number as usize).min(count - 1) as u32;
+            self.expert_of.extend(route[..used].iter().map(number));
+        }
+        self.grouped.sort(count, &self.expert_of);
+    }
+}

@@ -1,0 +1,55 @@
+//! How a graph uses its weights.
+
+use lapwing_model::graph::Graph;
+use lapwing_model::op::Op;
+
+/// How a graph uses a weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Uses {
+    pub(super) vector: bool,
+    /// In the order of its columns: the matrix of a convolution.
+    pub(super) by_column: bool,
+    pub(super) matmul: bool,
+    pub(super) table: bool,
+}
+
+/// How a graph uses each of its weights.
+pub(super) fn uses(graph: &Graph) -> Vec<Uses> {
+    let mut uses = vec![Uses::default(); graph.weights().len()];
+    for node in graph.nodes() {
+        match &node.op {
+            Op::RmsNorm { weight: Some(weight), .. } | Op::ScaleBy { weight } => {
+                uses[weight.0].vector = true;
+            }
+            Op::LayerNorm { weight, bias, .. } => {
+                weight.iter().chain(bias).for_each(|id| uses[id.0].vector = true);
+            }
+            Op::Attention(op) => op.sinks.iter().for_each(|sinks| uses[sinks.0].vector = true),
+            // Its rows are read in order and often, so all of them are kept in f32.
+            Op::AddRow { table, .. } => uses[table.0].vector = true,
+            Op::ShortConv { weight, .. } => {
+                uses[weight.0] = Uses { vector: true, by_column: true, ..uses[weight.0] };
+            }
+            Op::MatMul { weight, bias } => {
+                uses[weight.0].matmul = true;
+                if let Some(bias) = bias {
+                    uses[bias.0].vector = true;
+                }
+            }
+            Op::Route(op) => op.bias.iter().for_each(|bias| uses[bias.0].vector = true),
+            Op::Experts(op) => {
+                for matrix in op.matrices() {
+                    uses[matrix.weight.0].matmul = true;
+                    let vectors = matrix.bias.iter().chain(&matrix.scale);
+                    vectors.for_each(|id| uses[id.0].vector = true);
+                }
+            }
+            Op::Embed { table, .. } | Op::Lookup { table, .. } => uses[table.0].table = true,
+            _ => {}
+        }
+    }
+    for factors in graph.ropes().iter().filter_map(|rope| rope.factors) {
+        uses[factors.0].vector = true;
+    }
+    uses
+}

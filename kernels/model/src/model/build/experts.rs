@@ -1,0 +1,156 @@
+//! Feed-forward blocks with a mixture of experts.
+
+use super::super::ModelError;
+use super::super::experts::{ExpertsConfig, SharedExpert};
+use super::Builder;
+use super::weights::Joined;
+use crate::graph::{Node, ValueId};
+use crate::op::{Activation, ExpertForm, ExpertMatrix, ExpertsOp, Op, RouteOp};
+
+impl<'a> Builder<'a> {
+    /// The experts of the current layer, if it has any.
+    pub(crate) fn experts(&self) -> Option<&'a ExpertsConfig> {
+        self.config.experts.as_ref().filter(|_| self.has("ffn_gate_inp.weight"))
+    }
+
+    /// Checks that some layer has the experts that the file speaks of.
+    pub(super) fn check_experts(&self) -> Result<(), ModelError> {
+        let has_some = |node: &Node| matches!(node.op, Op::Experts(_));
+        match &self.config.experts {
+            Some(experts) if !self.graph.nodes().iter().any(has_some) => {
+                Err(ModelError::BadValue {
+                    key: format!("{}.expert_count", self.config.arch.name()),
+                    found: experts.count.to_string(),
+                    expected: "no layer has the matrix of a router (ffn_gate_inp.weight)"
+                        .to_owned(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the experts that are chosen for `x` make of it, and the shared expert, if there is one.
+    pub(crate) fn expert_block(
+        &mut self,
+        x: ValueId,
+        experts: &ExpertsConfig,
+    ) -> Result<ValueId, ModelError> {
+        let logits = self.linear("ffn_gate_inp", x, experts.count)?;
+        let route = self.route(logits, experts)?;
+        let mixed = self.mixed_experts([x, route], experts)?;
+        let has_shared = match experts.shared {
+            SharedExpert::None => false,
+            SharedExpert::Optional | SharedExpert::OptionalAveraged => {
+                self.has("ffn_up_shexp.weight")
+            }
+            SharedExpert::Always => true,
+        };
+        if !has_shared {
+            return Ok(mixed);
+        }
+        let (shared, width) = (self.shared_expert(x)?, self.config.width);
+        let sum = self.push(Op::Add, &[mixed, shared], width, "ffn_shared_sum");
+        let half = Op::Scale { factor: 0.5 };
+        Ok(match experts.shared {
+            SharedExpert::OptionalAveraged => self.push(half, &[sum], width, "ffn_shared_mean"),
+            _ => sum,
+        })
+    }
+
+    /// The choice of experts by the rows of `logits`.
+    pub(crate) fn route(
+        &mut self,
+        logits: ValueId,
+        experts: &ExpertsConfig,
+    ) -> Result<ValueId, ModelError> {
+        const BIAS: &str = "exp_probs_b.bias";
+        // Files of HY V3 leave out the end of the name.
+        let bias = self.name(if self.has(BIAS) { BIAS } else { "exp_probs_b" });
+        let op = RouteOp {
+            used: experts.used,
+            score: experts.score,
+            bias: self.opt_vector(&bias, experts.count)?,
+            groups: experts.groups,
+            is_normalised: experts.is_normalised,
+            scale: experts.scale,
+        };
+        Ok(self.push(Op::Route(op), &[logits], 2 * experts.used, "ffn_route"))
+    }
+
+    /// What the experts of a route, the second value, make of the first one together.
+    pub(crate) fn mixed_experts(
+        &mut self,
+        [x, route]: [ValueId; 2],
+        experts: &ExpertsConfig,
+    ) -> Result<ValueId, ModelError> {
+        let (count, width) = (experts.count, self.config.width);
+        let (inner, cols) = (self.columns("ffn_down_exps")?, self.graph.value(x).width);
+        let has_gate = !matches!(experts.form, ExpertForm::Plain(_));
+        let is_joined = has_gate && self.has("ffn_gate_up_exps.weight");
+        let (up, gate) = if is_joined {
+            let both = self.stacked("ffn_gate_up_exps", [count, 2 * inner, cols])?;
+            let half = |first| ExpertMatrix { first, rows: inner, ..both };
+            (half(inner), Some(half(0)))
+        } else {
+            let up = self.stacked("ffn_up_exps", [count, inner, cols])?;
+            let gate = has_gate.then(|| self.stacked("ffn_gate_exps", [count, inner, cols]));
+            (up, gate.transpose()?)
+        };
+        let op = ExpertsOp {
+            count,
+            used: experts.used,
+            gate,
+            up,
+            form: experts.form,
+            down: self.stacked("ffn_down_exps", [count, width, inner])?,
+            weighs_input: experts.weighs_input,
+        };
+        let slots = experts.used * width;
+        let made = self.push(Op::Experts(Box::new(op)), &[x, route], slots, "ffn_experts");
+        let op = Op::Mix { used: experts.used, is_weighted: !experts.weighs_input };
+        Ok(self.push(op, &[made, route], width, "ffn_mix"))
+    }
+
+    /// The gated block that all rows have beside their experts. Its output may have a gate of its own for each row.
+    fn shared_expert(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        let (width, inner) = (self.config.width, self.columns("ffn_down_shexp")?);
+        let [gate, up] = match self.has("ffn_gate_shexp.weight") {
+            true => ["ffn_gate_shexp", "ffn_up_shexp"].map(|role| self.linear(role, x, inner)),
+            false => ["ffn_gate_shexp", "ffn_up_shexp"].map(|role| {
+                let first = if role == "ffn_up_shexp" { inner } else { 0 };
+                let of =
+                    Joined { name: "ffn_up_shexp", all: 2 * inner, rows: first..first + inner };
+                self.joined_part(role, x, &of)
+            }),
+        };
+        let op = Op::Gated(self.config.activation);
+        let made = self.push(op, &[gate?, up?], inner, "ffn_gated_shexp");
+        let made = self.linear("ffn_down_shexp", made, width)?;
+        if !self.has("ffn_gate_inp_shexp.weight") {
+            return Ok(made);
+        }
+        let gate = self.linear("ffn_gate_inp_shexp", x, 1)?;
+        let each = Op::Columns { first: 0, times: width };
+        let gates = self.push(each, &[gate], width, "ffn_gates_shexp");
+        let op = Op::Gated(Activation::Sigmoid);
+        Ok(self.push(op, &[gates, made], width, "ffn_shexp"))
+    }
+
+    /// A matrix of each expert: `[experts, rows, columns]`.
+    fn stacked(
+        &mut self,
+        role: &str,
+        [count, rows, cols]: [usize; 3],
+    ) -> Result<ExpertMatrix, ModelError> {
+        let [weight, bias, scale, unread] = ["weight", "bias", "scale", "input_scale"]
+            .map(|part| self.name(&format!("{role}.{part}")));
+        self.used.insert(unread);
+        let weight = self.matrix(&weight, count * rows, cols)?;
+        let bias = match self.tensors.find(&bias) {
+            Some(_) => Some(self.matrix(&bias, count, rows)?),
+            None => None,
+        };
+        let scale = self.opt_vector(&scale, count)?;
+        Ok(ExpertMatrix { weight, stride: rows, first: 0, rows, bias, scale })
+    }
+}
