@@ -54,6 +54,7 @@ mod tests {
     use lapwing_kernels::device::Batch;
     use lapwing_kernels::formats::DType;
     use lapwing_kernels::graph::{NewNode, WeightSpec};
+    use lapwing_kernels::op::Op;
     use lapwing_kernels::part::{Part, Share};
 
     use super::*;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::MemoryDomain;
 use lapwing_kernels::graph::{Node, RowSet, ValueId, ValueSpec};
-use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::rate::Rates;

@@ -10,7 +10,9 @@ mod ops;
 mod scratch;
 mod stage;
 mod states;
+mod tables;
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -133,7 +135,7 @@ impl CpuDevice {
         let Scratch { written, sequences, matmul_inputs, angles } = scratch;
         self.fill_angles(nodes.clone(), part, batch, angles);
         let mut held = self.model.hold()?;
-        let mut next = nodes.start;
+        let (load, mut next) = (Cell::new(None), nodes.start);
         while next < nodes.end {
             let fused = self.fusions[next].as_ref();
             let fused = fused.filter(|fused| fused.fits(nodes.end, part, writes));
@@ -148,7 +150,7 @@ impl CpuDevice {
             match fused {
                 Some(Fusion::RopeAttention(rope)) => {
                     let [keys, node] = [0, 1].map(|at| &self.model.graph.nodes()[rope + at]);
-                    let run = OpRun { stage, node, angles, keys: Some(keys) };
+                    let run = OpRun { stage, node, angles, load: &load, keys: Some(keys) };
                     let output = run.compute(sequences)?;
                     written.extend([None, Some(output)]);
                 }
@@ -178,7 +180,8 @@ impl CpuDevice {
                 }
                 None => {
                     let node: &Node = &self.model.graph.nodes()[next];
-                    let output = OpRun { stage, node, angles, keys: None }.compute(sequences)?;
+                    let output = OpRun { stage, node, angles, load: &load, keys: None };
+                    let output = output.compute(sequences)?;
                     written.push(Some(output));
                 }
             }
@@ -187,6 +190,7 @@ impl CpuDevice {
             held.after(read).map_err(|lost| self.model.failed(lost))?;
             next = done.end;
             work.observer.nodes_done(done);
+            load.take().into_iter().for_each(|load| work.observer.routed(load));
         }
         for &id in writes {
             if let Some(data) = written.get_mut(id.0 - nodes.start).and_then(Option::take) {

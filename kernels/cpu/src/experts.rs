@@ -10,6 +10,7 @@ use crate::context::Cpu;
 use crate::gemm::{Epilogue, GemmInput, Matmul, Product};
 use crate::loops::gated::Gating;
 use crate::packed::{OutputChannels, PackedMatrix};
+use lapwing_model::device::ExpertLoad;
 use lapwing_model::op::{Curve, ExpertForm};
 use run::{Job, Scratch};
 use std::cell::RefCell;
@@ -55,22 +56,30 @@ pub struct Experts<'a> {
 }
 
 /// What each expert of a `route` makes of the row, `[rows][used · width]`, in the order of the route: `[rows][2 · used]` as
-/// [`route`](crate::route) writes it. The values of a row do not depend on the other rows.
+/// [`route`](crate::route) writes it. The values of a row do not depend on the other rows. Returns how the rows are divided.
 ///
 /// # Panics
 /// When sizes do not match, or a form with gates has none.
-pub fn experts(ctx: &Cpu, experts: &Experts<'_>, x: &[f32], route: &[f32], out: &mut [f32]) {
+pub fn experts(
+    ctx: &Cpu,
+    experts: &Experts<'_>,
+    x: &[f32],
+    route: &[f32],
+    out: &mut [f32],
+) -> ExpertLoad {
     let (width, made) = (experts.up.weight.cols(), experts.down.rows);
     let rows = x.len().checked_div(width).unwrap_or(0);
     assert_eq!(x.len(), rows * width, "x is not whole rows of {width}");
     assert_eq!(route.len(), rows * 2 * experts.used, "the route of {rows} rows");
     assert_eq!(out.len(), rows * experts.used * made, "out of {rows} rows");
     if out.is_empty() {
-        return;
+        return ExpertLoad { experts: experts.count, ..ExpertLoad::default() };
     }
     let mut scratch = SCRATCH.take();
     scratch.run(ctx, experts, &Job { x, rows, route, first_read: &|_| None }, out);
+    let load = scratch.load(experts.count);
     SCRATCH.set(scratch);
+    load
 }
 
 impl<'a> ExpertMatrices<'a> {

@@ -18,7 +18,7 @@ pub use blocking::{Blocking, BlockingDevice, StageRun};
 pub use error::DeviceError;
 pub use graphs::{GraphKey, Prepare, Prepared, Preparer};
 pub use info::{DeviceInfo, DeviceKind, GraphBudget, MemoryDomain, OpSet};
-pub use observer::{Observer, Step};
+pub use observer::{ExpertLoad, Observer, Step};
 pub use per_model::PerModel;
 pub use runs::Runs;
 pub use work::{Completed, Device, Notify, Payload, RunId, Stamps, Task, Work};

@@ -42,7 +42,7 @@ impl Stack {
         let stride = rows + FIRST + 2;
         let all = COUNT * stride;
         let bytes = reference::quantize(dtype, &noise((rows + cols) as u64, all * cols));
-        let weight = packed(cpu, &Matrix::new(dtype, all, cols, &bytes).unwrap());
+        let weight = packed(cpu, &Matrix::new(dtype, all, cols, &bytes).expect("whole blocks"));
         let scale = noise(7, COUNT).iter().map(|x| x + 1.5).collect();
         let values = reference::dequantize(dtype, &bytes);
         Stack { weight, values, stride, rows, bias: noise(8, all), scale }

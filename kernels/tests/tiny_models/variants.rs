@@ -225,8 +225,8 @@ fn experts_that_no_layer_has_are_refused_by_name() {
     for arch in ["llama", "qwen2"] {
         let key = format!("{arch}.expert_count");
         let error = Variant::of(&format!("{arch}.gguf"))
-            .key(&key, 8_u32.into())
-            .key(&format!("{arch}.expert_used_count"), 2_u32.into())
+            .key(&key, 8_u32)
+            .key(&format!("{arch}.expert_used_count"), 2_u32)
             .error()
             .to_string();
         assert!(error.contains(&format!("metadata key '{key}'")), "{error}");

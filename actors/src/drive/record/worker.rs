@@ -57,6 +57,8 @@ struct Names {
     frame: NameId,
     progress: NameId,
     depth: NameId,
+    experts: NameId,
+    busiest: NameId,
 }
 
 /// The running stage.
@@ -105,6 +107,8 @@ impl WorkerTrace {
                 frame: name("frame"),
                 progress: name("progress"),
                 depth: name("chunks waiting"),
+                experts: name("experts with rows, %"),
+                busiest: name("busiest expert, % of even"),
             },
             events: EventNames::new(recorder),
             costs: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::ops::OpRun;
 use super::stage::Stage;
-use crate::experts::{ExpertMatrices, Experts, experts};
+use crate::experts::{ExpertMatrices, Experts, Mixture, experts, mix};
 use crate::route::route;
 use crate::weights::Weights;
 use lapwing_model::device::DeviceError;
@@ -18,7 +18,21 @@ impl OpRun<'_> {
     pub(super) fn experts(&self, op: &ExpertsOp, out: &mut [f32]) -> Result<(), DeviceError> {
         let Stage { model, .. } = self.stage;
         let [x, route] = [0, 1].map(|index| self.stage.whole(self.node, index));
-        experts(&model.cpu, &bind(op, &model.weights), x?, route?, out);
+        let load = experts(&model.cpu, &bind(op, &model.weights), x?, route?, out);
+        self.load.set(Some(load));
+        Ok(())
+    }
+
+    pub(super) fn mix(
+        &self,
+        used: usize,
+        is_weighted: bool,
+        out: &mut [f32],
+    ) -> Result<(), DeviceError> {
+        let Stage { model, .. } = self.stage;
+        let [made, route] = [0, 1].map(|index| self.stage.whole(self.node, index));
+        let mixture = Mixture { made: made?, route: route?, used, is_weighted };
+        mix(&model.cpu, &mixture, model.graph.value(self.node.output).width, out);
         Ok(())
     }
 }

@@ -6,8 +6,6 @@ use crate::attention::{AttentionJob, AttentionSequence, attention};
 use crate::elementwise::{
     SomeColumns, add, columns, curve, gated, multiply, scale, scale_by, scale_rows, soft_cap,
 };
-use crate::embed::{EmbedError, add_rows, embed_rows};
-use crate::experts::{Mixture, mix};
 use crate::gemm::matmul;
 use crate::join_heads::{JoinedHeads, join_heads};
 use crate::kv_rows::KvRows;
@@ -17,16 +15,19 @@ use crate::loops::rope::RopeShape;
 use crate::rms_norm::rms_norm;
 use crate::rope::{Rotation, rope};
 use crate::sums::{Summands, add_weighted, excess, with_length};
-use lapwing_model::device::{Batch, DeviceError, Slot};
-use lapwing_model::graph::{Node, WeightId};
+use lapwing_model::device::{DeviceError, ExpertLoad, Slot};
+use lapwing_model::graph::Node;
 use lapwing_model::kv::KvAccess;
-use lapwing_model::op::{AttentionOp, Op, TableRow, Temperature};
+use lapwing_model::op::{AttentionOp, Op, Temperature};
+use std::cell::Cell;
 
 /// Arguments of one op.
 pub(super) struct OpRun<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) node: &'a Node,
     pub(super) angles: &'a Angles,
+    /// Where experts write how their rows are divided.
+    pub(super) load: &'a Cell<Option<ExpertLoad>>,
     /// For attention: the rotation of its keys, if it is fused.
     pub(super) keys: Option<&'a Node>,
 }
@@ -83,10 +84,7 @@ impl OpRun<'_> {
             }
             Op::Route(op) => self.route(op, whole(0)?, &mut out),
             Op::Experts(op) => self.experts(op, &mut out)?,
-            &Op::Mix { used, is_weighted } => {
-                let mixture = Mixture { made: whole(0)?, route: whole(1)?, used, is_weighted };
-                mix(cpu, &mixture, spec.width, &mut out);
-            }
+            Op::Mix { used, is_weighted } => self.mix(*used, *is_weighted, &mut out)?,
             Op::Columns { first, times } => {
                 let width = model.graph.value(self.node.inputs[0]).width;
                 let (first, times, count) = (*first, *times, spec.width / times);
@@ -99,9 +97,9 @@ impl OpRun<'_> {
                 join_heads(cpu, whole(0)?, whole(1)?, joined, &mut out);
             }
             Op::SelectRows => {
-                let (x, width) = (whole(0)?, spec.width);
-                for (out, row) in out.chunks_exact_mut(width).zip(&batch.selected) {
-                    out.copy_from_slice(&x[row * width..(row + 1) * width]);
+                let x = whole(0)?;
+                for (out, row) in out.chunks_exact_mut(spec.width).zip(&batch.selected) {
+                    out.copy_from_slice(&x[row * spec.width..][..spec.width]);
                 }
             }
         }
@@ -157,16 +155,6 @@ impl OpRun<'_> {
         Ok(())
     }
 
-    fn embed(&self, table: WeightId, scale: f32, out: &mut [f32]) -> Result<(), DeviceError> {
-        let Stage { model, part, batch, .. } = self.stage;
-        let ids = &batch.ids[part.rows_of(model.graph.value(self.node.output), batch)];
-        let embedded = embed_rows(&model.cpu, model.table(table)?, ids, scale, out);
-        embedded.map_err(|error| match error {
-            EmbedError::Id { id, rows } => DeviceError::TokenId { id, vocab: rows },
-            EmbedError::Read(error) => model.failed(error),
-        })
-    }
-
     fn temper(&self, temperature: Temperature, x: &[f32], out: &mut [f32]) {
         let Stage { model, part, batch, .. } = self.stage;
         let spec = model.graph.value(self.node.output);
@@ -174,40 +162,6 @@ impl OpRun<'_> {
         let factor = |row: usize| temperature.factor(batch.positions[first + row]);
         out.copy_from_slice(x);
         scale_rows(&model.cpu, out, spec.width, factor);
-    }
-
-    fn add_row(&self, table: WeightId, row: TableRow, out: &mut [f32]) -> Result<(), DeviceError> {
-        let Stage { model, part, batch, .. } = self.stage;
-        let spec = model.graph.value(self.node.output);
-        let first = part.rows_of(spec, batch).start;
-        self.check_positions(table, row)?;
-        let types = token_types(batch, row, model.graph.weights()[table.0].rows);
-        let (table, width) = (model.weights.vector(table), spec.width);
-        let row_of = |at: usize| {
-            let index = match row {
-                TableRow::First => 0,
-                TableRow::Part { .. } => types[first + at],
-                TableRow::Position => batch.positions[first + at] as usize,
-            };
-            &table[index * width..][..width]
-        };
-        add_rows(&model.cpu, self.stage.whole(self.node, 0)?, width, row_of, out);
-        Ok(())
-    }
-
-    /// Checks that a table has a row for each position of the part.
-    fn check_positions(&self, table: WeightId, row: TableRow) -> Result<(), DeviceError> {
-        let Stage { model, part, batch, .. } = self.stage;
-        let rows = model.graph.weights()[table.0].rows;
-        let all = part.rows_of(model.graph.value(self.node.output), batch);
-        let last = batch.positions[all].iter().max().filter(|_| row == TableRow::Position);
-        match last {
-            Some(last) if *last as usize >= rows => {
-                let what = format!("position {last} with a table of {rows} positions");
-                Err(self.stage.unsupported(self.node, &what))
-            }
-            _ => Ok(()),
-        }
     }
 
     fn shape(&self, node: &Node, heads: usize, rope: usize) -> RopeShape {
@@ -283,18 +237,4 @@ impl OpRun<'_> {
         });
         Ok(())
     }
-}
-
-/// The row of a table of `rows` token types for each row of a batch; nothing for tables of another kind.
-fn token_types(batch: &Batch, row: TableRow, rows: usize) -> Vec<usize> {
-    let TableRow::Part { separator } = row else { return Vec::new() };
-    let mut types = Vec::with_capacity(batch.rows());
-    for span in &batch.spans {
-        let mut part = 0;
-        for id in &batch.ids[span.rows.clone()] {
-            types.push(part);
-            part = (part + usize::from(*id == separator)).min(rows.saturating_sub(1));
-        }
-    }
-    types
 }

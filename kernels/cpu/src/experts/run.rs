@@ -7,6 +7,7 @@ use crate::gemm::{Epilogue, FirstRead, GroupDispatch, GroupPlan, QuantizedInputs
 use crate::packed::PackedMatrix;
 use crate::pool::GroupedRows;
 use crate::quantize::InputSource;
+use lapwing_model::device::ExpertLoad;
 
 /// Buffers, reused between calls.
 #[derive(Debug, Default)]
@@ -84,6 +85,17 @@ impl Scratch {
             first_read: &then_reads,
         };
         dispatch.run(ctx, |expert| down.matmul(expert, x, Epilogue::Store), down.rows, out);
+    }
+
+    /// How the rows of the latest job were divided between so many experts.
+    pub(super) fn load(&self, experts: usize) -> ExpertLoad {
+        let groups = self.grouped.groups();
+        ExpertLoad {
+            experts,
+            touched: groups.len(),
+            rows: self.grouped.order().len(),
+            most: groups.iter().map(|group| group.rows.len()).max().unwrap_or(0),
+        }
     }
 
     /// Groups rows and slots by expert.

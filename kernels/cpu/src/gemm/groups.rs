@@ -73,7 +73,7 @@ impl<'n> GroupDispatch<'_, 'n> {
         let matrix = GroupedMatrix { data: out, row_len, grids: &self.plan.grids, places };
         ctx.pool().grouped_mut(matrix, self.plan.max_claim, |index, rows, block, after| {
             let end = BlockEnd { index, channel: block.end() };
-            let next = read_after(ctx, end, after, &weight, self.first_read);
+            let next = read_after(ctx, end, after, weight, self.first_read);
             let rows = if self.shares_row { 0..1 } else { rows };
             let task = Task { rows, until: after.until, next };
             SCRATCH.with_borrow_mut(|scratch| {

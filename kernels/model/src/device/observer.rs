@@ -11,6 +11,34 @@ pub trait Observer {
 
     /// A step other than a node has been done.
     fn step_done(&mut self, _step: Step) {}
+
+    /// How a node that has just been computed divided its rows between the experts of its layer.
+    fn routed(&mut self, _load: ExpertLoad) {}
+}
+
+/// How the rows of a node are divided between the experts of its layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpertLoad {
+    /// Experts of the layer.
+    pub experts: usize,
+    /// Experts that have rows.
+    pub touched: usize,
+    /// Rows of all experts together: each row counts once for each of its experts.
+    pub rows: usize,
+    /// Rows of the expert that has most.
+    pub most: usize,
+}
+
+impl ExpertLoad {
+    /// Experts that have rows, in percent of all.
+    pub fn touched_percent(&self) -> usize {
+        (100 * self.touched).checked_div(self.experts).unwrap_or(0)
+    }
+
+    /// Rows of the expert that has most, in percent of an even share of those that have any.
+    pub fn most_percent(&self) -> usize {
+        (100 * self.most * self.touched).checked_div(self.rows).unwrap_or(0)
+    }
 }
 
 /// A step of a stage other than computing a node.

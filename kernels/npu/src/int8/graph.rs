@@ -148,10 +148,8 @@ impl Int8Graph {
             | Op::Experts(_)
             | Op::Mix { .. }
             | Op::SelectRows => {
-                return Err(DeviceError::Unsupported {
-                    device: parts.device.clone(),
-                    what: format!("{} '{}' in a static graph", node.op.name(), node.name),
-                });
+                let what = format!("{} '{}' in a static graph", node.op.name(), node.name);
+                return Err(DeviceError::Unsupported { device: parts.device.clone(), what });
             }
         }
         Ok(())

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use lapwing_kernels::cost::Cost;
-use lapwing_kernels::device::{Observer, Step};
+use lapwing_kernels::device::{ExpertLoad, Observer, Step};
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{Activity, EventKind, SpanInfo, Tags};
 
 use super::super::names::layer_of;
-use super::WorkerTrace;
+use super::{Stage, WorkerTrace};
 use crate::drive::modelled::{Segment, SegmentKind};
 
 impl WorkerTrace {
@@ -80,6 +80,17 @@ impl Observer for WorkerTrace {
     fn step_done(&mut self, step: Step) {
         if let Some((start, end)) = self.since_last() {
             self.record_segment(SegmentKind::Step(step), start, end);
+        }
+    }
+
+    fn routed(&mut self, load: ExpertLoad) {
+        let Some(Stage { last, .. }) = self.stage else { return };
+        let counters = [
+            (self.names.experts, load.touched_percent()),
+            (self.names.busiest, load.most_percent()),
+        ];
+        for (name, percent) in counters {
+            self.trace.record(last, EventKind::Counter(name, percent as i64));
         }
     }
 }
