@@ -99,7 +99,8 @@ SECOND = [
                **GEMMA_4, **OWN_WIDTH, "block_count": 3, "attention.head_count": 2, "attention.head_count_kv": 1,
                "embedding_length_per_layer_input": 0, "attention.sliding_window_pattern": [True, False, True]},
            kept=("^rope_freqs", r"ffn_(gate_inp|down_exps)\.scale"), without=(OUTPUT,), values=PROPORTIONAL, gelu=True,
-           gains={**UNSCALED, "^token_embd": 0.4, r"ffn_gate_inp\.weight": 2.0}, changes={**MORE_USED, **GEMMA_4_CHANGES}),
+           gains={**UNSCALED, "^token_embd": 0.4, r"ffn_gate_inp\.weight": 2.0}, seed=2,
+           changes={**MORE_USED, **GEMMA_4_CHANGES}),
     Family("phimoe", "phimoe", "RMS norms with biases, all other biases", DENSE_WIDTH, kept=(BIAS,), changes=MORE_USED),
     Family("olmoe", "olmoe", "norms of queries and keys over whole rows, weights that are not normalised", {
         **DENSE_WIDTH, "attention.head_count_kv": 4}, changes=MORE_USED),
@@ -118,7 +119,7 @@ SECOND = [
         **STATED, **ONE_DENSE, **GROUPS, **PARTIAL}, changes={**OTHER_WEIGHTS, **NO_GROUPS, **ALL_ROTATED}),
     Family("afmoe", "afmoe", "embeddings × √width, gates of attention, norms before and after both blocks, norms of heads, windows of 8 "
            "on three of four layers, of which only those rotate; sigmoids, an expert of all rows, a dense layer", {
-               **STATED, **ONE_DENSE, **TWO_WINDOWS, "block_count": 4}, gains={"^token_embd": 0.4}, changes={**OTHER_WEIGHTS,
+               **STATED, **ONE_DENSE, **TWO_WINDOWS, "block_count": 4}, gains={"^token_embd": 0.4}, seed=4, changes={**OTHER_WEIGHTS,
                **NO_WINDOWS}),
     Family("smallthinker", "smallthinker", "routers read what the layer reads, ReLU gates, each fourth layer does not rotate; tied", {
         **OWN_WIDTH, "block_count": 5, "expert_gating_func": 1, "attention.sliding_window": 4096}, without=(OUTPUT,),
