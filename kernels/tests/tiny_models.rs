@@ -24,6 +24,8 @@ mod blocks;
 mod bounds;
 #[path = "tiny_models/branches.rs"]
 mod branches;
+#[path = "tiny_models/experts.rs"]
+mod experts;
 #[path = "tiny_models/fused.rs"]
 mod fused;
 #[path = "tiny_models/latent.rs"]

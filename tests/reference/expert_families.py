@@ -80,8 +80,8 @@ FIRST = [
         "rope.dimension_count": 4, "rope.scaling.original_context_length": 64, "rope.scaling.yarn_log_multiplier": 0.1},
            without=(OUTPUT,), bare=True, changes={**OTHER_WEIGHTS, **NO_GROUPS}),
     Family("deepseek", "deepseek", "weights that are not normalised but scaled, a dense layer, an expert of all rows", {
-        **OWN_WIDTH, **SHARED, **ONE_DENSE, "expert_weights_scale": 2.0}, changes={**MORE_USED, "no "
-        "scale": {"expert_weights_scale": 1.0}}),
+        **OWN_WIDTH, **SHARED, **ONE_DENSE, "expert_weights_scale": 2.0}, seed=4,
+           changes={**MORE_USED, "no scale": {"expert_weights_scale": 1.0}}),
     Family("minimax-m2", "minimax-m2", "sigmoids, always normalised; norms of queries and keys over whole rows; half of the dimensions "
            "rotate", {
         **EXPERTS, **PARTIAL, "expert_gating_func": 2, "feed_forward_length": 24, "expert_feed_forward_length": 12},
@@ -99,7 +99,8 @@ SECOND = [
                **GEMMA_4, **OWN_WIDTH, "block_count": 3, "attention.head_count": 2, "attention.head_count_kv": 1,
                "embedding_length_per_layer_input": 0, "attention.sliding_window_pattern": [True, False, True]},
            kept=("^rope_freqs", r"ffn_(gate_inp|down_exps)\.scale"), without=(OUTPUT,), values=PROPORTIONAL, gelu=True,
-           gains={**UNSCALED, "^token_embd": 0.4, r"ffn_gate_inp\.weight": 2.0}, changes={**MORE_USED, **GEMMA_4_CHANGES}),
+           gains={**UNSCALED, "^token_embd": 0.4, r"ffn_gate_inp\.weight": 2.0}, seed=2,
+           changes={**MORE_USED, **GEMMA_4_CHANGES}),
     Family("phimoe", "phimoe", "RMS norms with biases, all other biases", DENSE_WIDTH, kept=(BIAS,), changes=MORE_USED),
     Family("olmoe", "olmoe", "norms of queries and keys over whole rows, weights that are not normalised", {
         **DENSE_WIDTH, "attention.head_count_kv": 4}, changes=MORE_USED),
@@ -118,8 +119,8 @@ SECOND = [
         **STATED, **ONE_DENSE, **GROUPS, **PARTIAL}, changes={**OTHER_WEIGHTS, **NO_GROUPS, **ALL_ROTATED}),
     Family("afmoe", "afmoe", "embeddings × √width, gates of attention, norms before and after both blocks, norms of heads, windows of 8 "
            "on three of four layers, of which only those rotate; sigmoids, an expert of all rows, a dense layer", {
-               **STATED, **ONE_DENSE, **TWO_WINDOWS, "block_count": 4}, gains={"^token_embd": 0.4}, changes={**OTHER_WEIGHTS,
-               **NO_WINDOWS}),
+               **STATED, **ONE_DENSE, **TWO_WINDOWS, "block_count": 4}, gains={"^token_embd": 0.4}, seed=4,
+           changes={**OTHER_WEIGHTS, **NO_WINDOWS}),
     Family("smallthinker", "smallthinker", "routers read what the layer reads, ReLU gates, each fourth layer does not rotate; tied", {
         **OWN_WIDTH, "block_count": 5, "expert_gating_func": 1, "attention.sliding_window": 4096}, without=(OUTPUT,),
            changes={**MORE_USED, "sigmoids": {"expert_gating_func": 2}, "all rotate": {"attention.sliding_window": 0}}),
@@ -137,8 +138,7 @@ SECOND = [
     Family("dbrx", "dbrx", "layer norms without biases, bounds of queries, keys and values", {**DENSE_WIDTH, "attention.clamp_kqv": 1.25},
            changes={**MORE_USED, "no clamp": {"attention.clamp_kqv": 100.0}}),
     Family("arctic", "arctic", "experts beside the whole layer, which read its input; a dense block as wide as the rows", DENSE_WIDTH,
-           without=(OUTPUT,),
-           changes=MORE_USED),
+           without=(OUTPUT,), changes=MORE_USED),
     Family("exaone-moe", "exaone-moe", "sigmoids as the file states, an expert of all rows, a dense layer, norms of heads, windows of 8 "
            "on three of four layers, of which only those rotate", {**STATED, **ONE_DENSE, **TWO_WINDOWS, "block_count": 4,
            "expert_shared_feed_forward_length": 40},
@@ -147,6 +147,9 @@ SECOND = [
            "of 8 on all but each fourth layer from the first, of which only those rotate, and a dense layer that does", {
                **STATED, **ONE_DENSE, **TWO_WINDOWS, "block_count": 5, "logit_scale": 0.25, "attention.layer_norm_rms_epsilon": None},
            bare=True, changes={**OTHER_WEIGHTS, **NO_WINDOWS, "logits": {"logit_scale": 1.0}}),
+    Family("cohere2moe-rms", "cohere2moe", "the same with RMS norms, without an expert of all rows; tied", {
+        **STATED, **TWO_WINDOWS, "leading_dense_block_count": 0, "expert_shared_count": 0, "logit_scale": 0.25,
+        "attention.layer_norm_epsilon": None}, bare=True, without=(OUTPUT,), changes=MORE_USED),
     Family("mellum", "mellum", "as qwen3moe, with windows of 8 on three of four layers, which YaRN does not stretch", {
         **OWN_WIDTH, **TWO_WINDOWS, **YARN, "rope.scaling.original_context_length": 64, "block_count": 4},
            changes={**MORE_USED, **NO_WINDOWS, "no YaRN": {"rope.scaling.type": "none"}}),
@@ -154,8 +157,9 @@ SECOND = [
            "are those of a dense block; tied", {**STATED, "expert_shared_feed_forward_length": 40},
            without=(OUTPUT, r"blk\.0\.(ffn_gate_inp|exp_probs|ffn_.*_(exps|shexp))", r"blk\.1\.ffn_(gate|up|down)\."),
            changes=OTHER_WEIGHTS),
-    Family("mistral4", "mistral4", "as deepseek2, with scores that grow with the position; 72 tokens", {
-        **STATED, **ONE_DENSE, "attention.head_count_kv": 1, "attention.q_lora_rank": 24, "attention.kv_lora_rank": 16,
+    Family("mistral4", "mistral4", "as deepseek2, with scores that grow with the position, and YaRN as in mistral3; 72 tokens", {
+        **STATED, **ONE_DENSE, **YARN, "rope.scaling.original_context_length": 64, "rope.scaling.yarn_log_multiplier": 0.05,
+        "attention.head_count_kv": 1, "attention.q_lora_rank": 24, "attention.kv_lora_rank": 16,
         "attention.key_length": 20, "attention.value_length": 16, "attention.key_length_mla": 12, "attention.value_length_mla": 8,
         "rope.dimension_count": 4, "attention.temperature_scale": 0.5, "attention.temperature_length": 32}, bare=True, rows=72,
            changes={**OTHER_WEIGHTS, "no temperature": {"attention.temperature_scale": 0.0}}),

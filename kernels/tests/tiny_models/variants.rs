@@ -221,35 +221,6 @@ fn a_key_that_would_change_results_is_refused_by_name() {
 }
 
 #[test]
-fn experts_that_no_layer_has_are_refused_by_name() {
-    for arch in ["llama", "qwen2"] {
-        let key = format!("{arch}.expert_count");
-        let error = Variant::of(&format!("{arch}.gguf"))
-            .key(&key, 8_u32)
-            .key(&format!("{arch}.expert_used_count"), 2_u32)
-            .error()
-            .to_string();
-        assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
-    }
-}
-
-#[test]
-fn keys_of_experts_that_cannot_be_are_refused_by_name() {
-    let rows: [(&str, MetaValue); 5] = [
-        ("expert_used_count", 9_u32.into()),
-        ("expert_gating_func", 5_u32.into()),
-        ("expert_group_count", 3_u32.into()),
-        ("expert_group_count", 8_u32.into()),
-        ("expert_group_used_count", 5_u32.into()),
-    ];
-    for (key, value) in rows {
-        let key = format!("bailingmoe2.{key}");
-        let error = Variant::of("bailingmoe2.gguf").key(&key, value).error().to_string();
-        assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
-    }
-}
-
-#[test]
 fn a_key_that_changes_nothing_is_accepted() {
     let rows: [(&str, MetaValue); 16] = [
         ("attention.scale", 0.25_f32.into()),

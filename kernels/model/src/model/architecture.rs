@@ -36,6 +36,11 @@ impl Architecture {
         }
     }
 
+    /// Whether its norms are root-mean-square norms in files that have their epsilon.
+    pub(super) fn may_have_rms_norms(&self) -> bool {
+        matches!(self.family, Family::Decoder(family) if family.may_have_rms_norms())
+    }
+
     /// Whether layers may lack attention or the feed-forward block.
     pub(super) fn may_lack_blocks(&self) -> bool {
         matches!(self.family, Family::Decoder(family) if family.may_lack_blocks())

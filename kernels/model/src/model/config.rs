@@ -143,6 +143,10 @@ impl ModelConfig {
         let heads = keys.heads(layers, width)?;
         let rope_base = keys.rope_base("rope.freq_base")?.unwrap_or(10_000.0);
         let context = keys.count("context_length", 1 << 30)?;
+        let norm = match arch.may_have_rms_norms() && keys.has(NormKind::Rms.epsilon())? {
+            true => NormKind::Rms,
+            false => arch.norm(),
+        };
         Ok(ModelConfig {
             arch,
             name: None,
@@ -162,8 +166,8 @@ impl ModelConfig {
             original_context: keys
                 .opt_count("rope.scaling.original_context_length")?
                 .unwrap_or(context),
-            norm: arch.norm(),
-            norm_eps: keys.epsilon(arch.norm().epsilon())?,
+            norm,
+            norm_eps: keys.epsilon(norm.epsilon())?,
             activation: Activation::Silu,
             xielu: Vec::new(),
             sparse_gates: Vec::new(),

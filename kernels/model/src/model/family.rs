@@ -29,6 +29,11 @@ pub(super) trait Decoder: Sync {
         NormKind::Rms
     }
 
+    /// Whether its norms are root-mean-square norms in files that have their epsilon.
+    fn may_have_rms_norms(&self) -> bool {
+        false
+    }
+
     /// Whether layers may lack attention or the feed-forward block: those with 0 heads or a width of 0.
     fn may_lack_blocks(&self) -> bool {
         false

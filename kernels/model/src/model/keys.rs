@@ -184,6 +184,11 @@ impl<'a> Keys<'a> {
         Ok(value)
     }
 
+    /// Whether a number is there and is not 0.
+    pub(super) fn has(&self, name: &str) -> Result<bool, ModelError> {
+        Ok(self.opt_f32(name)?.is_some_and(|value| value > 0.0))
+    }
+
     pub(super) fn rope_base(&self, name: &str) -> Result<Option<f32>, ModelError> {
         let value = self.opt_f32(name)?;
         self.check(name, value.unwrap_or_default(), value != Some(0.0), || {

@@ -1,6 +1,5 @@
-//! Cohere's mixtures of experts: a layer norm that attention and the experts share, and half of the sum with an expert of all rows. All
-//! layers but each fourth from the first have a window; they and the dense layers rotate. A layer that predicts a second token is
-//! left out.
+//! Cohere's experts: attention and they share a layer norm, and half of the sum with an expert of all rows counts. All layers but each
+//! fourth from the first have a window; they and dense layers rotate. A layer that predicts a second token is left out.
 
 use super::super::build::{Builder, LayerForm, Norms, Order};
 use super::super::experts::SharedExpert;
@@ -28,6 +27,10 @@ impl Decoder for Cohere2Moe {
 
     fn norm(&self) -> NormKind {
         NormKind::Layer
+    }
+
+    fn may_have_rms_norms(&self) -> bool {
+        true
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {

@@ -168,8 +168,12 @@ impl Keys<'_> {
             [Some(key_dim), Some(value_dim)] => (true, [key_dim, value_dim]),
             _ => (false, [kv.key_dim, value_length.unwrap_or(config.width / count)]),
         };
-        let key_dim = self.head_len(KEYS_OF_HEADS, key_dim)?;
-        let value_dim = self.head_len(VALUES_OF_HEADS, value_dim)?;
+        let [of_keys, of_values] = match is_absorbed {
+            true => [KEYS_OF_HEADS, VALUES_OF_HEADS],
+            false => [KEYS, VALUES],
+        };
+        self.head_len(of_keys, key_dim)?;
+        self.head_len(of_values, value_dim)?;
         for LayerHeads { count, kv, rope_dims, .. } in &mut config.heads {
             self.check("rope.dimension_count", *rope_dims, *rope_dims < key_dim, || {
                 format!("it must be less than the {key_dim} values of a key")

@@ -1,0 +1,55 @@
+//! Keys of mixtures of experts, and of architectures that have them.
+
+use super::variants::Variant;
+use lapwing_kernels::mask::Mask;
+use lapwing_kernels::model::{LayerAttention, Model};
+use lapwing_kernels::op::Op;
+use lapwing_kernels::weights::MetaValue;
+
+#[test]
+fn experts_that_no_layer_has_are_refused_by_name() {
+    for arch in ["llama", "qwen2"] {
+        let key = format!("{arch}.expert_count");
+        let error = Variant::of(&format!("{arch}.gguf"))
+            .key(&key, 8_u32)
+            .key(&format!("{arch}.expert_used_count"), 2_u32)
+            .error()
+            .to_string();
+        assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
+    }
+}
+
+#[test]
+fn keys_of_experts_that_cannot_be_are_refused_by_name() {
+    let rows: [(&str, MetaValue); 5] = [
+        ("expert_used_count", 9_u32.into()),
+        ("expert_gating_func", 5_u32.into()),
+        ("expert_group_count", 3_u32.into()),
+        ("expert_group_count", 8_u32.into()),
+        ("expert_group_used_count", 5_u32.into()),
+    ];
+    for (key, value) in rows {
+        let key = format!("bailingmoe2.{key}");
+        let error = Variant::of("bailingmoe2.gguf").key(&key, value).error().to_string();
+        assert!(error.contains(&format!("metadata key '{key}'")), "{error}");
+    }
+}
+
+#[test]
+fn chunks_of_positions_begin_at_multiples_of_their_length() {
+    let file = Variant::of("llama4.gguf").key("llama4.context_length", 20_000_u32).write();
+    let model = Model::from_weights(&file).expect("a model");
+    let chunk = LayerAttention::Chunk(8192);
+    let expected = [chunk, chunk, chunk, LayerAttention::Full];
+    assert_eq!([0, 1, 2, 3].map(|layer| model.config.layer_attention(layer)), expected);
+    let masks: Vec<Mask> = (model.graph.nodes().iter())
+        .filter_map(|node| match &node.op {
+            Op::Attention(op) => Some(op.seen()),
+            _ => None,
+        })
+        .collect();
+    let sees = |layer: usize, pos, key| masks[layer].sees(pos, key);
+    assert_eq!([sees(0, 8191, 0), sees(0, 8192, 8191), sees(0, 8192, 8192)], [true, false, true]);
+    assert_eq!([sees(2, 19_999, 16_384), sees(2, 19_999, 16_383)], [true, false]);
+    assert!(sees(3, 19_999, 0));
+}
