@@ -17,7 +17,7 @@ mod vocabulary;
 use std::ops::Range;
 
 pub use architectures::{Architecture, supported};
-pub use config::{ModelConfig, NormKind};
+pub use config::{ModelConfig, NormKind, SinkLayers};
 pub use experts::{ExpertsConfig, SharedExpert};
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
 pub use layers::{LatentRanks, LayerAttention, LayerHeads};

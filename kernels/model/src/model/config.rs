@@ -88,8 +88,10 @@ pub struct ModelConfig {
     pub temperature_unrotated: Option<Temperature>,
     /// Linear biases of attention ([`AttentionOp::alibi`](crate::op::AttentionOp::alibi)).
     pub alibi: Option<f32>,
-    /// Whether attention has sinks ([`AttentionOp::sinks`](crate::op::AttentionOp::sinks)).
-    pub has_sinks: bool,
+    /// Which layers' attention has sinks ([`AttentionOp::sinks`](crate::op::AttentionOp::sinks)).
+    pub sinks: SinkLayers,
+    /// Factor on what attention adds to the hidden states.
+    pub attention_scale: f32,
     /// Soft cap on attention scores.
     pub attention_cap: Option<f32>,
     /// Soft cap on logits.
@@ -103,6 +105,17 @@ pub struct ModelConfig {
     pub rank_labels: Vec<String>,
     /// The token after each part of a text, if parts differ in the type of their tokens.
     pub separator: Option<u32>,
+}
+
+/// Layers whose attention has sinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SinkLayers {
+    /// None.
+    None,
+    /// Those for which the file has them.
+    Some,
+    /// All.
+    All,
 }
 
 /// Form of the norms.
@@ -209,7 +222,8 @@ impl ModelConfig {
             temperature: None,
             temperature_unrotated: None,
             alibi: None,
-            has_sinks: false,
+            sinks: SinkLayers::None,
+            attention_scale: 1.0,
             attention_cap: None,
             logit_cap: None,
             // llama.cpp writes −1 for none.
