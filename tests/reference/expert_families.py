@@ -1,7 +1,7 @@
 """The models of families.py that have mixtures of experts, and the list of all models."""
 
-from family_list import (ALL_ROTATED, BIAS, GEMMA_4, GEMMA_4_CHANGES, HEAD_16, NO_WINDOWS, OUTPUT, PARTIAL, PROPORTIONAL, QKV_BIAS,
-                         TWO_WINDOWS, UNSCALED, YARN, Family)
+from family_list import (ALL_ROTATED, BIAS, GEMMA_4, GEMMA_4_CHANGES, HEAD_16, NO_WINDOWS, OTHER_BASE, OUTPUT, PARTIAL, PROPORTIONAL,
+                         QKV_BIAS, TWO_WINDOWS, UNSCALED, YARN, Family)
 from family_list import FAMILIES as DENSE
 
 EXPERTS = {"expert_count": 8, "expert_used_count": 3}
@@ -157,6 +157,13 @@ SECOND = [
            "are those of a dense block; tied", {**STATED, "expert_shared_feed_forward_length": 40},
            without=(OUTPUT, r"blk\.0\.(ffn_gate_inp|exp_probs|ffn_.*_(exps|shexp))", r"blk\.1\.ffn_(gate|up|down)\."),
            changes=OTHER_WEIGHTS),
+    Family("mimo2", "mimo2", "windows of 8 by a list, with sinks, more heads of keys and a base of their own; values shorter than keys, "
+           "a factor on attention, sigmoids that are always normalised, 4 of 12 dimensions rotate, a dense layer", {
+               **OWN_WIDTH, **PARTIAL, **TWO_WINDOWS, "block_count": 3, "attention.head_count_kv": [1, 2, 2],
+               "attention.sliding_window_pattern": [False, True, True], "rope.freq_base_swa": 100.0, "attention.key_length": 12,
+               "attention.value_length": 8, "attention.value_scale": 0.5},
+           without=(r"blk\.0\.(ffn_gate_inp|exp_probs|ffn_.*_exps|attn_sinks)", r"blk\.[12]\.ffn_(gate|up|down)\."),
+           changes={**MORE_USED, **NO_WINDOWS, **OTHER_BASE, **ALL_ROTATED, "no factor": {"attention.value_scale": 1.0}}),
     Family("mistral4", "mistral4", "as deepseek2, with scores that grow with the position, and YaRN as in mistral3; 72 tokens", {
         **STATED, **ONE_DENSE, **YARN, "rope.scaling.original_context_length": 64, "rope.scaling.yarn_log_multiplier": 0.05,
         "attention.head_count_kv": 1, "attention.q_lora_rank": 24, "attention.kv_lora_rank": 16,

@@ -3,7 +3,7 @@
 use super::{folder, is_emulated, reference};
 
 /// Models that bring every kernel with code for an instruction set into use, beside those in each weight format.
-const EMULATED: [&str; 14] = [
+const EMULATED: [&str; 16] = [
     "apertus",
     "arcee",
     "bloom",
@@ -12,11 +12,13 @@ const EMULATED: [&str; 14] = [
     "gemma3",
     "gemma3n",
     "gemma4",
+    "gpt-oss",
     "granite",
     "llama",
     "llama-rope-yarn",
     "olmo",
     "phi2",
+    "qwen2moe",
     "stablelm",
 ];
 

@@ -63,6 +63,7 @@ mod llama;
 mod llama4;
 mod maincoder;
 mod mellum;
+mod mimo2;
 mod minicpm;
 mod minicpm3;
 mod minimax_m2;
@@ -109,7 +110,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 104] = [
+const TABLE: [Architecture; 105] = [
     llama::ARCHITECTURE,
     llama4::ARCHITECTURE,
     deci::ARCHITECTURE,
@@ -187,6 +188,7 @@ const TABLE: [Architecture; 104] = [
     deepseek2::ARCHITECTURE,
     deepseek2_ocr::ARCHITECTURE,
     mistral4::ARCHITECTURE,
+    mimo2::ARCHITECTURE,
     minimax_m2::ARCHITECTURE,
     lfm2moe::ARCHITECTURE,
     phimoe::ARCHITECTURE,

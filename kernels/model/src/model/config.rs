@@ -5,7 +5,7 @@ use super::architecture::Architecture;
 use super::experts::ExpertsConfig;
 use super::family::Family;
 use super::keys::Keys;
-use super::layer::{LatentRanks, LayerHeads};
+use super::layer::{LatentRanks, LayerHeads, SinkLayers};
 use super::norm_kind::NormKind;
 use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
 use crate::weights::Metadata;
@@ -90,8 +90,10 @@ pub struct ModelConfig {
     pub temperature_unrotated: Option<Temperature>,
     /// Linear biases of attention ([`AttentionOp::alibi`](crate::op::AttentionOp::alibi)).
     pub alibi: Option<f32>,
-    /// Whether attention has sinks ([`AttentionOp::sinks`](crate::op::AttentionOp::sinks)).
-    pub has_sinks: bool,
+    /// Which layers' attention has sinks ([`AttentionOp::sinks`](crate::op::AttentionOp::sinks)).
+    pub sinks: SinkLayers,
+    /// Factor on what attention adds to the hidden states.
+    pub attention_scale: f32,
     /// Soft cap on attention scores.
     pub attention_cap: Option<f32>,
     /// Soft cap on logits.
@@ -188,7 +190,8 @@ impl ModelConfig {
             temperature: None,
             temperature_unrotated: None,
             alibi: None,
-            has_sinks: false,
+            sinks: SinkLayers::None,
+            attention_scale: 1.0,
             attention_cap: None,
             logit_cap: None,
             // llama.cpp writes −1 for none.

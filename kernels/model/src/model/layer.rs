@@ -57,3 +57,14 @@ pub enum LayerAttention {
     /// Over the positions from the last multiple of this number on.
     Chunk(usize),
 }
+
+/// Layers whose attention has sinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SinkLayers {
+    /// None.
+    None,
+    /// Those for which the file has them.
+    Some,
+    /// All.
+    All,
+}

@@ -2,7 +2,7 @@
 
 use super::super::build::{Builder, LayerForm, Norms};
 use super::super::keys::{ExpertsForm, Keys, Windows};
-use super::super::{ModelConfig, ModelError};
+use super::super::{ModelConfig, ModelError, SinkLayers};
 use super::{Architecture, Decoder};
 use crate::graph::ValueId;
 use crate::op::{ExpertForm, RopePairs, RouterScore};
@@ -14,7 +14,7 @@ struct GptOss;
 impl Decoder for GptOss {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
         config.rope_pairs = RopePairs::Halves;
-        config.has_sinks = true;
+        config.sinks = SinkLayers::All;
         keys.windows(config, Windows { period: 2, default: None })?;
         let form = ExpertForm::ClampedGated { alpha: 1.702, limit: 7.0 };
         let score = RouterScore::ChosenSoftmax;

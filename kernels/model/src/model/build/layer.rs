@@ -1,6 +1,6 @@
 //! Layers: their forms, and the nodes of attention and of feed-forward blocks.
 
-use super::super::{LayerAttention, ModelError};
+use super::super::{LayerAttention, ModelError, SinkLayers};
 use super::{AttentionGate, Builder, Norms, QkNorm};
 use crate::graph::ValueId;
 use crate::mask::{BlockList, Mask};
@@ -118,7 +118,12 @@ impl Builder<'_> {
         let mixed = self.attended(&[q, k, v])?;
         let mixed = self.gated(gates, mixed);
         let mixed = self.norm_if(form.norms.inside_attention, mixed)?;
-        self.linear("attn_output", mixed, c.width)
+        let attended = self.linear("attn_output", mixed, c.width)?;
+        if c.attention_scale == 1.0 {
+            return Ok(attended);
+        }
+        let op = Op::Scale { factor: c.attention_scale };
+        Ok(self.push(op, &[attended], c.width, "attention_scale"))
     }
 
     /// Rotary embedding of the current layer, for so many heads.
@@ -144,9 +149,11 @@ impl Builder<'_> {
             (LayerAttention::Window(window), true) => (Mask::Around(window / 2), None),
             (LayerAttention::Chunk(len), _) => (chunks(len, self.context), None),
         };
-        let sinks = match c.has_sinks {
-            true => Some(self.vector(&self.name("attn_sinks.weight"), self.heads().count)?),
-            false => None,
+        let (sinks, count) = (self.name("attn_sinks.weight"), self.heads().count);
+        let sinks = match c.sinks {
+            SinkLayers::None => None,
+            SinkLayers::Some => self.opt_vector(&sinks, count)?,
+            SinkLayers::All => Some(self.vector(&sinks, count)?),
         };
         let op = AttentionOp {
             layer: c.kv_layer(layer),
