@@ -6,7 +6,8 @@ usage: fit.py LAPWING MODEL... [--device DEVICES] [--runs N] [--predictions N] [
 
 LAPWING is the program; MODEL is a GGUF file, or a name whose model was fetched. Of each model, the prediction is made N
 times and the speeds are measured in N runs: a prompt of 512 tokens, decode with an empty context, and decode after DEPTH tokens.
-The ratio is that of the median prediction to the median measurement. Run it on an idle machine.
+Some of the runs follow each prediction, so that slow changes of the machine reach both. The ratio is that of the median prediction to
+the median measurement. Run it on an idle machine.
 
 Prints a table. Fails (exit code 1) if a ratio is off by more than the bound, or if the predictions of a model differ by more
 than `--repeat`, or if a model cannot be predicted or measured.
@@ -44,26 +45,32 @@ def predicted(args, model):
     return one["prompt_tokens"], prompt, one["tokens_per_second"], one["tokens_per_second_at_context"]
 
 
-def measured(args, model, prompt):
-    """The same, as medians of runs."""
-    runs = ["-m", model, "-r", str(args.runs)]
+def measured(args, model, prompt, count):
+    """The same, of each of so many runs."""
+    runs = ["-m", model, "-r", str(count)]
     tokens = str(args.tokens)
     both = lapwing(args, ["bench"], [*runs, "-p", str(prompt), "-n", tokens])["results"]
     deep = lapwing(args, ["bench"], [*runs, "-p", "0", "-n", tokens, "-d", str(args.depth - args.tokens // 2)])["results"]
-    return [result["tokens_per_second"]["median"] for result in both + deep]
+    return [result["tokens_per_second"]["all"] for result in both + deep]
 
 
 def compare(args, model):
     """Rows of the table, and what is wrong."""
     if args.depth < PROMPT:
         raise RuntimeError(f"--depth must be at least {PROMPT}")
-    predictions = [predicted(args, model) for _ in range(args.predictions)]
+    predictions, runs = [], [[], [], []]
+    for number in range(args.predictions):
+        predictions.append(predicted(args, model))
+        count = args.runs * (number + 1) // args.predictions - args.runs * number // args.predictions
+        if count:
+            for all_runs, more in zip(runs, measured(args, model, predictions[0][0], count)):
+                all_runs += more
     prompt = predictions[0][0]
     rows, wrong = [], []
     tests = [f"pp{prompt}", f"tg{args.tokens}", f"tg{args.tokens}@d{args.depth}"]
     columns = list(zip(*(prediction[1:] for prediction in predictions)))
-    for test, all_predicted, true in zip(tests, columns, measured(args, model, prompt)):
-        middle = statistics.median(all_predicted)
+    for test, all_predicted, all_measured in zip(tests, columns, runs):
+        middle, true = statistics.median(all_predicted), statistics.median(all_measured)
         ratio, spread = middle / true, (max(all_predicted) - min(all_predicted)) / middle
         rows.append((model, test, middle, true, ratio, spread))
         if abs(ratio - 1) > args.bound:

@@ -47,9 +47,9 @@ pub struct FitOptions {
 }
 
 impl Default for FitOptions {
-    /// A prompt of 512 tokens, and a few points of each op: 21 runs or 80 ms, at most 30 s for each device.
+    /// A prompt of 512 tokens, and a few points of each op: until their times agree, 61 runs or 160 ms, at most 30 s for each device.
     fn default() -> FitOptions {
-        let (per_op, per_device) = (Duration::from_millis(80), Duration::from_secs(30));
-        FitOptions { prompt: 512, limits: Limits { runs: 21, per_op, per_device } }
+        let (per_op, per_device) = (Duration::from_millis(160), Duration::from_secs(30));
+        FitOptions { prompt: 512, limits: Limits { runs: 61, per_op, per_device } }
     }
 }

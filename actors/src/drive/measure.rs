@@ -18,6 +18,7 @@ mod device;
 mod grid;
 mod inputs;
 mod log;
+mod settled;
 mod sync;
 
 use device::{Conditions, DeviceBench};
@@ -65,7 +66,7 @@ pub struct MeasuredDevice {
 /// Limits of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum runs of each op, after one warm-up run.
+    /// Maximum runs of each op, after one warm-up run. Fewer are measured once they agree.
     pub runs: usize,
     /// Time after which no further run of an op starts. At least one run is measured.
     pub per_op: Duration,
@@ -175,13 +176,17 @@ pub fn measure(
                 samples.push(bench.sample(&measurement, fixed.submit_idle)?);
             }
         }
-        let what = "the whole model".to_owned();
+        let what =
+            "the whole model: a step, a step after a context, and a chunk, in turn".to_owned();
         if progress(&MeasureProgress { device: &info.name, what, done, of }).is_break() {
             return Err(MeasureError::Cancelled);
         }
         done += 1;
-        if Duration::from_nanos(clock.now().0 - begin.0) < limits.per_device {
-            chain::fit_to_whole(&mut bench, &info, fixed.submit_idle, &mut samples)?;
+        let spent = Duration::from_nanos(clock.now().0 - begin.0);
+        if let Some(left) = limits.per_device.checked_sub(spent) {
+            // As long as its ops.
+            let time = chain::Time { submit: fixed.submit_idle, measured: spent.min(left) };
+            chain::fit_to_whole(&mut bench, &info, time, &mut samples)?;
         }
         profiles.push(DeviceProfile {
             name: info.name,
