@@ -14,6 +14,7 @@ use lapwing_plan::profile::{DeviceProfile, Machine, Profile, VERSION, nanos};
 
 mod caches;
 mod chain;
+mod choice;
 mod device;
 mod grid;
 mod inputs;
@@ -21,6 +22,7 @@ mod log;
 mod settled;
 mod sync;
 
+pub use choice::choice_time;
 use device::{Conditions, DeviceBench};
 pub use grid::rows_max;
 use grid::{Measurement, Priority, measurements};
@@ -184,8 +186,9 @@ pub fn measure(
         done += 1;
         let spent = Duration::from_nanos(clock.now().0 - begin.0);
         if let Some(left) = limits.per_device.checked_sub(spent) {
-            // As long as its ops.
-            let time = chain::Time { submit: fixed.submit_idle, measured: spent.min(left) };
+            // Half as long again as its ops.
+            let measured = left.min(spent.mul_f64(1.5));
+            let time = chain::Time { submit: fixed.submit_idle, measured };
             chain::fit_to_whole(&mut bench, &info, time, &mut samples)?;
         }
         profiles.push(DeviceProfile {

@@ -2,7 +2,6 @@
 
 mod bound;
 mod needs;
-mod sampling;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

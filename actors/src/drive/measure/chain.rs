@@ -13,6 +13,7 @@ use lapwing_plan::profile::{Sample, Spread};
 use lapwing_plan::shape::OpShape;
 
 use super::MeasureError;
+use super::choice::Choice;
 use super::device::{DeviceBench, Fixed};
 use super::inputs;
 
@@ -20,8 +21,8 @@ use super::inputs;
 const RUNS_MIN: usize = 3;
 
 /// Time for which a chain runs before another has its turn, or one run if that takes longer: within it, most runs find in the caches what
-/// the same chain left there.
-const TURN: Duration = Duration::from_millis(50);
+/// the same chain left there. The time of a turn is the mean of its runs, since every stall of the machine delays the text, too.
+const TURN: Duration = Duration::from_millis(100);
 
 /// Rows that are written to the KV cache at once.
 const ROWS_AT_ONCE: usize = 256;
@@ -49,11 +50,13 @@ struct Chunk {
     context: usize,
 }
 
-/// The runs of a chunk.
+/// The turns of a chunk.
 struct Turns {
     payload: Arc<Payload>,
     spent: Duration,
-    times: Vec<Duration>,
+    runs: usize,
+    /// Mean time of a run in each turn.
+    means: Vec<Duration>,
 }
 
 /// Makes the sums of all samples the times that the whole model takes with one row and with the most rows that were measured.
@@ -194,29 +197,35 @@ impl DeviceBench<'_> {
         Ok(())
     }
 
-    /// Median times of the whole model, of each of these chunks. They run in turns, the one first that has run for the shortest time, so
-    /// that slow changes of the machine reach all of them; each for `time` at least, and [`RUNS_MIN`] times.
+    /// Times of the whole model, of each of these chunks: medians of turns. They run in turns, the one first that has run for the shortest time, so
+    /// that slow changes of the machine reach all of them; each for `time` at least, and [`RUNS_MIN`] times. As in an engine, a token is
+    /// chosen between two runs: meanwhile the device is idle, and its other threads may fall asleep.
     fn whole(&mut self, chunks: &[Chunk], time: Duration) -> Result<Vec<Duration>, DeviceError> {
         let nodes = 0..self.graph.nodes().len();
+        let mut choice = Choice::new(self.graph.value(self.graph.output()).width);
         let mut timed: Vec<Turns> = Vec::with_capacity(chunks.len());
         for Chunk { m, context } in chunks {
             let batch = inputs::batch(*m, *context, false, self.page_rows);
             let payload = Arc::new(Payload { batch, values: TensorSet::default() });
             self.time_of(nodes.clone(), &payload)?;
-            timed.push(Turns { payload, spent: Duration::ZERO, times: Vec::new() });
+            timed.push(Turns { payload, spent: Duration::ZERO, runs: 0, means: Vec::new() });
         }
-        let is_open = |one: &&mut Turns| one.times.len() < RUNS_MIN || one.spent < time;
+        let is_open = |one: &&mut Turns| one.runs < RUNS_MIN || one.spent < time;
         while let Some(next) = timed.iter_mut().filter(is_open).min_by_key(|one| one.spent) {
-            let end = next.spent + TURN;
-            while next.spent < end {
+            let (mut turn, mut runs) = (Duration::ZERO, 0);
+            while turn < TURN {
+                choice.run();
                 let took = self.time_of(nodes.clone(), &next.payload)?.max(Duration::from_nanos(1));
-                next.spent += took;
-                next.times.push(took);
+                turn += took;
+                runs += 1;
             }
+            next.spent += turn;
+            next.runs += runs;
+            next.means.push(turn / runs as u32);
         }
         let median = |mut one: Turns| {
-            one.times.sort_unstable();
-            one.times[one.times.len() / 2]
+            one.means.sort_unstable();
+            one.means[one.means.len() / 2]
         };
         Ok(timed.into_iter().map(median).collect())
     }

@@ -4,15 +4,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::drive::measure::{Limits, MeasureProgress, Points, rows_max};
+use lapwing_actors::drive::measure::{Limits, MeasureProgress, Points, choice_time, rows_max};
 use lapwing_kernels::cpu::packed_bytes;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::cost::{CostModel, Modelled};
 use lapwing_plan::fit::{DeviceFit, Fitted};
 use lapwing_plan::profile::{Identity, Machine};
+use lapwing_traces::OsClock;
 use lapwing_traces::text::counted;
 
-use super::{Device, Subject, sampling};
+use super::{Device, Subject};
 use crate::config::{COPY_RATE, SYNC_TIME, Settings};
 use crate::devices::build::{Built, Shared, estimated, time_model};
 use crate::draft::DraftChoice;
@@ -138,7 +139,7 @@ impl Bound {
             counted(all, "layer")
         );
         let notes = unmeasured(&fitted);
-        let sampling = sampling::time(graph.value(graph.output()).width);
+        let sampling = choice_time(graph.value(graph.output()).width, &OsClock::start());
         Ok(Times { cost: Arc::new(fitted), rates, sampling, notes })
     }
 }
