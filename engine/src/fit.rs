@@ -21,8 +21,9 @@
 //! An engine predicts times from the measured times of each op ([`profile`](crate::profile)). For a model whose weights are not
 //! here, the ops are measured with a stand-in: matrices of zeros, in the shapes and formats of the model's own, in as many of its
 //! layers as a gigabyte holds, bound to the same devices with the same settings. A layer of a decoder is like the others, so the
-//! times of a few layers give those of all. [`EngineBuilder::profile`](crate::EngineBuilder::profile) takes the place of this
-//! measurement. Devices that are throttled to stated rates have the times of these rates.
+//! times of a few layers give those of all. Choosing a token takes time, too, and is timed.
+//! [`EngineBuilder::profile`](crate::EngineBuilder::profile) takes the place of this measurement. Devices that are throttled to
+//! stated rates have the times of these rates.
 
 mod free;
 mod header;

@@ -178,19 +178,14 @@ pub fn measure(
                 samples.push(bench.sample(&measurement, fixed.submit_idle)?);
             }
         }
-        let what =
-            "the whole model: a step, a step after a context, and a chunk, in turn".to_owned();
+        let what = chain::WHAT.to_owned();
         if progress(&MeasureProgress { device: &info.name, what, done, of }).is_break() {
             return Err(MeasureError::Cancelled);
         }
         done += 1;
-        let spent = Duration::from_nanos(clock.now().0 - begin.0);
-        if let Some(left) = limits.per_device.checked_sub(spent) {
-            // Half as long again as its ops.
-            let measured = left.min(spent.mul_f64(1.5));
-            let time = chain::Time { submit: fixed.submit_idle, measured };
-            chain::fit_to_whole(&mut bench, &info, time, &mut samples)?;
-        }
+        let ops = Duration::from_nanos(clock.now().0 - begin.0);
+        let time = chain::Time { submit: fixed.submit_idle, ops };
+        chain::fit_to_whole(&mut bench, &info, time, &mut samples)?;
         profiles.push(DeviceProfile {
             name: info.name,
             kind: info.kind.name().to_owned(),

@@ -17,6 +17,10 @@ use super::choice::Choice;
 use super::device::{DeviceBench, Fixed};
 use super::inputs;
 
+/// What is measured.
+pub(super) const WHAT: &str =
+    "the whole model: a step, a step after a context, and a chunk, in turns";
+
 /// Runs of a chain that are measured at least, after one that warms up.
 const RUNS_MIN: usize = 3;
 
@@ -39,8 +43,8 @@ struct Factor {
 pub(super) struct Time {
     /// What a job of its own takes more than its ops.
     pub(super) submit: Duration,
-    /// For how long the whole model is measured.
-    pub(super) measured: Duration,
+    /// Spent on measuring ops.
+    pub(super) ops: Duration,
 }
 
 /// Rows of the whole model, behind a context.
@@ -61,7 +65,7 @@ struct Turns {
 
 /// Makes the sums of all samples the times that the whole model takes with one row and with the most rows that were measured.
 /// Samples between have factors between. All stay as they are without one of these sums, and on a device that does not compute all
-/// of the model, or may not have room for it.
+/// of the model, may not have room for it, or has no time left.
 ///
 /// # Errors
 /// [`MeasureError`] if the device fails.
@@ -72,6 +76,9 @@ pub(super) fn fit_to_whole(
     samples: &mut [Sample],
 ) -> Result<(), MeasureError> {
     let graph = bench.graph;
+    let Some(left) = bench.limits.per_device.checked_sub(time.ops) else { return Ok(()) };
+    // Half as long again as the ops.
+    let measured = left.min(time.ops.mul_f64(1.5));
     let computes_all = graph.nodes().iter().all(|node| info.runs(&node.op));
     if !computes_all || info.memory != MemoryDomain::Host || bench.between.is_none() {
         return Ok(());
@@ -88,7 +95,7 @@ pub(super) fn fit_to_whole(
     let sums = chunks.map(|chunk| sum(graph, samples, chunk));
     let [Some(step), Some(late), Some(chunk)] = sums else { return Ok(()) };
     let failed = |source| MeasureError::Device { what: "the whole model".to_owned(), source };
-    let times = bench.whole(&chunks, time.measured / chunks.len() as u32).map_err(failed)?;
+    let times = bench.whole(&chunks, measured / chunks.len() as u32).map_err(failed)?;
     let times = times.iter().map(|all| all.saturating_sub(time.submit).as_nanos() as f64);
     let [whole_step, whole_late, whole_chunk] = times.collect::<Vec<f64>>()[..] else {
         return Ok(());
@@ -197,9 +204,9 @@ impl DeviceBench<'_> {
         Ok(())
     }
 
-    /// Times of the whole model, of each of these chunks: medians of turns. They run in turns, the one first that has run for the shortest time, so
-    /// that slow changes of the machine reach all of them; each for `time` at least, and [`RUNS_MIN`] times. As in an engine, a token is
-    /// chosen between two runs: meanwhile the device is idle, and its other threads may fall asleep.
+    /// Times of the whole model, of each of these chunks: medians of turns. The one that has run for the shortest time has the next
+    /// turn, so that slow changes of the machine reach all of them; each runs for `time` at least, and [`RUNS_MIN`] times. As in an
+    /// engine, a token is chosen between two runs: meanwhile the device is idle, and its other threads may fall asleep.
     fn whole(&mut self, chunks: &[Chunk], time: Duration) -> Result<Vec<Duration>, DeviceError> {
         let nodes = 0..self.graph.nodes().len();
         let mut choice = Choice::new(self.graph.value(self.graph.output()).width);
