@@ -21,8 +21,9 @@
 //! An engine predicts times from the measured times of each op ([`profile`](crate::profile)). For a model whose weights are not
 //! here, the ops are measured with a stand-in: matrices of zeros, in the shapes and formats of the model's own, in as many of its
 //! layers as a gigabyte holds, bound to the same devices with the same settings. A layer of a decoder is like the others, so the
-//! times of a few layers give those of all. [`EngineBuilder::profile`](crate::EngineBuilder::profile) takes the place of this
-//! measurement. Devices that are throttled to stated rates have the times of these rates.
+//! times of a few layers give those of all. Choosing a token takes time, too, and is timed.
+//! [`EngineBuilder::profile`](crate::EngineBuilder::profile) takes the place of this measurement. Devices that are throttled to
+//! stated rates have the times of these rates.
 
 mod free;
 mod header;
@@ -47,9 +48,9 @@ pub struct FitOptions {
 }
 
 impl Default for FitOptions {
-    /// A prompt of 512 tokens, and a few points of each op: 21 runs or 80 ms, at most 30 s for each device.
+    /// A prompt of 512 tokens, and a few points of each op: until their times agree, 61 runs or 160 ms, at most 30 s for each device.
     fn default() -> FitOptions {
-        let (per_op, per_device) = (Duration::from_millis(80), Duration::from_secs(30));
-        FitOptions { prompt: 512, limits: Limits { runs: 21, per_op, per_device } }
+        let (per_op, per_device) = (Duration::from_millis(160), Duration::from_secs(30));
+        FitOptions { prompt: 512, limits: Limits { runs: 61, per_op, per_device } }
     }
 }

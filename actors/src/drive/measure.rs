@@ -14,12 +14,15 @@ use lapwing_plan::profile::{DeviceProfile, Machine, Profile, VERSION, nanos};
 
 mod caches;
 mod chain;
+mod choice;
 mod device;
 mod grid;
 mod inputs;
 mod log;
+mod settled;
 mod sync;
 
+pub use choice::choice_time;
 use device::{Conditions, DeviceBench};
 pub use grid::rows_max;
 use grid::{Measurement, Priority, measurements};
@@ -65,7 +68,7 @@ pub struct MeasuredDevice {
 /// Limits of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum runs of each op, after one warm-up run.
+    /// Maximum runs of each op, after one warm-up run. Fewer are measured once they agree.
     pub runs: usize,
     /// Time after which no further run of an op starts. At least one run is measured.
     pub per_op: Duration,
@@ -175,14 +178,14 @@ pub fn measure(
                 samples.push(bench.sample(&measurement, fixed.submit_idle)?);
             }
         }
-        let what = "the whole model".to_owned();
+        let what = chain::WHAT.to_owned();
         if progress(&MeasureProgress { device: &info.name, what, done, of }).is_break() {
             return Err(MeasureError::Cancelled);
         }
         done += 1;
-        if Duration::from_nanos(clock.now().0 - begin.0) < limits.per_device {
-            chain::fit_to_whole(&mut bench, &info, fixed.submit_idle, &mut samples)?;
-        }
+        let ops = Duration::from_nanos(clock.now().0 - begin.0);
+        let time = chain::Time { submit: fixed.submit_idle, ops };
+        chain::fit_to_whole(&mut bench, &info, time, &mut samples)?;
         profiles.push(DeviceProfile {
             name: info.name,
             kind: info.kind.name().to_owned(),

@@ -62,7 +62,8 @@ impl EngineBuilder {
         let subject = Subject::new(&self.settings, header)?;
         let bound = Bound::new(&subject)?;
         let devices = bound.devices();
-        let Times { cost, rates, mut notes } = bound.times(&subject, options.limits, progress)?;
+        let Times { cost, rates, sampling, mut notes } =
+            bound.times(&subject, options.limits, progress)?;
         let Subject { settings, chosen, graph, .. } = &subject;
         let strategies = PlacedStrategies::new(settings, chosen)?;
         let mut parts = PlannerParts {
@@ -91,7 +92,7 @@ impl EngineBuilder {
             trained_context: subject.trained_context,
             largest_context,
             memory,
-            speed: speed(&parts, chosen, options.prompt)?,
+            speed: speed(&parts, chosen, options.prompt)?.with_sampling(sampling),
             rates,
             notes,
         })
@@ -140,6 +141,16 @@ fn speed(parts: &PlannerParts, chosen: &Chosen, prompt: usize) -> Result<Speed, 
         Ok(Some(alone(&input, &shape, &route).makespan))
     };
     Ok(Speed { prompt, first_token, step: step(0)?, step_at_context: step(last)? })
+}
+
+impl Speed {
+    /// With so much more time for each token that is chosen. An encoder chooses none.
+    fn with_sampling(self, time: Duration) -> Speed {
+        let Speed { prompt, first_token, step, step_at_context } = self;
+        let [step, step_at_context] = [step, step_at_context].map(|step| Some(step? + time));
+        let first_token = if step.is_some() { first_token + time } else { first_token };
+        Speed { prompt, first_token, step, step_at_context }
+    }
 }
 
 #[cfg(test)]

@@ -47,8 +47,9 @@ impl Group {
         let at = self.series.partition_point(|s| s.n < n);
         if let Some(series) = self.series.get(at).filter(|s| s.n == n) {
             let context = if self.shape.has_context() { context } else { Some(0) };
-            let exact = context.and_then(|c| series.measured.get(&(m, c)));
-            return exact.copied().unwrap_or_else(|| self.curve_time(series, m, attended));
+            let exact = context.and_then(|c| series.measured.get(&(m, c)).copied());
+            let near = || context.and_then(|_| self.near_contexts(series, m, attended));
+            return exact.or_else(near).unwrap_or_else(|| self.curve_time(series, m, attended));
         }
         if let Some(tree) = &self.tree {
             return tree_time(tree, &OpShape { n, ..self.shape.clone() }, m);
@@ -64,6 +65,29 @@ impl Group {
             (Some(one), None) | (None, Some(one)) => time(one) * n as f64 / one.n as f64,
             (None, None) => 0.0,
         }
+    }
+
+    /// Time of so many rows of one sequence, on the line through the two contexts around theirs that were measured with as many rows;
+    /// beyond the last, on that through the last two. `None` without such contexts.
+    fn near_contexts(&self, series: &Series, m: usize, attended: f64) -> Option<f64> {
+        if !self.shape.has_context() {
+            return None;
+        }
+        let of_rows = series.measured.range((m, 0)..=(m, usize::MAX));
+        let point = |(&(_, context), &time): (&(usize, usize), &f64)| {
+            (self.shape.attended(m, context), time)
+        };
+        let mut points: Vec<(f64, f64)> = of_rows.map(point).collect();
+        // Behind a window, contexts differ in nothing.
+        points.dedup_by_key(|point| point.0);
+        let above = points.partition_point(|point| point.0 < attended);
+        let above = above.min(points.len().checked_sub(1)?);
+        let below = above.checked_sub(1)?;
+        let ((x0, t0), (x1, t1)) = (points[below], points[above]);
+        let share = (attended - x0) / (x1 - x0);
+        // Beyond the last, a time that falls can only be noise.
+        let rise = if share > 1.0 { (t1 - t0).max(0.0) } else { t1 - t0 };
+        Some(t1 + rise * (share - 1.0))
     }
 
     fn curve_time(&self, series: &Series, m: usize, attended: f64) -> f64 {
@@ -214,4 +238,44 @@ fn padded_work(shape: &OpShape, m: usize) -> f64 {
 
 fn tree_time(tree: &Tree, shape: &OpShape, m: usize) -> f64 {
     tree.at(&features(shape, m)).exp() * padded_work(shape, m)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::data::Spread;
+
+    /// Attention of one row behind contexts, in nanoseconds.
+    fn attention(window: Option<usize>, times: &[(usize, u64)]) -> Group {
+        let (op, dtype) = ("attention".to_owned(), None);
+        let shape = OpShape { op, n: 64, k: 64, dtype, window, mask: None, swapped: false };
+        let sample = |&(context, ns): &(usize, u64)| {
+            let time = Spread { median_ns: ns, min_ns: ns, max_ns: ns, runs: 1 };
+            Sample { shape: shape.clone(), m: 1, context, time }
+        };
+        let samples: Vec<Sample> = times.iter().map(sample).collect();
+        let (mut groups, _) = with_curves(&[(shape.clone(), samples.iter().collect())]);
+        groups.remove(0)
+    }
+
+    fn time(group: &Group, context: usize) -> f64 {
+        let attended = group.shape.attended(1, context);
+        group.time(Query { n: 64, m: 1, context: Some(context), attended })
+    }
+
+    #[test]
+    fn a_context_is_between_its_neighbours_whatever_the_others_take() {
+        let group = attention(None, &[(0, 100), (128, 5000), (512, 1000), (1536, 2024)]);
+        assert_eq!([0, 512].map(|context| time(&group, context)), [100.0, 1000.0]);
+        assert!((time(&group, 1024) - 1512.0).abs() < 1e-6);
+        assert!((time(&group, 3584) - 4072.0).abs() < 1e-6, "the slope goes on");
+    }
+
+    #[test]
+    fn beyond_a_window_no_context_takes_longer() {
+        let group = attention(Some(512), &[(0, 100), (128, 300), (512, 1000), (1536, 1030)]);
+        assert_eq!(time(&group, 1024), 1000.0);
+        let falling = attention(None, &[(0, 100), (512, 1000), (1536, 900)]);
+        assert_eq!(time(&falling, 4096), 900.0);
+    }
 }

@@ -13,11 +13,20 @@ use lapwing_plan::profile::{Sample, Spread};
 use lapwing_plan::shape::OpShape;
 
 use super::MeasureError;
+use super::choice::Choice;
 use super::device::{DeviceBench, Fixed};
 use super::inputs;
 
+/// What is measured.
+pub(super) const WHAT: &str =
+    "the whole model: a step, a step after a context, and a chunk, in turns";
+
 /// Runs of a chain that are measured at least, after one that warms up.
 const RUNS_MIN: usize = 3;
+
+/// Time for which a chain runs before another has its turn, or one run if that takes longer: within it, most runs find in the caches what
+/// the same chain left there. The time of a turn is the mean of its runs, since every stall of the machine delays the text, too.
+const TURN: Duration = Duration::from_millis(100);
 
 /// Rows that are written to the KV cache at once.
 const ROWS_AT_ONCE: usize = 256;
@@ -29,19 +38,47 @@ struct Factor {
     factor: f64,
 }
 
+/// What is known before the whole model is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    /// What a job of its own takes more than its ops.
+    pub(super) submit: Duration,
+    /// Spent on measuring ops.
+    pub(super) ops: Duration,
+}
+
+/// Rows of the whole model, behind a context.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    m: usize,
+    context: usize,
+}
+
+/// The turns of a chunk.
+struct Turns {
+    payload: Arc<Payload>,
+    spent: Duration,
+    runs: usize,
+    /// Mean time of a run in each turn.
+    means: Vec<Duration>,
+}
+
 /// Makes the sums of all samples the times that the whole model takes with one row and with the most rows that were measured.
 /// Samples between have factors between. All stay as they are without one of these sums, and on a device that does not compute all
-/// of the model, or may not have room for it. A job of its own takes `submit` more than its ops.
+/// of the model, may not have room for it, or has no time left.
 ///
 /// # Errors
 /// [`MeasureError`] if the device fails.
 pub(super) fn fit_to_whole(
     bench: &mut DeviceBench<'_>,
     info: &DeviceInfo,
-    submit: Duration,
+    time: Time,
     samples: &mut [Sample],
 ) -> Result<(), MeasureError> {
     let graph = bench.graph;
+    let Some(left) = bench.limits.per_device.checked_sub(time.ops) else { return Ok(()) };
+    // Half as long again as the ops.
+    let measured = left.min(time.ops.mul_f64(1.5));
     let computes_all = graph.nodes().iter().all(|node| info.runs(&node.op));
     if !computes_all || info.memory != MemoryDomain::Host || bench.between.is_none() {
         return Ok(());
@@ -49,24 +86,26 @@ pub(super) fn fit_to_whole(
     let most = samples.iter().map(|sample| sample.m).max().unwrap_or(0);
     let at_once = samples.iter().filter(|sample| sample.m == 1);
     let deepest = at_once.map(|sample| sample.context).max().unwrap_or(0);
-    let mut whole = |m: usize, context: usize| {
-        let failed = |source| MeasureError::Device { what: "the whole model".to_owned(), source };
-        let time = bench.whole(m, context).map_err(failed)?;
-        Ok::<f64, MeasureError>(time.saturating_sub(submit).as_nanos() as f64)
+    // Without a second number of rows, or a context, that chunk is the first again.
+    let chunks = [
+        Chunk { m: 1, context: 0 },
+        Chunk { m: 1, context: deepest },
+        Chunk { m: most, context: 0 },
+    ];
+    let sums = chunks.map(|chunk| sum(graph, samples, chunk));
+    let [Some(step), Some(late), Some(chunk)] = sums else { return Ok(()) };
+    let failed = |source| MeasureError::Device { what: "the whole model".to_owned(), source };
+    let times = bench.whole(&chunks, measured / chunks.len() as u32).map_err(failed)?;
+    let times = times.iter().map(|all| all.saturating_sub(time.submit).as_nanos() as f64);
+    let [whole_step, whole_late, whole_chunk] = times.collect::<Vec<f64>>()[..] else {
+        return Ok(());
     };
-    let sums =
-        [(1, 0), (most, 0), (1, deepest)].map(|(m, context)| sum(graph, samples, m, context));
-    let [Some(step), Some(chunk), Some(late)] = sums else { return Ok(()) };
-    let whole_step = whole(1, 0)?;
     let factors = [
         Factor { m: 1, factor: whole_step / step },
-        Factor {
-            m: most,
-            factor: if most > 1 { whole(most, 0)? / chunk } else { whole_step / step },
-        },
+        Factor { m: most, factor: whole_chunk / chunk },
     ];
-    let more = if deepest > 0 { whole(1, deepest)? - whole_step } else { 0.0 };
-    let of_context = (late > step && more > 0.0).then(|| more / (late - step));
+    let (added, alone) = (whole_late - whole_step, late - step);
+    let of_context = (added > 0.0 && alone > 0.0).then(|| added / alone);
     scale(samples, factors, of_context);
     Ok(())
 }
@@ -96,9 +135,8 @@ fn scale(samples: &mut [Sample], factors: [Factor; 2], of_context: Option<f64>) 
     }
 }
 
-/// Nanoseconds of all ops alone, of a chunk of `m` rows behind so many others, whose last row is selected. `None` if one was not
-/// measured.
-fn sum(graph: &Graph, samples: &[Sample], m: usize, context: usize) -> Option<f64> {
+/// Nanoseconds of all ops of a chunk alone, whose last row is selected. `None` if one was not measured.
+fn sum(graph: &Graph, samples: &[Sample], Chunk { m, context }: Chunk) -> Option<f64> {
     let time = |(at, node): (usize, &lapwing_kernels::graph::Node)| {
         let shape = OpShape::of(graph, at, &Part::WHOLE);
         let rows = if graph.value(node.output).rows == RowSet::Selected { 1 } else { m };
@@ -166,22 +204,37 @@ impl DeviceBench<'_> {
         Ok(())
     }
 
-    /// Median time of the whole model, of a chunk of `m` rows behind so many others.
-    fn whole(&mut self, m: usize, context: usize) -> Result<Duration, DeviceError> {
-        let batch = inputs::batch(m, context, false, self.page_rows);
-        let payload = Arc::new(Payload { batch, values: TensorSet::default() });
-        let mut times = Vec::new();
-        let mut spent = Duration::ZERO;
-        while times.len() <= RUNS_MIN
-            || (spent < self.limits.per_op && times.len() <= self.limits.runs)
-        {
-            let time = self.time_of(0..self.graph.nodes().len(), &payload)?;
-            spent += time;
-            times.push(time);
+    /// Times of the whole model, of each of these chunks: medians of turns. The one that has run for the shortest time has the next
+    /// turn, so that slow changes of the machine reach all of them; each runs for `time` at least, and [`RUNS_MIN`] times. As in an
+    /// engine, a token is chosen between two runs: meanwhile the device is idle, and its other threads may fall asleep.
+    fn whole(&mut self, chunks: &[Chunk], time: Duration) -> Result<Vec<Duration>, DeviceError> {
+        let nodes = 0..self.graph.nodes().len();
+        let mut choice = Choice::new(self.graph.value(self.graph.output()).width);
+        let mut timed: Vec<Turns> = Vec::with_capacity(chunks.len());
+        for Chunk { m, context } in chunks {
+            let batch = inputs::batch(*m, *context, false, self.page_rows);
+            let payload = Arc::new(Payload { batch, values: TensorSet::default() });
+            self.time_of(nodes.clone(), &payload)?;
+            timed.push(Turns { payload, spent: Duration::ZERO, runs: 0, means: Vec::new() });
         }
-        times.remove(0);
-        times.sort_unstable();
-        Ok(times[times.len() / 2])
+        let is_open = |one: &&mut Turns| one.runs < RUNS_MIN || one.spent < time;
+        while let Some(next) = timed.iter_mut().filter(is_open).min_by_key(|one| one.spent) {
+            let (mut turn, mut runs) = (Duration::ZERO, 0);
+            while turn < TURN {
+                choice.run();
+                let took = self.time_of(nodes.clone(), &next.payload)?.max(Duration::from_nanos(1));
+                turn += took;
+                runs += 1;
+            }
+            next.spent += turn;
+            next.runs += runs;
+            next.means.push(turn / runs as u32);
+        }
+        let median = |mut one: Turns| {
+            one.means.sort_unstable();
+            one.means[one.means.len() / 2]
+        };
+        Ok(timed.into_iter().map(median).collect())
     }
 }
 

@@ -17,6 +17,7 @@ use lapwing_traces::event::WaitMode;
 use super::caches::Between;
 use super::grid::Measurement;
 use super::log::Log;
+use super::settled::is_settled;
 use super::{Limits, MeasureError, inputs};
 use crate::drive::live::LiveDevice;
 use crate::drive::live::throttle::Throttle;
@@ -143,7 +144,7 @@ impl<'a> DeviceBench<'a> {
             // The first run warms up. It counts only if there is no time for another run.
             times.push(time.saturating_sub(submit).max(Duration::from_nanos(1)));
             let spent = Duration::from_nanos(self.clock.now().0 - begin.0);
-            if run > 0 && spent > self.limits.per_op {
+            if run > 0 && (spent > self.limits.per_op || is_settled(&times[1..])) {
                 break;
             }
         }

@@ -33,7 +33,7 @@ pub(super) struct Measurement {
     pub(super) part: Part,
     pub(super) m: usize,
     pub(super) context: usize,
-    /// Whether the op computes selected rows only.
+    /// Whether all rows are selected, as an op on selected rows needs.
     pub(super) selected: bool,
     pub(super) priority: Priority,
 }
@@ -109,6 +109,14 @@ pub(super) fn measurements(
     planned
 }
 
+/// Nodes of one shape. One measurement is of all of them: the last layer's ops on selected rows take the time of the others.
+struct Same {
+    part: Part,
+    nodes: Vec<usize>,
+    /// How many of them compute selected rows only.
+    selected: usize,
+}
+
 /// The measurements of all ops with one share of their output channels.
 fn of_share(
     graph: &Graph,
@@ -121,7 +129,7 @@ fn of_share(
         true => &[OperandOrder::Straight, OperandOrder::Swapped][..],
         false => &[OperandOrder::Straight],
     };
-    let mut shapes: BTreeMap<(OpShape, bool), (Vec<usize>, Part)> = BTreeMap::new();
+    let mut shapes: BTreeMap<OpShape, Same> = BTreeMap::new();
     for (at, node) in graph.nodes().iter().enumerate() {
         if !device.runs(&node.op) || (!share.is_whole() && !graph.can_cut_features(at..at + 1)) {
             continue;
@@ -135,13 +143,15 @@ fn of_share(
             if shape.n == 0 {
                 continue;
             }
-            let selected = graph.value(node.output).rows == RowSet::Selected;
-            shapes.entry((shape, selected)).or_insert((Vec::new(), part)).0.push(at);
+            let same = shapes.entry(shape).or_insert(Same { part, nodes: Vec::new(), selected: 0 });
+            same.nodes.push(at);
+            same.selected += usize::from(graph.value(node.output).rows == RowSet::Selected);
         }
     }
     let mut planned = Vec::new();
-    for ((shape, selected), (nodes, part)) in shapes {
-        let all = rows(device, &share, selected, chunk_rows);
+    for (shape, Same { nodes, part, selected }) in shapes {
+        let all = rows(device, &share, selected == nodes.len(), chunk_rows);
+        let selected = selected > 0;
         let few = few(&all);
         for m in all {
             let contexts = if shape.has_context() { &CONTEXTS[..] } else { &[0] };
@@ -238,5 +248,27 @@ mod tests {
             let works: Vec<f64> = works.collect();
             assert!(works.is_sorted_by(|a, b| a >= b) && !works.is_empty(), "{rank:?} {works:?}");
         }
+    }
+
+    #[test]
+    fn an_op_on_selected_rows_is_measured_with_the_same_op_on_all_rows() {
+        let mut g = graph();
+        let last = g.output();
+        let gain =
+            g.add_weight(WeightSpec { name: "w".into(), rows: 1, cols: 64, dtype: DType::Q8_0 });
+        let node = |op| NewNode { op, inputs: &[], width: 32, layer: None, role: "test" };
+        let op = Op::RmsNorm { weight: Some(gain), group: 32, eps: 1e-5 };
+        let all = g.push(NewNode { inputs: &[last], ..node(op.clone()) });
+        let some = g.push(NewNode { inputs: &[all], ..node(Op::SelectRows) });
+        g.push(NewNode { inputs: &[some], ..node(op) });
+        let device = DeviceInfo::new("cpu", DeviceKind::Cpu);
+        let planned = measurements(&g, &device, 512, 1024, false);
+        let mut points = std::collections::HashSet::new();
+        for Measurement { shape, m, context, .. } in &planned {
+            assert!(points.insert((shape, m, context)), "{shape:?}, {m} rows, twice");
+        }
+        let norms = planned.iter().filter(|one| one.shape.op == "rms_norm" && one.shape.n == 32);
+        assert!(norms.clone().all(|one| one.nodes.len() == 2 && one.selected));
+        assert_eq!(norms.map(|one| one.m).max(), Some(512));
     }
 }

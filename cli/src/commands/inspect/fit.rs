@@ -103,7 +103,9 @@ async fn fit(
     let builder = if path.is_some() { with_profile(builder, session) } else { builder };
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
     if bar.is_none() {
-        session.note("measuring a few ops of the model's shapes");
+        session.note(
+            "measuring a few ops of the model's shapes, and all of them in a row, for some seconds",
+        );
     }
     let header = Arc::clone(header);
     until_signal("measurement", bar, session, move |step| {

@@ -2,13 +2,15 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use lapwing_actors::drive::measure::{Limits, MeasureProgress, Points, rows_max};
+use lapwing_actors::drive::measure::{Limits, MeasureProgress, Points, choice_time, rows_max};
 use lapwing_kernels::cpu::packed_bytes;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::cost::{CostModel, Modelled};
 use lapwing_plan::fit::{DeviceFit, Fitted};
 use lapwing_plan::profile::{Identity, Machine};
+use lapwing_traces::OsClock;
 use lapwing_traces::text::counted;
 
 use super::{Device, Subject};
@@ -40,6 +42,8 @@ pub(super) struct Times {
     pub(super) cost: Arc<dyn CostModel>,
     /// Where they come from.
     pub(super) rates: String,
+    /// What choosing a token takes beside the ops, if times are those of this machine.
+    pub(super) sampling: Duration,
     pub(super) notes: Vec<String>,
 }
 
@@ -110,7 +114,9 @@ impl Bound {
             profile.check_identity(&here)?;
             let fitted = Fitted::new(profile, Arc::clone(graph))?;
             let rates = format!("the profile of this model, {}", fitted.source());
-            return Ok(Times { notes: unmeasured(&fitted), cost: Arc::new(fitted), rates });
+            let notes = unmeasured(&fitted);
+            let (cost, sampling) = (Arc::new(fitted), Duration::ZERO);
+            return Ok(Times { cost, rates, sampling, notes });
         }
         let specs = || self.opened.chosen.devices.iter().map(|(spec, _)| spec);
         if specs().all(|spec| spec.is_throttled()) {
@@ -118,7 +124,8 @@ impl Bound {
             let devices = specs().map(model).collect::<Result<Vec<_>, Error>>()?;
             let models = Modelled { devices, sync: SYNC_TIME, copy_rate: COPY_RATE };
             let rates = format!("the rates that the devices are throttled to, {}", models.source());
-            return Ok(Times { cost: Arc::new(models), rates, notes: Vec::new() });
+            let (cost, sampling) = (Arc::new(models), Duration::ZERO);
+            return Ok(Times { cost, rates, sampling, notes: Vec::new() });
         }
         let Bound { opened, memory, built, layers: (layers, all), _sample } = self;
         let shared = Shared { opened: &opened, memory: &memory, clock: None };
@@ -131,7 +138,9 @@ impl Bound {
             counted(*cores, "hardware thread"),
             counted(all, "layer")
         );
-        Ok(Times { notes: unmeasured(&fitted), cost: Arc::new(fitted), rates })
+        let notes = unmeasured(&fitted);
+        let sampling = choice_time(graph.value(graph.output()).width, &OsClock::start());
+        Ok(Times { cost: Arc::new(fitted), rates, sampling, notes })
     }
 }
 
