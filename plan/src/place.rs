@@ -16,11 +16,14 @@
 //! | `layers.L.attn.select`, `.select_residual` | selection of the rows whose logits are computed, in the last layer |
 //! | `layers.L.attn.residual` | residual add of the layer's input |
 //! | `layers.L.ffn.norm`, `.gate`, `.up`, `.gated`, `.down`, `.post_norm`, `.residual` | feed-forward |
+//! | `layers.L.router`, `.experts.choose`, `.experts.compute`, `.experts.mix` | logits of the router, choice of experts, their blocks, and the sum of what they make |
+//! | `layers.L.shared.gate`, `.up`, `.gated`, `.down`, `.sum` | the block of all rows beside the experts, and its sum with theirs |
 //! | `output_norm` | norm after the last layer |
 //! | `output`, `output.scale`, `output.cap` | logits, their factor and their soft cap |
 //!
 //! L is the index of the layer, from 0. A pattern is a path or a prefix of one that ends before a
-//! dot; `*` matches any one segment. `layers.*.ffn=npu` places all feed-forward ops on the NPU.
+//! dot; `*` matches any one segment. `layers.*.ffn=npu` places all feed-forward ops on the NPU, and
+//! `layers.*.experts=cpu` all experts on the CPU.
 
 mod path;
 mod placed;

@@ -53,6 +53,7 @@ mod batching_changes_a_token;
 mod cases;
 #[path = "../support/encoder.rs"]
 mod encoder;
+mod experts_change_a_token;
 #[cfg(target_os = "linux")]
 mod mapped_weights_change_a_token;
 mod perplexity_differs_from_llama_cpp;

@@ -37,6 +37,15 @@ pub fn path(node: &Node) -> String {
         "ffn_down" => "ffn.down",
         "post_ffw_norm" => "ffn.post_norm",
         "ffn_residual" => "ffn.residual",
+        "ffn_gate_inp" => "router",
+        "ffn_route" => "experts.choose",
+        "ffn_experts" => "experts.compute",
+        "ffn_mix" => "experts.mix",
+        "ffn_gate_shexp" => "shared.gate",
+        "ffn_up_shexp" => "shared.up",
+        "ffn_gated_shexp" => "shared.gated",
+        "ffn_down_shexp" => "shared.down",
+        "ffn_shared_sum" => "shared.sum",
         "logit_scale" => "output.scale",
         "logit_cap" => "output.cap",
         role => role,
@@ -75,6 +84,7 @@ mod tests {
             ("*.*.*.norm", "layers.0.attn.norm", true),
             ("output", "output_norm", false),
             ("output", "output.cap", true),
+            ("layers.*.experts", "layers.3.experts.compute", true),
             ("layers.0.ffn.gate.x", "layers.0.ffn.gate", false),
         ] {
             assert_eq!(matches(pattern, path), want, "{pattern} {path}");

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Compares mixtures of experts with llama.cpp, on random models with the shapes of some layers of published ones.
+
+usage: experts.py LAPWING WORK FOLDER [--only SHAPE,...] [--rounds N] [--keep]
+
+LAPWING is the program, WORK the folder of tests/reference/build.sh, whose venv runs this, and FOLDER is for models (8 GB).
+`qwen` has 12 layers of Qwen3-30B-A3B in the mix of Q4_K_M (128 experts, 8 for each row), `gpt-oss` 8 layers of gpt-oss-20b with experts in
+MXFP4 (32 experts, 4 for each row). Two layers are quantised by llama-quantize and repeated.
+
+Prompts of 128 and 512 tokens and 64 generated ones alternate with llama.cpp's. Decode is also compared with only reading the weights of a
+row: those of all layers, and of its experts. Prints a table. Fails (exit code 1) if a prompt is computed less than twice as fast as by
+llama.cpp, decode is slower than llama.cpp's, or it has less than 0.85 of the speed of reading. Run it on an idle machine.
+"""
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+PREFILL, DECODE, SHARE = 2.0, 1.0, 0.85
+
+
+@dataclasses.dataclass
+class Shape:
+    """A model with experts in each layer."""
+
+    arch: str
+    layers: int
+    width: int
+    heads: int
+    heads_kv: int
+    head_width: int
+    experts: int
+    used: int
+    hidden: int
+    vocabulary: int
+    # What llama-quantize is told: options, and the name of the format.
+    options: tuple[str, ...]
+    format: str
+
+
+SHAPES = {
+    "qwen": Shape("qwen3moe", 12, 2048, 32, 4, 128, 128, 8, 768, 151936,
+                  ("--pure", "--tensor-type", "blk.1.ffn_down_exps=q6_k", "--tensor-type", "blk.1.attn_v=q6_k",
+                   "--output-tensor-type", "q6_k"), "Q4_K"),
+    "gpt-oss": Shape("gpt-oss", 8, 2880, 64, 8, 64, 32, 4, 2880, 201088, (), "MXFP4_MOE"),
+}
+
+
+def random_layer(shape: Shape, dice: np.random.Generator) -> dict[str, np.ndarray]:
+    """The tensors of a layer, with matrices in F16."""
+
+    def matrix(*dims: int) -> np.ndarray:
+        return (dice.standard_normal(dims, dtype=np.float32) / np.sqrt(dims[-1])).astype(np.float16)
+
+    def vector(*dims: int) -> np.ndarray:
+        return (dice.standard_normal(dims) / 8).astype(np.float32)
+
+    q, kv = shape.heads * shape.head_width, shape.heads_kv * shape.head_width
+    width, experts, hidden = shape.width, shape.experts, shape.hidden
+    tensors = {
+        "attn_q.weight": matrix(q, width), "attn_k.weight": matrix(kv, width), "attn_v.weight": matrix(kv, width),
+        "attn_output.weight": matrix(width, q), "attn_norm.weight": np.ones(width, np.float32),
+        # Logits of the router differ as much as those of trained ones.
+        "ffn_gate_inp.weight": matrix(experts, width).astype(np.float32),
+        "ffn_gate_exps.weight": matrix(experts, hidden, width), "ffn_up_exps.weight": matrix(experts, hidden, width),
+        "ffn_down_exps.weight": matrix(experts, width, hidden),
+    }
+    if shape.arch == "qwen3moe":
+        norms = {name: np.ones(shape.head_width, np.float32) for name in ("attn_q_norm.weight", "attn_k_norm.weight")}
+        return tensors | norms | {"ffn_norm.weight": np.ones(width, np.float32)}
+    return tensors | {
+        "post_attention_norm.weight": np.ones(width, np.float32), "attn_sinks.weight": vector(shape.heads),
+        "attn_q.bias": vector(q), "attn_k.bias": vector(kv), "attn_v.bias": vector(kv), "attn_output.bias": vector(width),
+        "ffn_gate_inp.bias": vector(experts), "ffn_gate_exps.bias": vector(experts, hidden),
+        "ffn_up_exps.bias": vector(experts, hidden), "ffn_down_exps.bias": vector(experts, width),
+    }
+
+
+def write_two_layers(shape: Shape, path: Path) -> None:
+    """A model of two layers, which have the same values."""
+    dice = np.random.default_rng(1)
+    writer = gguf.GGUFWriter(path, shape.arch)
+    writer.add_context_length(4096)
+    writer.add_embedding_length(shape.width)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(shape.hidden)
+    writer.add_expert_feed_forward_length(shape.hidden)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.heads_kv)
+    writer.add_key_length(shape.head_width)
+    writer.add_value_length(shape.head_width)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(1e6)
+    writer.add_expert_count(shape.experts)
+    writer.add_expert_used_count(shape.used)
+    if shape.arch == "gpt-oss":
+        writer.add_sliding_window(128)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2" if shape.arch == "qwen3moe" else "gpt-4o")
+    writer.add_token_list([f"tok_{i}" for i in range(shape.vocabulary)])
+    writer.add_token_types([1] * shape.vocabulary)
+    writer.add_token_merges(["t o"])
+    writer.add_bos_token_id(shape.vocabulary - 2)
+    writer.add_eos_token_id(shape.vocabulary - 1)
+    table = dice.standard_normal((shape.vocabulary, shape.width), dtype=np.float32).astype(np.float16)
+    writer.add_tensor("token_embd.weight", table)
+    writer.add_tensor("output.weight", table)
+    writer.add_tensor("output_norm.weight", np.ones(shape.width, np.float32))
+    layer = random_layer(shape, dice)
+    for at in range(2):
+        for name, values in layer.items():
+            writer.add_tensor(f"blk.{at}.{name}", values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def repeated(source: Path, target: Path, layers: int) -> None:
+    """The model with its two layers in turn, as many as these."""
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name == "general.architecture":
+            continue
+        kind = field.types[0]
+        sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        value = layers if name.endswith(".block_count") else field.contents()
+        writer.add_key_value(name, value, kind, sub)
+    for tensor in reader.tensors:
+        names = [tensor.name]
+        if tensor.name.startswith("blk."):
+            _, at, rest = tensor.name.split(".", 2)
+            names = [f"blk.{layer}.{rest}" for layer in range(int(at), layers, 2)]
+        for name in names:
+            writer.add_tensor(name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def model(args: argparse.Namespace, name: str) -> Path:
+    """The model, which is made if it is not there."""
+    shape, target = SHAPES[name], args.folder / f"{name}.gguf"
+    if target.exists():
+        return target
+    whole, few = args.folder / f"{name}-f16.gguf", args.folder / f"{name}-two.gguf"
+    write_two_layers(shape, whole)
+    quantize = str(args.work / "llama.cpp/build/bin/llama-quantize")
+    subprocess.run([quantize, *shape.options, str(whole), str(few), shape.format, "2"], check=True, capture_output=True)
+    whole.unlink()
+    repeated(few, target, shape.layers)
+    few.unlink()
+    return target
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("work", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default=",".join(SHAPES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keep", action="store_true", help="keep the models")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    print("| model | test | tokens/s | llama.cpp's | ratio | share of reading | llama.cpp's |\n|---|---|---|---|---|---|---|", flush=True)
+    wrong = []
+    for name in args.only.split(","):
+        path = model(args, name)
+        peer = f"llama.cpp={args.work / 'llama.cpp/build/bin/llama-bench'}"
+        line = [args.program, "bench", "-m", str(path), "-t", "2", "-p", "128,512", "-n", "64", "-r", str(args.rounds)]
+        found = subprocess.run([*line, "--vs", peer, "--reading", "--json"], check=True, capture_output=True, text=True)
+        report = json.loads(found.stdout)
+        speeds = [{result["test"]: result["tokens_per_second"]["median"] for result in engine["results"]} for engine in report["engines"]]
+        shares = {(ratio["engine"], ratio["what"]): ratio["of_pairs"]["median"] for ratio in report["by_reading"]}
+        for ratio in report["ratios"]:
+            what, value = ratio["what"], ratio["of_pairs"]["median"]
+            share = shares.get(("lapwing", what)) if what.startswith("tg") else None
+            least = DECODE if share is not None else PREFILL
+            cells = [f"{shares[(engine, what)]:.2f}" if share is not None else "" for engine in ("lapwing", "llama.cpp")]
+            print(f"| {name} | {what} | {speeds[0][what]:.1f} | {speeds[1][what]:.1f} | {value:.2f} | {' | '.join(cells)} |", flush=True)
+            if value < least:
+                wrong.append(f"{name}: {what} is {value:.2f} x llama.cpp's")
+            if share is not None and share < SHARE:
+                wrong.append(f"{name}: {what} has {share:.2f} of the speed of reading")
+        if not args.keep:
+            path.unlink()
+    for line in wrong:
+        print(f"NOT KEPT: {line}")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+//! A model with mixtures of experts has the same answers in any chunks, beside any requests, on any devices, after preemption, on
+//! from the pages of earlier requests, and with drafts: which rows an expert computes together changes no bit.
+
+use std::path::{Path, PathBuf};
+
+use lapwing::devices::DeviceSpec;
+use lapwing::draft::DraftChoice;
+use lapwing::{Engine, EngineBuilder, Prompt, Requant, Request};
+
+use crate::cases::cases;
+
+const MODELS: [&str; 4] = ["qwen3moe", "gpt-oss", "glm4moe", "llama4"];
+const TOKENS: usize = 24;
+
+fn tiny(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reference/tiny/{name}.gguf"))
+}
+
+fn builder(name: &str) -> EngineBuilder {
+    Engine::builder().model(tiny(name)).threads(2)
+}
+
+/// Ids and the bits of their log-probabilities.
+type Answer = Vec<(u32, u32)>;
+
+fn prompt(len: u32, step: u32) -> Vec<u32> {
+    (0..len).map(|at| (at * at + step * at + step) % 128).collect()
+}
+
+/// The answers to prompts that are asked at the same time.
+async fn answers(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Answer> {
+    let mut streams = Vec::new();
+    for ids in prompts {
+        let request = Request::new(Prompt::Ids(ids.clone())).greedy().ignore_eos();
+        streams.push(engine.generate(request.max_tokens(TOKENS)).await.expect("a stream"));
+    }
+    let mut answers = Vec::new();
+    for mut stream in streams {
+        let mut answer = Vec::new();
+        while let Some(token) = stream.next().await {
+            let token = token.expect("a token");
+            answer.push((token.id, token.logprob.to_bits()));
+        }
+        answers.push(answer);
+    }
+    answers
+}
+
+/// The answers to prompts that are asked one after the other, each computed whole.
+async fn alone(name: &str, prompts: &[Vec<u32>]) -> Vec<Answer> {
+    let engine = builder(name).chunk_rows(512).threads(1).prefix_cache(false);
+    let engine = engine.build().await.expect("an engine");
+    let mut all = Vec::new();
+    for ids in prompts {
+        all.append(&mut answers(&engine, std::slice::from_ref(ids)).await);
+    }
+    all
+}
+
+fn prompts() -> Vec<Vec<u32>> {
+    [(1, 3), (33, 5), (64, 7), (90, 9), (7, 11)].map(|(len, step)| prompt(len, step)).to_vec()
+}
+
+#[tokio::test]
+async fn devices_change_no_bit() {
+    for name in MODELS {
+        let wanted = alone(name, &prompts()).await;
+        for strategy in ["auto", "layer-split", "row-cut", "sequence-cut"] {
+            let devices = DeviceSpec::list("cpu+gpu=throttled:gflops=40,gbps=8").expect("devices");
+            let engine = builder(name).devices(devices).strategy(strategy);
+            let engine = engine.build().await.expect("an engine");
+            assert_eq!(answers(&engine, &prompts()).await, wanted, "{name} with {strategy}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn drafts_change_no_token() {
+    let ids = |answers: &[Answer]| -> Vec<Vec<u32>> {
+        answers.iter().map(|answer| answer.iter().map(|(id, _)| *id).collect()).collect()
+    };
+    for name in MODELS {
+        let wanted = ids(&alone(name, &prompts()).await);
+        for draft in [DraftChoice::lookup(), DraftChoice::own(Requant::Q8_0)] {
+            let draft_name = draft.name().to_owned();
+            let engine = builder(name).draft(draft).build().await.expect("an engine");
+            let found = answers(&engine, &prompts()).await;
+            assert_eq!(ids(&found), wanted, "{name} with {draft_name}");
+        }
+    }
+}
+
+/// A number below `end`, another one at each call.
+fn roll(state: &mut u64, end: usize) -> usize {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize % end
+}
+
+#[tokio::test]
+async fn random_schedules_change_no_bit() {
+    let mut wanted = Vec::new();
+    for name in MODELS {
+        wanted.push(alone(name, &prompts()).await);
+    }
+    let mut preempted = 0;
+    for seed in 0..cases(40, 400_u64) {
+        let mut dice = seed;
+        let model = roll(&mut dice, MODELS.len());
+        let chunk = 1 + roll(&mut dice, 70);
+        let policy = ["fcfs", "hrrn", "edf", "dlpm"][roll(&mut dice, 4)];
+        let engine = builder(MODELS[model]).chunk_rows(chunk).policy(policy).context(128);
+        let engine = engine.threads(1 + roll(&mut dice, 2)).prefix_cache(roll(&mut dice, 2) == 0);
+        let engine = match roll(&mut dice, 2) {
+            0 => engine.cache_tokens(160 + 32 * roll(&mut dice, 4)),
+            _ => engine,
+        };
+        let engine = engine.build().await.expect("an engine");
+        let picked: Vec<usize> = (0..2 + roll(&mut dice, 6)).map(|_| roll(&mut dice, 5)).collect();
+        let asked: Vec<Vec<u32>> = picked.iter().map(|at| prompts()[*at].clone()).collect();
+        let found = answers(&engine, &asked).await;
+        for (at, answer) in picked.iter().zip(&found) {
+            let name = MODELS[model];
+            assert_eq!(*answer, wanted[model][*at], "{name}, prompt {at}, seed {seed}");
+        }
+        preempted += engine.stats().await.expect("stats").all.preempted;
+    }
+    assert!(preempted > 0, "no request was preempted");
+}
