@@ -1,7 +1,7 @@
 //! Gated activations.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into whole chunks")]
 
-use super::curve::gelu_tanh;
+use super::curve::{GeluTanh, Vectors};
 use crate::simd::f32x16::{F32x16, LANES};
 use lapwing_model::op::Activation;
 use std::f32::consts::LOG2_E;
@@ -15,9 +15,9 @@ pub(crate) unsafe fn gated<V: F32x16>(kind: Activation, gate: &[f32], up: &[f32]
     // SAFETY: by the caller.
     unsafe {
         match kind {
-            Activation::Silu => all::<V>(gate, up, out, |x| silu(x)),
-            Activation::GeluTanh => all::<V>(gate, up, out, |x| gelu_tanh(x)),
-            Activation::Sigmoid => all::<V>(gate, up, out, |x| sigmoid(x)),
+            Activation::Silu => all::<V, Silu>(gate, up, out),
+            Activation::GeluTanh => all::<V, GeluTanh>(gate, up, out),
+            Activation::Sigmoid => all::<V, Sigmoid>(gate, up, out),
         }
     }
 }
@@ -25,13 +25,13 @@ pub(crate) unsafe fn gated<V: F32x16>(kind: Activation, gate: &[f32], up: &[f32]
 /// # Safety
 /// As [`gated`].
 #[inline(always)]
-unsafe fn all<V: F32x16>(gate: &[f32], up: &[f32], out: &mut [f32], act: impl Fn(V) -> V) {
+unsafe fn all<V: F32x16, A: Vectors>(gate: &[f32], up: &[f32], out: &mut [f32]) {
     let (gates, gate_tail) = gate.as_chunks::<LANES>();
     let (ups, up_tail) = up.as_chunks::<LANES>();
     let (outs, out_tail) = out.as_chunks_mut::<LANES>();
     for ((gate, up), out) in gates.iter().zip(ups).zip(outs) {
         // SAFETY: by the caller.
-        unsafe { one::<V>(gate, up, out, &act) };
+        unsafe { one::<V, A>(gate, up, out) };
     }
     let mut padded = [[0.0; LANES]; 3];
     let n = out_tail.len().min(gate_tail.len()).min(up_tail.len());
@@ -42,42 +42,43 @@ unsafe fn all<V: F32x16>(gate: &[f32], up: &[f32], out: &mut [f32], act: impl Fn
     gate[..n].copy_from_slice(&gate_tail[..n]);
     up[..n].copy_from_slice(&up_tail[..n]);
     // SAFETY: by the caller.
-    unsafe { one::<V>(gate, up, out, &act) };
+    unsafe { one::<V, A>(gate, up, out) };
     out_tail[..n].copy_from_slice(&out[..n]);
 }
 
 /// # Safety
 /// As [`gated`].
 #[inline(always)]
-unsafe fn one<V: F32x16>(
+unsafe fn one<V: F32x16, A: Vectors>(
     gate: &[f32; LANES],
     up: &[f32; LANES],
     out: &mut [f32; LANES],
-    act: &impl Fn(V) -> V,
 ) {
-    // SAFETY: all have 16 values.
-    unsafe { act(V::load(gate.as_ptr())).mul(V::load(up.as_ptr())).store(out.as_mut_ptr()) };
+    // SAFETY: by the caller; all have 16 values.
+    unsafe { A::of(V::load(gate.as_ptr())).mul(V::load(up.as_ptr())).store(out.as_mut_ptr()) };
 }
 
 /// x·σ(x).
-///
-/// # Safety
-/// The machine has the instructions of `V`.
-#[inline(always)]
-unsafe fn silu<V: F32x16>(x: V) -> V {
-    // SAFETY: by the caller.
-    unsafe { x.mul(sigmoid(x)) }
+struct Silu;
+
+impl Vectors for Silu {
+    #[inline(always)]
+    unsafe fn of<V: F32x16>(x: V) -> V {
+        // SAFETY: by the caller.
+        unsafe { x.mul(Sigmoid::of(x)) }
+    }
 }
 
 /// 1 / (1 + exp(−x)).
-///
-/// # Safety
-/// The machine has the instructions of `V`.
-#[inline(always)]
-unsafe fn sigmoid<V: F32x16>(x: V) -> V {
-    // SAFETY: by the caller.
-    unsafe {
-        let below = x.mul(V::splat(-LOG2_E)).exp2().add(V::splat(1.0));
-        V::splat(1.0).div(below)
+struct Sigmoid;
+
+impl Vectors for Sigmoid {
+    #[inline(always)]
+    unsafe fn of<V: F32x16>(x: V) -> V {
+        // SAFETY: by the caller.
+        unsafe {
+            let below = x.mul(V::splat(-LOG2_E)).exp2().add(V::splat(1.0));
+            V::splat(1.0).div(below)
+        }
     }
 }
