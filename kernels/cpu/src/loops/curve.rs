@@ -11,6 +11,14 @@ use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 const P: f32 = 0.327_591_1;
 const A: [f32; 5] = [0.254_829_6, -0.284_496_74, 1.421_413_7, -1.453_152, 1.061_405_4];
 
+/// A function of each lane. It is a type, not a closure: the compiler may leave a closure out of line, where it is compiled without the
+/// instruction set and calls a function for each instruction.
+pub(super) trait Vectors {
+    /// # Safety
+    /// The machine has the instructions of `V`.
+    unsafe fn of<V: F32x16>(x: V) -> V;
+}
+
 /// `out = curve(x)` for slices of equal length.
 ///
 /// # Safety
@@ -20,8 +28,8 @@ pub(crate) unsafe fn curve<V: F32x16, const FMA: bool>(curve: Curve, x: &[f32], 
     // SAFETY: by the caller.
     unsafe {
         match curve {
-            Curve::Gelu => all::<V>(x, out, |x| gelu(x)),
-            Curve::GeluTanh => all::<V>(x, out, |x| gelu_tanh(x)),
+            Curve::Gelu => all::<V, Gelu>(x, out),
+            Curve::GeluTanh => all::<V, GeluTanh>(x, out),
             Curve::ReluSquared => each(x, out, relu_squared),
             Curve::Xielu(parameters) => each(x, out, |x| xielu::<FMA>(x, parameters)),
             Curve::Clamp { limit } => each(x, out, |x| within(x, limit)),
@@ -58,56 +66,58 @@ fn within(x: f32, limit: f32) -> f32 {
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-unsafe fn all<V: F32x16>(x: &[f32], out: &mut [f32], f: impl Fn(V) -> V) {
+unsafe fn all<V: F32x16, F: Vectors>(x: &[f32], out: &mut [f32]) {
     let (chunks, tail) = x.as_chunks::<LANES>();
     let (outs, out_tail) = out.as_chunks_mut::<LANES>();
     for (x, out) in chunks.iter().zip(outs) {
-        // SAFETY: both have 16 values.
-        unsafe { f(V::load(x.as_ptr())).store(out.as_mut_ptr()) };
+        // SAFETY: by the caller; both have 16 values.
+        unsafe { F::of(V::load(x.as_ptr())).store(out.as_mut_ptr()) };
     }
     let n = tail.len().min(out_tail.len());
     let [mut padded, mut result] = [[0.0; LANES]; 2];
     padded[..n].copy_from_slice(&tail[..n]);
-    // SAFETY: both have 16 values.
-    unsafe { f(V::load(padded.as_ptr())).store(result.as_mut_ptr()) };
+    // SAFETY: by the caller; both have 16 values.
+    unsafe { F::of(V::load(padded.as_ptr())).store(result.as_mut_ptr()) };
     out_tail[..n].copy_from_slice(&result[..n]);
 }
 
 /// x·Φ(x).
-///
-/// # Safety
-/// The machine has the instructions of `V`.
-#[inline(always)]
-unsafe fn gelu<V: F32x16>(x: V) -> V {
-    // SAFETY: by the caller.
-    unsafe {
-        let (zero, one) = (V::splat(0.0), V::splat(1.0));
-        let size = zero.sub(x).max(x);
-        let z = size.mul(V::splat(FRAC_1_SQRT_2));
-        let t = one.div(z.fma(V::splat(P), one));
-        let mut polynomial = V::splat(A[4]);
-        for a in A[..4].iter().rev() {
-            polynomial = polynomial.fma(t, V::splat(*a));
+struct Gelu;
+
+impl Vectors for Gelu {
+    #[inline(always)]
+    unsafe fn of<V: F32x16>(x: V) -> V {
+        // SAFETY: by the caller.
+        unsafe {
+            let (zero, one) = (V::splat(0.0), V::splat(1.0));
+            let size = zero.sub(x).max(x);
+            let z = size.mul(V::splat(FRAC_1_SQRT_2));
+            let t = one.div(z.fma(V::splat(P), one));
+            let mut polynomial = V::splat(A[4]);
+            for a in A[..4].iter().rev() {
+                polynomial = polynomial.fma(t, V::splat(*a));
+            }
+            let falling = z.mul(z).mul(V::splat(-LOG2_E)).exp2();
+            let tail = polynomial.mul(t).mul(falling);
+            // Φ(|x|) = 1 − erfc(|x| / √2) / 2, and Φ(−|x|) is the rest. The larger of two values is the second
+            // one if one of them is NaN.
+            zero.max(x).sub(size.mul(tail).mul(V::splat(0.5)))
         }
-        let falling = z.mul(z).mul(V::splat(-LOG2_E)).exp2();
-        let tail = polynomial.mul(t).mul(falling);
-        // Φ(|x|) = 1 − erfc(|x| / √2) / 2, and Φ(−|x|) is the rest. The larger of two values is the second
-        // one if one of them is NaN.
-        zero.max(x).sub(size.mul(tail).mul(V::splat(0.5)))
     }
 }
 
 /// x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2.
-///
-/// # Safety
-/// The machine has the instructions of `V`.
-#[inline(always)]
-pub(crate) unsafe fn gelu_tanh<V: F32x16>(x: V) -> V {
-    // SAFETY: by the caller.
-    unsafe {
-        // (1 + tanh y) / 2 = σ(2y), which loses no precision for negative y.
-        let cube = V::splat(0.044_715).mul(x).mul(x).fma(x, x);
-        let below = cube.mul(V::splat(-2.0 * 0.797_884_6 * LOG2_E)).exp2().add(V::splat(1.0));
-        x.mul(V::splat(1.0).div(below))
+pub(super) struct GeluTanh;
+
+impl Vectors for GeluTanh {
+    #[inline(always)]
+    unsafe fn of<V: F32x16>(x: V) -> V {
+        // SAFETY: by the caller.
+        unsafe {
+            // (1 + tanh y) / 2 = σ(2y), which loses no precision for negative y.
+            let cube = V::splat(0.044_715).mul(x).mul(x).fma(x, x);
+            let below = cube.mul(V::splat(-2.0 * 0.797_884_6 * LOG2_E)).exp2().add(V::splat(1.0));
+            x.mul(V::splat(1.0).div(below))
+        }
     }
 }
