@@ -10,7 +10,7 @@ Some of the runs follow each prediction. The ratio is the median of those of eac
 changes of the machine reach both sides. A spread is the range of values divided by their median. Run it on an idle machine.
 
 Prints a table. Fails (exit code 1) if a ratio is off by more than the bound, or if the predictions of a model differ by more than
-`--repeat` and by more than the runs, or if a model cannot be predicted or measured.
+`--repeat`, or if a model cannot be predicted or measured.
 """
 
 import argparse
