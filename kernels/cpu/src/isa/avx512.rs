@@ -1,10 +1,10 @@
 //! AVX-512 with VNNI.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
+mod factors;
 mod gemm_f32;
 mod gemm_q8_panel;
 mod gemm_q8_small;
-mod half_minimums;
 mod load_group;
 mod quantize;
 mod unpack;

@@ -149,18 +149,8 @@ fn join(lines: usize, bytes: &[u8], to: &mut [u8]) {
             to.copy_from_slice(from);
             continue;
         }
-        if let [low, high, third @ ..] = &mut *to
-            && third.len() < 2
-        {
-            for (j, from) in from.iter().enumerate() {
-                let two = if j < 4 { &mut *low } else { &mut *high };
-                for i in 0..LINE {
-                    two[i] |= (from[i] & 3) << (2 * (j % 4));
-                    if let [third] = third {
-                        third[i] |= (from[i] >> 2 & 1) << j;
-                    }
-                }
-            }
+        if lines < 4 {
+            few_bits(from, to);
             continue;
         }
         let (nibbles, high) = to.split_at_mut(4);
@@ -190,6 +180,23 @@ fn join(lines: usize, bytes: &[u8], to: &mut [u8]) {
     }
 }
 
+/// Packs the integers of a group, of 2 or 3 bits.
+fn few_bits(from: &[[u8; LINE]], to: &mut [[u8; LINE]]) {
+    for (j, from) in from.iter().enumerate() {
+        let last = j / 4;
+        for (i, q) in from.iter().enumerate() {
+            match (to.len(), j % 4) {
+                (2, part) => to[part / 2][i] |= (q & 3) << (4 * last + 2 * (part % 2)),
+                (_, 3) => {
+                    to[2 * last][i] |= q << 6;
+                    to[1][i] |= (q >> 2 & 1) << (6 + last);
+                }
+                (_, part) => to[part][i] |= (q & 7) << (3 * last),
+            }
+        }
+    }
+}
+
 /// Puts the scales of rows where [`scale_bytes`] says.
 fn copy_scales<F: Quantised>(view: &StoredRows<'_>, to: &mut [u8]) {
     for r in 0..view.rows {
@@ -209,13 +216,19 @@ fn copy_scales<F: Quantised>(view: &StoredRows<'_>, to: &mut [u8]) {
                     two(0, stored.scale);
                     two(2 * TILE, stored.minimum);
                 }
-                Scales::Super | Scales::SuperHalves => {
+                Scales::Super => {
                     two(0, stored.scale);
                     two(2 * TILE, stored.minimum);
-                    let count = const { F::SCALES.factors() };
-                    for g in 0..count {
+                    for g in 0..8 {
                         to[(4 + g) * TILE + r] = stored.factors[g];
-                        to[(4 + count + g) * TILE + r] = stored.minimums[g];
+                        to[(12 + g) * TILE + r] = stored.minimums[g];
+                    }
+                }
+                Scales::SuperHalves => {
+                    two(0, stored.scale);
+                    two(2 * TILE, stored.minimum);
+                    for (h, factor) in stored.factors.iter().enumerate() {
+                        to[(4 + h) * TILE + r] = factor | stored.minimums[h] << 4;
                     }
                 }
                 Scales::Halves => {

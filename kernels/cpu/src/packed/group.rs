@@ -54,19 +54,10 @@ impl Group {
                     }
                 }
             }
-            ([low, high], 2) => {
+            (lines, 2 | 3) => {
                 for (j, q) in self.q.iter_mut().enumerate() {
-                    let two = if j < 4 { low } else { high };
                     for i in 0..LINE {
-                        q[i] = two[i] >> (2 * (j % 4)) & 3;
-                    }
-                }
-            }
-            ([low, high, third], 3) => {
-                for (j, q) in self.q.iter_mut().enumerate() {
-                    let two = if j < 4 { low } else { high };
-                    for i in 0..LINE {
-                        q[i] = two[i] >> (2 * (j % 4)) & 3 | (third[i] >> j & 1) << 2;
+                        q[i] = few_bits(lines.len(), j, |line| lines[line][i]);
                     }
                 }
             }
@@ -121,9 +112,14 @@ impl Group {
             }
             Scales::SuperHalves => {
                 let (d, m) = (halves(from), halves(&from[2 * TILE..]));
-                (*scale, *second) = (signed(4 + 2 * g, &d), signed(5 + 2 * g, &d));
-                let m = m.map(|m| -m);
-                (*min, *second_min) = (signed(20 + 2 * g, &m), signed(21 + 2 * g, &m));
+                let factors = from[(4 + 2 * g) * TILE..].as_chunks::<TILE>().0;
+                for i in 0..TILE {
+                    let [first, last] = [factors[0][i], factors[1][i]];
+                    (scale[i], min[i]) =
+                        (d[i] * f32::from(first & 15), -(m[i] * f32::from(first >> 4)));
+                    (second[i], second_min[i]) =
+                        (d[i] * f32::from(last & 15), -(m[i] * f32::from(last >> 4)));
+                }
             }
             Scales::Signed => {
                 let d = halves(&from[8 * TILE..]).map(|d| d * tile.layout.unit);
@@ -135,6 +131,17 @@ impl Group {
                 *second = std::array::from_fn(|i| minifloat(from[TILE + i]));
             }
         }
+    }
+}
+
+/// An integer of 2 or 3 bits of quad `j`, from its byte of each line.
+#[inline(always)]
+fn few_bits(lines: usize, j: usize, byte: impl Fn(usize) -> u8) -> u8 {
+    let last = j / 4;
+    match (lines, j % 4) {
+        (2, i) => byte(i / 2) >> (4 * last + 2 * (i % 2)) & 3,
+        (_, 3) => byte(2 * last) >> 6 | (byte(1) >> (6 + last) & 1) << 2,
+        (_, i) => byte(i) >> (3 * last) & 7,
     }
 }
 
@@ -171,7 +178,10 @@ fn scales(tile: &TileBytes<'_>, index: usize, i: usize) -> [(f32, f32); 2] {
         }
         Scales::SuperHalves => {
             let (d, m) = (half(0), half(2 * TILE));
-            return [2 * g, 2 * g + 1].map(|h| (d * factor(4 + h), -(m * factor(20 + h))));
+            return [2 * g, 2 * g + 1].map(|h| {
+                let both = from[(4 + h) * TILE + i];
+                (d * f32::from(both & 15), -(m * f32::from(both >> 4)))
+            });
         }
         Scales::Signed => (unit * half(8 * TILE) * signed(g), 0.0),
         Scales::Power => (power(from[i]), 0.0),
@@ -215,8 +225,7 @@ fn value(from: &[u8], lines: usize, lane: usize, col: usize) -> u8 {
         8 => line(j),
         5 => nibble() | (line(4) >> j & 1) << 4,
         6 => nibble() | (line(4 + j / 4) >> (2 * (j % 4)) & 3) << 4,
-        2 => line(j / 4) >> (2 * (j % 4)) & 3,
-        3 => line(j / 4) >> (2 * (j % 4)) & 3 | (line(2) >> j & 1) << 2,
+        2 | 3 => few_bits(lines, j, line),
         _ => nibble(),
     }
 }

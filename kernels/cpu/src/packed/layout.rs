@@ -22,7 +22,7 @@ const ALIGN: usize = 64;
 /// | `Minimum` | binary16 scales, binary16 minimums |
 /// | `Super` | binary16 scales, binary16 minimums, `[8]` bytes of factors of the scales, `[8]` of the minimums |
 /// | `Halves` | `[16]` signed bytes of factors, binary16 scales |
-/// | `SuperHalves` | binary16 scales, binary16 minimums, `[16]` bytes of factors of the scales, `[16]` of the minimums |
+/// | `SuperHalves` | binary16 scales, binary16 minimums, `[16]` bytes of factors: of the scales in their low halves, of the minimums in the high ones |
 /// | `Signed` | `[8]` signed bytes of factors, binary16 scales |
 /// | `Power` | bytes of powers |
 /// | `Minifloats` | `[2]` bytes of minifloats |
@@ -33,7 +33,7 @@ pub(crate) const fn scale_bytes(kind: Scales) -> usize {
         Scales::Minimum => 4 * TILE,
         Scales::Super => 20 * TILE,
         Scales::Halves => 18 * TILE,
-        Scales::SuperHalves => 36 * TILE,
+        Scales::SuperHalves => 20 * TILE,
         Scales::Signed => 10 * TILE,
         Scales::Power => TILE,
         Scales::Minifloats => 2 * TILE,
@@ -48,9 +48,12 @@ pub(crate) struct Layout {
     pub(crate) cols: usize,
     /// Lines of [`LINE`] bytes per group, one for each bit of an integer; a quad is 4 columns. First come 4 lines of nibbles (low
     /// half of a byte: quad j; high half: quad j + 4). Then comes one line of fifth bits (bit j:
-    /// quad j), or two lines of the upper two bits (bits 2i of line h: quad 4h + i). With 3 bits, two lines of the
-    /// lower two bits come first (as the upper two of 6), then one of third bits. With 2 bits there are only those two.
-    /// With 8 bits, line j is quad j. 0 for float formats.
+    /// quad j), or two lines of the upper two bits (bits 2i of line h: quad 4h + i). With 8 bits, line j is quad j. 0 for float formats.
+    ///
+    /// With 2 or 3 bits, a mask alone yields most quads of the last half of a group, all shifted by as much: by 4 or 3 bits. With 2
+    /// bits, the first line has quads 0, 1, 4 and 5 from its lowest bits on, the second has quads 2, 3, 6 and 7. With 3 bits, line
+    /// j < 3 has quads j and 4 + j. The upper two bits of the first line are the lower two of quad 3, those of the last line the
+    /// lower two of quad 7, and those of the second line the third bit of either.
     pub(crate) lines: usize,
     /// What codes stand for, 128 above it.
     pub(crate) table: Option<[u8; 16]>,

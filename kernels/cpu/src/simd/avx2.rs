@@ -96,6 +96,20 @@ impl F32x16 for Avx2F32x16 {
         })
     }
     #[inline(always)]
+    unsafe fn load_nibbles(at: *const u8) -> [Self; 2] {
+        cpu!({
+            let (low, high) = (_mm_loadl_epi64(at.cast()), _mm_loadl_epi64(at.add(8).cast()));
+            let (low, high) = (_mm256_cvtepu8_epi32(low), _mm256_cvtepu8_epi32(high));
+            let mask = _mm256_set1_epi32(15);
+            let first = (_mm256_and_si256(low, mask), _mm256_and_si256(high, mask));
+            let last = (_mm256_srli_epi32::<4>(low), _mm256_srli_epi32::<4>(high));
+            [
+                Avx2F32x16(_mm256_cvtepi32_ps(first.0), _mm256_cvtepi32_ps(first.1)),
+                Avx2F32x16(_mm256_cvtepi32_ps(last.0), _mm256_cvtepi32_ps(last.1)),
+            ]
+        })
+    }
+    #[inline(always)]
     unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {
         cpu!({
             let (shift, mask) = (_mm_cvtsi32_si128(8 * byte as i32), _mm256_set1_epi32(255));

@@ -46,6 +46,15 @@ impl F32x16 for Avx512F32x16 {
         Avx512F32x16(cpu!(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at.cast())))))
     }
     #[inline(always)]
+    unsafe fn load_nibbles(at: *const u8) -> [Self; 2] {
+        cpu!({
+            let bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(at.cast()));
+            let low = _mm512_and_si512(bytes, _mm512_set1_epi32(15));
+            let high = _mm512_srli_epi32::<4>(bytes);
+            [Avx512F32x16(_mm512_cvtepi32_ps(low)), Avx512F32x16(_mm512_cvtepi32_ps(high))]
+        })
+    }
+    #[inline(always)]
     unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {
         let shift = cpu!(_mm_cvtsi32_si128(8 * byte as i32));
         let shifted = cpu!(_mm512_srl_epi32(_mm512_loadu_si512(at.cast()), shift));

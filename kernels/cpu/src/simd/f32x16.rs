@@ -24,6 +24,8 @@ pub(crate) trait F32x16: Copy {
     unsafe fn load_f16(at: *const u16) -> Self;
     unsafe fn load_bf16(at: *const u16) -> Self;
     unsafe fn load_i8(at: *const i8) -> Self;
+    /// The low halves of 16 bytes, and the high ones.
+    unsafe fn load_nibbles(at: *const u8) -> [Self; 2];
     /// The unsigned byte at `byte` (0 to 3) of each of 16 groups of four.
     unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self;
     unsafe fn store(self, at: *mut f32);

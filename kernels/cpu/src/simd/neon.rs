@@ -95,6 +95,23 @@ fn blend(bits: u16, x: float32x4_t, other: float32x4_t) -> float32x4_t {
     vbslq_f32(vtstq_u32(vdupq_n_u32(u32::from(bits)), lanes), x, other)
 }
 
+/// The values of 16 bytes.
+///
+/// # Safety
+/// The machine has NEON.
+#[inline(always)]
+unsafe fn floats(bytes: int8x16_t) -> [float32x4_t; 4] {
+    cpu!({
+        let (low, high) = (vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes));
+        [
+            vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))),
+            vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+            vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
+            vcvtq_f32_s32(vmovl_s16(vget_high_s16(high))),
+        ]
+    })
+}
+
 impl F32x16 for NeonF32x16 {
     const ROWS: usize = 6;
     const COLUMNS: usize = 1;
@@ -119,18 +136,17 @@ impl F32x16 for NeonF32x16 {
         }))
     }
     #[inline(always)]
-    unsafe fn load_i8(at: *const i8) -> Self {
+    unsafe fn load_nibbles(at: *const u8) -> [Self; 2] {
         cpu!({
-            let bytes = vld1q_s8(at);
-            let (low, high) = (vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes));
-            let quad = |x: int16x4_t| vcvtq_f32_s32(vmovl_s16(x));
-            NeonF32x16([
-                quad(vget_low_s16(low)),
-                quad(vget_high_s16(low)),
-                quad(vget_low_s16(high)),
-                quad(vget_high_s16(high)),
-            ])
+            let bytes = vld1q_u8(at);
+            let low = vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15)));
+            let high = vreinterpretq_s8_u8(vshrq_n_u8::<4>(bytes));
+            [NeonF32x16(floats(low)), NeonF32x16(floats(high))]
         })
+    }
+    #[inline(always)]
+    unsafe fn load_i8(at: *const i8) -> Self {
+        NeonF32x16(cpu!(floats(vld1q_s8(at))))
     }
     #[inline(always)]
     unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {

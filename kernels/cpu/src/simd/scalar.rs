@@ -88,6 +88,15 @@ impl<const FMA: bool> F32x16 for ScalarF32x16<FMA> {
         ScalarF32x16(unsafe { at.cast::<[i8; LANES]>().read_unaligned() }.map(f32::from))
     }
     #[inline(always)]
+    unsafe fn load_nibbles(at: *const u8) -> [Self; 2] {
+        // SAFETY: valid for 16 values, by the caller.
+        let bytes = unsafe { at.cast::<[u8; LANES]>().read_unaligned() };
+        [
+            ScalarF32x16(bytes.map(|byte| f32::from(byte & 15))),
+            ScalarF32x16(bytes.map(|byte| f32::from(byte >> 4))),
+        ]
+    }
+    #[inline(always)]
     unsafe fn load_u8_of_4(at: *const [u8; 4], byte: usize) -> Self {
         // SAFETY: valid for 16 groups, by the caller.
         let groups = unsafe { at.cast::<[[u8; 4]; LANES]>().read_unaligned() };

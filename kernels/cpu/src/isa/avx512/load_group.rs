@@ -4,7 +4,7 @@ use crate::loops::formats::{Format, prefetch_group};
 use crate::loops::prefetch_stream::PrefetchStream;
 use crate::packed::layout::{Layout, TILE, scale_bytes};
 use crate::packed::tile::TileBytes;
-use lapwing_model::formats::{Scales, unsigned};
+use lapwing_model::formats::unsigned;
 use std::arch::x86_64::*;
 
 /// Start of the values and of the scales of a tile.
@@ -27,8 +27,25 @@ pub(super) fn tile_start<F: Format>(tile: &TileBytes<'_>) -> TileStart {
     TileStart { values: tile.values.as_ptr(), scales: tile.scales.as_ptr() }
 }
 
-/// The scales, and the minimums or the scales of the second half.
-pub(super) type GroupScales = [__m512; 2];
+/// By how many bits [`TileStart::shifted`] leaves the integers of the last half of a group shifted to the left.
+pub(super) const fn last_half_shift<F: Format>() -> u32 {
+    match F::LINES {
+        2 => 4,
+        3 => 3,
+        _ => 0,
+    }
+}
+
+/// Shifts the integers of the last half of a group to the right, where [`TileStart::shifted`] leaves them shifted.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn unshifted<F: Format>(mut q: [__m512i; 8]) -> [__m512i; 8] {
+    let shift = _mm_cvtsi32_si128(last_half_shift::<F>().cast_signed());
+    for q in &mut q[4..] {
+        *q = _mm512_srl_epi16(*q, shift);
+    }
+    q
+}
 
 impl TileStart {
     /// The bytes of group `g`, one vector per quad.
@@ -39,7 +56,7 @@ impl TileStart {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
     pub(super) unsafe fn lines<F: Format>(self, g: usize) -> [__m512i; 8] {
         // SAFETY: by the caller.
-        let q = unsafe { self.integers::<F>(g) };
+        let q = unshifted::<F>(unsafe { self.shifted::<F>(g) });
         let Some(table) = (const { F::TABLE }) else { return q };
         let table = unsigned(table);
         // SAFETY: there are 16 bytes.
@@ -47,13 +64,13 @@ impl TileStart {
         q.map(|q| _mm512_shuffle_epi8(table, q))
     }
 
-    /// The integers, or the codes, of group `g`.
+    /// The integers, or the codes, of group `g`. Those of the last half are shifted to the left by [`last_half_shift`].
     ///
     /// # Safety
     /// The tile has the format and the group.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-    unsafe fn integers<F: Format>(self, g: usize) -> [__m512i; 8] {
+    pub(super) unsafe fn shifted<F: Format>(self, g: usize) -> [__m512i; 8] {
         let from = self.values.wrapping_add(g * F::LINES * 64);
         // SAFETY: the group has `F::LINES` lines.
         let load = |i: usize| unsafe { _mm512_loadu_si512(from.add(i * 64).cast()) };
@@ -61,21 +78,20 @@ impl TileStart {
         if F::LINES == 8 {
             return std::array::from_fn(load);
         }
-        if F::LINES < 4 {
-            let (two, twos, bit) = ([load(0), load(1)], _mm512_set1_epi8(3), _mm512_set1_epi8(4));
-            let third = if F::LINES == 3 { load(2) } else { twos };
-            return std::array::from_fn(|j| {
-                let low = _mm512_srl_epi16(two[j / 4], _mm_cvtsi32_si128(2 * (j as i32 % 4)));
-                if F::LINES == 2 {
-                    return _mm512_and_si512(low, twos);
-                }
-                let at = j as i32 - 2;
-                let third = match at < 0 {
-                    true => _mm512_sll_epi16(third, _mm_cvtsi32_si128(-at)),
-                    false => _mm512_srl_epi16(third, _mm_cvtsi32_si128(at)),
-                };
-                _mm512_or_si512(_mm512_and_si512(low, twos), _mm512_and_si512(third, bit))
-            });
+        if F::LINES == 2 {
+            let [a, b] = [load(0), load(1)];
+            return halves([a, _mm512_srli_epi16::<2>(a), b, _mm512_srli_epi16::<2>(b)], [3, 48]);
+        }
+        if F::LINES == 3 {
+            let [a, b, c] = [load(0), load(1), load(2)];
+            let mut q = halves([a, b, c, _mm512_srli_epi16::<6>(a)], [7, 56]);
+            let put = |q, third, bits: [i8; 2]| {
+                let q = _mm512_and_si512(q, _mm512_set1_epi8(bits[0]));
+                _mm512_ternarylogic_epi32::<0xF8>(q, third, _mm512_set1_epi8(bits[1]))
+            };
+            q[3] = put(_mm512_srli_epi16::<6>(a), _mm512_srli_epi16::<4>(b), [3, 4]);
+            q[7] = put(_mm512_srli_epi16::<3>(c), _mm512_srli_epi16::<2>(b), [24, 32]);
+            return q;
         }
         let n: [__m512i; 4] = std::array::from_fn(load);
         let low = n.map(|n| _mm512_and_si512(n, mask));
@@ -116,69 +132,24 @@ impl TileStart {
         }
     }
 
-    /// The scales of group `g`, and its minimums or second scales.
-    ///
-    /// # Safety
-    /// The tile has the format and the group.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-    pub(super) unsafe fn scales<F: Format>(self, g: usize) -> GroupScales {
-        let from = self.scales.wrapping_add(g / F::GROUPS * F::SCALE_BYTES);
-        let i = g % F::GROUPS;
-        // SAFETY: the scales of the group's super-block are there.
-        let half = |at: usize| unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.add(at).cast())) };
-        // SAFETY: as above.
-        let bytes = |at: usize| unsafe { _mm_loadu_si128(from.add(at).cast()) };
-        let units = |d: __m512| match F::UNIT == 1.0 {
-            true => d,
-            false => _mm512_mul_ps(d, _mm512_set1_ps(F::UNIT)),
-        };
-        match F::SCALES {
-            Scales::None | Scales::Plain => [half(0), _mm512_setzero_ps()],
-            Scales::Minimum => [half(0), half(2 * TILE)],
-            Scales::Super => {
-                let value = |at: usize| _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes(at)));
-                let min = _mm512_mul_ps(half(2 * TILE), value((12 + i) * TILE));
-                let sign = _mm512_set1_ps(-0.0);
-                [_mm512_mul_ps(half(0), value((4 + i) * TILE)), _mm512_xor_ps(min, sign)]
-            }
-            Scales::Halves => {
-                let d = units(half(16 * TILE));
-                let value = |at: usize| _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(at)));
-                [0, 1].map(|h| _mm512_mul_ps(d, value((2 * i + h) * TILE)))
-            }
-            // SAFETY: by the caller.
-            Scales::SuperHalves => unsafe { self.factors_of_halves::<F>(g, 0, 4) },
-            Scales::Signed => {
-                let factor = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(i * TILE)));
-                [_mm512_mul_ps(units(half(8 * TILE)), factor), _mm512_setzero_ps()]
-            }
-            Scales::Power => {
-                let exponent = _mm512_cvtepu8_epi32(bytes(0));
-                let one = _mm512_set1_epi32(1);
-                let normal = _mm512_slli_epi32::<23>(_mm512_sub_epi32(exponent, one));
-                // The two smallest powers are subnormal.
-                let subnormal = _mm512_sllv_epi32(
-                    _mm512_set1_epi32(0x0020_0000),
-                    _mm512_min_epi32(exponent, one),
-                );
-                let power = _mm512_castsi512_ps(_mm512_max_epi32(normal, subnormal));
-                [power, _mm512_setzero_ps()]
-            }
-            // Their bits are those of a binary16 whose exponent has another bias.
-            Scales::Minifloats => [0, TILE].map(|at| {
-                let halves = _mm256_slli_epi16::<7>(_mm256_cvtepu8_epi16(bytes(at)));
-                _mm512_mul_ps(_mm512_cvtph_ps(halves), _mm512_set1_ps(128.0))
-            }),
-        }
-    }
-
     /// Prefetches the weights a fixed distance after group `g`.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn prefetch<F: Format>(self, g: usize, prefetch: PrefetchStream) {
         prefetch_group::<F>(prefetch, self.values, g);
     }
+}
+
+/// Four vectors with the first mask, then with the second.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn halves(v: [__m512i; 4], masks: [i8; 2]) -> [__m512i; 8] {
+    let [low, high] = [_mm512_set1_epi8(masks[0]), _mm512_set1_epi8(masks[1])];
+    let mut q = [low; 8];
+    for (j, v) in v.into_iter().enumerate() {
+        (q[j], q[4 + j]) = (_mm512_and_si512(v, low), _mm512_and_si512(v, high));
+    }
+    q
 }
 
 /// 16 values.

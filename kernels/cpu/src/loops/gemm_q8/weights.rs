@@ -262,9 +262,12 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
             }
             Scales::SuperHalves => {
                 let (d, m) = (half(0), minus(half(2 * TILE)));
+                let factors = &from[(4 + 2 * i) * TILE..][..2 * TILE];
+                let first = D::Floats::load_nibbles(factors.as_ptr());
+                let last = D::Floats::load_nibbles(factors[TILE..].as_ptr());
                 GroupScales {
-                    scale: [d.mul(bytes(4 + 2 * i)), d.mul(bytes(5 + 2 * i))],
-                    min: [m.mul(bytes(20 + 2 * i)), m.mul(bytes(21 + 2 * i))],
+                    scale: [d.mul(first[0]), d.mul(last[0])],
+                    min: [m.mul(first[1]), m.mul(last[1])],
                 }
             }
             Scales::Signed => of_group(units(half(8 * TILE)).mul(bytes(i)), none),

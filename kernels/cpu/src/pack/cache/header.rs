@@ -22,7 +22,7 @@ const MAGIC: [u8; 8] = *b"LWPACKED";
 /// Version of this format.
 const FORMAT: u32 = 1;
 /// Version of the packed values; any change of what packing writes must raise it.
-const VALUES: u32 = 1;
+const VALUES: u32 = 2;
 /// Offset of the body.
 const BODY: usize = 24;
 /// Bytes that tell the size of the header.

@@ -67,16 +67,24 @@ impl<F: Format> InTile<F> {
                 return [line(j, 0), line(j, 1)];
             }
             if F::LINES < 4 {
-                let (twos, bit) = (_mm256_set1_epi8(3), _mm256_set1_epi8(1 << j));
-                return std::array::from_fn(|h| {
-                    let shift = _mm_cvtsi32_si128(2 * (j as i32 % 4));
-                    let two = _mm256_and_si256(_mm256_srl_epi16(line(j / 4, h), shift), twos);
-                    if F::LINES == 2 {
-                        return two;
+                let (last, part) = (j / 4, j % 4);
+                let (at, shift, bits) = match (F::LINES, part) {
+                    (2, _) => (part / 2, 4 * last + 2 * (part % 2), 3),
+                    (_, 3) => (2 * last, 6, 3),
+                    _ => (part, 3 * last, 7),
+                };
+                let shift = _mm_cvtsi32_si128(shift as i32);
+                let mut quad = [_mm256_set1_epi8(bits); 2];
+                for (h, quad) in quad.iter_mut().enumerate() {
+                    *quad = _mm256_and_si256(_mm256_srl_epi16(line(at, h), shift), *quad);
+                    if F::LINES == 3 && part == 3 {
+                        let shift = _mm_cvtsi32_si128(4 + last as i32);
+                        let third = _mm256_srl_epi16(line(1, h), shift);
+                        *quad =
+                            _mm256_or_si256(*quad, _mm256_and_si256(third, _mm256_set1_epi8(4)));
                     }
-                    let has = _mm256_cmpeq_epi8(_mm256_and_si256(line(2, h), bit), bit);
-                    _mm256_or_si256(two, _mm256_and_si256(has, _mm256_set1_epi8(4)))
-                });
+                }
+                return quad;
             }
             let low = _mm256_set1_epi8(15);
             let mut quad = [low; 2];
@@ -117,7 +125,8 @@ impl<F: Format> Quads for InTile<F> {
             let Some(table) = (const { F::TABLE }) else { return quad };
             let table = unsigned(table);
             let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
-            quad.map(|quad| _mm256_shuffle_epi8(table, quad))
+            // A closure may be compiled without the instruction set.
+            [_mm256_shuffle_epi8(table, quad[0]), _mm256_shuffle_epi8(table, quad[1])]
         }
     }
     #[inline(always)]
