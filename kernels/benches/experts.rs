@@ -115,6 +115,18 @@ impl Layer {
         })
     }
 
+    /// Seconds of matmuls of one row with the matrices of all experts at once.
+    fn whole(&self, cpu: &Cpu) -> f64 {
+        let Shape { count, width, inner, .. } = self.shape;
+        let (x, mut out) = (values(width.max(inner)), vec![0.0; count * width.max(inner)]);
+        seconds(5, |_| {
+            for weight in &self.matrices {
+                let (k, n) = (weight.cols(), weight.rows());
+                cpu::matmul(cpu, &weight.all(), &x[..k], None, &mut out[..n]);
+            }
+        })
+    }
+
     fn measure(&self, cpu: &Cpu, rows: usize, roof: &Roofline) {
         let Shape { name, count, used, width, .. } = self.shape;
         let x = values(rows * width);
@@ -139,7 +151,15 @@ impl Layer {
             "{name} rows={rows:<4} {touched:3} experts {:9.1} us {gops:7.1} GOPS {gb:6.2} GB/s, {part:5.1} % of reading",
             time * 1e6
         );
-        if rows > 1 {
+        if rows == 1 {
+            let time = self.whole(cpu);
+            let read = (self.cost(1).bytes * count as u64) as f64;
+            let (whole, part) =
+                (read / time / 1e9, 100.0 * read / roof.read_bytes_per_second / time);
+            println!(
+                "  matmuls with all experts at once:     {whole:6.2} GB/s, {part:5.1} % of reading"
+            );
+        } else {
             let each = (rows * used).div_ceil(count);
             for (what, rows, experts) in [("as many", each, count), ("many", MANY, 2)] {
                 let time = self.matmuls(cpu, rows, experts);

@@ -3,11 +3,14 @@
 
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, KvRows, RopeFreqs, RopeShape};
+use lapwing_kernels::cpu::{ExpertMatrices, Experts, Matrix, Mixture, PackedMatrix};
 use lapwing_kernels::device::{Batch, BlockingDevice, Prepare, SlotPool, StageRun, TensorSet};
+use lapwing_kernels::formats::DType;
 use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::model::Model;
-use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
+use lapwing_kernels::op::{Activation, ExpertForm, ExpertGroups, RopePairs, RopeScaling};
+use lapwing_kernels::op::{RouteOp, RouterScore};
 use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::WeightFile;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -106,9 +109,58 @@ fn a_warm_step_allocates_nothing() {
         cpu::rope(&cpu, &x, shape, &angles, &mut out);
     };
     assert_silent(&mut step, "streaming ops");
+    for dtype in [DType::Q4K, DType::Mxfp4, DType::F16] {
+        for rows in [1, 9] {
+            experts(dtype, rows);
+        }
+    }
     for name in ["llama", "qwen3", "gemma3", "minicpm3", "format-q4_k", "format-f16"] {
         model_steps(name);
     }
+}
+
+/// A route of rows, its experts and what they make together, on one thread as in [`attend`].
+fn experts(dtype: DType, rows: usize) {
+    let (count, used, width) = (8, 3, 256);
+    let cpu = Cpu::new(1, Isa::best());
+    let bytes = vec![1; dtype.row_bytes(width).expect("whole blocks") * count * width];
+    let matrix = Matrix::new(dtype, count * width, width, &bytes).expect("a matrix");
+    let weight = PackedMatrix::new(&cpu, &matrix).expect("memory");
+    let all = ExpertMatrices {
+        weight: &weight,
+        stride: width,
+        first: 0,
+        rows: width,
+        bias: None,
+        scale: None,
+    };
+    let experts = Experts {
+        count,
+        used,
+        gate: Some(all),
+        up: all,
+        form: ExpertForm::ReluGated,
+        down: all,
+        weighs_input: false,
+    };
+    let op = RouteOp {
+        used,
+        score: RouterScore::Sigmoid,
+        bias: None,
+        groups: Some(ExpertGroups { count: 4, used: 2 }),
+        is_normalised: true,
+        scale: 1.0,
+    };
+    let logits: Vec<f32> = (0..rows * count).map(|i| (i * 5 % 23) as f32).collect();
+    let (x, mut route) = (vec![0.5; rows * width], vec![0.0; rows * 2 * used]);
+    let (mut made, mut out) = (vec![0.0; rows * used * width], vec![0.0; rows * width]);
+    let mut step = || {
+        cpu::route(&cpu, &op, &logits, None, &mut route);
+        cpu::experts(&cpu, &experts, &x, &route, &mut made);
+        let mixture = Mixture { made: &made, route: &route, used, is_weighted: true };
+        cpu::mix(&cpu, &mixture, width, &mut out);
+    };
+    assert_silent(&mut step, &format!("experts of {dtype}, {rows} rows"));
 }
 
 /// A prompt, then one token after another.

@@ -55,7 +55,8 @@ pub struct CpuDevice {
     fusions: Vec<Option<Fusion>>,
     /// How the matmuls of the fusion that begins with each node are divided for one row.
     gemv_plans: Vec<Option<GemvPlans>>,
-    /// For each node, the first node from there on that begins a fusion of matmuls.
+    /// For each node, the first node from there on that begins a fusion of matmuls, or has experts: which weights these read is
+    /// not known before.
     next_matmuls: Vec<Option<usize>>,
     /// Bytes of packed weights that each node reads.
     packed_bytes: Vec<usize>,
@@ -77,7 +78,10 @@ impl CpuDevice {
         }
         let (context, nodes) = (model.context(), 0..model.graph.nodes().len());
         let fusions: Vec<_> = nodes.clone().map(|node| Fusion::at(&context, node)).collect();
-        let is_matmul = |node: &usize| matches!(fusions[*node], Some(Fusion::Matmul(_)));
+        let is_matmul = |node: &usize| {
+            let op = &model.graph.nodes()[*node].op;
+            matches!(fusions[*node], Some(Fusion::Matmul(_))) || matches!(op, Op::Experts(_))
+        };
         let gemv_plans = fusions.iter().map(|fusion| match fusion {
             Some(Fusion::Matmul(fused)) => Some(GemvPlans::of(&model.cpu, fused, &context)),
             _ => None,
@@ -150,9 +154,9 @@ impl CpuDevice {
             match fused {
                 Some(Fusion::RopeAttention(rope)) => {
                     let [keys, node] = [0, 1].map(|at| &self.model.graph.nodes()[rope + at]);
-                    let run = OpRun { stage, node, angles, load: &load, keys: Some(keys) };
-                    let output = run.compute(sequences)?;
-                    written.extend([None, Some(output)]);
+                    let after = NextDispatch::default();
+                    let run = OpRun { stage, node, angles, keys: Some(keys), after, load: &load };
+                    written.extend([None, Some(run.compute(sequences)?)]);
                 }
                 Some(Fusion::Matmul(fused)) => {
                     let output_scheme = self.output_scheme(fused, nodes.end, part, writes);
@@ -180,9 +184,9 @@ impl CpuDevice {
                 }
                 None => {
                     let node: &Node = &self.model.graph.nodes()[next];
-                    let output = OpRun { stage, node, angles, load: &load, keys: None };
-                    let output = output.compute(sequences)?;
-                    written.push(Some(output));
+                    let after = self.after_experts(next, &nodes, part, writes);
+                    let run = OpRun { stage, node, angles, keys: None, after, load: &load };
+                    written.push(Some(run.compute(sequences)?));
                 }
             }
             self.release(done.clone(), first, written);
@@ -258,6 +262,20 @@ impl CpuDevice {
         let output_scheme = self.output_scheme(fused, stage.end, part, writes);
         let gemv_plan = self.gemv_plan(node, output_scheme);
         NextDispatch { output_scheme, gemv_plan, ..fused.next_dispatch(&self.model.context()) }
+    }
+
+    /// The weights of the next matmuls after a node with experts; nothing after other ops.
+    fn after_experts(
+        &self,
+        node: usize,
+        stage: &Range<usize>,
+        part: &Part,
+        writes: &[ValueId],
+    ) -> NextDispatch<'_> {
+        match self.model.graph.nodes()[node].op {
+            Op::Experts(_) => self.next_dispatch(node + 1, stage, part, writes),
+            _ => NextDispatch::default(),
+        }
     }
 
     /// Division into tasks of the matmuls of the fusion that begins with a node, for one row.

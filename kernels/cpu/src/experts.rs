@@ -7,12 +7,12 @@ mod run;
 pub use mix::{Mixture, mix};
 
 use crate::context::Cpu;
-use crate::gemm::{Epilogue, GemmInput, Matmul, Product};
+use crate::gemm::{Epilogue, FirstRead, GemmInput, Matmul, Product};
 use crate::loops::gated::Gating;
 use crate::packed::{OutputChannels, PackedMatrix};
 use lapwing_model::device::ExpertLoad;
 use lapwing_model::op::{Curve, ExpertForm};
-use run::{Job, Scratch};
+use run::Scratch;
 use std::cell::RefCell;
 
 thread_local! {
@@ -67,19 +67,49 @@ pub fn experts(
     route: &[f32],
     out: &mut [f32],
 ) -> ExpertLoad {
+    run_experts(ctx, experts, ExpertsJob { x, route, first_read: &|_| None }, out)
+}
+
+/// As [`experts`], with what each thread reads afterwards.
+///
+/// # Panics
+/// As [`experts`].
+pub(crate) fn run_experts(
+    ctx: &Cpu,
+    experts: &Experts<'_>,
+    job: ExpertsJob<'_, '_>,
+    out: &mut [f32],
+) -> ExpertLoad {
     let (width, made) = (experts.up.weight.cols(), experts.down.rows);
-    let rows = x.len().checked_div(width).unwrap_or(0);
-    assert_eq!(x.len(), rows * width, "x is not whole rows of {width}");
-    assert_eq!(route.len(), rows * 2 * experts.used, "the route of {rows} rows");
+    let rows = job.x.len().checked_div(width).unwrap_or(0);
+    assert_eq!(job.x.len(), rows * width, "x is not whole rows of {width}");
+    assert_eq!(job.route.len(), rows * 2 * experts.used, "the route of {rows} rows");
     assert_eq!(out.len(), rows * experts.used * made, "out of {rows} rows");
     if out.is_empty() {
         return ExpertLoad { experts: experts.count, ..ExpertLoad::default() };
     }
     let mut scratch = SCRATCH.take();
-    scratch.run(ctx, experts, &Job { x, rows, route, first_read: &|_| None }, out);
+    scratch.run(ctx, experts, &job, out);
     let load = scratch.load(experts.count);
     SCRATCH.set(scratch);
     load
+}
+
+/// Rows and their experts.
+pub(crate) struct ExpertsJob<'a, 'n> {
+    /// The rows.
+    pub(crate) x: &'a [f32],
+    /// Their route.
+    pub(crate) route: &'a [f32],
+    /// What each thread reads after the experts.
+    pub(crate) first_read: FirstRead<'a, 'n>,
+}
+
+impl ExpertsJob<'_, '_> {
+    /// Number of rows.
+    fn rows(&self, experts: &Experts<'_>) -> usize {
+        self.route.len() / (2 * experts.used)
+    }
 }
 
 impl<'a> ExpertMatrices<'a> {

@@ -12,6 +12,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use blocking::BlockingInput;
 pub use dispatch::Dispatch;
 pub(crate) use dispatch::{FirstRead, GemvPlan, NextDispatch};
 pub(crate) use groups::{GroupDispatch, GroupPlan};

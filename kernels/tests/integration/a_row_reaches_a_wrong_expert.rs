@@ -25,34 +25,35 @@ const FORMS: [ExpertForm; 4] = [
     ExpertForm::Plain(Curve::ReluSquared),
 ];
 
-/// A matrix of each expert, with biases and factors. An expert's rows begin inside a tile.
+/// A matrix of each expert, with biases and factors.
 struct Stack {
     weight: PackedMatrix,
     values: Vec<f32>,
     stride: usize,
+    /// The first of an expert's rows.
+    first: usize,
     rows: usize,
     bias: Vec<f32>,
     scale: Vec<f32>,
 }
 
-const FIRST: usize = 3;
-
 impl Stack {
-    fn new(cpu: &Cpu, dtype: DType, rows: usize, cols: usize) -> Stack {
-        let stride = rows + FIRST + 2;
+    /// An expert's rows begin inside a tile, unless `first` is 0.
+    fn new(cpu: &Cpu, dtype: DType, [rows, cols]: [usize; 2], first: usize) -> Stack {
+        let stride = if first == 0 { rows } else { rows + first + 2 };
         let all = COUNT * stride;
         let bytes = reference::quantize(dtype, &noise((rows + cols) as u64, all * cols));
         let weight = packed(cpu, &Matrix::new(dtype, all, cols, &bytes).expect("whole blocks"));
         let scale = noise(7, COUNT).iter().map(|x| x + 1.5).collect();
         let values = reference::dequantize(dtype, &bytes);
-        Stack { weight, values, stride, rows, bias: noise(8, all), scale }
+        Stack { weight, values, stride, first, rows, bias: noise(8, all), scale }
     }
 
     fn matrices(&self, is_affine: bool) -> ExpertMatrices<'_> {
         ExpertMatrices {
             weight: &self.weight,
             stride: self.stride,
-            first: FIRST,
+            first: self.first,
             rows: self.rows,
             bias: is_affine.then_some(&self.bias),
             scale: is_affine.then_some(&self.scale),
@@ -60,7 +61,7 @@ impl Stack {
     }
 
     fn rows_of(&self, expert: usize) -> std::ops::Range<usize> {
-        let start = expert * self.stride + FIRST;
+        let start = expert * self.stride + self.first;
         start..start + self.rows
     }
 
@@ -97,15 +98,25 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(cpu: &Cpu, [gate, up, down]: [DType; 3], used: usize, form: ExpertForm) -> Layer {
+    fn new(cpu: &Cpu, formats: [DType; 3], used: usize, form: ExpertForm) -> Layer {
+        Layer::of(cpu, formats, used, form, 3)
+    }
+
+    fn of(
+        cpu: &Cpu,
+        [gate, up, down]: [DType; 3],
+        used: usize,
+        form: ExpertForm,
+        first: usize,
+    ) -> Layer {
         let block = |dtype: DType| dtype.block_len();
         let width = 96_usize.next_multiple_of(block(gate)).next_multiple_of(block(up));
         // Floats have any number of columns.
         let inner = if block(down) > 1 { 96_usize.next_multiple_of(block(down)) } else { 77 };
         Layer {
-            gate: Stack::new(cpu, gate, inner, width),
-            up: Stack::new(cpu, up, inner, width),
-            down: Stack::new(cpu, down, 45, inner),
+            gate: Stack::new(cpu, gate, [inner, width], first),
+            up: Stack::new(cpu, up, [inner, width], first),
+            down: Stack::new(cpu, down, [45, inner], first),
             used,
             form,
             is_affine: true,
@@ -202,17 +213,25 @@ fn experts_have_the_bits_of_a_matmul_of_each_row_alone() {
             let [one, two] =
                 [1, 2].map(|threads| Cpu::new(threads, isa).with_activations(activations));
             for (i, dtype) in FORMATS.into_iter().enumerate() {
-                let mut layer = Layer::new(&one, [dtype; 3], 3, FORMS[i % FORMS.len()]);
-                layer.is_affine = i % 3 != 1;
-                layer.weighs_input = i % 4 == 2;
-                for rows in [1, 2, 7, 40] {
+                let of = |first| Layer::of(&one, [dtype; 3], 3, FORMS[i % FORMS.len()], first);
+                let mut layers = [of(3), of(0)];
+                for layer in &mut layers {
+                    layer.is_affine = i % 3 != 1;
+                    layer.weighs_input = i % 4 == 2;
+                }
+                for (layer, rows) in
+                    layers.iter().flat_map(|layer| [1, 2, 7, 40].map(|rows| (layer, rows)))
+                {
                     let (x, route) = (noise(9, rows * layer.width()), routes(rows, 3, |_| true));
                     let want = layer.alone(&one, &x, &route);
                     for cpu in [&one, &two] {
                         let found = layer.compute(cpu, &x, &route);
                         let threads = cpu.pool().threads();
                         let name = isa.name();
-                        let what = format!("{name} {activations:?} {dtype} {rows} on {threads}");
+                        let first = layer.up.first;
+                        let what = format!(
+                            "{name} {activations:?} {dtype} {rows} from {first} on {threads}"
+                        );
                         assert_eq!(bits(&found), bits(&want), "{what}");
                     }
                 }

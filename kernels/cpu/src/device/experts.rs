@@ -2,37 +2,37 @@
 
 use super::ops::OpRun;
 use super::stage::Stage;
-use crate::experts::{ExpertMatrices, Experts, Mixture, experts, mix};
+use crate::experts::{ExpertMatrices, Experts, ExpertsJob, Mixture, mix, run_experts};
 use crate::route::route;
 use crate::weights::Weights;
 use lapwing_model::device::DeviceError;
-use lapwing_model::op::{ExpertMatrix, ExpertsOp, RouteOp};
+use lapwing_model::op::{ExpertMatrix, ExpertsOp, Op};
 
 impl OpRun<'_> {
-    pub(super) fn route(&self, op: &RouteOp, logits: &[f32], out: &mut [f32]) {
+    /// Routes, experts and what these make together.
+    pub(super) fn mixture(&self, out: &mut [f32]) -> Result<(), DeviceError> {
         let Stage { model, .. } = self.stage;
-        let bias = op.bias.map(|bias| model.weights.vector(bias));
-        route(&model.cpu, op, logits, bias, out);
-    }
-
-    pub(super) fn experts(&self, op: &ExpertsOp, out: &mut [f32]) -> Result<(), DeviceError> {
-        let Stage { model, .. } = self.stage;
-        let [x, route] = [0, 1].map(|index| self.stage.whole(self.node, index));
-        let load = experts(&model.cpu, &bind(op, &model.weights), x?, route?, out);
-        self.load.set(Some(load));
-        Ok(())
-    }
-
-    pub(super) fn mix(
-        &self,
-        used: usize,
-        is_weighted: bool,
-        out: &mut [f32],
-    ) -> Result<(), DeviceError> {
-        let Stage { model, .. } = self.stage;
-        let [made, route] = [0, 1].map(|index| self.stage.whole(self.node, index));
-        let mixture = Mixture { made: made?, route: route?, used, is_weighted };
-        mix(&model.cpu, &mixture, model.graph.value(self.node.output).width, out);
+        let whole = |index| self.stage.whole(self.node, index);
+        match &self.node.op {
+            Op::Route(op) => {
+                let bias = op.bias.map(|bias| model.weights.vector(bias));
+                route(&model.cpu, op, whole(0)?, bias, out);
+            }
+            Op::Experts(op) => {
+                let rows = self.stage.rows(self.node.output);
+                let (after, cpu) = (&self.after, &model.cpu);
+                let first_read = |thread| after.first_read(cpu, rows, thread);
+                let job = ExpertsJob { x: whole(0)?, route: whole(1)?, first_read: &first_read };
+                let load = run_experts(&model.cpu, &bind(op, &model.weights), job, out);
+                self.load.set(Some(load));
+            }
+            &Op::Mix { used, is_weighted } => {
+                let mixture = Mixture { made: whole(0)?, route: whole(1)?, used, is_weighted };
+                let width = model.graph.value(self.node.output).width;
+                mix(&model.cpu, &mixture, width, out);
+            }
+            other => return Err(self.stage.unsupported(self.node, other.name())),
+        }
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::attention::{AttentionJob, AttentionSequence, attention};
 use crate::elementwise::{
     SomeColumns, add, columns, curve, gated, multiply, scale, scale_by, scale_rows, soft_cap,
 };
-use crate::gemm::matmul;
+use crate::gemm::{NextDispatch, matmul};
 use crate::join_heads::{JoinedHeads, join_heads};
 use crate::kv_rows::KvRows;
 use crate::layer_norm::{NormGroups, layer_norm};
@@ -30,6 +30,8 @@ pub(super) struct OpRun<'a> {
     pub(super) load: &'a Cell<Option<ExpertLoad>>,
     /// For attention: the rotation of its keys, if it is fused.
     pub(super) keys: Option<&'a Node>,
+    /// For experts: data that threads will most likely read after their weights.
+    pub(super) after: NextDispatch<'a>,
 }
 
 impl OpRun<'_> {
@@ -82,16 +84,13 @@ impl OpRun<'_> {
             Op::ShortConv { weight, state } => {
                 self.short_conv(*weight, *state, whole(0)?, &mut out)?;
             }
-            Op::Route(op) => self.route(op, whole(0)?, &mut out),
-            Op::Experts(op) => self.experts(op, &mut out)?,
-            Op::Mix { used, is_weighted } => self.mix(*used, *is_weighted, &mut out)?,
-            Op::Columns { first, times } => {
+            Op::Route(_) | Op::Experts(_) | Op::Mix { .. } => self.mixture(&mut out)?,
+            &Op::Columns { first, times } => {
                 let width = model.graph.value(self.node.inputs[0]).width;
-                let (first, times, count) = (*first, *times, spec.width / times);
+                let count = spec.width / times;
                 columns(cpu, whole(0)?, SomeColumns { width, first, count, times }, &mut out);
             }
-            Op::JoinHeads { heads, is_shared } => {
-                let (heads, is_shared) = (*heads, *is_shared);
+            &Op::JoinHeads { heads, is_shared } => {
                 let widths = [0, 1].map(|at| model.graph.value(self.node.inputs[at]).width);
                 let joined = JoinedHeads { heads, widths, is_shared };
                 join_heads(cpu, whole(0)?, whole(1)?, joined, &mut out);

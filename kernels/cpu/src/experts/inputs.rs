@@ -1,7 +1,6 @@
 //! Rows in the order of their experts, as the weights of these need them.
 
-use super::Experts;
-use super::run::Job;
+use super::{Experts, ExpertsJob};
 use crate::context::Cpu;
 use crate::gemm::{GatheredRows, QuantizedInputs};
 use crate::pool::GroupedRows;
@@ -32,7 +31,7 @@ impl InputBuffers {
         &'a mut self,
         ctx: &Cpu,
         experts: &Experts<'_>,
-        job: &Job<'a, '_>,
+        job: &ExpertsJob<'a, '_>,
         grouped_rows: &GroupedRows,
     ) -> Ready<'a> {
         let InputBuffers { rows, grouped, weighted } = self;
@@ -57,7 +56,7 @@ impl InputBuffers {
             return Ready { inputs: grouped, x: weighted, shares_row: false };
         }
         rows.fill(ctx, formats.clone(), &InputSource { x, k, norm: None });
-        if job.rows == 1 {
+        if job.rows(experts) == 1 {
             return Ready { inputs: rows, x, shares_row: true };
         }
         let gathered = GatheredRows { x, k, count: order.len(), from: row_of };

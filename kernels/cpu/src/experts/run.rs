@@ -1,10 +1,12 @@
 //! Runs experts on the pool: one dispatch for the first products of all, one for the last ones.
 
 use super::inputs::InputBuffers;
-use super::{Experts, Middle};
+use super::{ExpertMatrices, Experts, ExpertsJob, Middle};
 use crate::context::Cpu;
-use crate::gemm::{Epilogue, FirstRead, GroupDispatch, GroupPlan, QuantizedInputs};
+use crate::gemm::{BlockingInput, Epilogue, GroupDispatch, GroupPlan, QuantizedInputs};
+use crate::loops::quantize::QuantScheme;
 use crate::packed::PackedMatrix;
+use crate::packed::layout::TILE;
 use crate::pool::GroupedRows;
 use crate::quantize::InputSource;
 use lapwing_model::device::ExpertLoad;
@@ -30,32 +32,22 @@ struct MiddleBuffers {
     inputs: QuantizedInputs,
 }
 
-/// Rows and their experts.
-pub(super) struct Job<'a, 'n> {
-    pub(super) x: &'a [f32],
-    pub(super) rows: usize,
-    pub(super) route: &'a [f32],
-    /// What each thread reads after the experts.
-    pub(super) first_read: FirstRead<'a, 'n>,
-}
-
 impl Scratch {
     /// Computes all experts of a job, whose sizes are checked.
     pub(super) fn run(
         &mut self,
         ctx: &Cpu,
         experts: &Experts<'_>,
-        job: &Job<'_, '_>,
+        job: &ExpertsJob<'_, '_>,
         out: &mut [f32],
     ) {
         self.group(experts, job);
         let Scratch { grouped, inputs, middle, first_plan, last_plan, .. } = self;
         let (groups, down, (first, then)) = (grouped.groups(), &experts.down, experts.first());
         let is_gated = matches!(then, Middle::Gated { .. });
-        first_plan.fill(ctx, groups, is_gated, |expert| first.channels(expert));
-        last_plan.fill(ctx, groups, false, |expert| down.channels(expert));
-        let MiddleBuffers { values, inputs: quantised } = middle;
-        values.resize(grouped.order().len() * first.rows, 0.0);
+        let output = output_scheme(ctx, experts, job.rows(experts));
+        first_plan.fill(ctx, output, groups, reads(first, is_gated));
+        last_plan.fill(ctx, None, groups, reads(*down, false));
         let ready = inputs.fill(ctx, experts, job, grouped);
         let input = |weight: &PackedMatrix| ready.inputs.rows(ctx, weight.dtype(), ready.x);
         let reads_down = |thread| {
@@ -71,10 +63,17 @@ impl Scratch {
         };
         let matmul =
             |expert| first.matmul(expert, input(first.weight), then.epilogue(expert, input));
-        dispatch.run(ctx, matmul, first.rows, values);
-        let format = down.weight.dtype();
-        let source = InputSource { x: values, k: first.rows, norm: None };
-        quantised.fill(ctx, [format].into_iter(), &source);
+        let (all, k, format) = (grouped.order().len(), first.rows, down.weight.dtype());
+        let MiddleBuffers { values, inputs: quantised } = middle;
+        match output {
+            Some(scheme) => dispatch.run_quantized(ctx, matmul, quantised.room(scheme, all, k)),
+            None => {
+                values.resize(all * k, 0.0);
+                dispatch.run(ctx, matmul, values);
+                let source = InputSource { x: values, k, norm: None };
+                quantised.fill(ctx, [format].into_iter(), &source);
+            }
+        }
         let x = quantised.rows(ctx, format, values);
         let then_reads = |thread| (job.first_read)(thread);
         let dispatch = GroupDispatch {
@@ -84,7 +83,7 @@ impl Scratch {
             is_spread: true,
             first_read: &then_reads,
         };
-        dispatch.run(ctx, |expert| down.matmul(expert, x, Epilogue::Store), down.rows, out);
+        dispatch.run(ctx, |expert| down.matmul(expert, x, Epilogue::Store), out);
     }
 
     /// How the rows of the latest job were divided between so many experts.
@@ -99,7 +98,7 @@ impl Scratch {
     }
 
     /// Groups rows and slots by expert.
-    fn group(&mut self, experts: &Experts<'_>, job: &Job<'_, '_>) {
+    fn group(&mut self, experts: &Experts<'_>, job: &ExpertsJob<'_, '_>) {
         let Experts { count, used, .. } = *experts;
         self.expert_of.clear();
         for route in job.route.chunks_exact(2 * used) {
@@ -109,4 +108,22 @@ impl Scratch {
         }
         self.grouped.sort(count, &self.expert_of);
     }
+}
+
+/// What each expert's product with its matrix reads.
+fn reads<'a>(matrices: ExpertMatrices<'a>, is_gated: bool) -> impl Fn(usize) -> BlockingInput<'a> {
+    move |expert| BlockingInput { weight: matrices.channels(expert), is_gated }
+}
+
+/// The scheme in which what is made of the first products is quantised on the fly, if it is: tasks must be whole tiles, and one row
+/// has too few of them.
+fn output_scheme(ctx: &Cpu, experts: &Experts<'_>, rows: usize) -> Option<QuantScheme> {
+    let scheme = ctx.block_scheme(experts.down.weight.dtype())?;
+    let fits = |matrix: &ExpertMatrices<'_>| {
+        let starts = [matrix.stride, matrix.first];
+        starts.iter().all(|row| row.is_multiple_of(TILE))
+            && matrix.rows.is_multiple_of(scheme.columns())
+    };
+    let mut matrices = experts.gate.iter().chain([&experts.up]);
+    (rows > 1 && matrices.all(fits)).then_some(scheme)
 }

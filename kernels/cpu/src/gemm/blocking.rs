@@ -2,7 +2,7 @@
 
 use super::op::Matmul;
 use crate::context::Cpu;
-use crate::loops::quantize::Q8Block;
+use crate::loops::quantize::{Q8Block, QuantScheme};
 use crate::packed::OutputChannels;
 use crate::packed::layout::{GROUP, SUPER_GROUPS, TILE};
 use crate::pool::{BlockGrid, GridList, RowGroup};
@@ -29,10 +29,10 @@ pub(super) fn panel_of(most: usize, groups: usize) -> usize {
 
 /// The inputs from which a matmul's blocking is chosen.
 #[derive(Clone, Debug)]
-pub(super) struct BlockingInput<'a> {
-    pub(super) weight: OutputChannels<'a>,
+pub(crate) struct BlockingInput<'a> {
+    pub(crate) weight: OutputChannels<'a>,
     /// Whether it has a gated epilogue, which reads `up` too.
-    pub(super) is_gated: bool,
+    pub(crate) is_gated: bool,
 }
 
 impl<'a> BlockingInput<'a> {
@@ -70,10 +70,11 @@ pub(super) fn partition<const N: usize>(
     GemmTasks { blocks, max_claim }
 }
 
-/// Divides a dispatch of a matmul of each group of rows into tasks of multiples of `unit` tiles; returns the most tasks of a claim.
+/// Divides a dispatch of a matmul of each group of rows into tasks; returns the most tasks of a claim. The output is quantised on
+/// the fly if it has a scheme.
 pub(super) fn partition_groups<'a>(
     ctx: &Cpu,
-    unit: usize,
+    output: Option<QuantScheme>,
     groups: &[RowGroup],
     reads: impl Fn(usize) -> BlockingInput<'a>,
     grids: &mut GridList,
@@ -86,13 +87,19 @@ pub(super) fn partition_groups<'a>(
         let reads = reads(*group);
         // Small tasks only pay where a claim may have many.
         let m = if single { 1 } else { rows.len().max(2) };
-        let blocking = Blocking::of(ctx, &reads, m, tiles, unit);
+        let blocking = Blocking::of(ctx, &reads, m, tiles, unit_of(output));
         if single {
             max_claim = max_claim.min(blocking.max_claim(&reads));
         }
-        grids.push(blocking.grid(&reads, rows.clone()));
+        let grid = blocking.grid(&reads, rows.clone());
+        grids.push(if output.is_some() { grid.divided(GROUP) } else { grid });
     }
     max_claim
+}
+
+/// The tiles of which tasks are multiples.
+pub(super) fn unit_of(output: Option<QuantScheme>) -> usize {
+    output.map_or(1, |scheme| scheme.columns() / TILE)
 }
 
 /// Rows and tiles of a task.

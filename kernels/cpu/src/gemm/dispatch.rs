@@ -102,7 +102,7 @@ pub(crate) type FirstRead<'f, 'a> = &'f (dyn Fn(usize) -> Option<&'a [u8]> + Syn
 
 impl<'a> NextDispatch<'a> {
     fn tasks(&self, ctx: &Cpu, m: usize) -> GemmTasks<MATMULS_MAX> {
-        let unit = self.output_scheme.map_or(1, |scheme| scheme.columns() / TILE);
+        let unit = blocking::unit_of(self.output_scheme);
         let reads = self.weights.each_ref().map(|weight| {
             let weight = weight.as_ref()?.clone();
             Some(BlockingInput { weight, is_gated: self.is_gated })

@@ -4,10 +4,11 @@ use super::blocking::{BlockingInput, partition_groups};
 use super::dispatch::{BlockEnd, FirstRead, read_after};
 use super::op::Matmul;
 use super::run::SCRATCH;
-use super::task::Task;
+use super::task::{QuantizedBlock, Scratch, Task};
 use crate::context::Cpu;
-use crate::packed::OutputChannels;
-use crate::pool::{GridList, GroupedMatrix, GroupedRows, RowGroup};
+use crate::loops::quantize::{Q8Block, QuantScheme};
+use crate::packed::layout::GROUP;
+use crate::pool::{ColumnBlock, GridList, GroupedMatrix, GroupedRows, RowGroup};
 
 /// Division of a dispatch of groups into tasks; reuses its memory.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(crate) struct GroupPlan {
     grids: GridList,
     /// Most tasks of a claim.
     max_claim: usize,
+    /// The scheme in which the output is quantised on the fly, if it is.
+    output: Option<QuantScheme>,
 }
 
 /// A dispatch of a matmul for each group of rows.
@@ -31,53 +34,91 @@ pub(crate) struct GroupDispatch<'a, 'n> {
 }
 
 impl GroupPlan {
-    /// Divides matmuls of these groups, given the output channels of a group and whether they have gates.
+    /// Divides matmuls of these groups, given what each group reads. The output is quantised on the fly if it has a scheme.
     pub(crate) fn fill<'a>(
         &mut self,
         ctx: &Cpu,
+        output: Option<QuantScheme>,
         groups: &[RowGroup],
-        is_gated: bool,
-        weight: impl Fn(usize) -> OutputChannels<'a>,
+        reads: impl Fn(usize) -> BlockingInput<'a>,
     ) {
-        let reads = |group| BlockingInput { weight: weight(group), is_gated };
-        self.max_claim = partition_groups(ctx, 1, groups, reads, &mut self.grids);
+        self.output = output;
+        self.max_claim = partition_groups(ctx, output, groups, reads, &mut self.grids);
     }
 
-    /// The group, counted among those with rows, and the column that a thread starts with.
+    /// Output channels of a column.
+    fn channels(&self) -> usize {
+        if self.output.is_some() { GROUP } else { 1 }
+    }
+
+    /// The group, counted among those with rows, and the channel that a thread starts with.
     pub(crate) fn first_block(&self, ctx: &Cpu, thread: usize) -> Option<(usize, usize)> {
-        ctx.pool().first_block_of(self.grids.as_slice(), thread)
+        let (index, column) = ctx.pool().first_block_of(self.grids.as_slice(), thread)?;
+        Some((index, column * self.channels()))
     }
 }
 
 impl<'n> GroupDispatch<'_, 'n> {
-    /// Computes the matmul of each group's rows, to rows of `row_len` values. Activations are in the order of the groups.
+    /// Computes the matmul of each group's rows. Activations are in the order of the groups.
     ///
     /// # Panics
-    /// When the sizes of a matmul do not match.
+    /// When sizes do not match, or the plan is one for an output that is quantised.
     pub(crate) fn run(
         &self,
         ctx: &Cpu,
         matmul: impl Fn(usize) -> Matmul<'n> + Sync,
-        row_len: usize,
         out: &mut [f32],
     ) {
-        let groups = self.rows.groups();
-        let inputs = if self.shares_row { 1 } else { self.rows.order().len() };
+        assert!(self.plan.output.is_none(), "a plan for blocks");
+        self.blocks(ctx, matmul, out, |matmul, task, block, scratch| {
+            matmul.write(ctx, task, block, scratch);
+        });
+    }
+
+    /// As [`run`](GroupDispatch::run), with an output that is quantised on the fly, in the scheme of the plan. The channels of each
+    /// matmul are whole tiles.
+    ///
+    /// # Panics
+    /// As [`run`](GroupDispatch::run), or when the plan has no scheme.
+    pub(crate) fn run_quantized(
+        &self,
+        ctx: &Cpu,
+        matmul: impl Fn(usize) -> Matmul<'n> + Sync,
+        out: &mut [Q8Block],
+    ) {
+        let Some(scheme) = self.plan.output else { panic!("a plan for values") };
+        self.blocks(ctx, matmul, out, |matmul, task, block, scratch| {
+            matmul.write_quantized(ctx, task, QuantizedBlock { scheme, block }, scratch);
+        });
+    }
+
+    fn blocks<T: Send>(
+        &self,
+        ctx: &Cpu,
+        matmul: impl Fn(usize) -> Matmul<'n> + Sync,
+        out: &mut [T],
+        write: impl Fn(&Matmul<'n>, Task<'_>, ColumnBlock<'_, T>, &mut Scratch) + Sync,
+    ) {
+        let (groups, all, channels) =
+            (self.rows.groups(), self.rows.order().len(), self.plan.channels());
+        let row_len = out.len() / all.max(1);
         for RowGroup { group, .. } in groups {
             let matmul = matmul(*group);
-            matmul.check(inputs);
+            assert_eq!(matmul.weight.len(), row_len * channels, "channels of out");
+            matmul.check(if self.shares_row { 1 } else { all });
             matmul.sum_channels(ctx);
         }
         let weight = |index: usize| Some(matmul(groups.get(index)?.group).weight);
         let places = self.is_spread.then_some(self.rows);
         let matrix = GroupedMatrix { data: out, row_len, grids: &self.plan.grids, places };
         ctx.pool().grouped_mut(matrix, self.plan.max_claim, |index, rows, block, after| {
-            let end = BlockEnd { index, channel: block.end() };
+            let (end, after) = (block.end() * channels, after.times(channels));
+            let end = BlockEnd { index, channel: end };
             let next = read_after(ctx, end, after, weight, self.first_read);
             let rows = if self.shares_row { 0..1 } else { rows };
             let task = Task { rows, until: after.until, next };
             SCRATCH.with_borrow_mut(|scratch| {
-                matmul(groups[index].group).write(ctx, task, block, scratch);
+                write(&matmul(groups[index].group), task, block, scratch);
             });
         });
     }

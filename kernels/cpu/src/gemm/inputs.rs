@@ -4,7 +4,7 @@ use super::dispatch::Dispatch;
 use super::op::{GemmInput, MATMULS_MAX, Matmul};
 use super::run::quantized_matmul;
 use crate::context::Cpu;
-use crate::loops::quantize::QuantScheme;
+use crate::loops::quantize::{Q8Block, QuantScheme};
 use crate::loops::quantize_row::InputScheme;
 use crate::quantize::{InputSource, Q8Buffer};
 use crate::rms_norm::rms_norm;
@@ -72,11 +72,16 @@ impl QuantizedInputs {
         product: &Matmul<'_>,
         scheme: QuantScheme,
     ) {
+        let out = self.room(scheme, dispatch.rows, product.weight.len());
+        quantized_matmul(ctx, dispatch, product, scheme, out);
+    }
+
+    /// Room for rows of `k` values in one scheme; the contents are arbitrary.
+    pub(crate) fn room(&mut self, scheme: QuantScheme, rows: usize, k: usize) -> &mut [Q8Block] {
         self.schemes = [None; MATMULS_MAX];
         self.schemes[0] = Some(scheme.into());
         self.normed.clear();
-        let out = self.quantised[0].room(dispatch.rows, product.weight.len());
-        quantized_matmul(ctx, dispatch, product, scheme, out);
+        self.quantised[0].room(rows, k)
     }
 
     /// Fills it with rows of `all`, which was filled for these formats from rows `x` of `k` values: row i

@@ -7,7 +7,7 @@ use super::task::{QuantizedBlock, Scratch, Task};
 use crate::context::Cpu;
 use crate::loops::quantize::{Q8Block, QuantScheme};
 use crate::packed::layout::{GROUP, TILE};
-use crate::pool::{BlockGrid, PartitionedMatrix};
+use crate::pool::PartitionedMatrix;
 use std::cell::RefCell;
 
 thread_local! {
@@ -80,9 +80,7 @@ pub(crate) fn quantized_matmul(
     let unit = scheme.columns() / TILE;
     let tasks = dispatch.tasks(ctx, unit, || [Some(BlockingInput::of(matmul)), None, None, None]);
     let [Some(channels), ..] = tasks.blocks else { return };
-    let blocks =
-        BlockGrid { row_len: groups, col_chunk: channels.col_chunk / GROUP, lead: 0, ..channels };
-    let mut matrices = [Some(PartitionedMatrix { data: out, blocks })];
+    let mut matrices = [Some(PartitionedMatrix { data: out, blocks: channels.divided(GROUP) })];
     let weight = |_| Some(matmul.weight.clone());
     let first_read = |thread| dispatch.next.first_read(ctx, m, thread);
     ctx.pool().partitioned_mut(&mut matrices, tasks.max_claim, |index, rows, block, after| {

@@ -1,6 +1,7 @@
 //! AVX-512 with VNNI.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
+mod ahead;
 mod factors;
 mod gemm_f32;
 mod gemm_q8_panel;

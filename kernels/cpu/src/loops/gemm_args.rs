@@ -24,6 +24,41 @@ pub(crate) struct GemmQ8<'a> {
     pub(crate) next_tiles: NextTiles<'a>,
 }
 
+/// Division of rows into the fewest blocks of at most so many rows, whose sizes differ by 1 at most: a block of few rows has too
+/// few independent sums to hide latency.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(any(test, target_arch = "x86_64", target_arch = "aarch64")),
+    expect(dead_code, reason = "plain Rust has no blocks of rows")
+)]
+pub(crate) struct RowBlocks {
+    rows: usize,
+    /// Number of blocks.
+    pub(crate) count: usize,
+}
+
+#[cfg_attr(
+    not(any(test, target_arch = "x86_64", target_arch = "aarch64")),
+    expect(dead_code, reason = "plain Rust has no blocks of rows")
+)]
+impl RowBlocks {
+    pub(crate) fn new(rows: usize, most: usize) -> RowBlocks {
+        RowBlocks { rows, count: rows.div_ceil(most) }
+    }
+
+    /// The rows of a block. The first is one of the largest.
+    #[inline(always)]
+    pub(crate) fn block(self, index: usize) -> Range<usize> {
+        let start = |index: usize| (index * self.rows).div_ceil(self.count);
+        start(index)..start(index + 1)
+    }
+
+    /// The rows of each block.
+    pub(crate) fn all(self) -> impl Iterator<Item = Range<usize>> {
+        (0..self.count).map(move |index| self.block(index))
+    }
+}
+
 /// Rows of f32 activations × float tiles.
 #[derive(Clone, Debug)]
 pub(crate) struct GemmF32<'a> {
@@ -126,4 +161,22 @@ pub(crate) struct TilePairGroup {
     pub(crate) scale: [[f32; TILE]; 2],
     /// The minimums of each tile, or the scales of the second half group.
     pub(crate) second: [[f32; TILE]; 2],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RowBlocks;
+
+    #[test]
+    fn blocks_of_rows_have_almost_the_same_size() {
+        for (rows, most) in (1..100).flat_map(|rows| (1..9).map(move |most| (rows, most))) {
+            let all: Vec<_> = RowBlocks::new(rows, most).all().collect();
+            assert_eq!(all.len(), rows.div_ceil(most));
+            assert!(all.iter().flat_map(|block| block.clone()).eq(0..rows), "{all:?}");
+            let sizes = all.iter().map(ExactSizeIterator::len);
+            let (least, largest) = (sizes.clone().min(), sizes.max());
+            assert!(largest == all.first().map(ExactSizeIterator::len), "{all:?}");
+            assert!(largest <= Some(most) && largest <= least.map(|least| least + 1), "{all:?}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ pub(crate) mod dot;
 mod weights;
 
 use crate::loops::formats::Format;
-use crate::loops::gemm_args::{GemmQ8, GemmScratch};
+use crate::loops::gemm_args::{GemmQ8, GemmScratch, RowBlocks};
 use crate::loops::gemm_f32;
 use crate::loops::tile_shape::TileShape;
 use crate::packed::group::Group;
@@ -53,24 +53,23 @@ pub(crate) unsafe fn gemm_q8<D: Int8Dot, F: Format>(
     let layout = job.weight.layout();
     assert!(layout.lines == F::LINES && layout.kind == F::SCALES, "another format");
     let (groups, stride) = (layout.groups(), job.tiles.len() * TILE);
-    // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
-    let blocks = job.rows.div_ceil(D::ROWS);
-    let step = job.rows.div_ceil(blocks);
+    let row_blocks = RowBlocks::new(job.rows, D::ROWS);
+    let blocks = row_blocks.count;
     let panel = if job.rows <= STREAMED_ROWS { SUPER_GROUPS } else { job.panel };
     let stream = job.prefetch_stream(F::GROUP_BYTES);
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = job.weight.tile(tile);
-        let block = |row: usize, groups_of: Range<usize>| RowBlock {
-            x: job.x[row * groups + groups_of.start..].as_ptr(),
+        let block = |index: usize, groups_of: Range<usize>| RowBlock {
+            x: job.x[row_blocks.block(index).start * groups + groups_of.start..].as_ptr(),
             row_groups: groups,
             is_first: groups_of.start == 0,
             groups: groups_of.len(),
-            rows: step.min(job.rows - row),
+            rows: row_blocks.block(index).len(),
             stride,
             prefetch: PrefetchTurns {
                 stream,
                 from: tile.values.as_ptr().wrapping_add(groups_of.start * F::GROUP_BYTES),
-                first: row / step,
+                first: index,
                 every: blocks,
             },
         };
@@ -89,11 +88,11 @@ pub(crate) unsafe fn gemm_q8<D: Int8Dot, F: Format>(
             unsafe {
                 block(0, panel_groups.clone()).run::<D, F, _>(source, &mut out[t * TILE..]);
             }
-            for row in (step..job.rows).step_by(step) {
-                let out = &mut out[row * stride + t * TILE..];
+            for index in 1..blocks {
+                let out = &mut out[row_blocks.block(index).start * stride + t * TILE..];
                 let source = UnpackedGroups(&scratch.groups);
                 // SAFETY: as above; the first block has unpacked the panel.
-                unsafe { block(row, panel_groups.clone()).run::<D, F, _>(source, out) };
+                unsafe { block(index, panel_groups.clone()).run::<D, F, _>(source, out) };
             }
         }
     }

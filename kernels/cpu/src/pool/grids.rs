@@ -53,6 +53,12 @@ impl BlockGrid {
     const NONE: BlockGrid =
         BlockGrid { first_row: 0, rows: 0, row_len: 1, row_chunk: 1, col_chunk: 1, lead: 0 };
 
+    /// The same for a matrix of which each column stands for `factor` columns; there is no lead.
+    pub(crate) fn divided(self, factor: usize) -> BlockGrid {
+        let (row_len, col_chunk) = (self.row_len / factor, self.col_chunk / factor);
+        BlockGrid { row_len, col_chunk, lead: 0, ..self }
+    }
+
     /// All rows.
     pub(super) fn row_range(&self) -> Range<usize> {
         self.first_row..self.first_row + self.rows

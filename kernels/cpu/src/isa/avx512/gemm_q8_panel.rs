@@ -3,12 +3,12 @@
 
 mod block;
 
+use super::ahead::Ahead;
 use super::factors::{Factors, Units};
 use super::load_group::{TileStart, tile_start};
 use crate::loops::formats::Format;
-use crate::loops::gemm_args::{GemmQ8, GemmScratch, HalfMinimums, TilePairGroup};
+use crate::loops::gemm_args::{GemmQ8, GemmScratch, HalfMinimums, RowBlocks, TilePairGroup};
 use crate::packed::layout::TILE;
-use crate::simd::prefetch::{PrefetchHint, prefetch_range};
 use block::Block;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -25,8 +25,7 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
         TilePairGroup { q: [[[0; 64]; 2]; 8], scale: [[0.0; TILE]; 2], second: [[0.0; TILE]; 2] };
     let groups = job.weight.layout().groups();
     let stride = job.tiles.len() * TILE;
-    // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
-    let step = job.rows.div_ceil(job.rows.div_ceil(ROWS));
+    let rows_of = RowBlocks::new(job.rows, ROWS);
     for t in (0..job.tiles.len()).step_by(TILES) {
         let two = job.tiles.len() - t > 1;
         let tile = |i: usize| tile_start::<F>(&job.weight.tile(job.tiles.start + t + i));
@@ -35,7 +34,7 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
             true => Some(job.weight.tile(after).values),
             false => job.next_tiles.next,
         };
-        let blocks = job.rows.div_ceil(step) * groups.div_ceil(job.panel);
+        let blocks = rows_of.count * groups.div_ceil(job.panel);
         let mut block_index = 0;
         for from in (0..groups).step_by(job.panel) {
             let panel = from..groups.min(from + job.panel);
@@ -46,14 +45,12 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
                 // SAFETY: both tiles have `groups` groups of the format.
                 unsafe { unpack::<F>(tile(t), t, panel.clone(), scratch) };
             }
-            for row in (0..job.rows).step_by(step) {
+            for Range { start: row, end } in rows_of.all() {
                 // Usually another pair of tiles. The first level has no room for it yet.
-                if let Some(next) = next {
-                    let part = |i: usize| i * TILES * job.weight.layout().tile / blocks;
-                    let bytes = part(block_index)..part(block_index + 1);
-                    prefetch_range(next.as_ptr(), bytes, PrefetchHint::L2Only);
-                    block_index += 1;
-                }
+                let part = |i: usize| i * TILES * job.weight.layout().tile / blocks;
+                let ahead =
+                    next.map(|next| (next.as_ptr().wrapping_add(part(block_index)), part(1)));
+                block_index += 1;
                 let block = Block {
                     pairs: &scratch.pairs,
                     half_minimums: &scratch.half_minimums,
@@ -62,14 +59,15 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
                     is_first: from == 0,
                     out: out[row * stride + t * TILE..].as_mut_ptr(),
                     stride,
+                    ahead: Ahead::new(ahead, panel.len()),
                 };
                 // SAFETY: there are as many rows of `groups` blocks left as R, of which those of
                 // the panel begin at `x`; row r has 16 or, with two tiles, 32 values at
                 // `out + r·stride`.
                 unsafe {
                     match two {
-                        true => block.run::<F, TILES>(step.min(job.rows - row)),
-                        false => block.run::<F, 1>(step.min(job.rows - row)),
+                        true => block.run::<F, TILES>(end - row),
+                        false => block.run::<F, 1>(end - row),
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! A register block: some rows × a panel of a pair of tiles.
 
+use super::super::ahead::Ahead;
 use super::super::load_group::load;
 use crate::loops::formats::Format;
 use crate::loops::gemm_args::{HalfMinimums, TilePairGroup};
@@ -78,6 +79,8 @@ pub(super) struct Block<'a> {
     pub(super) is_first: bool,
     pub(super) out: *mut f32,
     pub(super) stride: usize,
+    /// What the block prefetches meanwhile.
+    pub(super) ahead: Ahead,
 }
 
 impl Block<'_> {
@@ -125,6 +128,7 @@ impl Block<'_> {
             }
         }
         for (g, w) in self.pairs.iter().enumerate() {
+            self.ahead.prefetch(g);
             // SAFETY: row r < R has block g, by the caller.
             unsafe {
                 let x = self.x.as_ptr().add(g);
@@ -164,6 +168,7 @@ impl Block<'_> {
             let first = self.x.as_ptr().wrapping_add(b * 8);
             let mut acc = [[_mm512_setzero_ps(); T]; R];
             for (g, w) in pairs.iter().enumerate() {
+                self.ahead.prefetch(8 * b + g);
                 // SAFETY: row r < R has the blocks of every group, by the caller.
                 unsafe {
                     let x = first.add(g);
