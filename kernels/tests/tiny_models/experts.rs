@@ -20,6 +20,14 @@ fn experts_that_no_layer_has_are_refused_by_name() {
 }
 
 #[test]
+fn a_dense_model_may_call_its_block_an_expert() {
+    let name = "hunyuan-dense.gguf";
+    let file = |count: u32| Variant::of(name).key("hunyuan-dense.expert_count", count);
+    assert!(Model::from_weights(&file(1).write()).is_ok());
+    assert!(file(2).error().to_string().contains("hunyuan-dense.expert_count"));
+}
+
+#[test]
 fn keys_of_experts_that_cannot_be_are_refused_by_name() {
     let rows: [(&str, MetaValue); 5] = [
         ("expert_used_count", 9_u32.into()),
