@@ -114,7 +114,7 @@ impl<'n> GroupDispatch<'_, 'n> {
         ctx.pool().grouped_mut(matrix, self.plan.max_claim, |index, rows, block, after| {
             let (end, after) = (block.end() * channels, after.times(channels));
             let end = BlockEnd { index, channel: end };
-            let next = read_after(ctx, end, after, &weight, self.first_read);
+            let next = read_after(ctx, end, after, weight, self.first_read);
             let rows = if self.shares_row { 0..1 } else { rows };
             let task = Task { rows, until: after.until, next };
             SCRATCH.with_borrow_mut(|scratch| {
