@@ -43,7 +43,8 @@ impl Stack {
         let stride = if first == 0 { rows } else { rows + first + 2 };
         let all = COUNT * stride;
         let bytes = reference::quantize(dtype, &noise((rows + cols) as u64, all * cols));
-        let weight = packed(cpu, &Matrix::new(dtype, all, cols, &bytes).expect("whole blocks"));
+        let matrix = Matrix::new(dtype, all, cols, &bytes).expect("a matrix");
+        let weight = packed(cpu, &matrix);
         let scale = noise(7, COUNT).iter().map(|x| x + 1.5).collect();
         let values = reference::dequantize(dtype, &bytes);
         Stack { weight, values, stride, first, rows, bias: noise(8, all), scale }

@@ -54,6 +54,10 @@ impl RowBlocks {
     }
 
     /// The rows of each block.
+    #[cfg_attr(
+        not(any(test, target_arch = "x86_64")),
+        expect(dead_code, reason = "AVX-512 takes all blocks in turn")
+    )]
     pub(crate) fn all(self) -> impl Iterator<Item = Range<usize>> {
         (0..self.count).map(move |index| self.block(index))
     }
