@@ -16,8 +16,10 @@
 //! | `layers.L.attn.select`, `.select_residual` | selection of the rows whose logits are computed, in the last layer |
 //! | `layers.L.attn.residual` | residual add of the layer's input |
 //! | `layers.L.ffn.norm`, `.gate`, `.up`, `.gated`, `.down`, `.post_norm`, `.residual` | feed-forward |
-//! | `layers.L.router`, `.experts.choose`, `.experts.compute`, `.experts.mix` | logits of the router, choice of experts, their blocks, and the sum of what they make |
-//! | `layers.L.shared.gate`, `.up`, `.gated`, `.down`, `.sum` | the block of all rows beside the experts, and its sum with theirs |
+//! | `layers.L.router.logits`, `.norm`, `.scale` | logits of the router, and what comes before and after them |
+//! | `layers.L.experts.choose`, `.compute`, `.mix` | choice of experts, their blocks, and the sum of what they make |
+//! | `layers.L.shared.gate`, `.up`, `.gated`, `.down`, `.sum`, `.mean` | block of all rows beside the experts, and its sum with theirs |
+//! | `layers.L.shared.row_gate`, `.row_gates`, `.weighted` | gates of that block, one for each row |
 //! | `output_norm` | norm after the last layer |
 //! | `output`, `output.scale`, `output.cap` | logits, their factor and their soft cap |
 //!

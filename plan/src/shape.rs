@@ -30,6 +30,9 @@ pub struct OpShape {
     pub mask: Option<Mask>,
     /// A matmul with swapped operands: `([K,N]·[N,M])ᵀ` instead of `[M,N]·[N,K]`.
     pub swapped: bool,
+    /// Of experts, how many there are and how many each row has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experts: Option<[usize; 2]>,
 }
 
 impl OpShape {
@@ -76,6 +79,10 @@ impl OpShape {
             window,
             mask,
             swapped: part.order == OperandOrder::Swapped && matches!(node.op, Op::MatMul { .. }),
+            experts: match &node.op {
+                Op::Experts(op) => Some([op.count, op.used]),
+                _ => None,
+            },
         }
     }
 

@@ -24,8 +24,9 @@ struct Scratch {
 ///
 /// # Panics
 /// When `logits` and `out` do not have the same number of rows, the bias has another length, or a row
-/// chooses more experts than there are.
+/// chooses none or more experts than there are.
 pub fn route(ctx: &Cpu, op: &RouteOp, logits: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
+    assert!(op.used > 0, "a row chooses an expert");
     let width = 2 * op.used;
     let rows = out.len() / width;
     let experts = logits.len().checked_div(rows).unwrap_or(0);
@@ -111,7 +112,7 @@ impl Router<'_> {
         }
         match self.op.score {
             RouterScore::ChosenSoftmax => {
-                let max = weights.first().copied().unwrap_or(0.0);
+                let max = weights.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                 weights.iter_mut().for_each(|weight| *weight = falling(*weight - max));
                 let sum: f32 = weights.iter().sum();
                 weights.iter_mut().for_each(|weight| *weight /= sum);

@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 use crate::device::Batch;
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::Op;
-use crate::ops::{OpShape, Reads};
+use crate::ops::{OpShape, Reads, matrix_bytes};
 use crate::part::Part;
 
 /// Bytes of an activation value (f32).
@@ -64,11 +64,7 @@ impl Graph {
         let features = part.features.of_width(self.value(output).width).len() as u64;
         match &self.nodes()[node].op {
             Op::MatMul { weight, .. } => features * self.row_bytes(*weight),
-            Op::Experts(_) => {
-                let rows = self.rows_of(output, part, batch);
-                let at = OpShape { graph: self, node, batch, rows, features };
-                self.nodes()[node].op.work(&at).bytes
-            }
+            Op::Experts(op) => matrix_bytes(self, op, self.rows_of(output, part, batch)),
             _ => 0,
         }
     }

@@ -78,7 +78,13 @@ impl Graph {
     /// The matrices of routers. Fewer bits would change which experts are chosen.
     fn routers(&self) -> impl Iterator<Item = WeightId> {
         let routes = self.nodes().iter().filter(|node| matches!(node.op, Op::Route(_)));
-        routes.flat_map(|node| self.nodes()[node.inputs[0].0].op.matrices())
+        routes.flat_map(|route| {
+            let mut node = &self.nodes()[route.inputs[0].0];
+            while let Op::Scale { .. } | Op::ScaleBy { .. } | Op::AddRow { .. } = node.op {
+                node = &self.nodes()[node.inputs[0].0];
+            }
+            node.op.matrices()
+        })
     }
 }
 

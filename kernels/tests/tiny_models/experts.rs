@@ -1,5 +1,7 @@
 //! Keys of mixtures of experts, and of architectures that have them.
 
+use super::Tiny;
+use super::names::names;
 use super::variants::Variant;
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::model::{LayerAttention, Model};
@@ -60,4 +62,17 @@ fn chunks_of_positions_begin_at_multiples_of_their_length() {
     assert_eq!([sees(0, 8191, 0), sees(0, 8192, 8191), sees(0, 8192, 8192)], [true, false, true]);
     assert_eq!([sees(2, 19_999, 16_384), sees(2, 19_999, 16_383)], [true, false]);
     assert!(sees(3, 19_999, 0));
+}
+
+#[test]
+fn no_router_is_requantised() {
+    let mut routers = 0;
+    for name in names() {
+        let model = Model::from_weights(&Tiny::open(&name).file).expect("a model");
+        let is_router = |weight: &&str| weight.contains("ffn_gate_inp.weight");
+        assert_eq!(model.graph.matrices().find(is_router), None, "{name}");
+        let weights = model.graph.weights().iter();
+        routers += weights.filter(|weight| is_router(&&*weight.name)).count();
+    }
+    assert!(routers > 2, "{routers} routers");
 }

@@ -248,7 +248,8 @@ mod tests {
     /// Attention of one row behind contexts, in nanoseconds.
     fn attention(window: Option<usize>, times: &[(usize, u64)]) -> Group {
         let (op, dtype) = ("attention".to_owned(), None);
-        let shape = OpShape { op, n: 64, k: 64, dtype, window, mask: None, swapped: false };
+        let shape =
+            OpShape { op, n: 64, k: 64, dtype, window, mask: None, swapped: false, experts: None };
         let sample = |&(context, ns): &(usize, u64)| {
             let time = Spread { median_ns: ns, min_ns: ns, max_ns: ns, runs: 1 };
             Sample { shape: shape.clone(), m: 1, context, time }

@@ -6,7 +6,8 @@ use crate::shape::OpShape;
 fn profile() -> Profile {
     let time = Spread { median_ns: 5, min_ns: 4, max_ns: 9, runs: 3 };
     let (op, n, k) = ("add".into(), 4, 0);
-    let shape = OpShape { op, n, k, dtype: None, window: None, mask: None, swapped: false };
+    let shape =
+        OpShape { op, n, k, dtype: None, window: None, mask: None, swapped: false, experts: None };
     let device = DeviceProfile {
         name: "cpu".into(),
         kind: "cpu".into(),

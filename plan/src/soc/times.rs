@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::graph::Graph;
+use lapwing_kernels::graph::{Graph, WeightId};
 use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::ops::Reads;
@@ -89,6 +89,23 @@ impl Shared {
         rows_of(&self.graph, node, job.part, job.batch)
     }
 
+    /// Bits of the weights of a node, as a multiple of those that are stored.
+    fn bits_of_stored(&self, node: usize) -> f64 {
+        let weights = self.graph.nodes()[node].op.matrices();
+        let sum = |bits_of: &dyn Fn(usize) -> f64| -> f64 {
+            let of = |id: &WeightId| {
+                let spec = &self.graph.weights()[id.0];
+                (spec.rows * spec.cols) as f64 * bits_of(id.0)
+            };
+            weights.iter().map(of).sum()
+        };
+        let stored = |id: usize| {
+            let dtype = self.graph.weights()[id].dtype;
+            8.0 * dtype.block_bytes() as f64 / dtype.block_len() as f64
+        };
+        sum(&|id| self.bits[id]) / sum(&stored).max(1.0)
+    }
+
     /// Bytes that an element-wise op moves for `rows` rows.
     fn element_bytes(&self, job: &Job<'_>, node: usize, rows: usize) -> f64 {
         let node = &self.graph.nodes()[node];
@@ -137,7 +154,8 @@ impl Shared {
         }
         if let Op::Experts(_) = &self.graph.nodes()[node].op {
             let flops = self.graph.part_cost(node, job.part, job.batch).flops as f64;
-            let bytes = self.graph.matrix_bytes(node, job.part, job.batch) as f64;
+            let stored = self.graph.matrix_bytes(node, job.part, job.batch) as f64;
+            let bytes = stored * self.bits_of_stored(node);
             return NodeTime::of(flops / rates.attention * 1e-3, bytes, rates);
         }
         let rows = match &job.part.graphs[..] {

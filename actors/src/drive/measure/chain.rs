@@ -65,7 +65,7 @@ struct Turns {
 
 /// Makes the sums of all samples the times that the whole model takes with one row and with the most rows that were measured.
 /// Samples between have factors between. All stay as they are without one of these sums, and on a device that does not compute all
-/// of the model, may not have room for it, or has no time left.
+/// of the model, may not have room for it, or has no time left, and with experts, of which equal rows would all choose the same.
 ///
 /// # Errors
 /// [`MeasureError`] if the device fails.
@@ -80,7 +80,8 @@ pub(super) fn fit_to_whole(
     // Half as long again as the ops.
     let measured = left.min(time.ops.mul_f64(1.5));
     let computes_all = graph.nodes().iter().all(|node| info.runs(&node.op));
-    if !computes_all || info.memory != MemoryDomain::Host || bench.between.is_none() {
+    let routes = graph.nodes().iter().any(|node| matches!(node.op, Op::Experts(_)));
+    if routes || !computes_all || info.memory != MemoryDomain::Host || bench.between.is_none() {
         return Ok(());
     }
     let most = samples.iter().map(|sample| sample.m).max().unwrap_or(0);
@@ -251,6 +252,7 @@ mod tests {
             window: None,
             mask: None,
             swapped: false,
+            experts: None,
         };
         let time = Spread { median_ns: ns, min_ns: ns, max_ns: ns, runs: 1 };
         Sample { shape, m, context, time }

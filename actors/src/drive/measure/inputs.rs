@@ -37,7 +37,7 @@ fn route(graph: &Graph, id: ValueId, rows: usize) -> Option<Vec<f32>> {
     let Op::Route(op) = &node.op else { return None };
     let (count, used) = (graph.value(node.inputs[0]).width, op.used);
     let of_row = |row: usize| {
-        let first = row * 7919 % 1009 % count;
+        let first = row * 104_729 % count;
         let numbers = (first..first + used).map(move |expert| (expert % count) as f32);
         numbers.chain((0..used).map(move |_| 1.0 / used as f32))
     };

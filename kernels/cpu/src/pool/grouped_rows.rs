@@ -40,6 +40,7 @@ impl GroupedRows {
             }
             *count = start as u32;
         }
+        assert!(u32::try_from(group_of.len()).is_ok(), "more rows than their numbers");
         self.order.clear();
         self.order.resize(group_of.len(), 0);
         for (row, group) in group_of.iter().enumerate() {

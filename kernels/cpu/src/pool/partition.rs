@@ -113,8 +113,8 @@ impl Pool {
             let BlockRun { index, rows, cols, after, .. } = line;
             let first = if places.is_some() { 0 } else { rows.start };
             let block = ColumnBlock {
-                // SAFETY: as above. `GroupedRows` has each row of the matrix once, so blocks with
-                // places do not overlap either.
+                // SAFETY: the rows are inside the data, which is borrowed until all tasks have ended; grids are
+                // disjoint, and `GroupedRows` has each row of the matrix once, so no two blocks overlap.
                 base: unsafe { base.get().add(first * row_len) },
                 places: places.map(|places| &places[rows.clone()]),
                 rows: rows.len(),

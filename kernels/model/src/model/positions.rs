@@ -41,7 +41,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Sets the window of an encoder, and which layers have it: all but the first of each n, where a file may say n.
+    /// Sets the window, and which layers have it: all but the first of each n, where a file may say n.
     pub(super) fn windows_but_first(
         &self,
         config: &mut ModelConfig,

@@ -1,6 +1,7 @@
 //! Feed-forward blocks of chosen experts.
 
 use super::{OpInfo, OpKind, OpShape, Work};
+use crate::graph::Graph;
 use crate::op::{ExpertForm, ExpertMatrix, ExpertsOp};
 
 pub(super) const INFO: OpInfo = OpInfo::new("experts", 26, OpKind::Rowwise).for_cpus();
@@ -26,6 +27,13 @@ pub(super) fn work(at: &OpShape<'_>, op: &ExpertsOp) -> Work {
         flops: sum.flops + work.flops,
         bytes: sum.bytes + work.bytes,
     })
+}
+
+/// Bytes of the matrices of as many experts as `rows` rows touch.
+pub(crate) fn matrix_bytes(graph: &Graph, op: &ExpertsOp, rows: u64) -> u64 {
+    let of_expert = |matrix: &ExpertMatrix| matrix.rows as u64 * graph.row_bytes(matrix.weight);
+    let bytes = op.matrices().map(of_expert).sum::<u64>();
+    (touched(op.count, op.used, rows) * bytes as f64) as u64
 }
 
 /// Experts that `rows` rows touch, on average, if each of `count` experts is equally likely to be among the `used` of a row.

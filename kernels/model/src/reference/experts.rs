@@ -64,7 +64,10 @@ fn best(values: &[f64], count: usize) -> Vec<usize> {
 pub fn expert_middle(form: ExpertForm, gate: f64, up: f64) -> f64 {
     match form {
         ExpertForm::Gated(kind) => activation(kind, gate) * up,
-        ExpertForm::ReluGated => gate.max(0.0) * up,
+        ExpertForm::ReluGated => {
+            let open = if gate < 0.0 { 0.0 } else { gate };
+            open * up
+        }
         ExpertForm::ClampedGated { alpha, limit } => {
             let (alpha, limit) = (f64::from(alpha), f64::from(limit));
             let gate = gate.min(limit);

@@ -17,8 +17,7 @@ const DRAFT_LENGTH: &str = "the drafter chooses the length of each draft; --draf
              --draft lookup";
 const ONLY_TEXT: &str = "only text is read; leave it out";
 const THOUGHTS: &str = "requests decide about thoughts; docs/serve.md lists their fields";
-const MOE: &str = "all experts run where their layer runs; --gpu-layers N runs the last N \
-             layers on the GPU";
+const MOE: &str = "experts always run on the CPU; leave it out";
 
 /// The options that have no counterpart.
 pub(crate) const WITHOUT: &[Row] = &[

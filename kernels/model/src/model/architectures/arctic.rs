@@ -17,6 +17,7 @@ impl Decoder for Arctic {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        let experts = b.some_experts()?;
         let (form, normed) = (LayerForm::PLAIN, b.norm("attn_norm", x)?);
         let attended = b.attention(normed, &form)?;
         let sum = b.add_attended(attended, x);
@@ -25,7 +26,7 @@ impl Decoder for Arctic {
         let sum = b.add_fed(dense, sum);
         let x = b.continued(x);
         let read = b.norm("ffn_norm_exps", x)?;
-        let fed = b.feed_forward(read, &form)?;
+        let fed = b.expert_block(read, experts)?;
         Ok(b.add_fed(fed, sum))
     }
 }

@@ -29,12 +29,13 @@ impl Decoder for Grok {
     }
 
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
+        let experts = b.some_experts()?;
         let (form, width, normed) = (LayerForm::PLAIN, b.config.width, b.norm("attn_norm", x)?);
         let attended = b.attention(normed, &form)?;
         let attended = b.norm("attn_output_norm", attended)?;
         let sum = b.add_attended(attended, x);
         let read = b.norm("ffn_norm", sum)?;
-        let mut fed = b.feed_forward(read, &form)?;
+        let mut fed = b.expert_block(read, experts)?;
         if b.has("ffn_up.weight") {
             let dense = b.dense_block(read, &form)?;
             let both = b.push(Op::Add, &[dense, fed], width, "ffn_both");

@@ -29,6 +29,14 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// The experts of the current layer.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn some_experts(&self) -> Result<&'a ExpertsConfig, ModelError> {
+        self.experts().ok_or_else(|| self.missing(&self.name("ffn_gate_inp.weight")))
+    }
+
     /// What the experts that are chosen for `x` make of it, and the shared expert, if there is one.
     pub(crate) fn expert_block(
         &mut self,

@@ -223,9 +223,12 @@ impl Builder<'_> {
 
 /// A row sees the positions of its own chunk of that length, up to itself, in sequences up to that length.
 fn chunks(len: usize, context: usize) -> Mask {
+    if context <= len {
+        return Mask::Causal;
+    }
     let blocks = u32::try_from(context.div_ceil(len)).unwrap_or(u32::MAX);
     match BlockList::local_and_global(len, 1, 0, blocks) {
-        Ok(blocks) if context > len => Mask::blocks(blocks),
-        _ => Mask::Causal,
+        Ok(blocks) => Mask::blocks(blocks),
+        Err(error) => unreachable!("chunks of {len} positions: {error}"),
     }
 }

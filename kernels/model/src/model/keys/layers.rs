@@ -179,7 +179,8 @@ impl Keys<'_> {
                 format!("it must be less than the {key_dim} values of a key")
             })?;
             if is_absorbed {
-                *kv = KvHeads { count: 1, key_dim: rank + *rope_dims, value_dim: rank };
+                let key_dim = self.head_len("attention.kv_lora_rank", rank + *rope_dims)?;
+                *kv = KvHeads { count: 1, key_dim, value_dim: rank };
                 continue;
             }
             self.check("attention.head_count_kv", kv.count, kv.count == *count, || {
