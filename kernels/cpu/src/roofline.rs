@@ -65,7 +65,7 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](lapwing_model::op::Op::name).
-pub const OP_NAMES: [&str; 23] = [
+pub const OP_NAMES: [&str; 26] = [
     "embed",
     "lookup",
     "rms_norm",
@@ -89,6 +89,9 @@ pub const OP_NAMES: [&str; 23] = [
     "weighted_sum",
     "excess",
     "with_length",
+    "route",
+    "experts",
+    "mix",
 ];
 
 /// The arithmetic of most of an op's operations.
@@ -128,13 +131,15 @@ impl Kernel {
     pub fn of(cpu: &Cpu, op: &str, weight: Option<DType>, kv: KvDtype) -> Option<Kernel> {
         let float = |how: &str| Kernel { arithmetic: Arithmetic::F32, how: how.to_owned() };
         Some(match op {
-            "matmul" => return weight.map(|weight| Kernel::of_matmul(cpu, weight)),
+            "matmul" | "experts" => return weight.map(|weight| Kernel::of_matmul(cpu, weight)),
             "embed" => float("table lookup, widened to f32"),
             "lookup" => float("rows read from the file, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
             "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "curve" | "add"
             | "multiply" | "short_conv" | "scale" | "scale_by" | "temperature" | "soft_cap"
-            | "weighted_sum" | "excess" | "with_length" => float("f32, row by row"),
+            | "weighted_sum" | "excess" | "with_length" | "route" | "mix" => {
+                float("f32, row by row")
+            }
             "select_rows" => float("copies of rows"),
             "columns" => float("copies of columns"),
             "join_heads" => float("copies of heads"),
