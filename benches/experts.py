@@ -183,6 +183,8 @@ def main() -> None:
         shares = {(ratio["engine"], ratio["what"]): ratio["of_pairs"]["median"] for ratio in report["by_reading"]}
         for ratio in report["ratios"]:
             what, value = ratio["what"], ratio["of_pairs"]["median"]
+            if what not in speeds[0]:
+                continue
             share = shares.get(("lapwing", what)) if what.startswith("tg") else None
             least = DECODE if share is not None else PREFILL
             cells = [f"{shares[(engine, what)]:.2f}" if share is not None else "" for engine in ("lapwing", "llama.cpp")]
