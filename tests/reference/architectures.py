@@ -8,9 +8,9 @@ N(0, 1/sqrt(in)), those of queries and keys times 3, norms 1 + 0.2·N, biases 0.
 ids must be llama.cpp's but where its two best logits are nearly equal, and the five best log-probabilities must be within the
 tolerance. A model that Lapwing refuses must be refused by name.
 
-Four differ for reasons of the files: `pangu-embedded` and `refact` have factors of frequencies or biases that llama.cpp reads and does
-not use, `qwen2vl` has sections of rotary dimensions for a fourth position, which texts do not have, and `baichuan` has neither 32
-layers, which rotate in llama.cpp, nor 40.
+Six differ for reasons of the files: `pangu-embedded`, `refact` and `ernie4_5-moe` have factors of frequencies or biases that llama.cpp
+reads and does not use, `qwen2vl` has sections of rotary dimensions for a fourth position, which texts do not have, `cogvlm` has fewer
+rotary dimensions than a head, of which llama.cpp rotates all, and `baichuan` has neither 32 layers, which rotate in llama.cpp, nor 40.
 """
 
 import argparse
