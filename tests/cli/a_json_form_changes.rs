@@ -192,6 +192,16 @@ fn inspect_has_the_documented_fields() {
 }
 
 #[test]
+fn inspect_says_how_many_experts_there_are() {
+    let mixture = model("qwen3moe.gguf");
+    let printed = json(&["inspect", &mixture, "--json"]);
+    let experts = serde_json::json!({ "count": 8, "used": 3 });
+    assert_eq!(printed["hyper_parameters"]["experts"], experts);
+    let text = ended(lapwing(&["inspect", &mixture])).stdout;
+    assert!(text.contains("experts: 8 in a layer, 3 for each row\n"), "{text}");
+}
+
+#[test]
 fn plan_has_the_documented_fields() {
     let llama = model("llama.gguf");
     let plan = ["plan", "-m", &llama, "-p", "135", "--device", "phone", "--json"];

@@ -80,6 +80,8 @@ pub(super) struct HyperParameters {
     pub(super) head_dim: PerLayer,
     pub(super) value_dim: PerLayer,
     pub(super) ffn_width: PerLayer,
+    /// Mixtures of experts, if layers have them.
+    pub(super) experts: Option<Experts>,
     pub(super) context: usize,
     pub(super) vocabulary: usize,
     pub(super) norm_eps: f32,
@@ -96,6 +98,13 @@ pub(super) struct HyperParameters {
     pub(super) attention_cap: Option<f32>,
     pub(super) logit_cap: Option<f32>,
     pub(super) chat_template: bool,
+}
+
+/// How many experts a layer has, and each row.
+#[derive(Debug, Serialize)]
+pub(super) struct Experts {
+    pub(super) count: usize,
+    pub(super) used: usize,
 }
 
 /// The placement of a full chunk.
@@ -233,6 +242,10 @@ impl HyperParameters {
             head_dim: each(|heads| heads.kv.key_dim),
             value_dim: each(|heads| heads.kv.value_dim),
             ffn_width: PerLayer::of(config.ffn_widths.iter().copied()),
+            experts: config
+                .experts
+                .as_ref()
+                .map(|experts| Experts { count: experts.count, used: experts.used }),
             context: config.context,
             vocabulary: engine.tokenizer().vocab_size(),
             norm_eps: config.norm_eps,

@@ -4,7 +4,7 @@ use indicatif::{HumanBytes, HumanCount};
 use lapwing_kernels::kv::KvLayout;
 
 use super::layers::LayerGroup;
-use super::report::{Entry, HyperParameters, Report, Tensor};
+use super::report::{Entry, Experts, HyperParameters, Report, Tensor};
 use crate::cli::table::{Align, table};
 use crate::cli::visible::{one_line, visible};
 
@@ -145,6 +145,9 @@ fn hyper_parameters(p: &HyperParameters) -> String {
          attention: {} heads on {} KV heads, {sizes}; {positions}\n",
         p.layers, p.width, p.ffn_width, p.vocabulary, p.context, p.heads, p.kv_heads,
     );
+    if let Some(Experts { count, used }) = &p.experts {
+        text.push_str(&format!("experts: {count} in a layer, {used} for each row\n"));
+    }
     if let Some(window) = p.window {
         text.push_str(&format!("sliding window of {window} tokens in some layers\n"));
     }
