@@ -75,6 +75,8 @@ fn inspect_summarises_before_it_lists_and_full_lists_every_tensor() {
         ["layers ", "KV cache", "\nplacement\n", "\nformats\n", "\ntensors (", "\nmetadata\n"];
     let at: Vec<usize> = parts.iter().map(|part| short.find(part).expect(part)).collect();
     assert!(at.is_sorted(), "{short}");
+    let mixture = ended(lapwing(&["inspect", &model("qwen3moe.gguf")])).stdout;
+    assert!(mixture.contains("\nexperts: 8 in a layer, 3 for each row\n"), "{mixture}");
 }
 
 #[test]
