@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// Width of the range that the median may lie in, relative to it.
+/// Largest width of the confidence interval of the median, as a fraction of the median.
 const WIDTH: f64 = 0.05;
 /// Times that say nothing of the median of others, however near they are to each other.
 const TIMES_MIN: usize = 9;
 
-/// Whether so many other times would have nearly the same median, with a probability of 95 %: the times on both sides of the median, at the
-/// distance of two standard deviations of its place, differ by little.
+/// Whether the 95 % confidence interval of the median is narrow enough. Its ends are two of the sorted times, two standard deviations of
+/// the median's rank before and after it.
 pub(super) fn is_settled(times: &[Duration]) -> bool {
     if times.len() < TIMES_MIN {
         return false;

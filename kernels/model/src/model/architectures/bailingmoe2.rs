@@ -10,7 +10,7 @@ use crate::op::RopePairs;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("bailingmoe2", &BailingMoe2);
 
-struct BailingMoe2;
+pub(super) struct BailingMoe2;
 
 impl Decoder for BailingMoe2 {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {

@@ -1,24 +1,6 @@
-//! HY V3: experts beside one of all rows, in some layers, and norms of heads. A layer that predicts a second token is left out.
+//! HY V3: the layers of Ling's second generation; only some have experts.
 
-use super::super::build::{Builder, LayerForm, QkNorm};
-use super::super::keys::{ExpertsForm, Keys};
-use super::super::{ModelConfig, ModelError};
-use super::{Architecture, Decoder};
-use crate::graph::ValueId;
-use crate::op::RopePairs;
+use super::Architecture;
+use super::bailingmoe2::BailingMoe2;
 
-pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("hy_v3", &HyV3);
-
-struct HyV3;
-
-impl Decoder for HyV3 {
-    fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
-        config.rope_pairs = RopePairs::Halves;
-        keys.leave_out_predictors(config)?;
-        keys.experts(config, ExpertsForm::STATED)
-    }
-
-    fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
-        b.layer(x, LayerForm { qk: QkNorm::Heads, ..LayerForm::PLAIN })
-    }
-}
+pub(super) const ARCHITECTURE: Architecture = Architecture::decoder("hy_v3", &BailingMoe2);
