@@ -22,6 +22,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 
+from formats import repeated
+
 PREFILL, DECODE, SHARE = 2.0, 1.0, 0.85
 
 
@@ -116,30 +118,6 @@ def write_two_layers(shape: Shape, path: Path) -> None:
     for at in range(2):
         for name, values in layer.items():
             writer.add_tensor(f"blk.{at}.{name}", values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
-def repeated(source: Path, target: Path, layers: int) -> None:
-    """The model with its two layers in turn, as many as these."""
-    reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
-    for name, field in reader.fields.items():
-        if name.startswith("GGUF.") or name == "general.architecture":
-            continue
-        kind = field.types[0]
-        sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        value = layers if name.endswith(".block_count") else field.contents()
-        writer.add_key_value(name, value, kind, sub)
-    for tensor in reader.tensors:
-        names = [tensor.name]
-        if tensor.name.startswith("blk."):
-            _, at, rest = tensor.name.split(".", 2)
-            names = [f"blk.{layer}.{rest}" for layer in range(int(at), layers, 2)]
-        for name in names:
-            writer.add_tensor(name, tensor.data, raw_dtype=tensor.tensor_type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -66,9 +66,11 @@ def importance(folder: Path, tensors: dict[str, np.ndarray]) -> Path:
 
 
 def repeated(source: Path, target: Path, layers: int) -> Path:
-    """The model of one layer with this layer so many times."""
+    """The model with its layers in turn, as many as these."""
     reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, WIDE.arch)
+    architecture = str(reader.fields["general.architecture"].contents())
+    period = int(reader.fields[f"{architecture}.block_count"].contents())
+    writer = gguf.GGUFWriter(target, architecture)
     for name, field in reader.fields.items():
         if name.startswith("GGUF.") or name == "general.architecture":
             continue
@@ -78,8 +80,11 @@ def repeated(source: Path, target: Path, layers: int) -> Path:
         value = changed.get(name.rsplit(".", 1)[-1], field.contents())
         writer.add_key_value(name, value, kind, sub)
     for tensor in reader.tensors:
-        names = [tensor.name.replace("blk.0.", f"blk.{layer}.") for layer in range(layers)]
-        for name in dict.fromkeys(names):
+        names = [tensor.name]
+        if tensor.name.startswith("blk."):
+            _, first, rest = tensor.name.split(".", 2)
+            names = [f"blk.{layer}.{rest}" for layer in range(int(first), layers, period)]
+        for name in names:
             writer.add_tensor(name, tensor.data, raw_dtype=tensor.tensor_type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
