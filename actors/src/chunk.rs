@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, DeviceError, MemoryDomain, Payload, Task, TensorSet, Work};
-use lapwing_kernels::kv::KvLease;
+use lapwing_kernels::kv::{KvLease, KvPage};
 use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage, StagePart, StageWork};
 use lapwing_traces::event::DraftRole;
 
@@ -47,6 +47,8 @@ pub struct SequenceRows {
     pub lease: KvLease,
     /// The same for the branches of its draft.
     pub branches: Vec<KvLease>,
+    /// The same for the places of its states.
+    pub states: Vec<KvPage>,
     /// Rows computed so far, per node.
     pub progress: Arc<RowProgress>,
     /// Receives the tokens.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapwing_kernels::kv::DuplicatePage;
 
-pub use tree::{CachedText, Found, PrefixTree};
+pub use tree::{CachedText, Found, KeptState, PrefixTree};
 pub(crate) use tree::{Known, common};
 
 /// Requests share prefixes only with requests of the same namespace. The default is a namespace, too.
@@ -28,11 +28,6 @@ impl PrefixCache {
     /// pages are shared.
     pub fn new(page_rows: usize, store: Option<Arc<dyn DuplicatePage>>) -> PrefixCache {
         PrefixCache { tree: Arc::new(Mutex::new(PrefixTree::new(page_rows))), store }
-    }
-
-    /// The same cache, of which only whole pages are shared.
-    pub(crate) fn of_whole_pages(self) -> PrefixCache {
-        PrefixCache { store: None, ..self }
     }
 
     /// The tree. The scheduler waits for it while it is locked.

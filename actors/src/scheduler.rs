@@ -211,6 +211,7 @@ impl Scheduler {
         let RollBack { sequence, row } = roll_back;
         let found = self.running.iter_mut().find(|s| s.id == sequence && s.sent > row);
         if let Some(sequence) = found {
+            let row = sequence.go_back(row);
             let row = sequence.unshare(row, &self.models[sequence.model.0].kv.layout);
             sequence.roll_back(row, effects);
         }

@@ -5,7 +5,7 @@
 
 use lapwing_kernels::cpu::{self, Cpu, Isa, KvRows, RopeFreqs, RopeShape, ShortConv, Summands};
 use lapwing_kernels::device::Batch;
-use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore, StateLayout, StateRows};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore, StateLayout};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use std::time::Instant;
 
@@ -45,13 +45,12 @@ fn short_conv(cpu: &Cpu, taps: usize, x: &[f32], out: &mut [f32]) -> f64 {
     let kv = KvStore::new(KvLayout { states, ..layout }, ROWS as u32).expect("memory");
     let pages: Vec<u32> = (0..ROWS as u32).collect();
     let mut batch = Batch::default();
-    batch.push(&[0; ROWS], 0, pages.clone(), 0..0);
+    batch.push(&[0; ROWS], 0, pages, 0..0);
     let conv = ShortConv { x, width: WIDTH, taps: &x[..taps * WIDTH] };
-    let rows = StateRows { pages: &pages, start: 0, x, width: WIDTH };
     shortest(|| {
         let mut state = kv.state(0);
         cpu::short_conv(cpu, &conv, &batch.spans, &state, out);
-        state.keep_rows(&rows);
+        state.keep_rows(&batch.spans[0], x, WIDTH);
     })
 }
 

@@ -58,7 +58,7 @@ fn stage(info: &OpenClInfo, shared: Option<Arc<SharedMemory>>) {
         device: info.clone(),
         domain,
         graph: Arc::new(model.graph.with_kv(layout.clone())),
-        kv: Arc::new(KvStore::in_memory_of(layout, 4, source.as_deref()).expect("memory")),
+        kv: Arc::new(KvStore::in_memory_of(layout, 4.into(), source.as_deref()).expect("memory")),
         slots: source.map_or_else(SlotPool::default, |source| SlotPool::mapped(4, 4096, source)),
         shared,
         persistent: true,

@@ -67,7 +67,7 @@ impl Simulated<'_> {
                 strategy: Arc::clone(&self.strategy),
                 chunk_rows: self.chunk_rows,
             }),
-            kv: KvPages { pool: KvPool::new(self.pages), layout },
+            kv: KvPages { pool: KvPool::new(self.pages), states: KvPool::new(self.pages), layout },
             policy: Box::new(Fcfs),
         });
         Simulation::new(SimulationParts {

@@ -97,7 +97,11 @@ impl Engine {
         let mut scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max, permits: 2, vocab: VOCAB },
             planner,
-            kv: KvPages { pool: KvPool::new((size.cache_tokens / PAGE_ROWS) as u32), layout },
+            kv: KvPages {
+                pool: KvPool::new((size.cache_tokens / PAGE_ROWS) as u32),
+                states: KvPool::new(0),
+                layout,
+            },
             policy,
         })?;
         if size.prefix_cache {

@@ -11,6 +11,7 @@ use super::Namespace;
 mod evict;
 mod nodes;
 mod recent;
+mod states;
 mod texts;
 
 pub(crate) use recent::Known;
@@ -45,8 +46,19 @@ struct Node {
     pages: Vec<KvPage>,
     /// By the tokens of their first page.
     children: BTreeMap<Box<[u32]>, NodeId>,
+    /// The states after some of its tokens, ascending.
+    states: Vec<KeptState>,
     /// Time of its last use.
     used: u64,
+}
+
+/// The states of all layers after the first tokens of a text.
+#[derive(Clone, Debug)]
+pub struct KeptState {
+    /// Number of these tokens.
+    pub rows: usize,
+    /// Where they are.
+    pub place: KvPage,
 }
 
 /// What the tree has of a text.
@@ -57,6 +69,8 @@ pub struct Found {
     /// The page whose first rows hold the next tokens of the text, and the number of these rows. Its other
     /// rows hold other tokens, or none, so it must be copied.
     pub partial: Option<(KvPage, usize)>,
+    /// The states after these rows, if they were looked for.
+    pub state: Option<KeptState>,
 }
 
 /// A text of the tree, from its first token to the end of a leaf.
@@ -68,6 +82,8 @@ pub struct CachedText {
     pub tokens: Vec<u32>,
     /// The pages that hold them; the last one may be partly filled.
     pub pages: Vec<KvPage>,
+    /// The states that are kept of it, ascending.
+    pub states: Vec<KeptState>,
 }
 
 /// A place in the tree: the end of the whole pages that a text has in common with it.
@@ -151,7 +167,7 @@ impl PrefixTree {
             (at, count) = (parent, self.nodes[parent].pages.len());
         }
         pages.reverse();
-        Found { pages, partial }
+        Found { pages, partial, state: None }
     }
 
     /// Adds the pages that hold `tokens`, except those whose tokens the tree has already. Nobody may write the
@@ -179,14 +195,14 @@ impl PrefixTree {
         self.recent.add(namespace, tokens);
         let first = place.rows / self.page_rows;
         let pages = &pages[first..first + rest.len().div_ceil(self.page_rows)];
-        if let Some((node, page, rows)) = place.partial {
-            self.drop_tail_within(rest, node, page, rows);
-        }
+        let tail =
+            place.partial.map(|(node, page, rows)| self.drop_tail_within(rest, node, page, rows));
         let node = match place.pages < self.nodes[place.node].pages.len() {
             true => self.split(place.node, place.pages),
             false => place.node,
         };
-        self.append(node, rest, pages);
+        let node = self.append(node, rest, pages);
+        self.nodes[node].states.extend(tail.into_iter().flatten());
     }
 
     fn place(&self, root: NodeId, tokens: &[u32]) -> Place {
@@ -213,13 +229,22 @@ impl PrefixTree {
         }
     }
 
-    /// Removes a partly filled last page all of whose tokens begin `rest`, which will take its place.
-    fn drop_tail_within(&mut self, rest: &[u32], node: NodeId, page: usize, rows: usize) {
+    /// Removes a partly filled last page all of whose tokens begin `rest`, which will take its place. Returns the states that it had.
+    fn drop_tail_within(
+        &mut self,
+        rest: &[u32],
+        node: NodeId,
+        page: usize,
+        rows: usize,
+    ) -> Vec<KeptState> {
         let tail = self.nodes[node].tokens.len() - page * self.page_rows;
         let is_prefix = tail == rows && rows < self.page_rows && rows < rest.len();
-        if is_prefix {
-            self.shorten(node, 1);
+        if !is_prefix {
+            return Vec::new();
         }
+        let states = self.take_states(node, page * self.page_rows);
+        self.shorten(node, 1);
+        states
     }
 }
 

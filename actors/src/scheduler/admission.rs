@@ -28,8 +28,12 @@ impl Scheduler {
                     fail(&mut self.queue, *self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
+                let awaited = self.awaited_prefix(at);
+                if let Some((running, rows)) = awaited {
+                    self.running[running].want_state(rows);
+                }
                 let is_displaced = displaces && self.waiting[at].gives_way();
-                if is_displaced || self.awaits_prefix(at) {
+                if is_displaced || awaited.is_some() {
                     continue;
                 }
                 let model = &mut self.models[self.waiting[at].model.0];

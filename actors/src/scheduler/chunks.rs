@@ -186,6 +186,7 @@ impl Scheduler {
         let mut stall: Option<Stall> = None;
         for (at, rows) in &selection.rows {
             let sequence = &mut self.running[*at];
+            sequence.reserve_states(*rows, &self.models[route.model.0]);
             let own = sequence.stall.take();
             stall = stall.into_iter().chain(own).min_by_key(|(_, since)| *since);
             sequences.push(sequence.send_rows(*rows, id, &route, &mut batch));

@@ -1,6 +1,6 @@
 //! What a scheduler is made of.
 
-use lapwing_kernels::kv::{KvLayout, KvPool};
+use lapwing_kernels::kv::{KvLayout, KvPool, KvStore};
 use lapwing_plan::planner::Planner;
 
 use crate::error::RunError;
@@ -36,11 +36,19 @@ pub struct SchedulerParts {
 pub struct KvPages {
     /// Free pages.
     pub pool: KvPool,
+    /// Free places of states.
+    pub states: KvPool,
     /// Shape of a page.
     pub layout: KvLayout,
 }
 
 impl KvPages {
+    /// Those of a store.
+    pub fn of(store: &KvStore) -> KvPages {
+        let (pool, states) = (store.pool().clone(), store.state_pool().clone());
+        KvPages { pool, states, layout: store.layout().clone() }
+    }
+
     /// The error if the whole cache, without pages that a lost device may write, cannot hold `rows` rows.
     pub(super) fn too_small_for(&self, rows: usize) -> Option<RunError> {
         let (wanted, capacity) = (self.layout.pages_for(rows), self.pool.usable());

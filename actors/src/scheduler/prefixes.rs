@@ -29,9 +29,16 @@ impl Model {
         let (Some(prefixes), PrefixUse::Shared(namespace)) = (&self.prefixes, prefix) else {
             return Found::default();
         };
-        let found = prefixes.tree().find(namespace, ids);
-        let partial = found.partial.filter(|_| prefixes.store().is_some());
-        Found { partial, ..found }
+        let (mut tree, has_copies) = (prefixes.tree(), prefixes.store().is_some());
+        if self.has_state {
+            let Some(state) = tree.find_state(namespace, ids, !has_copies) else {
+                return Found::default();
+            };
+            let found = tree.find(namespace, &ids[..state.rows]);
+            return Found { state: Some(state), ..found };
+        }
+        let found = tree.find(namespace, ids);
+        Found { partial: found.partial.filter(|_| has_copies), ..found }
     }
 
     /// The effect that copies a partly filled page.
@@ -62,18 +69,22 @@ impl Sequence {
 impl Scheduler {
     /// Shares the KV pages of a model's requests: a request does not compute rows that an earlier one with
     /// the same first tokens has computed. Rows are the same function of their tokens with and without it, so
-    /// no token changes. An encoder's rows depend on later tokens, so its requests share none. A model with states shares
-    /// whole pages only: a page has the state after the latest of its rows.
+    /// no token changes. An encoder's rows depend on later tokens, so its requests share none. Those of a model with states
+    /// go on only after rows whose states are kept.
     pub fn cache_prefixes(&mut self, model: ModelId, cache: PrefixCache) {
         if let Some(model) = self.models.get_mut(model.0).filter(|model| !model.is_encoder) {
-            let has_state = model.has_state;
-            model.prefixes = Some(if has_state { cache.of_whole_pages() } else { cache });
+            model.prefixes = Some(cache);
         }
     }
 
     /// Number of KV pages in the prefix caches, those that sequences lease included.
     pub fn cached_pages(&self) -> usize {
         self.prefixes().map(|cache| cache.tree().pages()).sum()
+    }
+
+    /// Number of places in the prefix caches with states of layers.
+    pub fn cached_states(&self) -> usize {
+        self.prefixes().map(|cache| cache.tree().states()).sum()
     }
 
     /// Number of KV pages in the prefix caches that no sequence leases.
@@ -107,16 +118,23 @@ impl Scheduler {
             sequence.lease.replace_first(&tree.find(namespace, &sequence.ids[..whole]).pages);
             sequence.shared = whole;
         }
+        if sequence.states.is_some() {
+            let namespace = namespace.clone();
+            sequence.keep_states(&mut prefixes.tree(), &namespace, ended && is_settled);
+        }
     }
 
     /// Whether a waiting request begins with a page of tokens that a running sequence is about to compute.
     /// It is admitted when they are computed, and does not block others meanwhile.
     pub(super) fn awaits_prefix(&self, at: usize) -> bool {
+        self.awaited_prefix(at).is_some()
+    }
+
+    /// The first running sequence whose rows a waiting request awaits, and how many of them.
+    pub(super) fn awaited_prefix(&self, at: usize) -> Option<(usize, usize)> {
         let waiting = &self.waiting[at];
         let Model { prefixes, kv, .. } = &self.models[waiting.model.0];
-        let Some(prefixes) = prefixes.as_ref().filter(|_| waiting.prefix != PrefixUse::Off) else {
-            return false;
-        };
+        let prefixes = prefixes.as_ref().filter(|_| waiting.prefix != PrefixUse::Off)?;
         let ids = &waiting.ids[..waiting.reusable_rows()];
         let cached = waiting.matched(Some(&prefixes.tree()));
         let computes = |running: &Sequence| {
@@ -128,8 +146,9 @@ impl Scheduler {
                 let same = common(ids, &running.ids[..running.goal().min(running.ids.len())]);
                 same / kv.layout.page_rows * kv.layout.page_rows
             };
-            is_alike && whole() > cached
+            is_alike.then(whole).filter(|rows| *rows > cached)
         };
-        self.running.iter().any(computes)
+        let mut found = self.running.iter().enumerate();
+        found.find_map(|(at, running)| Some((at, computes(running)?)))
     }
 }

@@ -26,10 +26,12 @@ mod passes;
 mod propose;
 mod rows;
 mod speculation;
+mod states;
 
 pub(super) use passes::devices;
 pub(super) use propose::{NextStep, StepTime};
 use speculation::Speculation;
+use states::States;
 
 /// A growing list of tokens, and the progress of its rows.
 pub(super) struct Sequence {
@@ -44,6 +46,8 @@ pub(super) struct Sequence {
     /// The chunks among those that belong to earlier epochs. No row is dispatched while there is one.
     stale: usize,
     pub(super) lease: KvLease,
+    /// `None` while it waits, and of a model without states.
+    pub(super) states: Option<Box<States>>,
     pub(super) progress: Arc<RowProgress>,
     pub(super) sink: Arc<dyn Sink>,
     pub(super) times: RequestTimes,
@@ -114,6 +118,7 @@ impl Sequence {
             in_flight: 0,
             stale: 0,
             lease: KvLease::default(),
+            states: None,
             progress: Arc::new(RowProgress::new(0)),
             sink: submit.sink,
             times: RequestTimes { submitted: now, prompt_tokens, ..RequestTimes::default() },
@@ -229,6 +234,7 @@ impl Sequence {
     pub(super) fn preempt(&mut self, effects: &mut Vec<SchedulerEffect>) {
         self.note(Noted::Freed(self.lease.pages().len()), effects);
         self.lease = KvLease::default();
+        self.states = None;
         // A copy that is not made yet would keep its pages from the sequence that this one is preempted for.
         effects
             .retain(|effect| !matches!(effect, SchedulerEffect::Copy(copy) if copy.is_of(self.id)));

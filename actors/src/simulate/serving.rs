@@ -168,7 +168,7 @@ impl Serving {
             // A server with one permit forms each batch when the one before has ended.
             config: SchedulerConfig { context, sequences_max, permits: 1, vocab: VOCAB },
             planner,
-            kv: KvPages { pool: KvPool::new(pages), layout },
+            kv: KvPages { pool: KvPool::new(pages), states: KvPool::new(0), layout },
             policy: self.policy,
         })?;
         match self.token_gap {

@@ -197,7 +197,7 @@ impl Setup<'_> {
             graph: Arc::clone(graph),
             planner,
             devices: simulated.collect::<Result<_, SocRunError>>()?,
-            kv: KvPages { pool, layout: model.kv.clone() },
+            kv: KvPages { pool, states: KvPool::new(1), layout: model.kv.clone() },
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             policy: options.policy.make()?,
             context,

@@ -165,6 +165,7 @@ impl Speculation {
             let pages = layout.pages_for(text) * self.requests;
             KvPages {
                 pool: KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX)),
+                states: KvPool::new(0),
                 layout: layout.clone(),
             }
         };

@@ -131,7 +131,7 @@ impl VirtualEngine {
         let scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max: 1, permits, vocab },
             planner,
-            kv: KvPages { pool: kv.pool.clone(), layout: kv.layout.clone() },
+            kv: kv.clone(),
             policy,
         })?;
         let graphs = vec![graph];

@@ -111,7 +111,7 @@ impl Engine {
         });
         let vocab = graph.value(graph.output()).width;
         let config = SchedulerConfig { context: 1024, sequences_max: 1, permits: IN_FLIGHT, vocab };
-        let kv = KvPages { pool: KvPool::new(1024), layout: layout() };
+        let kv = KvPages { pool: KvPool::new(1024), states: KvPool::new(0), layout: layout() };
         let parts = SchedulerParts { config, planner, kv, policy: Box::new(Fcfs) };
         let scheduler = Scheduler::new(parts).expect("a route");
         let device = |(info, time): (&DeviceInfo, &Arc<dyn TimeModel>)| SimulatedDevice {

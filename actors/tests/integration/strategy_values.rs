@@ -85,7 +85,7 @@ impl Tiny {
                 strategy,
                 chunk_rows: 1024,
             }),
-            kv: KvPages { pool: KvPool::new(PAGES), layout },
+            kv: KvPages { pool: KvPool::new(PAGES), states: KvPool::new(0), layout },
             policy: Box::new(Fcfs),
         });
         let simulated = infos.iter().zip(models);

@@ -47,6 +47,8 @@ pub struct Setup {
     pub layers: usize,
     /// Whether layers keep a state of a sequence.
     pub states: bool,
+    /// Places of states.
+    pub state_places: u32,
     pub pages: u32,
     pub fault: Fault,
     /// Rates of all devices, or of each.
@@ -75,6 +77,7 @@ impl Default for Setup {
             policy: PolicyChoice::default(),
             layers: 4,
             states: false,
+            state_places: 24,
             pages: 512,
             fault: Arc::new(|_| None),
             rates: vec![FixedRate {
@@ -94,6 +97,8 @@ pub struct Parts {
     pub devices: Vec<Box<dyn Device>>,
     pub graph: Arc<Graph>,
     pub pool: KvPool,
+    /// Places of states.
+    pub states: KvPool,
     pub rows_run: Vec<Arc<AtomicUsize>>,
     pub stages_run: Vec<Arc<AtomicUsize>>,
     /// Buffers in the memories of late devices.
@@ -146,10 +151,11 @@ impl Setup {
             None => planner,
         };
         let pool = KvPool::new(self.pages);
+        let states = KvPool::new(self.state_places);
         let mut scheduler = Scheduler::new(SchedulerParts {
             config: self.config,
             planner,
-            kv: KvPages { pool: pool.clone(), layout: layout() },
+            kv: KvPages { pool: pool.clone(), states: states.clone(), layout: layout() },
             policy: self.policy.make().expect("a policy"),
         })
         .expect("a route");
@@ -173,7 +179,7 @@ impl Setup {
             }
         };
         let devices = infos.into_iter().enumerate().map(&mut device).collect();
-        Parts { scheduler, devices, graph, pool, rows_run, stages_run, buffers }
+        Parts { scheduler, devices, graph, pool, states, rows_run, stages_run, buffers }
     }
 
     /// Time model of each device.

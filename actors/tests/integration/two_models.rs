@@ -148,7 +148,11 @@ impl Engine {
                 chunk_rows: setup.chunk_rows,
             })
         };
-        let kv = |model: usize| KvPages { pool: pools[model].clone(), layout: layout() };
+        let kv = |model: usize| KvPages {
+            pool: pools[model].clone(),
+            states: KvPool::new(0),
+            layout: layout(),
+        };
         let (sequences_max, permits) = (setup.sequences_max, setup.permits);
         let mut scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context: 128, sequences_max, permits, vocab: VOCAB },

@@ -40,7 +40,7 @@ With --json:
    \"tensors\":[{\"name\":\"…\",\"shape\":[…],\"format\":\"…\",\"bytes\":N}],
    \"formats\":[{\"format\":\"…\",\"tensors\":N,\"bytes\":N}],
    \"hyper_parameters\":{…}|null,\"kv_bytes_per_token\":N|null,
-   \"state_bytes_per_page\":N|null,\"requant\":{…}|null,
+   \"state_bytes_per_sequence\":N|null,\"requant\":{…}|null,
    \"placement\":{\"strategy\":\"…\",\"reason\":\"…\",\"stages\":[…]}|null,\"cannot_run\":\"…\"|null}
   shape: in GGUF order, the contiguous dimension first; length: of an array or text that was
   abbreviated.

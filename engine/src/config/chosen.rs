@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::wait::{LinkMode, Waits};
 use lapwing_kernels::cpu::{Activations, Isa};
-use lapwing_kernels::kv::KvLayout;
+use lapwing_kernels::kv::{KvLayout, KvSize};
 use lapwing_kernels::model::ModelConfig;
 
 use super::{Settings, Threads};
@@ -30,6 +30,8 @@ pub(crate) struct Chosen {
     pub(crate) activations: Activations,
     pub(crate) context: usize,
     pub(crate) pages: u32,
+    /// Places of states: one for each sequence, and those that are kept.
+    pub(crate) states: u32,
     pub(crate) layout: KvLayout,
     pub(crate) chunk_rows: usize,
     pub(crate) sequences_max: usize,
@@ -49,6 +51,20 @@ fn choose_isa(name: Option<&str>) -> Result<Isa, Error> {
         let names: Vec<_> = available.iter().map(|isa| isa.name()).collect();
         Error::unknown("instruction set", name, &format!("{} on this machine", names.join(", ")))
     })
+}
+
+impl Chosen {
+    /// Size of the cache.
+    pub(crate) fn kv_size(&self) -> KvSize {
+        KvSize { pages: self.pages, states: self.states }
+    }
+}
+
+/// States that the prefix cache keeps: as many as take a tenth of the memory of all pages, at least 8, at most one for each page.
+fn kept_states(layout: &KvLayout, pages: u32) -> usize {
+    let pages = pages as usize;
+    let tenth = layout.page_bytes().saturating_mul(pages) / 10;
+    (tenth / layout.state_bytes().max(1)).max(8).min(pages)
 }
 
 impl Settings {
@@ -77,6 +93,7 @@ impl Settings {
         }
         let sequences_max =
             within("sequences_max", self.sequences_max.unwrap_or(SEQUENCES_DEFAULT), 1..=4096)?;
+        let pages = layout.pages_for(cache_tokens) as u32;
         let requests_max = within("requests_max", self.requests_max.unwrap_or(1024), 1..=1 << 20)?;
         let devices = self.choose_devices()?;
         check_activations(self.activations, devices.iter().map(|(spec, _)| spec))?;
@@ -90,7 +107,8 @@ impl Settings {
             isa: choose_isa(self.isa.as_deref())?,
             activations: self.activations,
             context,
-            pages: layout.pages_for(cache_tokens) as u32,
+            pages,
+            states: (sequences_max + kept_states(&layout, pages)) as u32,
             layout,
             chunk_rows: within("chunk_rows", self.chunk_rows.unwrap_or(chunk_rows), 1..=1 << 20)?,
             sequences_max,

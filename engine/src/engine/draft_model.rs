@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lapwing_actors::draft::DRAFT_MAX;
 use lapwing_actors::scheduler::{KvPages, SchedulerModel};
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvSize, KvStore};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::DeviceId;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -86,9 +86,11 @@ impl DraftModel {
         let tokens = chosen.pages as usize * chosen.layout.page_rows;
         let tokens = tokens + chosen.sequences_max * (DRAFT_MAX + layout.page_rows);
         let pages = u32::try_from(layout.pages_for(tokens)).unwrap_or(u32::MAX);
+        // No draft model has states.
+        let size = KvSize { pages, states: 0 };
         let kv = match in_place.is_of(device) {
-            true => in_place.kv_store(layout.clone(), pages)?,
-            false => KvStore::new(layout.clone(), pages)?,
+            true => in_place.kv_store(layout.clone(), size)?,
+            false => KvStore::new(layout.clone(), size)?,
         };
         let graph = Arc::new(model.graph.with_kv(layout.clone()));
         Ok(Some(DraftModel {
@@ -135,7 +137,7 @@ impl DraftModel {
     pub(super) fn scheduled(&self, target: &PlannerParts) -> SchedulerModel {
         let planner = Planner::new(self.planned(target));
         let vocab = self.graph.vocab();
-        let kv = KvPages { pool: self.kv.pool().clone(), layout: self.layout.clone() };
+        let kv = KvPages::of(&self.kv);
         SchedulerModel { planner, kv, context: self.context, vocab }
     }
 }

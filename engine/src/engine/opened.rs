@@ -83,7 +83,7 @@ impl Opened {
         let Opened { chosen, in_place, .. } = self;
         let graphs = [&*self.graph].into_iter().chain(draft.as_ref().map(|draft| &*draft.graph));
         let slots = slot_pool(&graphs.collect::<Vec<_>>(), chosen, in_place);
-        let kv = Arc::new(in_place.kv_store(chosen.layout.clone(), chosen.pages)?);
+        let kv = Arc::new(in_place.kv_store(chosen.layout.clone(), chosen.kv_size())?);
         Ok(EngineMemory { draft, slots, kv })
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lapwing_actors::prefix::PrefixCache;
+use lapwing_actors::prefix::{CachedText, KeptState, PrefixCache};
 use lapwing_kernels::kv::{DuplicatePage, KvStore};
 
 use super::opened::Opened;
@@ -60,7 +60,12 @@ pub(super) fn open(shared: Shared<'_>, notes: &mut Vec<String>) -> Prefixes {
     match prefix_file::read(&path, &owner, store.pool(), store) {
         Ok(texts) => {
             let mut tree = cache.tree();
-            texts.iter().for_each(|text| tree.insert(&text.namespace, &text.tokens, &text.pages));
+            for CachedText { namespace, tokens, pages, states } in texts {
+                tree.insert(&namespace, &tokens, &pages);
+                for KeptState { rows, place } in states {
+                    tree.insert_state(&namespace, &tokens[..rows], place);
+                }
+            }
             tracing::info!(path = %path.display(), pages = tree.pages(), "kept prefixes");
         }
         Err(PrefixFileError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {}

@@ -180,7 +180,7 @@ impl Scheduled {
                 vocab: opened.graph.vocab(),
             },
             planner: graphs::planner(explainer),
-            kv: KvPages { pool: memory.kv.pool().clone(), layout: chosen.layout.clone() },
+            kv: KvPages::of(&memory.kv),
             policy,
         })?;
         scheduler.set_token_gap(chosen.token_gap);

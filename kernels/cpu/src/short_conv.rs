@@ -48,7 +48,7 @@ pub fn short_conv(
             let row_before = |back: usize| match back.checked_sub(in_span + 1) {
                 None => conv.row(row - back),
                 Some(before_span) => {
-                    let kept = state.before(&span.pages, span.start);
+                    let kept = state.before(span).unwrap_or_default();
                     &kept[kept.len() - (before_span + 1) * width..][..width]
                 }
             };

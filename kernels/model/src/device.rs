@@ -13,7 +13,7 @@ pub(crate) mod work;
 pub use crate::tensor::{
     DeviceBuffer, MappedMemory, Slot, SlotPool, SlotSource, SlotStats, Tensor, TensorSet, TopLogit,
 };
-pub use batch::{Batch, BatchSpan, Fork, ModelId};
+pub use batch::{Batch, BatchSpan, Fork, ModelId, SpanStates};
 pub use blocking::{Blocking, BlockingDevice, StageRun};
 pub use error::DeviceError;
 pub use graphs::{GraphKey, Prepare, Prepared, Preparer};

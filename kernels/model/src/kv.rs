@@ -12,11 +12,10 @@ pub(crate) mod store;
 
 pub use pool::{KvPage, KvPool};
 pub use sharing::{KvSharing, KvSharingError};
-pub use state::StateLayout;
+pub use state::{KvSize, StateId, StateLayout};
 pub use store::panel::{Panel, scale_of};
 pub use store::{
-    DuplicatePage, KvAccess, KvCopies, KvCopyId, KvElements, KvLayer, KvMirror, KvStore,
-    StateLayer, StateRows,
+    DuplicatePage, KvAccess, KvCopies, KvCopyId, KvElements, KvLayer, KvMirror, KvStore, StateLayer,
 };
 
 /// Index of a page in the pool and in the store.
@@ -148,9 +147,9 @@ impl KvLayout {
         rows.div_ceil(self.page_rows.max(1))
     }
 
-    /// Bytes of one page: keys and values of all layers, and their states.
+    /// Bytes of one page: keys and values of all layers.
     pub fn page_bytes(&self) -> usize {
-        self.page_rows * self.row_bytes() + self.state_bytes()
+        self.page_rows * self.row_bytes()
     }
 
     /// Bytes of one position: keys and values of all layers.
@@ -213,14 +212,40 @@ pub struct OutOfPages {
 /// The system does not have the memory for a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "not enough memory for a KV cache of {pages} pages of {page_bytes} bytes; set a smaller \
-         context or cache, or store keys and values in fewer bytes (int8)"
+    "not enough memory for a KV cache of {pages} pages of {page_bytes} bytes{}; set a smaller \
+         context or cache, or store keys and values in fewer bytes (int8)",
+    Beside::new(.states, .state_bytes)
 )]
 pub struct KvTooLarge {
     /// Requested pages.
     pub pages: usize,
     /// Bytes per page.
     pub page_bytes: usize,
+    /// Requested places of states.
+    pub states: usize,
+    /// Bytes of the states of a sequence; 0 if no layer has one.
+    pub state_bytes: usize,
+}
+
+/// States beside pages, as part of a sentence.
+struct Beside {
+    states: usize,
+    bytes: usize,
+}
+
+impl Beside {
+    fn new(states: &usize, bytes: &usize) -> Beside {
+        Beside { states: *states, bytes: *bytes }
+    }
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Beside { bytes: 0, .. } => Ok(()),
+            Beside { states, bytes } => write!(f, " and {states} states of {bytes} bytes"),
+        }
+    }
 }
 
 /// The pages of one sequence, in position order. A clone shares them, and costs two counts.

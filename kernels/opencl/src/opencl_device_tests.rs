@@ -117,7 +117,7 @@ impl Case {
     fn parts(&self) -> OpenClDeviceParts {
         let shared = self.shared.map(memory);
         let source = shared.as_deref().map(|shared| shared as &dyn SlotSource);
-        let kv = KvStore::in_memory_of(self.layout.clone(), 4, source).expect("memory");
+        let kv = KvStore::in_memory_of(self.layout.clone(), 4.into(), source).expect("memory");
         let slots = shared.clone().map(|shared| SlotPool::mapped(2, 100, shared));
         OpenClDeviceParts {
             name: "gpu".to_owned(),

@@ -1,12 +1,10 @@
-//! A short convolution has the values of the reference, and the same bits in any chunks and batches: a page has the state after the
-//! latest of its rows.
+//! A short convolution has the values of the reference, and the same bits in any chunks and batches, also where
+//! it goes on from a state that another sequence has kept.
 
 use crate::support::{assert_close, bits, cpus, noise};
 use lapwing_kernels::cpu::{Cpu, Isa, ShortConv, short_conv};
-use lapwing_kernels::device::Batch;
-use lapwing_kernels::kv::{
-    DuplicatePage, KvDtype, KvHeads, KvLayout, KvStore, PageId, StateLayout, StateRows,
-};
+use lapwing_kernels::device::{Batch, SpanStates};
+use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore, PageId, StateLayout};
 use lapwing_kernels::reference;
 use proptest::prelude::*;
 
@@ -68,8 +66,7 @@ fn run(cpu: &Cpu, shape: Shape, store: &KvStore, sequences: &[Sequence]) -> Vec<
         for (span, at) in batch.spans.iter().zip(of) {
             let rows = span.rows.start * width..span.rows.end * width;
             outs[at].extend(&out[rows.clone()]);
-            let (pages, start) = (&*span.pages, span.start);
-            state.keep_rows(&StateRows { pages, start, x: &x[rows], width });
+            state.keep_rows(span, &x[rows], width);
         }
     }
     outs
@@ -117,7 +114,7 @@ proptest! {
                 let want = reference::short_conv(&sequence.x, width, &shape.weights()[0]);
                 assert_close(out, &want, 1e-6, 1.0, isa.name());
             }
-            // The pages have states of other rows.
+            // The places have states of other rows.
             let cut = run(&Cpu::new(threads, isa), shape, &store, &sequences(false));
             for (cut, whole) in cut.iter().zip(&whole) {
                 prop_assert_eq!(bits(cut), bits(whole), "{}", isa.name());
@@ -127,37 +124,39 @@ proptest! {
 }
 
 #[test]
-fn a_sequence_goes_on_from_the_end_of_any_full_page_of_another() {
+fn a_sequence_goes_on_where_another_has_kept_its_state() {
     let shape = Shape { width: 17, taps: 4, page_rows: 3 };
+    let (width, taps) = (shape.width, &shape.weights()[1]);
     for cpu in cpus(2) {
         let store = shape.store(20);
-        let whole = Sequence::new(shape, 0, vec![14], (0..5).collect());
-        let first = run(&cpu, shape, &store, &[whole]).remove(0);
-        for shared in 1..5 {
-            let start = shared * shape.page_rows;
-            let mut pages: Vec<PageId> = (0..shared as PageId).collect();
-            pages.extend(10..15);
-            let rest = Sequence::new(shape, 0, vec![14], pages);
-            let mut batch = Batch::default();
-            batch.push(&vec![0; 14 - start], start, rest.pages, 0..0);
-            let x = &rest.x[start * shape.width..];
-            let conv = ShortConv { x, width: shape.width, taps: &shape.weights()[1] };
+        let x = Sequence::new(shape, 0, vec![14], Vec::new()).x;
+        let run = |batch: &Batch, x: &[f32]| {
             let mut out = vec![f32::NAN; x.len()];
-            short_conv(&cpu, &conv, &batch.spans, &store.state(0), &mut out);
-            assert_eq!(bits(&out), bits(&first[start * shape.width..]), "{shared} pages");
+            let mut state = store.state(0);
+            short_conv(&cpu, &ShortConv { x, width, taps }, &batch.spans, &state, &mut out);
+            state.keep_rows(&batch.spans[0], x, width);
+            out
+        };
+        // In two chunks, of which the second goes on in place.
+        let mut whole = Vec::new();
+        for rows in [0..5, 5..14] {
+            let mut batch = Batch::default();
+            batch.push(&vec![0; rows.len()], rows.start, vec![0], 0..0);
+            let inner = (rows.start + 1..rows.end).map(|end| (end, 1 + end as u32));
+            batch.spans[0].states.keep = inner.collect();
+            whole.extend(run(&batch, &x[rows.start * width..rows.end * width]));
         }
+        for start in (1..14).filter(|start| *start != 5) {
+            let mut batch = Batch::default();
+            batch.push(&vec![0; 14 - start], start, vec![0], 0..0);
+            let kept = 1 + start as u32;
+            batch.spans[0].states = SpanStates { from: Some(kept), to: 16, keep: Vec::new() };
+            let before = store.state(0).at(kept).to_vec();
+            let out = run(&batch, &x[start * width..]);
+            assert_eq!(bits(&out), bits(&whole[start * width..]), "from row {start}");
+            assert_eq!(store.state(0).at(kept), before, "what is kept stays");
+        }
+        store.write_state(17, &store.read_state(16));
+        assert_eq!(store.state(0).at(17), store.state(0).at(16));
     }
-}
-
-#[test]
-fn a_copied_page_has_the_state_of_the_one_that_it_was_copied_from() {
-    let shape = Shape { width: 5, taps: 3, page_rows: 4 };
-    let cpu = Cpu::new(1, Isa::best());
-    let store = shape.store(3);
-    let sequence = Sequence::new(shape, 0, vec![6], vec![0, 1]);
-    _ = run(&cpu, shape, &store, &[sequence]);
-    store.duplicate_page(1, 2).expect("no device");
-    let state = store.state(0);
-    assert_eq!(state.before(&[0, 2], 6), state.before(&[0, 1], 6));
-    assert_ne!(state.before(&[0, 2], 6), state.before(&[0, 2], 4), "that of the page before");
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Seen, Tiny, device, isas, run};
 use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
 use lapwing_kernels::device::{
-    Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, Fork, OpSet, Prepare, StageRun,
-    TensorSet,
+    Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, Fork, OpSet, Prepare, SpanStates,
+    StageRun, TensorSet,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvLayout, PageId, StateLayout};
@@ -58,20 +58,22 @@ fn sequences_of_different_lengths_do_not_change_each_other() {
 }
 
 #[test]
-fn a_sequence_goes_on_from_a_full_page_of_another() {
+fn a_sequence_goes_on_where_another_has_kept_its_states() {
     for name in MODELS {
         let Tiny { file, ids } = Tiny::open(name);
         let model = Model::from_weights(&file).expect("a model");
         let graph = Arc::new(model.graph);
         let cpu = Cpu::new(2, Isa::best());
         let (mut device, _lease) = device(&model.config, &graph, &file, 256, cpu.clone());
+        let page_rows = KvLayout::PAGE_ROWS;
         let mut batch = Batch::default();
         batch.push(&ids, 0, vec![0, 1], 0..0);
+        batch.spans[0].states.keep = vec![(page_rows, 3)];
         _ = logits(&mut device, &graph, &batch);
-        let page_rows = KvLayout::PAGE_ROWS;
         let other: Vec<u32> = ids[..page_rows].iter().chain(&[5, 90, 17, 3]).copied().collect();
         let mut batch = Batch::default();
         batch.push(&other[page_rows..], page_rows, vec![0, 2], 0..4);
+        batch.spans[0].states = SpanStates { from: Some(3), to: 2, keep: Vec::new() };
         let wanted = super::logits(&file, &other, 512, cpu);
         assert!(logits(&mut device, &graph, &batch) == wanted[page_rows..], "{name}");
     }
@@ -107,14 +109,14 @@ fn branches_and_parts_of_rows_are_refused() {
 }
 
 #[test]
-fn a_page_has_the_states_of_the_layers_without_keys() {
+fn layers_without_keys_have_states() {
     let config = Model::from_weights(&Tiny::open("lfm2").file).expect("a model").config;
     let layout = config.kv_layout();
     assert_eq!(
         (layout.layers.len(), &layout.states[..]),
         (2, &[StateLayout { values: 64 }; 3][..])
     );
-    assert_eq!(layout.page_bytes(), layout.page_rows * layout.row_bytes() + 3 * 64 * 4);
+    assert_eq!(layout.state_bytes(), 3 * 64 * 4);
     assert_eq!([0, 2, 4].map(|layer| config.state_layer(layer)), [0, 1, 2]);
     assert_eq!([1, 3].map(|layer| config.kv_layer(layer)), [0, 1]);
 }

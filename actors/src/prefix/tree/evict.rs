@@ -80,6 +80,7 @@ impl PrefixTree {
         self.pages -= pages;
         let keep = self.nodes[leaf].pages.len() - pages;
         if keep > 0 {
+            drop(self.take_states(leaf, keep * self.page_rows));
             let node = &mut self.nodes[leaf];
             node.pages.truncate(keep);
             node.tokens.truncate(keep * self.page_rows);

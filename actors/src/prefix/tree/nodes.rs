@@ -7,25 +7,28 @@ use lapwing_kernels::kv::KvPage;
 use super::{Node, NodeId, PrefixTree};
 
 impl PrefixTree {
-    /// Adds pages after a node all of whose pages are filled.
-    pub(super) fn append(&mut self, to: NodeId, tokens: &[u32], pages: &[KvPage]) {
+    /// Adds pages after a node all of whose pages are filled. Returns the node that has them.
+    pub(super) fn append(&mut self, to: NodeId, tokens: &[u32], pages: &[KvPage]) -> NodeId {
         self.pages += pages.len();
         let node = &mut self.nodes[to];
         if node.children.is_empty() && node.parent.is_some() {
             node.tokens.extend_from_slice(tokens);
             node.pages.extend_from_slice(pages);
             self.touch(to);
-            return;
+            return to;
         }
         let (parent, tokens, pages) = (Some(to), tokens.to_vec(), pages.to_vec());
         let key = tokens[..tokens.len().min(self.page_rows)].into();
         let child = self.add(Node { parent, tokens, pages, ..Node::default() });
         self.nodes[to].children.insert(key, child);
         self.touch(child);
+        child
     }
 
     /// Divides a node after its first `pages` pages, of which it has more. Returns the node of the first ones.
     pub(super) fn split(&mut self, at: NodeId, pages: usize) -> NodeId {
+        let later = self.take_states(at, pages * self.page_rows);
+        let states = std::mem::replace(&mut self.nodes[at].states, later);
         let Node { parent, tokens, pages: all, used, .. } = &mut self.nodes[at];
         let (rest, rest_pages) = (tokens.split_off(pages * self.page_rows), all.split_off(pages));
         let first = Node {
@@ -33,6 +36,7 @@ impl PrefixTree {
             tokens: std::mem::replace(tokens, rest),
             pages: std::mem::replace(all, rest_pages),
             children: BTreeMap::new(),
+            states,
             used: *used,
         };
         let key = first.tokens[..self.page_rows].to_vec();

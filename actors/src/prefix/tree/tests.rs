@@ -73,6 +73,46 @@ fn the_least_recently_used_leaf_is_dropped_first_and_leased_pages_stay() {
     assert_eq!(pool.free_pages(), PAGES as usize);
 }
 
+#[test]
+fn states_stay_with_their_tokens_and_the_longest_is_found() {
+    let (pool, places, mut tree) = (KvPool::new(PAGES), KvPool::new(8), PrefixTree::new(PAGE_ROWS));
+    let place = || places.alloc(1).expect("free").remove(0);
+    let text = |last: &[u32]| [&[1, 2, 3, 4, 5, 6, 7], last].concat();
+    let pages = pool.alloc(5).expect("free");
+    let found = |tree: &mut PrefixTree, text: &[u32], whole| {
+        tree.find_state(&None, text, whole).map(|state| (state.rows, state.place.id()))
+    };
+    tree.insert_state(&None, &text(&[]), place());
+    assert_eq!(found(&mut tree, &text(&[]), false), None, "no pages yet");
+    tree.insert(&None, &text(&[]), &pages[..3]);
+    let kept: Vec<_> = [3, 4, 7].map(|rows| (rows, place())).into();
+    let ids: Vec<_> = kept.iter().map(|(rows, place)| (*rows, place.id())).collect();
+    for (rows, place) in kept {
+        tree.insert_state(&None, &text(&[])[..rows], place);
+    }
+    tree.insert_state(&None, &text(&[])[..4], place());
+    assert_eq!(tree.states(), 3, "the first one stays");
+    assert_eq!(found(&mut tree, &text(&[9]), false), Some(ids[2]));
+    assert_eq!(found(&mut tree, &text(&[9]), true), Some(ids[0]), "at the end of a page");
+    assert_eq!(found(&mut tree, &[1, 2, 3, 4, 5, 9], false), Some(ids[1]));
+    assert_eq!(found(&mut tree, &[1, 2, 9], false), None);
+    // The last page is replaced by one that is full, and the text goes on; another one leaves it after a page.
+    tree.insert(&None, &text(&[8, 9, 10]), &pages[..4]);
+    tree.insert(&None, &[1, 2, 3, 8], &[pages[0].clone(), pages[4].clone()]);
+    assert_eq!(found(&mut tree, &text(&[8, 9]), false), Some(ids[2]));
+    assert_eq!(found(&mut tree, &[1, 2, 3, 4, 9], false), Some(ids[1]));
+    assert_eq!(found(&mut tree, &[1, 2, 3, 8, 8], false), Some(ids[0]));
+    assert_eq!(tree.texts().iter().map(|text| text.states.len()).sum::<usize>(), 3 + 1);
+    drop(pages);
+    // Pages go from the end of the text that was used least recently, and states with them.
+    assert!(tree.free(2));
+    assert_eq!(found(&mut tree, &text(&[8, 9]), false), Some(ids[1]));
+    assert!(tree.free_state() && tree.states() == 1);
+    assert_eq!(found(&mut tree, &text(&[]), false), Some(ids[1]), "3 was used least recently");
+    assert!(tree.free_state() && !tree.free_state());
+    assert_eq!(places.free_pages(), 8);
+}
+
 /// What a tree must hold: a page for each text of whole pages, and its last use.
 #[derive(Default)]
 struct Naive {

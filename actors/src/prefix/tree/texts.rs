@@ -19,6 +19,7 @@ impl PrefixTree {
                 namespace,
                 tokens: nodes().flat_map(|node| &node.tokens).copied().collect(),
                 pages: nodes().flat_map(|node| &node.pages).cloned().collect(),
+                states: nodes().flat_map(|node| &node.states).cloned().collect(),
             })
         };
         self.leaves.iter().filter_map(text).collect()

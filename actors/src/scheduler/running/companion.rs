@@ -36,6 +36,7 @@ impl Sequence {
             in_flight: 0,
             stale: 0,
             lease: super::KvLease::default(),
+            states: None,
             progress: Arc::new(RowProgress::new(0)),
             sink: Arc::clone(&self.sink),
             times: RequestTimes { prompt_tokens, ..self.times },

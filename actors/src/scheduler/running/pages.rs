@@ -20,7 +20,9 @@ impl Sequence {
         effects: &mut Vec<SchedulerEffect>,
     ) -> Result<(), OutOfPages> {
         let reusable = self.reusable_rows();
-        let Found { pages, partial } = model.find_prefix(&self.prefix, &self.ids[..reusable]);
+        let found = model.find_prefix(&self.prefix, &self.ids[..reusable]);
+        let states = self.first_states(model, found.state)?;
+        let Found { pages, partial, .. } = found;
         let whole = pages.len() * model.kv.layout.page_rows;
         let place = pages.len();
         self.lease = KvLease::new(pages);
@@ -38,6 +40,7 @@ impl Sequence {
         if self.times.admitted == Nanos::default() {
             self.times.cached_tokens = cached;
         }
+        self.states = states;
         let nodes = model.planner(self.kind().output).graph().nodes().len();
         self.progress = Arc::new(RowProgress::after(cached, nodes));
         (self.sent, self.shared) = (cached, whole);

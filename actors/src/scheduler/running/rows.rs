@@ -101,6 +101,7 @@ impl Sequence {
         let (selected, action) = self.dispatch_rows(rows);
         let pages = Arc::clone(self.lease.page_ids());
         batch.push(&self.row_ids(sent.clone()), sent.start, pages, selected);
+        let states = self.states.as_mut().map_or_else(Vec::new, |states| states.send(&sent, batch));
         let branches = if drafts { self.push_branches(batch) } else { Vec::new() };
         self.on_pass(chunk, sent, route);
         SequenceRows {
@@ -108,6 +109,7 @@ impl Sequence {
             epoch: self.progress.epoch(),
             lease: self.lease.clone(),
             branches,
+            states,
             progress: Arc::clone(&self.progress),
             sink: Arc::clone(&self.sink),
             action,

@@ -1,10 +1,10 @@
-//! The states of oracles: of each page the hash of the tokens up to the latest of its rows, with no trace of earlier ones.
+//! The states of oracles: at each place the hash of the tokens up to some row, with no trace of earlier ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use lapwing_kernels::device::Batch;
-use lapwing_kernels::kv::PageId;
+use lapwing_kernels::device::{Batch, SpanStates};
+use lapwing_kernels::kv::{PageId, StateId};
 
 use super::values::{PAGE_ROWS, START, mix};
 
@@ -14,7 +14,7 @@ pub(super) struct States(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    latest: HashMap<PageId, u64>,
+    latest: HashMap<StateId, u64>,
     /// What each row in a slot of a page has made of the state.
     made: HashMap<(PageId, usize), u64>,
 }
@@ -26,15 +26,18 @@ impl States {
         for span in &batch.spans {
             assert!(span.fork.is_none(), "a branch");
             let page = |at: usize| span.pages[at / PAGE_ROWS];
+            let SpanStates { from, to, keep } = &span.states;
+            assert_eq!(from.is_some(), span.start > 0, "it begins at row {}", span.start);
             // A lost sequence may read a state that was never computed.
-            let before = span.start.checked_sub(1).map(page);
             let mut state =
-                before.map_or(START, |page| kept.latest.get(&page).copied().unwrap_or(0));
+                from.map_or(START, |place| kept.latest.get(&place).copied().unwrap_or(0));
             for (at, row) in (span.start..).zip(span.rows.clone()) {
                 state = mix(state, batch.ids[row]);
-                kept.latest.insert(page(at), state);
                 kept.made.insert((page(at), at % PAGE_ROWS), state);
+                let places = keep.iter().filter(|(rows, _)| *rows == at + 1);
+                places.for_each(|(_, place)| _ = kept.latest.insert(*place, state));
             }
+            kept.latest.insert(*to, state);
         }
     }
 

@@ -23,6 +23,8 @@ use super::{Parts, Setup};
 pub struct World {
     pub sim: Simulation,
     pub pool: KvPool,
+    /// Places of states.
+    pub states: KvPool,
     pub admission: AdmissionLimit,
     pub rows_run: Vec<Arc<AtomicUsize>>,
     pub stages_run: Vec<Arc<AtomicUsize>>,
@@ -53,7 +55,7 @@ struct Manner {
 
 impl World {
     pub fn new(setup: &Setup) -> World {
-        let Parts { scheduler, devices, graph, pool, rows_run, stages_run, buffers } =
+        let Parts { scheduler, devices, graph, pool, states, rows_run, stages_run, buffers } =
             setup.parts();
         let devices = devices
             .into_iter()
@@ -69,6 +71,7 @@ impl World {
                 copy_rate: f64::INFINITY,
             }),
             pool,
+            states,
             admission: AdmissionLimit::new(64),
             rows_run,
             stages_run,
@@ -121,6 +124,8 @@ impl World {
     pub fn assert_empty(&self) {
         let pages = self.pool.free_pages() + self.sim.scheduler().cached_pages();
         assert_eq!(pages, self.pool.capacity(), "pages leaked");
+        let places = self.states.free_pages() + self.sim.scheduler().cached_states();
+        assert_eq!(places, self.states.capacity(), "places of states leaked");
         assert_eq!(self.sim.scheduler().kv_pages_in_use(), 0, "pages leased");
         assert_eq!(self.admission.in_use(), 0, "admission permits leaked");
         assert_eq!(self.sim.scheduler().sequences(), 0, "sequences left");

@@ -31,7 +31,7 @@ pub(super) struct Report {
     pub(super) hyper_parameters: Option<HyperParameters>,
     pub(super) kv_bytes_per_token: Option<usize>,
     /// Of the states of layers.
-    pub(super) state_bytes_per_page: Option<usize>,
+    pub(super) state_bytes_per_sequence: Option<usize>,
     /// Requantised matrices, if `--requant` is given.
     pub(super) requant: Option<RequantReport>,
     pub(super) placement: Option<PlacementReport>,
@@ -137,7 +137,7 @@ impl Report {
             formats: formats(file),
             hyper_parameters: None,
             kv_bytes_per_token: None,
-            state_bytes_per_page: None,
+            state_bytes_per_sequence: None,
             requant: None,
             placement: None,
             placement_text: None,
@@ -150,7 +150,7 @@ impl Report {
         let config = engine.model();
         let layout = KvLayout { dtype: kv, ..config.kv_layout() };
         self.kv_bytes_per_token = Some(layout.row_bytes());
-        self.state_bytes_per_page = Some(layout.state_bytes());
+        self.state_bytes_per_sequence = Some(layout.state_bytes());
         self.hyper_parameters = Some(HyperParameters::of(config, engine));
         self.requant = engine.requantized().map(RequantReport::of);
         let placement = engine.placement();

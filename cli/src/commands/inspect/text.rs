@@ -1,7 +1,6 @@
 //! Prints the report as text.
 
 use indicatif::{HumanBytes, HumanCount};
-use lapwing_kernels::kv::KvLayout;
 
 use super::layers::LayerGroup;
 use super::report::{Entry, Experts, HyperParameters, Report, Tensor};
@@ -28,9 +27,9 @@ pub(super) fn of(report: &Report, full: bool) -> String {
     }
     if let Some(bytes) = report.kv_bytes_per_token {
         text.push_str(&format!("KV cache: {} per token", HumanBytes(bytes as u64)));
-        if let Some(states @ 1..) = report.state_bytes_per_page {
-            let (bytes, rows) = (HumanBytes(states as u64), KvLayout::PAGE_ROWS);
-            text.push_str(&format!(", and {bytes} of states for each {rows} tokens"));
+        if let Some(states @ 1..) = report.state_bytes_per_sequence {
+            let bytes = HumanBytes(states as u64);
+            text.push_str(&format!(", and {bytes} of states for each sequence"));
         }
         text.push('\n');
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lapwing_kernels::device::SlotSource;
-use lapwing_kernels::kv::{KvLayout, KvStore, KvTooLarge};
+use lapwing_kernels::kv::{KvLayout, KvSize, KvStore, KvTooLarge};
 #[cfg(feature = "opencl")]
 use lapwing_kernels::opencl::OpenClInfo;
 
@@ -128,9 +128,9 @@ impl InPlace {
 impl InPlace {
     /// A store of keys and values in the memory, or in the host's own where they would take most of it: the memory is
     /// written at once, and whether the layers of the device fit is found out later.
-    pub(crate) fn kv_store(&self, layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
-        let source = self.source().filter(|_| self.has_room(&layout, pages));
-        KvStore::in_memory_of(layout, pages, source.as_deref())
+    pub(crate) fn kv_store(&self, layout: KvLayout, size: KvSize) -> Result<KvStore, KvTooLarge> {
+        let source = self.source().filter(|_| self.has_room(&layout, size.pages));
+        KvStore::in_memory_of(layout, size, source.as_deref())
     }
 
     fn has_room(&self, layout: &KvLayout, pages: u32) -> bool {

@@ -34,7 +34,8 @@ impl Subject<'_> {
         let mut all = vec![MemoryNeed {
             device: None,
             weights: in_host.map(|(_, (weights, _))| *weights).fold(packed, u64::saturating_add),
-            kv: (layout.page_bytes() as u64).saturating_mul(pages),
+            kv: (layout.page_bytes() as u64).saturating_mul(pages)
+                + (layout.state_bytes() as u64).saturating_mul(u64::from(chosen.states)),
             buffers: slot_bytes(&[&**graph], chosen),
             free: self.free,
         }];

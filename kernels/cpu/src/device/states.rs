@@ -5,7 +5,6 @@ use super::stage::Stage;
 use crate::short_conv::{ShortConv, short_conv};
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::WeightId;
-use lapwing_model::kv::StateRows;
 
 impl OpRun<'_> {
     /// Convolves the rows, and makes the last ones the state.
@@ -29,7 +28,7 @@ impl OpRun<'_> {
         short_conv(&model.cpu, &conv, &batch.spans, &state, out);
         for span in &batch.spans {
             let x = &x[span.rows.start * width..span.rows.end * width];
-            state.keep_rows(&StateRows { pages: &span.pages, start: span.start, x, width });
+            state.keep_rows(span, x, width);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::kv::PageId;
+use crate::kv::{PageId, StateId};
 
 /// Number of a model in an engine, such as a target or its draft model. An engine with one model
 /// numbers it 0.
@@ -37,6 +37,26 @@ pub struct BatchSpan {
     pub pages: Arc<[PageId]>,
     /// Where it leaves an earlier span of its sequence, if it is a branch of a token tree.
     pub fork: Option<Fork>,
+    /// Where layers with a state find it and keep it.
+    pub states: SpanStates,
+}
+
+/// Places of the states of a sequence's layers, as a span needs them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpanStates {
+    /// The state before the first row; `None` at the beginning of a sequence.
+    pub from: Option<StateId>,
+    /// The state after the last row. It may be the same place as `from`.
+    pub to: StateId,
+    /// Positions within the span, and its end, before which the state is also kept elsewhere, ascending.
+    pub keep: Vec<(usize, StateId)>,
+}
+
+impl SpanStates {
+    /// The states of a sequence that has the place `own` for itself, from position `start` on.
+    pub fn own(own: StateId, start: usize) -> SpanStates {
+        SpanStates { from: (start > 0).then_some(own), to: own, keep: Vec::new() }
+    }
 }
 
 /// Where a branch of a token tree leaves an earlier span of its sequence.
@@ -79,7 +99,7 @@ impl Batch {
     }
 
     /// Appends the rows of one sequence. `selected` are the offsets, within `ids`, of the rows
-    /// whose logits are wanted, ascending.
+    /// whose logits are wanted, ascending. States are at the place with the number of the first page.
     pub fn push(
         &mut self,
         ids: &[u32],
@@ -91,7 +111,9 @@ impl Batch {
         let pages = pages.into();
         self.ids.extend_from_slice(ids);
         self.positions.extend((start..start + ids.len()).map(|p| p as u32));
-        self.spans.push(BatchSpan { rows: first..first + ids.len(), start, pages, fork: None });
+        let rows = first..first + ids.len();
+        let states = SpanStates::own(pages.first().copied().unwrap_or_default(), start);
+        self.spans.push(BatchSpan { rows, start, pages, fork: None, states });
         self.selected.extend(selected.map(|row| first + row));
     }
 

@@ -12,9 +12,9 @@ pub use copies::{KvAccess, KvCopies, KvCopyId, KvMirror};
 pub use duplicate::DuplicatePage;
 pub use layer::{KvElements, KvLayer};
 use paged::Paged;
-pub use state::{StateLayer, StateRows};
+pub use state::StateLayer;
 
-use super::{KvDtype, KvHeads, KvLayout, KvPool, KvTooLarge, PageId};
+use super::{KvDtype, KvHeads, KvLayout, KvPool, KvSize, KvTooLarge, PageId};
 use crate::device::{DeviceError, MappedMemory, SlotSource};
 use crate::sync::{Mutex, lock};
 use std::io;
@@ -39,7 +39,8 @@ pub struct KvStore {
     pages: usize,
     pool: KvPool,
     layers: Vec<Mutex<Data>>,
-    /// The states of each layer that has one, in the order of the pages.
+    state_pool: KvPool,
+    /// The states of each layer that has one, in the order of their places.
     states: Vec<Mutex<Paged<f32>>>,
     copies: Copies,
 }
@@ -89,12 +90,12 @@ impl Data {
 }
 
 impl KvStore {
-    /// Zeroed storage for `pages` pages.
+    /// Zeroed storage.
     ///
     /// # Errors
     /// [`KvTooLarge`] if the system does not have that much memory.
-    pub fn new(layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
-        KvStore::in_memory_of(layout, pages, None)
+    pub fn new(layout: KvLayout, size: impl Into<KvSize>) -> Result<KvStore, KvTooLarge> {
+        KvStore::in_memory_of(layout, size.into(), None)
     }
 
     /// As [`new`](KvStore::new), but allocates each layer from `source`, as memory that a device shares with the host, and
@@ -104,12 +105,13 @@ impl KvStore {
     /// As [`new`](KvStore::new).
     pub fn in_memory_of(
         layout: KvLayout,
-        pages: u32,
+        size: KvSize,
         source: Option<&dyn SlotSource>,
     ) -> Result<KvStore, KvTooLarge> {
-        let (number, pages) = (pages, pages as usize);
-        let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
-        let all = layout.page_bytes().checked_mul(pages).ok_or(too_large)?;
+        let (pages, places) = (size.pages as usize, size.states as usize);
+        let (page_bytes, state_bytes) = (layout.page_bytes(), layout.state_bytes());
+        let too_large = KvTooLarge { pages, page_bytes, states: places, state_bytes };
+        let all = size.bytes(&layout).ok_or(too_large)?;
         // As one piece first: each layer may fit while all of them do not.
         Paged::<u8>::zeroed(all).map_err(|_| too_large)?;
         let len = |layer| layout.layer(layer).page_len() * pages;
@@ -117,18 +119,21 @@ impl KvStore {
             (0..layout.layers.len()).map(|layer| Data::zeroed(layout.dtype, len(layer), source));
         let data = data.map(|data| data.map(Mutex::new));
         let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
-        let states = layout.states.iter().map(|state| Paged::zeroed(state.values * pages));
+        let states = layout.states.iter().map(|state| Paged::zeroed(state.values * places));
         let states = states.map(|state| state.map(Mutex::new));
         let states = states.collect::<io::Result<_>>().map_err(|_| too_large)?;
-        let (pool, copies) = (KvPool::new(number), Copies::new(layout.clone(), pages));
-        Ok(KvStore { layout, pages, pool, layers, states, copies })
+        let (pool, state_pool) = (KvPool::new(size.pages), KvPool::new(size.states));
+        let copies = Copies::new(layout.clone(), pages);
+        Ok(KvStore { layout, pages, pool, layers, state_pool, states, copies })
     }
 
     /// A store without layers and pages, for a device that computes no attention.
     pub fn none() -> KvStore {
         let layout = KvLayout::uniform(0, KvHeads::new(0, 0), 1, KvDtype::default());
-        let (pool, copies) = (KvPool::new(0), Copies::new(layout.clone(), 0));
-        KvStore { layout, pages: 0, pool, layers: Vec::new(), states: Vec::new(), copies }
+        let (pool, state_pool) = (KvPool::new(0), KvPool::new(0));
+        let copies = Copies::new(layout.clone(), 0);
+        let (layers, states) = (Vec::new(), Vec::new());
+        KvStore { layout, pages: 0, pool, layers, state_pool, states, copies }
     }
 
     /// Shape of the cache.
@@ -144,6 +149,11 @@ impl KvStore {
     /// The allocator of its pages. A device that is lost withholds those that its commands may still write.
     pub fn pool(&self) -> &KvPool {
         &self.pool
+    }
+
+    /// The allocator of the places of states.
+    pub fn state_pool(&self) -> &KvPool {
+        &self.state_pool
     }
 
     /// Pages that were copied between the host and devices with their own memory.
@@ -221,9 +231,6 @@ impl KvStore {
                 Data::F16(data) => data[..len].fill(0),
                 Data::I8(data) => data[..len].fill(0),
             }
-        }
-        for (state, layout) in self.states.iter().zip(&*self.layout.states) {
-            lock(state)[..layout.values * pages.min(self.pages)].fill(0.0);
         }
     }
 }

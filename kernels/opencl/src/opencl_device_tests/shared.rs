@@ -219,7 +219,8 @@ fn without_memory_to_share_values_and_pages_are_copied() {
     let wanted = copied.run(&mut copied.queue(), copied.work(0..20, HOST)).expect("a run");
     for kind in kinds() {
         let case = case().in_place(kind);
-        let kv = KvStore::in_memory_of(case.layout.clone(), 4, Some(&Exhausted)).expect("memory");
+        let kv =
+            KvStore::in_memory_of(case.layout.clone(), 4.into(), Some(&Exhausted)).expect("memory");
         assert_eq!(kv.layers_of_host(), case.layout.layers.len());
         assert_eq!(case.parts().kv.layers_of_host(), 0);
         let slots = SlotPool::mapped(2, 100, Arc::new(Exhausted));

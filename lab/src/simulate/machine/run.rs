@@ -161,7 +161,7 @@ fn start(
         graph,
         planner,
         devices,
-        kv: KvPages { pool: KvPool::new(pages), layout },
+        kv: KvPages { pool: KvPool::new(pages), states: KvPool::new(1), layout },
         slots: SlotPool::default(),
         policy,
         context,

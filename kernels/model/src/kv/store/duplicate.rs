@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Pages that can be copied.
 pub trait DuplicatePage: Send + Sync + fmt::Debug {
-    /// Copies all rows of the page `from` to the page `to`, in all layers, and the states.
+    /// Copies all rows of the page `from` to the page `to`, in all layers.
     ///
     /// # Errors
     /// [`DeviceError`] of a device that alone holds the page and has failed.
@@ -29,10 +29,6 @@ impl DuplicatePage for KvStore {
             let range = self.brought_to_host(layer, from, &mut data)?;
             self.copies.claim_write(layer, to);
             data.copy_within(range, to_at);
-        }
-        for (layer, layout) in self.layout.states.iter().enumerate() {
-            let from = self.state_place(layer, from);
-            lock(&self.states[layer]).copy_within(from, to as usize * layout.values);
         }
         Ok(())
     }
@@ -55,13 +51,7 @@ impl KvStore {
         Ok(range)
     }
 
-    /// The place of a page's state.
-    fn state_place(&self, layer: usize, page: PageId) -> Range<usize> {
-        let values = self.layout.states[layer].values;
-        page as usize * values..(page as usize + 1) * values
-    }
-
-    /// Copies the bytes of a page, one layer after another and then the states, to `to`, which has [`KvLayout::page_bytes`] bytes.
+    /// Copies the bytes of a page, one layer after another, to `to`, which has [`KvLayout::page_bytes`] bytes.
     ///
     /// # Errors
     /// [`DeviceError`] of a device that alone holds the page and has failed.
@@ -74,13 +64,6 @@ impl KvStore {
             let mut data = lock(&self.layers[layer]);
             let range = self.brought_to_host(layer, page, &mut data)?;
             let from = data.bytes_mut(range);
-            let (to, others) = rest.split_at_mut(from.len());
-            to.copy_from_slice(from);
-            rest = others;
-        }
-        for (layer, state) in self.states.iter().enumerate() {
-            let data = lock(state);
-            let from: &[u8] = bytemuck::cast_slice(&data[self.state_place(layer, page)]);
             let (to, others) = rest.split_at_mut(from.len());
             to.copy_from_slice(from);
             rest = others;
@@ -103,27 +86,20 @@ impl KvStore {
             to.copy_from_slice(from);
             rest = others;
         }
-        for (layer, state) in self.states.iter().enumerate() {
-            let mut data = lock(state);
-            let to: &mut [u8] = bytemuck::cast_slice_mut(&mut data[self.state_place(layer, page)]);
-            let (from, others) = rest.split_at(to.len());
-            to.copy_from_slice(from);
-            rest = others;
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kv::{KvDtype, KvHeads, KvLayout, StateLayout};
+    use crate::kv::{KvDtype, KvHeads, KvLayout};
     use std::sync::Arc;
 
-    /// Two layers of different heads, and one with a state.
+    /// Two layers of different heads.
     fn layout(dtype: KvDtype) -> KvLayout {
         let wide = KvHeads { count: 2, key_dim: 6, value_dim: 4 };
-        let states = Arc::new([StateLayout { values: 6 }]);
-        KvLayout { layers: [KvHeads::new(1, 4), wide].into(), states, page_rows: 4, dtype }
+        let layers = [KvHeads::new(1, 4), wide].into();
+        KvLayout { layers, states: Arc::new([]), page_rows: 4, dtype }
     }
 
     #[test]
@@ -140,8 +116,7 @@ mod tests {
                 let mut layer = store.layer(layer);
                 (0..bytes).map(|at| layer.byte(page, at)).collect()
             };
-            let state = |page| bytemuck::cast_slice(store.state(0).before(&[page], 4)).to_vec();
-            assert_eq!([page(0, 2), page(1, 2), state(2)].concat(), rows, "{dtype}");
+            assert_eq!([page(0, 2), page(1, 2)].concat(), rows, "{dtype}");
             assert_eq!(page(0, 2), page(0, 1), "{dtype}");
             assert_ne!(page(1, 2), page(1, 1), "{dtype}: written later than it was copied");
             assert!(page(0, 0).iter().all(|byte| *byte == 0), "{dtype}: another page");
