@@ -7,14 +7,16 @@ LAPWING is the program, WORK the folder of tests/reference/build.sh, whose venv 
 `qwen` has 12 layers of Qwen3-30B-A3B in the mix of Q4_K_M (128 experts, 8 for each row), `gpt-oss` 8 layers of gpt-oss-20b with experts in
 MXFP4 (32 experts, 4 for each row). Two layers are quantised by llama-quantize and repeated.
 
-Prompts of 128 and 512 tokens and 64 generated ones alternate with llama.cpp's. Decode is also compared with only reading the weights of a
-row: those of all layers, and of its experts. Prints a table. Fails (exit code 1) if a prompt is computed less than twice as fast as by
-llama.cpp, decode is slower than llama.cpp's, or it has less than 0.85 of the speed of reading. Run it on an idle machine.
+Prompts of 128 and 512 tokens and 64 generated ones alternate with llama.cpp's, and so do passes of 4 and 8 rows, such as those that verify
+drafts. Decode is also compared with only reading the weights of a row: those of all layers, and of its experts. Then 8 streams decode at
+once. Prints a table. Fails (exit code 1) if a prompt is computed less than twice as fast as by llama.cpp, decode, a pass or the streams are slower than
+llama.cpp's, or decode has less than 0.85 of the speed of reading. Run it on an idle machine.
 """
 
 import argparse
 import dataclasses
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +27,9 @@ import numpy as np
 from formats import repeated
 
 PREFILL, DECODE, SHARE = 2.0, 1.0, 0.85
+# Rows of passes that are no prompts.
+PASSES = (4, 8)
+STREAMS, PROMPT, GENERATED = 8, 128, 64
 
 
 @dataclasses.dataclass
@@ -139,6 +144,22 @@ def model(args: argparse.Namespace, name: str) -> Path:
     return target
 
 
+def streams(program: str, path: Path) -> float:
+    """Tokens per second of all streams, while all of them decode."""
+    line = [program, "load", "-m", str(path), "-t", "2", "-c", "1024", "--clients", str(STREAMS), "--requests", "1",
+            "-p", str(PROMPT), "-n", str(GENERATED), "--json"]
+    found = subprocess.run(line, check=True, capture_output=True, text=True)
+    return STREAMS / json.loads(found.stdout)["reports"][0]["latencies"]["itl_ms"]["p50"] * 1e3
+
+
+def streams_of_peer(work: Path, path: Path) -> float:
+    """The same of llama.cpp."""
+    line = [str(work / "llama.cpp/build/bin/llama-batched-bench"), "-m", str(path), "-t", "2", "-c", str(STREAMS * 256),
+            "-npp", str(PROMPT), "-ntg", str(GENERATED), "-npl", str(STREAMS), "--output-format", "jsonl"]
+    found = subprocess.run(line, check=True, capture_output=True, text=True)
+    return next(json.loads(text)["speed_tg"] for text in found.stdout.splitlines() if text.startswith("{"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
@@ -154,7 +175,7 @@ def main() -> None:
     for name in args.only.split(","):
         path = model(args, name)
         peer = f"llama.cpp={args.work / 'llama.cpp/build/bin/llama-bench'}"
-        line = [args.program, "bench", "-m", str(path), "-t", "2", "-p", "128,512", "-n", "64", "-r", str(args.rounds)]
+        line = [args.program, "bench", "-m", str(path), "-t", "2", "-p", ",".join(map(str, (*PASSES, 128, 512))), "-n", "64", "-r", str(args.rounds)]
         found = subprocess.run([*line, "--vs", peer, "--reading", "--json"], check=True, capture_output=True, text=True)
         report = json.loads(found.stdout)
         speeds = [{result["test"]: result["tokens_per_second"]["median"] for result in engine["results"]} for engine in report["engines"]]
@@ -164,13 +185,20 @@ def main() -> None:
             if what not in speeds[0]:
                 continue
             share = shares.get(("lapwing", what)) if what.startswith("tg") else None
-            least = DECODE if share is not None else PREFILL
+            is_pass = what in [f"pp{rows}" for rows in PASSES]
+            least = DECODE if share is not None or is_pass else PREFILL
             cells = [f"{shares[(engine, what)]:.2f}" if share is not None else "" for engine in ("lapwing", "llama.cpp")]
             print(f"| {name} | {what} | {speeds[0][what]:.1f} | {speeds[1][what]:.1f} | {value:.2f} | {' | '.join(cells)} |", flush=True)
             if value < least:
                 wrong.append(f"{name}: {what} is {value:.2f} x llama.cpp's")
             if share is not None and share < SHARE:
                 wrong.append(f"{name}: {what} has {share:.2f} of the speed of reading")
+        pairs = [(streams(args.program, path), streams_of_peer(args.work, path)) for _ in range(args.rounds)]
+        own, other = (statistics.median(speeds) for speeds in zip(*pairs))
+        ratio = statistics.median(own / other for own, other in pairs)
+        print(f"| {name} | {STREAMS} streams | {own:.1f} | {other:.1f} | {ratio:.2f} | | |", flush=True)
+        if ratio < DECODE:
+            wrong.append(f"{name}: {STREAMS} streams have {ratio:.2f} x llama.cpp's speed")
         if not args.keep:
             path.unlink()
     for line in wrong:

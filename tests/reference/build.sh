@@ -25,7 +25,7 @@ if [ ! -f "$llama/build/build.ninja" ]; then
         -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=ON -DLLAMA_BUILD_UI=OFF -DLLAMA_BUILD_MTMD=OFF \
         -DLLAMA_OPENSSL=OFF -DLLAMA_CURL=OFF
 fi
-ninja -C "$llama/build" llama llama-common llama-bench llama-perplexity llama-quantize
+ninja -C "$llama/build" llama llama-common llama-bench llama-batched-bench llama-perplexity llama-quantize
 
 bin=$llama/build/bin
 for program in reference shapes; do
