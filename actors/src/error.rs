@@ -29,10 +29,10 @@ pub enum RunError {
          embedding interface (on the command line: lapwing embed), or use a model that generates"
     )]
     Encoder,
-    /// The request has drafts, and the model or the one that drafts keeps a state of the rows before.
+    /// The request has drafts of a model whose layers keep a state of the rows before.
     #[error(
-        "layers of the model keep a state of the rows before, so drafts cannot be rolled back; send the request without drafts \
-         (on the command line: --draft none)"
+        "layers of the draft model keep a state of the rows before, so its drafts cannot be rolled back; choose another draft model, or a \
+         drafter without a model (on the command line: --draft lookup)"
     )]
     Drafts,
     /// A token id is outside the vocabulary.

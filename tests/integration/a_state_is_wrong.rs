@@ -1,5 +1,5 @@
-//! A model whose layers keep a state has the same answers in any chunks, beside any requests, after preemption, and on from the pages
-//! of earlier requests; what would need a roll-back of a state is refused.
+//! A model whose layers keep a state has the same answers in any chunks, beside any requests, after preemption, with drafts, and on from the
+//! states that earlier requests have kept.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ async fn chunks_neighbours_devices_and_preemption_change_no_bit() {
 }
 
 #[tokio::test]
-async fn requests_go_on_from_whole_pages_of_earlier_ones() {
+async fn requests_go_on_where_earlier_ones_kept_their_states() {
     for (name, kv) in MODELS.into_iter().zip([KvDtype::F16, KvDtype::I8]) {
         let mut ids = prompt(75, 4);
         let mut all = vec![ids.clone(), ids.clone()];
@@ -114,38 +114,54 @@ async fn equal_prompts_at_the_same_time_share_pages_and_have_equal_answers() {
 }
 
 #[tokio::test]
-async fn drafts_are_refused_whoever_makes_them() {
+async fn a_conversation_goes_on_at_the_end_of_the_answer() {
+    for name in MODELS {
+        let off = builder(name).prefix_cache(false).build().await.expect("an engine");
+        let on = builder(name).build().await.expect("an engine");
+        let (mut ids, mut known) = (prompt(33, 5), 0);
+        for turn in 0..3 {
+            let (wanted, _) = alone(&off, std::slice::from_ref(&ids)).await;
+            let (found, cached) = alone(&on, std::slice::from_ref(&ids)).await;
+            assert_eq!((&found, cached[0]), (&wanted, known), "{name}, turn {turn}");
+            ids.extend(found[0].iter().map(|(id, _)| id));
+            // The row of the last token has not been computed.
+            known = ids.len() - 1;
+            ids.extend(prompt(9, turn));
+        }
+    }
+}
+
+#[tokio::test]
+async fn drafts_change_no_bit() {
     let tiny: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");
     let path = |name: &str| tiny.join(name).display().to_string();
-    let own = DraftChoice::own(Requant::Q8_0);
-    for draft in [DraftChoice::lookup(), own, DraftChoice::model(path("qwen3-keys.gguf"))] {
-        let error = builder("lfm2").draft(draft.clone()).build().await.expect_err("a refusal");
+    for name in MODELS {
+        let plain = builder(name).build().await.expect("an engine");
+        let (wanted, _) = alone(&plain, &prompts()).await;
+        for draft in [DraftChoice::lookup(), DraftChoice::model(path("qwen3-keys.gguf"))] {
+            let engine = builder(name).draft(draft.clone()).build().await.expect("an engine");
+            let (found, _) = alone(&engine, &prompts()).await;
+            assert_eq!(found, wanted, "{name} with {}", draft.name());
+            assert_eq!(together(&engine, &prompts()).await.0, wanted, "{name} at once");
+            // The first draft of a request is verified, whether it pays or not.
+            let mut stream = engine.generate(request(&[7, 9, 7, 9, 7, 9])).await.expect("a stream");
+            while stream.next().await.is_some() {}
+            let drafts = stream.summary().expect("an end").drafts.expect("drafts");
+            assert!(drafts.drafted > drafts.accepted, "{name}: {drafts:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_draft_model_with_states_is_refused() {
+    let tiny: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny");
+    let drafts = [
+        ("qwen3-keys", DraftChoice::model(tiny.join("lfm2.gguf").display().to_string())),
+        ("lfm2", DraftChoice::own(Requant::Q8_0)),
+    ];
+    for (name, draft) in drafts {
+        let error = builder(name).draft(draft).build().await.expect_err("a refusal");
         assert_eq!(error.kind(), ErrorKind::Config, "{error}");
-        assert!(error.to_string().contains("keep a state"), "{}: {error}", draft.name());
-    }
-    let draft = DraftChoice::model(path("lfm2.gguf"));
-    let error = builder("qwen3-keys").draft(draft).build().await.expect_err("a refusal");
-    assert!(error.to_string().contains("keep no state"), "{error}");
-}
-
-#[tokio::test]
-async fn scores_do_not_depend_on_chunks() {
-    let mut wanted = None;
-    for chunk in [512, 20, 1] {
-        let engine = builder("lfm2").chunk_rows(chunk).build().await.expect("an engine");
-        let found = engine.score(prompt(75, 4), 1).await.expect("scores");
-        let bits: Vec<u32> = found.iter().map(|score| score.to_bits()).collect();
-        assert_eq!(&bits, wanted.get_or_insert_with(|| bits.clone()), "chunks of {chunk}");
-    }
-}
-
-#[tokio::test]
-async fn embeddings_do_not_depend_on_chunks() {
-    let mut wanted = None;
-    for chunk in [512, 20, 1] {
-        let engine = builder("lfm2").chunk_rows(chunk).build().await.expect("an engine");
-        let found = engine.embed(prompt(75, 4)).await.expect("an embedding").values;
-        let bits: Vec<u32> = found.iter().map(|value| value.to_bits()).collect();
-        assert_eq!(&bits, wanted.get_or_insert_with(|| bits.clone()), "chunks of {chunk}");
+        assert!(error.to_string().contains("keep no state"), "{error}");
     }
 }

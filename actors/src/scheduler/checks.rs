@@ -37,7 +37,7 @@ impl Scheduler {
         }
     }
 
-    /// Checks that a model does a task, and that no draft of it would have to be rolled back in a state.
+    /// Checks that a model does a task, and that no model drafts whose layers have a state.
     fn check_task(&self, model: &Model, task: &Task) -> Result<(), RunError> {
         if model.is_encoder && !matches!(task, Task::Embed { .. }) {
             return Err(RunError::Encoder);
@@ -45,7 +45,7 @@ impl Scheduler {
         let Task::Generate(generate) = task else { return Ok(()) };
         let Some(drafts) = &generate.drafts else { return Ok(()) };
         let drafter = drafts.model().and_then(|it| self.models.get(it.model.0));
-        match model.has_state || drafter.is_some_and(|drafter| drafter.has_state) {
+        match drafter.is_some_and(|drafter| drafter.has_state) {
             true => Err(RunError::Drafts),
             false => Ok(()),
         }

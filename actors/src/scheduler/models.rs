@@ -56,7 +56,7 @@ pub(super) struct Model {
     /// Whether rows see later ones: the model makes embeddings only, each text is computed in one chunk, and no
     /// rows are shared.
     pub(super) is_encoder: bool,
-    /// Whether layers keep a state of a sequence: rows cannot be rolled back, and only whole pages are shared.
+    /// Whether layers keep a state of a sequence: others go on only where it is kept, and it drafts for no other model.
     pub(super) has_state: bool,
     /// The chunks in flight that hold decode rows. There is at most one per model, so that all sequences that decode
     /// stay in one batch; and as many as devices compute them if sequences get out of step.

@@ -37,7 +37,9 @@ impl Scheduler {
         }
         // Only pages that no draft without branches needs.
         for sequence in &mut self.running {
-            sequence.reserve_branches(&mut self.models[sequence.model.0]);
+            let model = &mut self.models[sequence.model.0];
+            sequence.reserve_branches(model);
+            sequence.reserve_draft_states(model);
         }
     }
 }

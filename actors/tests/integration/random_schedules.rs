@@ -55,7 +55,7 @@ pub fn run(seed: u64, scope: Scope) -> Recording {
     run_on(&setup, dice, seed, scope)
 }
 
-/// A random schedule of an engine. Models with states get neither drafts nor embeddings.
+/// A random schedule of an engine. Models with states make no embeddings.
 pub fn run_on(setup: &Setup, mut dice: Dice, seed: u64, scope: Scope) -> Recording {
     let mut world = World::new(setup);
     world.sim.recorder().set_scope(scope);
@@ -63,7 +63,7 @@ pub fn run_on(setup: &Setup, mut dice: Dice, seed: u64, scope: Scope) -> Recordi
         let (prompt_tokens, tokens_max) = (1 + dice.below(60) as usize, dice.below(30) as usize);
         let at = Nanos(dice.below(4_000_000));
         let cancel_at = (dice.below(3) == 0).then(|| Nanos(at.0 + dice.below(6_000_000)));
-        let drafted = (i % 3 == 0 && !setup.states).then_some(seed + i);
+        let drafted = (i % 3 == 0).then_some(seed + i);
         let embeds = (i % 5 == 4 && !setup.states).then_some(i as usize..);
         let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted, embeds };
         // Some begin alike.

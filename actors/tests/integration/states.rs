@@ -1,7 +1,9 @@
 //! Models whose layers keep a state of a sequence.
 
-use lapwing_actors::RunError;
-use lapwing_traces::{Nanos, Scope};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lapwing_traces::Scope;
 
 use crate::oracle::PAGE_ROWS;
 use crate::random_schedules::{Dice, run_on, setup};
@@ -106,14 +108,21 @@ fn without_free_places_states_are_not_kept_and_requests_wait() {
 }
 
 #[test]
-fn drafts_are_refused_by_name() {
-    for states in [false, true] {
-        let mut world = World::new(&Setup { states, ..Setup::default() });
-        let ids = prompt(3, 9);
-        let mut stream = world.submit(Nanos(0), &ids, generate_drafted(&ids, 9, 5));
+fn a_draft_that_is_rejected_leaves_the_state_before_it() {
+    let mut world = World::new(&Setup { states: true, state_places: 6, ..Setup::default() });
+    let (mut prompts, mut tokens) = (0, 0);
+    for seed in 0..40 {
+        let ids = prompt(seed, 9);
+        let task = generate_drafted(&ids, 30, u64::from(seed));
+        let mut stream = world.submit(world.sim.now(), &ids, task);
         world.sim.run();
         stream.drain();
-        let refused = matches!(&stream.end, Some(Err(RunError::Drafts)));
-        assert_eq!(refused, states, "{:?}", stream.end);
+        assert_eq!(stream.tokens, foretell(&ids, 30).0, "seed {seed}");
+        prompts += ids.len();
+        tokens += stream.tokens.len();
     }
+    world.assert_empty();
+    let run = |count: &[Arc<AtomicUsize>]| count[0].load(Ordering::Relaxed);
+    assert!(run(&world.stages_run) < tokens * 9 / 10, "drafts are accepted");
+    assert!(run(&world.rows_run) > (prompts + tokens) * 11 / 10, "and rejected");
 }

@@ -39,14 +39,9 @@ impl DraftModel {
     /// device are.
     ///
     /// # Errors
-    /// When no device can run it, its file is missing, damaged or not supported, or layers of either model keep a state of the rows
-    /// before, which refuses every drafter.
+    /// When no device can run it, its file is missing, damaged or not supported, or its layers keep a state of the rows before.
     pub(super) fn open(opened: &Opened, in_place: &InPlace) -> Result<Option<DraftModel>, Error> {
-        let Opened { settings, chosen, graph, .. } = opened;
-        if graph.has_state() && settings.draft.drafts().is_some() {
-            let expected = "none with a model whose layers keep a state of the rows before, as drafts cannot be rolled back there";
-            return Err(Error::config("draft", settings.draft.name(), expected));
-        }
+        let Opened { settings, chosen, .. } = opened;
         let Some(choice) = settings.draft.draft_model() else { return Ok(None) };
         if chosen.is_encoder {
             return Err(Error::config("draft", settings.draft.name(), "none with an encoder"));

@@ -25,7 +25,7 @@ impl Error {
                  embedding interface, or use a model that generates"
             }
             (Cause::Run(RunError::Drafts), _) => {
-                "layers of the model keep a state of the rows before, so drafts cannot be rolled back; send the request without drafts"
+                "layers of the draft model keep a state of the rows before, so its drafts cannot be rolled back; choose another draft model"
             }
             (_, ErrorKind::Request | ErrorKind::Busy) => return self.to_string(),
             (Cause::Run(RunError::ShuttingDown), _) => return self.to_string(),

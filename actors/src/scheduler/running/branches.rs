@@ -131,6 +131,14 @@ impl Sequence {
         speculation.branches = speculation.branches.take().filter(|branches| branches.sent);
     }
 
+    /// Drops the tokens of the draft's longest path behind the first `left`, which are not sent, and the branches.
+    pub(super) fn shorten_draft(&mut self, left: usize) {
+        if let Some(speculation) = self.speculation.as_mut() {
+            speculation.draft.truncate(left);
+        }
+        self.clear_due_branches();
+    }
+
     /// Number of drafted tokens on branches that have pages and are not sent.
     pub(in super::super) fn branch_rows(&self) -> usize {
         let due = self.branches().filter(|branches| branches.are_due());
@@ -138,8 +146,11 @@ impl Sequence {
     }
 
     /// Leases pages for the branches of a draft whose longest path has pages and is not sent yet. Drops the branches if
-    /// too few are free.
+    /// too few are free, and if the model has states, which branches do not have.
     pub(in super::super) fn reserve_branches(&mut self, model: &mut Model) {
+        if model.has_state {
+            return self.clear_due_branches();
+        }
         if self.due() == 0 || !self.has_pages(&model.kv) {
             return;
         }

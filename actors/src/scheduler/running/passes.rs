@@ -135,6 +135,7 @@ impl Sequence {
         } else {
             self.reject_draft(effects);
         }
+        self.end_draft_states();
         self.on_pass_ended(chunk, false, effects);
     }
 
@@ -147,6 +148,7 @@ impl Sequence {
             effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
             self.waste_from(row, effects);
             (self.sent, self.stale) = (row, self.in_flight);
+            self.restore_states(row);
         }
     }
 
@@ -235,14 +237,19 @@ impl Sequence {
     }
 
     /// Whether the next pass may be sent while one is in flight: the sequence drafts meanwhile, and has fewer passes in
-    /// flight than its share of the devices, among that many requests.
+    /// flight than its share of the devices, among that many requests. Not with states, which have one way back at a time.
     pub(in super::super) fn may_go_ahead(&self, requests: usize) -> bool {
         let overlaps = self.drafts().is_some_and(|drafts| drafts.source.overlaps());
         let in_flight = self.passes().iter().filter(|pass| pass.in_flight).count();
         let has_room = |pass: &Pass| (in_flight + 1).saturating_mul(requests) <= pass.devices;
         let is_in_flight =
             matches!(self.work, SequenceTask::Tokens(None)) && self.sent >= self.ids.len();
-        overlaps && self.passes().last().is_some_and(has_room) && is_in_flight && self.stale == 0
+        let has_way_back = self.states.is_none();
+        overlaps
+            && has_way_back
+            && self.passes().last().is_some_and(has_room)
+            && is_in_flight
+            && self.stale == 0
     }
 
     /// Whether rows of a next pass are ready while one is in flight.

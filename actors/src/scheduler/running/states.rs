@@ -20,6 +20,8 @@ pub(in crate::scheduler) struct States {
     wanted: Vec<usize>,
     /// Places where rows that are sent next keep them, or rows that are sent.
     kept: Vec<KeptState>,
+    /// The same for the rows of a draft, ascending: the sequence goes on at one of them if tokens behind it are rejected.
+    drafted: Vec<KeptState>,
 }
 
 impl Model {
@@ -43,7 +45,9 @@ impl States {
             (_, None) => Some(self.own.clone()),
         };
         let is_in_span = |state: &&KeptState| state.rows > rows.start && state.rows <= rows.end;
-        let kept: Vec<KeptState> = self.kept.iter().filter(is_in_span).cloned().collect();
+        let kept = self.kept.iter().chain(&self.drafted).filter(is_in_span);
+        let mut kept: Vec<KeptState> = kept.cloned().collect();
+        kept.sort_by_key(|state| state.rows);
         if let Some(span) = batch.spans.last_mut() {
             span.states = SpanStates {
                 from: from.as_ref().map(KvPage::id),
@@ -69,7 +73,8 @@ impl Sequence {
         let own = model.state_place()?;
         let cached = start.as_ref().map_or(0, |state| state.rows);
         let start = start.map(|state| state.place);
-        let mut states = States { own, start, wanted: Vec::new(), kept: Vec::new() };
+        let mut states =
+            States { own, start, wanted: Vec::new(), kept: Vec::new(), drafted: Vec::new() };
         if let (Some(prefixes), PrefixUse::Shared(namespace)) = (&model.prefixes, &self.prefix) {
             let ids = &self.ids[..self.reusable_rows()];
             // Where another text has gone on in another way.
@@ -104,6 +109,34 @@ impl Sequence {
         }
     }
 
+    /// Reserves places for the states after each row of a draft but the last, so that any of its tokens may be rejected. Drops the
+    /// tokens of the draft for which there are none.
+    pub(in crate::scheduler) fn reserve_draft_states(&mut self, model: &Model) {
+        let (first, end) = (self.ids.len(), self.rows());
+        if self.due() == 0 || self.sent >= first || end == first {
+            return;
+        }
+        let Some(states) = &mut self.states else { return };
+        states.drafted.retain(|state| (first..end).contains(&state.rows));
+        for rows in first + states.drafted.len()..end {
+            let Ok(place) = model.state_place() else {
+                self.shorten_draft(rows - first);
+                return;
+            };
+            states.drafted.push(KeptState { rows, place });
+        }
+    }
+
+    /// Goes back to the states after `row` rows, if a draft had more.
+    pub(super) fn restore_states(&mut self, row: usize) {
+        let Some(states) = &mut self.states else { return };
+        let kept = states.drafted.iter().find(|state| state.rows == row);
+        debug_assert!(kept.is_some() || states.drafted.is_empty(), "no states after {row} rows");
+        if let Some(kept) = kept {
+            states.own = kept.place.clone();
+        }
+    }
+
     /// Puts the states after rows that are computed into the prefix cache, which has the pages of these rows; if the sequence has
     /// ended, also its latest.
     pub(in crate::scheduler) fn keep_states(
@@ -123,11 +156,19 @@ impl Sequence {
         }
     }
 
+    /// Gives up the places of a draft that is verified.
+    pub(super) fn end_draft_states(&mut self) {
+        if let Some(states) = &mut self.states {
+            states.drafted.clear();
+        }
+    }
+
     /// The row to go back to so that the rows from `row` on are computed again: the first one if the sequence has states, because
     /// these have no way back.
     pub(in crate::scheduler) fn go_back(&mut self, row: usize) -> usize {
         let Some(states) = &mut self.states else { return row };
         states.kept.clear();
+        states.drafted.clear();
         states.start = None;
         0
     }
