@@ -46,4 +46,16 @@ impl OpShape<'_> {
     pub(super) fn weight_bytes(&self, weight: WeightId) -> u64 {
         self.graph.weight_bytes(weight)
     }
+    /// Bytes of a state that are moved: it is read once per sequence that has one, and written once for each of its pages that has new
+    /// rows; without a layout of pages, once. `values` is how many it has then.
+    pub(super) fn state_bytes(&self, state: usize, values: u64) -> u64 {
+        let layout = self.graph.kv().filter(|layout| state < layout.states.len());
+        let bytes = layout.map_or(4 * values, |layout| layout.states[state].bytes() as u64);
+        let moved = self.batch.spans.iter().map(|span| {
+            let pages = |row: usize| layout.map_or(0, |layout| row / layout.page_rows.max(1));
+            let written = 1 + pages(span.end().saturating_sub(1)) - pages(span.start);
+            (written + usize::from(span.start > 0)) as u64
+        });
+        bytes * moved.sum::<u64>()
+    }
 }

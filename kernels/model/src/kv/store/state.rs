@@ -77,6 +77,41 @@ impl StateLayer<'_> {
         }
     }
 
+    /// One past the last position whose row has its state where that of a row at `position` is.
+    pub fn end_of(&self, position: usize) -> usize {
+        (position / self.page_rows + 1) * self.page_rows
+    }
+
+    /// Makes the state before the row at `position` that of the page which has that row: the one of the page before, or zeros at the
+    /// start. Returns its number among [`all_mut`](StateLayer::all_mut). The caller makes it the state after the latest new row in
+    /// this page.
+    ///
+    /// # Panics
+    /// If `pages` lacks the row.
+    pub fn enter(&mut self, pages: &[PageId], position: usize) -> u32 {
+        let page = pages[position / self.page_rows];
+        let to = self.place(page);
+        match position {
+            0 => self.data[to].fill(0.0),
+            _ if position.is_multiple_of(self.page_rows) => {
+                let from = self.place(pages[position / self.page_rows - 1]);
+                self.data.copy_within(from, to.start);
+            }
+            _ => {}
+        }
+        page
+    }
+
+    /// All states, one after another.
+    pub fn all_mut(&mut self) -> &mut [f32] {
+        &mut self.data
+    }
+
+    /// Values of a state.
+    pub fn values(&self) -> usize {
+        self.values
+    }
+
     fn place(&self, page: PageId) -> Range<usize> {
         page as usize * self.values..(page as usize + 1) * self.values
     }
