@@ -46,7 +46,8 @@ fn short_conv(cpu: &Cpu, taps: usize, x: &[f32], out: &mut [f32]) -> f64 {
     let pages: Vec<u32> = (0..ROWS as u32).collect();
     let mut batch = Batch::default();
     batch.push(&[0; ROWS], 0, pages, 0..0);
-    let conv = ShortConv { x, width: WIDTH, taps: &x[..taps * WIDTH] };
+    let taps = &x[..taps * WIDTH];
+    let conv = ShortConv { x, width: WIDTH, taps, bias: None, is_silu: false };
     shortest(|| {
         let mut state = kv.state(0);
         cpu::short_conv(cpu, &conv, &batch.spans, &state, out);

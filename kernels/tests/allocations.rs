@@ -114,7 +114,16 @@ fn a_warm_step_allocates_nothing() {
             experts(dtype, rows);
         }
     }
-    for name in ["llama", "qwen3", "gemma3", "minicpm3", "format-q4_k", "format-f16"] {
+    for name in [
+        "llama",
+        "qwen3",
+        "gemma3",
+        "minicpm3",
+        "qwen35",
+        "nemotron_h",
+        "format-q4_k",
+        "format-f16",
+    ] {
         model_steps(name);
     }
 }

@@ -19,7 +19,8 @@ pub struct OpShape {
     pub n: usize,
     /// Inner width: of a matmul the width of its input, of a norm the width of a group, of rotary
     /// embedding the rotated values of a head, of attention the total width of keys and values, of a weighted sum the number of
-    /// values that are added, of experts their intermediate size, of a convolution the rows that a value depends on; 0 for other ops.
+    /// values that are added, of experts their intermediate size, of a convolution the rows that a value depends on, of linear attention the
+    /// values of a key; 0 for other ops.
     pub k: usize,
     /// Storage format of the weight, of experts those of their matrices, joined by `+`; `None` without a weight.
     pub dtype: Option<String>,
@@ -44,7 +45,8 @@ impl OpShape {
         let (index, node) = (node, &graph.nodes()[node]);
         let n = part.features.of_width(graph.value(node.output).width).len();
         let weight = match &node.op {
-            Op::ScaleBy { weight } | Op::ShortConv { weight, .. } => Some(*weight),
+            Op::ScaleBy { weight } => Some(*weight),
+            Op::ShortConv(op) => Some(op.weight),
             Op::RmsNorm { weight, .. } | Op::LayerNorm { weight, .. } => *weight,
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {
                 Some(*table)
@@ -57,6 +59,7 @@ impl OpShape {
             Op::Rope { rope, .. } => graph.ropes()[*rope].dims,
             Op::RmsNorm { group, .. } => *group,
             Op::Experts(op) => op.up.rows,
+            Op::LinearAttention(op) => op.key_dim,
             Op::WeightedSum { .. } => node.inputs.len().saturating_sub(2),
             _ => weight.map_or(0, |w| w.cols),
         };
@@ -99,9 +102,10 @@ impl OpShape {
         }
     }
 
-    /// Work of `m` rows: multiply-adds of a matmul or of a matrix of experts, output values of any other op.
+    /// Work of `m` rows: multiply-adds of a matmul or of a matrix of experts, values of states, output values of any other op.
     pub fn work(&self, m: usize) -> f64 {
-        let inner = if matches!(&*self.op, "matmul" | "experts") { self.k } else { 1 };
+        let inner =
+            if matches!(&*self.op, "matmul" | "experts" | "linear_attention") { self.k } else { 1 };
         m as f64 * self.n as f64 * inner.max(1) as f64
     }
 }

@@ -3,6 +3,7 @@
 from family_list import (ALL_ROTATED, BIAS, GEMMA_4, GEMMA_4_CHANGES, HEAD_16, NO_WINDOWS, OTHER_BASE, OUTPUT, PARTIAL, PROPORTIONAL,
                          QKV_BIAS, TWO_WINDOWS, UNSCALED, YARN, Family)
 from family_list import FAMILIES as DENSE
+from recurrent_families import RECURRENT
 
 EXPERTS = {"expert_count": 8, "expert_used_count": 3}
 OWN_WIDTH = {**EXPERTS, "expert_feed_forward_length": 12}
@@ -179,4 +180,4 @@ SECOND = [
            changes={"two experts": {"expert_used_count": 2}}),
 ]
 
-FAMILIES = DENSE + FIRST + SECOND
+FAMILIES = DENSE + FIRST + SECOND + RECURRENT

@@ -149,13 +149,15 @@ def random_tensor(family: Family, name: str, shape: list[int]) -> np.ndarray:
         return np.array(family.values[name], dtype=np.float32)
     rng = np.random.default_rng(zlib.crc32(f"{family.name}/{name}".encode(), family.seed))
     values = rng.standard_normal(shape[::-1])
+    if name.endswith("ssm_a"):
+        return round_bits(-np.exp(0.5 * values))
     if name.startswith("rope_f"):
         return np.geomspace(1.0, 3.0 if "short" in name else 8.0, shape[0]).astype(np.float32)
     if name.endswith((".bias", "exp_probs_b")):
         values = 0.5 * values
     elif re.search(NEUTRAL_IS_ONE, name):
         values = 1 + 0.2 * values
-    elif not name.endswith("attn_sinks.weight"):
+    elif not name.endswith(("attn_sinks.weight", "ssm_d")):
         values = values / math.sqrt(shape[0])
     for pattern, gain in {**GAINS, **family.gains}.items():
         values = values * (gain if re.search(pattern, name) else 1)

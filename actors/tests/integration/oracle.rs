@@ -247,8 +247,7 @@ impl BlockingDevice for Oracle {
                 }
             }
         }
-        let has_state =
-            |node: usize| matches!(self.graph.nodes()[node].op, Op::ShortConv { state: 0, .. });
+        let has_state = |node: usize| self.graph.nodes()[node].op.state() == Some(0);
         if work.nodes.clone().any(has_state) {
             self.memory.states.run(work.batch);
         }

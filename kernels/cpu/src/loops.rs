@@ -17,6 +17,7 @@ pub(crate) mod gemm_q8;
 pub(crate) mod gemm_scalar;
 pub(crate) mod kv;
 pub(crate) mod layer_norm;
+pub(crate) mod linear_attention;
 pub(crate) mod logits;
 pub(crate) mod prefetch_stream;
 pub(crate) mod quantize;

@@ -65,7 +65,7 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](lapwing_model::op::Op::name).
-pub const OP_NAMES: [&str; 26] = [
+pub const OP_NAMES: [&str; 27] = [
     "embed",
     "lookup",
     "rms_norm",
@@ -79,6 +79,7 @@ pub const OP_NAMES: [&str; 26] = [
     "add",
     "multiply",
     "short_conv",
+    "linear_attention",
     "select_rows",
     "columns",
     "join_heads",
@@ -136,10 +137,9 @@ impl Kernel {
             "lookup" => float("rows read from the file, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
             "rms_norm" | "layer_norm" | "add_row" | "rope" | "gated" | "curve" | "add"
-            | "multiply" | "short_conv" | "scale" | "scale_by" | "temperature" | "soft_cap"
-            | "weighted_sum" | "excess" | "with_length" | "route" | "mix" => {
-                float("f32, row by row")
-            }
+            | "multiply" | "short_conv" | "linear_attention" | "scale" | "scale_by"
+            | "temperature" | "soft_cap" | "weighted_sum" | "excess" | "with_length" | "route"
+            | "mix" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
             "columns" => float("copies of columns"),
             "join_heads" => float("copies of heads"),

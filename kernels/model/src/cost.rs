@@ -47,9 +47,8 @@ impl Graph {
             Op::MatMul { weight, .. } if self.rows_of(node.output, &Part::WHOLE, batch) > 0 => {
                 self.weight_bytes(*weight)
             }
-            Op::Attention(_) | Op::ShortConv { .. } | Op::Experts(_) => {
-                node.op.work(&self.whole(i, batch)).bytes
-            }
+            Op::Attention(_) | Op::Experts(_) => node.op.work(&self.whole(i, batch)).bytes,
+            op if op.state().is_some() => op.work(&self.whole(i, batch)).bytes,
             _ => 0,
         };
         self.nodes().iter().enumerate().map(of).sum()

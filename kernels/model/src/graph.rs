@@ -215,14 +215,15 @@ impl Graph {
     pub fn can_cut_rows(&self, range: Range<usize>) -> bool {
         self.nodes[range].iter().all(|node| {
             let values = node.inputs.iter().chain([&node.output]);
-            !matches!(node.op, Op::Attention(_) | Op::ShortConv { .. } | Op::SelectRows)
+            !matches!(node.op, Op::Attention(_) | Op::SelectRows)
+                && node.op.state().is_none()
                 && values.into_iter().all(|v| self.value(*v).rows == RowSet::All)
         })
     }
 
     /// Whether layers keep a state of a sequence, so that its rows must be computed in their order, each once: they cannot be drafts.
     pub fn has_state(&self) -> bool {
-        self.nodes.iter().any(|node| matches!(node.op, Op::ShortConv { .. }))
+        self.nodes.iter().any(|node| node.op.state().is_some())
     }
 
     /// Whether these nodes can be cut by output channels: they are matmuls of values from before the

@@ -24,7 +24,7 @@ pub use architectures::supported;
 pub use config::ModelConfig;
 pub use experts::{ExpertsConfig, SharedExpert};
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
-pub use layer::{LatentRanks, LayerAttention, LayerHeads, SinkLayers};
+pub use layer::{LatentRanks, LayerAttention, LayerHeads, RecurrentSizes, SinkLayers};
 pub use norm_kind::NormKind;
 
 use crate::formats::DType;

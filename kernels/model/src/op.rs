@@ -3,10 +3,12 @@
 mod attention;
 mod experts;
 mod functions;
+mod states;
 
 pub use attention::AttentionOp;
 pub use experts::{ExpertForm, ExpertGroups, ExpertMatrix, ExpertsOp, RouteOp, RouterScore};
 pub use functions::{Curve, Temperature, Xielu};
+pub use states::{KeyOrder, LinearAttentionOp, ShortConvOp, StateRule};
 
 /// Index of a weight in [`Graph::weights`](crate::graph::Graph::weights).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,12 +101,10 @@ pub enum Op {
     Multiply,
     /// Causal convolution of each column: a row's value is the sum of the column's values in that row and in those before it, each
     /// times a weight. Rows before the sequence count nothing. Those before the batch are the layer's state.
-    ShortConv {
-        /// Matrix `[columns, rows]`: the weights of each column, that of the row itself last.
-        weight: WeightId,
-        /// Which of the states of [`KvLayout::states`](crate::kv::KvLayout::states).
-        state: usize,
-    },
+    ShortConv(ShortConvOp),
+    /// Inputs q, k, v, keep, rate: each head has a state S `[key_dim, value_dim]`, at first 0. A row makes it keep·S + k·uᵀ with u by
+    /// the [`StateRule`], then is scale·Sᵀq + skip·v. keep is one value for each head, or one for each row of S.
+    LinearAttention(Box<LinearAttentionOp>),
     /// Each row times a factor that grows with its position.
     Temperature(Temperature),
     /// Keeps only the rows whose logits are wanted; the rows of all later values.
@@ -257,7 +257,9 @@ impl Op {
     fn weights_mut(&mut self) -> Vec<&mut WeightId> {
         match self {
             Op::RmsNorm { weight, .. } => weight.iter_mut().collect(),
-            Op::ScaleBy { weight } | Op::ShortConv { weight, .. } => vec![weight],
+            Op::ScaleBy { weight } => vec![weight],
+            Op::ShortConv(op) => std::iter::once(&mut op.weight).chain(&mut op.bias).collect(),
+            Op::LinearAttention(op) => op.skip.iter_mut().collect(),
             Op::LayerNorm { weight, bias, .. } => weight.iter_mut().chain(bias).collect(),
             Op::MatMul { weight, bias } => std::iter::once(weight).chain(bias).collect(),
             Op::Embed { table, .. } | Op::Lookup { table, .. } | Op::AddRow { table, .. } => {

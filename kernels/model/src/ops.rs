@@ -12,6 +12,7 @@ mod gated;
 pub(crate) mod info;
 mod join_heads;
 mod layer_norm;
+mod linear_attention;
 mod lookup;
 mod matmul;
 mod mix;
@@ -37,7 +38,7 @@ use crate::op::Op;
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 28] = [
+    pub const ALL: [OpInfo; 29] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -66,6 +67,7 @@ impl OpInfo {
         route::INFO,
         experts::INFO,
         mix::INFO,
+        linear_attention::INFO,
     ];
 }
 
@@ -87,7 +89,8 @@ impl Op {
             Op::Curve(_) => &curve::INFO,
             Op::Add => &add::INFO,
             Op::Multiply => &multiply::INFO,
-            Op::ShortConv { .. } => &short_conv::INFO,
+            Op::ShortConv(_) => &short_conv::INFO,
+            Op::LinearAttention(_) => &linear_attention::INFO,
             Op::Scale { .. } => &scale::INFO,
             Op::ScaleBy { .. } => &scale_by::INFO,
             Op::Temperature(_) => &temperature::INFO,
@@ -118,7 +121,8 @@ impl Op {
             Op::Curve(curve) => curve::work(at, *curve),
             Op::Add => add::work(at),
             Op::Multiply => multiply::work(at),
-            Op::ShortConv { weight, state } => short_conv::work(at, *weight, *state),
+            Op::ShortConv(op) => short_conv::work(at, *op),
+            Op::LinearAttention(op) => linear_attention::work(at, op),
             Op::Scale { .. } => scale::work(at),
             Op::ScaleBy { .. } => scale_by::work(at),
             Op::Temperature(_) => temperature::work(at),

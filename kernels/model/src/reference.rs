@@ -4,10 +4,14 @@
 mod curves;
 mod experts;
 mod formats;
+mod states;
 
-pub use curves::{activation, gelu, gelu_tanh, relu_squared, sigmoid, silu, soft_cap, xielu};
+pub use curves::{
+    activation, curve, gelu, gelu_tanh, relu_squared, sigmoid, silu, soft_cap, softplus, xielu,
+};
 pub use experts::{expert_middle, route};
 pub use formats::{dequantize, quantize};
+pub use states::{LinearRows, linear_attention, short_conv};
 
 use std::ops::Range;
 
@@ -157,20 +161,6 @@ pub fn join_heads(a: &[f32], b: &[f32], rows: usize, heads: usize, is_shared: bo
         let place = row * heads + head;
         out.extend(&a[place * of_a..][..of_a]);
         out.extend(&b[if is_shared { row } else { place } * of_b..][..of_b]);
-    }
-    out
-}
-
-/// Causal convolution of each of `width` columns of the rows of one sequence from its start, by the weights `[width][taps]`, that of
-/// the row itself last.
-pub fn short_conv(x: &[f32], width: usize, weights: &[f32]) -> Vec<f64> {
-    let (rows, taps) = (x.len() / width, weights.len() / width);
-    let mut out = vec![0.0; x.len()];
-    for (row, column) in (0..rows).flat_map(|row| (0..width).map(move |column| (row, column))) {
-        for back in 0..taps.min(row + 1) {
-            let weight = f64::from(weights[column * taps + taps - 1 - back]);
-            out[row * width + column] += weight * f64::from(x[(row - back) * width + column]);
-        }
     }
     out
 }

@@ -25,10 +25,9 @@ use rows::{SAMPLES, error, noise, root_mean_square, sample_of};
 /// channel is off by 0.3 or more.
 pub const TOLERANCE_FLOAT: f32 = 0.05;
 
-/// Largest relative error of a graph whose activations are rounded to 8 bits; the reference then
-/// rounds too. A value near the middle between two steps may be rounded to different ones, and the
-/// norms after it magnify the difference: up to 0.03 in the blocks of a Gemma 3 model of 270 M
-/// weights.
+/// Largest relative error of a graph whose activations are rounded to 8 bits; the reference then rounds too. A value near the middle
+/// between two steps may be rounded to different ones, and the norms after it magnify the difference: up to 0.03 in the blocks of a
+/// Gemma 3 model of 270 M weights.
 pub const TOLERANCE_ROUNDED: f32 = 0.1;
 
 /// Weight rows that are dequantised at a time.
@@ -232,7 +231,8 @@ impl Checker {
             | Op::AddRow { .. }
             | Op::Curve(_)
             | Op::Multiply
-            | Op::ShortConv { .. }
+            | Op::ShortConv(_)
+            | Op::LinearAttention(_)
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

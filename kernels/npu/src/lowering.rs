@@ -127,7 +127,8 @@ fn lower<L: Lowering>(
             | Op::AddRow { .. }
             | Op::Curve(_)
             | Op::Multiply
-            | Op::ShortConv { .. }
+            | Op::ShortConv(_)
+            | Op::LinearAttention(_)
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

@@ -131,6 +131,21 @@ kernel void clamp_to(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, f
     CURVE(min(max(v, -number), number))
 }
 
+kernel void sigmoid(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)
+{
+    CURVE(SIGMOID(v))
+}
+
+kernel void softplus(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)
+{
+    CURVE(max(v, 0.0f) + log1p(exp(-fabs(v))))
+}
+
+kernel void exponential(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int width, float number)
+{
+    CURVE(exp(v))
+}
+
 #define XIELU(v, CHOOSE)                                                                            \
     (CHOOSE(negative * (expm1(min(v, eps)) - v), positive * v * v, v > 0.0f) + beta * v)
 #define CHOOSE_SCALAR(a, b, c) ((c) ? (b) : (a))

@@ -23,6 +23,7 @@ mod a_row_reaches_a_wrong_expert;
 mod a_row_scale_is_inexact;
 mod a_sink_is_forgotten;
 mod a_split_model_is_incomplete;
+mod a_state_adds_up_wrongly;
 mod a_sum_of_a_row_is_wrong;
 mod a_task_panics;
 mod a_tensor_table_is_hostile;

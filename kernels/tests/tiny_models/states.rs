@@ -8,13 +8,14 @@ use lapwing_kernels::device::{
     Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, Fork, OpSet, Prepare, SpanStates,
     StageRun, TensorSet,
 };
-use lapwing_kernels::graph::Graph;
+use lapwing_kernels::graph::{Graph, Node};
 use lapwing_kernels::kv::{KvLayout, PageId, StateLayout};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 
-const MODELS: [&str; 2] = ["lfm2", "lfm2-windows"];
+const MODELS: [&str; 6] =
+    ["lfm2", "lfm2-windows", "qwen35", "granitehybrid", "falcon-h1", "mamba2"];
 
 /// Runs a batch and returns its logits.
 fn logits(device: &mut CpuDevice, graph: &Graph, batch: &Batch) -> Vec<Vec<f32>> {
@@ -36,10 +37,11 @@ fn sequences_of_different_lengths_do_not_change_each_other() {
             let wanted = [alone(&ids), alone(&other)];
             let rows = 8 * KvLayout::PAGE_ROWS;
             let (mut device, _lease) = device(&model.config, &graph, &file, rows, Cpu::new(2, isa));
-            let pages: [Arc<[PageId]>; 2] = [[6, 1].into(), [3, 4].into()];
+            let pages: [Arc<[PageId]>; 2] = [[6, 1, 7].into(), [3, 4, 0].into()];
             let mut found = [Vec::new(), Vec::new()];
+            let end = ids.len();
             // The rows of each sequence in each batch.
-            for parts in [[0..1, 0..17], [1..33, 17..18], [33..34, 18..18], [34..40, 18..40]] {
+            for parts in [[0..1, 0..17], [1..33, 17..18], [33..34, 18..18], [34..end, 18..end]] {
                 let mut batch = Batch::default();
                 for ((part, ids), pages) in parts.iter().zip([&ids, &other]).zip(&pages) {
                     if !part.is_empty() {
@@ -67,7 +69,7 @@ fn a_sequence_goes_on_where_another_has_kept_its_states() {
         let (mut device, _lease) = device(&model.config, &graph, &file, 256, cpu.clone());
         let page_rows = KvLayout::PAGE_ROWS;
         let mut batch = Batch::default();
-        batch.push(&ids, 0, vec![0, 1], 0..0);
+        batch.push(&ids, 0, vec![0, 1, 3], 0..0);
         batch.spans[0].states.keep = vec![(page_rows, 3)];
         _ = logits(&mut device, &graph, &batch);
         let other: Vec<u32> = ids[..page_rows].iter().chain(&[5, 90, 17, 3]).copied().collect();
@@ -84,7 +86,7 @@ fn branches_and_parts_of_rows_are_refused() {
     let Tiny { file, ids } = Tiny::open("lfm2");
     let model = Model::from_weights(&file).expect("a model");
     let graph = Arc::new(model.graph);
-    let node = graph.nodes().iter().position(|node| matches!(node.op, Op::ShortConv { .. }));
+    let node = graph.nodes().iter().position(|node| node.op.state().is_some());
     let node = node.expect("a convolution");
     assert!(!graph.can_cut_rows(node..node + 1) && !graph.can_cut_features(node..node + 1));
     let (mut device, _lease) = device(&model.config, &graph, &file, 256, Cpu::new(1, Isa::best()));
@@ -106,6 +108,37 @@ fn branches_and_parts_of_rows_are_refused() {
     assert_eq!(error, DeviceError::Unsupported { device: "cpu".to_owned(), what });
     let gpu = DeviceInfo::new("gpu", DeviceKind::Gpu).with_ops(OpSet::COMMON);
     assert!(!gpu.runs(&graph.nodes()[node].op));
+}
+
+#[test]
+fn linear_attention_is_not_cut_and_only_cpus_compute_it() {
+    let graph = Model::from_weights(&Tiny::open("qwen35").file).expect("a model").graph;
+    let is_linear = |node: &Node| matches!(node.op, Op::LinearAttention(_));
+    let node = graph.nodes().iter().position(is_linear).expect("linear attention");
+    assert!(graph.has_state() && !graph.can_cut_rows(node..node + 1));
+    assert!(!graph.can_cut_features(node..node + 1));
+    for kind in [DeviceKind::Gpu, DeviceKind::Npu] {
+        let other = DeviceInfo::new("other", kind).with_ops(OpSet::COMMON);
+        assert!(!other.runs(&graph.nodes()[node].op));
+    }
+}
+
+#[test]
+fn a_layer_may_have_several_states_beside_keys() {
+    let config = Model::from_weights(&Tiny::open("falcon-h1").file).expect("a model").config;
+    // Three rows of 6·20 values and 2·2·12 of queries and keys; six heads of 12 keys by 20 columns, stored as 32.
+    let states = [3 * (120 + 48), 6 * 12 * 32].map(|values| StateLayout { values });
+    let layout = config.kv_layout();
+    assert_eq!((layout.layers.len(), &layout.states[..]), (2, &[states, states].concat()[..]));
+    assert_eq!([0, 1].map(|layer| config.state_layer(layer)), [0, 2]);
+}
+
+#[test]
+fn a_layer_with_a_delta_net_has_no_keys() {
+    let config = Model::from_weights(&Tiny::open("qwen35-mtp").file).expect("a model").config;
+    assert_eq!((config.layers, config.predictors), (3, 1));
+    assert_eq!([0, 1, 2].map(|layer| config.has_state(layer)), [true, false, true]);
+    assert_eq!([0, 1, 2].map(|layer| config.has_kv(layer)), [false, true, false]);
 }
 
 #[test]

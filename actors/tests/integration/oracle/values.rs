@@ -7,7 +7,7 @@ use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, ValueId, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout};
 use lapwing_kernels::mask::Mask;
-use lapwing_kernels::op::{AttentionOp, Op};
+use lapwing_kernels::op::{AttentionOp, Op, ShortConvOp};
 use lapwing_kernels::part::Share;
 
 /// Hash of no tokens.
@@ -58,7 +58,8 @@ pub fn graph_of(layers: usize, with_states: bool) -> Graph {
         };
         let mut mixed = push(Op::Attention(op), &[q, k, k]);
         if let Some(weight) = taps {
-            mixed = push(Op::ShortConv { weight, state: layer }, &[mixed]);
+            let op = ShortConvOp { weight, bias: None, is_silu: false, state: layer };
+            mixed = push(Op::ShortConv(op), &[mixed]);
         }
         let out = push(matmul(), &[mixed]);
         x = push(Op::Add, &[out, x]);

@@ -81,9 +81,8 @@ impl OpRun<'_> {
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
             Op::Attention(op) => self.attend(op, sequences, &mut out)?,
-            Op::ShortConv { weight, state } => {
-                self.short_conv(*weight, *state, whole(0)?, &mut out)?;
-            }
+            Op::ShortConv(op) => self.short_conv(*op, &mut out)?,
+            Op::LinearAttention(op) => self.linear_attention(op, &mut out)?,
             Op::Route(_) | Op::Experts(_) | Op::Mix { .. } => self.mixture(&mut out)?,
             &Op::Columns { first, times } => {
                 let width = model.graph.value(self.node.inputs[0]).width;

@@ -6,6 +6,7 @@ use crate::loops::gated::Gating;
 use crate::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
 use crate::loops::kv::KvConvert;
 use crate::loops::layer_norm::LayerNormWeights;
+use crate::loops::linear_attention::HeadRows;
 use crate::loops::quantize::{Q8Block, QuantScheme};
 use crate::loops::quantize_row::RowScheme;
 use crate::loops::rms_norm::RmsNormWeight;
@@ -14,6 +15,7 @@ use crate::loops::softmax::{RunningSoftmax, SoftmaxStep};
 use crate::loops::tile_shape::TileShape;
 use crate::matrix::StoredRows;
 use crate::packed::tile::TileBytes;
+use crate::pool::ColumnBlock;
 use crate::simd::prefetch::PrefetchOffset;
 use lapwing_model::op::Curve;
 
@@ -51,6 +53,8 @@ pub(crate) struct Kernels {
     pub(crate) curve: fn(Curve, &[f32], &mut [f32]),
     /// `x = cap · tanh(x / cap)`.
     pub(crate) soft_cap: fn(&mut [f32], f32),
+    /// Changes the state of a head by its rows, and makes what they read.
+    pub(crate) linear_attention: fn(&HeadRows<'_>, &mut [f32], &mut ColumnBlock<'_, f32>),
     /// `c = a · b` or `c += a · b`, `b` being keys or values as stored.
     pub(crate) attn_matmul: fn(&AttnMatmul<'_>, &mut [f32]),
     /// Attention in pairs of bfloat16, on instruction sets where it is faster.
@@ -127,6 +131,11 @@ macro_rules! kernels {
         );
         crate::isa::kernels::simd_unsafe_fns!($features,
             attn_matmul(p: &crate::loops::attn_matmul::AttnMatmul<'_>, c: &mut [f32]) = crate::loops::attn_matmul::attn_matmul::<$lanes>;
+            linear_attention(
+                h: &crate::loops::linear_attention::HeadRows<'_>,
+                state: &mut [f32],
+                out: &mut crate::pool::ColumnBlock<'_, f32>
+            ) = crate::loops::linear_attention::linear_attention::<$lanes>;
             dequantize_tile(tile: &crate::packed::tile::TileBytes<'_>, to: &mut [u8]) = crate::loops::dequantize::dequantize_tile::<$lanes>;
             stream_read(bytes: &[u8], prefetch: Option<crate::simd::prefetch::PrefetchOffset>) -> f32 = crate::loops::stream::stream_read::<$lanes>;
             kv_to_f32(w: &crate::loops::kv::KvConvert<'_>, out: &mut [f32]) = crate::loops::kv::kv_to_f32::<$lanes>;
@@ -141,7 +150,7 @@ macro_rules! kernels {
             ) = crate::loops::softmax::online_softmax_step::<$lanes>;
         );
         pub(super) static KERNELS: crate::isa::kernels::Kernels = crate::isa::kernels::Kernels {
-            rms_norm, layer_norm, excess, square_sum, rotate, gated, curve, soft_cap, axpby, dequantize_tile, attn_matmul, attn_bf16: None,
+            rms_norm, layer_norm, excess, square_sum, rotate, gated, curve, soft_cap, axpby, dequantize_tile, attn_matmul, linear_attention, attn_bf16: None,
             stream_read, kv_to_f32, f32_to_f16, online_softmax_step, scale, scale_into, add, multiply, add_product,
             max_finite, max, sum_exp, quantize_row, $($field: $own),+
         };

@@ -2,7 +2,9 @@
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into whole chunks")]
 
 use super::elementwise::exp;
+use super::gated::Sigmoid;
 use crate::simd::f32x16::{F32x16, LANES};
+use crate::simd::scalar::mul_add;
 use lapwing_model::op::{Curve, Xielu};
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 
@@ -33,6 +35,9 @@ pub(crate) unsafe fn curve<V: F32x16, const FMA: bool>(curve: Curve, x: &[f32], 
             Curve::ReluSquared => each(x, out, relu_squared),
             Curve::Xielu(parameters) => each(x, out, |x| xielu::<FMA>(x, parameters)),
             Curve::Clamp { limit } => each(x, out, |x| within(x, limit)),
+            Curve::Sigmoid => all::<V, Sigmoid>(x, out),
+            Curve::Softplus => each(x, out, softplus::<FMA>),
+            Curve::Exp => each(x, out, exp::<FMA>),
         }
     }
 }
@@ -61,6 +66,21 @@ fn xielu<const FMA: bool>(x: f32, p: Xielu) -> f32 {
 fn within(x: f32, limit: f32) -> f32 {
     let x = if x > limit { limit } else { x };
     if x < -limit { -limit } else { x }
+}
+
+/// max(x, 0) + ln(1 + u) with u = exp(−|x|). The logarithm is 2·artanh(s) with s = u / (2 + u) ≤ 1/3, whose series ends where s² is
+/// within rounding.
+#[inline(always)]
+fn softplus<const FMA: bool>(x: f32) -> f32 {
+    let (above, below) = if x < 0.0 { (0.0, x) } else { (x, -x) };
+    let u = exp::<FMA>(below);
+    let s = u / (2.0 + u);
+    let square = s * s;
+    let mut p = 1.0 / 15.0;
+    for divisor in [13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
+        p = mul_add::<FMA>(p, square, 1.0 / divisor);
+    }
+    mul_add::<FMA>(2.0 * s, p, above)
 }
 
 /// # Safety

@@ -177,7 +177,7 @@ impl Vectors for Silu {
 }
 
 /// 1 / (1 + exp(−x)).
-struct Sigmoid;
+pub(super) struct Sigmoid;
 
 impl Vectors for Sigmoid {
     #[inline(always)]

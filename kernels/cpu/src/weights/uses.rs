@@ -27,9 +27,12 @@ pub(super) fn uses(graph: &Graph) -> Vec<Uses> {
             Op::Attention(op) => op.sinks.iter().for_each(|sinks| uses[sinks.0].vector = true),
             // Its rows are read in order and often, so all of them are kept in f32.
             Op::AddRow { table, .. } => uses[table.0].vector = true,
-            Op::ShortConv { weight, .. } => {
-                uses[weight.0] = Uses { vector: true, by_column: true, ..uses[weight.0] };
+            Op::ShortConv(op) => {
+                let used = &mut uses[op.weight.0];
+                *used = Uses { vector: true, by_column: true, ..*used };
+                op.bias.iter().for_each(|bias| uses[bias.0].vector = true);
             }
+            Op::LinearAttention(op) => op.skip.iter().for_each(|skip| uses[skip.0].vector = true),
             Op::MatMul { weight, bias } => {
                 uses[weight.0].matmul = true;
                 if let Some(bias) = bias {

@@ -32,6 +32,7 @@ mod exaone;
 mod exaone4;
 mod exaone_moe;
 mod falcon;
+mod falcon_h1;
 mod gemma;
 mod gemma2;
 mod gemma3;
@@ -45,6 +46,7 @@ mod gpt_oss;
 mod gptneox;
 mod granite;
 mod granite_swa;
+mod granitehybrid;
 mod granitemoe;
 mod grok;
 mod hrm_text;
@@ -62,6 +64,7 @@ mod lfm2moe;
 mod llama;
 mod llama4;
 mod maincoder;
+mod mamba2;
 mod mellum;
 mod mimo2;
 mod minicpm;
@@ -74,6 +77,8 @@ mod mpt;
 mod muse_glimmer;
 mod nanbeige;
 mod nemotron;
+mod nemotron_h;
+mod nemotron_h_moe;
 mod neo_bert;
 mod nomic_bert;
 mod nomic_bert_moe;
@@ -95,7 +100,10 @@ mod qwen2;
 mod qwen2moe;
 mod qwen2vl;
 mod qwen3;
+mod qwen35;
+mod qwen35moe;
 mod qwen3moe;
+mod qwen3next;
 mod qwen3vl;
 mod qwen3vlmoe;
 mod refact;
@@ -110,7 +118,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 105] = [
+const TABLE: [Architecture; 113] = [
     llama::ARCHITECTURE,
     llama4::ARCHITECTURE,
     deci::ARCHITECTURE,
@@ -179,6 +187,11 @@ const TABLE: [Architecture; 105] = [
     bitnet::ARCHITECTURE,
     apertus::ARCHITECTURE,
     lfm2::ARCHITECTURE,
+    qwen35::ARCHITECTURE,
+    granitehybrid::ARCHITECTURE,
+    nemotron_h::ARCHITECTURE,
+    falcon_h1::ARCHITECTURE,
+    mamba2::ARCHITECTURE,
     qwen2moe::ARCHITECTURE,
     qwen3vlmoe::ARCHITECTURE,
     gpt_oss::ARCHITECTURE,
@@ -191,6 +204,9 @@ const TABLE: [Architecture; 105] = [
     mimo2::ARCHITECTURE,
     minimax_m2::ARCHITECTURE,
     lfm2moe::ARCHITECTURE,
+    qwen35moe::ARCHITECTURE,
+    qwen3next::ARCHITECTURE,
+    nemotron_h_moe::ARCHITECTURE,
     phimoe::ARCHITECTURE,
     olmoe::ARCHITECTURE,
     ernie4_5_moe::ARCHITECTURE,

@@ -5,7 +5,7 @@ use super::architecture::Architecture;
 use super::experts::ExpertsConfig;
 use super::family::Family;
 use super::keys::Keys;
-use super::layer::{LatentRanks, LayerHeads, SinkLayers};
+use super::layer::{LatentRanks, LayerHeads, RecurrentSizes, SinkLayers};
 use super::norm_kind::NormKind;
 use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
 use crate::weights::Metadata;
@@ -31,8 +31,10 @@ pub struct ModelConfig {
     pub heads: Vec<LayerHeads>,
     /// Ranks of latent attention, if the model has it.
     pub latent: Option<LatentRanks>,
-    /// Values of each layer's state; 0 for layers without one.
-    pub states: Vec<usize>,
+    /// Values of the states of each layer, in the order of their ops; none for layers without one.
+    pub states: Vec<Vec<usize>>,
+    /// Sizes of the ops with states, if they are not those of gated convolutions.
+    pub recurrent: Option<RecurrentSizes>,
     /// Intermediate size of each layer's feed-forward block; 0 in a layer without one.
     pub ffn_widths: Vec<usize>,
     /// Mixtures of experts, if layers may have them in place of a feed-forward block.
@@ -160,9 +162,10 @@ impl ModelConfig {
             score_scale: score_scale(heads[0].kv.key_dim),
             heads,
             latent: None,
-            states: vec![0; layers],
+            states: vec![Vec::new(); layers],
+            recurrent: None,
             experts: None,
-            ffn_widths: keys.per_layer("feed_forward_length", layers, None)?,
+            ffn_widths: keys.ffn_widths(layers)?,
             layer_input_width: 0,
             context,
             original_context: keys

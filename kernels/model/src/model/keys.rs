@@ -2,6 +2,7 @@
 
 mod experts;
 mod layers;
+mod recurrent;
 
 use std::cell::RefCell;
 use std::collections::HashSet;

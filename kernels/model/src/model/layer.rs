@@ -1,6 +1,7 @@
 //! What a layer has of its own.
 
 use crate::kv::KvHeads;
+use crate::op::LinearAttentionOp;
 
 /// Heads of a layer's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,44 @@ pub struct LatentRanks {
     pub value_dim: usize,
     /// Whether attention is absorbed.
     pub is_absorbed: bool,
+}
+
+/// Sizes of linear attention with a convolution before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecurrentSizes {
+    /// Rows that a value of the convolution depends on.
+    pub taps: usize,
+    /// Heads of values.
+    pub heads: usize,
+    /// Heads of queries and keys.
+    pub key_heads: usize,
+    /// Values of a query and of a key.
+    pub key_dim: usize,
+    /// Values of a value.
+    pub value_dim: usize,
+}
+
+impl RecurrentSizes {
+    /// Values of all keys, and of all queries.
+    pub fn key_width(&self) -> usize {
+        self.key_heads * self.key_dim
+    }
+
+    /// Values of all values.
+    pub fn value_width(&self) -> usize {
+        self.heads * self.value_dim
+    }
+
+    /// Columns of the convolution: queries, keys and values.
+    pub fn conv_width(&self) -> usize {
+        2 * self.key_width() + self.value_width()
+    }
+
+    /// Values of the states of a layer: the last rows before the convolution, and what its heads keep.
+    pub fn states(&self) -> Vec<usize> {
+        let conv = (self.taps - 1) * self.conv_width();
+        vec![conv, LinearAttentionOp::state_values(self.heads, self.key_dim, self.value_dim)]
+    }
 }
 
 /// Attention of a layer.

@@ -13,7 +13,7 @@ impl ModelConfig {
         self.ffn_widths = blocks.iter().map(|block| self.ffn_widths[*block]).collect();
         self.rotated = blocks.iter().map(|block| self.rotated[*block]).collect();
         self.windowed = blocks.iter().map(|block| self.windowed[*block]).collect();
-        self.states = blocks.iter().map(|block| self.states[*block]).collect();
+        self.states = blocks.iter().map(|block| self.states[*block].clone()).collect();
         self.layers = blocks.len();
         self.blocks = blocks;
     }
@@ -41,18 +41,18 @@ impl ModelConfig {
 
     /// Whether a layer has a state.
     pub fn has_state(&self, layer: usize) -> bool {
-        self.states[layer] > 0
+        !self.states[layer].is_empty()
     }
 
-    /// Which of the states of a page is that of a layer.
+    /// Which of the states of a page is the first of a layer.
     pub fn state_layer(&self, layer: usize) -> usize {
-        (0..layer).filter(|before| self.has_state(*before)).count()
+        self.states[..layer].iter().map(Vec::len).sum()
     }
 
     /// Shape of the model's KV pages.
     pub fn kv_layout(&self) -> KvLayout {
         let own = (0..self.layers).filter(|layer| self.has_kv(*layer));
-        let states = self.states.iter().copied().filter(|values| *values > 0);
+        let states = self.states.iter().flatten().copied();
         KvLayout {
             layers: own.map(|layer| self.heads[layer].kv).collect(),
             states: states.map(|values| StateLayout { values }).collect(),

@@ -1,6 +1,6 @@
 //! Functions of values, and of positions.
 
-/// Activation of a feed-forward block without a gate.
+/// A function of each value, such as the activation of a feed-forward block without a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Curve {
     /// x·Φ(x) with the distribution function Φ of the standard normal distribution: the exact GELU, not its tanh
@@ -17,6 +17,12 @@ pub enum Curve {
         /// Largest magnitude of the result.
         limit: f32,
     },
+    /// 1 / (1 + exp(−x)).
+    Sigmoid,
+    /// ln(1 + exp(x)).
+    Softplus,
+    /// exp(x).
+    Exp,
 }
 
 /// Parameters of xIELU: positive·x² + β·x above 0, and negative·(exp(min(x, ε)) − 1 − x) + β·x elsewhere.

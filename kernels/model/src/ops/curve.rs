@@ -12,5 +12,8 @@ pub(super) fn work(at: &OpShape<'_>, curve: Curve) -> Work {
         Curve::GeluTanh => 10 * at.out(),
         Curve::Xielu(_) => 12 * at.out(),
         Curve::ReluSquared | Curve::Clamp { .. } => 2 * at.out(),
+        Curve::Sigmoid => 4 * at.out(),
+        Curve::Softplus => 3 * at.out(),
+        Curve::Exp => at.out(),
     })
 }

@@ -46,4 +46,14 @@ impl OpShape<'_> {
     pub(super) fn weight_bytes(&self, weight: WeightId) -> u64 {
         self.graph.weight_bytes(weight)
     }
+
+    /// Bytes of a state that are moved: it is read once per sequence that has one, and written once for each place where it is kept. Without
+    /// a layout it has `values` values.
+    pub(super) fn state_bytes(&self, state: usize, values: u64) -> u64 {
+        let layout = self.graph.kv().filter(|layout| state < layout.states.len());
+        let bytes = layout.map_or(4 * values, |layout| layout.states[state].bytes() as u64);
+        let spans = self.batch.spans.iter();
+        let moved = spans.map(|span| 1 + span.states.keep.len() + usize::from(span.start > 0));
+        bytes * moved.sum::<usize>() as u64
+    }
 }

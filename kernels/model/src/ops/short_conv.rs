@@ -1,28 +1,18 @@
 //! Causal convolution over a few rows.
 
 use super::{OpInfo, OpKind, OpShape, Work};
-use crate::op::WeightId;
+use crate::op::ShortConvOp;
 
 pub(super) const INFO: OpInfo = OpInfo::new("short_conv", 24, OpKind::Dynamic).for_cpus();
 
-/// A multiplication and an addition for each row that a value depends on. Beside the weights, the state is read once per sequence that
-/// has one, and written once for each place where it is kept.
-pub(super) fn work(at: &OpShape<'_>, weight: WeightId, state: usize) -> Work {
-    let taps = at.graph.weights()[weight.0].cols as u64;
-    let layout = at.graph.kv().filter(|layout| state < layout.states.len());
-    let state_bytes = match layout {
-        Some(layout) => layout.states[state].bytes() as u64,
-        None => 4 * (taps - taps.min(1)) * at.features,
-    };
-    let moved = at
-        .batch
-        .spans
-        .iter()
-        .map(|span| (1 + span.states.keep.len() + usize::from(span.start > 0)) as u64);
-    Work {
-        flops: 2 * taps * at.out(),
-        bytes: at.weight_bytes(weight) + state_bytes * moved.sum::<u64>(),
-    }
+/// A multiplication and an addition for each row that a value depends on, an addition of the bias, and as many operations for the
+/// activation as where it gates. Beside the weights, the state.
+pub(super) fn work(at: &OpShape<'_>, op: ShortConvOp) -> Work {
+    let taps = at.graph.weights()[op.weight.0].cols as u64;
+    let each = 2 * taps + u64::from(op.bias.is_some()) + 5 * u64::from(op.is_silu);
+    let weights = std::iter::once(op.weight).chain(op.bias).map(|weight| at.weight_bytes(weight));
+    let state = at.state_bytes(op.state, (taps - taps.min(1)) * at.features);
+    Work { flops: each * at.out(), bytes: weights.sum::<u64>() + state }
 }
 
 #[cfg(test)]
@@ -32,7 +22,7 @@ mod tests {
     use crate::formats::DType;
     use crate::graph::{Graph, NewNode, WeightSpec};
     use crate::kv::{KvDtype, KvHeads, KvLayout, StateLayout};
-    use crate::op::Op;
+    use crate::op::{Op, ShortConvOp};
 
     #[test]
     fn a_state_is_read_once_and_written_wherever_it_is_kept() {
@@ -49,7 +39,8 @@ mod tests {
             graph.push(NewNode { op, inputs, width: 8, layer: None, role: "test" })
         };
         let x = push(Op::Embed { table, scale: 1.0 }, &[]);
-        push(Op::ShortConv { weight, state: 0 }, &[x]);
+        let op = ShortConvOp { weight, bias: None, is_silu: false, state: 0 };
+        push(Op::ShortConv(op), &[x]);
         let mut batch = Batch::default();
         // Rows 0 to 4 of one sequence, whose state is also kept after 4 of them, and row 8 of another.
         batch.push(&[1; 5], 0, vec![0, 1], 0..0);

@@ -1,6 +1,6 @@
 //! Functions of one value.
 
-use crate::op::{Activation, Xielu};
+use crate::op::{Activation, Curve, Xielu};
 
 /// `x · Φ(x)`, the exact GELU. Φ is integrated numerically from 0, by Simpson's rule.
 pub fn gelu(x: f64) -> f64 {
@@ -49,6 +49,25 @@ pub fn xielu(x: f64, parameters: Xielu) -> f64 {
     let [positive, negative, beta, eps] = [positive, negative, beta, eps].map(f64::from);
     let curved = if x > 0.0 { positive * x * x } else { negative * (x.min(eps).exp_m1() - x) };
     curved + beta * x
+}
+
+/// `ln(1 + exp(x))`.
+pub fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+/// A function of a value.
+pub fn curve(kind: Curve, x: f64) -> f64 {
+    match kind {
+        Curve::Gelu => gelu(x),
+        Curve::GeluTanh => gelu_tanh(x),
+        Curve::ReluSquared => relu_squared(x),
+        Curve::Xielu(parameters) => xielu(x, parameters),
+        Curve::Clamp { limit } => x.clamp(-f64::from(limit), f64::from(limit)),
+        Curve::Sigmoid => sigmoid(x),
+        Curve::Softplus => softplus(x),
+        Curve::Exp => x.exp(),
+    }
 }
 
 /// `cap · tanh(x / cap)`.

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::{activation, gelu, gelu_tanh, relu_squared, sigmoid, xielu};
-use crate::op::{Curve, ExpertForm, RouteOp, RouterScore};
+use super::{activation, curve, sigmoid};
+use crate::op::{ExpertForm, RouteOp, RouterScore};
 
 /// The experts that a row's `logits` choose, the best first, with their weights. `bias` has a number for each expert.
 pub fn route(op: &RouteOp, logits: &[f32], bias: Option<&[f32]>) -> Vec<(usize, f64)> {
@@ -73,12 +73,6 @@ pub fn expert_middle(form: ExpertForm, gate: f64, up: f64) -> f64 {
             let gate = gate.min(limit);
             gate * sigmoid(alpha * gate) * (up.clamp(-limit, limit) + 1.0)
         }
-        ExpertForm::Plain(curve) => match curve {
-            Curve::Gelu => gelu(up),
-            Curve::GeluTanh => gelu_tanh(up),
-            Curve::ReluSquared => relu_squared(up),
-            Curve::Xielu(parameters) => xielu(up, parameters),
-            Curve::Clamp { limit } => up.clamp(-f64::from(limit), f64::from(limit)),
-        },
+        ExpertForm::Plain(kind) => curve(kind, up),
     }
 }

@@ -137,7 +137,8 @@ impl Int8Graph {
             | Op::AddRow { .. }
             | Op::Curve(_)
             | Op::Multiply
-            | Op::ShortConv { .. }
+            | Op::ShortConv(_)
+            | Op::LinearAttention(_)
             | Op::Temperature(_)
             | Op::Rope { .. }
             | Op::Attention(_)

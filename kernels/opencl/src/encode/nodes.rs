@@ -65,7 +65,8 @@ impl Encoder<'_> {
             | Op::Temperature(_)
             | Op::JoinHeads { .. }
             | Op::Multiply
-            | Op::ShortConv { .. }
+            | Op::ShortConv(_)
+            | Op::LinearAttention(_)
             | Op::Route(_)
             | Op::Experts(_)
             | Op::Mix { .. } => Err(self.unsupported(node, "an OpenCL device")),

@@ -53,20 +53,21 @@ fn check_curves(mut bench: Bench) {
         for (rows, in_place) in [(1, false), (3, true)] {
             let x: Vec<f32> = noise(1, rows * width).iter().map(|x| x * 6.0).collect();
             let clamp = Curve::Clamp { limit: 1.5 };
-            for curve in
-                [Curve::Gelu, Curve::GeluTanh, Curve::ReluSquared, clamp, Curve::Xielu(xielu)]
-            {
+            for curve in [
+                Curve::Gelu,
+                Curve::GeluTanh,
+                Curve::ReluSquared,
+                clamp,
+                Curve::Xielu(xielu),
+                Curve::Sigmoid,
+                Curve::Softplus,
+                Curve::Exp,
+            ] {
                 let (from, room) = (bench.guarded(&x, width), bench.room(rows, width));
                 let out = if in_place { &from } else { &room };
                 let job = Curved { curve, x: from.view(), rows, width, out: out.view() };
                 bench.kernels.curve(&job).unwrap();
-                let of = |x: &f32| match curve {
-                    Curve::Gelu => reference::gelu(f64::from(*x)),
-                    Curve::GeluTanh => reference::gelu_tanh(f64::from(*x)),
-                    Curve::ReluSquared => reference::relu_squared(f64::from(*x)),
-                    Curve::Xielu(parameters) => reference::xielu(f64::from(*x), parameters),
-                    Curve::Clamp { limit } => f64::from(x.clamp(-limit, limit)),
-                };
+                let of = |x: &f32| reference::curve(curve, f64::from(*x));
                 let wanted: Vec<f64> = x.iter().map(of).collect();
                 assert_near(
                     &bench.rows(out),

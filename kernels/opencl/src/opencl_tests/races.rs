@@ -139,8 +139,9 @@ fn ops_on_rows_do_not_race() {
             of(views).into_iter().chain(sizes()),
         )
     };
-    let with_number = ["scale", "soft_cap", "gelu", "gelu_tanh", "relu_squared", "clamp_to"];
-    let unary = with_number.map(|name| {
+    let curves = ["gelu", "gelu_tanh", "relu_squared", "clamp_to"];
+    let more = ["scale", "soft_cap", "sigmoid", "softplus", "exponential"];
+    let unary = curves.into_iter().chain(more).map(|name| {
         let mut launch = plain(name, 2);
         launch.args.push(Float(5.0));
         launch

@@ -84,6 +84,9 @@ impl Kernels {
             Curve::GeluTanh => ("gelu_tanh", vec![0.0]),
             Curve::ReluSquared => ("relu_squared", vec![0.0]),
             Curve::Clamp { limit } => ("clamp_to", vec![limit]),
+            Curve::Sigmoid => ("sigmoid", vec![0.0]),
+            Curve::Softplus => ("softplus", vec![0.0]),
+            Curve::Exp => ("exponential", vec![0.0]),
             Curve::Xielu(Xielu { positive, negative, beta, eps }) => {
                 ("xielu", vec![positive, negative, beta, eps])
             }

@@ -60,8 +60,9 @@ impl Kernels {
         }
         let xielu = Xielu { positive: 1.0, negative: 1.0, beta: 1.0, eps: 0.0 };
         let clamp = Curve::Clamp { limit: 1.0 };
-        for curve in [Curve::Gelu, Curve::GeluTanh, Curve::ReluSquared, clamp, Curve::Xielu(xielu)]
-        {
+        let plain = [Curve::Gelu, Curve::GeluTanh, Curve::ReluSquared, Curve::Sigmoid];
+        let with_numbers = [clamp, Curve::Xielu(xielu), Curve::Softplus, Curve::Exp];
+        for curve in plain.into_iter().chain(with_numbers) {
             self.curve(&Curved { curve, x, rows, width, out })?;
         }
         let weight = x.buffer;

@@ -11,12 +11,17 @@ struct Granite;
 
 impl Decoder for Granite {
     fn settings(&self, keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
-        factors(keys, config)?;
-        if !keys.flag("rope.scaling.finetuned", true)? {
-            config.rotated.fill(false);
-        }
-        experts(keys, config)
+        settings(keys, config)
     }
+}
+
+/// Sets the factors, the experts, and whether heads rotate.
+pub(super) fn settings(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), ModelError> {
+    factors(keys, config)?;
+    if !keys.flag("rope.scaling.finetuned", true)? {
+        config.rotated.fill(false);
+    }
+    experts(keys, config)
 }
 
 /// Sets the factors of Granite 3 and its successors.

@@ -38,7 +38,9 @@ pub(super) fn settings(keys: &Keys<'_>, config: &mut ModelConfig) -> Result<(), 
     for (layer, heads) in config.heads.iter().enumerate() {
         let convolves = heads.kv.count == 0;
         config.windowed[layer] = !convolves && config.window.is_some();
-        config.states[layer] = if convolves { (rows - 1) * config.width } else { 0 };
+        if convolves {
+            config.states[layer] = vec![(rows - 1) * config.width];
+        }
     }
     Ok(())
 }

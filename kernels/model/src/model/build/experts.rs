@@ -45,7 +45,7 @@ impl<'a> Builder<'a> {
     ) -> Result<ValueId, ModelError> {
         let logits = self.linear("ffn_gate_inp", x, experts.count)?;
         let route = self.route(logits, experts)?;
-        let mixed = self.mixed_experts([x, route], experts)?;
+        let mixed = self.narrowed_experts([x, route], experts)?;
         let has_shared = match experts.shared {
             SharedExpert::None => false,
             SharedExpert::Optional | SharedExpert::OptionalAveraged => {
@@ -56,7 +56,7 @@ impl<'a> Builder<'a> {
         if !has_shared {
             return Ok(mixed);
         }
-        let (shared, width) = (self.shared_expert(x)?, self.config.width);
+        let (shared, width) = (self.shared_expert(x, experts.form)?, self.config.width);
         let sum = self.push(Op::Add, &[mixed, shared], width, "ffn_shared_sum");
         let half = Op::Scale { factor: 0.5 };
         Ok(match experts.shared {
@@ -85,14 +85,30 @@ impl<'a> Builder<'a> {
         Ok(self.push(Op::Route(op), &[logits], 2 * experts.used, "ffn_route"))
     }
 
+    /// As [`mixed_experts`](Builder::mixed_experts), of fewer values per row where the layer has products that make these, and that
+    /// make whole rows of what experts make.
+    fn narrowed_experts(
+        &mut self,
+        [x, route]: [ValueId; 2],
+        experts: &ExpertsConfig,
+    ) -> Result<ValueId, ModelError> {
+        if !self.has("ffn_latent_down.weight") {
+            return self.mixed_experts([x, route], experts);
+        }
+        let narrow = self.columns("ffn_latent_up")?;
+        let latent = self.linear("ffn_latent_down", x, narrow)?;
+        let mixed = self.mixed_experts([latent, route], experts)?;
+        self.linear("ffn_latent_up", mixed, self.config.width)
+    }
+
     /// What the experts of a route, the second value, make of the first one together.
     pub(crate) fn mixed_experts(
         &mut self,
         [x, route]: [ValueId; 2],
         experts: &ExpertsConfig,
     ) -> Result<ValueId, ModelError> {
-        let (count, width) = (experts.count, self.config.width);
-        let (inner, cols) = (self.columns("ffn_down_exps")?, self.graph.value(x).width);
+        let (count, width) = (experts.count, self.graph.value(x).width);
+        let (inner, cols) = (self.columns("ffn_down_exps")?, width);
         let has_gate = !matches!(experts.form, ExpertForm::Plain(_));
         let is_joined = has_gate && self.has("ffn_gate_up_exps.weight");
         let (up, gate) = if is_joined {
@@ -119,9 +135,14 @@ impl<'a> Builder<'a> {
         Ok(self.push(op, &[made, route], width, "ffn_mix"))
     }
 
-    /// The gated block that all rows have beside their experts. Its output may have a gate of its own for each row.
-    fn shared_expert(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+    /// The block that all rows have beside their experts, gated if these are. Its output may have a gate of its own for each row.
+    fn shared_expert(&mut self, x: ValueId, form: ExpertForm) -> Result<ValueId, ModelError> {
         let (width, inner) = (self.config.width, self.columns("ffn_down_shexp")?);
+        if let ExpertForm::Plain(curve) = form {
+            let up = self.linear("ffn_up_shexp", x, inner)?;
+            let made = self.push(Op::Curve(curve), &[up], inner, "ffn_curve_shexp");
+            return self.linear("ffn_down_shexp", made, width);
+        }
         let [gate, up] = match self.has("ffn_gate_shexp.weight") {
             true => ["ffn_gate_shexp", "ffn_up_shexp"].map(|role| self.linear(role, x, inner)),
             false => ["ffn_gate_shexp", "ffn_up_shexp"].map(|role| {

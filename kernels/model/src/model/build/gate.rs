@@ -2,6 +2,7 @@
 
 use super::super::ModelError;
 use super::Builder;
+use super::head_rows::HeadRows;
 use crate::graph::ValueId;
 use crate::op::{Activation, Op};
 
@@ -14,18 +15,35 @@ pub(crate) enum AttentionGate {
     Values,
     /// One for each head.
     Heads,
+    /// One for each value: products with rows of the matrix of queries, behind those of each head's query.
+    BesideQueries,
 }
 
 impl Builder<'_> {
-    /// The product with `x`, which attention reads, if it has gates.
-    pub(super) fn gates(
+    /// Queries, keys and values of `x`, and the gates, if there are any.
+    pub(super) fn gated_projections(
         &mut self,
         x: ValueId,
         gate: AttentionGate,
-    ) -> Result<Option<ValueId>, ModelError> {
+    ) -> Result<([ValueId; 3], Option<ValueId>), ModelError> {
+        if gate != AttentionGate::BesideQueries {
+            return Ok((self.projections(x)?, self.gates(x, gate)?));
+        }
+        let heads = self.heads();
+        let (name, dim) = ("attn_q", heads.kv.key_dim);
+        let of = |rows| HeadRows { name, heads: heads.count, each: 2 * dim, rows, bias: None };
+        let q = self.head_rows("attn_q", x, &of(0..dim))?;
+        let gates = self.head_rows("attn_gate", x, &of(dim..2 * dim))?;
+        let k = self.linear("attn_k", x, heads.kv.key_width())?;
+        let v = self.linear("attn_v", x, heads.kv.value_width())?;
+        Ok(([q, k, v], Some(gates)))
+    }
+
+    /// The product with `x`, which attention reads, if it has gates.
+    fn gates(&mut self, x: ValueId, gate: AttentionGate) -> Result<Option<ValueId>, ModelError> {
         let width = match gate {
             AttentionGate::None => return Ok(None),
-            AttentionGate::Values => self.heads().mixed_width(),
+            AttentionGate::Values | AttentionGate::BesideQueries => self.heads().mixed_width(),
             AttentionGate::Heads => self.heads().count,
         };
         self.linear("attn_gate", x, width).map(Some)

@@ -1,22 +1,12 @@
 //! Latent attention (DeepSeek-V2, 2024): keys and values of all heads are products of one short row per token. A part of each
 //! key, which is the same for all heads, rotates, as does a part of each query.
 
-use std::ops::Range;
-
-use super::weights::{Joined, Product};
+use super::head_rows::HeadRows;
+use super::weights::Joined;
 use super::{Builder, LayerForm, ModelError};
-use crate::graph::{ValueId, WeightId, WeightSpec};
+use crate::graph::ValueId;
 use crate::model::LatentRanks;
 use crate::op::Op;
-use crate::weights::Slices;
-
-/// Rows of a matrix that has the same number of rows for each head: some of those of each.
-struct HeadRows {
-    name: &'static str,
-    /// Rows of a head.
-    each: usize,
-    rows: Range<usize>,
-}
 
 impl Builder<'_> {
     /// A layer of that form with latent attention.
@@ -44,10 +34,9 @@ impl Builder<'_> {
             return self.absorbed_attention([q, q_pe], [latent, k_pe]);
         }
         let (name, each) = ("attn_kv_b", plain + ranks.value_dim);
-        let k = HeadRows { name, each, rows: 0..plain };
-        let k = self.head_rows("attn_k_nope", latent, &k)?;
-        let v = HeadRows { name, each, rows: plain..each };
-        let v = self.head_rows("attn_v", latent, &v)?;
+        let of = |rows| HeadRows { name, heads: heads.count, each, rows, bias: None };
+        let k = self.head_rows("attn_k_nope", latent, &of(0..plain))?;
+        let v = self.head_rows("attn_v", latent, &of(plain..each))?;
         let q_pe = self.rotated("rope_q", q_pe, heads.count);
         let q = self.join_heads("join_q", [q, q_pe], false);
         let q = self.warmed(q);
@@ -101,7 +90,12 @@ impl Builder<'_> {
     }
 
     /// The values of `first`, followed by those of `second`.
-    fn beside(&mut self, role: &'static str, first: ValueId, second: ValueId) -> ValueId {
+    pub(super) fn beside(
+        &mut self,
+        role: &'static str,
+        first: ValueId,
+        second: ValueId,
+    ) -> ValueId {
         let width = self.graph.value(first).width + self.graph.value(second).width;
         self.push(Op::JoinHeads { heads: 1, is_shared: false }, &[first, second], width, role)
     }
@@ -118,8 +112,8 @@ impl Builder<'_> {
         };
         let (each, plain) = (ranks.key_dim, ranks.key_dim - heads.rope_dims);
         let parts = [("attn_q_nope", 0..plain), ("attn_q_pe", plain..each)];
-        let [nope, pe] =
-            parts.map(|(role, rows)| self.head_rows(role, x, &HeadRows { name, each, rows }));
+        let of = |rows| HeadRows { name, heads: heads.count, each, rows, bias: None };
+        let [nope, pe] = parts.map(|(role, rows)| self.head_rows(role, x, &of(rows)));
         Ok([nope?, pe?])
     }
 
@@ -141,32 +135,5 @@ impl Builder<'_> {
         let [first, second] = parts.map(|part| self.graph.value(part).width);
         let width = first + second * if is_shared { heads } else { 1 };
         self.push(Op::JoinHeads { heads, is_shared }, &parts, width, role)
-    }
-
-    /// A product with some rows of each head in a matrix.
-    fn head_rows(
-        &mut self,
-        role: &'static str,
-        x: ValueId,
-        of: &HeadRows,
-    ) -> Result<ValueId, ModelError> {
-        let (weight, width) = (self.head_weight_rows(x, of)?, self.heads().count * of.rows.len());
-        self.product(of.name, x, Product { weight, bias: None, width, role })
-    }
-
-    fn head_weight_rows(&mut self, x: ValueId, of: &HeadRows) -> Result<WeightId, ModelError> {
-        let (name, heads) = (self.name(&format!("{}.weight", of.name)), self.heads().count);
-        let (rows, cols) = (heads * of.rows.len(), self.graph.value(x).width);
-        let found = self.tensors.find(&name).ok_or_else(|| self.missing(&name))?;
-        self.check_shape(&name, &found, (heads * of.each, cols))?;
-        self.used.insert(name.clone());
-        let dtype = found.dtype;
-        let Some(row) = dtype.row_bytes(cols) else {
-            let part = of.rows.clone();
-            return Err(ModelError::TensorPart { name, dtype, part });
-        };
-        let (start, step) = (of.rows.start * row, of.each * row);
-        let slices = Slices::stepped(start..start + heads * step, of.rows.len() * row, step);
-        Ok(self.graph.add_part(WeightSpec { name, rows, cols, dtype }, slices))
     }
 }

@@ -99,8 +99,7 @@ impl Builder<'_> {
         form: &LayerForm,
     ) -> Result<ValueId, ModelError> {
         let (c, heads) = (self.config, self.heads());
-        let projected = self.projections(x)?;
-        let gates = self.gates(x, form.gate)?;
+        let (projected, gates) = self.gated_projections(x, form.gate)?;
         let [mut q, mut k, v] = projected.map(|value| self.clamp(value));
         if !form.qk.is_rotated() {
             q = self.qk_norm("attn_q_norm", q, form.qk)?;

@@ -28,6 +28,13 @@ impl Keys<'_> {
         Ok(counts)
     }
 
+    /// Intermediate size of each layer's feed-forward block. Files whose layers all have experts may lack it.
+    pub(in crate::model) fn ffn_widths(&self, layers: usize) -> Result<Vec<usize>, ModelError> {
+        let of_experts = self.meta.get(&self.key("expert_feed_forward_length"));
+        let none = of_experts.map(|_| vec![0; layers]);
+        self.per_layer("feed_forward_length", layers, none.as_deref())
+    }
+
     /// As [`per_layer`](Keys::per_layer), of any size.
     fn counts(
         &self,

@@ -67,7 +67,7 @@ struct Piece {
 }
 
 /// Ops on rows of values.
-const ROWS: [&str; 16] = [
+const ROWS: [&str; 19] = [
     "add",
     "add_weighted",
     "mul",
@@ -78,6 +78,9 @@ const ROWS: [&str; 16] = [
     "relu_squared",
     "clamp_to",
     "xielu",
+    "sigmoid",
+    "softplus",
+    "exponential",
     "gated_silu",
     "gated_gelu",
     "gated_sigmoid",

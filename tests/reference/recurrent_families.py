@@ -1,0 +1,76 @@
+"""The models of families.py with linear attention."""
+
+from family_list import HEAD_16, OUTPUT, Family
+
+EXPERTS = {"expert_count": 8, "expert_used_count": 3, "expert_feed_forward_length": 12}
+MORE_USED = {"four experts": {"expert_used_count": 4}}
+SECTIONS = {"rope.dimension_count": 8, "rope.dimension_sections": [2, 1, 1, 0]}
+ALL_ROTATED = {"all dimensions rotate": {"rope.dimension_count": 16, "rope.dimension_sections": [4, 2, 2, 0]}}
+# Two heads of keys for six of values, which are longer than a vector of sixteen.
+DELTA = {"ssm.conv_kernel": 4, "ssm.inner_size": 120, "ssm.state_size": 20, "ssm.time_step_rank": 6, "ssm.group_count": 2}
+# Two groups of three heads of 20 values, and keys of 12.
+MAMBA = {"ssm.conv_kernel": 4, "ssm.inner_size": 120, "ssm.state_size": 12, "ssm.time_step_rank": 6, "ssm.group_count": 2}
+NO_FF = {"feed_forward_length": 0}
+STATES = {"rows": 72}
+
+
+def predictor(layer: int) -> dict:
+    """The tensors of a block of Qwen 3.5 that predicts a second token, of width 32, 4 heads of 16 on 2, hidden 48."""
+    norms = {"attn_norm": [32], "post_attention_norm": [32], "attn_q_norm": [16], "attn_k_norm": [16], "nextn.enorm": [32],
+             "nextn.hnorm": [32], "nextn.shared_head_norm": [32]}
+    matrices = {"attn_q": [32, 128], "attn_k": [32, 32], "attn_v": [32, 32], "attn_output": [64, 32], "ffn_gate": [32, 48],
+                "ffn_up": [32, 48], "ffn_down": [48, 32], "nextn.eh_proj": [64, 32]}
+    return {f"blk.{layer}.{name}.weight": shape for name, shape in {**norms, **matrices}.items()}
+
+
+RECURRENT = [
+    Family("qwen35", "qwen35", "gated delta nets on three of four layers, whose six heads have the keys of two by turns; attention with "
+           "gates beside queries, norms of heads, half of the dimensions rotate", {
+               **HEAD_16, **SECTIONS, **DELTA, "block_count": 4}, changes=ALL_ROTATED, **STATES),
+    Family("qwen35-mtp", "qwen35", "delta nets on layers 0 and 2 by a list, convolutions over 3 rows; a block more that predicts a second "
+           "token, which is left out; tied", {
+               **HEAD_16, **SECTIONS, **DELTA, "ssm.conv_kernel": 3, "block_count": 4, "nextn_predict_layers": 1,
+               "attention.recurrent_layers": [True, False, True, False]},
+           bare=True, without=(OUTPUT,), more=predictor(3), unread=(r"^nextn",),
+           asked={"block_count": 3, "nextn_predict_layers": None, "attention.recurrent_layers": [True, False, True]}, **STATES),
+    Family("qwen35moe", "qwen35moe", "a delta net before a layer with attention, experts, and one of all rows with a gate for each row", {
+        **HEAD_16, **SECTIONS, **DELTA, **EXPERTS, "full_attention_interval": 2, "expert_shared_feed_forward_length": 40},
+           changes={**MORE_USED, **ALL_ROTATED}, **STATES),
+    Family("qwen3next", "qwen3next", "the same with matrices that have the rows of each head of keys together, which three neighbouring "
+           "heads of values share", {
+               **HEAD_16, **DELTA, **EXPERTS, "rope.dimension_count": 8, "full_attention_interval": 2,
+               "expert_shared_feed_forward_length": 40},
+           without=(r"attn_(qkv|gate)\.weight",), changes=MORE_USED, **STATES),
+    Family("qwen3next-split", "qwen3next", "the same with matrices as in qwen35; tied", {
+        **HEAD_16, **DELTA, **EXPERTS, "full_attention_interval": 2, "expert_shared_feed_forward_length": 40}, bare=True,
+           without=(OUTPUT, r"ssm_in\.weight"), changes=MORE_USED, **STATES),
+    Family("granitehybrid", "granitehybrid", "Mamba-2 on all layers but the second, which does not rotate; the factors of granite", {
+        **MAMBA, "ssm.inner_size": 64, "ssm.time_step_rank": 4, "block_count": 3, "attention.head_count_kv": [0, 2, 0],
+        "logit_scale": 4.0, "residual_scale": 0.5, "embedding_scale": 3.0, "attention.scale": 0.5, "rope.scaling.finetuned": False},
+           kept=(r"ssm_conv1d\.bias",), changes={"rotation": {"rope.scaling.finetuned": True}}, **STATES),
+    Family("granitehybrid-experts", "granitehybrid", "the same with experts and one of all rows, and rotation; tied", {
+        **MAMBA, **EXPERTS, "ssm.inner_size": 64, "ssm.time_step_rank": 4, "feed_forward_length": 12, "block_count": 3,
+        "attention.head_count_kv": [0, 2, 0], "expert_shared_feed_forward_length": 40, "logit_scale": 4.0, "residual_scale": 0.5,
+        "embedding_scale": 3.0, "attention.scale": 0.5, "rope.scaling.finetuned": True},
+           kept=(r"ssm_conv1d\.bias",), without=(OUTPUT,), changes=MORE_USED, **STATES),
+    Family("nemotron_h", "nemotron_h", "layers of one block each: Mamba-2, attention without rotation, squared ReLU without a gate", {
+        **MAMBA, "block_count": 5, "attention.head_count_kv": [0, 0, 2, 0, 0], "feed_forward_length": [0, 48, 0, 0, 40]},
+           kept=(r"ssm_conv1d\.bias",), **STATES),
+    Family("nemotron_h_moe", "nemotron_h_moe", "the same with experts without gates, by sigmoids with numbers that count for the choice "
+           "only, of which those of all rows are wider", {
+               **MAMBA, **EXPERTS, "block_count": 5, "attention.head_count_kv": [0, 0, 2, 0, 0],
+               "feed_forward_length": [0, 12, 0, 0, 12], "expert_shared_feed_forward_length": 40, "expert_shared_count": 1,
+               "expert_weights_norm": True, "expert_weights_scale": 2.5},
+           kept=(r"ssm_conv1d\.bias",),
+           changes={**MORE_USED, "not normalised": {"expert_weights_norm": False}, "no scale": {"expert_weights_scale": 1.0}}, **STATES),
+    Family("nemotron_h_moe-latent", "nemotron_h_moe", "experts that read and make 16 values of a row, which ends with such a layer; tied", {
+        **MAMBA, **EXPERTS, "block_count": 3, "attention.head_count_kv": [0, 2, 0], "feed_forward_length": [0, 0, 12],
+        "expert_shared_feed_forward_length": 40, "expert_shared_count": 1, "expert_weights_norm": False, "moe_latent_size": 16},
+           bare=True, kept=(r"ssm_conv1d\.bias",), without=(OUTPUT,), changes=MORE_USED, **STATES),
+    Family("falcon-h1", "falcon-h1", "attention and Mamba-2 beside each other on one norm, with norms of groups", {**MAMBA}, kept=(r"ssm_conv1d\.bias",), **STATES),
+    Family("falcon-h1-plain", "falcon-h1", "the same without norms of groups; tied", {**MAMBA, "ssm.group_count": 1}, bare=True,
+           kept=(r"ssm_conv1d\.bias",), without=(OUTPUT, "ssm_norm"), **STATES),
+    Family("mamba2", "mamba2", "Mamba-2 alone", {
+        **MAMBA, **NO_FF, "ssm.inner_size": 64, "ssm.time_step_rank": 4, "block_count": 3, "attention.head_count": 0,
+        "attention.head_count_kv": None}, bare=True, **STATES),
+]
