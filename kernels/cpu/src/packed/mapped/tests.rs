@@ -31,7 +31,7 @@ fn mapped() -> Option<(tempfile::TempDir, Mapped)> {
         let checksums = values.chunks(CHUNK).map(|chunk| crc32fast::hash(chunk).to_le_bytes());
         let range = START..START + values.len();
         let data = FileData { range, checksums: checksums.collect() };
-        return Some((folder, Mapped::new(&path, file, data).expect("a map")));
+        return Some((folder, Mapped::new(&path, file, data, None).expect("a map")));
     }
     None
 }
