@@ -25,9 +25,18 @@ pub(super) enum PieceError<E> {
 pub(super) fn pack_pieces<E>(
     ctx: &Cpu,
     sources: &[Source<'_>],
+    keep: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), PieceError<E>> {
+    let buffer = buffer(sources, BUFFER_BYTES).map_err(PieceError::Pack)?;
+    pack_through(ctx, sources, buffer, keep)
+}
+
+fn pack_through<E>(
+    ctx: &Cpu,
+    sources: &[Source<'_>],
+    mut buffer: Vec<u8>,
     mut keep: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), PieceError<E>> {
-    let mut buffer = buffer(sources).map_err(PieceError::Pack)?;
     let mut filled = 0;
     for (i, source) in sources.iter().enumerate() {
         let tile = source.layout().tile;
@@ -52,15 +61,18 @@ pub(super) fn pack_pieces<E>(
     keep(&buffer[..filled]).map_err(PieceError::Keep)
 }
 
-/// A buffer in which a tile always fits behind what is left of a chunk.
-fn buffer(sources: &[Source<'_>]) -> Result<Vec<u8>, PackError> {
+/// A buffer of `least` bytes, or as many as all matrices have, in which a tile always fits behind what is left of a chunk.
+fn buffer(sources: &[Source<'_>], least: usize) -> Result<Vec<u8>, PackError> {
     let size = |source: &Source<'_>| source.layout().bytes(source.rows());
     let all = sources.iter().map(size).fold(0, usize::saturating_add);
     let tile = sources.iter().map(|source| source.layout().tile).max().unwrap_or(0);
-    let bytes = BUFFER_BYTES.max(CHUNK + tile).min(all);
+    let bytes = least.max(CHUNK + tile).min(all);
     let mut buffer = Vec::new();
     let failed = |_| PackError::Memory { bytes, source: io::ErrorKind::OutOfMemory.into() };
     buffer.try_reserve_exact(bytes).map_err(failed)?;
     buffer.resize(bytes, 0);
     Ok(buffer)
 }
+
+#[cfg(test)]
+mod tests;
