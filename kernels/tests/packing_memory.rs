@@ -16,7 +16,7 @@ use lapwing_kernels::weights::{GgufWriter, MetaValue, WeightFile};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const WIDTH: usize = 1024;
-const FFN: usize = 64 << 10;
+const FFN: usize = 32 << 10;
 const VOCAB: usize = 100;
 /// Bytes of the packed weights, at least.
 const BYTES: u64 = 3 * (WIDTH * FFN * 2) as u64;

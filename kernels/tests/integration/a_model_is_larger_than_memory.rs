@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lapwing_kernels::cpu::{
     BeyondMemory, BindError, CacheWriteError, Cpu, CpuDevice, Isa, MustMap, PackCache, PackError,
-    PackedFault, PackedMemory, Weights, keep_packed, limit_packed, lock_packed, pack_report,
+    PackedMemory, Weights, keep_packed, limit_packed, lock_packed, pack_report,
 };
 use lapwing_kernels::device::Observer;
 use lapwing_kernels::op::Op;
@@ -241,11 +241,16 @@ fn dropped_pages_of_chosen_experts_are_reported_and_those_of_others_are_not_read
     chosen.dedup();
     assert!(chosen.len() < op.count);
     let weights = Weights::of(&Cpu::new(1, Isa::best()), &tiny.graph, &tiny.file).expect("some");
-    let of_expert = op.matrices().map(|matrix| {
+    // Tiles of 16 rows are read as a whole.
+    let of_expert = |expert: usize| {
+        op.matrices().map(move |matrix| (expert * matrix.stride + matrix.first, matrix))
+    };
+    let of_matrices = chosen.iter().flat_map(|expert| of_expert(*expert)).map(|(start, matrix)| {
         let packed = weights.packed(matrix.weight);
-        (packed.bytes() / packed.rows() * matrix.rows) as u64
+        let tile = packed.bytes() / packed.rows().div_ceil(16);
+        tile * ((start + matrix.rows).div_ceil(16) - start / 16)
     });
-    let bytes = chosen.len() as u64 * of_expert.sum::<u64>();
+    let bytes = of_matrices.sum::<usize>() as u64;
     drop(weights);
     check(reads(&tiny, &cache, &task), bytes, 3 * chosen.len() as u64);
 }
