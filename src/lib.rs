@@ -28,12 +28,12 @@ pub mod guide;
 #[cfg(feature = "fetch")]
 pub use lapwing_engine::models;
 pub use lapwing_engine::{
-    Activations, Architecture, AttentionRule, BesideStream, BlockList, BlockingTokens, ClientStats,
-    DType, EmbedRequest, Embedding, EndReason, Engine, EngineBuilder, EngineStats, Error,
-    ErrorKind, Group, KeptReason, KeptTensor, KvCopies, KvDtype, KvHeads, KvSharing,
-    KvSharingError, Latencies, LayerAttention, LayerHeads, Mask, MaskError, Message, ModelConfig,
-    Module, PackedMemory, PackedUse, PackedWeights, PartPlacement, Placement, Pooling, Prompt,
-    PromptEnd, PromptGraphs, PromptProgress, RankedDocument, Ranking, Requant, Requantized,
+    Activations, Architecture, AttentionRule, BesideStream, BeyondMemory, BlockList,
+    BlockingTokens, ClientStats, DType, EmbedRequest, Embedding, EndReason, Engine, EngineBuilder,
+    EngineStats, Error, ErrorKind, Group, KeptReason, KeptTensor, KvCopies, KvDtype, KvHeads,
+    KvSharing, KvSharingError, Latencies, LayerAttention, LayerHeads, Mask, MaskError, Message,
+    ModelConfig, Module, PackedMemory, PackedUse, PackedWeights, PartPlacement, Placement, Pooling,
+    Prompt, PromptEnd, PromptGraphs, PromptProgress, RankedDocument, Ranking, Requant, Requantized,
     Request, RequestTimes, RerankRequest, RunError, SamplingParams, Scored, Shutdown, SlotStats,
     StageKind, StagePlacement, Stream, Summary, Token, TokenEvent, TokenLogprob, TokenStream,
     TransferPlacement, WaitLink, WaitMode, Work, chat, devices, draft, drivers, energy, error, fit,

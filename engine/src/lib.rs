@@ -48,7 +48,7 @@ pub use lapwing_actors::RunError;
 pub use lapwing_actors::message::Shutdown;
 pub use lapwing_actors::sample::{SamplingParams, Scored, TokenLogprob};
 pub use lapwing_actors::stats::{ClientStats, EngineStats, Latencies, Work};
-pub use lapwing_kernels::cpu::{Activations, PackedMemory, PackedUse};
+pub use lapwing_kernels::cpu::{Activations, BeyondMemory, PackedMemory, PackedUse};
 pub use lapwing_kernels::device::SlotStats;
 pub use lapwing_kernels::formats::DType;
 pub use lapwing_kernels::kv::{KvCopies, KvDtype, KvHeads, KvSharing, KvSharingError};

@@ -5,12 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use lapwing_kernels::cpu::{self, PackCache, PackReport, PackedMemory};
+use lapwing_kernels::cpu::{self, BeyondMemory, PackCache, PackReport, PackedMemory};
+use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvSharing;
 use lapwing_kernels::requant::Requant;
 use lapwing_kernels::weights::WeightFile;
 
 use crate::config::Settings;
+use crate::fit::free_memory;
 
 /// Default maximum of the folder's total size, in bytes.
 const BYTES_MAX: u64 = 16 << 30;
@@ -36,6 +38,9 @@ pub struct PackedWeights {
     /// The cached file; `None` without [`packed_cache`](crate::EngineBuilder::packed_cache), or if it
     /// could not be written.
     pub file: Option<PathBuf>,
+    /// Set if they are larger than the memory that was free: they stay in the file, and are read from the disk when they are
+    /// used. [`Engine::notes`](crate::Engine::notes) says so.
+    pub beyond_memory: Option<BeyondMemory>,
     /// Problems: a cached file of weights or of a device's programs that could not be used, or the reason
     /// why none could be written. The engine works in either case.
     pub notes: Vec<String>,
@@ -62,20 +67,43 @@ impl Settings {
     }
 }
 
+impl PackedWeights {
+    /// Says that the weights are used from the disk, if they are.
+    pub(crate) fn disk_note(&self) -> Option<String> {
+        let (beyond, file) = (self.beyond_memory?, self.file.as_ref()?);
+        let path = file.display();
+        Some(format!(
+            "the model is larger than memory: {beyond}; they stay in {path}, and are read from the disk when they are used"
+        ))
+    }
+}
+
 impl PackedFolder {
+    /// Offers the folder that the settings name, if they name one, to the devices that pack the file's weights, and limits these to the free memory.
+    pub(crate) fn offered(
+        settings: &Settings,
+        file: &WeightFile,
+        graph: &Graph,
+    ) -> Option<PackedFolder> {
+        cpu::limit_packed(file, free_memory);
+        let folder = PackedFolder::of(settings)?;
+        // Without a limit of the caller's, weights that do not fit into memory may take as much of the disk as they need.
+        let must_keep = free_memory().is_some_and(|free| cpu::packed_bytes(graph) > free);
+        let bytes_max = match settings.packed_cache_max {
+            None if must_keep => u64::MAX,
+            _ => folder.bytes_max,
+        };
+        let memory = folder.memory.unwrap_or_default();
+        cpu::keep_packed(file, PackCache { path: folder.file.clone(), bytes_max, memory });
+        Some(folder)
+    }
+
     /// The folder that the settings name.
-    pub(crate) fn of(settings: &Settings) -> Option<PackedFolder> {
+    fn of(settings: &Settings) -> Option<PackedFolder> {
         let folder = settings.packed_cache.clone()?;
         let bytes_max = settings.packed_cache_max.unwrap_or(BYTES_MAX);
         let file = folder.join(file_name(&settings.model, settings.requant, settings.share_kv));
         Some(PackedFolder { folder, file, bytes_max, memory: settings.packed_memory })
-    }
-
-    /// Offers this folder to the devices that pack the file's weights.
-    pub(crate) fn offer(&self, file: &WeightFile) {
-        let memory = self.memory.unwrap_or_default();
-        let cache = PackCache { path: self.file.clone(), bytes_max: self.bytes_max, memory };
-        cpu::keep_packed(file, cache);
     }
 
     /// Result of the offer. Marks the file as used, and removes other files until the size fits.
@@ -122,6 +150,7 @@ impl PackedFolder {
             checked: *checked,
             not_mapped: not_mapped.as_ref().map(ToString::to_string),
             file: kept.then_some(self.file),
+            beyond_memory: report.beyond,
             notes,
         }
     }

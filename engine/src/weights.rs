@@ -11,7 +11,8 @@
 //! ```
 
 pub use lapwing_kernels::cpu::{
-    CacheReadError, CacheWriteError, NotMapped, PackCache, PackReport, PackedMemory, PackedUse,
+    BeyondMemory, CacheReadError, CacheWriteError, MustMap, NotMapped, PackCache, PackReport,
+    PackedMemory, PackedUse,
 };
 pub use lapwing_kernels::weights::{
     Array, Gguf, Metadata, NoLease, Shape, TensorInfo, Text, Value, ValueKind, WeightFile,

@@ -4,6 +4,7 @@
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, KvRows, RopeFreqs, RopeShape};
 use lapwing_kernels::cpu::{ExpertMatrices, Experts, Matrix, Mixture, PackedMatrix};
+use lapwing_kernels::cpu::{PackCache, PackedMemory, keep_packed, limit_packed, pack_report};
 use lapwing_kernels::device::{Batch, BlockingDevice, Prepare, SlotPool, StageRun, TensorSet};
 use lapwing_kernels::formats::DType;
 use lapwing_kernels::kv::{KvDtype, KvHeads, KvLayout, KvStore};
@@ -124,7 +125,20 @@ fn a_warm_step_allocates_nothing() {
         "format-q4_k",
         "format-f16",
     ] {
-        model_steps(name);
+        model_steps(name, &|_| {});
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["llama", "qwen3moe"] {
+        let path = folder.path().join(name);
+        let cache = PackCache { path, bytes_max: 1 << 30, memory: PackedMemory::Mapped };
+        // Files that are mapped, and then weights of which each run looks whether they are in memory.
+        let is_mapped = model_steps(name, &|file| keep_packed(file, cache.clone()));
+        if is_mapped {
+            model_steps(name, &|file| {
+                keep_packed(file, cache.clone());
+                limit_packed(file, || Some(1));
+            });
+        }
     }
 }
 
@@ -172,11 +186,12 @@ fn experts(dtype: DType, rows: usize) {
     assert_silent(&mut step, &format!("experts of {dtype}, {rows} rows"));
 }
 
-/// A prompt, then one token after another.
-fn model_steps(name: &str) {
+/// A prompt, then one token after another, of a model whose file is `prepared`. Returns whether its weights are mapped.
+fn model_steps(name: &str, prepared: &dyn Fn(&WeightFile)) -> bool {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = path.join("../tests/reference/tiny").join(format!("{name}.gguf"));
     let file = WeightFile::open(&path).expect("a weight file");
+    prepared(&file);
     let model = Model::from_weights(&file).expect("a model");
     let graph = Arc::new(model.graph);
     let layout = model.config.kv_layout();
@@ -221,4 +236,5 @@ fn model_steps(name: &str) {
         at += 1;
     };
     assert_silent(&mut next, &format!("{name}: a token"));
+    pack_report(&file).is_some_and(|report| report.mapped)
 }

@@ -86,8 +86,13 @@ fn device_names(engine: &lapwing_engine::Engine) -> Vec<String> {
 /// share.
 fn packed_weights(engine: &lapwing_engine::Engine) -> Value {
     let PackedUse { own_bytes, mapped_bytes } = engine.packed_use();
-    let not_mapped = engine.packed_weights().not_mapped.as_deref();
-    json!({ "own_bytes": own_bytes, "mapped_bytes": mapped_bytes, "not_mapped": not_mapped })
+    let packed = engine.packed_weights();
+    json!({
+        "own_bytes": own_bytes,
+        "mapped_bytes": mapped_bytes,
+        "not_mapped": packed.not_mapped.as_deref(),
+        "beyond_memory": packed.beyond_memory.map(|beyond| beyond.times()),
+    })
 }
 
 fn engine_state(stats: &EngineStats) -> Value {

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use lapwing::{Engine, EngineBuilder, PackedMemory, PackedUse, Prompt, Request};
+use lapwing_traces::report::ReadReport;
+use lapwing_traces::{Analysis, Report, Scope, Timeline};
 
 /// Tokens of an answer.
 const TOKENS: usize = 12;
@@ -92,4 +94,38 @@ fn a_file_truncated_while_an_engine_decodes_changes_no_token() {
         });
         assert_eq!(engine.packed_use().mapped_bytes, 0, "round {round}");
     }
+}
+
+/// What the steps of an engine have read from the disk.
+fn reads(engine: &Engine) -> Vec<ReadReport> {
+    let timeline = Timeline::new(&engine.recorder().recording());
+    Report::new(&timeline, &Analysis::new(&timeline)).reads
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn weights_that_are_read_from_the_disk_are_in_the_recording_and_change_no_token() {
+    let count = AtomicUsize::new(0);
+    let want = answer(&start(builder()), &count);
+    let Some(folder) = folder() else { return };
+    let engine = start(builder().packed_cache(folder.path()));
+    let path = engine.packed_weights().file.as_ref().expect("a file");
+    let file = std::fs::File::open(path).expect("a file");
+    file.sync_all().expect("written");
+    // No process has touched them in a map yet.
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+    engine.recorder().set_scope(Scope::All);
+    assert_eq!(answer(&engine, &count), want);
+    let first = reads(&engine);
+    let [prefill] = &first[..] else {
+        assert!(first.is_empty(), "one pass reads all weights: {first:?}");
+        eprintln!("pages of {} cannot be dropped", path.display());
+        return;
+    };
+    assert_eq!((&*prefill.lane, &*prefill.step, prefill.reading), ("cpu", "prefill", 1));
+    let mapped = engine.packed_use().mapped_bytes as u64;
+    assert!(prefill.bytes > 0 && prefill.bytes <= mapped, "{prefill:?} of {mapped}");
+    assert!(prefill.read_ns > 0 && prefill.read_ns <= prefill.busy_ns, "{prefill:?}");
+    assert_eq!(answer(&engine, &count), want);
+    assert_eq!(reads(&engine)[0].bytes, prefill.bytes, "all weights are in memory");
 }

@@ -86,6 +86,8 @@ coded! {
         Sync = 6 "sync",
         /// Anything else.
         Other = 7 "other",
+        /// Waiting for data from a disk.
+        Read = 8 "read",
     }
 }
 

@@ -65,7 +65,7 @@ pub struct Recording {
 const MAGIC: [u8; 8] = *b"\x89LWT\r\n\x1a\n";
 
 /// Format version that is written.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Length in bytes of magic, version and length.
 const HEADER: usize = 8 + 4 + 8;

@@ -8,11 +8,13 @@ mod drafts;
 mod figures;
 mod main_cause;
 mod make;
+mod reads;
 mod requests;
 mod streams;
 
 pub use drafts::DraftReport;
 pub use main_cause::main_cause;
+pub use reads::ReadReport;
 pub use streams::{LimitedReport, TokenGapReport};
 
 /// Version of the report format. New fields do not change it.
@@ -64,6 +66,8 @@ pub struct Report {
     pub requests: RequestsReport,
     /// Passes of speculative decoding, by lane and role.
     pub drafts: Vec<DraftReport>,
+    /// Steps that waited for data from a disk, by lane and name.
+    pub reads: Vec<ReadReport>,
     /// Chunks with fewer rows of prompts than there was room for, by number.
     pub limited: Vec<LimitedReport>,
     /// Counters, such as queue depths and memory in use.

@@ -12,6 +12,7 @@ mod format;
 mod gantt;
 mod head;
 mod options;
+mod reads;
 mod scale;
 mod streams;
 mod summary;

@@ -73,7 +73,7 @@ impl DraftModel {
                 (own.model.display(), "one whose layers keep no state of the rows before");
             return Err(Error::config("the draft model", path, expected));
         }
-        PackedFolder::of(&own).iter().for_each(|folder| folder.offer(&file));
+        _ = PackedFolder::offered(&own, &file, &model.graph);
         let dtype: KvDtype = settings.kv;
         let layout = KvLayout { dtype, ..model.config.kv_layout() };
         let context = model.config.context.min(chosen.context + DRAFT_MAX + 1);

@@ -24,7 +24,7 @@ impl EngineBuilder {
     }
 
     /// Maximum total size in bytes of the folder of [`packed_cache`](EngineBuilder::packed_cache), by
-    /// default 16 GiB. The least recently used files are removed first.
+    /// default 16 GiB, or as much as a model needs whose weights are larger than memory. The least recently used files are removed first.
     pub fn packed_cache_max(mut self, bytes: u64) -> EngineBuilder {
         self.settings.packed_cache_max = Some(bytes);
         self
@@ -34,6 +34,10 @@ impl EngineBuilder {
     /// their file is mapped: processes share them, and a start reads no more of a file than its header, unless it was not
     /// checked before. Where the system cannot hold back a program that is about to change a mapped file, they are read into memory
     /// of the process; [`Engine::packed_weights`] says why, and if this setting asks for a mapped file, also a note there.
+    ///
+    /// Weights that are larger than the memory that is free, in this machine or in the control group of the process, are only used from a
+    /// mapped file: hot parts stay in memory, and others are read from the disk when they are used. [`Engine::notes`] says so. The
+    /// engine cannot be built if that is not possible, or if this setting says otherwise.
     pub fn packed_memory(mut self, memory: PackedMemory) -> EngineBuilder {
         self.settings.packed_memory = Some(memory);
         self

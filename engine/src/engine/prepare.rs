@@ -62,7 +62,7 @@ impl EngineBuilder {
         let memory = opened.allocate(None)?;
         let Opened { settings, file, chosen, .. } = &opened;
         let strategies = PlacedStrategies::new(settings, chosen)?;
-        let folder = PackedFolder::of(settings).inspect(|folder| folder.offer(file));
+        let folder = PackedFolder::offered(settings, file, &opened.graph);
         let shared = Shared { opened: &opened, memory: &memory, clock: opened.timing_clock() };
         let built = devices(shared)?;
         _ = folder.map(|folder| folder.outcome(file));

@@ -46,7 +46,7 @@ impl EngineBuilder {
         let graph = Arc::new(model.graph.with_kv(chosen.layout.clone()));
         let threads = chosen.devices.iter().map(|(_, threads)| threads.count).sum::<usize>();
         let cpu = Cpu::new(threads.max(1), chosen.isa).with_activations(chosen.activations);
-        let folder = PackedFolder::of(&settings).inspect(|folder| folder.offer(&file));
+        let folder = PackedFolder::offered(&settings, &file, &graph);
         let recorder =
             RangeRecorder::new(cpu, &graph, &file, chosen.layout.clone(), options.window);
         let mut recorder = recorder.map_err(RangesError::Measure)?;

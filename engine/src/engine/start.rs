@@ -63,7 +63,7 @@ impl Loaded {
         let reranker = Reranker::read(rank.as_ref(), file)?;
         let projection = projection.as_ref().map(|head| HeadWeights::read(head, file));
         let projection = projection.transpose().map_err(RerankError::from)?;
-        let folder = PackedFolder::of(settings).inspect(|folder| folder.offer(file));
+        let folder = PackedFolder::offered(settings, file, &shared.opened.graph);
         let text = || -> Result<(Tokenizer, Option<ChatTemplate>), Error> {
             let tokenizer = Tokenizer::from_metadata(file.metadata())?;
             let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
@@ -219,6 +219,7 @@ fn run(
     })
     .map_err(Error::thread)?;
     let Loaded { tokenizer, template, reranker, projection, packed, .. } = loaded;
+    let notes = packed.disk_note().into_iter().chain(plan.notes).collect();
     let inner = Inner {
         path: settings.model,
         config,
@@ -233,7 +234,7 @@ fn run(
         strategies: plan.strategies,
         packed,
         packed_users,
-        notes: plan.notes,
+        notes,
         requantized,
         attention,
         share_kv: settings.share_kv,

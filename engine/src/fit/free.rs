@@ -52,13 +52,14 @@ fn left_in(group: &Path) -> Option<u64> {
     let limit = number(["memory.max", "memory.limit_in_bytes"])?;
     let used = number(["memory.current", "memory.usage_in_bytes"])?;
     let stat = read("memory.stat").unwrap_or_default();
-    let of_files = stat.lines().find_map(|line| {
-        let (key, value) = line.split_once(' ')?;
-        ["inactive_file", "total_inactive_file"]
-            .contains(&key)
-            .then(|| value.parse::<u64>().ok())?
-    });
-    Some(limit.saturating_sub(used.saturating_sub(of_files.unwrap_or(0))))
+    let value = |key: &str| {
+        let values = stat.lines().filter_map(|line| line.split_once(' '));
+        values.into_iter().find(|(name, _)| *name == key)?.1.parse::<u64>().ok()
+    };
+    // The first version of the interface has the groups below in numbers of their own.
+    let with_groups_below = |key: &str| value(&format!("total_{key}")).or_else(|| value(key));
+    let of_files = ["inactive_file", "active_file"].into_iter().filter_map(with_groups_below);
+    Some(limit.saturating_sub(used.saturating_sub(of_files.sum())))
 }
 
 #[cfg(test)]
@@ -90,7 +91,10 @@ mod tests {
         let above = [
             ("sys/fs/cgroup/a/memory.max", "5000000\n"),
             ("sys/fs/cgroup/a/memory.current", "4000000\n"),
-            ("sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 1500000\nfile 9\n"),
+            (
+                "sys/fs/cgroup/a/memory.stat",
+                "anon 1\ninactive_file 900000\nactive_file 600000\nfile 9\n",
+            ),
         ];
         assert_eq!(system(&[&[MEMINFO, group, unlimited][..], &above].concat()), Some(2_500_000));
         // The path of the outside is not there, but the mount is.
@@ -100,6 +104,10 @@ mod tests {
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "3500000"),
         ];
         assert_eq!(system(&[&[MEMINFO][..], &inside].concat()), Some(0));
+        let stat =
+            "active_file 5\ninactive_file 6\ntotal_inactive_file 700000\ntotal_active_file 8\n";
+        let stat = ("sys/fs/cgroup/memory/memory.stat", stat);
+        assert_eq!(system(&[&[MEMINFO, stat][..], &inside].concat()), Some(200_008));
     }
 
     #[cfg(target_os = "linux")]

@@ -41,6 +41,8 @@ pub struct MemoryNeed {
     pub buffers: u64,
     /// Bytes that can be taken; `None` if that is not known. Of a device's own memory, nine tenths, as for an engine.
     pub free: Option<u64>,
+    /// Of the weights, those that can stay in a mapped file, and are then read from the disk when they are used.
+    pub mappable: u64,
 }
 
 /// Predicted times.
@@ -68,6 +70,13 @@ impl MemoryNeed {
         self.free.map(|free| self.needed() <= free)
     }
 
+    /// Whether it fits only if weights are read from the disk when they are used.
+    pub fn runs_from_disk(&self) -> bool {
+        let rest = self.needed().saturating_sub(self.mappable);
+        self.fits() == Some(false)
+            && self.free.is_some_and(|free| self.mappable > 0 && rest <= free)
+    }
+
     /// Tokens whose keys and values fit beside the rest; 0 if the rest does not fit, and no limit if there are no keys and values.
     pub(crate) fn tokens(&self, kv_of: u64, tokens: u64) -> Option<u64> {
         let fixed = self.weights.saturating_add(self.buffers);
@@ -89,6 +98,13 @@ impl Fit {
             true => Some(false),
             false => each().collect::<Option<Vec<bool>>>().map(|_| true),
         }
+    }
+
+    /// Whether the model runs, but weights are read from the disk when they are used, because they do not fit into the host's memory. The
+    /// predicted times are those without reading.
+    pub fn runs_from_disk(&self) -> bool {
+        let runs = |need: &MemoryNeed| need.fits() != Some(false) || need.runs_from_disk();
+        self.fits() == Some(false) && self.memory.iter().all(runs)
     }
 
     /// Bytes of all memories together.
@@ -117,7 +133,8 @@ impl Fit {
     pub fn scaled(&self, ratio: f64) -> (Option<bool>, Option<f64>) {
         let scaled = |need: &MemoryNeed| {
             let weights = (need.weights as f64 * ratio) as u64;
-            MemoryNeed { weights, ..need.clone() }
+            let mappable = (need.mappable as f64 * ratio) as u64;
+            MemoryNeed { weights, mappable, ..need.clone() }
         };
         let fit = Fit { memory: self.memory.iter().map(scaled).collect(), ..self.clone() };
         (fit.fits(), self.tokens_per_second().map(|speed| speed / ratio))
@@ -133,7 +150,7 @@ mod tests {
     use super::*;
 
     fn need(weights: u64, kv: u64, free: Option<u64>) -> MemoryNeed {
-        MemoryNeed { device: None, weights, kv, buffers: 10, free }
+        MemoryNeed { device: None, weights, kv, buffers: 10, free, mappable: 0 }
     }
 
     fn fit(memory: Vec<MemoryNeed>) -> Fit {
@@ -165,6 +182,18 @@ mod tests {
         let no = fit(vec![unknown, large, small.clone()]);
         assert_eq!((no.fits(), no.needed()), (Some(false), 3 * 160));
         assert_eq!(no.tightest(), Some(&small));
+        assert!(!no.runs_from_disk());
+    }
+
+    #[test]
+    fn a_model_runs_from_the_disk_if_the_rest_fits() {
+        let host =
+            |weights, free| MemoryNeed { mappable: weights, ..need(weights, 50, Some(free)) };
+        let runs = |memory: Vec<MemoryNeed>| fit(memory).runs_from_disk();
+        assert!(runs(vec![host(1000, 60)]) && !runs(vec![host(1000, 59)]));
+        assert!(!runs(vec![host(1000, 1060)]), "it fits");
+        let gpu = MemoryNeed { device: Some("gpu".to_owned()), ..need(100, 0, Some(50)) };
+        assert!(!runs(vec![host(1000, 60), gpu]), "the memory of a GPU is too small");
     }
 
     #[test]

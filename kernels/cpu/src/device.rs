@@ -6,7 +6,9 @@ mod fused_matmul;
 mod fusion;
 mod fusion_context;
 mod model;
+mod next;
 mod ops;
+mod read_ahead;
 mod scratch;
 mod stage;
 mod states;
@@ -17,13 +19,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::context::Cpu;
-use crate::gemm::{GemvPlan, NextDispatch};
-use crate::loops::quantize::QuantScheme;
+use crate::gemm::NextDispatch;
 use crate::weights::{BindError, Weights};
-use fused_matmul::{FusedMatmul, GemvPlans};
+use fused_matmul::GemvPlans;
 use fusion::{FusedMatmulRun, Fusion, NormAddRun};
 use lapwing_model::device::{Batch, BlockingDevice, DeviceError, Slot, StageRun, Tensor};
-use lapwing_model::graph::{Node, ValueId};
+use lapwing_model::graph::Node;
 use lapwing_model::op::Op;
 use lapwing_model::part::Part;
 use lapwing_model::quant::Activations;
@@ -32,6 +33,7 @@ use lapwing_model::weights::WeightFile;
 use model::BoundModel;
 pub use model::CpuDeviceParts;
 use ops::OpRun;
+use read_ahead::ReadAhead;
 use scratch::{Angles, Scratch};
 use stage::Stage;
 
@@ -60,6 +62,8 @@ pub struct CpuDevice {
     next_matmuls: Vec<Option<usize>>,
     /// Bytes of packed weights that each node reads.
     packed_bytes: Vec<usize>,
+    /// What is known of weights in a mapped file.
+    read_ahead: Option<ReadAhead>,
     /// One for each concurrent run.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -89,8 +93,17 @@ impl CpuDevice {
         let gemv_plans = gemv_plans.collect();
         let next_matmuls = nodes.clone().map(|n| (n..nodes.end).find(is_matmul)).collect();
         let packed_bytes = model.packed_bytes();
-        let scratch = Mutex::new(Vec::new());
-        Ok(CpuDevice { model, fusions, gemv_plans, next_matmuls, packed_bytes, scratch })
+        let (read_ahead, scratch) = (ReadAhead::new(&model), Mutex::new(Vec::new()));
+        let device = CpuDevice {
+            model,
+            fusions,
+            gemv_plans,
+            next_matmuls,
+            packed_bytes,
+            read_ahead,
+            scratch,
+        };
+        Ok(device)
     }
 
     /// The threads and instruction set in use.
@@ -136,9 +149,11 @@ impl CpuDevice {
     fn run_with(&self, work: &mut StageRun<'_>, scratch: &mut Scratch) -> Result<(), DeviceError> {
         let StageRun { nodes, part, batch, inputs, writes, .. } = &*work;
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
-        let Scratch { written, sequences, matmul_inputs, angles } = scratch;
+        let Scratch { written, sequences, matmul_inputs, angles, reading } = scratch;
         self.fill_angles(nodes.clone(), part, batch, angles);
         let mut held = self.model.hold()?;
+        let ahead = self.read_ahead.as_ref();
+        let mut reading = ahead.and_then(|ahead| ahead.begin(&self.model, &nodes, reading));
         let (load, mut next) = (Cell::new(None), nodes.start);
         while next < nodes.end {
             let fused = self.fusions[next].as_ref();
@@ -151,6 +166,9 @@ impl CpuDevice {
             });
             let stage =
                 Stage { model: &self.model, part, batch, inputs, written: (first, &written[..]) };
+            if let Some(reading) = &mut reading {
+                reading.before(&done, &stage, work.observer)?;
+            }
             match fused {
                 Some(Fusion::RopeAttention(rope)) => {
                     let [keys, node] = [0, 1].map(|at| &self.model.graph.nodes()[rope + at]);
@@ -196,13 +214,18 @@ impl CpuDevice {
             work.observer.nodes_done(done);
             load.take().into_iter().for_each(|load| work.observer.routed(load));
         }
-        for &id in writes {
-            if let Some(data) = written.get_mut(id.0 - nodes.start).and_then(Option::take) {
-                let width = part.features.of_width(self.model.graph.value(id).width).len();
+        self.put_outputs(work, written);
+        Ok(())
+    }
+
+    /// Hands over the values that the stage writes.
+    fn put_outputs(&self, work: &mut StageRun<'_>, written: &mut [Option<Slot>]) {
+        for &id in work.writes {
+            if let Some(data) = written.get_mut(id.0 - work.nodes.start).and_then(Option::take) {
+                let width = work.part.features.of_width(self.model.graph.value(id).width).len();
                 work.outputs.put(id, Tensor::new(width, data));
             }
         }
-        Ok(())
     }
 
     /// Computes the angles of the part's rows, if the nodes rotate any.
@@ -215,72 +238,6 @@ impl CpuDevice {
             };
             angles.fill(cpu, ropes.iter().map(|(freqs, _)| freqs), positions);
         }
-    }
-
-    /// The scheme in which the next fusion takes the only output of `fused`, if the output may be
-    /// quantised on the fly: nothing else reads it, and its columns make enough tasks.
-    fn output_scheme(
-        &self,
-        fused: &FusedMatmul,
-        end: usize,
-        part: &Part,
-        writes: &[ValueId],
-    ) -> Option<QuantScheme> {
-        const TASKS_PER_THREAD: usize = 3;
-        let Fusion::Matmul(next) = self.fusions.get(fused.nodes().end)?.as_ref()? else {
-            return None;
-        };
-        let (value, format) = fused.quantized_output?;
-        let scheme = self.model.cpu.block_scheme(format)?;
-        let tasks = self.model.graph.value(value).width / scheme.columns();
-        let fits = next.fits(end, part, writes) && part.features.is_whole();
-        (fits
-            && !writes.contains(&value)
-            && tasks >= TASKS_PER_THREAD * self.model.cpu.pool().threads())
-        .then_some(scheme)
-    }
-
-    /// The weights of the first matmuls from node `from` on, or of the first of the stage if there
-    /// are none, since the stage most likely runs again.
-    /// when the stage begins anew.
-    fn next_dispatch(
-        &self,
-        from: usize,
-        stage: &Range<usize>,
-        part: &Part,
-        writes: &[ValueId],
-    ) -> NextDispatch<'_> {
-        let first = |from: usize| {
-            self.next_matmuls.get(from).copied().flatten().filter(|node| *node < stage.end)
-        };
-        let Some(node) = first(from).or_else(|| first(stage.start)) else {
-            return NextDispatch::default();
-        };
-        let Some(Fusion::Matmul(fused)) = &self.fusions[node] else {
-            return NextDispatch::default();
-        };
-        let output_scheme = self.output_scheme(fused, stage.end, part, writes);
-        let gemv_plan = self.gemv_plan(node, output_scheme);
-        NextDispatch { output_scheme, gemv_plan, ..fused.next_dispatch(&self.model.context()) }
-    }
-
-    /// The weights of the next matmuls after a node with experts; nothing after other ops.
-    fn after_experts(
-        &self,
-        node: usize,
-        stage: &Range<usize>,
-        part: &Part,
-        writes: &[ValueId],
-    ) -> NextDispatch<'_> {
-        match self.model.graph.nodes()[node].op {
-            Op::Experts(_) => self.next_dispatch(node + 1, stage, part, writes),
-            _ => NextDispatch::default(),
-        }
-    }
-
-    /// Division into tasks of the matmuls of the fusion that begins with a node, for one row.
-    fn gemv_plan(&self, node: usize, output_scheme: Option<QuantScheme>) -> Option<&GemvPlan> {
-        self.gemv_plans[node].as_ref()?.quantized_output(output_scheme)
     }
 
     /// Gives back the slots of values that these nodes were the last to read.

@@ -72,10 +72,10 @@ pub use loops::rope::RopeShape;
 pub use loops::tile_shape::TileShape;
 pub use matrix::{Matrix, MatrixError};
 pub use pack::{
-    CacheReadError, CacheWriteError, FileMatrix, NotMapped, PackCache, PackError, PackReport,
-    PackedMemory,
+    CacheReadError, CacheWriteError, FileMatrix, MustMap, NotMapped, PackCache, PackError,
+    PackReport, PackedMemory,
 };
-pub use packed::{LostWeights, OutputChannels, PackedFault, PackedMatrix};
+pub use packed::{BeyondMemory, LostWeights, OutputChannels, PackedFault, PackedMatrix};
 pub use pool::{ColumnBlock, CoreSet, CoresError, Grid, PinnedThread, Pool, THREADS_MAX};
 pub use quantize::Q8Rows;
 pub use rms_norm::rms_norm;
@@ -85,6 +85,6 @@ pub use short_conv::{ShortConv, short_conv};
 pub use simd::prefetch::PrefetchHint;
 pub use sums::{Summands, add_weighted, excess, with_length};
 pub use weights::{
-    BindError, Held, LockError, PackedUse, PackedUsers, Weights, keep_packed, lock_packed,
-    pack_report, packed_bytes, packed_users,
+    BindError, Held, LockError, PackedUse, PackedUsers, Weights, keep_packed, limit_packed,
+    lock_packed, pack_report, packed_bytes, packed_users,
 };

@@ -4,8 +4,9 @@ use crate::channel_sums::sum_channels;
 use crate::context::Cpu;
 use crate::embed::Table;
 use crate::matrix::MatrixError;
-use crate::pack::cache::report::{PackCache, PackReport};
+use crate::pack::cache::report::PackReport;
 use crate::pack::error::PackError;
+use crate::pack::load::Packing;
 use crate::pack::source::{FileMatrix, Source};
 use crate::packed::{LostWeights, PackedMatrix};
 use lapwing_model::graph::{Graph, WeightId, WeightSpec};
@@ -28,7 +29,8 @@ pub use held::Held;
 pub use lock::{LockError, lock_packed};
 pub use packed_bytes::packed_bytes;
 pub use packed_use::{PackedUse, PackedUsers, packed_users};
-pub use shared::{keep_packed, pack_report};
+use shared::Kept;
+pub use shared::{keep_packed, limit_packed, pack_report};
 use uses::{Uses, uses};
 
 /// Why a model's weights cannot be bound to a device.
@@ -121,10 +123,9 @@ impl Weights {
             if let Some(weights) = shared.weights.iter().filter_map(|w| w.upgrade()).find(same) {
                 return Ok(weights);
             }
-            let cache = shared.cache.as_ref();
-            let (weights, report) = Weights::load(ctx, graph, uses.clone(), cache, file)?;
+            let (weights, report) = Weights::load(ctx, graph, uses.clone(), &shared.kept, file)?;
             let weights = Arc::new(weights);
-            shared.report = cache.is_some().then(|| Arc::new(report));
+            shared.report = shared.kept.cache.is_some().then(|| Arc::new(report));
             shared.weights.push(Arc::downgrade(&weights));
             Ok(weights)
         })
@@ -134,7 +135,7 @@ impl Weights {
         ctx: &Cpu,
         graph: &Graph,
         uses: Vec<Uses>,
-        cache: Option<&PackCache>,
+        kept: &Kept,
         file: &WeightFile,
     ) -> Result<(Weights, PackReport), BindError> {
         let specs = graph.weights();
@@ -156,8 +157,9 @@ impl Weights {
         let matmuls: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].matmul).collect();
         let of_matmuls: Vec<&WeightTensor> = matmuls.iter().map(|i| &tensors[*i]).collect();
         let sources: Vec<Source<'_>> = matmuls.iter().map(|i| sources[*i]).collect();
-        let packed = PackedMatrix::load_or_pack(ctx, &sources, &of_matmuls, cache, file);
-        let (packed, report) = packed.map_err(|error| match error {
+        let (cache, free) = (kept.cache.as_ref(), kept.free());
+        let packing = Packing { sources: &sources, tensors: &of_matmuls, file, cache, free };
+        let (packed, report) = packing.load_or_pack(ctx).map_err(|error| match error {
             PackError::NotFinite { matrix, row, format } => {
                 BindError::Requant { name: specs[matmuls[matrix]].name.clone(), row, format }
             }

@@ -31,7 +31,7 @@ pub use data::{ChangedError, TensorReadError, WeightTensor};
 pub use data_file::{DataFile, ReadFault};
 pub use error::{Fault, WeightError};
 pub use gguf::{Gguf, parse, parse_header};
-pub use leased_file::{LeasedFile, NoLease, Unleased};
+pub use leased_file::{LeasedFile, NoLease, Unleased, can_lease};
 pub use metadata::{Metadata, MetadataError};
 pub use split_fault::SplitFault;
 pub use start::{HeaderStart, parse_start};

@@ -11,6 +11,8 @@ mod a_graph_runs_twice;
 mod a_kernel_differs_from_the_reference;
 #[cfg(target_os = "linux")]
 mod a_mapped_file_changes;
+#[cfg(target_os = "linux")]
+mod a_model_is_larger_than_memory;
 mod a_page_leaks;
 #[cfg(feature = "qnn")]
 mod a_qnn_graph_differs;

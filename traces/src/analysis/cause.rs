@@ -12,6 +12,8 @@ pub enum IdleCause {
     Prepare,
     /// The next work needed data that was being converted or copied.
     Convert,
+    /// The next work needed a result that waited for data from a disk.
+    Read,
     /// The next work was ready elsewhere, but no permit was free.
     BackPressure,
     /// The next work was ready elsewhere, but no memory slot or KV page was free.
@@ -39,11 +41,12 @@ pub enum IdleCause {
 
 impl IdleCause {
     /// All causes; [`Dependency`](IdleCause::Dependency) with lane 0.
-    pub const ALL: [IdleCause; 15] = [
+    pub const ALL: [IdleCause; 16] = [
         IdleCause::Dependency(0),
         IdleCause::Cancelled,
         IdleCause::Prepare,
         IdleCause::Convert,
+        IdleCause::Read,
         IdleCause::BackPressure,
         IdleCause::SlotPool,
         IdleCause::PolicyBarrier,
@@ -64,6 +67,7 @@ impl IdleCause {
             IdleCause::Cancelled => "cancelled work",
             IdleCause::Prepare => "graph build",
             IdleCause::Convert => "conversion",
+            IdleCause::Read => "reading",
             IdleCause::BackPressure => "back-pressure",
             IdleCause::SlotPool => "slot pool empty",
             IdleCause::PolicyBarrier => "policy barrier",

@@ -5,8 +5,9 @@ use std::cell::RefCell;
 use super::cause::IdleCause;
 use super::links::Links;
 use super::walk::{PieceKind, Step, Walk, cause_of};
-use crate::event::StallCause;
+use crate::event::{Activity, StallCause};
 use crate::timeline::Timeline;
+use std::collections::HashMap;
 
 /// An interval in which a lane was idle for one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +31,10 @@ pub struct Gap {
 ///
 /// The cause of a gap is found by walking the dependency graph back from the span that ended it.
 /// While a span ran that the next work needed, directly or through others, the gap is a dependency
-/// on that span's lane. Otherwise the reason why nothing on the chain ran is the cause.
+/// on that span's lane, or reading while it waited for a disk. Otherwise the reason why nothing on the chain ran is the cause.
 pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
     let (start, end) = timeline.extent();
+    let known = Known { timeline, links, reads: reads(timeline, links) };
     let mut gaps = Vec::new();
     let used = |lane: usize| timeline.lanes[lane].slots > 0;
     for (lane, spans) in
@@ -42,7 +44,7 @@ pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
         for span in spans {
             let begin = timeline.spans[span].start.0;
             if begin > busy_until {
-                let mut explained = explain(timeline, links, span, busy_until);
+                let mut explained = explain(&known, span, busy_until);
                 gaps.extend(explained.drain(..).rev());
             }
             busy_until = busy_until.max(timeline.spans[span].end.0);
@@ -62,8 +64,27 @@ pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
     gaps
 }
 
+/// What explains gaps.
+struct Known<'a> {
+    timeline: &'a Timeline,
+    links: &'a Links,
+    /// By outer span: its inner spans that wait for a disk, by start.
+    reads: HashMap<usize, Vec<usize>>,
+}
+
+fn reads(timeline: &Timeline, links: &Links) -> HashMap<usize, Vec<usize>> {
+    let mut reads: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (index, span) in timeline.spans.iter().enumerate() {
+        if span.activity == Activity::Read && span.parent.is_some() {
+            reads.entry(links.outermost[index]).or_default().push(index);
+        }
+    }
+    reads
+}
+
 /// Explains the gap from `floor` to the start of `next`; the latest piece first.
-fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<Gap> {
+fn explain(known: &Known<'_>, next: usize, floor: u64) -> Vec<Gap> {
+    let Known { timeline, links, .. } = *known;
     let lane = timeline.spans[next].lane;
     let walk = Walk { timeline, links, floor };
     // Stalls met on the walk: time within a stall has the stall's cause. A missing graph is
@@ -87,12 +108,38 @@ fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<G
             };
             let gap =
                 Gap { lane, start: piece.start, end: piece.end, cause, next: Some(next), blocker };
-            for part in split_by_stalls(gap, &stalls.borrow()) {
-                push(part);
+            let of_disk = match piece.kind {
+                PieceKind::Ran(span) => known.reads.get(&span).map_or(&[][..], Vec::as_slice),
+                PieceKind::Waited(..) => &[],
+            };
+            for part in split_by_reads(timeline, gap, of_disk) {
+                split_by_stalls(part, &stalls.borrow()).into_iter().for_each(&mut push);
             }
         },
     );
     gaps
+}
+
+/// Splits a gap where reads of its blocker begin and end; the latest piece first. Discarded work stays so.
+fn split_by_reads(timeline: &Timeline, gap: Gap, reads: &[usize]) -> Vec<Gap> {
+    let mut pieces = Vec::new();
+    let mut time = gap.end;
+    for read in reads.iter().rev().filter(|_| gap.cause != IdleCause::Cancelled) {
+        let (start, end) = (timeline.spans[*read].start.0, timeline.spans[*read].end.0);
+        let (from, to) = (start.max(gap.start), end.min(time));
+        if from >= to {
+            continue;
+        }
+        if to < time {
+            pieces.push(Gap { start: to, end: time, ..gap });
+        }
+        pieces.push(Gap { start: from, end: to, cause: IdleCause::Read, ..gap });
+        time = from;
+    }
+    if gap.start < time {
+        pieces.push(Gap { end: time, ..gap });
+    }
+    pieces
 }
 
 /// Splits a gap where stalls begin and end; the latest piece first.

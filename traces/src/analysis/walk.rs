@@ -211,6 +211,7 @@ pub(super) fn cause_of(span: &Span) -> IdleCause {
     match span.activity {
         Activity::Prepare => IdleCause::Prepare,
         Activity::Convert | Activity::Copy => IdleCause::Convert,
+        Activity::Read => IdleCause::Read,
         Activity::Sync => IdleCause::HandOff,
         Activity::Compute | Activity::Schedule | Activity::Sample | Activity::Other => {
             IdleCause::Dependency(span.lane)

@@ -18,6 +18,9 @@ const LANES_MAX: usize = 20;
 /// Most characters shown of a lane's name.
 const NAME_MAX: usize = 18;
 
+/// A number for each activity.
+type Sums = [u64; Activity::ALL.len()];
+
 /// Which part of a run a picture shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frame {
@@ -83,7 +86,7 @@ pub(super) fn shown(timeline: &Timeline, busy_only: bool) -> Vec<usize> {
 }
 
 /// Busy time in ns by activity, for each bin of each lane.
-fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<[u64; 8]>> {
+fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<Sums>> {
     let start = timeline.extent().0.0;
     let mut rows: Vec<Option<usize>> = vec![None; timeline.lanes.len()];
     lanes.iter().enumerate().for_each(|(row, lane)| rows[*lane] = Some(row));
@@ -106,7 +109,7 @@ fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<[u64; 8]>>
         // Concurrent slots may fill a bin several times.
         let level = (busy * u128::from(LEVELS)).div_ceil(bin.into()).min(LEVELS.into()) as u64;
         let most = (0..sums.len()).max_by_key(|at| (sums[*at], sums.len() - at)).unwrap_or(0);
-        *sums = [0; 8];
+        *sums = [0; Activity::ALL.len()];
         sums[most] = level;
     }
     bins
@@ -114,7 +117,7 @@ fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<[u64; 8]>>
 
 /// One path for each activity. Adjacent equal bins form one rectangle, whose height shows how busy
 /// they are.
-fn paths(bins: &[[u64; 8]], y: usize) -> Vec<(&'static str, String)> {
+fn paths(bins: &[Sums], y: usize) -> Vec<(&'static str, String)> {
     let mut paths = Vec::new();
     for activity in Activity::ALL {
         let of = |at: usize| bins[at][activity.code() as usize];
@@ -170,7 +173,7 @@ mod tests {
                 parent: None,
                 depth: 0,
                 name: String::new(),
-                activity: Activity::ALL[at as usize / 2 % 8],
+                activity: Activity::ALL[at as usize / 2 % Activity::ALL.len()],
                 queued: None,
                 submitted: None,
                 start: Nanos(start),

@@ -49,7 +49,7 @@ pub(super) fn summary(report: &Report) -> String {
         figure(&mut html, name, median, &note);
     }
     html.push_str("</dl>\n");
-    for part in [lanes, drafts, idle, pairs, counters, facts] {
+    for part in [lanes, drafts, reads, idle, pairs, counters, facts] {
         html.push_str(&part(report));
     }
     html
@@ -115,6 +115,26 @@ fn drafts(report: &Report) -> String {
             Cell::count(drafts.cancelled),
             Cell::nanos(drafts.busy_ns),
             Cell::nanos(drafts.wasted_ns),
+        ]);
+    }
+    table.end("")
+}
+
+fn reads(report: &Report) -> String {
+    let heads =
+        ["Lane", "Step", "#Steps", "#That read", "#Time", "#Reading", "#Share", "#Bytes", "#GB/s"];
+    let mut table = Table::new("Waiting for data from the disk", "", &heads);
+    for reads in &report.reads {
+        table.row(&[
+            Cell::Text(&reads.lane),
+            Cell::Text(&reads.step),
+            Cell::count(reads.steps),
+            Cell::count(reads.reading),
+            Cell::nanos(reads.busy_ns),
+            Cell::nanos(reads.read_ns),
+            Cell::Share(reads.share),
+            Cell::Number(text::bytes(reads.bytes as f64), reads.bytes as f64),
+            Cell::maybe(reads.gb_per_s, text::digits),
         ]);
     }
     table.end("")

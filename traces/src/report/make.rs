@@ -41,6 +41,7 @@ impl Report {
                 .then(|| timeline.messages.len() as f64 / tokens as f64),
             requests,
             drafts: super::drafts::drafts(timeline),
+            reads: super::reads::reads(timeline),
             limited: super::streams::limited(timeline),
             counters: timeline.counters.iter().map(|c| counter(timeline, c)).collect(),
             freed: freed(timeline),

@@ -13,6 +13,7 @@ const fn letter(cause: IdleCause) -> char {
         IdleCause::Cancelled => 'w',
         IdleCause::Prepare => 'g',
         IdleCause::Convert => 'c',
+        IdleCause::Read => 'k',
         IdleCause::BackPressure => 'b',
         IdleCause::SlotPool => 's',
         IdleCause::PolicyBarrier => 'p',

@@ -12,7 +12,7 @@ fn gaps(timeline: &Timeline, analysis: &Analysis, lane: &str) -> Vec<(u64, u64, 
     of_lane.map(|gap| (gap.start, gap.end, gap.cause.title(timeline))).collect()
 }
 
-fn expect(script: &Script, lane: &str, expected: &[(u64, u64, &str)]) {
+pub(crate) fn expect(script: &Script, lane: &str, expected: &[(u64, u64, &str)]) {
     let (timeline, analysis) = script.analysed();
     let found = gaps(&timeline, &analysis, lane);
     let expected: Vec<_> = expected.iter().map(|(a, b, c)| (*a, *b, (*c).to_owned())).collect();

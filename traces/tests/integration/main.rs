@@ -22,6 +22,7 @@ mod known_answers;
 mod known_changes;
 mod laws;
 mod protobuf;
+mod reading_is_lost;
 mod runs;
 mod the_recorder_drops_something;
 mod wasted_work_is_lost;

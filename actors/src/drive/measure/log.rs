@@ -31,6 +31,10 @@ impl Observer for Log<'_> {
         self.last = self.clock.now();
     }
 
+    fn weights_read(&mut self, _bytes: u64) {
+        self.last = self.clock.now();
+    }
+
     fn step_done(&mut self, step: Step) {
         let now = self.clock.now();
         if let Step::Converted { bytes } = step {

@@ -1,6 +1,6 @@
 //! The memories that a model takes.
 
-use lapwing_kernels::cpu::packed_bytes;
+use lapwing_kernels::cpu::{PackedMemory, packed_bytes};
 use lapwing_kernels::device::MemoryDomain;
 use lapwing_plan::planner::PlannerParts;
 
@@ -38,6 +38,7 @@ impl Subject<'_> {
                 + (layout.state_bytes() as u64).saturating_mul(u64::from(chosen.states)),
             buffers: slot_bytes(&[&**graph], chosen),
             free: self.free,
+            mappable: if self.can_map() { packed } else { 0 },
         }];
         for (device, (weights, kv)) in devices.iter().zip(needs) {
             let Some(capacity) = device.capacity else { continue };
@@ -47,6 +48,7 @@ impl Subject<'_> {
                 kv,
                 buffers: 0,
                 free: Some(memory::room(capacity)),
+                mappable: 0,
             });
         }
         let page_rows = layout.page_rows as u64;
@@ -57,5 +59,11 @@ impl Subject<'_> {
             usize::try_from(least).unwrap_or(usize::MAX).min(*trained_context)
         });
         Ok((all, largest))
+    }
+
+    /// Whether an engine would map packed weights, as far as its settings and the system decide.
+    fn can_map(&self) -> bool {
+        let (cache, memory) = (&self.settings.packed_cache, self.settings.packed_memory);
+        cfg!(target_os = "linux") && cache.is_some() && memory != Some(PackedMemory::Read)
     }
 }

@@ -1,5 +1,6 @@
 //! Buffers that a device reuses, so that a step allocates nothing.
 
+use super::read_ahead::ReadBuffers;
 use crate::attention::AttentionSequence;
 use crate::context::Cpu;
 use crate::gemm::QuantizedInputs;
@@ -15,6 +16,7 @@ pub(super) struct Scratch {
     pub(super) sequences: Sequences,
     pub(super) matmul_inputs: MatmulInputs,
     pub(super) angles: Angles,
+    pub(super) reading: ReadBuffers,
 }
 
 /// Quantised inputs of matmuls.

@@ -10,21 +10,23 @@ mod header;
 pub(crate) mod key;
 mod mapping;
 mod marker;
+mod pending;
 pub(crate) mod report;
 
 use crate::context::Cpu;
+use crate::packed::beyond::BeyondMemory;
 use crate::packed::file_data::{CHUNK, FileData, PackedFault};
 use crate::packed::memory::{Memory, Own};
-use error::{CacheReadError, CacheWriteError};
-use header::{FileHeader, header};
+use error::{CacheReadError, CacheWriteError, MustMap};
+use header::FileHeader;
 use key::CacheKey;
 use lapwing_model::sync::{Mutex, lock};
-use lapwing_model::weights::{DataFile, ReadFault, WeightFile};
+use lapwing_model::weights::{DataFile, ReadFault};
 pub(super) use mapping::map_written;
 use mapping::{MapFault, Mapping};
-use report::{NotMapped, PART_PREFIX, PART_SUFFIX, PackCache, PackedMemory};
-use std::io::{self, Write as _};
-use std::path::Path;
+pub(super) use pending::PendingFile;
+use report::{NotMapped, PackCache, PackedMemory};
+use std::io;
 
 /// Largest accepted header in bytes: enough for the checksums of 16 TiB.
 const HEADER_BYTES_MAX: u64 = 65 << 20;
@@ -38,25 +40,37 @@ pub(super) struct Opened {
     pub(super) not_mapped: Option<NotMapped>,
 }
 
-/// Reads or maps the file, as the cache says. `None` if there is no file.
+/// Why a file is not opened.
+pub(super) enum OpenFault {
+    /// It cannot be used; its weights are packed again.
+    Unusable(CacheReadError),
+    /// Its weights are beyond the memory, and it cannot be mapped.
+    NotMapped(MustMap),
+}
+
+/// Reads or maps the file, as the cache says; it is only mapped if its weights are `beyond` the memory. `None` if there is no file.
 pub(super) fn open(
     ctx: &Cpu,
     cache: &PackCache,
     key: &CacheKey,
-) -> Result<Option<Opened>, CacheReadError> {
+    beyond: Option<BeyondMemory>,
+) -> Result<Option<Opened>, OpenFault> {
     let file = match DataFile::open(&cache.path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(CacheReadError::Read(error)),
+        Err(error) => return Err(CacheReadError::Read(error).into()),
     };
     let (file, not_mapped) = match cache.memory {
         PackedMemory::Read => (file, None),
-        PackedMemory::Mapped => match Mapping::new(ctx, &cache.path, file, key) {
+        PackedMemory::Mapped => match Mapping::new(ctx, cache, file, key, beyond) {
             Ok(mapping) => return Ok(Some(mapping.marked())),
-            Err(MapFault::Unusable(error)) => return Err(error),
+            Err(MapFault::Unusable(error)) => return Err(error.into()),
             Err(MapFault::Unmapped { file, reason }) => (file, Some(reason)),
         },
     };
+    if beyond.is_some() {
+        return Err(OpenFault::NotMapped(not_mapped.map_or(MustMap::Read, MustMap::NotMapped)));
+    }
     let FileHeader { data, .. } = header_of(&file, key)?;
     let memory = Memory::Own(read(ctx, &file, &data)?);
     Ok(Some(Opened { memory, is_checked: true, not_mapped }))
@@ -90,6 +104,12 @@ pub(crate) fn read(ctx: &Cpu, file: &DataFile, data: &FileData) -> Result<Own, P
     fault.map_or(Ok(memory), Err)
 }
 
+impl<E: Into<CacheReadError>> From<E> for OpenFault {
+    fn from(fault: E) -> OpenFault {
+        OpenFault::Unusable(fault.into())
+    }
+}
+
 impl From<ReadFault> for CacheReadError {
     fn from(fault: ReadFault) -> CacheReadError {
         match fault {
@@ -107,69 +127,10 @@ impl From<PackedFault> for CacheReadError {
             PackedFault::Memory { source, .. } | PackedFault::Lock(source) => {
                 CacheReadError::Read(source)
             }
+            PackedFault::Beyond(beyond) => {
+                CacheReadError::Read(io::Error::other(beyond.to_string()))
+            }
         }
-    }
-}
-
-/// A temporary file that will replace the one at the cache's path.
-pub(super) struct PendingFile<'a> {
-    cache: &'a PackCache,
-    file: tempfile::NamedTempFile,
-}
-
-impl<'a> PendingFile<'a> {
-    /// Creates the file before packing: its creation time shows whether a later change of the
-    /// weight file can be detected by its time stamp.
-    pub(super) fn new(
-        cache: &'a PackCache,
-        key: &CacheKey,
-        weights: &WeightFile,
-    ) -> Result<PendingFile<'a>, CacheWriteError> {
-        let bytes = key.bytes as u64;
-        if bytes > cache.bytes_max {
-            return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
-        }
-        within_file_size_limit(bytes)?;
-        let folder = cache.path.parent().unwrap_or(Path::new(""));
-        std::fs::create_dir_all(folder).map_err(failed(cache, "create the folder of"))?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(PART_PREFIX).suffix(PART_SUFFIX);
-        // Readable by others, as far as the umask allows: several users may share the folder.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-        let file = builder.tempfile_in(folder).map_err(failed(cache, "make a file pending"))?;
-        let made = file.as_file().metadata().and_then(|made| made.modified());
-        let made = made.map_err(failed(cache, "read the time of"))?;
-        if !weights.stamps().all(|stamp| stamp.is_settled(made)) {
-            return Err(CacheWriteError::JustChanged);
-        }
-        Ok(PendingFile { cache, file })
-    }
-
-    /// Writes the packed weights and replaces the file at the cache's path.
-    pub(super) fn keep(
-        mut self,
-        ctx: &Cpu,
-        key: &CacheKey,
-        data: &[u8],
-        weights: &WeightFile,
-    ) -> Result<(), CacheWriteError> {
-        let cache = self.cache;
-        let mut checksums = vec![0; data.len().div_ceil(CHUNK)];
-        ctx.pool().chunks_mut(&mut checksums, 1, |i, to| to.fill(crc32fast::hash(chunk(data, i))));
-        let header = header(key, &checksums);
-        let bytes = (header.len() + data.len()) as u64;
-        if bytes > cache.bytes_max {
-            return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
-        }
-        within_file_size_limit(bytes)?;
-        let written = self.file.write_all(&header).and_then(|()| self.file.write_all(data));
-        written.map_err(failed(cache, "write"))?;
-        if !weights.is_unchanged() {
-            return Err(CacheWriteError::Changing);
-        }
-        self.file.persist(&cache.path).map_err(|error| failed(cache, "replace")(error.error))?;
-        Ok(())
     }
 }
 
@@ -183,14 +144,4 @@ fn within_file_size_limit(bytes: u64) -> Result<(), CacheWriteError> {
     }
     let _ = bytes;
     Ok(())
-}
-
-fn failed(cache: &PackCache, doing: &'static str) -> impl FnOnce(io::Error) -> CacheWriteError {
-    let path = cache.path.clone();
-    move |source| CacheWriteError::Write { doing, path, source }
-}
-
-fn chunk(data: &[u8], index: usize) -> &[u8] {
-    let start = index * CHUNK;
-    &data[start..data.len().min(start + CHUNK)]
 }

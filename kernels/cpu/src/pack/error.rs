@@ -1,5 +1,7 @@
 //! Why packing failed.
 
+use super::cache::error::MustMap;
+use crate::packed::beyond::BeyondMemory;
 use crate::packed::memory::MemoryError;
 use lapwing_model::requant::Requant;
 use lapwing_model::weights::TensorReadError;
@@ -19,6 +21,16 @@ pub enum PackError {
         bytes: usize,
         /// Error of the system.
         source: std::io::Error,
+    },
+    /// The packed weights do not fit into the memory that is free, and they cannot be used from the disk.
+    #[error(
+        "{beyond}, so that they can only be used from a file that is mapped, and {why}; or free memory, or use a smaller model or format"
+    )]
+    Beyond {
+        /// Both sizes.
+        beyond: BeyondMemory,
+        /// Why there is no such file.
+        why: MustMap,
     },
     /// The stored rows cannot be read.
     #[error(transparent)]

@@ -1,17 +1,14 @@
-//! Packs matrices, or reads them from the file of an earlier start.
+//! Packs matrices into memory.
 
 use crate::context::Cpu;
 use crate::matrix::Matrix;
-use crate::pack::cache::key::CacheKey;
-use crate::pack::cache::report::{PackCache, PackReport, PackedMemory};
-use crate::pack::cache::{self, Opened, PendingFile};
 use crate::pack::error::PackError;
 use crate::pack::source::Source;
-use crate::pack::tiles::{TileError, pack};
+use crate::pack::tiles::pack;
 use crate::packed::PackedMatrix;
+use crate::packed::layout::Layout;
 use crate::packed::memory::Memory;
 use lapwing_model::requant::Requant;
-use lapwing_model::weights::{WeightFile, WeightTensor};
 use std::sync::Arc;
 
 impl PackedMatrix {
@@ -56,56 +53,8 @@ impl PackedMatrix {
         Ok(PackedMatrix::within(pack_all(ctx, &sources)?, &sources))
     }
 
-    /// As [`many`](PackedMatrix::many), for `tensors` of a weight file: reads or maps those of `cache` if
-    /// they are there, else packs and keeps them. Packing holds a few rows of the weight file in
-    /// memory at a time.
-    ///
-    /// # Errors
-    /// As [`many`](PackedMatrix::many), or when a tensor cannot be read. A cache file that cannot be used or written is not an
-    /// error; the report says why.
-    pub(crate) fn load_or_pack(
-        ctx: &Cpu,
-        sources: &[Source<'_>],
-        tensors: &[&WeightTensor],
-        cache: Option<&PackCache>,
-        file: &WeightFile,
-    ) -> Result<(Vec<PackedMatrix>, PackReport), PackError> {
-        let mut report = PackReport::default();
-        let known = cache.and_then(|cache| Some((cache, CacheKey::new(file, sources, tensors)?)));
-        if let Some((cache, key)) = &known {
-            match cache::open(ctx, cache, key) {
-                Ok(Some(Opened { memory, is_checked, not_mapped })) => {
-                    let mapped = memory.mapped().is_some();
-                    report = PackReport {
-                        loaded: true,
-                        mapped,
-                        checked: is_checked,
-                        not_mapped,
-                        ..report
-                    };
-                    return Ok((PackedMatrix::within(memory, sources), report));
-                }
-                Ok(None) => {}
-                Err(fault) => report.read_error = Some(fault),
-            }
-        }
-        let pending = known.as_ref().map(|(cache, key)| PendingFile::new(cache, key, file));
-        let mut memory = pack_all(ctx, sources)?;
-        if let (Some(pending), Some((cache, key))) = (pending, &known) {
-            let kept = pending.and_then(|pending| pending.keep(ctx, key, memory.bytes(), file));
-            report.write_error = kept.err();
-            if report.write_error.is_none() && cache.memory == PackedMemory::Mapped {
-                match cache::map_written(ctx, cache, key) {
-                    Ok(mapped) => (memory, report.mapped) = (mapped, true),
-                    Err(reason) => report.not_mapped = Some(reason),
-                }
-            }
-        }
-        Ok((PackedMatrix::within(memory, sources), report))
-    }
-
     /// The matrices of `sources`, which are packed one after another in `memory`.
-    fn within(memory: Memory, sources: &[Source<'_>]) -> Vec<PackedMatrix> {
+    pub(super) fn within(memory: Memory, sources: &[Source<'_>]) -> Vec<PackedMatrix> {
         let memory = Arc::new(memory);
         let mut end = 0;
         let all = sources.iter().map(|source| {
@@ -126,12 +75,8 @@ pub(super) fn pack_all(ctx: &Cpu, sources: &[Source<'_>]) -> Result<Memory, Pack
         for (i, source) in sources.iter().enumerate() {
             let part;
             (part, to) = to.split_at_mut(size(source));
-            packed = pack(ctx, source, part).map_err(|error| match error {
-                TileError::NotFinite { row, format } => {
-                    PackError::NotFinite { matrix: i, row, format }
-                }
-                TileError::Read(error) => PackError::Read(error),
-            });
+            let packed_part = pack(ctx, source, Layout::tiles(source.rows()), part);
+            packed = packed_part.map_err(|error| error.of(i));
             if packed.is_err() {
                 return;
             }

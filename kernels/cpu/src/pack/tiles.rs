@@ -1,5 +1,6 @@
 //! Packs stored rows into tiles.
 
+use super::error::PackError;
 use super::source::{Requantizer, Source};
 use crate::context::Cpu;
 use crate::matrix::StoredRows;
@@ -38,22 +39,37 @@ pub(super) enum TileError {
     Read(TensorReadError),
 }
 
-/// Packs a matrix in parallel into `to`, which must be zeroed and have as many bytes as its layout says.
+impl TileError {
+    /// The error of the matrix with this number.
+    pub(super) fn of(self, matrix: usize) -> PackError {
+        match self {
+            TileError::NotFinite { row, format } => PackError::NotFinite { matrix, row, format },
+            TileError::Read(error) => PackError::Read(error),
+        }
+    }
+}
+
+/// Packs some tiles of a matrix in parallel into `to`, which must be zeroed and have as many bytes as its layout says.
 /// After an error, the contents of `to` are meaningless; the error is that of the first row that
 /// cannot be represented, unless rows cannot be read.
 ///
 /// # Panics
 /// When `to` has another size.
-pub(super) fn pack(ctx: &Cpu, source: &Source<'_>, to: &mut [u8]) -> Result<(), TileError> {
+pub(super) fn pack(
+    ctx: &Cpu,
+    source: &Source<'_>,
+    some: Range<usize>,
+    to: &mut [u8],
+) -> Result<(), TileError> {
     let (rows, layout) = (source.rows(), source.layout());
-    assert_eq!(to.len(), layout.bytes(rows), "not the packed size");
+    assert_eq!(to.len(), some.len() * layout.tile, "not the packed size");
     let at_once = (READ_BYTES / (TILE * source.row_bytes())).max(1);
-    let per_task = rows.div_ceil(TILE).div_ceil(ctx.pool().threads() * 4).max(1);
+    let per_task = some.len().div_ceil(ctx.pool().threads() * 4).max(1);
     let failed = Mutex::new(None);
     ctx.pool().chunks_mut(to, per_task * layout.tile, |task, to| {
         let mut scratch = SCRATCH.take();
         for (i, to) in to.chunks_mut(at_once * layout.tile).enumerate() {
-            let start = (task * per_task + i * at_once) * TILE;
+            let start = (some.start + task * per_task + i * at_once) * TILE;
             let end = rows.min(start + to.len() / layout.tile * TILE);
             if let Err(error) = tiles(ctx, source, start..end, to, &mut scratch) {
                 worse(&mut lock(&failed), error);

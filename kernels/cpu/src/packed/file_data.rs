@@ -1,5 +1,6 @@
 //! Packed weights in a file: where they are, and how they are read and checked.
 
+use super::beyond::BeyondMemory;
 use super::memory::MemoryError;
 use lapwing_model::weights::{DataFile, ReadFault};
 use std::io;
@@ -35,6 +36,11 @@ pub enum PackedFault {
         /// Error of the system.
         source: io::Error,
     },
+    /// They are larger than memory, so that there can be no copy.
+    #[error(
+        "another program was about to change it, and {0}, so that they were not copied; start again"
+    )]
+    Beyond(BeyondMemory),
     /// They were locked in memory, and their copy cannot be.
     #[error("its copy cannot be locked in memory: {0}; free memory, then start again")]
     Lock(#[source] io::Error),

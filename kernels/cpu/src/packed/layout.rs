@@ -1,6 +1,7 @@
 //! Memory layout of a tile.
 
 use lapwing_model::formats::{DType, Scales, unsigned};
+use std::ops::Range;
 
 /// Output channels (rows of a weight matrix) per tile.
 pub(crate) const TILE: usize = 16;
@@ -87,9 +88,14 @@ impl Layout {
         self.cols / GROUP
     }
 
+    /// Tiles of a matrix of `rows` channels.
+    pub(crate) fn tiles(rows: usize) -> Range<usize> {
+        0..rows.div_ceil(TILE)
+    }
+
     /// Bytes of a matrix of `rows` channels.
     pub(crate) fn bytes(&self, rows: usize) -> usize {
-        rows.div_ceil(TILE) * self.tile
+        Layout::tiles(rows).len() * self.tile
     }
 }
 

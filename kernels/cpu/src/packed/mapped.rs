@@ -3,13 +3,15 @@
 //! A program that is about to change the file waits for the end of its lease. Code that uses the weights checks often whether a program
 //! waits. If so, the weights are read into memory of this process, the lease ends, and the map is not touched again.
 
+use super::beyond::BeyondMemory;
 use super::file_data::{FileData, PackedFault};
-use super::map::map;
+use super::map::{absent, map, request};
 use super::memory::Own;
 use lapwing_model::weights::LeasedFile;
 use memmap2::Mmap;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
@@ -36,6 +38,8 @@ pub(crate) struct Mapped {
     users: RwLock<()>,
     /// Whether the weights are to stay resident.
     is_locked: AtomicBool,
+    /// Set if they are larger than memory.
+    beyond: Option<BeyondMemory>,
 }
 
 /// A file that could not be mapped.
@@ -47,7 +51,12 @@ pub(crate) struct Unmapped {
 
 impl Mapped {
     /// Maps the file at `path`, which has packed weights at `data`.
-    pub(crate) fn new(path: &Path, file: LeasedFile, data: FileData) -> Result<Mapped, Unmapped> {
+    pub(crate) fn new(
+        path: &Path,
+        file: LeasedFile,
+        data: FileData,
+        beyond: Option<BeyondMemory>,
+    ) -> Result<Mapped, Unmapped> {
         match map(&file) {
             Ok(map) => Ok(Mapped {
                 path: path.to_owned(),
@@ -57,6 +66,7 @@ impl Mapped {
                 copy: OnceLock::new(),
                 users: RwLock::new(()),
                 is_locked: AtomicBool::new(false),
+                beyond,
             }),
             Err(source) => Err(Unmapped { file, source }),
         }
@@ -72,13 +82,31 @@ impl Mapped {
         &self.data
     }
 
+    /// Both sizes, if the weights are larger than memory: pages that were read are dropped again.
+    pub(crate) fn beyond(&self) -> Option<BeyondMemory> {
+        self.beyond
+    }
+
+    /// Requests these bytes of the weights from the disk, as far as they are not in memory, and calls `each` with such ranges. Returns before they are
+    /// read. Nothing on systems that do not say what is in memory.
+    pub(crate) fn request(&self, bytes: &Range<usize>, mut each: impl FnMut(Range<usize>)) {
+        if self.copy.get().is_some() {
+            return;
+        }
+        let first = self.data.range.start;
+        absent(&self.map, first + bytes.start..first + bytes.end, |range| {
+            request(&self.map, &range);
+            each(range.start - first..range.end - first);
+        });
+    }
+
     /// Whether the weights are in memory of this process by now.
     pub(crate) fn is_copied(&self) -> bool {
         matches!(self.copy.get(), Some(Ok(_)))
     }
 
     /// The weights: those of the map, as long as what [`hold`](Mapped::hold) returns exists, or the copy.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self.copy.get() {
             Some(Ok(copy)) => copy.bytes(),
             _ => {

@@ -56,6 +56,11 @@ impl PackedMatrix {
         self.bytes.len()
     }
 
+    /// Where its memory has it.
+    pub(crate) fn place(&self) -> &Range<usize> {
+        &self.bytes
+    }
+
     /// All output channels.
     pub fn all(&self) -> OutputChannels<'_> {
         self.channels(0..self.rows)
@@ -177,6 +182,13 @@ impl<'a> OutputChannels<'a> {
         let PackedMatrix { layout, memory, bytes, .. } = self.packed;
         let tile = (self.range.start + first) / TILE;
         &memory.bytes()[bytes.start + tile * layout.tile..bytes.end]
+    }
+
+    /// Where the matrix's memory has the tiles of the range.
+    pub(crate) fn place(&self) -> Range<usize> {
+        let (first, tile) = (self.packed.place().start, self.packed.layout.tile);
+        let tiles = self.tiles();
+        first + tiles.start * tile..first + tiles.end * tile
     }
 
     /// Tiles that hold the range.

@@ -3,8 +3,8 @@
 use super::Weights;
 use crate::context::Cpu;
 use crate::pack::cache;
-use crate::packed::LostWeights;
 use crate::packed::mapped::Mapped;
+use crate::packed::{LostWeights, PackedFault};
 use std::sync::RwLockReadGuard;
 
 /// Work between two looks at the file, in bytes of weights times rows that they are multiplied with: it takes seconds at most, also where the
@@ -26,15 +26,19 @@ pub struct Held<'a> {
 }
 
 impl Weights {
+    /// The mapped file that has the packed matrices, if one has.
+    pub(crate) fn mapped(&self) -> Option<&Mapped> {
+        let memory = self.weights.iter().find_map(|weight| weight.packed.as_ref());
+        memory.and_then(|matrix| matrix.memory().mapped())
+    }
+
     /// The right to read the packed matrices: code that reads them must have it. If another program waits to change their file, they are first copied
     /// into memory of this process, on `ctx`. A thread may not have it twice.
     ///
     /// # Errors
     /// [`LostWeights`] when the file has been changed, or there is no memory for a copy.
     pub fn hold<'a>(&'a self, ctx: &'a Cpu) -> Result<Held<'a>, LostWeights> {
-        let memory = self.weights.iter().find_map(|weight| weight.packed.as_ref());
-        let mapped = memory.and_then(|matrix| matrix.memory().mapped());
-        let mut held = Held { ctx, mapped, guard: None, work: 0 };
+        let mut held = Held { ctx, mapped: self.mapped(), guard: None, work: 0 };
         held.renew()?;
         Ok(held)
     }
@@ -49,7 +53,10 @@ impl Held<'_> {
         self.work = 0;
         let Some(mapped) = self.mapped else { return Ok(()) };
         self.guard = None;
-        let guard = mapped.hold(|mapped| cache::read(self.ctx, mapped.file(), mapped.data()))?;
+        let guard = mapped.hold(|mapped| match mapped.beyond() {
+            Some(beyond) => Err(PackedFault::Beyond(beyond)),
+            None => cache::read(self.ctx, mapped.file(), mapped.data()),
+        })?;
         self.guard = Some(guard);
         Ok(())
     }

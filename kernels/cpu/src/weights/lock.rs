@@ -39,6 +39,9 @@ pub fn lock_packed(file: &WeightFile) -> Result<usize, LockError> {
         let limit = limit().filter(|limit| *limit < bytes as u64);
         LockError { bytes, limit, source }
     };
+    if let Some(beyond) = memories.iter().find_map(|memory| memory.mapped()?.beyond()) {
+        return Err(failed(io::Error::new(io::ErrorKind::OutOfMemory, beyond.to_string())));
+    }
     memories.iter().try_for_each(|memory| memory.lock()).map_err(failed)?;
     Ok(bytes)
 }

@@ -12,6 +12,10 @@ pub trait Observer {
     /// A step other than a node has been done.
     fn step_done(&mut self, _step: Step) {}
 
+    /// Weights that the next nodes need were read from the disk, or are being read for later ones: so many bytes were not in memory when they were
+    /// requested. The device waited since the previous step for what the next nodes need; `bytes` are 0 if all of that had been requested before.
+    fn weights_read(&mut self, _bytes: u64) {}
+
     /// How a node that has just been computed divided its rows between the experts of its layer.
     fn routed(&mut self, _load: ExpertLoad) {}
 }

@@ -85,6 +85,14 @@ impl DataFile {
     }
 }
 
+/// Whether leases on files of the file system of `file` hold back every program long enough.
+///
+/// # Errors
+/// Why they do not.
+pub fn can_lease(file: &File) -> Result<(), NoLease> {
+    is_possible(file)
+}
+
 /// Takes a lease and then the stamp.
 fn take(file: &File) -> Result<Stamp, NoLease> {
     is_possible(file)?;

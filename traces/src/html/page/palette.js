@@ -12,10 +12,11 @@ const HUES = {
   sample: [240, 228, 66],
   sync: [213, 94, 0],
   other: [92, 104, 122],
+  read: [166, 86, 40],
 };
 
 /** Activities that have a hatch besides their colour. @type {Record<string, string>} */
-const WORK_HATCH = { copy: "/", convert: "\\", prepare: "x", sync: "." };
+const WORK_HATCH = { copy: "/", convert: "\\", prepare: "x", sync: ".", read: "/" };
 
 /** Colour and hatch of idle causes. @type {Record<string, [Rgb, string]>} */
 const CAUSES = {
@@ -23,6 +24,7 @@ const CAUSES = {
   "cancelled work": [HUES.sync, "x"],
   "graph build": [HUES.prepare, "x"],
   conversion: [HUES.convert, "\\"],
+  reading: [HUES.read, "/"],
   "back-pressure": [HUES.copy, "|"],
   "slot pool empty": [HUES.copy, "x"],
   "policy barrier": [HUES.prepare, "|"],

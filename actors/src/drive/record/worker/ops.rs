@@ -41,9 +41,7 @@ impl WorkerTrace {
         };
         let name = of.dispatch(nodes, &self.trace.recorder);
         let (activity, parent) = (Activity::Compute, Some(stage.span));
-        let info = SpanInfo { name, activity, parent, tags };
-        let span = self.trace.span();
-        self.trace.record(end, EventKind::Ran(span, info, start));
+        self.record_inner(SpanInfo { name, activity, parent, tags }, start, end);
     }
 
     fn record_segment(&mut self, kind: SegmentKind, start: Nanos, end: Nanos) {
@@ -64,7 +62,11 @@ impl WorkerTrace {
             }
             SegmentKind::Node(node) => return self.record_nodes(node..node + 1, start, end),
         };
-        let info = SpanInfo { name, activity, parent: Some(stage.span), tags };
+        self.record_inner(SpanInfo { name, activity, parent: Some(stage.span), tags }, start, end);
+    }
+
+    /// Records a span within the present stage.
+    fn record_inner(&mut self, info: SpanInfo, start: Nanos, end: Nanos) {
         let span = self.trace.span();
         self.trace.record(end, EventKind::Ran(span, info, start));
     }
@@ -80,6 +82,14 @@ impl Observer for WorkerTrace {
     fn step_done(&mut self, step: Step) {
         if let Some((start, end)) = self.since_last() {
             self.record_segment(SegmentKind::Step(step), start, end);
+        }
+    }
+
+    fn weights_read(&mut self, bytes: u64) {
+        if let (Some((start, end)), Some(stage)) = (self.since_last(), &self.stage) {
+            let tags = Tags { bytes, flops: 0, ..stage.tags };
+            let (name, activity, parent) = (self.names.read, Activity::Read, Some(stage.span));
+            self.record_inner(SpanInfo { name, activity, parent, tags }, start, end);
         }
     }
 

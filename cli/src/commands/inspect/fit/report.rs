@@ -53,6 +53,8 @@ pub(super) struct Numbers {
     pub(super) strategy: Option<String>,
     /// Whether it fits with the context.
     pub(super) fits: Option<bool>,
+    /// Whether it does not fit, and runs with weights that are read from the disk when they are used.
+    pub(super) runs_from_disk: bool,
     pub(super) context: Option<usize>,
     pub(super) trained_context: Option<usize>,
     pub(super) largest_context: Option<usize>,
@@ -222,6 +224,7 @@ impl Numbers {
         };
         Numbers {
             fits: fit.fits(),
+            runs_from_disk: fit.runs_from_disk(),
             context: Some(fit.context),
             trained_context: Some(fit.trained_context),
             largest_context: fit.largest_context,

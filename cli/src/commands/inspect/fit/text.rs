@@ -42,6 +42,14 @@ pub(super) fn verdict(header: &ModelHeader, fit: &Fit, repository: &[OtherFile])
         let Some(largest) = fitting.max_by_key(|other| other.bytes) else { return String::new() };
         format!("; a file in {} would", quant_of(&largest.file).unwrap_or(&largest.file))
     };
+    if fit.runs_from_disk() {
+        let times = need.free.map_or(0.0, |free| need.weights as f64 / free as f64);
+        return format!(
+            "This model runs here from the disk, at its speed: {file} {needed}, {free}; the weights are {times:.1} times \
+             that, and are read when they are used{}",
+            smaller()
+        );
+    }
     match (fit.fits(), fit.largest_context) {
         (Some(true), _) => format!("This model runs here: {file} {needed}, {free}{speed}"),
         (None, _) => format!(

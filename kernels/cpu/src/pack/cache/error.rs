@@ -1,5 +1,6 @@
 //! Why a file of packed weights is not used or not written.
 
+use super::report::NotMapped;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -55,7 +56,9 @@ pub enum CacheWriteError {
         source: io::Error,
     },
     /// It would exceed the size limit.
-    #[error("its {bytes} bytes exceed the limit of {bytes_max}")]
+    #[error(
+        "its {bytes} bytes exceed the limit of {bytes_max} for the folder; raise it (`packed_cache_max`)"
+    )]
     TooLarge {
         /// Bytes that it would have.
         bytes: u64,
@@ -70,6 +73,19 @@ pub enum CacheWriteError {
         /// The process's limit in bytes.
         limit: u64,
     },
+    /// The disk has no room for it.
+    #[error(
+        "its {bytes} bytes do not fit into the {free} that are free where {path} is to be; free space, or keep them in another folder",
+        path = path.display()
+    )]
+    DiskFull {
+        /// Bytes that it would have.
+        bytes: u64,
+        /// Bytes that are free.
+        free: u64,
+        /// The file.
+        path: PathBuf,
+    },
     /// The weight file was changed so recently that a further change might not show in its time
     /// stamp.
     #[error("the model file was written just now; the next start keeps them")]
@@ -77,4 +93,29 @@ pub enum CacheWriteError {
     /// The weight file was changed while it was packed.
     #[error("the model file has changed since it was opened; start again")]
     Changing,
+}
+
+/// Why weights that are larger than memory are not in a mapped file, as they must be.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MustMap {
+    /// Packed weights are not kept in files.
+    #[error(
+        "packed weights are not kept: name a folder for them (`packed_cache`; on the command line leave out --no-packed-cache)"
+    )]
+    NotKept,
+    /// They are to be read into memory.
+    #[error(
+        "the settings say that it is read: let it be mapped (`packed_memory`; on the command line leave out --no-mmap)"
+    )]
+    Read,
+    /// The model's file cannot be read for its identity.
+    #[error("the model file cannot be read to identify it; start again")]
+    NoIdentity,
+    /// The file cannot be written.
+    #[error("it cannot be written: {0}")]
+    NotWritten(#[source] CacheWriteError),
+    /// The file cannot be mapped.
+    #[error("{0}")]
+    NotMapped(#[source] NotMapped),
 }

@@ -63,6 +63,13 @@ pub(super) fn header(key: &CacheKey, checksums: &[u32]) -> Vec<u8> {
     head
 }
 
+/// Bytes of everything before the data.
+pub(super) fn bytes(key: &CacheKey) -> usize {
+    let texts: usize = expected(key).iter().map(Vec::len).sum();
+    let sums = key.bytes.div_ceil(CHUNK) * size_of::<u32>();
+    (BODY + texts + sums).next_multiple_of(PAGE)
+}
+
 fn sum(before: &[u8], body: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(before);

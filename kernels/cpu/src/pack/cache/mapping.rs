@@ -7,12 +7,12 @@ use super::marker::Marker;
 use super::report::{NotMapped, PackCache};
 use super::{Opened, header_of};
 use crate::context::Cpu;
+use crate::packed::beyond::BeyondMemory;
 use crate::packed::file_data::{FileData, PackedFault};
 use crate::packed::mapped::{Mapped, Unmapped};
 use crate::packed::memory::Memory;
 use lapwing_model::sync::{Mutex, lock};
 use lapwing_model::weights::{DataFile, Unleased};
-use std::path::Path;
 
 /// Chunks that a thread checks with one buffer.
 const CHUNKS_AT_ONCE: usize = 16;
@@ -33,13 +33,15 @@ pub(super) enum MapFault {
 }
 
 impl Mapping {
-    /// Maps the file that is open at `path`. Checks all of it, on the pool, unless its marker says that this was done.
+    /// Maps the open file of the cache. Checks all of it, on the pool, unless its marker says that this was done.
     pub(super) fn new(
         ctx: &Cpu,
-        path: &Path,
+        cache: &PackCache,
         file: DataFile,
         key: &CacheKey,
+        beyond: Option<BeyondMemory>,
     ) -> Result<Mapping, MapFault> {
+        let path = &cache.path;
         // Whatever is found from here on stays so.
         let file = file.leased()?;
         let FileHeader { data, sum } = header_of(&file, key)?;
@@ -48,7 +50,7 @@ impl Mapping {
         if is_checked {
             check(ctx, &file, &data)?;
         }
-        Ok(Mapping { mapped: Mapped::new(path, file, data)?, marker, is_checked })
+        Ok(Mapping { mapped: Mapped::new(path, file, data, beyond)?, marker, is_checked })
     }
 
     /// Its weights. If they were checked just now, a marker says so from now on.
@@ -67,10 +69,11 @@ pub(in crate::pack) fn map_written(
     ctx: &Cpu,
     cache: &PackCache,
     key: &CacheKey,
+    beyond: Option<BeyondMemory>,
 ) -> Result<Memory, NotMapped> {
     let file = DataFile::open(&cache.path);
     let file = file.map_err(|error| NotMapped::Unusable(CacheReadError::Read(error)))?;
-    match Mapping::new(ctx, &cache.path, file, key) {
+    match Mapping::new(ctx, cache, file, key, beyond) {
         Ok(mapping) => Ok(Memory::Mapped(Box::new(mapping.mapped))),
         Err(MapFault::Unusable(error)) => Err(NotMapped::Unusable(error)),
         Err(MapFault::Unmapped { reason, .. }) => Err(reason),

@@ -1,6 +1,7 @@
 //! Where packed weights are kept, and the outcome.
 
 use super::error::{CacheReadError, CacheWriteError};
+use crate::packed::beyond::BeyondMemory;
 use lapwing_model::weights::NoLease;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use thiserror::Error;
 pub struct PackCache {
     /// The file; its folder is created if it is missing.
     pub path: PathBuf,
-    /// Size limit in bytes.
+    /// Size limit of the file in bytes.
     pub bytes_max: u64,
     /// Where its weights are while they are in use.
     pub memory: PackedMemory,
@@ -60,6 +61,8 @@ pub struct PackReport {
     pub read_error: Option<CacheReadError>,
     /// Why packed weights were not kept; `None` if they were.
     pub write_error: Option<CacheWriteError>,
+    /// The weights are larger than the memory that was free: they are read from the disk when they are used.
+    pub beyond: Option<BeyondMemory>,
 }
 
 /// Why packed weights are in memory of the process, and not in a mapped file.

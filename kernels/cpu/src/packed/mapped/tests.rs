@@ -31,7 +31,7 @@ fn mapped() -> Option<(tempfile::TempDir, Mapped)> {
         let checksums = values.chunks(CHUNK).map(|chunk| crc32fast::hash(chunk).to_le_bytes());
         let range = START..START + values.len();
         let data = FileData { range, checksums: checksums.collect() };
-        return Some((folder, Mapped::new(&path, file, data).expect("a map")));
+        return Some((folder, Mapped::new(&path, file, data, None).expect("a map")));
     }
     None
 }
@@ -110,4 +110,36 @@ fn a_file_is_let_go_when_nobody_reads_its_map_any_more() {
         other.join().expect("a thread");
     });
     assert_eq!(fs::metadata(&mapped.path).expect("a file").len(), 0);
+}
+
+/// Bytes that are requested of a range.
+fn requested(mapped: &Mapped, range: &std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
+    let mut all = Vec::new();
+    mapped.request(range, |range| all.push(range));
+    all
+}
+
+#[test]
+fn bytes_that_are_not_in_memory_are_requested_and_no_others() {
+    let Some((_folder, mapped)) = mapped() else { return };
+    let file = fs::File::open(&mapped.path).expect("a file");
+    file.sync_all().expect("written");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advised");
+    let (all, page) = (0..mapped.len(), rustix::param::page_size());
+    let some = page + 10..3 * page + 7;
+    let absent = requested(&mapped, &some);
+    if absent.is_empty() {
+        eprintln!("pages of {} cannot be dropped", mapped.path.display());
+        return;
+    }
+    assert_eq!(absent, std::slice::from_ref(&some), "parts of pages at both ends");
+    let held = mapped.hold(read).expect("held");
+    // Whole pages are there by now, at both ends.
+    assert!(mapped.bytes()[page..4 * page] == values()[page..4 * page]);
+    let rest = requested(&mapped, &all);
+    let bytes: usize = rest.iter().map(ExactSizeIterator::len).sum();
+    assert_eq!((rest.first().map(|range| range.end), bytes), (Some(page), mapped.len() - 3 * page));
+    assert!(mapped.bytes() == values());
+    assert!(requested(&mapped, &all).is_empty(), "all are in memory");
+    drop(held);
 }
