@@ -95,3 +95,89 @@ inline float squares_of_item(global const float *from, int len, int item, int it
     }
     return squares;
 }
+
+// How a router's logits become scores (`kind`).
+#define SOFTMAX 0
+#define SIGMOIDS 1
+#define CHOSEN_SOFTMAX 2
+#define CHOSEN_SIGMOIDS 3
+#define ROOT_SOFTPLUS 4
+
+// The score of an expert, or its logit where only chosen experts have scores. `sum`: of a softmax.
+inline float router_score(int kind, float logit, float largest, float sum)
+{
+    if (kind == SOFTMAX)
+        return exp(logit - largest) / sum;
+    if (kind == SIGMOIDS)
+        return SIGMOID(logit);
+    if (kind == ROOT_SOFTPLUS)
+        return sqrt(fmax(logit, 0.0f) + log1p(exp(-fabs(logit))));
+    return logit;
+}
+
+// A number that is larger for larger scores, also of those that are no numbers. Zeros are equal.
+inline int score_key(float score)
+{
+    const int bits = as_int(score + 0.0f);
+    return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+
+// The sum of the two best scores, or the only one.
+inline float two_best(global const float *scores, int len)
+{
+    if (len == 1)
+        return scores[0];
+    float first = -INFINITY;
+    float second = -INFINITY;
+    for (int i = 0; i < len; i++) {
+        second = fmax(second, fmin(first, scores[i]));
+        first = fmax(first, scores[i]);
+    }
+    return first + second;
+}
+
+// Whether a group is among the `kept` best of `groups`, of equal ones the first.
+inline bool is_kept(global const float *sums, int group, int groups, int kept)
+{
+    const int own = score_key(sums[group]);
+    int better = 0;
+    for (int other = 0; other < groups; other++) {
+        const int key = score_key(sums[other]);
+        better += key > own || (key == own && other < group) ? 1 : 0;
+    }
+    return better < kept;
+}
+
+// Writes the weights of the `used` experts whose numbers are in `to`, after these. A sum of at least `least`
+// divides them if `is_normalised`.
+inline void weigh_experts(global const float *logits, global float *to, int used, int kind, float largest,
+                          float sum, int is_normalised, float least, float factor)
+{
+    global float *weights = to + used;
+    float best = -INFINITY;
+    for (int i = 0; i < used; i++) {
+        weights[i] = router_score(kind, logits[(int)to[i]], largest, sum);
+        best = fmax(best, weights[i]);
+    }
+    float total = 0.0f;
+    for (int i = 0; i < used && kind == CHOSEN_SOFTMAX; i++) {
+        weights[i] = exp(weights[i] - best);
+        total += weights[i];
+    }
+    for (int i = 0; i < used && kind == CHOSEN_SOFTMAX; i++)
+        weights[i] /= total;
+    for (int i = 0; i < used && kind == CHOSEN_SIGMOIDS; i++)
+        weights[i] = SIGMOID(weights[i]);
+    total = 0.0f;
+    for (int i = 0; i < used; i++)
+        total += weights[i];
+    const float divisor = is_normalised ? fmax(total, least) : 1.0f;
+    for (int i = 0; i < used; i++)
+        weights[i] = weights[i] / divisor * factor;
+}
+
+// The expert of a number in a route: the nearest one if there is none.
+inline int expert_of(float number, int experts)
+{
+    return clamp((int)number, 0, experts - 1);
+}

@@ -1,5 +1,6 @@
 //! Turns a stage into commands: one or more launches for each node.
 
+mod experts;
 mod joined;
 mod nodes;
 mod norms;

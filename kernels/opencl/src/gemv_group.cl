@@ -86,7 +86,7 @@
 
 kernel GROUP_OF(PANEL, SLICES) void NAME(PLACE MATMUL_PARAMETERS)
 {
-    MATMUL_ARGUMENTS
+    MATMUL_ARGUMENTS(get_group_id(1), ROWS)
     LOCAL(float, sums, SHARED_LEN)
 #if PANELS > 1
     LOCAL(float, totals, SUMS * PANEL)
@@ -94,7 +94,6 @@ kernel GROUP_OF(PANEL, SLICES) void NAME(PLACE MATMUL_PARAMETERS)
     const int lane = get_local_id(0);
     const int slice = get_local_id(1);
     const int index = get_group_id(0) * (gate ? GATES : PANELS);
-    const int row = get_group_id(1) * ROWS;
     const size_t panel_len = (size_t)(a.cols / BLOCK) * RECORD;
     const int first_panel = a.first / PANEL + index;
     const int last_panel = (a.first + a.channels - 1) / PANEL;
@@ -111,7 +110,7 @@ kernel GROUP_OF(PANEL, SLICES) void NAME(PLACE MATMUL_PARAMETERS)
     }
 #endif
     UNROLL for (int r = 0; r < ROWS; r++)
-        from[r] = (size_t)min(row + r, a.rows - 1) * x_stride;
+        from[r] = (size_t)X_ROW(min(row + r, a.rows - 1)) * x_stride;
 #if !IN_PERSISTENT
     local float scales[ROWS];
     if (has_norm) {

@@ -6,7 +6,7 @@
 // ascending order from zero.
 
 #define ROW_START(r)                                                                                \
-    global const float *x##r = x + (size_t)min(row + r, a.rows - 1) * a.x_stride;                   \
+    global const float *x##r = x + (size_t)X_ROW(min(row + r, a.rows - 1)) * a.x_stride;                   \
     const float scale##r = has_norm ? rms_scale(squares_of(x##r, a.cols), a.cols, eps) : 1.0f;      \
     float normed##r[RUN_LEN];                                                                        \
     VF total0_##r = 0.0f;                                                                           \
@@ -75,8 +75,7 @@
 
 kernel void NAME(MATMUL_PARAMETERS)
 {
-    MATMUL_ARGUMENTS
-    const int row = get_global_id(ROW_DIM) * ROWS;
+    MATMUL_ARGUMENTS(get_global_id(ROW_DIM), ROWS)
     const int channel = get_global_id(CHANNEL_DIM) * (gate ? PANEL : 2 * PANEL);
     if (row >= a.rows || channel >= a.channels)
         return;

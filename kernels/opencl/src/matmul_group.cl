@@ -15,6 +15,12 @@
 #define ITEM_VALUES (GROUP_ROWS * RUN_LEN / GROUP_ITEMS)
 #define VALUE_STEP (GROUP_ITEMS / RUN_LEN)
 
+#if EXPERTS
+#define VALUE(k)                                                                                    \
+    x[(size_t)x_rows[value_row + (k) * VALUE_STEP] * a.x_stride + value_at + run * RUN_LEN]
+#else
+#define VALUE(k) values_from[(k) * VALUE_STEP * a.x_stride + run * RUN_LEN]
+#endif
 #define STORE(j, w) weights[(j) * TILE_CHANNELS + column] = w;
 #define MULTIPLY(r, value)                                                                          \
     acc[4 * (r)] = fma(w.x, value, acc[4 * (r)]);                                                   \
@@ -26,14 +32,13 @@
 // activations of GROUP_ROWS rows into local memory. The group has PANEL × (GROUP_ROWS / ITEM_ROWS) items.
 kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETERS)
 {
-    MATMUL_ARGUMENTS
+    MATMUL_ARGUMENTS(get_group_id(1), GROUP_ROWS)
     local float weights[RUN_LEN * TILE_CHANNELS] __attribute__((aligned(16)));
     local float values[RUN_LEN * TILE_STRIDE] __attribute__((aligned(16)));
     const int lane = get_local_id(0);
     const int first_row = get_local_id(1) * ITEM_ROWS;
     const int item = get_local_id(1) * PANEL + lane;
     const int channel = get_group_id(0) * TILE_CHANNELS;
-    const int row = get_group_id(1) * GROUP_ROWS;
     const size_t panel_len = (size_t)(a.cols / BLOCK) * RECORD;
     const int first_panel = (a.first + channel) / PANEL;
     const int last_panel = (a.first + a.channels - 1) / PANEL;
@@ -43,7 +48,14 @@ kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETE
     // Items that are neighbours read 8 values of 4 rows, and write to different banks.
     const int value_at = item % 8 + item / 32 % (RUN_LEN / 8) * 8;
     const int value_row = item / 8 % 4 + item / (4 * RUN_LEN) * 4;
+#if EXPERTS
+    local int x_rows[GROUP_ROWS];
+    for (int r = item; r < GROUP_ROWS; r += GROUP_ITEMS)
+        x_rows[r] = row + r < a.rows ? X_ROW(row + r) : 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
     global const float *values_from = x + (size_t)(row + value_row) * a.x_stride + value_at;
+#endif
     float acc[OUTPUTS];
     float total[OUTPUTS];
     UNROLL for (int i = 0; i < OUTPUTS; i++)
@@ -58,7 +70,7 @@ kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETE
         UNROLL for (int k = 0; k < ITEM_VALUES; k++)
         {
             const bool is_there = value_at < count && row + value_row + k * VALUE_STEP < a.rows;
-            copied[k] = is_there ? values_from[k * VALUE_STEP * a.x_stride + run * RUN_LEN] : 0.0f;
+            copied[k] = is_there ? VALUE(k) : 0.0f;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         {
@@ -105,5 +117,6 @@ kernel GROUP_OF(PANEL, GROUP_ROWS / ITEM_ROWS) void matmul_group(MATMUL_PARAMETE
     }
 }
 
+#undef VALUE
 #undef STORE
 #undef MULTIPLY

@@ -2,7 +2,8 @@
 // multiplies TILE_ROWS rows with it, ROWS at a time. The sums are those of matmul.cl.
 
 #define ROW_START(r)                                                                                \
-    global const float *x##r = x + (size_t)min(row + tile + r, a.rows - 1) * a.x_stride + start;    \
+    global const float *x##r =                                                                      \
+        x + (size_t)X_ROW(min(row + tile + r, a.rows - 1)) * a.x_stride + start;                    \
     VF acc##r = 0.0f;
 #define ROW_FMA(r) acc##r = fma(w, (VF)(x##r[at]), acc##r);
 #define ROW_NEXT(r) total[tile + r] += acc##r;
@@ -10,8 +11,7 @@
 
 kernel void NAME(MATMUL_PARAMETERS)
 {
-    MATMUL_ARGUMENTS
-    const int row = get_global_id(ROW_DIM) * TILE_ROWS;
+    MATMUL_ARGUMENTS(get_global_id(ROW_DIM), TILE_ROWS)
     const int index = get_global_id(CHANNEL_DIM);
     const int channel = index * PANEL;
     if (row >= a.rows || channel >= a.channels)

@@ -16,7 +16,7 @@ use super::weights::DeviceWeights;
 use lapwing_cpu::{BindError, RopeFreqs};
 use lapwing_model::device::{MemoryDomain, SlotPool};
 use lapwing_model::formats::DType;
-use lapwing_model::graph::{Graph, Node, ValueId};
+use lapwing_model::graph::{Graph, Node, ValueId, WeightId};
 use lapwing_model::kv::{KvHeads, KvLayout, KvStore};
 use lapwing_model::op::{Op, RopePairs};
 use lapwing_model::weights::WeightFile;
@@ -112,7 +112,14 @@ impl Model {
         let layout = kv.layout();
         let cache = ProgramCache::new(programs);
         let spec = KernelSpec {
-            dtypes: matrix_formats(&graph),
+            dtypes: formats_of(&graph, |op| match op {
+                Op::MatMul { weight, .. } | Op::Embed { table: weight, .. } => vec![*weight],
+                _ => Vec::new(),
+            }),
+            experts: formats_of(&graph, |op| match op {
+                Op::Experts(_) => op.matrices(),
+                _ => Vec::new(),
+            }),
             head_dims: head_dims(layout)?,
             page_rows: layout.page_rows,
             kv: layout.dtype,
@@ -197,12 +204,9 @@ fn head_dims(layout: &KvLayout) -> Result<Vec<usize>, OpenClBindError> {
     Ok(dims)
 }
 
-/// Formats of the matrices that the graph reads.
-fn matrix_formats(graph: &Graph) -> Vec<DType> {
-    let matrices = graph.nodes().iter().filter_map(|node| match node.op {
-        Op::MatMul { weight, .. } | Op::Embed { table: weight, .. } => Some(weight),
-        _ => None,
-    });
+/// Formats of some matrices of the graph's ops.
+fn formats_of(graph: &Graph, matrices: impl Fn(&Op) -> Vec<WeightId>) -> Vec<DType> {
+    let matrices = graph.nodes().iter().flat_map(|node| matrices(&node.op));
     let mut formats: Vec<DType> = matrices.map(|id| graph.weights()[id.0].dtype).collect();
     formats.sort_unstable_by_key(|dtype| dtype.gguf_id());
     formats.dedup();

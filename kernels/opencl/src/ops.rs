@@ -6,6 +6,7 @@
 mod attention;
 mod built;
 mod curves;
+mod experts;
 mod gather;
 mod kernels;
 mod matmul;
@@ -13,8 +14,10 @@ mod matrix;
 mod persistent;
 mod probe;
 mod programs;
+mod route;
 mod rows;
 mod shapes;
+mod stack;
 mod sums;
 mod target;
 mod tuning;
@@ -24,6 +27,7 @@ mod warm;
 
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use curves::{Curved, LayerNorm};
+pub(super) use experts::{ExpertMatrices, ExpertRoom, Experts};
 pub(super) use gather::{Embed, RepeatValues, SelectRows};
 pub(super) use kernels::Kernels;
 pub(super) use matmul::{Fused, MatMul, Norm};
@@ -31,9 +35,11 @@ pub(super) use matrix::{Matrix, NORMAL};
 #[cfg(test)]
 pub(super) use programs::Family;
 pub(super) use programs::{KernelSpec, PIECE};
+pub(super) use route::{Mix, Route};
 pub(super) use rows::{Add, Gated, RESULT, RmsNorm, Rope, RopeHeads, Unary, UnaryOp};
 #[cfg(test)]
 pub(super) use shapes::{FewRows, ManyRows, Shapes};
+pub(super) use stack::Stack;
 pub(super) use sums::{AddWeighted, Excess, WithLength};
 #[cfg(test)]
 pub(super) use target::{AS_ON_GPU, LAUNCHED, PERSISTENT};

@@ -154,3 +154,69 @@ kernel GROUP_OF(ITEMS, 1) void top(PLACE PARAMETERS(x), global float *out, int r
         to[2] = sums[0];
     }
 }
+
+#define LARGEST(to, from) sums[to] = fmax(sums[to], sums[from]);
+
+// A group chooses the experts of a row: see rows.cl.
+kernel GROUP_OF(ITEMS, 1) void choose_experts(PLACE PARAMETERS(x), global const float *bias, global float *scores,
+                                              OUT_PARAMETERS, int rows, int experts, int used, int kind,
+                                              int has_bias, int groups, int kept, int is_normalised,
+                                              float least, float factor)
+{
+    LOCAL(float, sums, ITEMS)
+    LOCAL(int, best, ITEMS)
+    LOCAL(int, places, ITEMS)
+    const int item = get_local_id(0);
+    const int row = get_group_id(1);
+    global const float *logits = ROW(x);
+    global float *known = scores + (size_t)row * (experts + groups);
+    global float *to = ROW(out);
+    sums[item] = -INFINITY;
+    for (int i = item; i < experts; i += ITEMS)
+        sums[item] = fmax(sums[item], logits[i]);
+    REDUCE(LARGEST)
+    const float largest = sums[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sums[item] = 0.0f;
+    for (int i = item; i < experts && kind == SOFTMAX; i += ITEMS)
+        sums[item] += exp(logits[i] - largest);
+    REDUCE(SUM)
+    const float sum = sums[0];
+    const bool by_score = has_bias || groups > 0;
+    for (int i = item; i < experts && !IDLE; i += ITEMS) {
+        const float score = by_score ? router_score(kind, logits[i], largest, sum) : logits[i];
+        known[i] = has_bias ? score + bias[i] : score;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    const int size = groups > 0 ? experts / groups : experts;
+    for (int group = item; group < groups && !IDLE; group += ITEMS)
+        known[experts + group] = two_best(known + group * size, size);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (int i = item; i < experts && groups > 0 && !IDLE; i += ITEMS) {
+        if (!is_kept(known + experts, i / size, groups, kept))
+            known[i] = -INFINITY;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    int key = INT_MAX;
+    int place = -1;
+    for (int rank = 0; rank < used; rank++) {
+        best[item] = INT_MIN;
+        places[item] = INT_MAX;
+        for (int i = item; i < experts; i += ITEMS) {
+            const int own = score_key(known[i]);
+            const bool is_left = own < key || (own == key && i > place);
+            if (is_left && (own > best[item] || places[item] == INT_MAX)) {
+                best[item] = own;
+                places[item] = i;
+            }
+        }
+        REDUCE(LARGER)
+        key = best[0];
+        place = places[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item == 0 && !IDLE)
+            to[rank] = (float)place;
+    }
+    if (item == 0 && !IDLE)
+        weigh_experts(logits, to, used, kind, largest, sum, is_normalised, least, factor);
+}

@@ -1,10 +1,12 @@
 //! The weights of a model on a device: each is copied when a run first needs it, so a device holds
 //! the weights of its own layers only.
 
+mod experts;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ops::Matrix;
+use super::ops::{Matrix, Stack};
 use super::pack::Stored;
 use super::session::{Buffer, Session};
 use lapwing_cpu::BindError;
@@ -29,6 +31,8 @@ pub(super) struct DeviceWeights {
     graph: Arc<Graph>,
     tensors: Vec<WeightTensor>,
     matrices: Vec<Option<Placed>>,
+    /// Matrices of experts, by weight and the first row of an expert.
+    stacks: HashMap<(usize, usize), Stack>,
     vectors: Vec<Option<Buffer>>,
     /// Gains of norms without a weight.
     ones: Option<Buffer>,
@@ -61,6 +65,7 @@ impl DeviceWeights {
             matrices: tensors.iter().map(|_| None).collect(),
             vectors: tensors.iter().map(|_| None).collect(),
             tensors,
+            stacks: HashMap::new(),
             ones: None,
             factors: HashMap::new(),
             bytes: 0,
@@ -105,16 +110,19 @@ impl DeviceWeights {
 
     /// The values of a matrix in the format that the graph wants.
     fn matrix_bytes(&self, id: WeightId) -> Result<Vec<u8>, DeviceError> {
-        let spec = &self.graph.weights()[id.0];
-        let mut bytes = self.tensors[id.0].read().map_err(|error| self.failed(&error))?;
-        if let Some(format) = self.graph.requant(id) {
-            let values = dequantize(self.graph.stored(id), &bytes);
-            bytes = format.quantize(&values, spec.cols).ok_or_else(|| {
-                let error = BindError::Requant { name: spec.name.clone(), row: 0, format };
-                self.failed(&error)
-            })?;
-        }
-        Ok(bytes)
+        let bytes = self.tensors[id.0].read().map_err(|error| self.failed(&error))?;
+        self.in_format(id, bytes)
+    }
+
+    /// Rows of a matrix, as stored, in the format that the graph wants.
+    fn in_format(&self, id: WeightId, bytes: Vec<u8>) -> Result<Vec<u8>, DeviceError> {
+        let Some(format) = self.graph.requant(id) else { return Ok(bytes) };
+        let WeightSpec { name, cols, .. } = &self.graph.weights()[id.0];
+        let values = dequantize(self.graph.stored(id), &bytes);
+        format.quantize(&values, *cols).ok_or_else(|| {
+            let error = BindError::Requant { name: name.clone(), row: 0, format };
+            self.failed(&error)
+        })
     }
 
     /// Copies the bytes of matrices with the same format and input channels into one buffer.

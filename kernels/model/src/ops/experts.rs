@@ -4,7 +4,7 @@ use super::{OpInfo, OpKind, OpShape, Work};
 use crate::graph::Graph;
 use crate::op::{ExpertForm, ExpertMatrix, ExpertsOp};
 
-pub(super) const INFO: OpInfo = OpInfo::new("experts", 26, OpKind::Rowwise).for_cpus();
+pub(super) const INFO: OpInfo = OpInfo::new("experts", 26, OpKind::Rowwise);
 
 /// The weights are those of as many experts as rows touch if each expert is equally likely.
 pub(super) fn work(at: &OpShape<'_>, op: &ExpertsOp) -> Work {

@@ -2,7 +2,7 @@
 
 use super::{OpInfo, OpKind, OpShape, Work};
 
-pub(super) const INFO: OpInfo = OpInfo::new("mix", 27, OpKind::Rowwise).for_cpus();
+pub(super) const INFO: OpInfo = OpInfo::new("mix", 27, OpKind::Rowwise);
 
 /// A multiplication and an addition for each value of each expert.
 pub(super) fn work(at: &OpShape<'_>, used: usize) -> Work {

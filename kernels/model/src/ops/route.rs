@@ -3,7 +3,7 @@
 use super::{OpInfo, OpKind, OpShape, Work};
 use crate::op::RouteOp;
 
-pub(super) const INFO: OpInfo = OpInfo::new("route", 25, OpKind::Rowwise).for_cpus();
+pub(super) const INFO: OpInfo = OpInfo::new("route", 25, OpKind::Rowwise);
 
 /// For each expert four operations on its score and a comparison with each of those that are chosen, and three for each weight.
 pub(super) fn work(at: &OpShape<'_>, op: &RouteOp) -> Work {

@@ -66,10 +66,7 @@ impl Encoder<'_> {
             | Op::JoinHeads { .. }
             | Op::Multiply
             | Op::ShortConv(_)
-            | Op::LinearAttention(_)
-            | Op::Route(_)
-            | Op::Experts(_)
-            | Op::Mix { .. } => Err(self.unsupported(node, "an OpenCL device")),
+            | Op::LinearAttention(_) => Err(self.unsupported(node, "an OpenCL device")),
             _ if !self.work.part.features.is_whole() => {
                 Err(self.unsupported(node, "some features"))
             }
@@ -80,6 +77,9 @@ impl Encoder<'_> {
             }
             Op::Excess { deviations } => self.excess(node, *deviations),
             Op::WithLength => self.with_length(node),
+            Op::Route(op) => self.route(node, op),
+            Op::Experts(op) => self.experts(node, op),
+            Op::Mix { used, is_weighted } => self.mix(node, *used, *is_weighted),
             Op::WeightedSum { first } => self.weighted_sum(node, *first),
             Op::Lookup { table, scale } => self.lookup(node, *table, *scale),
             Op::Columns { first, times } => self.some_columns(node, *first, *times),

@@ -18,6 +18,52 @@ fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
     models.into_iter().take(cases(2, 7)).for_each(check_runs);
 }
 
+/// Small models with mixtures of experts: with factors of experts, biases and clamped gates, a softmax of the chosen, gates without
+/// an activation of their own, groups and biases of the choice, weights that multiply inputs, a shared expert, joined gates and ups, and
+/// dense layers beside them.
+const MIXTURES: [&str; 14] = [
+    "qwen3moe",
+    "gpt-oss",
+    "llama-experts",
+    "gemma4-experts",
+    "glm4moe",
+    "llama4",
+    "qwen2moe",
+    "bailingmoe2",
+    "granitemoe",
+    "smallthinker",
+    "dbrx",
+    "grok",
+    "hunyuan-moe",
+    "minimax-m2",
+];
+
+#[test]
+fn a_model_with_experts_gives_the_logits_of_the_cpu_in_one_run_and_in_several() {
+    needs_driver!();
+    MIXTURES.into_iter().take(cases(6, MIXTURES.len())).for_each(check_runs);
+}
+
+#[test]
+fn a_model_with_experts_gives_the_same_logits_with_the_kernels_of_gpus() {
+    needs_driver!();
+    ops::AS_ON_GPU.set(true);
+    MIXTURES.into_iter().take(cases(2, 5)).for_each(check_runs);
+}
+
+#[test]
+fn stages_of_a_model_with_experts_that_end_between_any_nodes_give_the_same_logits() {
+    needs_driver!();
+    let case = case_of("qwen3moe");
+    let nodes = case.graph.nodes().len();
+    let mut device = case.queue();
+    let whole = case.run_stages(&mut device, 5, &[0, nodes]);
+    for cut in (1..nodes).step_by(cases(5, 1)) {
+        let found = case.run_stages(&mut device, 5, &[0, cut, nodes]);
+        assert!(found == whole, "a cut before node {cut}");
+    }
+}
+
 fn check_runs(model: &str) {
     let case = case_of(model);
     let wanted = case.wanted(40);

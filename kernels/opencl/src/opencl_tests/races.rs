@@ -1,6 +1,8 @@
 //! Kernels in Oclgrind, a simulator of OpenCL devices: no kernel of a GPU reads or writes beyond a buffer,
 //! and no two work-items of a launch race for memory.
 
+mod experts;
+
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -20,12 +22,14 @@ const SLICES: usize = 16;
 enum Arg {
     /// A buffer of these bytes, filled with 32-bit words of this value.
     Words(usize, i32),
+    /// A buffer of these words.
+    Numbers(Vec<i32>),
     /// A buffer of so many floats.
     Floats(usize),
     Int(usize),
     Float(f32),
 }
-use Arg::{Float, Floats, Int, Words};
+use Arg::{Float, Floats, Int, Numbers, Words};
 
 /// A launch: the kernel, its work-groups and their items, and the arguments.
 struct Launch {
@@ -57,6 +61,10 @@ impl Launch {
         for arg in &self.args {
             let line = match arg {
                 Words(bytes, value) => format!("<size={bytes} int fill={value}>"),
+                Numbers(words) => {
+                    let text: Vec<String> = words.iter().map(i32::to_string).collect();
+                    format!("<size={} int> {}", 4 * words.len(), text.join(" "))
+                }
                 Floats(count) => format!("<size={} float fill=0.5>", 4 * count),
                 Int(value) => format!("<size=4 int> {value}"),
                 Float(value) => format!("<size=4 float> {value}"),
@@ -113,8 +121,10 @@ fn the_simulator_finds_a_planted_race_and_a_planted_access_beyond_a_buffer() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let text = "kernel void planted(global int *out, int at) { out[at] = get_global_id(0); }";
-    let launch = |at| Launch::new("planted", [4, 1, 1], [4, 1], [Words(64, 0), Int(at)]);
+    let text =
+        "kernel void planted(global int *out, global int *at) { out[at[1]] = get_global_id(0); }";
+    let args = |at| [Words(64, 0), Numbers(vec![1, at])];
+    let launch = |at| Launch::new("planted", [4, 1, 1], [4, 1], args(at));
     let found = |at| findings(folder.path(), text, "", &launch(at)).unwrap_or_default();
     assert!(found(3).contains("race"), "{}", found(3));
     assert!(found(16).contains("Invalid write"), "{}", found(16));
@@ -152,8 +162,14 @@ fn ops_on_rows_do_not_race() {
     let select = of(1).into_iter().chain([Words(4 * rows, 1)]).chain(of(1));
     let select = select.chain([Int(0), Int(rows)]).chain(sizes());
     let select = Launch::new("select_rows", [width.div_ceil(64), rows, 1], [64, 1], select);
-    let elementwise = ["add", "mul", "gated_silu", "gated_gelu", "gated_sigmoid"];
-    let elementwise = elementwise.map(|name| plain(name, 3));
+    let elementwise =
+        ["add", "mul", "gated_silu", "gated_gelu", "gated_sigmoid", "gated_relu", "gated_clamped"];
+    let elementwise = elementwise.map(|name| {
+        let mut launch = plain(name, 3);
+        let numbers = if name == "gated_clamped" { &[1.7, 7.0][..] } else { &[] };
+        launch.args.extend(numbers.iter().copied().map(Float));
+        launch
+    });
     let mut repeat = plain("repeat_values", 2);
     repeat.args.push(Int(2));
     let mut xielu = plain("xielu", 2);

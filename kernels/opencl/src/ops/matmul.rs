@@ -97,7 +97,7 @@ impl<'a> MatMul<'a> {
 }
 
 /// The shapes of the kernels for rows of `x`.
-fn shapes_for(x: View<'_>, shapes: Shapes) -> Shapes {
+pub(super) fn shapes_for(x: View<'_>, shapes: Shapes) -> Shapes {
     // The kernels of groups read 4 inputs at a time.
     let is_aligned = x.at.is_multiple_of(4) && x.stride.is_multiple_of(4);
     Shapes { few: if is_aligned { shapes.few } else { FewRows::Wide }, ..shapes }

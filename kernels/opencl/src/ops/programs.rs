@@ -30,6 +30,8 @@ const PROBE: &str = include_str!("../probe.cl");
 pub(crate) struct KernelSpec {
     /// Formats of the weight matrices.
     pub(crate) dtypes: Vec<DType>,
+    /// Formats of the matrices of experts.
+    pub(crate) experts: Vec<DType>,
     /// Values per head, of every kind of attention layer.
     pub(crate) head_dims: Vec<usize>,
     /// Positions of a KV page.
@@ -41,7 +43,8 @@ pub(crate) struct KernelSpec {
 impl Default for KernelSpec {
     /// Kernels without a model: no matrices, no heads, and pages of one position.
     fn default() -> KernelSpec {
-        KernelSpec { dtypes: vec![], head_dims: vec![], page_rows: 1, kv: KvDtype::F32 }
+        let (dtypes, experts, head_dims) = (vec![], vec![], vec![]);
+        KernelSpec { dtypes, experts, head_dims, page_rows: 1, kv: KvDtype::F32 }
     }
 }
 
@@ -58,6 +61,10 @@ pub(crate) enum Family {
     MatMul(u32),
     /// Matmuls with weights of the format of this number, whose work-groups share panels of outputs.
     MatMulGroup(u32),
+    /// As [`MatMul`](Family::MatMul), each row with the matrix of its expert.
+    Experts(u32),
+    /// As [`MatMulGroup`](Family::MatMulGroup), each row with the matrix of its expert.
+    ExpertsGroup(u32),
     /// Embedding tables of the format of this number.
     Embed(u32),
     /// Probes of the device's limits.
@@ -128,6 +135,16 @@ impl Family {
         Family::MatMulGroup(decoder(dtype))
     }
 
+    /// Products of experts with weights of a format.
+    pub(super) fn experts(dtype: DType) -> Family {
+        Family::Experts(decoder(dtype))
+    }
+
+    /// Products of experts with weights of a format, in work-groups.
+    pub(crate) fn experts_group(dtype: DType) -> Family {
+        Family::ExpertsGroup(decoder(dtype))
+    }
+
     /// An embedding table of a format.
     pub(crate) fn embed(dtype: DType) -> Family {
         Family::Embed(decoder(dtype))
@@ -140,6 +157,9 @@ impl Family {
         let is_cpu = slices.is_none();
         // As `Matrix::upload` packs.
         let order = format!("-DBY_CHANNEL={}", u32::from(!is_cpu));
+        let has_experts = matches!(self, Family::Experts(_) | Family::ExpertsGroup(_));
+        let kind = if has_experts { "experts" } else { "matmul" };
+        let with_experts = format!("-DEXPERTS={}", u32::from(has_experts));
         match self {
             Family::Rows => Text {
                 name: "rows".to_owned(),
@@ -163,23 +183,23 @@ impl Family {
                     u32::from(spec.kv == KvDtype::F16)
                 ),
             },
-            Family::MatMul(format) => Text {
-                name: format!("matmul-{format}"),
+            Family::MatMul(format) | Family::Experts(format) => Text {
+                name: format!("{kind}-{format}"),
                 text: matmul_text(is_cpu),
                 options: format!(
                     "{std} -DLANES=16 -DFORMAT={format} {order} -DROW_DIM={} -DCHANNEL_DIM={} \
-                     -DTILE_ROWS={TILE_ROWS} -DSEGMENT={}",
+                     -DTILE_ROWS={TILE_ROWS} -DSEGMENT={} {with_experts}",
                     u32::from(!is_cpu),
                     u32::from(is_cpu),
                     if is_cpu { CPU_SEGMENT.to_string() } else { "segment".to_owned() },
                 ),
             },
-            Family::MatMulGroup(format) => Text {
-                name: format!("matmul-group-{format}"),
+            Family::MatMulGroup(format) | Family::ExpertsGroup(format) => Text {
+                name: format!("{kind}-group-{format}"),
                 text: matmul_group_text(slices.unwrap_or(1)),
                 options: format!(
                     "{std} -DLANES=1 -DFORMAT={format} {order} -DGROUP_ROWS={} -DSEGMENT=segment \
-                     -DITEMS={ROW_ITEMS}",
+                     -DITEMS={ROW_ITEMS} {with_experts}",
                     GROUP.rows,
                 ),
             },

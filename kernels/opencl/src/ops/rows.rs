@@ -170,7 +170,7 @@ impl Kernels {
             Activation::GeluTanh => "gated_gelu",
             Activation::Sigmoid => "gated_sigmoid",
         };
-        self.elementwise(name, [job.gate, job.up, job.out], job.rows, job.width)
+        self.elementwise(name, [job.gate, job.up, job.out], [job.rows, job.width], &[])
     }
 
     /// Sum of two values.
@@ -178,7 +178,7 @@ impl Kernels {
     /// # Panics
     /// If an operand is too small.
     pub(crate) fn add(&mut self, job: &Add<'_>) -> Result<(), OpenClError> {
-        self.elementwise("add", [job.a, job.b, job.out], job.rows, job.width)
+        self.elementwise("add", [job.a, job.b, job.out], [job.rows, job.width], &[])
     }
 
     /// Product of two values, element by element.
@@ -186,20 +186,24 @@ impl Kernels {
     /// # Panics
     /// If an operand is too small.
     pub(crate) fn mul(&mut self, job: &Add<'_>) -> Result<(), OpenClError> {
-        self.elementwise("mul", [job.a, job.b, job.out], job.rows, job.width)
+        self.elementwise("mul", [job.a, job.b, job.out], [job.rows, job.width], &[])
     }
 
-    /// Launches an op on two operands.
-    fn elementwise(
+    /// Launches an op on two operands, with numbers.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(super) fn elementwise(
         &mut self,
         name: &'static str,
         views: [View<'_>; 3],
-        rows: usize,
-        width: usize,
+        [rows, width]: [usize; 2],
+        numbers: &[f32],
     ) -> Result<(), OpenClError> {
         views.iter().for_each(|view| view.check(rows, width, name));
         let mut args: Vec<Arg<'_>> = views.iter().flat_map(View::args).collect();
         args.extend([int(rows), int(width)]);
+        args.extend(numbers.iter().map(|number| Arg::Float(*number)));
         let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the parameters of the kernels of two operands; the operands were checked.
         unsafe { self.launch(Family::Rows.kernel(name), &args, items) }

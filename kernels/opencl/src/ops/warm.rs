@@ -1,5 +1,7 @@
 //! First launches, which may take long.
 
+mod experts;
+
 use super::attention::{Attention, KvRows, KvWrite, RopeKv};
 use super::curves::{Curved, LayerNorm};
 use super::gather::{Embed, RepeatValues, SelectRows};
@@ -33,12 +35,17 @@ impl Kernels {
         let ints = zeros(ROWS)?;
         let kv = zeros(2 * heads * self.spec.page_rows)?;
         self.warm_rows(&x, &y, &ints)?;
+        self.warm_routes(&x, &y)?;
         for head_dim in self.spec.head_dims.clone() {
             self.warm_attention(head_dim, [&x, &y, &ints, &kv])?;
         }
         for dtype in self.spec.dtypes.clone() {
             self.tune(dtype)?;
             self.warm_matmul(dtype, &x, &y, &ints)?;
+        }
+        for dtype in self.spec.experts.clone() {
+            self.tune(dtype)?;
+            self.warm_experts(dtype, &x)?;
         }
         self.session.finish()
     }

@@ -67,7 +67,7 @@ struct Piece {
 }
 
 /// Ops on rows of values.
-const ROWS: [&str; 19] = [
+const ROWS: [&str; 23] = [
     "add",
     "add_weighted",
     "mul",
@@ -84,6 +84,10 @@ const ROWS: [&str; 19] = [
     "gated_silu",
     "gated_gelu",
     "gated_sigmoid",
+    "gated_relu",
+    "gated_clamped",
+    "weigh_rows",
+    "mix_experts",
     "rope",
     "select_rows",
     "repeat_values",
@@ -108,6 +112,7 @@ fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
         ("excess", row_groups),
         ("with_length", row_groups),
         ("top", row_groups),
+        ("choose_experts", row_groups),
         (NORM.name, Sharing::EveryGroup),
     ];
     let mut pieces = vec![of_family(Family::Rows, &rows), of_family(NORM.family, &in_groups)];
