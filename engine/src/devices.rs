@@ -23,6 +23,7 @@ mod calibrate;
 mod cpu;
 mod error;
 mod keys;
+mod memory;
 mod opencl;
 mod openvino;
 mod parse;
@@ -35,6 +36,7 @@ mod text;
 pub use error::DeviceSpecError;
 pub use lapwing_kernels::npu::{QnnActivations, QnnSettings, StaticInt8, WeightForm};
 pub use lapwing_plan::rate::Rates;
+pub use memory::OwnMemory;
 pub(crate) use opencl::InPlace;
 pub use opencl::{OpenClMemory, OpenClSettings};
 pub use openvino::OpenVinoSettings;
@@ -62,6 +64,8 @@ pub struct DeviceSpec {
     pub pace: Pace,
     /// Graphs that it may prepare, if it is an NPU.
     pub graphs: GraphSettings,
+    /// Memory of its own, if it is an emulated GPU that has one.
+    pub memory: Option<OwnMemory>,
 }
 
 /// The backend that computes the results of a device.
@@ -150,11 +154,12 @@ impl DeviceSpec {
 
     fn new(name: &str, kind: DeviceKind, backend: Backend, pace: Pace) -> DeviceSpec {
         let graphs = GraphSettings::default();
-        DeviceSpec { name: name.to_owned(), kind, threads: None, backend, pace, graphs }
+        let name = name.to_owned();
+        DeviceSpec { name, kind, threads: None, backend, pace, graphs, memory: None }
     }
 
     /// Parses devices joined by `+`; `phone` stands for a CPU, a GPU and an NPU, all throttled, in a
-    /// phone's proportions. The presets `gpu` and `npu` are emulated, whatever the machine has;
+    /// phone's proportions, and `laptop` for a CPU and a GPU with memory of its own. The presets `gpu` and `npu` are emulated, whatever the machine has;
     /// [`list_present`](DeviceSpec::list_present) looks for its own.
     ///
     /// # Errors
@@ -168,6 +173,7 @@ impl DeviceSpec {
                     devices.push(DeviceSpec::throttled("gpu", DeviceKind::Gpu));
                     devices.push(DeviceSpec::systolic("npu"));
                 }
+                "laptop" => devices.extend(memory::laptop()),
                 part => devices.push(part.parse()?),
             }
         }

@@ -92,6 +92,11 @@ impl CostModel for Modelled {
         Duration::from_secs_f64(bytes as f64 / self.copy_rate.max(1.0))
     }
 
+    fn transfer_time(&self, device: DeviceId, bytes: u64) -> Duration {
+        let link = self.devices.get(device.0).and_then(|device| device.link_time(bytes));
+        link.unwrap_or_else(|| self.copy_time(bytes))
+    }
+
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
         self.devices[device.0].prepare_time(key)
     }

@@ -73,6 +73,32 @@ pub enum PlanError {
         /// Budget of the device, in bytes.
         budget: u64,
     },
+    /// What a route places on a device does not fit into the device's own memory.
+    #[error(
+        "device '{device}' needs {weights} bytes of weights and {kv} bytes of keys and values within the {room} bytes that its memory \
+         has for them; choose a strategy that places within the memory, such as auto or auto-place, or make the context smaller"
+    )]
+    Memory {
+        /// Device name.
+        device: String,
+        /// Bytes of weights.
+        weights: u64,
+        /// Bytes of keys and values.
+        kv: u64,
+        /// Bytes that there are for both.
+        room: u64,
+    },
+    /// A route uses weights on a device that are not among those that the device keeps for all routes.
+    #[error(
+        "device '{device}' would compute {op}, whose weights, keys or values are not among those that fit into its memory for prompts and decode steps \
+         together; choose a strategy that places within the memory, such as auto or auto-place"
+    )]
+    NotKept {
+        /// Device name.
+        device: String,
+        /// Path of the first such op.
+        op: String,
+    },
     /// The engine lacks a kind of device that the strategy needs.
     #[error(
         "strategy '{strategy}' needs {} of kind {}, but the engine has: {found}; add one with --device",

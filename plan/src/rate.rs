@@ -54,6 +54,18 @@ impl Rates {
         sync: Duration::from_micros(5),
     };
 
+    /// The CPU of a laptop (`presets/laptop.toml`), a thousandth as fast.
+    pub const LAPTOP_CPU: Rates = Rates { gflops: 0.694, gbps: 0.0445, ..Rates::CPU };
+
+    /// The GPU of that laptop, a thousandth as fast: more than a hundredth of it would take several cores to emulate.
+    pub const LAPTOP_GPU: Rates = Rates {
+        gflops: 24.5,
+        gbps: 0.218,
+        submit_queued: Duration::from_micros(5),
+        submit_idle: Duration::from_micros(10),
+        sync: Duration::from_micros(20),
+    };
+
     fn check(&self) -> Result<(), RateError> {
         for (name, value) in [("gflops", self.gflops), ("gbps", self.gbps)] {
             if !(value.is_finite() && value > 0.0) {
@@ -74,6 +86,25 @@ impl Rates {
     }
 }
 
+/// The link between a device with a memory of its own and the host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// Rate in GB/s, which is bytes per nanosecond.
+    pub gbps: f64,
+    /// Time of a transfer apart from its bytes.
+    pub latency: Duration,
+}
+
+impl Link {
+    /// PCIe 4.0 with 8 lanes, a thousandth as fast (`presets/laptop.toml`).
+    pub const LAPTOP: Link = Link { gbps: 0.012, latency: Duration::from_micros(10) };
+
+    /// Time of a transfer; `bytes` counts reads and writes, of which each value has one of both.
+    pub fn time(&self, bytes: u64) -> Duration {
+        self.latency + Duration::from_nanos((bytes as f64 / 2.0 / self.gbps).ceil() as u64)
+    }
+}
+
 /// A roofline: a node takes max(FLOPs / rate, bytes / bandwidth). Small nodes are bound by memory,
 /// large ones reach the compute rate. A job adds one submission, and one synchronisation if its
 /// inputs come from another device.
@@ -81,6 +112,7 @@ impl Rates {
 pub struct RateModel {
     graph: Arc<Graph>,
     rate: Rates,
+    link: Option<Link>,
 }
 
 impl RateModel {
@@ -90,7 +122,18 @@ impl RateModel {
     /// [`RateError`] if a rate is not positive and finite.
     pub fn new(graph: Arc<Graph>, rate: Rates) -> Result<RateModel, RateError> {
         rate.check()?;
-        Ok(RateModel { graph, rate })
+        Ok(RateModel { graph, rate, link: None })
+    }
+
+    /// With a memory of its own behind a link.
+    ///
+    /// # Errors
+    /// [`RateError`] if the rate of the link is not positive and finite.
+    pub fn with_link(self, link: Link) -> Result<RateModel, RateError> {
+        match link.gbps.is_finite() && link.gbps > 0.0 {
+            true => Ok(RateModel { link: Some(link), ..self }),
+            false => Err(RateError { name: "the link's gbps", value: link.gbps }),
+        }
     }
 
     /// Its rates.
@@ -113,6 +156,10 @@ impl TimeModel for RateModel {
     /// Bytes / bandwidth.
     fn convert_time(&self, bytes: u64) -> Duration {
         Duration::from_nanos((bytes as f64 / self.rate.gbps).ceil() as u64)
+    }
+
+    fn link_time(&self, bytes: u64) -> Option<Duration> {
+        Some(self.link?.time(bytes))
     }
 
     fn conversion(&self, job: &Job<'_>) -> Duration {

@@ -50,7 +50,7 @@ impl Route {
     /// # Errors
     /// [`PlanError`] if the stages leave out, repeat or reorder nodes, if the parts of a stage do
     /// not tile it, if a device does not exist or cannot run its part, or if the graphs of a device
-    /// exceed its budget, or if the logits end in a device's memory and no device works in host memory.
+    /// exceed its budget, if weights, keys and values do not fit into a device's own memory, or if the logits end in a device's memory and no device works in host memory.
     pub fn new(
         stages: Vec<Stage>,
         reason: String,
@@ -58,6 +58,7 @@ impl Route {
         of: RouteFor<'_>,
     ) -> Result<Arc<Route>, PlanError> {
         validate::stages(&stages, of)?;
+        validate::rooms(&stages, of)?;
         let (stages, flows) = complete(stages, of);
         let mut graphs = Vec::new();
         for stage in stages.iter().filter(|s| s.prepare == Prepare::Ahead) {
@@ -76,6 +77,7 @@ impl Route {
     /// As [`Route::new`].
     pub fn check(&self, of: RouteFor<'_>) -> Result<(), PlanError> {
         validate::route(&self.stages, of)?;
+        validate::rooms(&self.stages, of)?;
         validate::budgets(&self.graphs, of)?;
         if self.model != of.model {
             return Err(PlanError::OtherModel { found: self.model.0, expected: of.model.0 });

@@ -24,6 +24,6 @@ pub use error::SocError;
 pub use gpu::GpuTimes;
 pub use npu::NpuTimes;
 pub use parameters::{PARAMETERS, Parameter};
-pub use presets::PRESETS;
+pub use presets::{MACHINES, PRESETS};
 pub use range::Range;
 pub use workload::{SyncMode, WeightBits, Workload};

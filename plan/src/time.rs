@@ -45,9 +45,14 @@ pub trait TimeModel: Send + Sync {
         Duration::ZERO
     }
 
+    /// Time to copy values over the device's link to the host; `bytes` counts reads and writes. `None` where the model knows no link.
+    fn link_time(&self, _bytes: u64) -> Option<Duration> {
+        None
+    }
+
     /// Time to copy values between the memories of host and device; `bytes` counts reads and writes.
     fn transfer_time(&self, bytes: u64) -> Duration {
-        self.convert_time(bytes)
+        self.link_time(bytes).unwrap_or_else(|| self.convert_time(bytes))
     }
 
     /// Load of a node on the memory that all devices share.
@@ -144,6 +149,10 @@ impl TimeModel for TimePerModel {
 
     fn convert_time(&self, bytes: u64) -> Duration {
         self.first.convert_time(bytes)
+    }
+
+    fn link_time(&self, bytes: u64) -> Option<Duration> {
+        self.first.link_time(bytes)
     }
 
     fn transfer_time(&self, bytes: u64) -> Duration {

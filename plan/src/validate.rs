@@ -84,6 +84,21 @@ pub(crate) fn budgets(graphs: &[(DeviceId, GraphKey)], of: RouteFor<'_>) -> Resu
     Ok(())
 }
 
+/// Checks that what a route places on each device fits into the device's own memory.
+pub(crate) fn rooms(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
+    for (number, info) in of.devices.iter().enumerate() {
+        let Some(room) = &info.room else { continue };
+        let is_there = |stage: &&Stage| stage.parts.iter().any(|part| part.device.0 == number);
+        let nodes = stages.iter().filter(is_there).flat_map(|stage| stage.nodes.clone());
+        let need = room.need(of.graph, nodes);
+        if need.bytes() > room.bytes {
+            let (device, room) = (info.name.clone(), room.bytes);
+            return Err(PlanError::Memory { device, weights: need.weights, kv: need.kv, room });
+        }
+    }
+    Ok(())
+}
+
 /// Checks that the parts tile rows × output channels, and that the nodes can be divided that way.
 fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
     let fail =

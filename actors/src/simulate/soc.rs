@@ -166,7 +166,11 @@ impl Setup<'_> {
     fn build(&self, kinds: &[DeviceKind]) -> Result<SocSimulation, SocRunError> {
         let Setup { model, soc, strategy, options, values, context } = *self;
         let graph = model.graph();
-        let devices = Devices::new(soc, kinds, &model.workload, options)?;
+        let mut devices = Devices::new(soc, kinds, &model.workload, options)?;
+        let pages = u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX);
+        for info in &mut devices.infos {
+            info.room = info.room.take().map(|room| room.with_cache(&model.kv, pages));
+        }
         let mut planner = Planner::new(PlannerParts {
             model: ModelId::default(),
             graph: Arc::clone(graph),
@@ -183,7 +187,6 @@ impl Setup<'_> {
         let decode =
             ChunkShape { phase: Phase::Decode, rows, selected: rows, context: prompt, prompt: 0 };
         let routes = [planner.route(prefill)?, planner.route(decode)?];
-        let pages = u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX);
         let pool = KvPool::new(values.map_or(pages, |values| values.pages));
         let order = devices.order(&options.devices);
         let units = order.iter().map(|number| devices.units[*number].clone()).collect();

@@ -15,7 +15,7 @@ use super::session::Session;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Scenario")]
 pub(crate) struct ScenarioArgs {
-    /// Processors: sd8gen3, ideal, fast-gpu, or a .toml file with the numbers of a SoC, as printed by
+    /// Processors: sd8gen3, ideal, fast-gpu, laptop, or a .toml file with the numbers of a SoC, as printed by
     /// --show-soc, or with the devices of a live engine, as written by `lapwing calibrate`
     #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
     soc: String,
@@ -30,7 +30,7 @@ pub(crate) struct ScenarioArgs {
     device: Vec<String>,
 
     /// Shape of the model: llama-3-8b, llama-2-7b, llama-3.2-3b, internlm2-1.8b, qwen1.5-1.8b,
-    /// qwen2-1.5b; a .gguf file or a fetched model by its name, of which only the header is read; or
+    /// qwen2-1.5b, and with experts qwen3-30b-a3b, gpt-oss-20b; a .gguf file or a fetched model by its name, of which only the header is read; or
     /// dimensions, as in layers=16,dim=2048,ffn=8192,heads=32,vocab=128256 with, optionally,
     /// kv-heads=8,head-dim=64,tied=1,bits=4.5
     #[arg(

@@ -168,7 +168,7 @@ impl NamedReport {
 }
 
 /// The presets of `--device`.
-const PRESETS: [&str; 4] = ["cpu", "gpu", "npu", "phone"];
+const PRESETS: [&str; 5] = ["cpu", "gpu", "npu", "phone", "laptop"];
 
 #[derive(Serialize)]
 struct Memory {

@@ -1,6 +1,6 @@
 //! What a back end is to an engine.
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, MemoryDomain, Room};
 use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::npu::{BackendInfo, Systolic};
 
@@ -67,12 +67,18 @@ pub(super) trait BackEnd {
         Systolic::backend_info(Array { size: array(spec).size }, 1)
     }
 
-    /// What a device says of itself, for planning without it.
+    /// What a device says of itself, for planning without it. One with memory of its own says how large it is, and that values
+    /// are in it, as in that of the device of number 0.
     fn info(&self, spec: &DeviceSpec) -> DeviceInfo {
         let info = DeviceInfo::new(&*spec.name, spec.kind);
-        match info.is_static() {
-            true => with_sizes(spec, self.graphs(spec).device_info(&spec.name, spec.graphs.budget)),
-            false => info,
+        match (info.is_static(), spec.memory) {
+            (true, _) => {
+                with_sizes(spec, self.graphs(spec).device_info(&spec.name, spec.graphs.budget))
+            }
+            (false, Some(memory)) => info
+                .with_queue(MemoryDomain::Device(0), 1)
+                .with_room(Room::of_capacity(memory.bytes)),
+            (false, None) => info,
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
-use lapwing_kernels::device::DeviceInfo;
+use lapwing_kernels::device::{DeviceInfo, MemoryDomain};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::npu::{ActivationRanges, OutlierCounter};
 use lapwing_plan::array::{Preparation, SystolicArray};
@@ -84,10 +84,14 @@ pub(super) fn array(spec: &DeviceSpec) -> SystolicArray {
     }
 }
 
-/// What a device built from this specification says of itself, for planning without the device. A
-/// simulated device works in host memory.
-pub fn info(spec: &DeviceSpec) -> DeviceInfo {
-    spec.backend.get().info(spec)
+/// What the device of that number, built from this specification, says of itself, for planning without the device. A
+/// simulated device works in host memory, unless the specification gives it memory of its own.
+pub fn info(number: usize, spec: &DeviceSpec) -> DeviceInfo {
+    let info = spec.backend.get().info(spec);
+    match spec.memory {
+        Some(_) => DeviceInfo { memory: MemoryDomain::Device(number), ..info },
+        None => info,
+    }
 }
 
 /// An NPU's own description, with the graph sizes that the specification allows.
@@ -126,7 +130,13 @@ pub fn time_model(
             let rates = ArrayRate { array: array(spec), rate: rates, preparation };
             Arc::new(ArrayModel::new(graph, rates).map_err(wrong)?)
         }
-        (_, Pace::Throttled(rates)) => Arc::new(RateModel::new(graph, rates).map_err(wrong)?),
+        (_, Pace::Throttled(rates)) => {
+            let model = RateModel::new(graph, rates).map_err(wrong)?;
+            Arc::new(match spec.memory {
+                Some(memory) => model.with_link(memory.link).map_err(wrong)?,
+                None => model,
+            })
+        }
     })
 }
 

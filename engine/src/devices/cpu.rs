@@ -5,6 +5,7 @@ use lapwing_kernels::device::DeviceKind;
 use super::back_end::{BackEnd, Form, ThreadUse, WrongKind};
 use super::build::{Built, Shared, on_threads};
 use super::keys::{GRAPHS, Key, RATES, THREADS};
+use super::memory::MEMORY;
 use super::{DeviceSpec, Pace};
 use crate::config::Threads;
 use crate::error::Error;
@@ -38,7 +39,7 @@ impl BackEnd for Cpu {
     }
 
     fn keys(&self) -> &'static [&'static [Key]] {
-        &[THREADS, RATES, GRAPHS]
+        &[THREADS, RATES, MEMORY, GRAPHS]
     }
 
     fn check(&self, spec: &DeviceSpec) -> Result<(), &'static str> {
@@ -48,6 +49,9 @@ impl BackEnd for Cpu {
             }
             (Pace::Native, DeviceKind::Gpu | DeviceKind::Npu) => {
                 Err("only a CPU can be native; an emulated device must be throttled")
+            }
+            (_, DeviceKind::Cpu | DeviceKind::Npu) if spec.memory.is_some() => {
+                Err("only an emulated GPU can have memory of its own; leave it out")
             }
             _ => Ok(()),
         }

@@ -22,7 +22,7 @@ pub enum DeviceSpecError {
     },
     /// The name is no preset, and nothing else is given.
     #[error(
-        "unknown device '{name}' (presets: cpu, gpu, npu, phone); to define one, write \
+        "unknown device '{name}' (presets: cpu, gpu, npu, phone, laptop); to define one, write \
          {name}=opencl, {name}=openvino, {name}=qnn, {name}=throttled:gflops=40,gbps=8 or {name}=systolic:gflops=40"
     )]
     Preset {

@@ -64,6 +64,9 @@ impl BackEnd for ArraySettings {
             (Pace::Native, DeviceKind::Npu) => {
                 Err("a systolic array must be throttled to stated rates")
             }
+            _ if spec.memory.is_some() => {
+                Err("only an emulated GPU can have memory of its own; leave it out")
+            }
             _ if self.int8.is_some_and(|int8| !int8.outliers && int8.prune > 0.0) => Err(
                 "prune leaves out outliers that outliers=none does not compute; give one of them",
             ),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lapwing_actors::draft::DRAFT_MAX;
 use lapwing_actors::scheduler::{KvPages, SchedulerModel};
+use lapwing_kernels::device::DeviceInfo;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvSize, KvStore};
 use lapwing_kernels::weights::WeightFile;
@@ -118,10 +119,12 @@ impl DraftModel {
         (bytes.sum::<usize>() + self.pages as usize * self.layout.page_bytes()) as u64
     }
 
-    /// The parts of its planner, beside those of the target.
+    /// The parts of its planner, beside those of the target. The room of its device is what it leaves to the target.
     pub(super) fn planned(&self, target: &PlannerParts) -> PlannerParts {
+        let without = |info: &DeviceInfo| DeviceInfo { room: None, ..info.clone() };
         PlannerParts {
             model: DRAFT_MODEL,
+            devices: target.devices.iter().map(without).collect(),
             graph: Arc::clone(&self.graph),
             strategy: Arc::new(OneDevice { device: DeviceId(self.device) }),
             ..target.clone()

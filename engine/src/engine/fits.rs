@@ -44,6 +44,13 @@ struct Device {
     capacity: Option<u64>,
 }
 
+impl Device {
+    /// Its description, with the room in its memory for the cache of these settings.
+    fn info(&self, chosen: &Chosen) -> DeviceInfo {
+        memory::with_room(self.info.clone(), self.capacity, 0, chosen)
+    }
+}
+
 impl EngineBuilder {
     /// What the model of a header needs with these settings, and how fast it would run on the devices. The model itself need not
     /// be on this machine, and [`model`](EngineBuilder::model) is not used. Takes a few seconds, in which the devices are measured
@@ -69,7 +76,7 @@ impl EngineBuilder {
         let mut parts = PlannerParts {
             model: ModelId::default(),
             graph: Arc::clone(graph),
-            devices: devices.iter().map(|device| device.info.clone()).collect(),
+            devices: devices.iter().map(|device| device.info(chosen)).collect(),
             cost,
             strategy: strategies.choose(&settings.strategy, chosen)?,
             chunk_rows: chosen.chunk_rows,

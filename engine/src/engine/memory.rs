@@ -1,11 +1,9 @@
 //! Checks that what a device computes with fits in its own memory.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lapwing_kernels::device::DeviceKind;
-use lapwing_kernels::graph::{Graph, WeightId};
-use lapwing_kernels::op::Op;
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, Room, RoomNeed as Need};
+use lapwing_kernels::graph::Graph;
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::strategy::{ChunkShape, GpuLayers, PromptRows, Strategy};
 use lapwing_plan::{DeviceId, Phase, PlanError, Route, device_of};
@@ -16,19 +14,6 @@ use crate::config::{Chosen, StrategyChoice};
 use crate::devices::build::{Built, Shared};
 use crate::error::Error;
 use crate::placement::Explainer;
-
-/// Part of a device's memory that weights, keys and values may take; the rest is for values between ops
-/// and for the driver.
-const SHARE: f64 = 0.9;
-
-/// Bytes that a device needs for its part of the routes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Need {
-    weights: u64,
-    kv: u64,
-    /// Layers with attention, or with a matrix.
-    layers: usize,
-}
 
 /// The memory of a device.
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +102,31 @@ pub(super) fn fits(
 
 /// Bytes of a device's own memory that weights, keys and values may take.
 pub(super) fn room(capacity: u64) -> u64 {
-    (capacity as f64 * SHARE) as u64
+    Room::of_capacity(capacity).bytes
+}
+
+/// The description of a device with the room in its memory, if it has one of its own: beside a draft model of that many bytes, for the
+/// cache of these settings.
+pub(super) fn with_room(
+    info: DeviceInfo,
+    capacity: Option<u64>,
+    draft: u64,
+    chosen: &Chosen,
+) -> DeviceInfo {
+    let room = capacity.map(|capacity| {
+        let room = Room::of_capacity(capacity).with_cache(&chosen.layout, chosen.pages);
+        Room { bytes: room.bytes.saturating_sub(draft), ..room }
+    });
+    DeviceInfo { room, ..info }
+}
+
+/// The descriptions of built devices, with the room in their memories.
+pub(super) fn infos(shared: Shared<'_>, devices: &[Built]) -> Vec<DeviceInfo> {
+    let info = |(number, built): (usize, &Built)| {
+        let draft = shared.draft_on(number).map_or(0, DraftModel::bytes);
+        with_room(built.info.clone(), built.capacity, draft, &shared.opened.chosen)
+    };
+    devices.iter().enumerate().map(info).collect()
 }
 
 /// As [`fit`], for devices that are not built: each with its own memory, if it has any.
@@ -222,7 +231,19 @@ fn too_small(
     Ok(None)
 }
 
+/// The routes of a full chunk and of a decode step. Those of a strategy that does not place within the memories are taken as they are.
 fn routes(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2], PlanError> {
+    match routes_within(parts, prompt) {
+        Err(PlanError::Memory { .. } | PlanError::NotKept { .. }) => {
+            let without = |info: &DeviceInfo| DeviceInfo { room: None, ..info.clone() };
+            let devices = parts.devices.iter().map(without).collect();
+            routes_within(&PlannerParts { devices, ..parts.clone() }, prompt)
+        }
+        routes => routes,
+    }
+}
+
+fn routes_within(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2], PlanError> {
     let input = parts.input();
     let most = prompt.min(parts.chunk_rows).max(1);
     let rows = parts.strategy.chunk_rows(&input, PromptRows::new(prompt)).clamp(1, most);
@@ -236,31 +257,7 @@ fn routes(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2], PlanEr
 fn need(graph: &Graph, routes: &[Arc<Route>], device: DeviceId, layer_kv: &[u64]) -> Need {
     let stages = routes.iter().flat_map(|route| route.compute_stages());
     let own = stages.filter(|stage| stage.parts.iter().any(|part| part.device == device));
-    let nodes: BTreeSet<usize> = own.flat_map(|stage| stage.nodes.clone()).collect();
-    let nodes = || nodes.iter().map(|node| &graph.nodes()[*node]);
-    let weights: BTreeSet<usize> = nodes()
-        .flat_map(|node| match node.op {
-            Op::Embed { table, .. } => vec![table],
-            _ => node.op.matrices(),
-        })
-        .map(|WeightId(id)| id)
-        .collect();
-    let bytes = |id: &usize| {
-        let spec = &graph.weights()[*id];
-        (spec.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0)) as u64
-    };
-    let kv_layers: BTreeSet<usize> = nodes()
-        .filter_map(|node| match &node.op {
-            Op::Attention(op) => Some(op.layer),
-            _ => None,
-        })
-        .collect();
-    let layers: BTreeSet<usize> = nodes().filter_map(|node| node.layer).collect();
-    Need {
-        weights: weights.iter().map(bytes).sum(),
-        kv: kv_layers.iter().filter_map(|layer| layer_kv.get(*layer)).sum(),
-        layers: layers.len(),
-    }
+    Need::of(graph, own.flat_map(|stage| stage.nodes.clone()), layer_kv)
 }
 
 #[cfg(test)]

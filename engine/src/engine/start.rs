@@ -138,7 +138,7 @@ pub(super) fn explainer(
     let parts = PlannerParts {
         model: ModelId::default(),
         graph: Arc::clone(graph),
-        devices: devices.iter().map(|built| built.info.clone()).collect(),
+        devices: memory::infos(shared, devices),
         cost: cost_model::chosen(shared, devices)?,
         strategy: with_plans(strategies.choose(&settings.strategy, chosen)?, shared.opened)?,
         chunk_rows: chosen.chunk_rows,

@@ -6,7 +6,9 @@ pub(crate) mod error;
 pub(crate) mod graphs;
 pub(crate) mod info;
 pub(crate) mod observer;
+mod own_memory;
 mod per_model;
+pub(crate) mod room;
 mod runs;
 pub(crate) mod work;
 
@@ -19,6 +21,8 @@ pub use error::DeviceError;
 pub use graphs::{GraphKey, Prepare, Prepared, Preparer};
 pub use info::{DeviceInfo, DeviceKind, GraphBudget, MemoryDomain, OpSet};
 pub use observer::{ExpertLoad, Observer, Step};
+pub use own_memory::OwnMemory;
 pub use per_model::PerModel;
+pub use room::{Room, RoomNeed};
 pub use runs::Runs;
 pub use work::{Completed, Device, Notify, Payload, RunId, Stamps, Task, Work};

@@ -1,12 +1,13 @@
 //! The devices of a live engine as a preset: the rates they are throttled to, or the rates that a
 //! profile measured, for runs in virtual time.
 
-use lapwing_plan::soc::{Number, NumberKind};
+use lapwing_kernels::device::DeviceKind;
+use lapwing_plan::soc::{MACHINES, Number, NumberKind};
 use serde::{Deserialize, Serialize};
 
 use super::error::SimulateError;
 use lapwing_engine::config::{COPY_RATE, SYNC_TIME};
-use lapwing_engine::devices::DeviceSpec;
+use lapwing_engine::devices::{DeviceSpec, OwnMemory};
 use lapwing_engine::profile::Profile;
 
 mod measured;
@@ -52,6 +53,15 @@ pub struct MachineDevice {
 }
 
 impl Machine {
+    /// The preset of that name; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`SimulateError::Preset`] if its text is wrong, as that of no preset is.
+    pub fn preset(name: &str) -> Result<Option<Machine>, SimulateError> {
+        let found = MACHINES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| Machine::from_toml(text)).transpose()
+    }
+
     /// The description of throttled devices: the rates they are throttled to.
     ///
     /// # Errors
@@ -233,6 +243,9 @@ impl MachineDevice {
             return Err(wrong(format!(
                 "'{name}' has no numbers: its form must be throttled or systolic"
             )));
+        }
+        if self.numbers.contains_key(numbers::MEMORY) && spec.kind == DeviceKind::Gpu {
+            spec.memory = Some(OwnMemory::default());
         }
         let knows = |key: &String| {
             NUMBERS.iter().any(|known| known.key == key && (known.of)(&spec).is_some())

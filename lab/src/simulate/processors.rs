@@ -27,6 +27,17 @@ impl From<Machine> for Processors {
 }
 
 impl Processors {
+    /// The preset of that name.
+    ///
+    /// # Errors
+    /// [`SimulateError::Soc`] if there is none.
+    pub fn preset(name: &str) -> Result<Processors, SimulateError> {
+        match Machine::preset(name)? {
+            Some(machine) => Ok(Processors::Machine(machine)),
+            None => Ok(Processors::Soc(Soc::preset(name)?)),
+        }
+    }
+
     /// Reads a file that describes a SoC, or devices (`[[device]]`) in the format that
     /// `lapwing calibrate` writes.
     ///

@@ -97,7 +97,7 @@ impl Scenario {
     /// # Errors
     /// [`SimulateError::UnknownPreset`].
     pub fn new(preset: &str) -> Result<Scenario, SimulateError> {
-        Ok(Scenario::on(Soc::preset(preset)?))
+        Ok(Scenario::on(Processors::preset(preset)?))
     }
 
     /// The same request on any processors.

@@ -1,6 +1,6 @@
 //! Errors of descriptions.
 
-use super::presets::PRESETS;
+use super::presets::{MACHINES, PRESETS};
 use super::range::Range;
 
 /// Why a description of a system is invalid.
@@ -8,7 +8,7 @@ use super::range::Range;
 #[non_exhaustive]
 pub enum SocError {
     /// Unknown preset.
-    #[error("unknown preset '{name}'; presets: {}", PRESETS.map(|(name, _)| name).join(", "))]
+    #[error("unknown preset '{name}'; presets: {}", [&PRESETS[..], &MACHINES].concat().iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))]
     UnknownPreset {
         /// Name of the preset.
         name: String,

@@ -7,7 +7,7 @@ use lapwing_kernels::op::Op;
 
 use super::description::Soc;
 use super::groups::WeightShape;
-use super::times::{NodeTime, NonMatmulRates, Shared, nanos, node_load};
+use super::times::{NodeTime, NonMatmulRates, Products, Shared, nanos, node_load};
 use crate::time::{Job, NodeLoad, TimeModel};
 
 /// The GPU.
@@ -49,17 +49,30 @@ impl GpuTimes {
     /// t_g = min(c0 + d·N·K + 2·N·K·M / F_g, N·K·b/8 / B_g + [M > 1] 2·N·K·M / F_s).
     fn matmul(&self, shape: WeightShape, rows: usize) -> NodeTime {
         let weights = shape.outputs * shape.inputs;
-        if weights == 0.0 || rows == 0 {
+        let flops = 2.0 * weights * rows as f64;
+        self.products(Products {
+            kernels: 1.0,
+            weights,
+            bytes: shape.bytes,
+            flops,
+            rows: rows as f64,
+        })
+    }
+
+    /// As [`matmul`](GpuTimes::matmul), for products of several kernels: each pays c0. N·K are the weights that are read, and M the rows of
+    /// each of them.
+    fn products(&self, all: Products) -> NodeTime {
+        if all.weights == 0.0 || all.flops == 0.0 {
             return NodeTime::ZERO;
         }
-        let flops = 2.0 * weights * rows as f64 * 1e-3;
-        let gemm = self.kernel + self.weight_time * weights + flops / self.rate;
-        let memory = shape.bytes / self.others.bandwidth;
-        let compute = if rows > 1 { flops / self.small_rate } else { 0.0 };
+        let flops = all.flops * 1e-3;
+        let gemm = all.kernels * self.kernel + self.weight_time * all.weights + flops / self.rate;
+        let memory = all.bytes / self.others.bandwidth;
+        let compute = if all.rows > 1.0 { flops / self.small_rate } else { 0.0 };
         let gemv = memory + compute;
         // A kernel has one flag, so the larger of its two terms decides.
         let memory_bound = gemv <= gemm && memory >= compute;
-        let load = NodeLoad { bytes: shape.bytes, memory_bound, joins: false };
+        let load = NodeLoad { bytes: all.bytes, memory_bound, joins: false };
         NodeTime { nanos: gemm.min(gemv), load }
     }
 
@@ -71,6 +84,7 @@ impl GpuTimes {
                 self.matmul(shape, shared.rows(job, node))
             }
             _ if shared.rows(job, node) == 0 => NodeTime::ZERO,
+            Op::Experts(_) => self.products(shared.experts(job, node)),
             _ => shared.other(job, node, self.others),
         }
     }

@@ -6,3 +6,6 @@ pub const PRESETS: [(&str, &str); 3] = [
     ("ideal", include_str!("../../presets/ideal.toml")),
     ("fast-gpu", include_str!("../../presets/fast-gpu.toml")),
 ];
+
+/// Name and TOML text of each preset that consists of devices with rates of their own, in the form of `lapwing calibrate`.
+pub const MACHINES: [(&str, &str); 1] = [("laptop", include_str!("../../presets/laptop.toml"))];

@@ -89,21 +89,26 @@ impl Shared {
         rows_of(&self.graph, node, job.part, job.batch)
     }
 
-    /// Bits of the weights of a node, as a multiple of those that are stored.
-    fn bits_of_stored(&self, node: usize) -> f64 {
-        let weights = self.graph.nodes()[node].op.matrices();
-        let sum = |bits_of: &dyn Fn(usize) -> f64| -> f64 {
-            let of = |id: &WeightId| {
-                let spec = &self.graph.weights()[id.0];
-                (spec.rows * spec.cols) as f64 * bits_of(id.0)
-            };
-            weights.iter().map(of).sum()
-        };
-        let stored = |id: usize| {
-            let dtype = self.graph.weights()[id].dtype;
-            8.0 * dtype.block_bytes() as f64 / dtype.block_len() as f64
-        };
-        sum(&|id| self.bits[id]) / sum(&stored).max(1.0)
+    /// The products of the experts of a node: one kernel multiplies with gates and ups, another with downs. Of the weights, those
+    /// of as many experts count as its rows touch on average.
+    pub(super) fn experts(&self, job: &Job<'_>, node: usize) -> Products {
+        let Op::Experts(op) = &self.graph.nodes()[node].op else { return Products::NONE };
+        let mut one = [0.0; 3];
+        for matrix in op.matrices() {
+            let WeightId(id) = matrix.weight;
+            let spec = &self.graph.weights()[id];
+            let values = (matrix.rows * spec.cols) as f64;
+            let stored = (matrix.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0)) as f64;
+            let of = [values, values * self.bits[id] / 8.0, stored];
+            one.iter_mut().zip(of).for_each(|(sum, value)| *sum += value);
+        }
+        let [values, bytes, stored] = one;
+        let read = self.graph.matrix_bytes(node, job.part, job.batch) as f64;
+        let touched = read / stored.max(1.0);
+        let flops = self.graph.part_cost(node, job.part, job.batch).flops as f64;
+        let weights = touched * values;
+        let rows = flops / (2.0 * weights).max(1.0);
+        Products { kernels: 2.0, weights, bytes: touched * bytes, flops, rows: rows.round() }
     }
 
     /// Bytes that an element-wise op moves for `rows` rows.
@@ -153,9 +158,7 @@ impl Shared {
             return NodeTime::of(flops / rates.attention * 1e-3, bytes, rates);
         }
         if let Op::Experts(_) = &self.graph.nodes()[node].op {
-            let flops = self.graph.part_cost(node, job.part, job.batch).flops as f64;
-            let stored = self.graph.matrix_bytes(node, job.part, job.batch) as f64;
-            let bytes = stored * self.bits_of_stored(node);
+            let Products { flops, bytes, .. } = self.experts(job, node);
             return NodeTime::of(flops / rates.attention * 1e-3, bytes, rates);
         }
         let rows = match &job.part.graphs[..] {
@@ -166,10 +169,31 @@ impl Shared {
     }
 }
 
+/// Products with weights.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Products {
+    /// Kernels.
+    pub(super) kernels: f64,
+    /// Weights that are read.
+    pub(super) weights: f64,
+    /// Bytes of these.
+    pub(super) bytes: f64,
+    /// Operations; a multiply-add counts as two.
+    pub(super) flops: f64,
+    /// Rows for each weight.
+    pub(super) rows: f64,
+}
+
+impl Products {
+    /// No product.
+    const NONE: Products =
+        Products { kernels: 0.0, weights: 0.0, bytes: 0.0, flops: 0.0, rows: 0.0 };
+}
+
 /// Rates of ops other than matmuls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NonMatmulRates {
-    /// Rate of attention and of experts, in TFLOP/s.
+    /// Rate of attention, in TFLOP/s; on the CPU also of experts.
     pub(super) attention: f64,
     /// Memory bandwidth, in GB/s.
     pub(super) bandwidth: f64,

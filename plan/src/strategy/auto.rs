@@ -1,11 +1,13 @@
 //! Predicts every candidate strategy, and uses the fastest.
 
+use super::auto_place::Kept;
 use super::entry::{Maker, StrategyEntry};
 use super::interface::{PlanInput, Strategy};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
 use crate::phase::Phase;
 use crate::predict::chunks::{Workload, plan};
+use crate::predict::prediction::Prediction;
 use crate::predict::{alone, predict};
 use crate::route::Route;
 use std::collections::HashMap;
@@ -20,7 +22,8 @@ pub use explanation::{Explanation, Rated};
 /// Predicts the makespan of every candidate strategy by simulating its chunks on the devices, and
 /// uses the fastest: one strategy for each prompt length, and one for each shape of decode step.
 /// Predictions assume that all graphs are prepared, as they are for all but the first chunk of a
-/// shape. Of equally fast candidates the first wins.
+/// shape. Of equally fast candidates the first wins. If the model is larger than a device's own memory, only candidates win that use
+/// no other weights there than [`AutoPlace`](super::AutoPlace) keeps, so that all routes fit together.
 ///
 /// All chunks of a prompt follow the same strategy. The run-time decider of HeteroLLM
 /// (arXiv 2501.14794) chooses by phase and length in the same way.
@@ -60,18 +63,15 @@ impl Auto {
         context: usize,
     ) -> Result<Explanation, PlanError> {
         let work = Workload { prompt, context, in_flight: self.in_flight };
-        let rate = |strategy: &Arc<dyn Strategy>| {
+        let rate = |strategy: &Arc<dyn Strategy>, kept: Option<&Kept>| {
             let chunks = plan(&**strategy, input, work)?;
+            within(kept, input, chunks.iter().map(|chunk| &*chunk.route))?;
             let prediction = predict(input, &chunks, self.in_flight);
             let first = chunks.into_iter().next().map(|chunk| chunk.route);
             let route = first.ok_or(PlanError::Coverage { found: 0..0, expected: 0 })?;
             Ok((prediction, route))
         };
-        let rated = self.candidates.iter().map(|strategy| Rated {
-            strategy: strategy.name().to_owned(),
-            outcome: rate(strategy),
-        });
-        explanation(rated.collect())
+        self.explained(input, rate)
     }
 
     /// Predicts every candidate for one chunk alone, such as a decode step.
@@ -83,15 +83,33 @@ impl Auto {
         input: &PlanInput<'_>,
         shape: &ChunkShape,
     ) -> Result<Explanation, PlanError> {
-        let rate = |strategy: &Arc<dyn Strategy>| {
+        let rate = |strategy: &Arc<dyn Strategy>, kept: Option<&Kept>| {
             let route = strategy.route(input, shape)?;
+            within(kept, input, [&*route])?;
             Ok((alone(input, shape, &route), route))
         };
-        let rated = self.candidates.iter().map(|strategy| Rated {
-            strategy: strategy.name().to_owned(),
-            outcome: rate(strategy),
-        });
-        explanation(rated.collect())
+        self.explained(input, rate)
+    }
+
+    /// The candidates by `rate`, of which those win that keep to what fits into the devices' memories for all shapes. If the caller's
+    /// placements let none do so, each may win whose own routes fit.
+    fn explained(
+        &self,
+        input: &PlanInput<'_>,
+        rate: impl Fn(&Arc<dyn Strategy>, Option<&Kept>) -> Result<(Prediction, Arc<Route>), PlanError>,
+    ) -> Result<Explanation, PlanError> {
+        let kept = Kept::of(input);
+        let rated = |kept: Option<&Kept>| {
+            let rated = self.candidates.iter().map(|strategy| Rated {
+                strategy: strategy.name().to_owned(),
+                outcome: rate(strategy, kept),
+            });
+            explanation(rated.collect())
+        };
+        match rated(kept.as_ref()) {
+            Err(PlanError::NotKept { .. }) => rated(None),
+            explained => explained,
+        }
     }
 
     /// The winner for a prompt of `rows` rows.
@@ -152,6 +170,16 @@ impl Strategy for Auto {
             format!("{} (predicted fastest for the {of}): {}", strategy.name(), route.reason);
         Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
     }
+}
+
+/// Checks that routes take no more on a device than it keeps.
+fn within<'a>(
+    kept: Option<&Kept>,
+    input: &PlanInput<'_>,
+    routes: impl IntoIterator<Item = &'a Route>,
+) -> Result<(), PlanError> {
+    let Some(kept) = kept else { return Ok(()) };
+    routes.into_iter().try_for_each(|route| kept.check(input, route))
 }
 
 /// Caches a decision. A full cache is cleared first.

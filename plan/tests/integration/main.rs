@@ -7,6 +7,8 @@ mod a_stored_plan_differs;
 mod an_array_has_no_steps;
 mod attention_flops;
 mod coverage;
+mod experts;
+mod memory;
 mod placing;
 mod setup;
 mod strategies;

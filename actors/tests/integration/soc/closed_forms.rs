@@ -62,7 +62,7 @@ fn closed_form(graph: &Graph, rows: f64, start: f64) -> f64 {
 #[test]
 fn one_device_without_synchronisation_differs_from_the_closed_form() {
     let soc = zero_cost();
-    for shape in ModelShape::all() {
+    for shape in ModelShape::all().iter().filter(|shape| shape.experts.is_none()) {
         let model = SocModel::of_shape(shape).expect("a model");
         for rows in [1, 2, 31, 64, 300] {
             let options = SocOptions { decode: 0, ..of(rows) };
@@ -81,7 +81,7 @@ fn one_device_without_synchronisation_differs_from_the_closed_form() {
 #[test]
 fn decoding_on_one_device_differs_from_the_closed_form() {
     let soc = zero_cost();
-    for shape in ModelShape::all() {
+    for shape in ModelShape::all().iter().filter(|shape| shape.experts.is_none()) {
         let model = SocModel::of_shape(shape).expect("a model");
         let (prompt, steps) = (300, 4);
         let options = SocOptions { decode: steps, ..of(prompt) };

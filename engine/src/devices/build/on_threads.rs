@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapwing_actors::drive::live::LiveDevice;
 use lapwing_kernels::cpu::{Activations, CoreSet, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Blocking, Device, PerModel};
+use lapwing_kernels::device::{Blocking, Device, OwnMemory, PerModel};
 use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts, OutlierCounter, Scales, Systolic};
 use lapwing_traces::text::counted;
@@ -46,6 +46,7 @@ pub(in crate::devices) fn build(
         outliers = npu.1;
         npu.0
     } else {
+        let of = info(number, spec);
         let draft_parts = draft.map(|draft| CpuDeviceParts {
             name: name.clone(),
             cpu: cpu.clone(),
@@ -53,13 +54,22 @@ pub(in crate::devices) fn build(
             kv: Arc::clone(&draft.kv),
             slots: slots.clone(),
         });
-        let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(&memory.kv), slots };
-        let device = Blocking::new(info(spec), CpuDevice::new(parts, file)?);
-        match draft.zip(draft_parts) {
-            None => Box::new(device),
-            Some((draft, parts)) => {
+        let parts =
+            CpuDeviceParts { name, cpu, graph, kv: Arc::clone(&memory.kv), slots: slots.clone() };
+        let own = CpuDevice::new(parts, file)?;
+        match (draft.zip(draft_parts), spec.memory) {
+            (None, None) => Box::new(Blocking::new(of, own)),
+            (None, Some(_)) => Box::new(OwnMemory::new(of, own, Arc::clone(&ops), slots)),
+            (Some((draft, parts)), None) => {
                 let draft = CpuDevice::new(parts, &draft.file)?;
-                Box::new(PerModel::new(device, [Blocking::new(info(spec), draft)]))
+                let first = Blocking::new(of.clone(), own);
+                Box::new(PerModel::new(first, [Blocking::new(of, draft)]))
+            }
+            (Some((draft, parts)), Some(_)) => {
+                let second = CpuDevice::new(parts, &draft.file)?;
+                let first = OwnMemory::new(of.clone(), own, Arc::clone(&ops), slots.clone());
+                let second = OwnMemory::new(of, second, Arc::clone(&draft.graph), slots);
+                Box::new(PerModel::new(first, [second]))
             }
         }
     };
@@ -77,7 +87,7 @@ pub(in crate::devices) fn build(
         info,
         time,
         timed,
-        capacity: None,
+        capacity: spec.memory.map(|memory| memory.bytes),
         kernels,
         notes: Vec::new(),
         outliers,
@@ -135,9 +145,15 @@ fn kernels(
             settings.array, rates.gflops, rates.gbps
         ),
         (_, Pace::Throttled(rates)) => {
+            let memory = spec.memory.map(|crate::devices::OwnMemory { bytes, link }| {
+                let mib = bytes as f64 / f64::from(1 << 20);
+                format!(", with {mib:.1} MiB of its own behind {} GB/s", link.gbps)
+            });
             format!(
-                "emulated: {own}, throttled to {} GFLOP/s and {} GB/s",
-                rates.gflops, rates.gbps
+                "emulated: {own}, throttled to {} GFLOP/s and {} GB/s{}",
+                rates.gflops,
+                rates.gbps,
+                memory.unwrap_or_default()
             )
         }
     }

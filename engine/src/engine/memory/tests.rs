@@ -39,7 +39,7 @@ fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
     let sizes = Sizes { context: 100, layer_kv: vec![1000; 2] };
     let fitted = |room: u64, may_split: bool, kinds: &[DeviceKind]| {
         let mut parts = parts(kinds);
-        let capacity = ((room + DRAFT) as f64 / SHARE).ceil() as u64;
+        let capacity = ((room + DRAFT) as f64 / 0.9).ceil() as u64;
         let memory = |info: &DeviceInfo| Memory {
             device: if info.kind == DeviceKind::Gpu { "gpu" } else { "cpu" },
             capacity: (info.kind == DeviceKind::Gpu).then_some(capacity),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::graphs::GraphKey;
+use super::room::Room;
 use crate::graph::Graph;
 use crate::op::Op;
 use crate::ops::OpInfo;
@@ -154,6 +155,8 @@ pub struct DeviceInfo {
     pub sizes: Vec<usize>,
     /// Memory for its prepared graphs; `None` where there is no limit or there are no graphs.
     pub budget: Option<GraphBudget>,
+    /// Room for weights, keys and values in a memory of its own; `None` where they are in that of the host.
+    pub room: Option<Room>,
 }
 
 impl DeviceInfo {
@@ -171,6 +174,7 @@ impl DeviceInfo {
             row_alignment: if is_npu { 32 } else { 1 },
             sizes: Vec::new(),
             budget: None,
+            room: None,
         }
     }
 
@@ -192,6 +196,13 @@ impl DeviceInfo {
     #[must_use]
     pub fn with_queue(mut self, memory: MemoryDomain, depth: usize) -> DeviceInfo {
         (self.memory, self.depth) = (memory, depth.max(1));
+        self
+    }
+
+    /// With room for weights, keys and values in a memory of its own.
+    #[must_use]
+    pub fn with_room(mut self, room: Room) -> DeviceInfo {
+        self.room = Some(room);
         self
     }
 

@@ -1,11 +1,14 @@
 //! Models by shape: op graphs of published models without weights, for planning and simulation.
 //! They come from the same builder as the graphs of weight files.
 
+use self::known::SHAPES;
 use super::build::build;
 use super::tensors::{TensorSpec, Tensors};
 use super::{Architecture, Model, ModelConfig, ModelError};
 use crate::formats::DType;
 use crate::weights::{Metadata, Value};
+
+mod known;
 
 /// Published sizes of a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,105 +43,24 @@ pub struct ModelShape {
     pub rope_base: f32,
     /// Epsilon of the RMS norms.
     pub norm_eps: f32,
+    /// Sliding window of each second layer, in positions.
+    pub window: Option<usize>,
+    /// Mixture of experts in each layer, in place of a feed-forward block.
+    pub experts: Option<ShapeExperts>,
     /// Hugging Face repository whose `config.json` has these numbers.
     pub source: &'static str,
 }
 
-/// Llama 3 with 8 billion parameters.
-const LLAMA_3_8B: ModelShape = ModelShape {
-    name: "llama-3-8b",
-    title: "Llama-3-8B",
-    arch: "llama",
-    layers: 32,
-    width: 4096,
-    heads: 32,
-    kv_heads: 8,
-    head_dim: 128,
-    ffn_width: 14_336,
-    vocab: 128_256,
-    tied: false,
-    qkv_bias: false,
-    context: 8192,
-    rope_base: 500_000.0,
-    norm_eps: 1e-5,
-    source: "meta-llama/Meta-Llama-3-8B",
-};
-
-const SHAPES: &[ModelShape] = &[
-    LLAMA_3_8B,
-    ModelShape {
-        name: "llama-2-7b",
-        title: "Llama-2-7B",
-        kv_heads: 32,
-        ffn_width: 11_008,
-        vocab: 32_000,
-        context: 4096,
-        rope_base: 10_000.0,
-        source: "meta-llama/Llama-2-7b-hf",
-        ..LLAMA_3_8B
-    },
-    ModelShape {
-        name: "llama-3.2-3b",
-        title: "Llama-3.2-3B",
-        layers: 28,
-        width: 3072,
-        heads: 24,
-        ffn_width: 8192,
-        tied: true,
-        context: 131_072,
-        source: "meta-llama/Llama-3.2-3B",
-        ..LLAMA_3_8B
-    },
-    ModelShape {
-        name: "internlm2-1.8b",
-        title: "InternLM2-1.8B",
-        arch: "internlm2",
-        layers: 24,
-        width: 2048,
-        heads: 16,
-        ffn_width: 8192,
-        vocab: 92_544,
-        context: 32_768,
-        rope_base: 1_000_000.0,
-        source: "internlm/internlm2-1_8b",
-        ..LLAMA_3_8B
-    },
-    ModelShape {
-        name: "qwen1.5-1.8b",
-        title: "Qwen1.5-1.8B",
-        arch: "qwen2",
-        qkv_bias: true,
-        layers: 24,
-        width: 2048,
-        heads: 16,
-        kv_heads: 16,
-        ffn_width: 5504,
-        vocab: 151_936,
-        context: 32_768,
-        rope_base: 1_000_000.0,
-        norm_eps: 1e-6,
-        source: "Qwen/Qwen1.5-1.8B",
-        ..LLAMA_3_8B
-    },
-    ModelShape {
-        name: "qwen2-1.5b",
-        title: "Qwen2-1.5B",
-        arch: "qwen2",
-        qkv_bias: true,
-        layers: 28,
-        width: 1536,
-        heads: 12,
-        kv_heads: 2,
-        ffn_width: 8960,
-        vocab: 151_936,
-        tied: true,
-        context: 32_768,
-        rope_base: 1_000_000.0,
-        norm_eps: 1e-6,
-        source: "Qwen/Qwen2-1.5B-Instruct",
-        ..LLAMA_3_8B
-    },
-];
+/// Experts of a [`ModelShape`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeExperts {
+    /// Experts of a layer, each with the intermediate size of the shape.
+    pub count: usize,
+    /// Experts of a row.
+    pub used: usize,
+    /// Whether they, the router and the output of attention have biases, and attention has sinks, as in gpt-oss.
+    pub has_biases: bool,
+}
 
 impl ModelShape {
     /// All shapes that have a name.
@@ -185,8 +107,13 @@ impl ModelShape {
             ("rope.freq_base", self.rope_base),
             ("attention.layer_norm_rms_epsilon", self.norm_eps),
         ];
+        let experts = self.experts.map(|ShapeExperts { count, used, .. }| {
+            [("expert_count", count), ("expert_used_count", used)]
+        });
+        let window = self.window.map(|window| ("attention.sliding_window", window));
+        let counts = counts.into_iter().chain(experts.into_iter().flatten()).chain(window);
         let counts = counts.map(|(key, count)| (key, Value::U64(count as u64)));
-        let all = counts.into_iter().chain(numbers.map(|(key, number)| (key, Value::F32(number))));
+        let all = counts.chain(numbers.map(|(key, number)| (key, Value::F32(number))));
         Metadata::new(all.map(|(key, value)| (format!("{}.{key}", self.arch), value)).collect())
     }
 }
@@ -201,6 +128,7 @@ impl Tensors for ShapeTensors<'_> {
         let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
         let matrix = |rows, cols| Some(TensorSpec { rows, cols, dtype: DType::Q4_0 });
         let vector = |cols| Some(TensorSpec { rows: 1, cols, dtype: DType::F32 });
+        let has_biases = shape.experts.is_some_and(|experts| experts.has_biases);
         let biased = |cols| if shape.qkv_bias { vector(cols) } else { None };
         let role = match name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) {
             Some((_, role)) => role,
@@ -213,11 +141,16 @@ impl Tensors for ShapeTensors<'_> {
             "attn_q.weight" => matrix(q, width),
             "attn_k.weight" | "attn_v.weight" => matrix(kv, width),
             "attn_output.weight" => matrix(width, q),
-            "ffn_gate.weight" | "ffn_up.weight" => matrix(ffn, width),
-            "ffn_down.weight" => matrix(width, ffn),
+            "ffn_gate.weight" | "ffn_up.weight" if shape.experts.is_none() => matrix(ffn, width),
+            "ffn_down.weight" if shape.experts.is_none() => matrix(width, ffn),
             "attn_q.bias" => biased(q),
             "attn_k.bias" | "attn_v.bias" => biased(kv),
             "attn_q_norm.weight" | "attn_k_norm.weight" => vector(shape.head_dim),
+            role if role.starts_with("ffn_gate_inp.") || role.contains("_exps.") => {
+                shape.experts.and_then(|experts| of_experts(role, shape, experts))
+            }
+            "attn_output.bias" if has_biases => vector(width),
+            "attn_sinks.weight" if has_biases => vector(shape.heads),
             role if role.ends_with("norm.weight") => vector(width),
             _ => None,
         }
@@ -228,56 +161,22 @@ impl Tensors for ShapeTensors<'_> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::op::Op;
-
-    /// Weights of all matmuls.
-    fn read_weights(shape: &ModelShape) -> usize {
-        let graph = shape.model().expect("a model").graph;
-        let matmuls = graph.nodes().iter().filter_map(|node| match node.op {
-            Op::MatMul { weight, .. } => Some(&graph.weights()[weight.0]),
-            _ => None,
-        });
-        matmuls.map(|weight| weight.rows * weight.cols).sum()
-    }
-
-    /// `rope_theta` and `rms_norm_eps` of each source.
-    #[test]
-    fn shapes_have_the_published_rope_base_and_epsilon() {
-        let published = [
-            ("llama-3-8b", 500_000.0, 1e-5),
-            ("llama-2-7b", 10_000.0, 1e-5),
-            ("llama-3.2-3b", 500_000.0, 1e-5),
-            ("internlm2-1.8b", 1_000_000.0, 1e-5),
-            ("qwen1.5-1.8b", 1_000_000.0, 1e-6),
-            ("qwen2-1.5b", 1_000_000.0, 1e-6),
-        ];
-        assert_eq!(published.len(), ModelShape::all().len());
-        for (name, base, eps) in published {
-            let model = ModelShape::by_name(name).expect("is known").model().expect("a model");
-            assert_eq!((model.config.rope_base, model.config.norm_eps), (base, eps), "{name}");
-            assert_eq!(model.graph.ropes()[0].base, base, "{name}");
-        }
-    }
-
-    #[test]
-    fn shapes_have_the_published_number_of_weights() {
-        // 7.505 G for Llama-3-8B. The others are the authors' parameter counts, without the
-        // embedding table unless it is also the output matrix.
-        let published = [
-            ("llama-3-8b", 7.505e9),
-            ("llama-2-7b", 6.607e9),
-            ("llama-3.2-3b", 3.213e9),
-            ("internlm2-1.8b", 1.699e9),
-            ("qwen1.5-1.8b", 1.525e9),
-            ("qwen2-1.5b", 1.543e9),
-        ];
-        assert_eq!(published.len(), ModelShape::all().len());
-        for (name, want) in published {
-            let found = read_weights(ModelShape::by_name(name).expect("is known")) as f64;
-            assert!((found / want - 1.0).abs() < 2e-3, "{name}: {found:e} {want:e}");
-        }
+/// A tensor of the experts of a layer, or of their router.
+fn of_experts(role: &str, shape: &ModelShape, experts: ShapeExperts) -> Option<TensorSpec> {
+    let (width, ffn) = (shape.width, shape.ffn_width);
+    let matrix = |rows, cols| TensorSpec { rows: experts.count * rows, cols, dtype: DType::Q4_0 };
+    let table = |rows, cols| TensorSpec { rows, cols, dtype: DType::F32 };
+    let biased = |cols| experts.has_biases.then(|| table(experts.count, cols));
+    match role {
+        "ffn_gate_inp.weight" => Some(table(experts.count, width)),
+        "ffn_gate_inp.bias" => experts.has_biases.then(|| table(1, experts.count)),
+        "ffn_gate_exps.weight" | "ffn_up_exps.weight" => Some(matrix(ffn, width)),
+        "ffn_down_exps.weight" => Some(matrix(width, ffn)),
+        "ffn_gate_exps.bias" | "ffn_up_exps.bias" => biased(ffn),
+        "ffn_down_exps.bias" => biased(width),
+        _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

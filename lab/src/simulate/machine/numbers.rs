@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use lapwing_engine::devices::{ArraySettings, DeviceSpec, Rates};
+use lapwing_engine::devices::{ArraySettings, DeviceSpec, OwnMemory, Rates};
+
+/// The number that says that a device has memory of its own.
+pub(super) const MEMORY: &str = "memory";
 
 /// A number: its key and unit, and its place in a device.
 pub(super) struct Known {
@@ -21,6 +24,12 @@ fn with_rates(spec: &mut DeviceSpec, change: impl FnOnce(&mut Rates)) {
 fn with_array(spec: &mut DeviceSpec, change: impl FnOnce(&mut ArraySettings)) {
     if let Some(array) = spec.array_mut() {
         change(array);
+    }
+}
+
+fn with_memory(spec: &mut DeviceSpec, change: impl FnOnce(&mut OwnMemory)) {
+    if let Some(memory) = &mut spec.memory {
+        change(memory);
     }
 }
 
@@ -44,7 +53,7 @@ pub(super) fn without(spec: &DeviceSpec) -> String {
     if rest.is_empty() { form.to_owned() } else { format!("{form}:{}", rest.join(",")) }
 }
 
-pub(super) const NUMBERS: [Known; 9] = [
+pub(super) const NUMBERS: [Known; 12] = [
     Known {
         key: "gflops",
         unit: "GFLOP/s",
@@ -74,6 +83,24 @@ pub(super) const NUMBERS: [Known; 9] = [
         unit: "us",
         of: |spec| Some(micros(spec.rates()?.sync)),
         set: |spec, value| with_rates(spec, |rates| rates.sync = time(value)),
+    },
+    Known {
+        key: MEMORY,
+        unit: "GB",
+        of: |spec| Some(spec.memory?.bytes as f64 / 1e9),
+        set: |spec, value| with_memory(spec, |memory| memory.bytes = (value * 1e9).round() as u64),
+    },
+    Known {
+        key: "link",
+        unit: "GB/s",
+        of: |spec| Some(spec.memory?.link.gbps),
+        set: |spec, value| with_memory(spec, |memory| memory.link.gbps = value),
+    },
+    Known {
+        key: "link-latency",
+        unit: "us",
+        of: |spec| Some(micros(spec.memory?.link.latency)),
+        set: |spec, value| with_memory(spec, |memory| memory.link.latency = time(value)),
     },
     Known {
         key: "array",

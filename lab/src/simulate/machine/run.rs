@@ -72,7 +72,7 @@ impl Devices {
     }
 
     fn infos(&self) -> Vec<DeviceInfo> {
-        let of_machine = self.specs.iter().map(build::info);
+        let of_machine = self.specs.iter().enumerate().map(|(at, spec)| build::info(at, spec));
         of_machine.chain(self.own.iter().map(|device| device.info().clone())).collect()
     }
 
@@ -133,7 +133,14 @@ fn start(
     let model = scenario.load_model()?.0;
     let layout = model.config.kv_layout();
     let graph = Arc::new(model.graph);
-    let (infos, times) = (devices.infos(), devices.times(&graph)?);
+    let context = scenario.prompt + (scenario.decode + 1) * scenario.verify + 2;
+    let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
+    let with_cache = |mut info: DeviceInfo| {
+        info.room = info.room.map(|room| room.with_cache(&layout, pages));
+        info
+    };
+    let infos: Vec<DeviceInfo> = devices.infos().into_iter().map(with_cache).collect();
+    let times = devices.times(&graph)?;
     let copy_rate = machine.copy.value * 1e9;
     let hand_over = Duration::from_nanos((machine.hand_over.value * 1e3).round() as u64);
     let permits = scenario.permits.unwrap_or_else(|| permits_default(infos.len()));
@@ -145,10 +152,8 @@ fn start(
         devices: infos.clone(),
         cost: Arc::new(AsSimulated { models, own }),
         strategy: world::strategy(scenario, permits)?,
-        chunk_rows: devices.chunk_rows(),
+        chunk_rows: scenario.chunk.unwrap_or_else(|| devices.chunk_rows()),
     });
-    let context = scenario.prompt + (scenario.decode + 1) * scenario.verify + 2;
-    let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
     let device = |(info, time)| {
         let device = ShapeQueue::new(DeviceInfo::clone(info), ShapeOnlyDevice::new(info, &graph));
         SimulatedDevice { device: Box::new(device), time }

@@ -4,6 +4,8 @@ use super::super::processors::Processors;
 use super::super::scenario::Scenario;
 use super::*;
 
+mod own_memory;
+
 fn phone() -> Machine {
     let specs = DeviceSpec::list("phone").expect("devices");
     Machine::of_devices("phone", specs).expect("a machine")

@@ -88,7 +88,7 @@ impl Scenario {
         let (mut names, mut described) = (Vec::new(), Vec::new());
         for part in text.split('+').map(str::trim) {
             if part.contains('=') {
-                let device = described_by(part)?;
+                let device = described_by(part, usize::MAX - described.len())?;
                 names.push(device.name().to_owned());
                 described.push(device);
             } else {
@@ -152,8 +152,8 @@ impl Scenario {
     }
 }
 
-/// A device that a text describes by its rates.
-fn described_by(text: &str) -> Result<OwnDevice, SimulateError> {
+/// A device that a text describes by its rates. If it has memory of its own, this is the memory of that number.
+fn described_by(text: &str, memory: usize) -> Result<OwnDevice, SimulateError> {
     let wrong = |expected: String| SimulateError::BadValue {
         key: "device".to_owned(),
         value: text.to_owned(),
@@ -168,7 +168,7 @@ fn described_by(text: &str) -> Result<OwnDevice, SimulateError> {
         let spec = spec.clone();
         move |workload: &Workload| build::time_model(&spec, &workload.graph, build::estimated(1))
     };
-    Ok(OwnDevice::with_law(build::info(&spec), times))
+    Ok(OwnDevice::with_law(build::info(memory, &spec), times))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lapwing_plan::soc::{Number, NumberKind, Soc};
+use lapwing_plan::soc::{Number, NumberKind};
 
 use super::{Choice, ParameterValue, Scenario};
 use crate::simulate::change::{self, Change};
@@ -116,7 +116,7 @@ impl Scenario {
             })?;
             Processors::from_toml(&text)?
         } else {
-            Soc::preset(name)?.into()
+            Processors::preset(name)?
         };
         let changes = std::mem::take(&mut self.changes);
         self.processors = processors;

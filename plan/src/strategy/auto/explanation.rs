@@ -71,9 +71,18 @@ pub(super) fn explanation(rated: Vec<Rated>) -> Result<Explanation, PlanError> {
     let times = rated.iter().enumerate().filter_map(|(at, r)| Some((r.makespan()?, at)));
     match times.min() {
         Some((_, winner)) => Ok(Explanation { rated, winner }),
-        None => Err(rated
-            .into_iter()
-            .find_map(|r| r.outcome.err())
-            .unwrap_or(PlanError::Coverage { found: 0..0, expected: 0 })),
+        None => {
+            let mut errors: Vec<PlanError> =
+                rated.into_iter().filter_map(|rated| rated.outcome.err()).collect();
+            // That something does not fit says more than that a strategy needs another device.
+            let by = |error: &PlanError| match error {
+                PlanError::NotKept { .. } => 0,
+                PlanError::Memory { .. } => 1,
+                _ => 2,
+            };
+            errors.sort_by_key(by);
+            let none = PlanError::Coverage { found: 0..0, expected: 0 };
+            Err(errors.into_iter().next().unwrap_or(none))
+        }
     }
 }
