@@ -146,7 +146,7 @@ async fn drafts_change_no_bit() {
             // The first draft of a request is verified, whether it pays or not.
             let mut stream = engine.generate(request(&[7, 9, 7, 9, 7, 9])).await.expect("a stream");
             while stream.next().await.is_some() {}
-            let drafts = stream.summary().expect("an end").drafts.expect("drafts");
+            let drafts = stream.summary().expect("an end").drafts.clone().expect("drafts");
             assert!(drafts.drafted > drafts.accepted, "{name}: {drafts:?}");
         }
     }
