@@ -23,6 +23,10 @@ pub struct EngineStats {
     pub kv_pages_leased: usize,
     /// Pages that the prefix caches hold; requests lease some of them.
     pub kv_pages_cached: usize,
+    /// Places of states of layers, of all models that have some.
+    pub states: usize,
+    /// Those of them in which the prefix caches keep states.
+    pub states_cached: usize,
     /// Prepared graphs of NPUs.
     pub graphs: GraphStats,
     /// Streams and prompts beside each other.

@@ -123,6 +123,8 @@ fn engine_state(stats: &EngineStats) -> Value {
         "kv_pages": stats.kv_pages,
         "kv_pages_leased": stats.kv_pages_leased,
         "kv_pages_cached": stats.kv_pages_cached,
+        "states": stats.states,
+        "states_cached": stats.states_cached,
         "graphs_ready": stats.graphs.ready,
         "graphs_wanted": stats.graphs.wanted,
         "chunks_elsewhere": stats.graphs.chunks_elsewhere,

@@ -79,8 +79,12 @@ impl Scheduler {
         (idle > requester).then_some(idle)
     }
 
-    /// Takes the pages of a running sequence and puts it back in the queue.
+    /// Takes the pages of a running sequence and puts it back in the queue. The prefix cache keeps its states, so that it goes on there
+    /// if its rows are not dropped.
     pub(super) fn preempt(&mut self, victim: usize, effects: &mut Vec<SchedulerEffect>) {
+        if self.running[victim].states.is_some() {
+            self.keep_rows(victim, true);
+        }
         let mut sequence = self.running.remove(victim);
         let lost = sequence.sent;
         sequence.preempt(effects);

@@ -109,6 +109,7 @@ impl Scheduler {
                 None => stalled.push((cause, 1)),
             }
         }
+        let with_states = self.models.iter().filter(|model| model.has_state);
         self.queue.report(EngineStats {
             waiting: self.waiting(),
             running: self.running(),
@@ -117,6 +118,8 @@ impl Scheduler {
             kv_pages: self.models.iter().map(|model| model.kv.pool.capacity()).sum(),
             kv_pages_leased: self.kv_pages_in_use(),
             kv_pages_cached: self.cached_pages(),
+            states: with_states.map(|model| model.kv.states.capacity()).sum(),
+            states_cached: self.cached_states(),
             graphs: self.graphs.stats(),
             pace: self.pace.stats,
             ..EngineStats::default()

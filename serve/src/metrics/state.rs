@@ -13,6 +13,8 @@ pub(super) struct State {
     kv_usage: Numbers,
     kv_pages: Numbers,
     kv_cached: Numbers,
+    states: Numbers,
+    states_cached: Numbers,
     graphs_wanted: Numbers,
     chunks_elsewhere: Numbers,
     chunks_short: Numbers,
@@ -32,7 +34,7 @@ impl State {
     }
 
     /// Names, help and numbers of each family.
-    fn families(&self) -> [(&[&str], &str, &Numbers); 14] {
+    fn families(&self) -> [(&[&str], &str, &Numbers); 16] {
         [
             (
                 &[
@@ -59,6 +61,12 @@ impl State {
             ),
             (&["lapwing_kv_pages"], "Pages of the KV cache", &self.kv_pages),
             (&["lapwing_kv_pages_cached"], "KV pages that the prefix cache holds", &self.kv_cached),
+            (&["lapwing_states"], "Places of states of recurrent layers", &self.states),
+            (
+                &["lapwing_states_cached"],
+                "States of recurrent layers that the prefix cache holds",
+                &self.states_cached,
+            ),
             (
                 &["lapwing_graphs_wanted"],
                 "Graphs of NPUs that chunks have lacked and that are not ready yet",
@@ -123,6 +131,8 @@ impl State {
             set(&self.kv_usage, stats.kv_pages_leased as f64 / stats.kv_pages.max(1) as f64);
             set(&self.kv_pages, stats.kv_pages as f64);
             set(&self.kv_cached, stats.kv_pages_cached as f64);
+            set(&self.states, stats.states as f64);
+            set(&self.states_cached, stats.states_cached as f64);
             set(&self.graphs_wanted, stats.graphs.wanted as f64);
             set(&self.chunks_elsewhere, stats.graphs.chunks_elsewhere as f64);
             set(&self.tokens_late, stats.pace.tokens_late as f64);

@@ -80,7 +80,7 @@ impl Sequence {
             // Where another text has gone on in another way.
             let branch = prefixes.tree().matched(namespace, ids);
             let layout = &model.kv.layout;
-            states.wanted = wanted(layout, ids.len());
+            states.wanted = wanted(layout, ids.len(), model.context);
             states.wanted.push(branch / layout.page_rows * layout.page_rows);
             states.wanted.retain(|rows| *rows > cached);
             states.wanted.sort_unstable();
@@ -174,15 +174,15 @@ impl Sequence {
     }
 }
 
-/// Ends of pages of a prompt after which its states are worth their memory: the last one, because a longer prompt may begin with this
-/// one, and ends from which on the keys and values before take as much memory as the states, at distances that double, so that a
-/// prompt that goes on elsewhere computes at most half of its rows again.
-fn wanted(layout: &KvLayout, rows: usize) -> Vec<usize> {
+/// Ends of pages after which states are worth their memory: the last one of the `rows` rows of a prompt, because a longer prompt may begin with
+/// this one, and ends from which on the keys and values before take as much memory as the states, at distances that double up to
+/// `context` rows, so that a text that goes on elsewhere computes at most half of its rows again.
+fn wanted(layout: &KvLayout, rows: usize, context: usize) -> Vec<usize> {
     let page_rows = layout.page_rows.max(1);
     let least = layout.state_bytes().div_ceil(layout.row_bytes().max(1));
     let first = least.div_ceil(page_rows).max(1) * page_rows;
     let doubled = std::iter::successors(Some(first), |rows| rows.checked_mul(2));
-    let mut wanted: Vec<usize> = doubled.take_while(|end| *end <= rows).collect();
+    let mut wanted: Vec<usize> = doubled.take_while(|end| *end <= context).collect();
     wanted.push(rows / page_rows * page_rows);
     wanted
 }
