@@ -16,19 +16,19 @@ fn tiny(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reference/tiny/{name}.gguf"))
 }
 
-fn builder(name: &str) -> EngineBuilder {
+pub(crate) fn builder(name: &str) -> EngineBuilder {
     Engine::builder().model(tiny(name)).threads(2)
 }
 
 /// Ids and the bits of their log-probabilities.
-type Answer = Vec<(u32, u32)>;
+pub(crate) type Answer = Vec<(u32, u32)>;
 
 fn prompt(len: u32, step: u32) -> Vec<u32> {
     (0..len).map(|at| (at * at + step * at + step) % 128).collect()
 }
 
 /// The answers to prompts that are asked at the same time.
-async fn answers(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Answer> {
+pub(crate) async fn answers(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Answer> {
     let mut streams = Vec::new();
     for ids in prompts {
         let request = Request::new(Prompt::Ids(ids.clone())).greedy().ignore_eos();
@@ -57,7 +57,7 @@ async fn alone(name: &str, prompts: &[Vec<u32>]) -> Vec<Answer> {
     all
 }
 
-fn prompts() -> Vec<Vec<u32>> {
+pub(crate) fn prompts() -> Vec<Vec<u32>> {
     [(1, 3), (33, 5), (64, 7), (90, 9), (7, 11)].map(|(len, step)| prompt(len, step)).to_vec()
 }
 
@@ -74,11 +74,13 @@ async fn devices_change_no_bit() {
     }
 }
 
+/// The ids of answers.
+pub(crate) fn ids(answers: &[Answer]) -> Vec<Vec<u32>> {
+    answers.iter().map(|answer| answer.iter().map(|(id, _)| *id).collect()).collect()
+}
+
 #[tokio::test]
 async fn drafts_change_no_token() {
-    let ids = |answers: &[Answer]| -> Vec<Vec<u32>> {
-        answers.iter().map(|answer| answer.iter().map(|(id, _)| *id).collect()).collect()
-    };
     for name in MODELS {
         let wanted = ids(&alone(name, &prompts()).await);
         for draft in [DraftChoice::lookup(), DraftChoice::own(Requant::Q8_0)] {

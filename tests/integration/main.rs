@@ -40,6 +40,8 @@ mod an_embedding_is_wrong;
 mod an_embedding_program_stumbles;
 mod an_encoder_is_wrong;
 #[cfg(feature = "opencl")]
+mod an_opencl_device_chooses_other_experts;
+#[cfg(feature = "opencl")]
 mod an_opencl_device_computes_otherwise;
 #[cfg(feature = "opencl")]
 mod an_opencl_profile_is_of_another_use;

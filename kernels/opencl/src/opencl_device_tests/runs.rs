@@ -18,16 +18,14 @@ fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
     models.into_iter().take(cases(2, 7)).for_each(check_runs);
 }
 
-/// Small models with mixtures of experts: with factors of experts, biases and clamped gates, a softmax of the chosen, gates without
-/// an activation of their own, groups and biases of the choice, weights that multiply inputs, a shared expert, joined gates and ups, and
-/// dense layers beside them.
-const MIXTURES: [&str; 14] = [
+/// Small models with mixtures of experts: with biases and clamped gates, factors of experts, joined gates and ups, a softmax of the
+/// chosen, groups and biases of the choice, gates of a ReLU, experts without gates, shared experts, and dense layers beside them.
+const MIXTURES: [&str; 29] = [
     "qwen3moe",
     "gpt-oss",
     "llama-experts",
     "gemma4-experts",
     "glm4moe",
-    "llama4",
     "qwen2moe",
     "bailingmoe2",
     "granitemoe",
@@ -36,6 +34,22 @@ const MIXTURES: [&str; 14] = [
     "grok",
     "hunyuan-moe",
     "minimax-m2",
+    "afmoe",
+    "arctic",
+    "cohere2moe",
+    "cohere2moe-rms",
+    "deepseek",
+    "dots1",
+    "ernie4_5-moe",
+    "exaone-moe",
+    "granite-experts",
+    "granite_swa-experts",
+    "grok-1",
+    "glm4moe-defaults",
+    "hy_v3",
+    "mellum",
+    "olmoe",
+    "qwen3vlmoe",
 ];
 
 #[test]

@@ -17,7 +17,7 @@ const DRAFT_LENGTH: &str = "the drafter chooses the length of each draft; --draf
              --draft lookup";
 const ONLY_TEXT: &str = "only text is read; leave it out";
 const THOUGHTS: &str = "requests decide about thoughts; docs/serve.md lists their fields";
-const MOE: &str = "experts always run on the CPU; leave it out";
+const MOE: &str = "--place 'layers.*.experts=cpu' keeps experts on the CPU";
 
 /// The options that have no counterpart.
 pub(crate) const WITHOUT: &[Row] = &[
