@@ -63,7 +63,7 @@ RECURRENT = [
                "expert_weights_norm": True, "expert_weights_scale": 2.5},
            kept=(r"ssm_conv1d\.bias",),
            changes={**MORE_USED, "not normalised": {"expert_weights_norm": False}, "no scale": {"expert_weights_scale": 1.0}}, **STATES),
-    Family("nemotron_h_moe-latent", "nemotron_h_moe", "experts that read and make 16 values of a row, which ends with such a layer; tied", {
+    Family("nemotron_h_moe-latent", "nemotron_h_moe", "experts that read and make 16 values of a row, in the last layer; tied", {
         **MAMBA, **EXPERTS, "block_count": 3, "attention.head_count_kv": [0, 2, 0], "feed_forward_length": [0, 0, 12],
         "expert_shared_feed_forward_length": 40, "expert_shared_count": 1, "expert_weights_norm": False, "moe_latent_size": 16},
            bare=True, kept=(r"ssm_conv1d\.bias",), without=(OUTPUT,), changes=MORE_USED, **STATES),

@@ -115,6 +115,8 @@ mod tests {
             "gemma3.gguf",
             "qwen3.gguf",
             "lfm2.gguf",
+            "qwen35-mtp.gguf",
+            "nemotron_h.gguf",
         ] {
             let gguf = header(name);
             let whole = Model::from_header(&gguf).expect("a model");

@@ -29,7 +29,7 @@ fn plan_and_device_agree_on_every_preset() {
     let others = "cpu+gpu+npu+a=throttled:kind=npu,sizes=32/96,budget=1000+b=systolic:array=8";
     let others = DeviceSpec::list(others).expect("devices");
     for spec in phone.iter().chain(&others) {
-        let (plan, device) = (info(spec), build(0, spec, &one, &shared).expect("a device").info);
+        let (plan, device) = (info(0, spec), build(0, spec, &one, &shared).expect("a device").info);
         assert_eq!(format!("{plan:?}"), format!("{device:?}"), "{spec}");
         let bytes = |info: &DeviceInfo| info.budget.as_ref().map(|b| b.graph_bytes(&graph, &key));
         assert_eq!(bytes(&plan), bytes(&device), "{spec}");
