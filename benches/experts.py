@@ -2,6 +2,7 @@
 """Compares mixtures of experts with llama.cpp, on random models with the shapes of some layers of published ones.
 
 usage: experts.py LAPWING WORK FOLDER [--only SHAPE,...] [--rounds N] [--keep]
+       experts.py --small FILE
 
 LAPWING is the program, WORK the folder of tests/reference/build.sh, whose venv runs this, and FOLDER is for models (8 GB).
 `qwen` has 12 layers of Qwen3-30B-A3B in the mix of Q4_K_M (128 experts, 8 for each row), `gpt-oss` 8 layers of gpt-oss-20b with experts in
@@ -11,6 +12,8 @@ Prompts of 128 and 512 tokens and 64 generated ones alternate with llama.cpp's, 
 drafts. Decode is also compared with only reading the weights of a row: those of all layers, and of its experts. Then 8 streams decode at
 once. Prints a table. Fails (exit code 1) if a prompt is computed less than twice as fast as by llama.cpp, decode, a pass or the streams are slower than
 llama.cpp's, or decode has less than 0.85 of the speed of reading. Run it on an idle machine.
+
+The second form only writes a random model for emulated devices (docs/experts.md): a thousandth of the bytes of Qwen3-30B-A3B, in Q4_0.
 """
 
 import argparse
@@ -59,6 +62,9 @@ SHAPES = {
 }
 
 
+SMALL = Shape("qwen3moe", 8, 256, 8, 2, 32, 32, 4, 160, 2048, (), "Q4_0")
+
+
 def random_layer(shape: Shape, dice: np.random.Generator) -> dict[str, np.ndarray]:
     """The tensors of a layer, with matrices in F16."""
 
@@ -89,13 +95,20 @@ def random_layer(shape: Shape, dice: np.random.Generator) -> dict[str, np.ndarra
     }
 
 
-def write_two_layers(shape: Shape, path: Path) -> None:
-    """A model of two layers, which have the same values."""
+def write_layers(shape: Shape, path: Path, layers: int = 2, form: gguf.GGMLQuantizationType | None = None) -> None:
+    """A model of layers which have the same values, with matrices in F16 or in another form."""
     dice = np.random.default_rng(1)
     writer = gguf.GGUFWriter(path, shape.arch)
+
+    def add(name: str, values: np.ndarray) -> None:
+        if form is None or values.dtype != np.float16:
+            writer.add_tensor(name, values)
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(values.astype(np.float32), form), raw_dtype=form)
+
     writer.add_context_length(4096)
     writer.add_embedding_length(shape.width)
-    writer.add_block_count(2)
+    writer.add_block_count(layers)
     writer.add_feed_forward_length(shape.hidden)
     writer.add_expert_feed_forward_length(shape.hidden)
     writer.add_head_count(shape.heads)
@@ -116,13 +129,13 @@ def write_two_layers(shape: Shape, path: Path) -> None:
     writer.add_bos_token_id(shape.vocabulary - 2)
     writer.add_eos_token_id(shape.vocabulary - 1)
     table = dice.standard_normal((shape.vocabulary, shape.width), dtype=np.float32).astype(np.float16)
-    writer.add_tensor("token_embd.weight", table)
-    writer.add_tensor("output.weight", table)
-    writer.add_tensor("output_norm.weight", np.ones(shape.width, np.float32))
+    add("token_embd.weight", table)
+    add("output.weight", table)
+    add("output_norm.weight", np.ones(shape.width, np.float32))
     layer = random_layer(shape, dice)
-    for at in range(2):
+    for at in range(layers):
         for name, values in layer.items():
-            writer.add_tensor(f"blk.{at}.{name}", values)
+            add(f"blk.{at}.{name}", values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -135,7 +148,7 @@ def model(args: argparse.Namespace, name: str) -> Path:
     if target.exists():
         return target
     whole, few = args.folder / f"{name}-f16.gguf", args.folder / f"{name}-two.gguf"
-    write_two_layers(shape, whole)
+    write_layers(shape, whole)
     quantize = str(args.work / "llama.cpp/build/bin/llama-quantize")
     subprocess.run([quantize, *shape.options, str(whole), str(few), shape.format, "2"], check=True, capture_output=True)
     whole.unlink()
@@ -161,6 +174,9 @@ def streams_of_peer(work: Path, path: Path) -> float:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["--small"]:
+        write_layers(SMALL, Path(sys.argv[2]), SMALL.layers, gguf.GGMLQuantizationType.Q4_0)
+        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("work", type=Path)

@@ -79,6 +79,32 @@ pub(crate) fn ids(answers: &[Answer]) -> Vec<Vec<u32>> {
     answers.iter().map(|answer| answer.iter().map(|(id, _)| *id).collect()).collect()
 }
 
+/// The GPU of these has memory of its own, too small for all experts: values cross by transfers, and what does not fit stays on the CPU.
+#[tokio::test]
+async fn a_gpu_with_memory_of_its_own_changes_no_bit() {
+    let cpu = "cpu=throttled:kind=cpu,gflops=0.2,gbps=1,idle-submit=0,sync=0";
+    let gpu =
+        "gpu=throttled:gflops=40,gbps=8,submit=0,idle-submit=0,sync=0,link=100,link-latency=0";
+    for name in MODELS {
+        let wanted = alone(name, &prompts()).await;
+        let mut used = [false; 2];
+        for memory in ["100KiB", "200KiB", "64MiB"] {
+            let devices = DeviceSpec::list(&format!("{cpu}+{gpu},memory={memory}"));
+            let engine = builder(name).devices(devices.expect("devices")).context(128);
+            let engine = engine.strategy("auto").chunk_rows(32).build().await.expect("an engine");
+            let chunks = engine.plan(90).expect("a plan");
+            let parts = chunks.iter().flat_map(|chunk| &chunk.stages).flat_map(|s| &s.parts);
+            let names: Vec<&str> = parts.map(|part| &*part.device).collect();
+            used[0] |= names.contains(&"cpu") && names.contains(&"gpu");
+            used[1] |= names.contains(&"gpu") && !names.contains(&"cpu");
+            assert_eq!(answers(&engine, &prompts()).await, wanted, "{name} with {memory}");
+            assert_eq!(engine.slots().in_use, 0, "{name} keeps slots");
+        }
+        assert!(used[0], "{name} never runs on both");
+        assert!(used[1], "{name} never runs on the GPU alone");
+    }
+}
+
 #[tokio::test]
 async fn drafts_change_no_token() {
     for name in MODELS {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::super::{Backend, OpenClMemory, OpenClSettings, Pace, Rates};
+use super::super::{Backend, OpenClMemory, OpenClSettings, OwnMemory, Pace, Rates};
 use super::*;
 
 fn parsed(text: &str) -> DeviceSpec {
@@ -22,6 +22,8 @@ fn written_devices_parse_to_equal_devices() {
         "npu-4=systolic:sizes=1/4/8/64,array=8",
         "npu-5=systolic:sizes=1-1024",
         "y=systolic:prepare-gweight=1500ns,submit=1.5ms",
+        "gpu=throttled:memory=80MiB,link=0.012,link-latency=10us",
+        "gpu=throttled:link=16",
         "npu=systolic:activations=int8",
         "npu=systolic:outliers=none,clip=0.9999",
         "npu=systolic:prune=0.85,activations=int8",
@@ -53,16 +55,39 @@ fn each_key_sets_its_own_value() {
 }
 
 #[test]
+fn a_gpu_of_a_laptop_has_memory_of_its_own() {
+    let laptop = DeviceSpec::list("laptop").expect("devices");
+    let [cpu, gpu] = &laptop[..] else { panic!("{laptop:?}") };
+    assert_eq!((cpu.kind, gpu.kind), (DeviceKind::Cpu, DeviceKind::Gpu));
+    assert_eq!((cpu.memory, gpu.memory), (None, Some(OwnMemory::default())));
+    let small = parsed("gpu=throttled:memory=2MiB").memory.expect("a memory");
+    assert_eq!((small.bytes, small.link), (2 << 20, OwnMemory::default().link));
+    for mut spec in [DeviceSpec::throttled("cpu", DeviceKind::Cpu), DeviceSpec::systolic("npu")] {
+        spec.memory = Some(small);
+        let error = spec.check().expect_err("no GPU").to_string();
+        assert!(error.contains("only an emulated GPU"), "{error}");
+    }
+}
+
+#[test]
 fn errors_say_what_is_accepted() {
     for (text, says) in [
         ("", "letters, digits"),
         ("g pu=throttled", "letters, digits"),
-        ("tpu", "unknown device 'tpu' (presets: cpu, gpu, npu, phone)"),
+        ("tpu", "unknown device 'tpu' (presets: cpu, gpu, npu, phone, laptop)"),
         (
             "gpu=fast",
             "expected opencl for a GPU of this machine, openvino for an Intel NPU, qnn for a Qualcomm NPU, cores for no throttling",
         ),
-        ("gpu=throttled:tflops=1", "gflops, gbps, submit, idle-submit, sync, kind"),
+        (
+            "gpu=throttled:tflops=1",
+            "gflops, gbps, submit, idle-submit, sync, memory, link, link-latency, kind",
+        ),
+        ("gpu=throttled:memory=0", "64MiB"),
+        ("gpu=throttled:link=0", "positive number"),
+        ("cpu=throttled:memory=1GiB", "unknown key 'memory'"),
+        ("npu=throttled:link=1", "unknown key 'link'"),
+        ("npu=systolic:memory=1GiB", "unknown key 'memory'"),
         ("gpu=throttled:sizes=32", "unknown key 'sizes' (form throttled has "),
         ("cpu=cores:gflops=1", "unknown key 'gflops' (form cores has threads, kind)"),
         ("gpu=throttled:gflops=0", "positive number"),

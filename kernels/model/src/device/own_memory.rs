@@ -155,3 +155,84 @@ impl<D: BlockingDevice> Device for OwnMemory<D> {
         self.device.preparer()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Batch, DeviceKind, Payload, Prepare};
+    use crate::graph::{NewNode, WeightSpec};
+    use crate::op::Op;
+    use crate::part::Part;
+
+    const OWN: MemoryDomain = MemoryDomain::Device(3);
+
+    /// Writes twice what it reads.
+    struct Twice;
+
+    impl BlockingDevice for Twice {
+        fn name(&self) -> &str {
+            "twice"
+        }
+
+        fn run(&mut self, run: StageRun<'_>) -> Result<(), DeviceError> {
+            let x = run.inputs.get(ValueId(0)).and_then(Tensor::host).expect("host memory");
+            let y: Vec<f32> = x.iter().map(|x| 2.0 * x).collect();
+            run.outputs.put(ValueId(1), Tensor::new(2, y));
+            Ok(())
+        }
+    }
+
+    fn device() -> OwnMemory<Twice> {
+        let mut graph = Graph::default();
+        let spec = WeightSpec { name: "w".to_owned(), rows: 4, cols: 2, dtype: DType::F32 };
+        let table = graph.add_weight(spec);
+        let mut push = |op, inputs: &[ValueId]| {
+            graph.push(NewNode { op, inputs, width: 2, layer: None, role: "test" })
+        };
+        let x = push(Op::Embed { table, scale: 1.0 }, &[]);
+        push(Op::Scale { factor: 2.0 }, &[x]);
+        let info = DeviceInfo::new("twice", DeviceKind::Gpu).with_queue(OWN, 4);
+        OwnMemory::new(info, Twice, Arc::new(graph), SlotPool::default())
+    }
+
+    fn run(
+        device: &mut OwnMemory<Twice>,
+        task: Task,
+        values: TensorSet,
+    ) -> Result<TensorSet, DeviceError> {
+        let payload = Arc::new(Payload { batch: Batch::default(), values });
+        device.submit(RunId(0), Work { task, part: Part::WHOLE, payload });
+        let completed = device.poll(&mut ()).expect("a completion");
+        assert!(device.poll(&mut ()).is_none());
+        completed.result
+    }
+
+    fn one(id: ValueId, tensor: Tensor) -> TensorSet {
+        let mut set = TensorSet::default();
+        set.put(id, tensor);
+        set
+    }
+
+    #[test]
+    fn values_cross_by_transfers_only() {
+        let (mut device, x, y) = (device(), ValueId(0), ValueId(1));
+        let nodes =
+            |to| Task::Nodes { nodes: 1..2, prepare: Prepare::Ahead, writes: Arc::from([y]), to };
+        let transfer = |id, to| Task::Transfer { values: Arc::from([id]), to };
+        let host = || one(x, Tensor::new(2, vec![1.0, 2.0, 3.0, 4.0]));
+        let error = run(&mut device, nodes(OWN), host()).expect_err("in host memory");
+        assert_eq!(error, DeviceError::OtherMemory { value: 0 });
+        let own = run(&mut device, transfer(x, OWN), host()).expect("a copy");
+        assert_eq!(own.get(x).map(Tensor::domain), Some(OWN));
+        let made = run(&mut device, nodes(OWN), own).expect("a result");
+        assert_eq!(made.get(y).map(|y| (y.domain(), y.rows())), Some((OWN, 2)));
+        let back = run(&mut device, transfer(y, MemoryDomain::Host), made).expect("a copy");
+        assert_eq!(back.get(y).and_then(Tensor::host), Some(&[2.0, 4.0, 6.0, 8.0][..]));
+        // A stage that is divided between devices reads and writes host memory.
+        let divided = run(&mut device, nodes(MemoryDomain::Host), host()).expect("a result");
+        assert_eq!(divided.get(y).map(Tensor::domain), Some(MemoryDomain::Host));
+        let error = run(&mut device, nodes(OWN), TensorSet::default()).expect_err("no value");
+        assert!(matches!(error, DeviceError::MissingValue { value: 0, .. }), "{error}");
+        assert_eq!(device.slots.stats().in_use, 0);
+    }
+}
