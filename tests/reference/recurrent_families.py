@@ -73,4 +73,11 @@ RECURRENT = [
     Family("mamba2", "mamba2", "Mamba-2 alone", {
         **MAMBA, **NO_FF, "ssm.inner_size": 64, "ssm.time_step_rank": 4, "block_count": 3, "attention.head_count": 0,
         "attention.head_count_kv": None}, bare=True, **STATES),
+    Family("kimi-linear", "kimi-linear", "delta nets whose states fade by channel, with three convolutions; absorbed latent attention "
+           "without rotation in the second of three layers; sigmoids, an expert of all rows, a dense layer", {
+               **EXPERTS, "block_count": 3, "attention.head_count_kv": [0, 1, 0], "ssm.conv_kernel": 4, "kda.head_dim": 20,
+               "attention.kv_lora_rank": 16, "attention.key_length": 20, "attention.value_length": 16,
+               "attention.key_length_mla": 12, "attention.value_length_mla": 8, "rope.dimension_count": 4, "expert_shared_count": 2,
+               "leading_dense_block_count": 1, "expert_gating_func": 2, "expert_weights_scale": 2.5}, bare=True,
+           changes={**MORE_USED, "no scale": {"expert_weights_scale": 1.0}, "softmax": {"expert_gating_func": 1}}, **STATES),
 ]

@@ -59,6 +59,7 @@ mod jais;
 mod jais2;
 mod jina_bert_v2;
 mod jina_bert_v3;
+mod kimi_linear;
 mod lfm2;
 mod lfm2moe;
 mod llama;
@@ -118,7 +119,7 @@ mod talkie;
 mod xverse;
 
 /// All architectures.
-const TABLE: [Architecture; 113] = [
+const TABLE: [Architecture; 114] = [
     llama::ARCHITECTURE,
     llama4::ARCHITECTURE,
     deci::ARCHITECTURE,
@@ -207,6 +208,7 @@ const TABLE: [Architecture; 113] = [
     qwen35moe::ARCHITECTURE,
     qwen3next::ARCHITECTURE,
     nemotron_h_moe::ARCHITECTURE,
+    kimi_linear::ARCHITECTURE,
     phimoe::ARCHITECTURE,
     olmoe::ARCHITECTURE,
     ernie4_5_moe::ARCHITECTURE,

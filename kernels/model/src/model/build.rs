@@ -1,5 +1,6 @@
 //! Builds the op graph from hyper-parameters.
 
+mod channel_delta_net;
 mod decoder;
 mod encoder;
 mod experts;

@@ -37,10 +37,10 @@ impl Builder<'_> {
         let of = |rows| HeadRows { name, heads: heads.count, each, rows, bias: None };
         let k = self.head_rows("attn_k_nope", latent, &of(0..plain))?;
         let v = self.head_rows("attn_v", latent, &of(plain..each))?;
-        let q_pe = self.rotated("rope_q", q_pe, heads.count);
+        let q_pe = self.rotated_if("rope_q", q_pe, heads.count);
         let q = self.join_heads("join_q", [q, q_pe], false);
         let q = self.warmed(q);
-        let k_pe = self.rotated("rope_k", k_pe, 1);
+        let k_pe = self.rotated_if("rope_k", k_pe, 1);
         let k = self.join_heads("join_k", [k, k_pe], true);
         self.mixed(&[q, k, v])
     }
@@ -53,14 +53,22 @@ impl Builder<'_> {
     ) -> Result<ValueId, ModelError> {
         let (heads, ranks) = (self.heads(), self.latent_ranks());
         let q = self.head_products("attn_k_b", q, ranks.kv)?;
-        let q_pe = self.rotated("rope_q", q_pe, heads.count);
+        let q_pe = self.rotated_if("rope_q", q_pe, heads.count);
         let q = self.join_heads("join_q", [q, q_pe], false);
         let q = self.warmed(q);
-        let k_pe = self.rotated("rope_k", k_pe, 1);
+        let k_pe = self.rotated_if("rope_k", k_pe, 1);
         let k = self.beside("join_k", latent, k_pe);
         let mixed = self.attended(&[q, k, latent])?;
         let values = self.head_products("attn_v_b", mixed, ranks.value_dim)?;
         self.linear("attn_output", values, self.config.width)
+    }
+
+    /// As [`rotated`](Builder::rotated), in layers that rotate.
+    fn rotated_if(&mut self, role: &'static str, x: ValueId, heads: usize) -> ValueId {
+        match self.config.rotated[self.layer_number()] {
+            true => self.rotated(role, x, heads),
+            false => x,
+        }
     }
 
     /// The product of each head of `x` with a matrix of its own: of `name`, which has them below each other, `width` rows each.

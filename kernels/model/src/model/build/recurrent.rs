@@ -6,7 +6,7 @@ use super::super::{ModelError, RecurrentSizes};
 use super::Builder;
 use super::head_rows::HeadRows;
 use super::weights::{Joined, Product};
-use crate::graph::{ValueId, WeightId};
+use crate::graph::ValueId;
 use crate::op::{Activation, Curve, KeyOrder, LinearAttentionOp, Op, ShortConvOp, StateRule};
 
 impl Builder<'_> {
@@ -16,19 +16,14 @@ impl Builder<'_> {
         x: ValueId,
         key_order: KeyOrder,
     ) -> Result<ValueId, ModelError> {
-        let (sizes, eps) = (self.recurrent(), self.config.norm_eps);
+        let sizes = self.recurrent();
         let (keys, width) = (sizes.key_width(), sizes.value_width());
         let [qkv, z] = self.delta_inputs(x)?;
         let [rate, decay] = self.delta_rates(x)?;
-        let mixed = self.convolved(qkv)?;
-        // x / √(Σx² + ε) is the norm with ε / n, divided by √n.
-        let group = sizes.key_dim;
+        let mixed = self.convolved("ssm_conv1d", 0, qkv)?;
         let first = Op::Columns { first: 0, times: 1 };
         let both = self.push(first, &[mixed], 2 * keys, "delta_qk");
-        let norm = Op::RmsNorm { weight: None, group, eps: eps / group as f32 };
-        let normed = self.push(norm, &[both], 2 * keys, "delta_qk_norm");
-        let unit = Op::Scale { factor: score_scale(group) };
-        let unit = self.push(unit, &[normed], 2 * keys, "delta_qk_unit");
+        let unit = self.unit("delta_qk_unit", both);
         let rate = self.curve(Curve::Sigmoid, rate, "delta_rate");
         let factors = Op::ScaleBy { weight: self.vector(&self.name("ssm_a"), sizes.heads)? };
         let decay = self.curve(Curve::Softplus, decay, "delta_softplus");
@@ -38,14 +33,12 @@ impl Builder<'_> {
             key_order,
             first: [0, keys, 2 * keys],
             rule: StateRule::Delta,
-            scale: score_scale(group),
-            ..self.added_up(None)
+            scale: score_scale(sizes.key_dim),
+            ..self.added_up(1)
         };
         let op = Op::LinearAttention(Box::new(op));
         let read = self.push(op, &[unit, unit, mixed, keep, rate], width, "delta_net");
-        let weight = Some(self.vector(&self.name("ssm_norm.weight"), sizes.value_dim)?);
-        let norm = Op::RmsNorm { weight, group: sizes.value_dim, eps };
-        let normed = self.push(norm, &[read], width, "ssm_norm");
+        let normed = self.norm_of_values(read)?;
         let gated = self.push(Op::Gated(Activation::Silu), &[z, normed], width, "ssm_gated");
         self.linear("ssm_out", gated, self.config.width)
     }
@@ -65,12 +58,13 @@ impl Builder<'_> {
         // Its bias has the name of this part.
         let rate = part("ssm_dt", width + conv..all)?;
         self.vector(&self.name("ssm_dt.bias"), sizes.heads)?;
-        let mixed = self.convolved(xbc)?;
+        let mixed = self.convolved("ssm_conv1d", 0, xbc)?;
         let rate = self.curve(Curve::Softplus, rate, "ssm_rate");
         let decay = self.scaled_heads("ssm_a", rate, sizes.heads)?;
         let keep = self.curve(Curve::Exp, decay, "ssm_keep");
-        let skip = self.column("ssm_d", sizes.heads, 1)?;
-        let op = LinearAttentionOp { first: [width + keys, width, 0], ..self.added_up(Some(skip)) };
+        let skip = Some(self.column("ssm_d", sizes.heads, 1)?);
+        let first = [width + keys, width, 0];
+        let op = LinearAttentionOp { first, skip, ..self.added_up(1) };
         let op = Op::LinearAttention(Box::new(op));
         let read = self.push(op, &[mixed, mixed, mixed, keep, rate], width, "ssm");
         let gated = self.push(Op::Gated(Activation::Silu), &[z, read], width, "ssm_gated");
@@ -79,6 +73,24 @@ impl Builder<'_> {
             false => self.norm_of_key_heads(gated)?,
         };
         self.linear("ssm_out", normed, self.config.width)
+    }
+
+    /// Heads of queries or keys at length 1: x / √(Σx² + ε).
+    pub(super) fn unit(&mut self, role: &'static str, x: ValueId) -> ValueId {
+        let (group, width) = (self.recurrent().key_dim, self.graph.value(x).width);
+        // That is the norm with ε / n, divided by √n.
+        let eps = self.config.norm_eps / group as f32;
+        let norm = Op::RmsNorm { weight: None, group, eps };
+        let normed = self.push(norm, &[x], width, "delta_norm");
+        self.push(Op::Scale { factor: score_scale(group) }, &[normed], width, role)
+    }
+
+    /// A norm of each head of values.
+    pub(super) fn norm_of_values(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+        let (group, width) = (self.recurrent().value_dim, self.graph.value(x).width);
+        let weight = Some(self.vector(&self.name("ssm_norm.weight"), group)?);
+        let norm = Op::RmsNorm { weight, group, eps: self.config.norm_eps };
+        Ok(self.push(norm, &[x], width, "ssm_norm"))
     }
 
     /// Norms of the heads that share keys, together, with weights of their own.
@@ -133,18 +145,23 @@ impl Builder<'_> {
         Ok([rate, self.head_rows("ssm_alpha", x, &of(shared..2 * shared, bias))?])
     }
 
-    /// The convolution before linear attention, with SiLU.
-    fn convolved(&mut self, x: ValueId) -> Result<ValueId, ModelError> {
+    /// A convolution before linear attention, with SiLU, and that one of the states of the layer.
+    pub(super) fn convolved(
+        &mut self,
+        name: &str,
+        state: usize,
+        x: ValueId,
+    ) -> Result<ValueId, ModelError> {
         let (sizes, width) = (self.recurrent(), self.graph.value(x).width);
-        let weight = self.matrix(&self.name("ssm_conv1d.weight"), width, sizes.taps)?;
-        let bias = self.opt_vector(&self.name("ssm_conv1d.bias"), width)?;
-        let state = self.config.state_layer(self.layer_number());
+        let weight = self.matrix(&self.name(&format!("{name}.weight")), width, sizes.taps)?;
+        let bias = self.opt_vector(&self.name(&format!("{name}.bias")), width)?;
+        let state = self.config.state_layer(self.layer_number()) + state;
         let op = ShortConvOp { weight, bias, is_silu: true, state };
         Ok(self.push(Op::ShortConv(op), &[x], width, "conv"))
     }
 
-    /// Heads of the current layer that add rate·v, neighbours with the same keys.
-    fn added_up(&self, skip: Option<WeightId>) -> LinearAttentionOp {
+    /// Heads of the current layer that add rate·v, neighbours with the same keys, with that one of the states of the layer.
+    pub(super) fn added_up(&self, state: usize) -> LinearAttentionOp {
         let sizes = self.recurrent();
         LinearAttentionOp {
             heads: sizes.heads,
@@ -155,18 +172,17 @@ impl Builder<'_> {
             first: [0; 3],
             rule: StateRule::Add,
             scale: 1.0,
-            skip,
-            // Behind that of the convolution.
-            state: self.config.state_layer(self.layer_number()) + 1,
+            skip: None,
+            state: self.config.state_layer(self.layer_number()) + state,
         }
     }
 
-    fn curve(&mut self, curve: Curve, x: ValueId, role: &'static str) -> ValueId {
+    pub(super) fn curve(&mut self, curve: Curve, x: ValueId, role: &'static str) -> ValueId {
         let width = self.graph.value(x).width;
         self.push(Op::Curve(curve), &[x], width, role)
     }
 
-    fn recurrent(&self) -> RecurrentSizes {
+    pub(super) fn recurrent(&self) -> RecurrentSizes {
         self.config.recurrent.unwrap_or_else(|| unreachable!("layers with states have sizes"))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Keys;
 use crate::model::{ModelConfig, ModelError, RecurrentSizes};
+use crate::op::LinearAttentionOp;
 
 const TAPS: &str = "ssm.conv_kernel";
 const VALUES: &str = "ssm.inner_size";
@@ -41,6 +42,29 @@ impl Keys<'_> {
     ) -> Result<(), ModelError> {
         let is_bare = config.heads.iter().map(|heads| heads.kv.count == 0);
         self.recurrent(config, &is_bare.collect::<Vec<_>>())
+    }
+
+    /// Sets the layers with a delta net that fades by channel, which have no heads of keys and values, and the ranks of latent attention
+    /// of the others. Such a layer has a state of each of its three convolutions.
+    pub(in crate::model) fn channel_delta_nets(
+        &self,
+        config: &mut ModelConfig,
+    ) -> Result<(), ModelError> {
+        let bare: Vec<bool> = config.heads.iter().map(|heads| heads.kv.count == 0).collect();
+        self.latent(config)?;
+        let (taps, heads) = (self.count(TAPS, 64)?, config.heads[0].count);
+        self.check(TAPS, taps, taps > 1, || "it must be at least 2".to_owned())?;
+        let dim = self.count("kda.head_dim", 1 << 16)?;
+        let sizes = RecurrentSizes { taps, heads, key_heads: heads, key_dim: dim, value_dim: dim };
+        config.recurrent = Some(sizes);
+        let conv = (taps - 1) * sizes.value_width();
+        let state = LinearAttentionOp::state_values(heads, dim, dim);
+        let layers = config.heads.iter_mut().zip(&mut config.states).zip(bare);
+        for ((heads, states), _) in layers.filter(|(_, bare)| *bare) {
+            heads.kv.count = 0;
+            *states = vec![conv, conv, conv, state];
+        }
+        Ok(())
     }
 
     /// Sets the layers with a gated delta net, which have no attention: those that a file lists, or all but each n-th, where it may say
