@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use lapwing::{Engine, EngineBuilder, PackedMemory, PackedUse, Prompt, Request};
-use lapwing_traces::report::ReadReport;
-use lapwing_traces::{Analysis, Report, Scope, Timeline};
+#[cfg(target_os = "linux")]
+use lapwing_traces::{Analysis, Report, Scope, Timeline, report::ReadReport};
 
 /// Tokens of an answer.
 const TOKENS: usize = 12;
@@ -97,6 +97,7 @@ fn a_file_truncated_while_an_engine_decodes_changes_no_token() {
 }
 
 /// What the steps of an engine have read from the disk.
+#[cfg(target_os = "linux")]
 fn reads(engine: &Engine) -> Vec<ReadReport> {
     let timeline = Timeline::new(&engine.recorder().recording());
     Report::new(&timeline, &Analysis::new(&timeline)).reads

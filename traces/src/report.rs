@@ -42,8 +42,7 @@ pub struct Report {
     pub overlap_achievable: Option<f64>,
     /// `overlap` divided by `overlap_achievable`.
     pub overlap_efficiency: Option<f64>,
-    /// Overlap of each pair of lanes that compute; with more than 64 lanes, only pairs of the 64
-    /// busiest that were busy at the same time.
+    /// Overlap of each pair of lanes that compute; with more than 64 lanes, of pairs of the 64 busiest that overlap.
     pub overlap_pairs: Vec<PairReport>,
     /// All lanes.
     pub lanes: Vec<LaneReport>,
