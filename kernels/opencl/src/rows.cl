@@ -371,21 +371,21 @@ kernel void choose_experts(PLACE PARAMETERS(x), global const float *bias, global
             known[i] = -INFINITY;
     }
     int key = INT_MAX;
-    int place = -1;
+    int last = -1;
     for (int rank = 0; rank < used; rank++) {
         int best = INT_MIN;
         int at = INT_MAX;
         for (int i = 0; i < experts; i++) {
             const int own = score_key(known[i]);
-            const bool is_left = own < key || (own == key && i > place);
+            const bool is_left = own < key || (own == key && i > last);
             if (is_left && (own > best || at == INT_MAX)) {
                 best = own;
                 at = i;
             }
         }
         key = best;
-        place = at;
-        to[rank] = (float)place;
+        last = at;
+        to[rank] = (float)last;
     }
     weigh_experts(logits, to, used, kind, largest, sum, is_normalised, least, factor);
 }

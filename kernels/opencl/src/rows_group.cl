@@ -198,13 +198,13 @@ kernel GROUP_OF(ITEMS, 1) void choose_experts(PLACE PARAMETERS(x), global const 
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     int key = INT_MAX;
-    int place = -1;
+    int last = -1;
     for (int rank = 0; rank < used; rank++) {
         best[item] = INT_MIN;
         places[item] = INT_MAX;
         for (int i = item; i < experts; i += ITEMS) {
             const int own = score_key(known[i]);
-            const bool is_left = own < key || (own == key && i > place);
+            const bool is_left = own < key || (own == key && i > last);
             if (is_left && (own > best[item] || places[item] == INT_MAX)) {
                 best[item] = own;
                 places[item] = i;
@@ -212,10 +212,10 @@ kernel GROUP_OF(ITEMS, 1) void choose_experts(PLACE PARAMETERS(x), global const 
         }
         REDUCE(LARGER)
         key = best[0];
-        place = places[0];
+        last = places[0];
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item == 0 && !IDLE)
-            to[rank] = (float)place;
+            to[rank] = (float)last;
     }
     if (item == 0 && !IDLE)
         weigh_experts(logits, to, used, kind, largest, sum, is_normalised, least, factor);
