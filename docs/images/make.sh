@@ -32,6 +32,11 @@ picture "$out/strategies.html" 1600,1100 docs/images/strategies.png
 tenths=0.05,0.15,0.25,0.35,0.45,0.55,0.65,0.75,0.85,0.95
 "$lapwing" speculate --acceptance "$tenths" --draft-time "$tenths" -n 20000 --region docs/images/asynchronous.svg \
     --mark AMUSD=0.952,0.439 >/dev/null
+# Chunks of a prompt whose experts are on the CPU and whose attention is on the GPU, in virtual time.
+"$lapwing" simulate --device cpu+gpu --model qwen3-30b-a3b --strategy auto-place -p 2048 --chunk 512 --permits 4 -n 0 \
+    --trace "$out/phone.lwt" >/dev/null
+"$lapwing" timeline "$out/phone.lwt" --html "$out/phone.html" >/dev/null
+picture "$out/phone.html#t=0..1000000000" 1600,470 docs/images/experts.png
 # The pictures of the API documentation are in its pages.
 embedded() { # label, type, picture
     printf '[%s]: data:%s;base64,%s\n' "$1" "$2" "$(base64 -w0 "docs/$3")"

@@ -228,6 +228,7 @@ mod tests {
         assert_eq!(made.get(y).map(|y| (y.domain(), y.rows())), Some((OWN, 2)));
         let back = run(&mut device, transfer(y, MemoryDomain::Host), made).expect("a copy");
         assert_eq!(back.get(y).and_then(Tensor::host), Some(&[2.0, 4.0, 6.0, 8.0][..]));
+        drop(back);
         // A stage that is divided between devices reads and writes host memory.
         let divided = run(&mut device, nodes(MemoryDomain::Host), host()).expect("a result");
         assert_eq!(divided.get(y).map(Tensor::domain), Some(MemoryDomain::Host));

@@ -67,8 +67,9 @@ fn what_is_too_large_for_the_gpu_is_refused_and_auto_places_within_its_memory() 
 /// One processor takes attention of a chunk while the other has the experts of the chunk before it.
 #[test]
 fn chunks_in_flight_overlap_on_both_processors() {
-    let mut scenario = laptop("auto-place", 512);
+    let mut scenario = laptop("auto-place", 2048);
     scenario.decode = 0;
+    scenario.set("chunk", "512").expect("a setting");
     let mut run = |permits: &str| {
         scenario.set("permits", permits).expect("a setting");
         scenario.run().expect("a run")
