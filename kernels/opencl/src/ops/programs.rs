@@ -17,7 +17,8 @@ const MATMUL_GROUP: &str = include_str!("../matmul_group.cl");
 pub(super) const GEMV_NORM: &str = include_str!("../gemv_norm.cl");
 pub(super) const GEMV_GROUP: &str = include_str!("../gemv_group.cl");
 const EMBED: &str = include_str!("../embed.cl");
-const ROWS: &str = include_str!("../rows.cl");
+const ROWS: &str =
+    concat!(include_str!("../rows.cl"), include_str!("../norms.cl"), include_str!("../experts.cl"));
 const ROWS_GROUP: &str = include_str!("../rows_group.cl");
 const ATTENTION: &str = include_str!("../attention.cl");
 const ATTENTION_GROUP: &str = include_str!("../attention_group.cl");

@@ -1,0 +1,80 @@
+//! The pages of one sequence.
+
+use std::sync::Arc;
+
+#[cfg(doc)]
+use super::KvStore;
+use super::{KvLayout, KvPage, KvPool, OutOfPages, PageId};
+
+/// The pages of one sequence, in position order. A clone shares them, and costs two counts.
+#[derive(Clone, Debug)]
+pub struct KvLease {
+    pages: Arc<Vec<KvPage>>,
+    ids: Arc<[PageId]>,
+}
+
+impl Default for KvLease {
+    fn default() -> KvLease {
+        KvLease::new(Vec::new())
+    }
+}
+
+impl KvLease {
+    /// A lease of `pages`; the first one holds position 0.
+    pub fn new(pages: Vec<KvPage>) -> KvLease {
+        let ids = pages.iter().map(KvPage::id).collect();
+        KvLease { pages: Arc::new(pages), ids }
+    }
+
+    /// The pages.
+    pub fn pages(&self) -> &[KvPage] {
+        &self.pages
+    }
+
+    /// Indices of the pages, for [`KvStore`] and attention.
+    pub fn page_ids(&self) -> &Arc<[PageId]> {
+        &self.ids
+    }
+
+    /// Allocates pages from `pool` until `rows` positions fit; never frees any. Clones keep the pages
+    /// that they have.
+    ///
+    /// # Errors
+    /// [`OutOfPages`] if the pool has too few free pages; the lease is then unchanged.
+    pub fn grow(
+        &mut self,
+        pool: &KvPool,
+        layout: &KvLayout,
+        rows: usize,
+    ) -> Result<(), OutOfPages> {
+        let missing = layout.pages_for(rows).saturating_sub(self.pages.len());
+        if missing == 0 {
+            return Ok(());
+        }
+        let more = pool.alloc(missing)?;
+        Arc::make_mut(&mut self.pages).extend(more);
+        self.ids = self.pages.iter().map(KvPage::id).collect();
+        Ok(())
+    }
+
+    /// Leases other pages in place of the first ones. They must hold the same rows. Clones keep the pages that
+    /// they have.
+    ///
+    /// # Panics
+    /// If there are more than the lease has.
+    pub fn replace_first(&mut self, pages: &[KvPage]) {
+        if self.pages[..pages.len()].iter().zip(pages).any(|(own, other)| own.id() != other.id()) {
+            Arc::make_mut(&mut self.pages)[..pages.len()].clone_from_slice(pages);
+            self.ids = self.pages.iter().map(KvPage::id).collect();
+        }
+    }
+
+    /// Releases the pages that the first `rows` positions do not need, unless a clone has them.
+    pub fn truncate(&mut self, layout: &KvLayout, rows: usize) {
+        let keep = layout.pages_for(rows);
+        if keep < self.pages.len() {
+            Arc::make_mut(&mut self.pages).truncate(keep);
+            self.ids = self.ids[..keep].into();
+        }
+    }
+}
