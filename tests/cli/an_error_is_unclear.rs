@@ -76,7 +76,11 @@ fn errors_of_devices_and_plans_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
     let rows: [Row<'_>; 41] = [
-        (&["run", "-m", m, "--device", "tpu", "x"], 2, &["'tpu' (presets: cpu, gpu, npu, phone, laptop)"]),
+        (
+            &["run", "-m", m, "--device", "tpu", "x"],
+            2,
+            &["'tpu' (presets: cpu, gpu, npu, phone, laptop)"],
+        ),
         (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),
         (&["run", "-m", m, "--device", "gpu=throttled:mhz=1", "x"], 2, &["mhz", "gflops, gbps"]),
         (&["run", "-m", m, "--device", "gpu=throttled:sync=9", "x"], 2, &["sync is '9'", "15us"]),
