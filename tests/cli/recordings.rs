@@ -10,7 +10,8 @@ use lapwing_traces::event::{
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
-const NAMES: [&str; 6] = ["decode", "attn", "chunk", "gpu done", "queue depth", "kv pages"];
+const NAMES: [&str; 7] =
+    ["decode", "attn", "chunk", "gpu done", "queue depth", "kv pages", "read weights"];
 
 fn span(id: u64) -> SpanId {
     SpanId(NonZeroU64::new(id).expect("not 0"))
@@ -42,6 +43,8 @@ pub(crate) fn recording(gpu_ns: u64) -> Recording {
     event(0, 0, EventKind::Limited(Limited { chunk: 7, stream: Some(1), slack: 48_000 }));
     event(500, 0, EventKind::Request(1, Milestone::Admitted, 0));
     event(40_000, 0, EventKind::Ran(span(1), info(0, None, 1), Nanos(0)));
+    let read = SpanInfo { activity: Activity::Read, ..info(6, Some(span(1)), 1) };
+    event(9_000, 0, EventKind::Ran(span(4), read, Nanos(8_000)));
     event(30_000, 0, EventKind::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
     let message = MessageId(NonZeroU64::MIN);
     let stall = Some((StallCause::BackPressure, Nanos(39_000)));

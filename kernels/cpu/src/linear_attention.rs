@@ -80,7 +80,7 @@ impl Round {
         self.rows.clear();
         for (span, (next, kept)) in spans.iter().zip(&mut self.next) {
             let SpanStates { to, keep, .. } = &span.states;
-            if let Some((end, place)) = keep.get(*kept)
+            while let Some((end, place)) = keep.get(*kept)
                 && end == next
             {
                 state.copy(*to, *place);

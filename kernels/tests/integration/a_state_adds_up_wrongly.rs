@@ -65,8 +65,13 @@ impl Rows {
                 batch.push(&vec![0; end - start], start, [own], 0..0);
                 let states = &mut batch.spans[own as usize].states;
                 if cuts.are_kept {
+                    // Some at two places.
+                    let spare = kept_after(self.rate.len() / op.heads, own);
+                    let places =
+                        |rows: usize| [spare, kept_after(rows, own)].into_iter().skip(rows % 2);
                     let inner = start + 1..end;
-                    states.keep = inner.map(|rows| (rows, kept_after(rows, own))).collect();
+                    let inner = inner.flat_map(|rows| places(rows).map(move |place| (rows, place)));
+                    states.keep = inner.collect();
                     states.from = (start > 0).then(|| kept_after(start, own));
                 }
             }

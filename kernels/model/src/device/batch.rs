@@ -48,7 +48,7 @@ pub struct SpanStates {
     pub from: Option<StateId>,
     /// The state after the last row. It may be the same place as `from`.
     pub to: StateId,
-    /// Positions within the span, and its end, before which the state is also kept elsewhere, ascending.
+    /// Positions within the span, and its end, before which the state is also kept elsewhere, ascending. A position may have several.
     pub keep: Vec<(usize, StateId)>,
 }
 
