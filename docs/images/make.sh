@@ -42,6 +42,7 @@ embedded() { # label, type, picture
     printf '[%s]: data:%s;base64,%s\n' "$1" "$2" "$(base64 -w0 "docs/$3")"
 }
 embedded docs/images/timeline.png image/png images/timeline.png > src/guide/pictures/timeline.md
+embedded images/experts.png image/png images/experts.png > src/guide/pictures/experts.md
 for name in speculation asynchronous; do
     embedded "images/$name.svg" image/svg+xml "images/$name.svg"
 done > src/guide/pictures/speculation.md

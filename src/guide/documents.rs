@@ -18,7 +18,7 @@ documents! {
     architecture: "../../docs/architecture.md",
     benchmarks: "../../docs/benchmarks.md",
     embeddings: "../../docs/embeddings.md",
-    experts: "../../docs/experts.md",
+    experts: "pictures/experts.md" "../../docs/experts.md",
     few_rows: "../../docs/few_rows.md",
     fit: "../../docs/fit.md",
     glossary: "../../docs/glossary.md",
