@@ -20,8 +20,14 @@ impl Sequence {
         effects: &mut Vec<SchedulerEffect>,
     ) -> Result<(), OutOfPages> {
         let reusable = self.reusable_rows();
-        let found = model.find_prefix(&self.prefix, &self.ids[..reusable]);
-        let states = self.first_states(model, found.state)?;
+        let mut found = model.find_prefix(&self.prefix, &self.ids[..reusable]);
+        let mut states = self.first_states(model, found.state.as_ref());
+        if states.is_err() {
+            // The only place that is not in use may be that of the state that was found.
+            found = Found::default();
+            states = self.first_states(model, None);
+        }
+        let states = states?;
         let Found { pages, partial, .. } = found;
         let whole = pages.len() * model.kv.layout.page_rows;
         let place = pages.len();

@@ -65,14 +65,14 @@ impl Sequence {
     pub(super) fn first_states(
         &self,
         model: &Model,
-        start: Option<KeptState>,
+        start: Option<&KeptState>,
     ) -> Result<Option<Box<States>>, OutOfPages> {
         if !model.has_state {
             return Ok(None);
         }
         let own = model.state_place()?;
-        let cached = start.as_ref().map_or(0, |state| state.rows);
-        let start = start.map(|state| state.place);
+        let cached = start.map_or(0, |state| state.rows);
+        let start = start.map(|state| state.place.clone());
         let mut states =
             States { own, start, wanted: Vec::new(), kept: Vec::new(), drafted: Vec::new() };
         if let (Some(prefixes), PrefixUse::Shared(namespace)) = (&model.prefixes, &self.prefix) {
@@ -135,10 +135,11 @@ impl Sequence {
         if let Some(kept) = kept {
             states.own = kept.place.clone();
         }
+        states.kept.retain(|state| state.rows <= row);
     }
 
-    /// Puts the states after rows that are computed into the prefix cache, which has the pages of these rows; if the sequence has
-    /// ended, also its latest.
+    /// Puts the states after rows that are computed, of tokens that are not drafted any more, into the prefix cache, which has the pages
+    /// of these rows; if the sequence has ended, also its latest.
     pub(in crate::scheduler) fn keep_states(
         &mut self,
         tree: &mut PrefixTree,
@@ -147,7 +148,8 @@ impl Sequence {
     ) {
         let complete = self.progress.complete();
         let Some(states) = &mut self.states else { return };
-        let done = states.kept.partition_point(|state| state.rows <= complete);
+        let known = complete.min(self.ids.len());
+        let done = states.kept.partition_point(|state| state.rows <= known);
         for KeptState { rows, place } in states.kept.drain(..done) {
             tree.insert_state(namespace, &self.ids[..rows], place);
         }
