@@ -5,6 +5,11 @@ use prometheus_client::registry::Registry;
 
 use super::family::{Numbers, add, model};
 
+const RUNNING: [&str; 3] =
+    ["lapwing_requests_running", "vllm:num_requests_running", "llamacpp:requests_processing"];
+const WAITING: [&str; 3] =
+    ["lapwing_requests_waiting", "vllm:num_requests_waiting", "llamacpp:requests_deferred"];
+
 /// What engines report when the metrics are read.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -36,24 +41,8 @@ impl State {
     /// Names, help and numbers of each family.
     fn families(&self) -> [(&[&str], &str, &Numbers); 16] {
         [
-            (
-                &[
-                    "lapwing_requests_running",
-                    "vllm:num_requests_running",
-                    "llamacpp:requests_processing",
-                ],
-                "Requests that run",
-                &self.running,
-            ),
-            (
-                &[
-                    "lapwing_requests_waiting",
-                    "vllm:num_requests_waiting",
-                    "llamacpp:requests_deferred",
-                ],
-                "Requests that wait to be admitted",
-                &self.waiting,
-            ),
+            (&RUNNING, "Requests that run", &self.running),
+            (&WAITING, "Requests that wait to be admitted", &self.waiting),
             (
                 &["lapwing_kv_usage_ratio", "vllm:kv_cache_usage_perc"],
                 "Part of the KV pages that requests lease, 0 to 1",

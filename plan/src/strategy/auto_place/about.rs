@@ -6,6 +6,16 @@ use lapwing_kernels::op::Op;
 
 use super::search::Search;
 
+/// Tells ops of a kind.
+type IsKind = fn(&Op) -> bool;
+
+/// What layers have, by name.
+const KINDS: [(&str, IsKind); 3] = [
+    ("attention", |op| matches!(op, Op::Attention(_))),
+    ("matmuls", |op| matches!(op, Op::MatMul { .. })),
+    ("experts", |op| matches!(op, Op::Experts(_))),
+];
+
 impl Search<'_> {
     /// In words: what each device keeps of which roles, in how much of its room, and how far the time may be from the least.
     pub(super) fn about(&mut self) -> String {
@@ -40,21 +50,13 @@ impl Search<'_> {
         let nodes = || nodes.iter().map(|node| &self.input.graph.nodes()[*node]);
         let all = self.input.graph.nodes().iter();
         let layers = all.filter_map(|node| node.layer).max().map_or(0, |last| last + 1);
-        let count = |is: &dyn Fn(&Op) -> bool| {
-            let mut found: Vec<usize> =
-                nodes().filter(|node| is(&node.op)).filter_map(|node| node.layer).collect();
-            found.dedup();
-            found.len()
-        };
         let mut texts: Vec<String> = Vec::new();
-        let kinds: [(&str, &dyn Fn(&Op) -> bool); 3] = [
-            ("attention", &|op| matches!(op, Op::Attention(_))),
-            ("matmuls", &|op| matches!(op, Op::MatMul { .. })),
-            ("experts", &|op| matches!(op, Op::Experts(_))),
-        ];
-        for (name, is) in kinds {
+        for (name, is) in KINDS {
             if self.input.graph.nodes().iter().any(|node| is(&node.op)) {
-                texts.push(format!("{name} of {} of {layers} layers", count(is)));
+                let kept = nodes().filter(|node| is(&node.op)).filter_map(|node| node.layer);
+                let mut kept: Vec<usize> = kept.collect();
+                kept.dedup();
+                texts.push(format!("{name} of {} of {layers} layers", kept.len()));
             }
         }
         let mut outside = nodes().filter(|node| node.layer.is_none());
