@@ -159,7 +159,7 @@ def model(args: argparse.Namespace, name: str) -> Path:
 
 def streams(program: str, path: Path) -> float:
     """Tokens per second of all streams, while all of them decode."""
-    line = [program, "load", "-m", str(path), "-t", "2", "-c", "1024", "--clients", str(STREAMS), "--requests", "1",
+    line = [program, "load", "-m", str(path), "-t", "2", "--clients", str(STREAMS), "--requests", "1",
             "-p", str(PROMPT), "-n", str(GENERATED), "--json"]
     found = subprocess.run(line, check=True, capture_output=True, text=True)
     return STREAMS / json.loads(found.stdout)["reports"][0]["latencies"]["itl_ms"]["p50"] * 1e3
