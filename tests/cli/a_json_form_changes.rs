@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::cases::all;
-use crate::recordings::saved;
+use crate::recordings::saved_reading;
 use crate::support::{chat_model, ended_with_input, json, lapwing, model};
 
 /// The first JSON example under a heading of `docs/json.md`.
@@ -253,8 +253,8 @@ fn the_other_commands_have_the_documented_fields() {
 #[test]
 fn timeline_has_the_documented_fields() {
     let folder = tempfile::tempdir().expect("folder");
-    let run = saved(folder.path(), "run.lwt", 60_000);
-    let other = saved(folder.path(), "other.lwt", 70_000);
+    let run = saved_reading(folder.path(), "run.lwt", 60_000);
+    let other = saved_reading(folder.path(), "other.lwt", 70_000);
     let asked = ["--json", "--assert", "spans>0", "--what-if", "sync*0"];
     let one = json(&[&["timeline", &run], &asked[..]].concat());
     assert_documented("timeline", &one, &["meta"]);

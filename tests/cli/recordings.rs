@@ -43,8 +43,6 @@ pub(crate) fn recording(gpu_ns: u64) -> Recording {
     event(0, 0, EventKind::Limited(Limited { chunk: 7, stream: Some(1), slack: 48_000 }));
     event(500, 0, EventKind::Request(1, Milestone::Admitted, 0));
     event(40_000, 0, EventKind::Ran(span(1), info(0, None, 1), Nanos(0)));
-    let read = SpanInfo { activity: Activity::Read, ..info(6, Some(span(1)), 1) };
-    event(9_000, 0, EventKind::Ran(span(4), read, Nanos(8_000)));
     event(30_000, 0, EventKind::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
     let message = MessageId(NonZeroU64::MIN);
     let stall = Some((StallCause::BackPressure, Nanos(39_000)));
@@ -86,5 +84,18 @@ pub(crate) fn recording(gpu_ns: u64) -> Recording {
 pub(crate) fn saved(folder: &Path, name: &str, gpu_ns: u64) -> String {
     let path = folder.join(name);
     recording(gpu_ns).save(&path).expect("save");
+    path.display().to_string()
+}
+
+/// The same of a run that also reads weights from a disk.
+pub(crate) fn saved_reading(folder: &Path, name: &str, gpu_ns: u64) -> String {
+    let mut recording = recording(gpu_ns);
+    let tags = Tags { bytes: 4_096, ..Tags::default() };
+    let (name_of, parent) = (NameId(6), Some(span(1)));
+    let read = SpanInfo { name: name_of, activity: Activity::Read, parent, tags };
+    let kind = EventKind::Ran(span(4), read, Nanos(8_000));
+    recording.events.push(Event { at: Nanos(9_000), lane: LaneId(0), kind });
+    let path = folder.join(name);
+    recording.save(&path).expect("save");
     path.display().to_string()
 }
