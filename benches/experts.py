@@ -157,6 +157,27 @@ def model(args: argparse.Namespace, name: str) -> Path:
     return target
 
 
+def arguments(doc: str, shapes: dict) -> argparse.ArgumentParser:
+    """The arguments of a comparison of models of these shapes."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("work", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default=",".join(shapes))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keep", action="store_true", help="keep the models")
+    return parser
+
+
+def compared(args: argparse.Namespace, path: Path, options: list[str]) -> tuple[dict, list[dict[str, float]]]:
+    """The report of `lapwing bench` beside llama.cpp, and the median speeds of both, by test."""
+    peer = f"llama.cpp={args.work / 'llama.cpp/build/bin/llama-bench'}"
+    line = [args.program, "bench", "-m", str(path), "-t", "2", "-n", "64", "-r", str(args.rounds), *options, "--vs", peer, "--json"]
+    report = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
+    speeds = [{result["test"]: result["tokens_per_second"]["median"] for result in engine["results"]} for engine in report["engines"]]
+    return report, speeds
+
+
 def streams(program: str, path: Path) -> float:
     """Tokens per second of all streams, while all of them decode."""
     line = [program, "load", "-m", str(path), "-t", "2", "--clients", str(STREAMS), "--requests", "1",
@@ -177,24 +198,14 @@ def main() -> None:
     if sys.argv[1:2] == ["--small"]:
         write_layers(SMALL, Path(sys.argv[2]), SMALL.layers, gguf.GGMLQuantizationType.Q4_0)
         return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("work", type=Path)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default=",".join(SHAPES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--keep", action="store_true", help="keep the models")
-    args = parser.parse_args()
+    args = arguments(__doc__, SHAPES).parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     print("| model | test | tokens/s | llama.cpp's | ratio | share of reading | llama.cpp's |\n|---|---|---|---|---|---|---|", flush=True)
     wrong = []
     for name in args.only.split(","):
         path = model(args, name)
-        peer = f"llama.cpp={args.work / 'llama.cpp/build/bin/llama-bench'}"
-        line = [args.program, "bench", "-m", str(path), "-t", "2", "-p", ",".join(map(str, (*PASSES, 128, 512))), "-n", "64", "-r", str(args.rounds)]
-        found = subprocess.run([*line, "--vs", peer, "--reading", "--json"], check=True, capture_output=True, text=True)
-        report = json.loads(found.stdout)
-        speeds = [{result["test"]: result["tokens_per_second"]["median"] for result in engine["results"]} for engine in report["engines"]]
+        prompts = ",".join(map(str, (*PASSES, 128, 512)))
+        report, speeds = compared(args, path, ["-p", prompts, "--reading"])
         shares = {(ratio["engine"], ratio["what"]): ratio["of_pairs"]["median"] for ratio in report["by_reading"]}
         for ratio in report["ratios"]:
             what, value = ratio["what"], ratio["of_pairs"]["median"]

@@ -12,7 +12,6 @@ machine.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests/reference"))
 
+from experts import arguments, compared  # noqa: E402
 from families import Tools, own_keys, random_tensor, wanted_shapes, write_gguf  # noqa: E402
 from family_list import Family  # noqa: E402
 
@@ -76,34 +76,23 @@ def model(args: argparse.Namespace, name: str) -> Path:
     return target
 
 
-def compared(args: argparse.Namespace, path: Path, depth: int) -> list[tuple[str, float, float, float]]:
+def tests(args: argparse.Namespace, path: Path, depth: int) -> list[tuple[str, float, float, float]]:
     """Of each test its name, both speeds, and their ratio."""
-    peer = f"llama.cpp={args.work / 'llama.cpp/build/bin/llama-bench'}"
-    prompts = "0" if depth else "128,512"
-    line = [args.program, "bench", "-m", str(path), "-t", "2", "-p", prompts, "-n", "64", "-d", str(depth), "-r", str(args.rounds)]
-    found = subprocess.run([*line, "--vs", peer, "--json"], check=True, capture_output=True, text=True)
-    report = json.loads(found.stdout)
-    speeds = [{result["test"]: result["tokens_per_second"]["median"] for result in engine["results"]} for engine in report["engines"]]
+    report, speeds = compared(args, path, ["-p", "0" if depth else "128,512", "-d", str(depth)])
     ratios = [(ratio["what"], ratio["of_pairs"]["median"]) for ratio in report["ratios"] if ratio["what"] in speeds[0]]
     return [(what, speeds[0][what], speeds[1][what], ratio) for what, ratio in ratios]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("work", type=Path)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default=",".join(SHAPES))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = arguments(__doc__, SHAPES)
     parser.add_argument("--depth", type=int, default=4096)
-    parser.add_argument("--keep", action="store_true", help="keep the models")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     print("| model | test | tokens/s | llama.cpp's | ratio |\n|---|---|---|---|---|", flush=True)
     wrong = []
     for name in args.only.split(","):
         path = model(args, name)
-        for what, own, other, ratio in compared(args, path, 0) + compared(args, path, args.depth):
+        for what, own, other, ratio in tests(args, path, 0) + tests(args, path, args.depth):
             print(f"| {name} | {what} | {own:.1f} | {other:.1f} | {ratio:.2f} |", flush=True)
             if ratio < (PREFILL if what.startswith("pp") else DECODE):
                 wrong.append(f"{name}: {what} is {ratio:.2f} x llama.cpp's")

@@ -7,11 +7,7 @@ impl PrefixTree {
     /// Keeps the states of all layers after `tokens`, if the tree has pages with all of these. The first ones that are kept stay.
     pub fn insert_state(&mut self, namespace: &Namespace, tokens: &[u32], place: KvPage) {
         let Some(root) = self.roots.get(namespace).copied() else { return };
-        let at = self.place(root, tokens);
-        let (node, rows) = match at.partial {
-            Some((node, _, rows)) => (node, at.rows + rows),
-            None => (at.node, at.rows),
-        };
+        let (node, rows) = self.last_match(root, tokens);
         if rows < tokens.len() || rows == 0 {
             return;
         }
@@ -29,11 +25,7 @@ impl PrefixTree {
         tokens: &[u32],
         whole: bool,
     ) -> Option<KeptState> {
-        let at = self.place(*self.roots.get(namespace)?, tokens);
-        let (mut node, rows) = match at.partial {
-            Some((node, _, rows)) => (node, at.rows + rows),
-            None => (at.node, at.rows),
-        };
+        let (mut node, rows) = self.last_match(*self.roots.get(namespace)?, tokens);
         let is_of_use = |state: &&KeptState| {
             state.rows <= rows && (!whole || state.rows.is_multiple_of(self.page_rows))
         };
@@ -46,7 +38,7 @@ impl PrefixTree {
         }
     }
 
-    /// Drops the state that was used least recently among those that nobody else holds. Returns whether there was one.
+    /// Drops the least recently used state that no sequence holds. Returns whether a state was dropped.
     pub fn free_state(&mut self) -> bool {
         let ends = self.nodes.iter().enumerate().flat_map(|(id, node)| {
             let free = node.states.iter().enumerate().filter(|(_, it)| !it.place.is_shared());
@@ -71,6 +63,15 @@ impl PrefixTree {
         let end = self.start_of(node) + rows;
         let states = &mut self.nodes[node].states;
         states.split_off(states.partition_point(|state| state.rows <= end))
+    }
+
+    /// The node with the last of the tokens that the tree has, and the number of these tokens.
+    fn last_match(&self, root: NodeId, tokens: &[u32]) -> (NodeId, usize) {
+        let place = self.place(root, tokens);
+        match place.partial {
+            Some((node, _, rows)) => (node, place.rows + rows),
+            None => (place.node, place.rows),
+        }
     }
 
     /// Number of tokens before those of a node.
