@@ -212,7 +212,7 @@ fn keys_of_an_opencl_device_stand_beside_what_selects_it() {
         ("gpu=opencl:memory=", "shared, or copied"),
         ("gpu=opencl:1,persistent=no", "on, or off"),
         ("gpu=opencl:memory=copied,memory=copied", "'memory' is given twice"),
-        ("gpu=throttled:memory=copied", "unknown key 'memory'"),
+        ("gpu=throttled:memory=copied", "memory is 'copied', but must be a number of bytes"),
         ("npu=qnn:persistent=off", "unknown key 'persistent'"),
     ] {
         let error = text.parse::<DeviceSpec>().expect_err(text).to_string();
