@@ -1,12 +1,13 @@
 """Compares Lapwing with llama.cpp on the random models that llama.cpp's own test writes, one of each architecture.
 
-usage: python3 architectures.py LAPWING REFERENCE TEST_ARCHS [--seeds N] [--only REGEX]
+usage: python3 architectures.py LAPWING REFERENCE TEST_ARCHS [--seeds N] [--only REGEX] [--prompts N,...] [--serve OPTIONS]
 
 LAPWING is the program, REFERENCE and TEST_ARCHS are built by build.sh. Each model is compared as it is; without the factors of
 its matrices, of which llama.cpp's graphs of most architectures leave out some; and retuned, so that every op matters: matrices
-N(0, 1/sqrt(in)), those of queries and keys times 3, norms 1 + 0.2·N, biases 0.5·N. After prompts of 1, 17 and 70 ids, 16 greedy
+N(0, 1/sqrt(in)), those of queries and keys times 3, norms 1 + 0.2·N, biases 0.5·N. After each prompt (of 1, 17 and 70 ids) 16 greedy
 ids must be llama.cpp's but where its two best logits are nearly equal, and the five best log-probabilities must be within the
-tolerance. A model that Lapwing refuses must be refused by name.
+tolerance. A model that Lapwing refuses must be refused by name. OPTIONS are more options of the server, such as
+`--chunk 48 --draft ngram`. Prompts longer than a model's context are only for the files that are written anew.
 
 Six differ for reasons of the files: `pangu-embedded`, `refact` and `ernie4_5-moe` have factors of frequencies or biases that llama.cpp
 reads and does not use, `qwen2vl` has sections of rotary dimensions for a fourth position, which texts do not have, `cogvlm` has fewer
@@ -18,6 +19,7 @@ import json
 import math
 import random
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -31,17 +33,17 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-PROMPTS = [1, 17, 70]
 STEPS = 16
 # Two logits of llama.cpp that are closer than this may come in any order.
 CLOSE = 1e-3
 # Largest difference of log-probabilities: llama.cpp's GELU comes from a table of f16 values.
 TOLERANCE = 3e-3
-PRECISE = ["--no-flash", "--kv-f32", "--no-repack", "--context", "256", "--threads", "1"]
+PRECISE = ["--no-flash", "--kv-f32", "--no-repack", "--threads", "1"]
 
 
-def rewrite(source: Path, target: Path, is_retuned: bool) -> None:
-    """Writes a model with the same keys and shapes without factors of weights; retuned, its values make every op matter."""
+def rewrite(source: Path, target: Path, is_retuned: bool, context: int) -> None:
+    """Writes a model with the same shapes, without factors of weights, and with that context at least; retuned, its values make every op
+    matter."""
     reader = gguf.GGUFReader(source)
     writer = gguf.GGUFWriter(target, str(reader.fields["general.architecture"].contents()))
     for name, field in reader.fields.items():
@@ -51,7 +53,10 @@ def rewrite(source: Path, target: Path, is_retuned: bool) -> None:
         sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
         if kind == gguf.GGUFValueType.ARRAY and not len(field.contents()):
             continue
-        writer.add_key_value(name, field.contents(), kind, sub)
+        value = field.contents()
+        if name.endswith(".context_length"):
+            value = max(value, context)
+        writer.add_key_value(name, value, kind, sub)
     rng = np.random.default_rng(zlib.crc32(source.name.encode()))
     for tensor in reader.tensors:
         if re.search(r"\.(input_)?scale$|^cls\.", tensor.name):
@@ -84,7 +89,8 @@ def gain(name: str) -> float:
 def logits(reference: str, model: Path, ids: list[int], rows: list[int]) -> np.ndarray:
     """llama.cpp's logits at those positions."""
     texts = [",".join(map(str, numbers)) for numbers in (ids, rows)]
-    run = subprocess.run([reference, *PRECISE, "logits", str(model), *texts], capture_output=True, text=True, timeout=120)
+    context = ["--context", str(max(256, len(ids)))]
+    run = subprocess.run([reference, *PRECISE, *context, "logits", str(model), *texts], capture_output=True, text=True, timeout=120)
     if run.returncode != 0:
         raise RuntimeError(f"llama.cpp: {(run.stderr.strip().splitlines() or ['no reason'])[-1]}")
     return np.array(json.loads(run.stdout)["rows"], dtype=np.float64)
@@ -93,7 +99,7 @@ def logits(reference: str, model: Path, ids: list[int], rows: list[int]) -> np.n
 class Server:
     """A running server of one model."""
 
-    def __init__(self, program: str, model: Path) -> None:
+    def __init__(self, program: str, model: Path, options: list[str]) -> None:
         shown = subprocess.run([program, "inspect", str(model)], capture_output=True, text=True, timeout=60)
         for line in [*shown.stdout.splitlines(), *shown.stderr.splitlines()]:
             if line.startswith(("cannot run: ", "error: ")):
@@ -102,7 +108,7 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         listen = f"127.0.0.1:{self.port}"
-        command = [program, "serve", "-m", str(model), "--exact", "--kv", "f32", "-t", "2", "--log", "off", "--listen", listen]
+        command = [program, "serve", "-m", str(model), "--exact", "--kv", "f32", "-t", "2", "--log", "off", "--listen", listen, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + 60
         while self.process.poll() is None and time.monotonic() < end:
@@ -151,11 +157,11 @@ def compare(server: Server, reference: str, model: Path, prompt: list[int]) -> s
 
 def result(options: argparse.Namespace, model: Path, vocabulary: int) -> str:
     try:
-        server = Server(options.lapwing, model)
+        server = Server(options.lapwing, model, shlex.split(options.serve))
     except RuntimeError as error:
         return f"refused: {error}"[:150]
     try:
-        for length in PROMPTS:
+        for length in options.prompts:
             dice = random.Random(f"{model.name} {length}")
             prompt = [dice.randrange(vocabulary) for _ in range(length)]
             if wrong := compare(server, options.reference, model, prompt):
@@ -173,6 +179,8 @@ def main() -> None:
         parser.add_argument(name)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--prompts", type=lambda text: [int(number) for number in text.split(",")], default=[1, 17, 70])
+    parser.add_argument("--serve", default="")
     options = parser.parse_args()
     failed = False
     print("| model | " + " | ".join(f"seed {seed + 1} | without factors | retuned" for seed in range(options.seeds)) + " |")
@@ -192,7 +200,7 @@ def main() -> None:
                     if found[0].startswith("refused"):
                         found.append("refused")
                         continue
-                    rewrite(model, tuned, is_retuned)
+                    rewrite(model, tuned, is_retuned, max(options.prompts) + STEPS)
                     found.append(result(options, tuned, vocabulary))
                     tuned.unlink()
                 results.setdefault(model.stem, []).extend(found)

@@ -2,12 +2,11 @@
 
 use crate::context::Cpu;
 use crate::loops::linear_attention::{HeadRows, Strided};
-use crate::pool::RowPairs;
+use crate::pool::{PlacedGroup, PlacedRows};
 use lapwing_model::device::{BatchSpan, SpanStates};
 use lapwing_model::kv::{StateId, StateLayer};
 use lapwing_model::op::LinearAttentionOp;
 use std::cell::RefCell;
-use std::ops::Range;
 
 /// Rows of some sequences.
 #[derive(Clone, Copy, Debug)]
@@ -54,57 +53,46 @@ impl<'a> LinearAttention<'a> {
     }
 }
 
-/// Rows of spans up to where each keeps its state next, and the places of the states that they change.
+/// Spans as groups of rows that go through places of the state.
 #[derive(Debug, Default)]
-struct Round {
-    places: Vec<StateId>,
-    rows: Vec<Range<usize>>,
-    /// Of each span the next position, and how many of its states are kept.
-    next: Vec<(usize, usize)>,
+struct Plan {
+    groups: Vec<PlacedGroup>,
+    /// The places that groups write to.
+    picks: Vec<StateId>,
+    /// Of each of these places, after which rows of its group the state is kept there.
+    ends: Vec<usize>,
 }
 
 thread_local! {
-    static ROUND: RefCell<Round> = RefCell::default();
+    static PLAN: RefCell<Plan> = RefCell::default();
 }
 
-impl Round {
-    fn start(&mut self, spans: &[BatchSpan], state: &mut StateLayer<'_>) {
-        self.next.clear();
-        self.next.extend(spans.iter().map(|span| (span.start, 0)));
-        spans.iter().for_each(|span| state.enter(span));
-    }
-
-    /// Keeps the states after the rows so far where spans ask for it, and goes on with the next rows. Returns whether there are any.
-    fn advance(&mut self, spans: &[BatchSpan], state: &mut StateLayer<'_>) -> bool {
-        self.places.clear();
-        self.rows.clear();
-        for (span, (next, kept)) in spans.iter().zip(&mut self.next) {
-            let SpanStates { to, keep, .. } = &span.states;
-            while let Some((end, place)) = keep.get(*kept)
-                && end == next
-            {
-                state.copy(*to, *place);
-                *kept += 1;
+impl Plan {
+    fn fill(&mut self, spans: &[BatchSpan]) {
+        let Plan { groups, picks, ends } = self;
+        groups.clear();
+        picks.clear();
+        ends.clear();
+        for span in spans {
+            let SpanStates { from, to, keep } = &span.states;
+            let first = picks.len();
+            for (end, place) in keep.iter().copied().chain([(span.end(), *to)]) {
+                picks.push(place);
+                ends.push(end - span.start);
             }
-            let end = keep.get(*kept).map_or(span.end(), |(end, _)| *end);
-            let positions = *next..end;
-            if positions.is_empty() {
-                continue;
-            }
-            self.places.push(*to);
-            let row = |position: usize| span.rows.start + position - span.start;
-            self.rows.push(row(positions.start)..row(positions.end));
-            *next = positions.end;
+            let picks = first..picks.len();
+            groups.push(PlacedGroup { before: *from, picks, rows: span.rows.clone() });
         }
-        !self.rows.is_empty()
     }
 }
 
 /// Changes the states of heads by rows, one after another, and makes what each row reads. A value depends on its row and those before
-/// it only, and not on spans.
+/// it only, and not on spans. A state is read where it is and written where the span wants it, so that none is copied; only of two
+/// places after the same row, the second is a copy of the first.
 ///
 /// # Panics
-/// When inputs or outputs are not rows of that op, the state is not that of its heads, or spans are not rows of different sequences.
+/// When inputs or outputs are not rows of that op, the state is not that of its heads, spans are not rows of different sequences, or two write to
+/// the same place.
 pub fn linear_attention(
     ctx: &Cpu,
     job: &LinearAttention<'_>,
@@ -112,21 +100,25 @@ pub fn linear_attention(
     state: &mut StateLayer<'_>,
     out: &mut [f32],
 ) {
-    let (op, single_len) = (job.op, state.values());
+    let (op, place_len) = (job.op, state.values());
     let wanted = LinearAttentionOp::state_values(op.heads, op.key_dim, op.value_dim);
-    assert_eq!(single_len, wanted, "the state");
-    let (row_len, kernel) = (op.heads * op.value_dim, ctx.kernels().linear_attention);
-    let mut round = ROUND.take();
-    round.start(spans, state);
-    while round.advance(spans, state) {
-        let (picks, blocks) = (&round.places[..], &round.rows[..]);
-        let singles = state.all_mut();
-        let data = &mut *out;
-        let parts = op.heads;
-        let pairs = RowPairs { singles, single_len, picks, data, row_len, blocks, parts };
-        ctx.pool().pairs_mut(pairs, |[i, head], state, mut out| {
-            kernel(&job.head(head, blocks[i].start), state, &mut out);
-        });
-    }
-    ROUND.set(round);
+    assert_eq!(place_len, wanted, "the state");
+    let kernel = ctx.kernels().linear_attention;
+    let mut plan = PLAN.take();
+    plan.fill(spans);
+    let Plan { groups, picks, ends } = &plan;
+    let placed = PlacedRows {
+        places: state.all_mut(),
+        place_len,
+        picks,
+        data: out,
+        row_len: op.heads * op.value_dim,
+        groups,
+        parts: op.heads,
+    };
+    ctx.pool().places_mut(placed, |[at, head], places, mut out| {
+        let PlacedGroup { rows, picks, .. } = &groups[at];
+        kernel(&job.head(head, rows.start), places, &ends[picks.clone()], &mut out);
+    });
+    PLAN.set(plan);
 }

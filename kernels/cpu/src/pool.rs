@@ -6,9 +6,9 @@ mod grids;
 mod grouped_rows;
 mod idle_prefetch;
 mod job;
-mod pairs;
 mod partition;
 mod pinned;
+mod places;
 mod task_queue;
 mod thread_pool;
 
@@ -17,6 +17,6 @@ pub use cores::{CoreSet, CoresError, PinnedThread};
 pub(crate) use grids::{AfterBlock, BlockGrid, GridList, NextBlock};
 pub(crate) use grouped_rows::{GroupedRows, RowGroup};
 pub(crate) use idle_prefetch::IdlePrefetch;
-pub(crate) use pairs::RowPairs;
 pub(crate) use partition::{GroupedMatrix, PartitionedMatrix};
+pub(crate) use places::{Before, PlaceParts, PlacedGroup, PlacedRows};
 pub use thread_pool::{Pool, THREADS_MAX};

@@ -54,7 +54,8 @@ pub(crate) struct Kernels {
     /// `x = cap · tanh(x / cap)`.
     pub(crate) soft_cap: fn(&mut [f32], f32),
     /// Changes the state of a head by its rows, and makes what they read.
-    pub(crate) linear_attention: fn(&HeadRows<'_>, &mut [f32], &mut ColumnBlock<'_, f32>),
+    pub(crate) linear_attention:
+        fn(&HeadRows<'_>, &mut PlaceParts<'_, f32>, &[usize], &mut ColumnBlock<'_, f32>),
     /// `c = a · b` or `c += a · b`, `b` being keys or values as stored.
     pub(crate) attn_matmul: fn(&AttnMatmul<'_>, &mut [f32]),
     /// Attention in pairs of bfloat16, on instruction sets where it is faster.
@@ -133,7 +134,8 @@ macro_rules! kernels {
             attn_matmul(p: &crate::loops::attn_matmul::AttnMatmul<'_>, c: &mut [f32]) = crate::loops::attn_matmul::attn_matmul::<$lanes>;
             linear_attention(
                 h: &crate::loops::linear_attention::HeadRows<'_>,
-                state: &mut [f32],
+                places: &mut crate::pool::PlaceParts<'_, f32>,
+                ends: &[usize],
                 out: &mut crate::pool::ColumnBlock<'_, f32>
             ) = crate::loops::linear_attention::linear_attention::<$lanes>;
             dequantize_tile(tile: &crate::packed::tile::TileBytes<'_>, to: &mut [u8]) = crate::loops::dequantize::dequantize_tile::<$lanes>;

@@ -1,9 +1,13 @@
 //! Attention whose keys and values are added up in a state: the rows of one head.
-#![expect(unsafe_code, reason = "vectors are loaded through pointers into whole lines of a state")]
+#![expect(
+    unsafe_code,
+    reason = "vectors are loaded from and stored to whole lines of a state, which may be in two places"
+)]
 
-use crate::pool::ColumnBlock;
+use crate::pool::{Before, ColumnBlock, PlaceParts};
 use crate::simd::f32x16::{F32x16, LANES};
 use lapwing_model::op::{LinearAttentionOp, StateRule};
+use std::ops::Range;
 
 /// Some values of each row.
 #[derive(Clone, Copy, Debug)]
@@ -40,11 +44,12 @@ pub(crate) struct HeadRows<'a> {
 impl HeadRows<'_> {
     /// # Panics
     /// When lengths do not fit each other.
-    fn check(&self, state: &[f32], out: &ColumnBlock<'_, f32>) {
+    fn check(&self, values_of_place: usize, out: &ColumnBlock<'_, f32>) {
         let (keys, values) = (self.k.len, self.v.len);
         assert!(keys > 0 && self.q.len == keys && out.width() == values, "queries, keys or values");
         assert!(self.keep.len == 1 || self.keep.len == keys, "{} kept values", self.keep.len);
-        assert_eq!(state.len(), LinearAttentionOp::state_values(1, keys, values), "the state");
+        let wanted = LinearAttentionOp::state_values(1, keys, values);
+        assert_eq!(values_of_place, wanted, "the state");
     }
 }
 
@@ -56,41 +61,87 @@ const _: () = assert!(LANES == LinearAttentionOp::BLOCK, "a block of a state is 
 /// Lines of a state that are added up apart, so that additions need not wait for each other.
 const SUMS: usize = 4;
 
-/// Changes the state of a head by its rows, one after another, and makes what each reads. Blocks of columns do not depend on each other.
+/// A block of a state that a row changes: it reads one and writes the other, which may be the same.
+#[derive(Clone, Copy)]
+struct Block {
+    from: *const Line,
+    to: *mut Line,
+    lines: usize,
+}
+
+/// Changes the state of a head by its rows, one after another, and makes what each reads. Each place of the state but the first has what
+/// it is after the rows up to that one of `ends`, and goes on from the place before it; the last end is that of the rows. Blocks of
+/// columns do not depend on each other, so that each goes through all rows in the first cache.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
+///
+/// # Panics
+/// When lengths do not fit each other, or ends descend or are not those of the rows.
 #[inline(always)]
 pub(crate) unsafe fn linear_attention<V: F32x16>(
     head: &HeadRows<'_>,
-    state: &mut [f32],
+    places: &mut PlaceParts<'_, f32>,
+    ends: &[usize],
     out: &mut ColumnBlock<'_, f32>,
 ) {
-    head.check(state, out);
-    let (lines, _) = state.as_chunks_mut::<LANES>();
-    for (block, lines) in lines.chunks_exact_mut(head.k.len).enumerate() {
+    head.check(places.values(), out);
+    assert!(ends.is_sorted() && ends.last() == Some(&out.rows()), "rows end at {ends:?}");
+    for block in 0..head.v.len.div_ceil(LANES) {
+        let lines = block * head.k.len..(block + 1) * head.k.len;
         let first = block * LANES;
         let columns = first..head.v.len.min(first + LANES);
-        for row in 0..out.rows() {
-            let mut v = [0.0; LANES];
-            v[..columns.len()].copy_from_slice(&head.v.row(row)[columns.clone()]);
-            // SAFETY: by the caller.
-            let read = unsafe { step::<V>(head, row, &v, lines) };
-            out.row_mut(row)[columns.clone()].copy_from_slice(&read[..columns.len()]);
+        let mut row = 0;
+        for (i, end) in ends.iter().enumerate() {
+            let (before, to) = places.step(i);
+            let to = &mut to.as_chunks_mut::<LANES>().0[lines.clone()];
+            let from = entered(before, to, lines.clone(), row < *end);
+            let mut state = Block { from, to: to.as_mut_ptr(), lines: to.len() };
+            while row < *end {
+                let mut v = [0.0; LANES];
+                v[..columns.len()].copy_from_slice(&head.v.row(row)[columns.clone()]);
+                // SAFETY: by the caller; both blocks have as many lines as a key has values.
+                let read = unsafe { step::<V>(head, row, &v, state) };
+                out.row_mut(row)[columns.clone()].copy_from_slice(&read[..columns.len()]);
+                state.from = state.to;
+                row += 1;
+            }
         }
     }
+}
+
+/// The block that the first row reads before it writes to `to`. Without a row, `to` becomes it.
+#[inline(always)]
+fn entered(
+    before: Before<'_, f32>,
+    to: &mut [Line],
+    lines: Range<usize>,
+    has_rows: bool,
+) -> *const Line {
+    match before {
+        Before::Nothing => to.fill([0.0; LANES]),
+        Before::Here => {}
+        Before::There(from) => {
+            let from = &from.as_chunks::<LANES>().0[lines];
+            if has_rows {
+                return from.as_ptr();
+            }
+            to.copy_from_slice(from);
+        }
+    }
+    to.as_ptr()
 }
 
 /// One row in one block of columns.
 ///
 /// # Safety
-/// The machine has the instructions of `V`.
+/// The machine has the instructions of `V`; the blocks have as many lines as a key has values.
 #[inline(always)]
 unsafe fn step<V: F32x16>(
     head: &HeadRows<'_>,
     row: usize,
     values: &Line,
-    lines: &mut [Line],
+    mut state: Block,
 ) -> Line {
     let (k, q, keep) = (head.k.row(row), head.q.row(row), head.keep.row(row));
     // SAFETY: by the caller; lines have 16 values.
@@ -98,16 +149,17 @@ unsafe fn step<V: F32x16>(
         let keep = match keep {
             [keep] => *keep,
             each => {
-                fade::<V>(lines, each);
+                fade::<V>(state, each);
+                state.from = state.to;
                 1.0
             }
         };
         let (v, keep, rate) = (V::load(values.as_ptr()), V::splat(keep), head.rate.row(row)[0]);
         let added = match head.rule {
             StateRule::Add => v,
-            StateRule::Delta => v.sub(known::<V>(lines, k).mul(keep)),
+            StateRule::Delta => v.sub(known::<V>(state, k).mul(keep)),
         };
-        let read = update::<V>(lines, [k, q], [keep, added.mul(V::splat(rate))]);
+        let read = update::<V>(state, [k, q], [keep, added.mul(V::splat(rate))]);
         let read = read.mul(V::splat(head.scale));
         let read = match head.skip {
             Some(skip) => v.fma(V::splat(skip), read),
@@ -122,32 +174,38 @@ unsafe fn step<V: F32x16>(
 /// Multiplies each line by a factor of its own.
 ///
 /// # Safety
-/// The machine has the instructions of `V`.
+/// As [`step`]; there are as many factors as lines.
 #[inline(always)]
-unsafe fn fade<V: F32x16>(lines: &mut [Line], factors: &[f32]) {
-    for (line, factor) in lines.iter_mut().zip(factors) {
+unsafe fn fade<V: F32x16>(state: Block, factors: &[f32]) {
+    let Block { from, to, lines } = state;
+    for (i, factor) in factors[..lines].iter().enumerate() {
         // SAFETY: by the caller; a line has 16 values.
-        unsafe { V::load(line.as_ptr()).mul(V::splat(*factor)).store(line.as_mut_ptr()) };
+        unsafe {
+            let faded = V::load(from.add(i).cast()).mul(V::splat(*factor));
+            faded.store(to.add(i).cast());
+        }
     }
 }
 
 /// The sum of the lines, each times a value of the key.
 ///
 /// # Safety
-/// The machine has the instructions of `V`.
+/// As [`step`].
 #[inline(always)]
-unsafe fn known<V: F32x16>(lines: &[Line], k: &[f32]) -> V {
-    let ((lines, last), (k, last_k)) = (lines.as_chunks::<SUMS>(), k.as_chunks::<SUMS>());
+unsafe fn known<V: F32x16>(state: Block, k: &[f32]) -> V {
+    let (from, k) = (state.from, &k[..state.lines]);
+    let last = k.len() / SUMS * SUMS;
     // SAFETY: by the caller; lines have 16 values.
     unsafe {
+        let line = |i: usize| V::load(from.add(i).cast());
         let mut sums = [V::splat(0.0); SUMS];
-        for (lines, k) in lines.iter().zip(k) {
+        for first in (0..last).step_by(SUMS) {
             for i in 0..SUMS {
-                sums[i] = V::load(lines[i].as_ptr()).fma(V::splat(k[i]), sums[i]);
+                sums[i] = line(first + i).fma(V::splat(k[first + i]), sums[i]);
             }
         }
-        for (line, k) in last.iter().zip(last_k) {
-            sums[0] = V::load(line.as_ptr()).fma(V::splat(*k), sums[0]);
+        for (i, k) in k.iter().enumerate().skip(last) {
+            sums[0] = line(i).fma(V::splat(*k), sums[0]);
         }
         total(sums)
     }
@@ -156,25 +214,27 @@ unsafe fn known<V: F32x16>(lines: &[Line], k: &[f32]) -> V {
 /// Makes each line keep·line + k·added, and returns the sum of the new ones, each times a value of the query.
 ///
 /// # Safety
-/// The machine has the instructions of `V`.
+/// As [`step`].
 #[inline(always)]
-unsafe fn update<V: F32x16>(lines: &mut [Line], [k, q]: [&[f32]; 2], [keep, added]: [V; 2]) -> V {
-    let (lines, last) = lines.as_chunks_mut::<SUMS>();
-    let ((k, last_k), (q, last_q)) = (k.as_chunks::<SUMS>(), q.as_chunks::<SUMS>());
+unsafe fn update<V: F32x16>(state: Block, [k, q]: [&[f32]; 2], [keep, added]: [V; 2]) -> V {
+    let Block { from, to, lines } = state;
+    let (k, q) = (&k[..lines], &q[..lines]);
+    let last = lines / SUMS * SUMS;
     // SAFETY: by the caller; lines have 16 values.
     unsafe {
+        let change = |i: usize, sum: V| {
+            let new = V::splat(k[i]).fma(added, V::load(from.add(i).cast()).mul(keep));
+            new.store(to.add(i).cast());
+            new.fma(V::splat(q[i]), sum)
+        };
         let mut sums = [V::splat(0.0); SUMS];
-        for (lines, (k, q)) in lines.iter_mut().zip(k.iter().zip(q)) {
+        for first in (0..last).step_by(SUMS) {
             for i in 0..SUMS {
-                let new = V::splat(k[i]).fma(added, V::load(lines[i].as_ptr()).mul(keep));
-                new.store(lines[i].as_mut_ptr());
-                sums[i] = new.fma(V::splat(q[i]), sums[i]);
+                sums[i] = change(first + i, sums[i]);
             }
         }
-        for (line, (k, q)) in last.iter_mut().zip(last_k.iter().zip(last_q)) {
-            let new = V::splat(*k).fma(added, V::load(line.as_ptr()).mul(keep));
-            new.store(line.as_mut_ptr());
-            sums[0] = new.fma(V::splat(*q), sums[0]);
+        for i in last..lines {
+            sums[0] = change(i, sums[0]);
         }
         total(sums)
     }

@@ -94,25 +94,6 @@ impl StateLayer<'_> {
         }
     }
 
-    /// Makes the state at the place of a span's end that before its first row. The caller goes on with it.
-    pub fn enter(&mut self, span: &BatchSpan) {
-        let to = self.range(span.states.to);
-        match span.states.from {
-            None => self.data[to].fill(0.0),
-            Some(from) if from != span.states.to => {
-                let from = self.range(from);
-                self.data.copy_within(from, to.start);
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// Copies the state at a place to another one.
-    pub fn copy(&mut self, from: StateId, to: StateId) {
-        let (from, to) = (self.range(from), self.range(to));
-        self.data.copy_within(from, to.start);
-    }
-
     /// The states at all places, in their order.
     pub fn all_mut(&mut self) -> &mut [f32] {
         &mut self.data
