@@ -21,6 +21,8 @@ pub struct Chunk {
     pub id: u64,
     /// Whether it holds prompt rows, decode rows or both.
     pub phase: Phase,
+    /// Which chunks it passes where they wait for the same device.
+    pub turn: Turn,
     /// Stages, in order.
     pub route: Arc<Route>,
     /// Index of the present stage in the route.
@@ -33,6 +35,21 @@ pub struct Chunk {
     pub permit: Permit,
     /// Its `tracing` span, the parent of the spans of its stages; disabled if its requests have no spans.
     pub trace: tracing::Span,
+    /// Dropped when it ends. A device that is kept for it has a weak reference.
+    pub alive: Arc<()>,
+}
+
+/// Which of the chunks that wait for a device comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Turn {
+    /// A step of streams: tokens are due, and no prompt shares its rows.
+    Due,
+    /// Rows of a draft model.
+    Draft,
+    /// Prompt rows.
+    Prompt,
+    /// Background work.
+    Background,
 }
 
 /// A sequence with rows in a chunk.
@@ -110,6 +127,14 @@ impl SequenceRows {
 }
 
 impl Chunk {
+    /// Whether a device has more work on it after the present stage.
+    pub fn comes_back_to(&self, device: DeviceId) -> bool {
+        let later = self.route.stages.get(self.cursor + 1..).unwrap_or_default();
+        later
+            .iter()
+            .any(|stage| !stage.decides() && stage.parts.iter().any(|part| part.device == device))
+    }
+
     /// The present stage.
     pub fn stage(&self) -> &Stage {
         &self.route.stages[self.cursor]

@@ -31,6 +31,7 @@ mod copy_page;
 mod effect;
 mod end;
 mod graphs;
+mod lanes;
 mod latencies;
 mod meanwhile;
 mod models;
@@ -149,6 +150,8 @@ impl Scheduler {
             model.on_chunk_ended(progress.chunk, now);
         }
         self.on_chunk_timed(&progress, now);
+        let is_whole = progress.sequences.iter().all(|rows| rows.outcome.is_computed());
+        self.lanes.on_ended(progress.chunk, is_whole, now);
         self.graphs.on_progress(progress.chunk);
         for rows in progress.sequences {
             let found = self.running.iter().position(|s| s.id == rows.sequence);

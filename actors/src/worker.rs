@@ -2,7 +2,6 @@
 //! chunks. At the end of a route it reports the result. A pure state machine: it never computes or
 //! waits.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lapwing_kernels::device::{BatchSpan, DeviceError, TensorSet};
@@ -16,6 +15,9 @@ use crate::progress::{RowEnd, RowStart};
 use crate::traced::Traced;
 
 mod end;
+mod inbox;
+
+use inbox::Inbox;
 
 /// An action that a worker requests of its driver.
 #[derive(Debug)]
@@ -52,8 +54,7 @@ pub struct Worker {
     device: String,
     /// Maximum number of runs in flight.
     depth: usize,
-    /// Waiting deliveries, in order of arrival. A chunk whose rows are not ready is skipped.
-    inbox: VecDeque<Traced<Delivery>>,
+    inbox: Inbox,
     /// Runs submitted to the device and not yet completed.
     in_flight: usize,
     /// Whether this worker's thread is merging parts or sampling tokens.
@@ -64,7 +65,7 @@ impl Worker {
     /// A worker for the device of that number and name, which accepts `depth` runs at a time.
     pub fn new(id: DeviceId, device: String, depth: usize) -> Worker {
         let depth = depth.max(1);
-        Worker { id, device, depth, inbox: VecDeque::new(), in_flight: 0, host_busy: false }
+        Worker { id, device, depth, inbox: Inbox::new(id), in_flight: 0, host_busy: false }
     }
 
     /// Name of the device.
@@ -84,7 +85,7 @@ impl Worker {
 
     /// Receives a chunk or a part.
     pub fn on_delivery(&mut self, delivery: Traced<Delivery>) -> Vec<WorkerEffect> {
-        self.inbox.push_back(delivery);
+        self.inbox.push(delivery);
         self.on_nudge()
     }
 
@@ -102,6 +103,7 @@ impl Worker {
         result: Result<TensorSet, DeviceError>,
     ) -> Vec<WorkerEffect> {
         self.in_flight -= 1;
+        self.inbox.on_done(delivery.chunk());
         let mut effects = Vec::new();
         let Traced { message: delivery, context } = delivery;
         match (delivery, result) {
@@ -164,17 +166,16 @@ impl Worker {
         effects
     }
 
-    /// Starts ready deliveries in order of arrival while the device and the thread are free. Drops
+    /// Starts ready deliveries in their turn while the device and the thread are free. Drops
     /// deliveries whose result is no longer needed.
     fn start_next(&mut self, effects: &mut Vec<WorkerEffect>) {
         while !self.host_busy {
             let can_submit = self.in_flight < self.depth;
-            let starts = |delivery: &Traced<Delivery>| {
-                let chunk = delivery.chunk();
+            let starts = |chunk: &Chunk| {
                 (can_submit || chunk.stage().decides() || chunk.is_void()) && self.is_ready(chunk)
             };
-            let Some(at) = self.inbox.iter().position(starts) else { return };
-            let Some(Traced { message, context }) = self.inbox.remove(at) else { return };
+            let Some(next) = self.inbox.next(starts) else { return };
+            let Some(Traced { message, context }) = self.inbox.take(next) else { return };
             let is_void = message.chunk().is_void();
             match message {
                 Delivery::Part(part) if is_void => {
@@ -257,7 +258,7 @@ impl Worker {
         chunk.cursor += 1;
         if chunk.stage().decides() && chunk.stage().only_device() == Some(self.id) {
             // This worker samples next, without a message to itself.
-            self.inbox.push_front(Traced::new(Delivery::Chunk(chunk), context));
+            self.inbox.push_first(Traced::new(Delivery::Chunk(chunk), context));
             return;
         }
         let deliveries = chunk.deliver(context).into_iter();

@@ -13,6 +13,7 @@ pub mod cost;
 mod device;
 mod error;
 pub mod fit;
+pub mod moment;
 pub mod pace;
 mod phase;
 pub mod place;

@@ -10,6 +10,7 @@ use crate::chunk::{ChunkShape, PromptRows};
 use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::error::PlanError;
+use crate::moment::Candidate;
 use crate::predict::alone;
 use crate::route::Route;
 use crate::strategy::interface::{PlanInput, Strategy};
@@ -42,7 +43,7 @@ impl PlannerParts {
 /// Computes routes and caches them by chunk shape.
 pub struct Planner {
     parts: PlannerParts,
-    routes: HashMap<ChunkShape, Arc<Route>>,
+    routes: HashMap<ChunkShape, Arc<[Candidate]>>,
     /// Total stages of all cached routes.
     stages: usize,
     /// Predicted times of cached routes, in ns.
@@ -128,28 +129,47 @@ impl Planner {
         self.parts.strategy.chunk_rows(&self.parts.input(), prompt).clamp(most.min(1), most)
     }
 
-    /// The route of a chunk. The context is rounded up to a power of two, so that one route serves
+    /// The route of a chunk alone. The context is rounded up to a power of two, so that one route serves
     /// many contexts.
     ///
     /// # Errors
     /// [`PlanError`] if the strategy finds no route, or one that cannot run.
     pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
+        Ok(Arc::clone(&self.candidates(shape)?[0].route))
+    }
+
+    /// The routes that a chunk may take: first the one for a chunk alone, and others that may end earlier where devices are busy.
+    ///
+    /// # Errors
+    /// As [`route`](Planner::route).
+    pub fn candidates(&mut self, shape: ChunkShape) -> Result<Arc<[Candidate]>, PlanError> {
         let shape = shape.rounded();
-        if let Some(route) = self.routes.get(&shape) {
-            return Ok(Arc::clone(route));
+        if let Some(known) = self.routes.get(&shape) {
+            return Ok(Arc::clone(known));
         }
         let input = self.parts.input();
-        let route = self.parts.strategy.route(&input, &shape)?;
+        let routes = self.parts.strategy.routes(&input, &shape)?;
         // A user's strategy may return a route that the actors cannot run.
-        route.check(input.route_for(&shape))?;
-        if self.stages + route.stages.len() > STAGES_MAX {
+        routes.iter().try_for_each(|route| route.check(input.route_for(&shape)))?;
+        let has_choice = input.devices.len() > 1;
+        let candidate = |route| match has_choice {
+            true => Candidate::new(&input, &shape, route),
+            false => Candidate::only(route),
+        };
+        let candidates = routes.into_iter().map(candidate).collect();
+        let candidates: Arc<[Candidate]> = Candidate::best(candidates).into();
+        if candidates.is_empty() {
+            return Err(PlanError::Coverage { found: 0..0, expected: input.graph.nodes().len() });
+        }
+        let stages = candidates.iter().map(|it| it.route.stages.len()).sum::<usize>();
+        if self.stages + stages > STAGES_MAX {
             self.routes.clear();
             self.times.clear();
             self.stages = 0;
         }
-        self.stages += route.stages.len();
-        self.routes.insert(shape, Arc::clone(&route));
-        Ok(route)
+        self.stages += stages;
+        self.routes.insert(shape, Arc::clone(&candidates));
+        Ok(candidates)
     }
 
     /// Predicted time of a chunk alone, in ns. Between two contexts for which routes are planned it is interpolated. `None`

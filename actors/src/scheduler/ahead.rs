@@ -44,7 +44,7 @@ impl Scheduler {
             let selection = self.select(kind, PlannedBy::Strategy, RowKinds::AHEAD, 0);
             let Some(selection) = selection else { continue };
             if let Ok((route, Readiness::Ready)) = self.route_for(kind, &selection.shape)
-                && self.may_take(&selection, &route)
+                && self.may_take(&selection, route.route())
             {
                 return self.cut(permit, &selection, route);
             }

@@ -7,6 +7,7 @@ use lapwing_kernels::device::{Batch, Payload};
 use super::effect::{SchedulerEffect, Stall};
 use super::end::fail;
 use super::graphs::Readiness;
+use super::lanes::Chosen;
 use super::models::ChunkKind;
 use super::rows::{Limit, PlannedBy, RowKinds};
 use super::running::{Sequence, devices};
@@ -83,7 +84,10 @@ impl Scheduler {
         };
         let mixed = both.shape.phase == Phase::Mixed;
         let alone = if mixed {
-            if let Ok((route, Readiness::Ready)) = self.route_for(kind, &both.shape) {
+            // On several devices a step passes the prompts of others, on a route of its own.
+            if self.models[kind.model.0].lanes == 1
+                && let Ok((route, Readiness::Ready)) = self.route_for(kind, &both.shape)
+            {
                 return self.cut(permit, &both, route);
             }
             let Selection { by, prompts, limit, .. } = both;
@@ -99,7 +103,9 @@ impl Scheduler {
                 Ok((route, Readiness::Ready)) => {
                     ready.get_or_insert((selection, route));
                 }
-                Ok((route, Readiness::Missing)) => missing.push((selection.rows, route)),
+                Ok((chosen, Readiness::Missing)) => {
+                    missing.push((selection.rows, Arc::clone(chosen.route())));
+                }
                 Ok((_, Readiness::Refused(device, error))) => {
                     let device =
                         self.models[kind.model.0].planner(kind.output).device(device).to_owned();
@@ -164,12 +170,11 @@ impl Scheduler {
         &mut self,
         kind: ChunkKind,
         shape: &ChunkShape,
-    ) -> Result<(Arc<Route>, Readiness), RunError> {
+    ) -> Result<(Chosen, Readiness), RunError> {
         let model = &mut self.models[kind.model.0];
-        let route = model.route(kind.output, *shape);
-        let route = route.map_err(|source| RunError::Plan { source })?;
-        let readiness = self.graphs.readiness(&route);
-        Ok((route, readiness))
+        let candidates = model.candidates(kind.output, *shape);
+        let candidates = candidates.map_err(|source| RunError::Plan { source })?;
+        Ok(self.chosen(candidates, shape.phase))
     }
 
     /// Cuts a chunk from the selected rows.
@@ -177,9 +182,10 @@ impl Scheduler {
         &mut self,
         permit: &mut Option<Permit>,
         selection: &Selection,
-        route: Arc<Route>,
+        chosen: Chosen,
     ) -> NextChunk {
         let Some(permit) = permit.take() else { return NextChunk::Nothing };
+        let route = Arc::clone(chosen.route());
         let id = self.next_chunk;
         let mut batch = Batch { model: route.model, ..Batch::default() };
         let mut sequences = Vec::new();
@@ -204,16 +210,19 @@ impl Scheduler {
         }
         self.graphs.on_dispatch(id, &route);
         self.on_paced(id, selection);
+        self.lanes.on_sent(id, chosen, self.queue.now);
         let trace = self.chunk_span(id, batch.rows(), selection, &route);
         let chunk = Chunk {
             id,
             phase,
+            turn: self.turn_of(selection),
             route,
             cursor: 0,
             payload: Arc::new(Payload { batch, ..Payload::default() }),
             sequences,
             permit,
             trace,
+            alive: Arc::default(),
         };
         NextChunk::Chunk(Box::new(chunk), stall, selection.limit)
     }

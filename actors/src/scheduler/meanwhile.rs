@@ -40,11 +40,12 @@ impl Scheduler {
     ) -> NextChunk {
         let selection = self.select_paced(kind, PlannedBy::Meanwhile, forced);
         let Some(selection) = selection else { return NextChunk::Nothing };
-        match self.models[kind.model.0].route_meanwhile(kind.output, selection.shape) {
-            Ok(route) => {
-                tracing::debug!(rows = selection.shape.rows, "{}", route.reason);
+        match self.models[kind.model.0].candidates_meanwhile(kind.output, selection.shape) {
+            Ok(candidates) => {
+                let (chosen, _) = self.chosen(candidates, selection.shape.phase);
+                tracing::debug!(rows = selection.shape.rows, "{}", chosen.route().reason);
                 self.graphs.on_meanwhile();
-                self.cut(permit, &selection, route)
+                self.cut(permit, &selection, chosen)
             }
             Err(source) => self.refuse(&selection, &RunError::Plan { source }, effects),
         }

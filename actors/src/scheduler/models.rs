@@ -4,9 +4,10 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
+use lapwing_plan::moment::Candidate;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
-use lapwing_plan::{Phase, PlanError, Route};
+use lapwing_plan::{Phase, PlanError};
 use lapwing_traces::Nanos;
 
 use super::chunk_times::Corrections;
@@ -58,6 +59,8 @@ pub(super) struct Model {
     pub(super) is_encoder: bool,
     /// Whether layers keep a state of a sequence: others go on only where it is kept, and it drafts for no other model.
     pub(super) has_state: bool,
+    /// Number of devices that compute its chunks.
+    pub(super) lanes: usize,
     /// The chunks in flight that hold decode rows. There is at most one per model, so that all sequences that decode
     /// stay in one batch; and as many as devices compute them if sequences get out of step.
     pub(super) decoding: Vec<DecodeChunk>,
@@ -81,6 +84,17 @@ pub(super) struct Latest {
     pub(super) decodes: u64,
 }
 
+/// How many devices the routes of some shapes use.
+fn lanes(shapes: &[Arc<[Candidate]>]) -> usize {
+    let all = || shapes.iter().flat_map(|candidates| candidates.iter());
+    let devices = all().map(|candidate| candidate.lanes.len()).max().unwrap_or(0);
+    let is_used = |device: &usize| {
+        let mut lanes = all().filter_map(|candidate| candidate.lanes.get(*device));
+        lanes.any(|lane| !lane.time.is_zero())
+    };
+    (0..devices).filter(is_used).count().max(1)
+}
+
 impl Model {
     /// A model, if its strategy has a route for a whole chunk and for a decode step.
     pub(super) fn new(model: SchedulerModel) -> Result<Model, PlanError> {
@@ -88,9 +102,8 @@ impl Model {
         let rows = planner.chunk_rows(PromptRows::new(context));
         let (phase, prompt) = (Phase::Prefill, context);
         let chunk = ChunkShape { phase, rows, selected: 1, context: 0, prompt };
-        planner.route(chunk)?;
         let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
-        planner.route(step)?;
+        let lanes = lanes(&[planner.candidates(chunk)?, planner.candidates(step)?]);
         if let Some(meanwhile) = planner.meanwhile_mut() {
             let rows = meanwhile.chunk_rows(PromptRows::new(context));
             meanwhile.route(ChunkShape { rows, ..chunk })?;
@@ -109,6 +122,7 @@ impl Model {
             vocab,
             is_encoder,
             has_state,
+            lanes,
             decoding,
             staggered: None,
             steps,
@@ -143,24 +157,24 @@ impl Model {
         }
     }
 
-    /// The route of a chunk.
-    pub(super) fn route(
+    /// The routes that a chunk may take, first the one for a chunk alone.
+    pub(super) fn candidates(
         &mut self,
         output: Output,
         shape: ChunkShape,
-    ) -> Result<Arc<Route>, PlanError> {
-        self.with_planner(output, |planner| planner.route(shape))
+    ) -> Result<Arc<[Candidate]>, PlanError> {
+        self.with_planner(output, |planner| planner.candidates(shape))
     }
 
-    /// The route of a chunk whose graphs are not ready.
-    pub(super) fn route_meanwhile(
+    /// The same of a chunk whose graphs are not ready.
+    pub(super) fn candidates_meanwhile(
         &mut self,
         output: Output,
         shape: ChunkShape,
-    ) -> Result<Arc<Route>, PlanError> {
+    ) -> Result<Arc<[Candidate]>, PlanError> {
         self.with_planner(output, |planner| match planner.meanwhile_mut() {
-            Some(meanwhile) => meanwhile.route(shape),
-            None => planner.route(shape),
+            Some(meanwhile) => meanwhile.candidates(shape),
+            None => planner.candidates(shape),
         })
     }
 

@@ -9,10 +9,12 @@
 //! Streams come first, but only as far as they are due: after a token of each stream, the next chunk holds prompt rows,
 //! however little slack there is. So neither starves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_plan::Phase;
-use lapwing_plan::pace::{TILE, efficient_rows, fitting_rows};
+use lapwing_plan::moment::Candidate;
+use lapwing_plan::pace::{EFFICIENT_MIN, TILE, efficient_rows, fitting_rows};
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_traces::Nanos;
 
@@ -27,6 +29,9 @@ use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
 use crate::message::Progress;
+
+/// Times of a step for which it may wait for prompts on other devices, without a target.
+const STEPS_WAITED: f64 = 2.0;
 
 /// Rows of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +58,7 @@ impl Scheduler {
         if all.prompts == 0 {
             return Room::Free;
         }
-        let devices = self.models[all.kind.model.0].planner(all.kind.output).devices();
+        let lanes = self.models[all.kind.model.0].lanes;
         let least = self.slack_beside(all);
         let mut untimed = self.is_background_chunk(all)
             || self.streams().any(|(_, stream)| self.gap_of(stream).is_none());
@@ -62,11 +67,68 @@ impl Scheduler {
             return Room::Free;
         }
         // More chunks in flight would each add their time to the gap. This chunk's permit is taken.
-        let waits = self.permits.in_use() > devices || devices == 1 && self.waits_for_steps(all);
+        let waits = self.permits.in_use() > lanes || lanes == 1 && self.waits_for_steps(all);
         if !forced && waits {
             return Room::Nothing;
         }
-        self.room_within(all, least, untimed)
+        match lanes {
+            1 => self.room_within(all, least, untimed),
+            _ => self.room_between_steps(all, least),
+        }
+    }
+
+    /// On several devices, steps pass prompts at the borders of stages: the prompt rows by which a step waits for no longer than its
+    /// streams have time, or than it takes itself, twice.
+    fn room_between_steps(&mut self, all: &Selection, least: Option<Slack>) -> Room {
+        let own = self.models[all.kind.model.0].steps.estimate(1);
+        let Some(own) = own.or_else(|| self.step_alone(all)) else { return Room::Free };
+        let (limit, slack) = match least {
+            Some(Slack { stream, nanos }) => (Some(stream), nanos.max(own)),
+            None => (None, STEPS_WAITED * own),
+        };
+        let least = EFFICIENT_MIN.min(all.prompts);
+        // Powers of two: few shapes are planned, and graphs have these sizes.
+        let mut rows = all.prompts.next_power_of_two();
+        while rows > TILE && self.wait_beside(all, rows).is_some_and(|wait| wait > slack) {
+            rows /= 2;
+        }
+        let rows = if limit.is_some() { rows } else { rows.max(least) };
+        let slack = Duration::from_nanos(if limit.is_some() { slack as u64 } else { 0 });
+        match rows < all.prompts {
+            true => Room::Rows(rows, Limit { stream: limit, slack }),
+            false => Room::Free,
+        }
+    }
+
+    /// Predicted time of a step of one row on the best of its routes.
+    fn step_alone(&mut self, beside: &Selection) -> Option<f64> {
+        let steps = self.step_candidates(beside)?;
+        let times = steps.iter().map(|step| step.alone.as_nanos() as f64);
+        times.min_by(f64::total_cmp)
+    }
+
+    /// How long a step waits at most for stages of a chunk with so many prompt rows that have begun, on the best of its routes.
+    fn wait_beside(&mut self, all: &Selection, prompts: usize) -> Option<f64> {
+        let prompt = all.shape.prompt.next_power_of_two();
+        let (phase, context) = (Phase::Prefill, all.shape.context);
+        let shape = ChunkShape { phase, rows: prompts, selected: 1, context, prompt };
+        let steps = self.step_candidates(all)?;
+        let model = &mut self.models[all.kind.model.0];
+        let chunk = model.candidates(all.kind.output, shape).ok()?;
+        let waits = steps.iter().map(|step| {
+            let lanes = step.lanes.iter().zip(&chunk[0].lanes);
+            let waits = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, lane)| lane.longest);
+            waits.sum::<Duration>().as_nanos() as f64
+        });
+        waits.min_by(f64::total_cmp)
+    }
+
+    /// The routes that a step of one row may take.
+    fn step_candidates(&mut self, beside: &Selection) -> Option<Arc<[Candidate]>> {
+        let (phase, context) = (Phase::Decode, beside.shape.context);
+        let shape = ChunkShape { phase, rows: 1, selected: 1, context, prompt: 0 };
+        let model = &mut self.models[beside.kind.model.0];
+        model.candidates(beside.kind.output, shape).ok()
     }
 
     /// Whether prompt rows wait, on one device: until each stream has had a token since the latest prompt rows, and until the

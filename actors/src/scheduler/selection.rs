@@ -8,6 +8,7 @@ use super::models::{ChunkKind, Model};
 use super::rows::{Limit, PlannedBy, Room, RowKinds};
 use super::running::Sequence;
 use super::state::Scheduler;
+use crate::chunk::Turn;
 
 /// Rows for one chunk: indices of running sequences, with a row count for each.
 pub(super) struct Selection {
@@ -126,6 +127,21 @@ impl RowBudget {
 }
 
 impl Scheduler {
+    /// Which chunks one with these rows passes.
+    pub(super) fn turn_of(&self, selection: &Selection) -> Turn {
+        let mut all = selection.rows.iter().map(|(at, _)| &self.running[*at]);
+        let decodes = selection.shape.phase == Phase::Decode;
+        if all.clone().all(Sequence::gives_way) {
+            Turn::Background
+        } else if !decodes {
+            Turn::Prompt
+        } else if all.all(Sequence::is_companion) {
+            Turn::Draft
+        } else {
+            Turn::Due
+        }
+    }
+
     /// Selects ready rows: a decode row of every sequence that has one, and as many prompt rows as streams leave room for. If
     /// `forced`, prompt rows are not held back.
     pub(super) fn select_paced(

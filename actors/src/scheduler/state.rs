@@ -8,6 +8,7 @@ use lapwing_plan::{PlanError, Route};
 use lapwing_traces::event::StallCause;
 
 use super::graphs::Graphs;
+use super::lanes::Lanes;
 use super::models::{ChunkKind, Model, Output, SchedulerModel};
 use super::moments::Moments;
 use super::pace::targets::Pace;
@@ -25,6 +26,7 @@ pub struct Scheduler {
     /// By number.
     pub(super) models: Vec<Model>,
     pub(super) graphs: Graphs,
+    pub(super) lanes: Lanes,
     pub(super) moments: Moments,
     pub(super) pace: Pace,
     pub(super) queue: Queue,
@@ -51,6 +53,7 @@ impl Scheduler {
             config: parts.config,
             models: vec![Model::new(model)?],
             graphs: Graphs::default(),
+            lanes: Lanes::default(),
             moments: Moments::default(),
             pace: Pace::default(),
             queue: Queue::new(parts.policy),
@@ -69,7 +72,7 @@ impl Scheduler {
     /// # Errors
     /// [`PlanError`] when the strategy finds none.
     pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
-        self.models[0].route(Output::Logits, shape)
+        Ok(Arc::clone(&self.models[0].candidates(Output::Logits, shape)?[0].route))
     }
 
     /// Number of waiting and running requests.
@@ -156,7 +159,7 @@ impl Scheduler {
     /// rows, then those with prompt rows. Of those alike the one comes first whose latest such chunk is longest ago, but a
     /// stream whose token is due before a step of another kind could end comes before other decode rows.
     pub(super) fn kinds_in_order(&self) -> Vec<ChunkKind> {
-        let takes_turns = self.models[0].planner(Output::Logits).devices() == 1
+        let takes_turns = self.models[0].lanes == 1
             && self.running.iter().any(|sequence| sequence.is_streaming() && !sequence.gives_way());
         let turn = |sequence: &Sequence| {
             let kind = sequence.kind();

@@ -1,11 +1,13 @@
 //! Ends of chunks: decisions are emitted, and the chunk's end is reported to the scheduler.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lapwing_kernels::device::DeviceError;
+use lapwing_plan::DeviceId;
 
 use super::{Worker, WorkerEffect};
-use crate::chunk::{Chunk, SequenceRows};
+use crate::chunk::{Chunk, SequenceRows, Turn};
 use crate::decide::Decision;
 use crate::error::RunError;
 use crate::message::{Emission, Outcome, Progress, SequenceProgress, StreamEvent};
@@ -118,7 +120,12 @@ impl Worker {
         effects: &mut Vec<WorkerEffect>,
     ) {
         let Traced { message: chunk, context } = chunk;
-        let Chunk { id, payload, sequences, permit, .. } = *chunk;
+        // Devices may be kept for it.
+        let kept = chunk.route.stages.iter().flat_map(|stage| &stage.parts).map(|part| part.device);
+        let kept: BTreeSet<DeviceId> = kept.filter(|_| chunk.turn == Turn::Due).collect();
+        let Chunk { id, payload, sequences, permit, alive, .. } = *chunk;
+        drop(alive);
+        self.nudge(kept.into_iter().collect(), effects);
         let mut done = Vec::with_capacity(sequences.len());
         for (rows, of_batch) in sequences.into_iter().zip(payload.batch.sequence_rows()) {
             let (sequence, epoch, count) = (rows.sequence, rows.epoch, of_batch.len());

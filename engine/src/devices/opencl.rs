@@ -1,6 +1,6 @@
 //! Processors with an OpenCL driver.
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, OpSet};
+use lapwing_kernels::device::{Arithmetic, DeviceInfo, DeviceKind, OpSet};
 
 use super::back_end::{BackEnd, Form, ThreadUse};
 use super::build::{Built, Shared};
@@ -65,7 +65,8 @@ impl BackEnd for OpenClSettings {
     }
 
     fn info(&self, spec: &DeviceSpec) -> DeviceInfo {
-        DeviceInfo { ops: OpSet::COMMON, ..DeviceInfo::new(&*spec.name, spec.kind) }
+        let (ops, arithmetic) = (OpSet::COMMON, Arithmetic::Own);
+        DeviceInfo { ops, arithmetic, ..DeviceInfo::new(&*spec.name, spec.kind) }
     }
 
     fn build(

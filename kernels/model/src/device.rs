@@ -19,7 +19,7 @@ pub use batch::{Batch, BatchSpan, Fork, ModelId, SpanStates};
 pub use blocking::{Blocking, BlockingDevice, StageRun};
 pub use error::DeviceError;
 pub use graphs::{GraphKey, Prepare, Prepared, Preparer};
-pub use info::{DeviceInfo, DeviceKind, GraphBudget, MemoryDomain, OpSet};
+pub use info::{Arithmetic, DeviceInfo, DeviceKind, GraphBudget, MemoryDomain, OpSet};
 pub use observer::{ExpertLoad, Observer, Step};
 pub use own_memory::OwnMemory;
 pub use per_model::PerModel;

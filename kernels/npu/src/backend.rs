@@ -1,7 +1,7 @@
 //! The interface of a library or device that runs static graphs.
 
 use lapwing_model::device::{
-    DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Notify, Observer,
+    Arithmetic, DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Notify, Observer,
 };
 use lapwing_model::quant::Activations;
 
@@ -69,6 +69,8 @@ pub struct BackendInfo {
     pub memory: GraphMemory,
     /// How its graphs represent matrices; the reference that results are checked against does the same.
     pub weights: WeightForm,
+    /// How its values are rounded.
+    pub arithmetic: Arithmetic,
 }
 
 impl BackendInfo {
@@ -86,6 +88,7 @@ impl BackendInfo {
             activations: Activations::F32,
             memory: GraphMemory::BuffersAndWeights(WeightForm::Stored),
             weights: WeightForm::Stored,
+            arithmetic: Arithmetic::Own,
         }
     }
 
@@ -104,7 +107,7 @@ impl BackendInfo {
         let budget = GraphBudget::new(budget, move |graph, key| memory.bytes(graph, key));
         let info =
             DeviceInfo::new(name, DeviceKind::Npu).with_graphs(self.sizes.clone(), Some(budget));
-        DeviceInfo { row_alignment: self.row_multiple, ..info }
+        DeviceInfo { row_alignment: self.row_multiple, arithmetic: self.arithmetic, ..info }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lapwing_cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts};
 use lapwing_model::device::{
-    Batch, BlockingDevice, DeviceError, GraphKey, Observer, OpSet, Prepare, SlotPool, StageRun,
-    Tensor, TensorSet,
+    Arithmetic, Batch, BlockingDevice, DeviceError, GraphKey, Observer, OpSet, Prepare, SlotPool,
+    StageRun, Tensor, TensorSet,
 };
 use lapwing_model::graph::{Graph, ValueId};
 use lapwing_model::kv::KvStore;
@@ -91,6 +91,7 @@ impl Systolic {
             activations: Activations::Int8,
             memory: GraphMemory::Buffers,
             weights: WeightForm::Stored,
+            arithmetic: Arithmetic::Cpu,
         }
     }
 }

@@ -16,8 +16,8 @@ use super::ops::PERSISTENT_ROWS;
 use super::session::EventState;
 use super::watch::Watch;
 use lapwing_model::device::{
-    Completed, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Notify, Observer, OpSet,
-    RunId, Task, Work,
+    Arithmetic, Completed, Device, DeviceError, DeviceInfo, DeviceKind, MemoryDomain, Notify,
+    Observer, OpSet, RunId, Task, Work,
 };
 use lapwing_model::signals;
 use outputs::{Delivery, Outputs};
@@ -72,7 +72,7 @@ impl fmt::Debug for OpenClDevice {
 /// What an OpenCL device says of itself.
 pub fn device_info(name: &str, domain: MemoryDomain) -> DeviceInfo {
     let info = DeviceInfo::new(name, DeviceKind::Gpu).with_queue(domain, QUEUE_DEPTH);
-    DeviceInfo { ops: OpSet::COMMON, ..info }
+    DeviceInfo { ops: OpSet::COMMON, arithmetic: Arithmetic::Own, ..info }
 }
 
 impl OpenClDevice {

@@ -10,6 +10,8 @@ pub struct Prediction {
     /// Busy time of each device, indexed by [`DeviceId`](crate::DeviceId), including the copies that
     /// merge parts.
     pub busy: Vec<Duration>,
+    /// Time of the longest part that each device runs at once, by the same numbers.
+    pub longest: Vec<Duration>,
     /// Number of chunks.
     pub chunks: usize,
     /// Total time of all copies.

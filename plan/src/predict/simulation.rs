@@ -61,7 +61,8 @@ pub(super) fn simulate(
         }
     }
     let busy = run.devices.iter().map(|lane| lane.busy).collect();
-    Prediction { makespan: run.end, busy, chunks: chunks.len(), copy: run.copy }
+    let longest = run.devices.iter().map(|lane| lane.longest).collect();
+    Prediction { makespan: run.end, busy, longest, chunks: chunks.len(), copy: run.copy }
 }
 
 /// A part of a stage of a chunk, by index.
@@ -87,6 +88,8 @@ struct DeviceQueue {
     inbox: VecDeque<PartIndex>,
     occupied: bool,
     busy: Duration,
+    /// Time of the longest part.
+    longest: Duration,
     /// End of the last part.
     free: Duration,
 }
@@ -244,7 +247,9 @@ impl Simulation<'_> {
         let Some(index) = lane.inbox.pop_front() else { return };
         lane.occupied = true;
         let time = self.part_time(index, queued);
-        self.devices[device.0].busy += time;
+        let lane = &mut self.devices[device.0];
+        lane.busy += time;
+        lane.longest = lane.longest.max(time);
         self.push(at + time, Event::Ran(index));
     }
 

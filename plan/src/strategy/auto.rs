@@ -170,6 +170,29 @@ impl Strategy for Auto {
             format!("{} (predicted fastest for the {of}): {}", strategy.name(), route.reason);
         Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
     }
+
+    /// That of the winner, and those of all candidates whose devices have the same arithmetic.
+    fn routes(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        let first = self.route(input, shape)?;
+        let of = if shape.phase == Phase::Prefill { "prompts" } else { "steps" };
+        let mut routes = vec![first];
+        for Rated { strategy, outcome } in self.explain_chunk(input, shape)?.rated {
+            let Ok((prediction, route)) = outcome else { continue };
+            let is_known = routes.iter().any(|known| known.stages == route.stages);
+            if is_known || !input.is_of_one_arithmetic([&*routes[0], &*route]) {
+                continue;
+            }
+            let reason =
+                format!("{strategy} (predicted to end first beside other {of}): {}", route.reason);
+            let predicted = Some(prediction.makespan);
+            routes.push(Arc::new(Route { reason, predicted, ..Route::clone(&route) }));
+        }
+        Ok(routes)
+    }
 }
 
 /// Checks that routes take no more on a device than it keeps.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Batch, DeviceInfo, DeviceKind, ModelId};
+use lapwing_kernels::device::{Arithmetic, Batch, DeviceInfo, DeviceKind, ModelId};
 use lapwing_kernels::graph::Graph;
 
 use super::roles::Needs;
@@ -41,6 +41,16 @@ impl PlanInput<'_> {
         Batch { model: self.model, ..shape.batch() }
     }
 
+    /// Whether all devices that compute on these routes give the same bits.
+    pub fn is_of_one_arithmetic<'a>(&self, routes: impl IntoIterator<Item = &'a Route>) -> bool {
+        let stages = routes.into_iter().flat_map(Route::compute_stages);
+        let mut devices = stages.flat_map(|stage| &stage.parts).map(|part| part.device);
+        let Some(first) = devices.next() else { return true };
+        let arithmetic = |device: DeviceId| self.devices.get(device.0).map(|it| it.arithmetic);
+        let is_common = arithmetic(first) == Some(Arithmetic::Cpu);
+        devices.all(|other| other == first || is_common && arithmetic(other) == arithmetic(first))
+    }
+
     /// The first usable device of a kind. One that runs prepared graphs only is not usable if it has no graph sizes.
     ///
     /// # Errors
@@ -68,4 +78,17 @@ pub trait Strategy: Send + Sync {
     /// # Errors
     /// [`PlanError`] if the strategy has no route for these devices.
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError>;
+
+    /// Routes that a chunk may take: first that of [`route`](Strategy::route), then others that may end earlier where devices are busy.
+    /// All of them must give the same bits.
+    ///
+    /// # Errors
+    /// As [`route`](Strategy::route).
+    fn routes(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        Ok(vec![self.route(input, shape)?])
+    }
 }

@@ -15,7 +15,7 @@ use crate::loops::softmax::{RunningSoftmax, SoftmaxStep};
 use crate::loops::tile_shape::TileShape;
 use crate::matrix::StoredRows;
 use crate::packed::tile::TileBytes;
-use crate::pool::ColumnBlock;
+use crate::pool::{ColumnBlock, PlaceParts};
 use crate::simd::prefetch::PrefetchOffset;
 use lapwing_model::op::Curve;
 

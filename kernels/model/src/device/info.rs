@@ -135,6 +135,16 @@ impl fmt::Debug for GraphBudget {
     }
 }
 
+/// How the values of a device are rounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// As by the kernels of CPUs, which back ends in software have, too: all these devices give the same bits.
+    #[default]
+    Cpu,
+    /// As by a driver: no other device gives the same bits.
+    Own,
+}
+
 /// Description of a device for planner and worker. The device states it; nothing here follows
 /// from its kind alone.
 #[derive(Clone, Debug)]
@@ -157,6 +167,8 @@ pub struct DeviceInfo {
     pub budget: Option<GraphBudget>,
     /// Room for weights, keys and values in a memory of its own; `None` where they are in that of the host.
     pub room: Option<Room>,
+    /// How its values are rounded.
+    pub arithmetic: Arithmetic,
 }
 
 impl DeviceInfo {
@@ -175,6 +187,7 @@ impl DeviceInfo {
             sizes: Vec::new(),
             budget: None,
             room: None,
+            arithmetic: Arithmetic::default(),
         }
     }
 
@@ -203,6 +216,13 @@ impl DeviceInfo {
     #[must_use]
     pub fn with_room(mut self, room: Room) -> DeviceInfo {
         self.room = Some(room);
+        self
+    }
+
+    /// With values that are rounded in that way.
+    #[must_use]
+    pub fn with_arithmetic(mut self, arithmetic: Arithmetic) -> DeviceInfo {
+        self.arithmetic = arithmetic;
         self
     }
 

@@ -1,0 +1,199 @@
+//! What the devices have to do, as far as the scheduler knows: the chunks in flight with their predicted times. By it the routes of the
+//! next chunks are chosen. What chunks took that ran alone corrects the time of crossings between devices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_plan::moment::{Candidate, Choice, Haste, LaneWork, Moment};
+use lapwing_plan::{Phase, Route};
+use lapwing_traces::Nanos;
+
+use super::graphs::Readiness;
+use super::state::Scheduler;
+
+/// A route that was chosen for a chunk, among those that it could take.
+pub(super) struct Chosen {
+    candidates: Arc<[Candidate]>,
+    choice: Choice,
+}
+
+impl Chosen {
+    pub(super) fn route(&self) -> &Arc<Route> {
+        &self.candidate().route
+    }
+
+    fn candidate(&self) -> &Candidate {
+        &self.candidates[self.choice.at]
+    }
+}
+
+/// A chunk in flight.
+struct Flight {
+    chunk: u64,
+    chosen: Chosen,
+    since: Nanos,
+    /// Whether no other chunk was in flight since then.
+    is_alone: bool,
+}
+
+/// Chunks in flight, and what was learned of those that ran alone.
+#[derive(Default)]
+pub(super) struct Lanes {
+    flights: Vec<Flight>,
+    learned: Learned,
+}
+
+/// A chunk that is late counts as having this share of its work left.
+const LEFT_LEAST: f64 = 0.1;
+
+impl Lanes {
+    /// What each of so many devices has to do.
+    pub(super) fn moment(&self, devices: usize, now: Nanos) -> Moment {
+        let mut lanes = vec![LaneWork::default(); devices];
+        for Flight { chosen, since, .. } in &self.flights {
+            let past = now.since(*since).as_secs_f64() / chosen.choice.end.as_secs_f64().max(1e-9);
+            let left = (1.0 - past).max(LEFT_LEAST);
+            for (lane, own) in lanes.iter_mut().zip(&chosen.candidate().lanes) {
+                lane.time += own.time.mul_f64(left);
+                lane.longest = lane.longest.max(own.longest);
+            }
+        }
+        Moment { lanes, crossing: Duration::from_nanos(self.learned.crossing as u64) }
+    }
+
+    /// Records that a chunk is sent.
+    pub(super) fn on_sent(&mut self, chunk: u64, chosen: Chosen, now: Nanos) {
+        if chosen.candidate().lanes.is_empty() {
+            return;
+        }
+        self.flights.iter_mut().for_each(|flight| flight.is_alone = false);
+        let is_alone = self.flights.is_empty();
+        self.flights.push(Flight { chunk, chosen, since: now, is_alone });
+    }
+
+    /// Records that a chunk has ended; `is_whole` says whether all of it was computed.
+    pub(super) fn on_ended(&mut self, chunk: u64, is_whole: bool, now: Nanos) {
+        let Some(at) = self.flights.iter().position(|flight| flight.chunk == chunk) else { return };
+        let flight = self.flights.remove(at);
+        if flight.is_alone && is_whole {
+            let time = now.since(flight.since).as_nanos() as f64;
+            self.learned.record(flight.chosen.candidate(), time);
+        }
+    }
+}
+
+/// How chunks alone differ from predictions.
+#[derive(Clone, Copy, Debug)]
+struct Learned {
+    /// Real time / predicted time of chunks that stay on their devices.
+    scale: f64,
+    /// What a crossing takes longer than predicted, in ns. It has another sign only by noise.
+    crossing: f64,
+}
+
+impl Default for Learned {
+    fn default() -> Learned {
+        Learned { scale: 1.0, crossing: 0.0 }
+    }
+}
+
+/// Weight of a new value in an average.
+const WEIGHT: f64 = 0.25;
+
+/// Crossings from which on a chunk says what one takes.
+const CROSSINGS_LEAST: u32 = 8;
+
+/// A crossing is taken to be no longer than this, in ns.
+const CROSSING_MOST: f64 = 5e6;
+
+impl Learned {
+    /// Records what a chunk alone took, in ns.
+    fn record(&mut self, candidate: &Candidate, time: f64) {
+        let predicted = candidate.alone.as_nanos() as f64;
+        if predicted <= 0.0 || time <= 0.0 {
+            return;
+        }
+        if candidate.crossings < CROSSINGS_LEAST {
+            self.scale += WEIGHT * ((time / predicted).clamp(0.5, 2.0) - self.scale);
+            return;
+        }
+        let more = (time - predicted * self.scale) / f64::from(candidate.crossings);
+        self.crossing += WEIGHT * (more.clamp(0.0, CROSSING_MOST) - self.crossing);
+    }
+}
+
+impl Scheduler {
+    /// The one of these routes on which a chunk ends first, and whether its graphs are ready. Where those of the first route are missing,
+    /// this one is chosen, so that they are prepared.
+    pub(super) fn chosen(&self, candidates: Arc<[Candidate]>, phase: Phase) -> (Chosen, Readiness) {
+        let first = self.graphs.readiness(&candidates[0].route);
+        let alone = candidates[0].alone;
+        let mut choice = Choice { at: 0, end: alone, first: alone };
+        if let (true, Readiness::Ready) = (candidates.len() > 1, &first) {
+            let moment = self.lanes.moment(candidates[0].lanes.len(), self.queue.now);
+            let haste = if phase == Phase::Decode { Haste::Due } else { Haste::InTurn };
+            let is_ready = |candidate: &Candidate| {
+                matches!(self.graphs.readiness(&candidate.route), Readiness::Ready)
+            };
+            choice = moment.choose(&candidates, haste, is_ready);
+        }
+        (Chosen { candidates, choice }, first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
+    use lapwing_kernels::formats::DType;
+    use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
+    use lapwing_kernels::op::Op;
+    use lapwing_plan::{DeviceId, RouteFor, Stage};
+
+    use super::*;
+
+    fn candidate(alone_ms: u64, crossings: u32) -> Candidate {
+        let mut graph = Graph::default();
+        let table = WeightSpec { name: "w".into(), rows: 8, cols: 8, dtype: DType::F32 };
+        let table = graph.add_weight(table);
+        let op = Op::Embed { table, scale: 1.0 };
+        graph.push(NewNode { op, inputs: &[], width: 8, layer: None, role: "test" });
+        let devices = [DeviceInfo::new("cpu", DeviceKind::Cpu)];
+        let (model, rows, selected) = (ModelId::default(), 1, 1);
+        let of = RouteFor { model, graph: &graph, devices: &devices, rows, selected };
+        let stages = vec![Stage::whole(DeviceId(0), 0..1)];
+        let route = Route::new(stages, String::new(), None, of).expect("a route");
+        let alone = Duration::from_millis(alone_ms);
+        let lanes = vec![LaneWork { time: alone, longest: alone }];
+        Candidate { route, alone, lanes, crossings }
+    }
+
+    #[test]
+    fn crossings_are_learned_beside_the_speed_of_the_machine() {
+        let mut learned = Learned::default();
+        for _ in 0..40 {
+            learned.record(&candidate(10, 0), 12e6);
+            learned.record(&candidate(10, 60), 12e6 + 60.0 * 200e3);
+        }
+        assert!((learned.scale - 1.2).abs() < 0.01, "{learned:?}");
+        assert!((learned.crossing - 200e3).abs() < 2e3, "{learned:?}");
+        learned.record(&candidate(10, 60), 1e12);
+        assert!(learned.crossing <= CROSSING_MOST, "{learned:?}");
+    }
+
+    #[test]
+    fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
+        let mut lanes = Lanes::default();
+        let end = Duration::from_millis(100);
+        let chosen = Chosen {
+            candidates: Arc::new([candidate(100, 0)]),
+            choice: Choice { at: 0, end, first: end },
+        };
+        lanes.on_sent(1, chosen, Nanos(0));
+        let left = |at: u64| lanes.moment(1, Nanos(at * 1_000_000)).lanes[0].time;
+        assert_eq!(left(0), end);
+        assert_eq!(left(75), Duration::from_millis(25));
+        assert_eq!(left(500), Duration::from_millis(10));
+        lanes.on_ended(1, true, Nanos(1));
+        assert_eq!(lanes.moment(1, Nanos(2)).lanes[0], LaneWork::default());
+    }
+}

@@ -1,0 +1,107 @@
+//! The deliveries that wait for a device, and which of them is next.
+//!
+//! Steps of streams come first, then drafts, prompts, and background work; those alike in order of arrival. A device is kept for a step that
+//! comes back to it for a later stage: otherwise a stage of a prompt would begin at each border of the step's stages, and the step would
+//! wait for it each time. A delivery that two steps have passed is passed by no other one, so that none waits for ever.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use lapwing_plan::DeviceId;
+
+use crate::chunk::{Chunk, Delivery, Turn};
+use crate::traced::Traced;
+
+/// Steps that may pass a delivery.
+const PASSES_MAX: usize = 2;
+
+/// Waiting deliveries, in order of arrival. One whose rows are not ready is skipped.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    device: DeviceId,
+    waiting: VecDeque<Waiting>,
+    /// The step for which the device is kept until it has computed its last stage of it.
+    kept: Option<Kept>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    delivery: Traced<Delivery>,
+    /// Steps that have passed it, and the latest of them.
+    passed: usize,
+    latest: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    chunk: u64,
+    alive: Weak<()>,
+}
+
+impl Waiting {
+    fn new(delivery: Traced<Delivery>) -> Waiting {
+        Waiting { delivery, passed: 0, latest: None }
+    }
+
+    fn turn(&self) -> Turn {
+        match self.passed >= PASSES_MAX {
+            true => Turn::Due,
+            false => self.delivery.chunk().turn,
+        }
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(device: DeviceId) -> Inbox {
+        Inbox { device, waiting: VecDeque::new(), kept: None }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn push(&mut self, delivery: Traced<Delivery>) {
+        self.waiting.push_back(Waiting::new(delivery));
+    }
+
+    /// Adds one that comes before all others alike.
+    pub(super) fn push_first(&mut self, delivery: Traced<Delivery>) {
+        self.waiting.push_front(Waiting::new(delivery));
+    }
+
+    /// The place of the next delivery, of those that may start. On a device that is kept for a step, only steps, and what takes no time
+    /// of the device.
+    pub(super) fn next(&self, starts: impl Fn(&Chunk) -> bool) -> Option<usize> {
+        let is_kept = self.kept.as_ref().is_some_and(|kept| kept.alive.strong_count() > 0);
+        let may_start = |waiting: &Waiting| {
+            let chunk = waiting.delivery.chunk();
+            let is_free = || chunk.stage().decides() || chunk.is_void();
+            (!is_kept || waiting.turn() == Turn::Due || is_free()) && starts(chunk)
+        };
+        let ready = self.waiting.iter().enumerate().filter(|(_, waiting)| may_start(waiting));
+        ready.min_by_key(|(at, waiting)| (waiting.turn(), *at)).map(|(at, _)| at)
+    }
+
+    /// Takes the delivery at a place.
+    pub(super) fn take(&mut self, at: usize) -> Option<Traced<Delivery>> {
+        let taken = self.waiting.remove(at)?;
+        let chunk = taken.delivery.chunk();
+        if chunk.turn == Turn::Due {
+            for passed in self.waiting.range_mut(..at) {
+                let is_other = passed.latest != Some(chunk.id);
+                passed.passed += usize::from(is_other);
+                passed.latest = Some(chunk.id);
+            }
+        }
+        Some(taken.delivery)
+    }
+
+    /// Keeps the device for a step whose stage it has computed, as long as the step comes back.
+    pub(super) fn on_done(&mut self, chunk: &Chunk) {
+        if chunk.turn == Turn::Due && chunk.comes_back_to(self.device) {
+            self.kept = Some(Kept { chunk: chunk.id, alive: Arc::downgrade(&chunk.alive) });
+        } else if self.kept.as_ref().is_some_and(|kept| kept.chunk == chunk.id) {
+            self.kept = None;
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The routes that a chunk may take, and the choice among them by what the devices have to do at that moment.
+//!
+//! A route that is the fastest for a chunk alone need not be the one on which it ends first: its devices may be busy. Each candidate has
+//! its predicted time alone and its work on each device; a moment has, of each device, when it will have done what it has begun. The chunk
+//! takes the candidate that ends first (earliest finish time, as HEFT chooses a processor; Topcuoglu et al., 2002).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::chunk::ChunkShape;
+use crate::device::DeviceId;
+use crate::predict::alone;
+use crate::route::Route;
+use crate::strategy::interface::PlanInput;
+
+/// What a chunk needs of a device, or what a device has to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneWork {
+    /// Time of all parts of stages.
+    pub time: Duration,
+    /// Time of the longest: nothing interrupts one that has begun.
+    pub longest: Duration,
+}
+
+/// A route that chunks of a shape may take, with predicted times.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The route.
+    pub route: Arc<Route>,
+    /// Time of a chunk alone.
+    pub alone: Duration,
+    /// Work of each device, by number.
+    pub lanes: Vec<LaneWork>,
+    /// How often it goes from one device to another.
+    pub crossings: u32,
+}
+
+/// Whether a chunk passes others that wait for the same device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// It passes those in turn.
+    Due,
+    /// In its turn.
+    InTurn,
+}
+
+/// What all devices have to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Of each device, by number, what it has begun or been sent.
+    pub lanes: Vec<LaneWork>,
+    /// What each crossing between devices takes longer than predicted.
+    pub crossing: Duration,
+}
+
+/// A chosen candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its place among the candidates.
+    pub at: usize,
+    /// Predicted time until the chunk ends.
+    pub end: Duration,
+    /// The same for the first candidate, which is chosen where nothing else is to be done.
+    pub first: Duration,
+}
+
+/// Candidates of a shape at most.
+pub const CANDIDATES_MAX: usize = 8;
+
+/// A candidate other than the first must end earlier by this share.
+const GAIN: f64 = 0.02;
+
+impl Candidate {
+    /// A candidate, with the times of a chunk of that shape.
+    pub fn new(input: &PlanInput<'_>, shape: &ChunkShape, route: Arc<Route>) -> Candidate {
+        let prediction = alone(input, shape, &route);
+        let lanes = prediction.busy.iter().zip(&prediction.longest);
+        let lanes = lanes.map(|(time, longest)| LaneWork { time: *time, longest: *longest });
+        let (alone, lanes) = (prediction.makespan, lanes.collect());
+        Candidate { crossings: crossings(&route), route, alone, lanes }
+    }
+
+    /// The only route. Nothing is predicted.
+    pub fn only(route: Arc<Route>) -> Candidate {
+        let crossings = crossings(&route);
+        Candidate { route, alone: Duration::ZERO, lanes: Vec::new(), crossings }
+    }
+
+    /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], the fastest alone, and always the first.
+    pub fn best(candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let mut best: Vec<Candidate> = Vec::new();
+        let mut candidates = candidates.into_iter();
+        best.extend(candidates.next());
+        let mut others: Vec<Candidate> = candidates.collect();
+        others.sort_by_key(|candidate| candidate.alone);
+        for candidate in others {
+            let is_new = !best.iter().any(|other| candidate.is_dominated_by(other));
+            if is_new && best.len() < CANDIDATES_MAX {
+                best.push(candidate);
+            }
+        }
+        best
+    }
+
+    fn is_dominated_by(&self, other: &Candidate) -> bool {
+        let mut lanes = other.lanes.iter().zip(&self.lanes);
+        other.alone <= self.alone
+            && other.crossings <= self.crossings
+            && lanes.all(|(other, own)| other.time <= own.time && other.longest <= own.longest)
+    }
+
+    /// The devices of its first stage.
+    fn first(&self) -> impl Iterator<Item = DeviceId> {
+        self.route.stages.first().into_iter().flat_map(|stage| &stage.parts).map(|part| part.device)
+    }
+}
+
+/// Borders of stages at which not all of the work stays on one device.
+fn crossings(route: &Route) -> u32 {
+    let devices = |at: usize| route.stages[at].parts.iter().map(|part| part.device);
+    let borders = 1..route.stages.len();
+    let crosses =
+        |at: &usize| devices(at - 1).chain(devices(*at)).collect::<BTreeSet<_>>().len() > 1;
+    u32::try_from(borders.filter(crosses).count()).unwrap_or(u32::MAX)
+}
+
+impl Moment {
+    /// Predicted time until a chunk would have ended.
+    pub fn end_of(&self, candidate: &Candidate, haste: Haste) -> Duration {
+        let path = candidate.alone + self.crossing * candidate.crossings;
+        let used = candidate.lanes.iter().zip(&self.lanes).filter(|(own, _)| !own.time.is_zero());
+        match haste {
+            // Once on each device it waits for what has begun there.
+            Haste::Due => path + used.map(|(_, lane)| lane.time.min(lane.longest)).sum(),
+            Haste::InTurn => {
+                let free = |device: DeviceId| self.lanes.get(device.0).map(|lane| lane.time);
+                let start = candidate.first().filter_map(free).max().unwrap_or_default();
+                let ends = used.map(|(own, lane)| own.time + lane.time);
+                ends.chain([start + path]).max().unwrap_or_default()
+            }
+        }
+    }
+
+    /// The candidate on which a chunk ends first, of those that are ready; of those that hardly differ from the first one, the first.
+    ///
+    /// # Panics
+    /// Without candidates.
+    pub fn choose(
+        &self,
+        candidates: &[Candidate],
+        haste: Haste,
+        is_ready: impl Fn(&Candidate) -> bool,
+    ) -> Choice {
+        let first = self.end_of(&candidates[0], haste);
+        let mut best = Choice { at: 0, end: first, first };
+        for (at, candidate) in candidates.iter().enumerate().skip(1) {
+            let end = self.end_of(candidate, haste);
+            let gains = end < first.mul_f64(1.0 - GAIN);
+            if gains && end < best.end && is_ready(candidate) {
+                best = Choice { at, end, ..best };
+            }
+        }
+        best
+    }
+}
