@@ -42,12 +42,10 @@ pub struct Chunk {
 /// Which of the chunks that wait for a device comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Turn {
-    /// A step of streams: tokens are due, and no prompt shares its rows.
+    /// A step of streams that are due.
     Due,
-    /// Rows of a draft model.
-    Draft,
-    /// Prompt rows.
-    Prompt,
+    /// In order of arrival.
+    InTurn,
     /// Background work.
     Background,
 }

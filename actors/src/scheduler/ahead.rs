@@ -43,7 +43,7 @@ impl Scheduler {
         for kind in self.kinds_in_order() {
             let selection = self.select(kind, PlannedBy::Strategy, RowKinds::AHEAD, 0);
             let Some(selection) = selection else { continue };
-            if let Ok((route, Readiness::Ready)) = self.route_for(kind, &selection.shape)
+            if let Ok((route, Readiness::Ready)) = self.route_for(&selection)
                 && self.may_take(&selection, route.route())
             {
                 return self.cut(permit, &selection, route);

@@ -20,7 +20,6 @@ use crate::sequence::Permit;
 use crate::traced::{TraceContext, Traced};
 use lapwing_plan::Phase;
 use lapwing_plan::Route;
-use lapwing_plan::strategy::ChunkShape;
 
 /// The result of a search for a chunk to send.
 pub(super) enum NextChunk {
@@ -86,7 +85,7 @@ impl Scheduler {
         let alone = if mixed {
             // On several devices a step passes the prompts of others, on a route of its own.
             if self.models[kind.model.0].lanes == 1
-                && let Ok((route, Readiness::Ready)) = self.route_for(kind, &both.shape)
+                && let Ok((route, Readiness::Ready)) = self.route_for(&both)
             {
                 return self.cut(permit, &both, route);
             }
@@ -99,7 +98,7 @@ impl Scheduler {
         };
         let (mut ready, mut missing) = (None, Vec::new());
         for selection in alone.into_iter().flatten() {
-            match self.route_for(kind, &selection.shape) {
+            match self.route_for(&selection) {
                 Ok((route, Readiness::Ready)) => {
                     ready.get_or_insert((selection, route));
                 }
@@ -168,13 +167,12 @@ impl Scheduler {
     /// The route of a chunk, and whether its graphs are ready.
     pub(super) fn route_for(
         &mut self,
-        kind: ChunkKind,
-        shape: &ChunkShape,
+        selection: &Selection,
     ) -> Result<(Chosen, Readiness), RunError> {
-        let model = &mut self.models[kind.model.0];
-        let candidates = model.candidates(kind.output, *shape);
+        let Selection { kind, shape, .. } = selection;
+        let candidates = self.models[kind.model.0].candidates(kind.output, *shape);
         let candidates = candidates.map_err(|source| RunError::Plan { source })?;
-        Ok(self.chosen(candidates, shape.phase))
+        Ok(self.chosen(candidates, selection))
     }
 
     /// Cuts a chunk from the selected rows.
@@ -210,12 +208,13 @@ impl Scheduler {
         }
         self.graphs.on_dispatch(id, &route);
         self.on_paced(id, selection);
+        let turn = self.turn_of(selection, chosen.haste);
         self.lanes.on_sent(id, chosen, self.queue.now);
         let trace = self.chunk_span(id, batch.rows(), selection, &route);
         let chunk = Chunk {
             id,
             phase,
-            turn: self.turn_of(selection),
+            turn,
             route,
             cursor: 0,
             payload: Arc::new(Payload { batch, ..Payload::default() }),

@@ -9,12 +9,16 @@ use lapwing_plan::{Phase, Route};
 use lapwing_traces::Nanos;
 
 use super::graphs::Readiness;
+use super::pace::STEPS_WAITED;
+use super::selection::Selection;
 use super::state::Scheduler;
 
 /// A route that was chosen for a chunk, among those that it could take.
 pub(super) struct Chosen {
     candidates: Arc<[Candidate]>,
     choice: Choice,
+    /// Whether it passes chunks that wait for its devices.
+    pub(super) haste: Haste,
 }
 
 impl Chosen {
@@ -124,20 +128,40 @@ impl Learned {
 
 impl Scheduler {
     /// The one of these routes on which a chunk ends first, and whether its graphs are ready. Where those of the first route are missing,
-    /// this one is chosen, so that they are prepared.
-    pub(super) fn chosen(&self, candidates: Arc<[Candidate]>, phase: Phase) -> (Chosen, Readiness) {
+    /// this one is chosen, so that they are prepared. A step passes prompts only if its streams would wait too long in its turn.
+    pub(super) fn chosen(
+        &self,
+        candidates: Arc<[Candidate]>,
+        selection: &Selection,
+    ) -> (Chosen, Readiness) {
         let first = self.graphs.readiness(&candidates[0].route);
         let alone = candidates[0].alone;
-        let mut choice = Choice { at: 0, end: alone, first: alone };
-        if let (true, Readiness::Ready) = (candidates.len() > 1, &first) {
+        let (mut choice, mut haste) = (Choice { at: 0, end: alone, first: alone }, Haste::InTurn);
+        if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let moment = self.lanes.moment(candidates[0].lanes.len(), self.queue.now);
-            let haste = if phase == Phase::Decode { Haste::Due } else { Haste::InTurn };
             let is_ready = |candidate: &Candidate| {
                 matches!(self.graphs.readiness(&candidate.route), Readiness::Ready)
             };
             choice = moment.choose(&candidates, haste, is_ready);
+            if selection.shape.phase == Phase::Decode
+                && choice.end.as_nanos() as f64 > self.time_for_step(selection, &candidates)
+            {
+                haste = Haste::Due;
+                choice = moment.choose(&candidates, haste, is_ready);
+            }
         }
-        (Chosen { candidates, choice }, first)
+        (Chosen { candidates, choice, haste }, first)
+    }
+
+    /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as
+    /// the step takes alone.
+    fn time_for_step(&self, step: &Selection, candidates: &[Candidate]) -> f64 {
+        let streams = step.rows.iter().map(|(at, _)| &self.running[*at]);
+        let due = streams.filter_map(|stream| {
+            self.gap_of(stream).map(|gap| self.time_left(stream, gap).max(0.0))
+        });
+        let alone = candidates.iter().map(|it| it.alone.as_nanos() as f64).fold(f64::MAX, f64::min);
+        due.min_by(f64::total_cmp).unwrap_or((1.0 + STEPS_WAITED) * alone)
     }
 }
 
@@ -187,6 +211,7 @@ mod tests {
         let chosen = Chosen {
             candidates: Arc::new([candidate(100, 0)]),
             choice: Choice { at: 0, end, first: end },
+            haste: Haste::InTurn,
         };
         lanes.on_sent(1, chosen, Nanos(0));
         let left = |at: u64| lanes.moment(1, Nanos(at * 1_000_000)).lanes[0].time;

@@ -42,7 +42,7 @@ impl Scheduler {
         let Some(selection) = selection else { return NextChunk::Nothing };
         match self.models[kind.model.0].candidates_meanwhile(kind.output, selection.shape) {
             Ok(candidates) => {
-                let (chosen, _) = self.chosen(candidates, selection.shape.phase);
+                let (chosen, _) = self.chosen(candidates, &selection);
                 tracing::debug!(rows = selection.shape.rows, "{}", chosen.route().reason);
                 self.graphs.on_meanwhile();
                 self.cut(permit, &selection, chosen)

@@ -31,7 +31,7 @@ use super::state::Scheduler;
 use crate::message::Progress;
 
 /// Times of a step for which it may wait for prompts on other devices, without a target.
-const STEPS_WAITED: f64 = 2.0;
+pub(super) const STEPS_WAITED: f64 = 2.0;
 
 /// Rows of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,8 @@ impl Scheduler {
             return Room::Free;
         }
         // More chunks in flight would each add their time to the gap. This chunk's permit is taken.
-        let waits = self.permits.in_use() > lanes || lanes == 1 && self.waits_for_steps(all);
+        let devices = self.models[all.kind.model.0].planner(all.kind.output).devices();
+        let waits = self.permits.in_use() > devices || devices == 1 && self.waits_for_steps(all);
         if !forced && waits {
             return Room::Nothing;
         }

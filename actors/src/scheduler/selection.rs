@@ -1,6 +1,7 @@
 //! Selects the rows of a chunk: first decode rows, then prompt rows in the room that these leave.
 
 use lapwing_plan::Phase;
+use lapwing_plan::moment::Haste;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 
@@ -128,17 +129,12 @@ impl RowBudget {
 
 impl Scheduler {
     /// Which chunks one with these rows passes.
-    pub(super) fn turn_of(&self, selection: &Selection) -> Turn {
+    pub(super) fn turn_of(&self, selection: &Selection, haste: Haste) -> Turn {
         let mut all = selection.rows.iter().map(|(at, _)| &self.running[*at]);
-        let decodes = selection.shape.phase == Phase::Decode;
-        if all.clone().all(Sequence::gives_way) {
-            Turn::Background
-        } else if !decodes {
-            Turn::Prompt
-        } else if all.all(Sequence::is_companion) {
-            Turn::Draft
-        } else {
-            Turn::Due
+        match haste {
+            _ if all.all(Sequence::gives_way) => Turn::Background,
+            Haste::Due => Turn::Due,
+            Haste::InTurn => Turn::InTurn,
         }
     }
 

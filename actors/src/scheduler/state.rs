@@ -159,7 +159,7 @@ impl Scheduler {
     /// rows, then those with prompt rows. Of those alike the one comes first whose latest such chunk is longest ago, but a
     /// stream whose token is due before a step of another kind could end comes before other decode rows.
     pub(super) fn kinds_in_order(&self) -> Vec<ChunkKind> {
-        let takes_turns = self.models[0].lanes == 1
+        let takes_turns = self.models[0].planner(Output::Logits).devices() == 1
             && self.running.iter().any(|sequence| sequence.is_streaming() && !sequence.gives_way());
         let turn = |sequence: &Sequence| {
             let kind = sequence.kind();

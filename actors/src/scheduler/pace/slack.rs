@@ -48,7 +48,7 @@ impl Scheduler {
     }
 
     /// Time until a stream's next token is due, in ns.
-    fn time_left(&self, stream: &Sequence, gap: Duration) -> f64 {
+    pub(in super::super) fn time_left(&self, stream: &Sequence, gap: Duration) -> f64 {
         let due = stream.latest_token + gap;
         due.0 as f64 - self.queue.now.0 as f64
     }
