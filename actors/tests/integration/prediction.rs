@@ -177,6 +177,7 @@ impl Engine {
     }
 }
 
+/// Strategies that choose a route by the moment may take less.
 #[test]
 fn every_strategy_takes_the_predicted_time() {
     let options = StrategyOptions::default();
@@ -194,8 +195,9 @@ fn every_strategy_takes_the_predicted_time() {
                 let simulated = engine.simulated(Arc::clone(&strategy), rows);
                 let predicted = engine.predicted(&*strategy, rows, false);
                 let error = predicted.as_secs_f64() / simulated.as_secs_f64() - 1.0;
+                let most = if known.name() == "auto" { 0.5 } else { 0.02 };
                 assert!(
-                    error.abs() < 0.02,
+                    error > -0.02 && error < most,
                     "{} on {names}, {rows} rows: predicted {predicted:?}, took {simulated:?}",
                     known.name()
                 );
@@ -223,8 +225,9 @@ fn graphs_that_are_missing_delay_every_strategy_as_predicted() {
                 let simulated = engine.simulated(strategy(), rows);
                 let predicted = engine.predicted(&*strategy(), rows, true);
                 let error = predicted.as_secs_f64() / simulated.as_secs_f64() - 1.0;
+                let most = if known.name() == "auto" { 0.5 } else { 0.02 };
                 assert!(
-                    error.abs() < 0.02,
+                    error > -0.02 && error < most,
                     "{} on {names}, {rows} rows: predicted {predicted:?}, took {simulated:?}",
                     known.name()
                 );

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lapwing_kernels::graph::Graph;
+use lapwing_kernels::graph::{Graph, Node, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::{Gguf, GgufWriter, TensorInfo, Value, WriteError};
@@ -52,22 +52,29 @@ impl Sample {
     }
 }
 
-/// Layers of the model that a stand-in needs: as many of the first as have every op of the others, and as many more as fit into
-/// so many bytes. Also the number of layers of the model.
+/// Layers of the model that a stand-in needs: as many of the first as have every op of the others, of all rows where those are, and as
+/// many more as fit into so many bytes. Also the number of layers of the model.
 pub(crate) fn layers_of_sample(gguf: &Gguf, graph: &Graph, bytes_max: u64) -> (usize, usize) {
     let mut known = HashSet::new();
-    let (mut needed, mut all) = (1, 1);
+    let is_selected = |node: &Node| graph.value(node.output).rows == RowSet::Selected;
+    let layers = graph.nodes().iter().filter_map(|node| node.layer);
+    let (mut needed, all) = (1, layers.max().map_or(1, |last| last + 1));
+    // What the last layer of any stand-in computes of selected rows only.
+    let selected = graph.nodes().iter().filter(|node| node.layer == Some(all - 1));
+    let selected: HashSet<&str> = selected.filter(|it| is_selected(it)).map(|it| it.role).collect();
     for (at, node) in graph.nodes().iter().enumerate() {
         let Some(layer) = node.layer else { continue };
-        all = all.max(layer + 1);
         // Every last layer selects rows.
         if matches!(node.op, Op::SelectRows) {
             continue;
         }
-        if known.insert(OpShape::of(graph, at, &Part::WHOLE)) {
-            needed = needed.max(layer + 1);
+        let is_all = !is_selected(node);
+        if known.insert((OpShape::of(graph, at, &Part::WHOLE), is_all)) {
+            let behind = usize::from(is_all && selected.contains(node.role));
+            needed = needed.max(layer + 1 + behind);
         }
     }
+    let needed = needed.min(all);
     let bytes_below = |layers: usize| {
         let tensors = gguf.tensors.iter();
         let kept = tensors.filter(|t| layer_of(&t.name).is_none_or(|layer| layer < layers));
@@ -102,9 +109,11 @@ mod tests {
         WeightFile::header(&tiny.join(name)).expect("a header")
     }
 
-    /// Every shape of op in a graph.
-    fn shapes(graph: &Graph) -> HashSet<OpShape> {
-        (0..graph.nodes().len()).map(|node| OpShape::of(graph, node, &Part::WHOLE)).collect()
+    /// Every shape of op in a graph, of all rows or of selected ones only.
+    fn shapes(graph: &Graph) -> HashSet<(OpShape, bool)> {
+        let nodes = graph.nodes().iter().enumerate();
+        let is_all = |node: &Node| graph.value(node.output).rows != RowSet::Selected;
+        nodes.map(|(at, node)| (OpShape::of(graph, at, &Part::WHOLE), is_all(node))).collect()
     }
 
     #[test]
