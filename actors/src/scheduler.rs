@@ -50,9 +50,9 @@ mod stall;
 mod state;
 mod step_times;
 
-use chunks::NextChunk;
+use chunks::{NextChunk, Why};
 pub use copy_page::CopyPage;
-pub use effect::{Note, Noted, SchedulerEffect, Stall};
+pub use effect::{Note, Noted, RouteChosen, SchedulerEffect, Stall};
 use end::{fail, finish, refuse};
 pub use models::SchedulerModel;
 pub use moments::{BUSY_MAX, BUSY_PAUSE, REST};
@@ -256,9 +256,11 @@ impl Scheduler {
             self.reserve_decode_rows(effects);
             let Some(permit) = self.permits.try_take() else { break };
             match self.next_chunk(permit, effects) {
-                NextChunk::Chunk(chunk, stall, limit) => {
+                NextChunk::Chunk(chunk, why) => {
                     let context = TraceContext::of_all(chunk.sequences.iter().map(|s| s.context));
+                    let Why { stall, limit, route } = *why;
                     effects.extend(limit.map(|limit| limit.note(&chunk, context)));
+                    effects.extend(route.map(|route| route.note(&chunk, context)));
                     for delivery in chunk.deliver(context) {
                         effects.push(SchedulerEffect::Send(delivery.device(), delivery, stall));
                     }

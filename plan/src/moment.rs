@@ -28,6 +28,8 @@ pub struct LaneWork {
 pub struct Candidate {
     /// The route.
     pub route: Arc<Route>,
+    /// Names of its devices, by number.
+    pub devices: Arc<str>,
     /// Time of a chunk alone.
     pub alone: Duration,
     /// Work of each device, by number.
@@ -78,13 +80,19 @@ impl Candidate {
         let lanes = prediction.busy.iter().zip(&prediction.longest);
         let lanes = lanes.map(|(time, longest)| LaneWork { time: *time, longest: *longest });
         let (alone, lanes) = (prediction.makespan, lanes.collect());
-        Candidate { crossings: crossings(&route), route, alone, lanes }
+        let parts = route.compute_stages().flat_map(|stage| &stage.parts);
+        let used: BTreeSet<usize> = parts.map(|part| part.device.0).collect();
+        let names = used.into_iter().filter_map(|device| input.devices.get(device));
+        let names: Vec<&str> = names.map(|device| &*device.name).collect();
+        let (devices, crossings) = (names.join("+").into(), crossings(&route));
+        Candidate { route, devices, alone, lanes, crossings }
     }
 
     /// The only route. Nothing is predicted.
     pub fn only(route: Arc<Route>) -> Candidate {
         let crossings = crossings(&route);
-        Candidate { route, alone: Duration::ZERO, lanes: Vec::new(), crossings }
+        let (devices, alone) = (Arc::default(), Duration::ZERO);
+        Candidate { route, devices, alone, lanes: Vec::new(), crossings }
     }
 
     /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], the fastest alone, and always the first.
@@ -207,7 +215,8 @@ mod tests {
         let route = route(devices);
         let lanes =
             lanes.map(|[time, longest]| LaneWork { time: MS * time, longest: MS * longest });
-        Candidate { crossings: crossings(&route), route, alone: MS * alone, lanes: lanes.into() }
+        let (devices, crossings) = (Arc::default(), crossings(&route));
+        Candidate { route, devices, alone: MS * alone, lanes: lanes.into(), crossings }
     }
 
     fn moment(lanes: [[u32; 2]; 2], crossing: u32) -> Moment {

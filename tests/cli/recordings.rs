@@ -6,12 +6,21 @@ use std::path::Path;
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
     Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
-    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
-const NAMES: [&str; 7] =
-    ["decode", "attn", "chunk", "gpu done", "queue depth", "kv pages", "read weights"];
+const NAMES: [&str; 9] = [
+    "decode",
+    "attn",
+    "chunk",
+    "gpu done",
+    "queue depth",
+    "kv pages",
+    "read weights",
+    "gpu",
+    "cpu+gpu",
+];
 
 fn span(id: u64) -> SpanId {
     SpanId(NonZeroU64::new(id).expect("not 0"))
@@ -87,7 +96,7 @@ pub(crate) fn saved(folder: &Path, name: &str, gpu_ns: u64) -> String {
     path.display().to_string()
 }
 
-/// The same of a run that also reads weights from a disk.
+/// The same of a run that also reads weights from a disk, and whose chunk could take two routes.
 pub(crate) fn saved_reading(folder: &Path, name: &str, gpu_ns: u64) -> String {
     let mut recording = recording(gpu_ns);
     let tags = Tags { bytes: 4_096, ..Tags::default() };
@@ -95,6 +104,10 @@ pub(crate) fn saved_reading(folder: &Path, name: &str, gpu_ns: u64) -> String {
     let read = SpanInfo { name: name_of, activity: Activity::Read, parent, tags };
     let kind = EventKind::Ran(span(4), read, Nanos(8_000));
     recording.events.push(Event { at: Nanos(9_000), lane: LaneId(0), kind });
+    let (route, alone) = (NameId(7), NameId(8));
+    let routed = Routed { chunk: 7, route, end: 30_000, alone, alone_end: 42_000, is_due: true };
+    let kind = EventKind::Routed(routed);
+    recording.events.insert(0, Event { at: Nanos(0), lane: LaneId(0), kind });
     let path = folder.join(name);
     recording.save(&path).expect("save");
     path.display().to_string()

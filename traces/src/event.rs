@@ -3,9 +3,11 @@
 use crate::clock::Nanos;
 
 mod limited;
+mod routed;
 mod words;
 
 pub use limited::Limited;
+pub use routed::Routed;
 pub use words::WORDS;
 
 /// Number of a lane in its recording. A lane is a device queue, an actor, a link or a thread.
@@ -279,6 +281,8 @@ pub enum EventKind {
     After(SpanId, SpanId, Order),
     /// The rows of prompts in a chunk were limited.
     Limited(Limited),
+    /// A chunk took one of several routes.
+    Routed(Routed),
 }
 
 /// An event on a lane.

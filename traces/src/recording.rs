@@ -25,8 +25,9 @@ pub struct LaneInfo {
 ///
 /// # File format
 ///
-/// Version 3: version 1 has no roles and no outcomes of drafted rows, version 2 no order of spans without a message
-/// between them, no targets for the time between tokens, and no limits of chunks. All fixed-size numbers are
+/// Version 4: version 1 has no roles and no outcomes of drafted rows, version 2 no order of spans without a message
+/// between them, no targets for the time between tokens, and no limits of chunks, version 3 no data from a disk, and no choices of
+/// routes. All fixed-size numbers are
 /// little-endian; every other number is an unsigned LEB128 varint in its shortest form:
 ///
 /// | bytes | content |

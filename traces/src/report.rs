@@ -15,7 +15,7 @@ mod streams;
 pub use drafts::DraftReport;
 pub use main_cause::main_cause;
 pub use reads::ReadReport;
-pub use streams::{LimitedReport, TokenGapReport};
+pub use streams::{DecisionsReport, LimitedReport, RoutedReport, TokenGapReport};
 
 /// Version of the report format. New fields do not change it.
 pub const REPORT_VERSION: u32 = 1;
@@ -67,8 +67,9 @@ pub struct Report {
     pub drafts: Vec<DraftReport>,
     /// Steps that waited for data from a disk, by lane and name.
     pub reads: Vec<ReadReport>,
-    /// Chunks with fewer rows of prompts than there was room for, by number.
-    pub limited: Vec<LimitedReport>,
+    /// Why chunks have their rows and routes.
+    #[serde(flatten)]
+    pub decisions: DecisionsReport,
     /// Counters, such as queue depths and memory in use.
     pub counters: Vec<CounterReport>,
     /// Memory freed, by name.

@@ -44,6 +44,8 @@ pub struct Timeline {
     pub gap_targets: BTreeMap<u64, u64>,
     /// By chunk: why it has no more rows of prompts.
     pub limited: BTreeMap<u64, Limited>,
+    /// By chunk: which of several routes it took.
+    pub routed: BTreeMap<u64, RouteChoice>,
     /// Memory freed, by time.
     pub freed: Vec<Freed>,
     /// By chunk: what became of its rows in speculative decoding.
@@ -55,6 +57,21 @@ pub struct Timeline {
     /// Number of events ignored because their counterpart is missing, such as an end without a
     /// start.
     pub orphans: u64,
+}
+
+/// Which of several routes a chunk took; see [`Routed`](crate::event::Routed).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteChoice {
+    /// Devices of its route.
+    pub route: String,
+    /// Predicted time until its end, in ns.
+    pub end: u64,
+    /// Devices of the route that it would have taken on idle devices.
+    pub alone: String,
+    /// Predicted time until its end on that route, in ns.
+    pub alone_end: u64,
+    /// Whether it passed chunks that waited for the same devices.
+    pub is_due: bool,
 }
 
 /// A lane: one row of the timeline.

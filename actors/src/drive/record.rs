@@ -48,6 +48,10 @@ impl TraceWriter {
         self.recorder.clock().now()
     }
 
+    fn name(&self, text: &str) -> NameId {
+        self.recorder.name(text)
+    }
+
     fn writer(&mut self) -> &mut Writer {
         let recorder = &self.recorder;
         self.writer.get_or_insert_with(|| recorder.writer())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, Payload};
 
-use super::effect::{SchedulerEffect, Stall};
+use super::effect::{RouteChosen, SchedulerEffect, Stall};
 use super::end::fail;
 use super::graphs::Readiness;
 use super::lanes::Chosen;
@@ -23,12 +23,22 @@ use lapwing_plan::Route;
 
 /// The result of a search for a chunk to send.
 pub(super) enum NextChunk {
-    /// The chunk, with the longest stall of its rows, and what limits its prompt rows.
-    Chunk(Box<Chunk>, Option<Stall>, Option<Limit>),
+    /// The chunk, and why it is as it is.
+    Chunk(Box<Chunk>, Box<Why>),
     /// Sequences without a route have failed, so others may now be admitted.
     Failed,
     /// No chunk can be sent.
     Nothing,
+}
+
+/// Why a chunk is sent now, with these rows, on this route.
+pub(super) struct Why {
+    /// The longest stall of its rows.
+    pub(super) stall: Option<Stall>,
+    /// What limits its prompt rows.
+    pub(super) limit: Option<Limit>,
+    /// Which of several routes it takes.
+    pub(super) route: Option<RouteChosen>,
 }
 
 impl Scheduler {
@@ -169,8 +179,8 @@ impl Scheduler {
         &mut self,
         selection: &Selection,
     ) -> Result<(Chosen, Readiness), RunError> {
-        let Selection { kind, shape, .. } = selection;
-        let candidates = self.models[kind.model.0].candidates(kind.output, *shape);
+        let Selection { kind, shape, by, .. } = selection;
+        let candidates = self.models[kind.model.0].candidates(kind.output, *by, *shape);
         let candidates = candidates.map_err(|source| RunError::Plan { source })?;
         Ok(self.chosen(candidates, selection))
     }
@@ -209,7 +219,7 @@ impl Scheduler {
         self.graphs.on_dispatch(id, &route);
         self.on_paced(id, selection);
         let turn = self.turn_of(selection, chosen.haste);
-        self.lanes.on_sent(id, chosen, self.queue.now);
+        let chosen = self.lanes.on_sent(id, chosen, self.queue.now);
         let trace = self.chunk_span(id, batch.rows(), selection, &route);
         let chunk = Chunk {
             id,
@@ -223,6 +233,7 @@ impl Scheduler {
             trace,
             alive: Arc::default(),
         };
-        NextChunk::Chunk(Box::new(chunk), stall, selection.limit)
+        let why = Why { stall, limit: selection.limit, route: chosen };
+        NextChunk::Chunk(Box::new(chunk), Box::new(why))
     }
 }

@@ -1,5 +1,8 @@
 //! What the scheduler wants done, and what a recording may tell of it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{Milestone, RowOutcome, StallCause};
 
@@ -38,7 +41,7 @@ pub enum SchedulerEffect {
 }
 
 /// An event of a request for recordings; no decision depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The request.
     pub sequence: SequenceId,
@@ -47,7 +50,7 @@ pub struct Note {
 }
 
 /// An event of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Noted {
     /// The request reached a milestone, with the milestone's value.
     Milestone(Milestone, u64),
@@ -57,6 +60,33 @@ pub enum Noted {
     Rows(u64, RowOutcome),
     /// The prompt rows of the chunk with this number are limited.
     Limited(u64, Limit),
+    /// The chunk with this number took one of several routes.
+    Routed(u64, RouteChosen),
+}
+
+/// Which of several routes a chunk took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteChosen {
+    /// Names of the route's devices.
+    pub devices: Arc<str>,
+    /// Predicted time until the chunk ends.
+    pub end: Duration,
+    /// Names of the devices of the route that it would have taken on idle devices.
+    pub alone: Arc<str>,
+    /// Predicted time until it would have ended on that one.
+    pub alone_end: Duration,
+    /// Whether it passes chunks that wait for the same devices.
+    pub is_due: bool,
+}
+
+impl RouteChosen {
+    /// Records it for a chunk.
+    pub(super) fn note(self, chunk: &Chunk, context: TraceContext) -> SchedulerEffect {
+        let first = chunk.sequences.first().map(|rows| rows.sequence);
+        let sequence = first.unwrap_or(SequenceId(0));
+        let what = Noted::Routed(chunk.id, self);
+        SchedulerEffect::Note(Traced::new(Note { sequence, what }, context))
+    }
 }
 
 impl Limit {

@@ -8,6 +8,7 @@ use lapwing_plan::moment::{Candidate, Choice, Haste, LaneWork, Moment};
 use lapwing_plan::{Phase, Route};
 use lapwing_traces::Nanos;
 
+use super::effect::RouteChosen;
 use super::graphs::Readiness;
 use super::pace::STEPS_WAITED;
 use super::selection::Selection;
@@ -28,6 +29,19 @@ impl Chosen {
 
     fn candidate(&self) -> &Candidate {
         &self.candidates[self.choice.at]
+    }
+
+    /// What a recording may tell of it; `None` if there was no choice.
+    fn told(&self) -> Option<RouteChosen> {
+        let (alone, Choice { end, first, .. }) = (&self.candidates[0], self.choice);
+        let is_due = self.haste == Haste::Due;
+        (is_due || self.candidates.len() > 1).then(|| RouteChosen {
+            devices: Arc::clone(&self.candidate().devices),
+            end,
+            alone: Arc::clone(&alone.devices),
+            alone_end: first,
+            is_due,
+        })
     }
 }
 
@@ -65,14 +79,21 @@ impl Lanes {
         Moment { lanes, crossing: Duration::from_nanos(self.learned.crossing as u64) }
     }
 
-    /// Records that a chunk is sent.
-    pub(super) fn on_sent(&mut self, chunk: u64, chosen: Chosen, now: Nanos) {
+    /// Records that a chunk is sent. Returns what a recording may tell of its route.
+    pub(super) fn on_sent(
+        &mut self,
+        chunk: u64,
+        chosen: Chosen,
+        now: Nanos,
+    ) -> Option<RouteChosen> {
         if chosen.candidate().lanes.is_empty() {
-            return;
+            return None;
         }
+        let told = chosen.told();
         self.flights.iter_mut().for_each(|flight| flight.is_alone = false);
         let is_alone = self.flights.is_empty();
         self.flights.push(Flight { chunk, chosen, since: now, is_alone });
+        told
     }
 
     /// Records that a chunk has ended; `is_whole` says whether all of it was computed.
@@ -188,7 +209,7 @@ mod tests {
         let route = Route::new(stages, String::new(), None, of).expect("a route");
         let alone = Duration::from_millis(alone_ms);
         let lanes = vec![LaneWork { time: alone, longest: alone }];
-        Candidate { route, alone, lanes, crossings }
+        Candidate { route, devices: Arc::default(), alone, lanes, crossings }
     }
 
     #[test]

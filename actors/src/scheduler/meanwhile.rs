@@ -11,16 +11,15 @@
 use std::sync::Arc;
 
 use lapwing_kernels::device::GraphKey;
-use lapwing_plan::{DeviceId, Route};
+use lapwing_plan::{DeviceId, Phase, Route};
 use lapwing_traces::Nanos;
 
 use super::chunks::NextChunk;
 use super::effect::SchedulerEffect;
 use super::models::ChunkKind;
 use super::moments::{May, Moments};
-use super::rows::PlannedBy;
+use super::rows::{PlannedBy, RowKinds};
 use super::state::Scheduler;
-use crate::error::RunError;
 use crate::sequence::Permit;
 use crate::traced::{TraceContext, Traced};
 
@@ -39,15 +38,19 @@ impl Scheduler {
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
         let selection = self.select_paced(kind, PlannedBy::Meanwhile, forced);
-        let Some(selection) = selection else { return NextChunk::Nothing };
-        match self.models[kind.model.0].candidates_meanwhile(kind.output, selection.shape) {
-            Ok(candidates) => {
-                let (chosen, _) = self.chosen(candidates, &selection);
+        let Some(mut selection) = selection else { return NextChunk::Nothing };
+        if selection.shape.phase == Phase::Mixed && self.models[kind.model.0].lanes > 1 {
+            let steps = self.select(kind, PlannedBy::Meanwhile, RowKinds::DECODES, 0);
+            let Some(steps) = steps else { return NextChunk::Nothing };
+            selection = steps;
+        }
+        match self.route_for(&selection) {
+            Ok((chosen, _)) => {
                 tracing::debug!(rows = selection.shape.rows, "{}", chosen.route().reason);
                 self.graphs.on_meanwhile();
                 self.cut(permit, &selection, chosen)
             }
-            Err(source) => self.refuse(&selection, &RunError::Plan { source }, effects),
+            Err(error) => self.refuse(&selection, &error, effects),
         }
     }
 

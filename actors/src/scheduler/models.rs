@@ -161,20 +161,12 @@ impl Model {
     pub(super) fn candidates(
         &mut self,
         output: Output,
+        by: PlannedBy,
         shape: ChunkShape,
     ) -> Result<Arc<[Candidate]>, PlanError> {
-        self.with_planner(output, |planner| planner.candidates(shape))
-    }
-
-    /// The same of a chunk whose graphs are not ready.
-    pub(super) fn candidates_meanwhile(
-        &mut self,
-        output: Output,
-        shape: ChunkShape,
-    ) -> Result<Arc<[Candidate]>, PlanError> {
-        self.with_planner(output, |planner| match planner.meanwhile_mut() {
-            Some(meanwhile) => meanwhile.candidates(shape),
-            None => planner.candidates(shape),
+        self.with_planner(output, |planner| match (by, planner.meanwhile_mut()) {
+            (PlannedBy::Meanwhile, Some(meanwhile)) => meanwhile.candidates(shape),
+            _ => planner.candidates(shape),
         })
     }
 

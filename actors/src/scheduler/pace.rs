@@ -115,7 +115,7 @@ impl Scheduler {
         let shape = ChunkShape { phase, rows: prompts, selected: 1, context, prompt };
         let steps = self.step_candidates(all)?;
         let model = &mut self.models[all.kind.model.0];
-        let chunk = model.candidates(all.kind.output, shape).ok()?;
+        let chunk = model.candidates(all.kind.output, all.by, shape).ok()?;
         let waits = steps.iter().map(|step| {
             let lanes = step.lanes.iter().zip(&chunk[0].lanes);
             let waits = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, lane)| lane.longest);
@@ -129,7 +129,7 @@ impl Scheduler {
         let (phase, context) = (Phase::Decode, beside.shape.context);
         let shape = ChunkShape { phase, rows: 1, selected: 1, context, prompt: 0 };
         let model = &mut self.models[beside.kind.model.0];
-        model.candidates(beside.kind.output, shape).ok()
+        model.candidates(beside.kind.output, beside.by, shape).ok()
     }
 
     /// Whether prompt rows wait, on one device: until each stream has had a token since the latest prompt rows, and until the

@@ -14,6 +14,7 @@ use super::moments::Moments;
 use super::pace::targets::Pace;
 use super::parts::{SchedulerConfig, SchedulerParts};
 use super::queue::Queue;
+use super::rows::PlannedBy;
 use super::running::Sequence;
 use crate::error::RunError;
 use crate::message::Shutdown;
@@ -72,7 +73,9 @@ impl Scheduler {
     /// # Errors
     /// [`PlanError`] when the strategy finds none.
     pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
-        Ok(Arc::clone(&self.models[0].candidates(Output::Logits, shape)?[0].route))
+        Ok(Arc::clone(
+            &self.models[0].candidates(Output::Logits, PlannedBy::Strategy, shape)?[0].route,
+        ))
     }
 
     /// Number of waiting and running requests.

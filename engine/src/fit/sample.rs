@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lapwing_kernels::graph::{Graph, Node, RowSet};
+use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::{Gguf, GgufWriter, TensorInfo, Value, WriteError};
@@ -55,26 +55,21 @@ impl Sample {
 /// Layers of the model that a stand-in needs: as many of the first as have every op of the others, of all rows where those are, and as
 /// many more as fit into so many bytes. Also the number of layers of the model.
 pub(crate) fn layers_of_sample(gguf: &Gguf, graph: &Graph, bytes_max: u64) -> (usize, usize) {
-    let mut known = HashSet::new();
-    let is_selected = |node: &Node| graph.value(node.output).rows == RowSet::Selected;
-    let layers = graph.nodes().iter().filter_map(|node| node.layer);
-    let (mut needed, all) = (1, layers.max().map_or(1, |last| last + 1));
-    // What the last layer of any stand-in computes of selected rows only.
-    let selected = graph.nodes().iter().filter(|node| node.layer == Some(all - 1));
-    let selected: HashSet<&str> = selected.filter(|it| is_selected(it)).map(|it| it.role).collect();
-    for (at, node) in graph.nodes().iter().enumerate() {
+    let nodes = graph.nodes();
+    let layers = nodes.iter().filter_map(|node| node.layer);
+    let all = layers.max().map_or(1, |last| last + 1);
+    let (mut known, mut needed) = (HashSet::new(), 1);
+    for (at, node) in nodes.iter().enumerate() {
         let Some(layer) = node.layer else { continue };
-        // Every last layer selects rows.
-        if matches!(node.op, Op::SelectRows) {
+        if matches!(node.op, Op::SelectRows) || !known.insert(OpShape::of(graph, at, &Part::WHOLE))
+        {
             continue;
         }
-        let is_all = !is_selected(node);
-        if known.insert((OpShape::of(graph, at, &Part::WHOLE), is_all)) {
-            let behind = usize::from(is_all && selected.contains(node.role));
-            needed = needed.max(layer + 1 + behind);
-        }
+        // A stand-in selects rows behind the last op that mixes them, as the model does.
+        let is_of_all = graph.value(node.output).rows != RowSet::Selected;
+        let mixes = nodes[at..].iter().find(|node| is_of_all && mixes_rows(&node.op));
+        needed = needed.max(1 + mixes.and_then(|node| node.layer).unwrap_or(layer));
     }
-    let needed = needed.min(all);
     let bytes_below = |layers: usize| {
         let tensors = gguf.tensors.iter();
         let kept = tensors.filter(|t| layer_of(&t.name).is_none_or(|layer| layer < layers));
@@ -82,6 +77,11 @@ pub(crate) fn layers_of_sample(gguf: &Gguf, graph: &Graph, bytes_max: u64) -> (u
     };
     let most = (needed..=all).rev().find(|layers| bytes_below(*layers) <= bytes_max);
     (most.unwrap_or(needed), all)
+}
+
+/// Whether what an op makes of a row depends on others.
+fn mixes_rows(op: &Op) -> bool {
+    matches!(op, Op::Attention(_)) || op.state().is_some()
 }
 
 /// Layers of the file, those included that the model does not run.
@@ -99,6 +99,7 @@ fn layer_of(name: &str) -> Option<usize> {
 mod tests {
     use std::path::Path;
 
+    use lapwing_kernels::formats::DType;
     use lapwing_kernels::model::Model;
     use lapwing_kernels::weights::{WeightFile, parse_header};
 
@@ -109,11 +110,18 @@ mod tests {
         WeightFile::header(&tiny.join(name)).expect("a header")
     }
 
-    /// Every shape of op in a graph, of all rows or of selected ones only.
-    fn shapes(graph: &Graph) -> HashSet<(OpShape, bool)> {
+    /// The shapes of the ops of a graph: of those that compute all rows, and of all.
+    fn shapes(graph: &Graph) -> [HashSet<OpShape>; 2] {
+        let of = |at: usize| OpShape::of(graph, at, &Part::WHOLE);
         let nodes = graph.nodes().iter().enumerate();
-        let is_all = |node: &Node| graph.value(node.output).rows != RowSet::Selected;
-        nodes.map(|(at, node)| (OpShape::of(graph, at, &Part::WHOLE), is_all(node))).collect()
+        let of_all = nodes.filter(|(_, node)| graph.value(node.output).rows != RowSet::Selected);
+        [of_all.map(|(at, _)| of(at)).collect(), (0..graph.nodes().len()).map(of).collect()]
+    }
+
+    /// Whether a graph computes all rows where another one does, and has all of its ops.
+    fn covers(graph: &Graph, other: &Graph) -> bool {
+        let (own, other) = (shapes(graph), shapes(other));
+        own.iter().zip(&other).all(|(own, other)| own.is_superset(other))
     }
 
     #[test]
@@ -126,6 +134,7 @@ mod tests {
             "lfm2.gguf",
             "qwen35-mtp.gguf",
             "nemotron_h.gguf",
+            "qwen3moe.gguf",
         ] {
             let gguf = header(name);
             let whole = Model::from_header(&gguf).expect("a model");
@@ -135,7 +144,7 @@ mod tests {
                 let file = WeightFile::open(&sample.path).expect("a weight file");
                 let model = Model::from_weights(&file).expect("a model");
                 assert_eq!(model.config.layers, layers, "{name}");
-                if shapes(&model.graph) == shapes(&whole.graph) {
+                if covers(&model.graph, &whole.graph) {
                     least = layers;
                 }
                 let path = sample.path.to_path_buf();
@@ -146,6 +155,24 @@ mod tests {
             assert_eq!(layers_of_sample(&gguf, &whole.graph, 0), (least, all), "{name}");
             assert_eq!(layers_of_sample(&gguf, &whole.graph, BYTES_MAX), (all, all), "{name}");
         }
+    }
+
+    #[test]
+    fn a_format_of_one_layer_is_measured_on_all_rows() {
+        let mut gguf = header("llama.gguf");
+        let all = Model::from_header(&gguf).expect("a model").config.layers;
+        assert!(all > 2, "{all} layers");
+        let down = gguf.tensors.iter_mut().find(|tensor| tensor.name == "blk.0.ffn_down.weight");
+        let down = down.expect("a matrix");
+        assert_ne!(down.dtype, DType::F16);
+        down.dtype = DType::F16;
+        let whole = Model::from_header(&gguf).expect("a model");
+        // The last layer of a stand-in has this matrix for selected rows only.
+        assert_eq!(layers_of_sample(&gguf, &whole.graph, 0), (3, all));
+        let sample = Sample::new(&gguf, 3).expect("written");
+        let file = WeightFile::open(&sample.path).expect("a weight file");
+        let model = Model::from_weights(&file).expect("a model");
+        assert!(covers(&model.graph, &whole.graph));
     }
 
     #[test]

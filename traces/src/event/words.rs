@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use super::{
     Activity, DraftRole, Event, EventKind, LaneId, Limited, MessageId, Milestone, NameId, Order,
-    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use crate::clock::Nanos;
 
@@ -155,6 +155,16 @@ impl Fields {
                 bytes: slack,
                 ..none
             },
+            EventKind::Routed(Routed { chunk, route, end, alone, alone_end, is_due }) => Fields {
+                kind: 16,
+                sub: is_due.into(),
+                chunk,
+                name: route.0,
+                other: alone.0.into(),
+                bytes: end,
+                flops: alone_end,
+                ..none
+            },
         }
     }
 
@@ -225,6 +235,14 @@ impl Fields {
                 chunk: self.chunk,
                 stream: (self.sub > 0).then_some(self.request),
                 slack: self.bytes,
+            }),
+            16 => EventKind::Routed(Routed {
+                chunk: self.chunk,
+                route: NameId(self.name),
+                end: self.bytes,
+                alone: NameId(self.other.try_into().ok()?),
+                alone_end: self.flops,
+                is_due: self.sub > 0,
             }),
             _ => return None,
         })

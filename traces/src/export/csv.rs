@@ -20,7 +20,7 @@ pub struct Table {
 }
 
 /// Exports a timeline as tables of spans, gaps, critical path, messages, waits, counters,
-/// milestones of requests and limited chunks. Times and durations are in nanoseconds; absent values are empty.
+/// milestones of requests, limited chunks and choices of routes. Times and durations are in nanoseconds; absent values are empty.
 pub fn csv(timeline: &Timeline, analysis: &Analysis) -> Vec<Table> {
     let lanes = fields::lane_names(timeline);
     let source = Source { timeline, analysis, lanes };
@@ -33,6 +33,7 @@ pub fn csv(timeline: &Timeline, analysis: &Analysis) -> Vec<Table> {
         source.counters(),
         source.requests(),
         source.limited(),
+        source.routed(),
     ]
 }
 
@@ -201,6 +202,22 @@ impl Source<'_> {
                 or_empty(of_chunk.get(&limited.chunk)),
                 or_empty(limited.stream),
                 or_empty(limited.stream.map(|_| limited.slack)),
+            ]);
+        }
+        rows.table()
+    }
+
+    fn routed(&self) -> Table {
+        let columns = "chunk,route,end_ns,alone,alone_end_ns,is_due";
+        let mut rows = Rows::new("routed.csv", columns);
+        for (chunk, choice) in &self.timeline.routed {
+            rows.add(&[
+                chunk.to_string(),
+                text(&choice.route),
+                choice.end.to_string(),
+                text(&choice.alone),
+                choice.alone_end.to_string(),
+                choice.is_due.to_string(),
             ]);
         }
         rows.table()

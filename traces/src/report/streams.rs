@@ -35,6 +35,32 @@ pub struct LimitedReport {
     pub slack_ms: Option<f64>,
 }
 
+/// Why chunks have the rows and the routes that they have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DecisionsReport {
+    /// Chunks with fewer rows of prompts than there was room for, by number.
+    pub limited: Vec<LimitedReport>,
+    /// Chunks that could take several routes, by number.
+    pub routed: Vec<RoutedReport>,
+}
+
+/// A chunk that could take several routes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RoutedReport {
+    /// Number of the chunk.
+    pub chunk: u64,
+    /// Devices of its route.
+    pub route: String,
+    /// Predicted time until its end, in ms.
+    pub end_ms: f64,
+    /// Devices of the route that it would have taken on idle devices.
+    pub alone: String,
+    /// Predicted time until its end on that route, in ms.
+    pub alone_end_ms: f64,
+    /// Whether it passed chunks that waited for its devices, because its streams were due.
+    pub is_due: bool,
+}
+
 fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
@@ -61,7 +87,19 @@ pub(super) fn by_request(gaps: &BTreeMap<u64, TokenGaps>) -> Vec<TokenGapReport>
     gaps.iter().map(report).collect()
 }
 
-pub(super) fn limited(timeline: &Timeline) -> Vec<LimitedReport> {
+pub(super) fn decisions(timeline: &Timeline) -> DecisionsReport {
+    let routed = timeline.routed.iter().map(|(chunk, choice)| RoutedReport {
+        chunk: *chunk,
+        route: choice.route.clone(),
+        end_ms: ms(choice.end),
+        alone: choice.alone.clone(),
+        alone_end_ms: ms(choice.alone_end),
+        is_due: choice.is_due,
+    });
+    DecisionsReport { limited: limited(timeline), routed: routed.collect() }
+}
+
+fn limited(timeline: &Timeline) -> Vec<LimitedReport> {
     let rows = timeline.limited_rows();
     let report = |limited: &crate::event::Limited| LimitedReport {
         chunk: limited.chunk,

@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{After, Counter, Freed, Lane, Message, RequestMilestone, Sleep, Span, Timeline, Wait};
+use super::{
+    After, Counter, Freed, Lane, Message, RequestMilestone, RouteChoice, Sleep, Span, Timeline,
+    Wait,
+};
 use crate::clock::Nanos;
 use crate::event::{
-    Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo,
+    Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Routed, Sending, SpanId,
+    SpanInfo,
 };
 use crate::recording::Recording;
 
@@ -134,6 +138,12 @@ impl Build<'_> {
             }
             EventKind::Limited(limited) => {
                 self.timeline.limited.insert(limited.chunk, limited);
+            }
+            EventKind::Routed(routed) => {
+                let [route, alone] = [routed.route, routed.alone].map(|name| self.name(name));
+                let Routed { end, alone_end, is_due, .. } = routed;
+                let choice = RouteChoice { route, end, alone, alone_end, is_due };
+                self.timeline.routed.insert(routed.chunk, choice);
             }
             // Handled in `close_links`, because their spans may start and end later.
             EventKind::Waited(_) | EventKind::After(..) => {}

@@ -51,6 +51,7 @@ pub(super) fn cut(timeline: Timeline, from: Nanos, to: Nanos) -> Timeline {
     let chunks: HashSet<u64> = timeline.spans.iter().filter_map(|span| span.tags.chunk).collect();
     timeline.outcomes.retain(|chunk, _| chunks.contains(chunk));
     timeline.limited.retain(|chunk, _| chunks.contains(chunk));
+    timeline.routed.retain(|chunk, _| chunks.contains(chunk));
     // A target holds from the submission on, which may precede the window.
     let requests: HashSet<u64> =
         timeline.milestones.iter().map(|milestone| milestone.request).collect();

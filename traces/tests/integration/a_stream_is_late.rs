@@ -166,7 +166,7 @@ fn limited_chunks_have_their_rows_and_the_reason() {
         {"chunk": 1, "rows": 120, "stream": 3, "slack_ms": 48.0},
         {"chunk": 2, "rows": 128, "stream": null, "slack_ms": null},
     ]);
-    assert_eq!(serde_json::to_value(&report.limited).unwrap(), expected);
+    assert_eq!(serde_json::to_value(&report.decisions.limited).unwrap(), expected);
     let reasons =
         ["120 rows, because stream 3 was due in 48 ms", "128 rows, kept short for streams"];
     let trace: Value = serde_json::from_str(&export::chrome(&timeline, &analysis)).unwrap();

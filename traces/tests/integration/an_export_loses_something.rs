@@ -195,6 +195,7 @@ fn check_csv(timeline: &Timeline, analysis: &Analysis) {
     assert_eq!(count("waits.csv"), timeline.waits.len());
     assert_eq!(count("requests.csv"), timeline.milestones.len());
     assert_eq!(count("limited.csv"), timeline.limited.len());
+    assert_eq!(count("routed.csv"), timeline.routed.len());
     let values: usize = timeline.counters.iter().map(|counter| counter.values.len()).sum();
     assert_eq!(count("counters.csv"), values);
     let spans = rows(&tables[0].text);

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
     Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
-    Order, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Order, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use proptest::collection::{btree_map, vec};
@@ -103,6 +103,11 @@ fn event_kind() -> impl Strategy<Value = EventKind> {
         (number(), option::of(number()), number()).prop_map(|(chunk, stream, slack)| {
             EventKind::Limited(Limited { chunk, stream, slack })
         }),
+        ([number(), number(), number()], name(), name(), any::<bool>()).prop_map(
+            |([chunk, end, alone_end], route, alone, is_due)| {
+                EventKind::Routed(Routed { chunk, route, end, alone, alone_end, is_due })
+            }
+        ),
     ]
 }
 

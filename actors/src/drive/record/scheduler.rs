@@ -1,7 +1,7 @@
 //! Trace events of the scheduler.
 
 use lapwing_traces::event::{
-    Activity, EventKind, LaneKind, Limited, MessageId, Milestone, NameId, Sending, SpanId,
+    Activity, EventKind, LaneKind, Limited, MessageId, Milestone, NameId, Routed, Sending, SpanId,
     SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder};
@@ -170,13 +170,14 @@ impl SchedulerTrace {
         if !self.trace.wants(note.context.requested) {
             return;
         }
-        match note.what {
+        let Note { sequence, what } = note.message;
+        match what {
             Noted::Milestone(milestone, value) => {
                 let at = match (milestone, handling.received) {
                     (Milestone::Submitted, Some((_, sent))) => sent,
                     _ => self.trace.now(),
                 };
-                self.trace.record(at, EventKind::Request(note.sequence.0, milestone, value));
+                self.trace.record(at, EventKind::Request(sequence.0, milestone, value));
             }
             Noted::Rows(chunk, rows) => {
                 self.trace.record(self.trace.now(), EventKind::Rows(chunk, rows));
@@ -185,6 +186,14 @@ impl SchedulerTrace {
                 let (stream, slack) = (stream.map(|stream| stream.0), (Nanos(0) + slack).0);
                 let limited = Limited { chunk, stream, slack };
                 self.trace.record(self.trace.now(), EventKind::Limited(limited));
+            }
+            Noted::Routed(chunk, chosen) => {
+                let names = [&chosen.devices, &chosen.alone];
+                let [route, alone] = names.map(|name| self.trace.name(name));
+                let [end, alone_end] = [chosen.end, chosen.alone_end].map(|it| (Nanos(0) + it).0);
+                let is_due = chosen.is_due;
+                let routed = Routed { chunk, route, end, alone, alone_end, is_due };
+                self.trace.record(self.trace.now(), EventKind::Routed(routed));
             }
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {

@@ -1,0 +1,20 @@
+//! Which of several routes a chunk took.
+
+use super::NameId;
+
+/// A chunk that could take several routes took the one on which it was to end first, by what its devices had to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Routed {
+    /// Number of the chunk.
+    pub chunk: u64,
+    /// Devices of its route.
+    pub route: NameId,
+    /// Time in ns until it was to end.
+    pub end: u64,
+    /// Devices of the route that it would have taken on idle devices, which may be the same.
+    pub alone: NameId,
+    /// Time in ns until it was to end on that one.
+    pub alone_end: u64,
+    /// Whether it passes chunks that wait for the same devices, because its streams were due.
+    pub is_due: bool,
+}
