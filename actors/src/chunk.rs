@@ -8,6 +8,10 @@ use lapwing_kernels::kv::{KvLease, KvPage};
 use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage, StagePart, StageWork};
 use lapwing_traces::event::DraftRole;
 
+mod turn;
+
+pub use turn::{Life, Turn};
+
 use crate::handover::Sampling;
 use crate::join::{JoinPart, split};
 use crate::message::{Generate, Sink};
@@ -21,7 +25,7 @@ pub struct Chunk {
     pub id: u64,
     /// Whether it holds prompt rows, decode rows or both.
     pub phase: Phase,
-    /// Which chunks it passes where they wait for the same device.
+    /// Which chunks it passes where they wait for the same device, unless its streams have become due.
     pub turn: Turn,
     /// Stages, in order.
     pub route: Arc<Route>,
@@ -35,19 +39,8 @@ pub struct Chunk {
     pub permit: Permit,
     /// Its `tracing` span, the parent of the spans of its stages; disabled if its requests have no spans.
     pub trace: tracing::Span,
-    /// Dropped when it ends. A device that is kept for it has a weak reference.
-    pub alive: Arc<()>,
-}
-
-/// Which of the chunks that wait for a device comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Turn {
-    /// A step of streams that are due.
-    Due,
-    /// In order of arrival.
-    InTurn,
-    /// Background work.
-    Background,
+    /// Dropped when it ends. A device that is kept for it has a weak reference, and so has the scheduler.
+    pub life: Arc<Life>,
 }
 
 /// A sequence with rows in a chunk.
@@ -125,6 +118,11 @@ impl SequenceRows {
 }
 
 impl Chunk {
+    /// Which chunks it passes where they wait for the same device.
+    pub fn turn(&self) -> Turn {
+        if self.life.is_due() { Turn::Due } else { self.turn }
+    }
+
     /// Whether a device has more work on it after the present stage.
     pub fn comes_back_to(&self, device: DeviceId) -> bool {
         let later = self.route.stages.get(self.cursor + 1..).unwrap_or_default();

@@ -14,7 +14,7 @@ use super::running::{Sequence, devices};
 use super::selection::Selection;
 use super::state::Scheduler;
 use super::step_times::DecodeChunk;
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, Life};
 use crate::error::RunError;
 use crate::sequence::Permit;
 use crate::traced::{TraceContext, Traced};
@@ -219,7 +219,8 @@ impl Scheduler {
         self.graphs.on_dispatch(id, &route);
         self.on_paced(id, selection);
         let turn = self.turn_of(selection, chosen.haste);
-        let chosen = self.lanes.on_sent(id, chosen, self.queue.now);
+        let life = Arc::<Life>::default();
+        let chosen = self.lanes.on_sent(id, chosen, &life, self.queue.now);
         let trace = self.chunk_span(id, batch.rows(), selection, &route);
         let chunk = Chunk {
             id,
@@ -231,7 +232,7 @@ impl Scheduler {
             sequences,
             permit,
             trace,
-            alive: Arc::default(),
+            life,
         };
         let why = Why { stall, limit: selection.limit, route: chosen };
         NextChunk::Chunk(Box::new(chunk), Box::new(why))

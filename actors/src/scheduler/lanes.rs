@@ -1,7 +1,7 @@
 //! What the devices have to do, as far as the scheduler knows: the chunks in flight with their predicted times. By it the routes of the
 //! next chunks are chosen. What chunks took that ran alone corrects the time of crossings between devices.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lapwing_plan::moment::{Candidate, Choice, Haste, LaneWork, Moment};
@@ -13,6 +13,7 @@ use super::graphs::Readiness;
 use super::pace::STEPS_WAITED;
 use super::selection::Selection;
 use super::state::Scheduler;
+use crate::chunk::Life;
 
 /// A route that was chosen for a chunk, among those that it could take.
 pub(super) struct Chosen {
@@ -20,6 +21,8 @@ pub(super) struct Chosen {
     choice: Choice,
     /// Whether it passes chunks that wait for its devices.
     pub(super) haste: Haste,
+    /// How long the streams of a step may wait for its end, in ns; `None` for other chunks.
+    allowed: Option<f64>,
 }
 
 impl Chosen {
@@ -52,6 +55,25 @@ struct Flight {
     since: Nanos,
     /// Whether no other chunk was in flight since then.
     is_alone: bool,
+    life: Weak<Life>,
+}
+
+impl Flight {
+    /// Makes a step due that would wait too long for a chunk which is sent after it.
+    fn pass(&mut self, later: &Chosen) {
+        let Chosen { allowed: Some(allowed), haste: Haste::InTurn, .. } = self.chosen else {
+            return;
+        };
+        let lanes = self.chosen.candidate().lanes.iter().zip(&later.candidate().lanes);
+        let shared = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, later)| later.time);
+        let wait = shared.sum::<Duration>().as_nanos() as f64;
+        if wait > allowed
+            && let Some(life) = self.life.upgrade()
+        {
+            life.make_due();
+            self.chosen.haste = Haste::Due;
+        }
+    }
 }
 
 /// Chunks in flight, and what was learned of those that ran alone.
@@ -84,15 +106,27 @@ impl Lanes {
         &mut self,
         chunk: u64,
         chosen: Chosen,
+        life: &Arc<Life>,
         now: Nanos,
     ) -> Option<RouteChosen> {
         if chosen.candidate().lanes.is_empty() {
             return None;
         }
         let told = chosen.told();
-        self.flights.iter_mut().for_each(|flight| flight.is_alone = false);
+        for flight in &mut self.flights {
+            flight.is_alone = false;
+            if chosen.haste == Haste::InTurn {
+                flight.pass(&chosen);
+            }
+        }
         let is_alone = self.flights.is_empty();
-        self.flights.push(Flight { chunk, chosen, since: now, is_alone });
+        self.flights.push(Flight {
+            chunk,
+            chosen,
+            since: now,
+            is_alone,
+            life: Arc::downgrade(life),
+        });
         told
     }
 
@@ -157,6 +191,8 @@ impl Scheduler {
     ) -> (Chosen, Readiness) {
         let first = self.graphs.readiness(&candidates[0].route);
         let alone = candidates[0].alone;
+        let is_step = selection.shape.phase == Phase::Decode;
+        let allowed = is_step.then(|| self.time_for_step(selection, &candidates));
         let (mut choice, mut haste) = (Choice { at: 0, end: alone, first: alone }, Haste::InTurn);
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let moment = self.lanes.moment(candidates[0].lanes.len(), self.queue.now);
@@ -164,14 +200,12 @@ impl Scheduler {
                 matches!(self.graphs.readiness(&candidate.route), Readiness::Ready)
             };
             choice = moment.choose(&candidates, haste, is_ready);
-            if selection.shape.phase == Phase::Decode
-                && choice.end.as_nanos() as f64 > self.time_for_step(selection, &candidates)
-            {
+            if allowed.is_some_and(|allowed| choice.end.as_nanos() as f64 > allowed) {
                 haste = Haste::Due;
                 choice = moment.choose(&candidates, haste, is_ready);
             }
         }
-        (Chosen { candidates, choice, haste }, first)
+        (Chosen { candidates, choice, haste, allowed }, first)
     }
 
     /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as
@@ -233,8 +267,10 @@ mod tests {
             candidates: Arc::new([candidate(100, 0)]),
             choice: Choice { at: 0, end, first: end },
             haste: Haste::InTurn,
+            allowed: None,
         };
-        lanes.on_sent(1, chosen, Nanos(0));
+        let life = Arc::default();
+        lanes.on_sent(1, chosen, &life, Nanos(0));
         let left = |at: u64| lanes.moment(1, Nanos(at * 1_000_000)).lanes[0].time;
         assert_eq!(left(0), end);
         assert_eq!(left(75), Duration::from_millis(25));

@@ -122,9 +122,9 @@ impl Worker {
         let Traced { message: chunk, context } = chunk;
         // Devices may be kept for it.
         let kept = chunk.route.stages.iter().flat_map(|stage| &stage.parts).map(|part| part.device);
-        let kept: BTreeSet<DeviceId> = kept.filter(|_| chunk.turn == Turn::Due).collect();
-        let Chunk { id, payload, sequences, permit, alive, .. } = *chunk;
-        drop(alive);
+        let kept: BTreeSet<DeviceId> = kept.filter(|_| chunk.turn() == Turn::Due).collect();
+        let Chunk { id, payload, sequences, permit, life, .. } = *chunk;
+        drop(life);
         self.nudge(kept.into_iter().collect(), effects);
         let mut done = Vec::with_capacity(sequences.len());
         for (rows, of_batch) in sequences.into_iter().zip(payload.batch.sequence_rows()) {

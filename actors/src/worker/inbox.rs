@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use lapwing_plan::DeviceId;
 
-use crate::chunk::{Chunk, Delivery, Turn};
+use crate::chunk::{Chunk, Delivery, Life, Turn};
 use crate::traced::Traced;
 
 /// Steps that may pass a delivery.
@@ -35,7 +35,7 @@ struct Waiting {
 #[derive(Debug)]
 struct Kept {
     chunk: u64,
-    alive: Weak<()>,
+    life: Weak<Life>,
 }
 
 impl Waiting {
@@ -46,7 +46,7 @@ impl Waiting {
     fn turn(&self) -> Turn {
         match self.passed >= PASSES_MAX {
             true => Turn::Due,
-            false => self.delivery.chunk().turn,
+            false => self.delivery.chunk().turn(),
         }
     }
 }
@@ -72,7 +72,7 @@ impl Inbox {
     /// The place of the next delivery, of those that may start. On a device that is kept for a step, only steps, and what takes no time
     /// of the device.
     pub(super) fn next(&self, starts: impl Fn(&Chunk) -> bool) -> Option<usize> {
-        let is_kept = self.kept.as_ref().is_some_and(|kept| kept.alive.strong_count() > 0);
+        let is_kept = self.kept.as_ref().is_some_and(|kept| kept.life.strong_count() > 0);
         let may_start = |waiting: &Waiting| {
             let chunk = waiting.delivery.chunk();
             let is_free = || chunk.stage().decides() || chunk.is_void();
@@ -86,7 +86,7 @@ impl Inbox {
     pub(super) fn take(&mut self, at: usize) -> Option<Traced<Delivery>> {
         let taken = self.waiting.remove(at)?;
         let chunk = taken.delivery.chunk();
-        if chunk.turn == Turn::Due {
+        if chunk.turn() == Turn::Due {
             for passed in self.waiting.range_mut(..at) {
                 let is_other = passed.latest != Some(chunk.id);
                 passed.passed += usize::from(is_other);
@@ -98,8 +98,8 @@ impl Inbox {
 
     /// Keeps the device for a step whose stage it has computed, as long as the step comes back.
     pub(super) fn on_done(&mut self, chunk: &Chunk) {
-        if chunk.turn == Turn::Due && chunk.comes_back_to(self.device) {
-            self.kept = Some(Kept { chunk: chunk.id, alive: Arc::downgrade(&chunk.alive) });
+        if chunk.turn() == Turn::Due && chunk.comes_back_to(self.device) {
+            self.kept = Some(Kept { chunk: chunk.id, life: Arc::downgrade(&chunk.life) });
         } else if self.kept.as_ref().is_some_and(|kept| kept.chunk == chunk.id) {
             self.kept = None;
         }
