@@ -191,8 +191,11 @@ impl Scheduler {
     ) -> (Chosen, Readiness) {
         let first = self.graphs.readiness(&candidates[0].route);
         let alone = candidates[0].alone;
-        let is_step = selection.shape.phase == Phase::Decode;
-        let allowed = is_step.then(|| self.time_for_step(selection, &candidates));
+        // A device that is kept for a step must not be the one that rows before the step's wait for.
+        let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
+        let may_pass = selection.shape.phase == Phase::Decode
+            && sequences.all(|sequence| sequence.in_flight == 0);
+        let allowed = may_pass.then(|| self.time_for_step(selection, &candidates));
         let (mut choice, mut haste) = (Choice { at: 0, end: alone, first: alone }, Haste::InTurn);
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let moment = self.lanes.moment(candidates[0].lanes.len(), self.queue.now);

@@ -122,6 +122,17 @@ impl Strategy for RandomPlans {
         }
         Route::new(stages, "by dice".to_owned(), None, input.route_for(shape))
     }
+
+    /// Of half of the shapes several, among which the scheduler chooses.
+    fn routes(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Vec<Arc<Route>>, PlanError> {
+        let others = if Dice::of((self.0, shape, "several")).one_in(2) { 4 } else { 0 };
+        let seeds = (0..=others).map(|other| self.0.wrapping_add(other));
+        seeds.map(|seed| RandomPlans(seed).route(input, shape)).collect()
+    }
 }
 
 /// Merges adjacent whole stages of one device if it accepts any number of rows.
