@@ -2,9 +2,11 @@
 
 use crate::clock::Nanos;
 
+mod experts;
 mod limited;
 mod words;
 
+pub use experts::ExpertRows;
 pub use limited::Limited;
 pub use words::WORDS;
 
@@ -279,6 +281,8 @@ pub enum EventKind {
     After(SpanId, SpanId, Order),
     /// The rows of prompts in a chunk were limited.
     Limited(Limited),
+    /// An op divided its rows between the experts of its layer.
+    Experts(ExpertRows),
 }
 
 /// An event on a lane.

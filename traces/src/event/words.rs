@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, DraftRole, Event, EventKind, LaneId, Limited, MessageId, Milestone, NameId, Order,
-    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, ExpertRows, LaneId, Limited, MessageId, Milestone,
+    NameId, Order, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use crate::clock::Nanos;
 
@@ -155,6 +155,30 @@ impl Fields {
                 bytes: slack,
                 ..none
             },
+            EventKind::Experts(rows) => Fields::experts(&rows),
+        }
+    }
+
+    #[inline]
+    fn experts(of: &ExpertRows) -> Fields {
+        let [id, other, since, chunk, request, both, bytes, flops] = of.words();
+        let (epoch, rows) = (both as u32, (both >> 32) as u32);
+        Fields {
+            kind: 16,
+            sub: of.model,
+            stage: of.experts,
+            layer: of.layer,
+            role: 0,
+            name: of.first,
+            id,
+            other,
+            since,
+            chunk,
+            request,
+            epoch,
+            rows,
+            bytes,
+            flops,
         }
     }
 
@@ -226,8 +250,21 @@ impl Fields {
                 stream: (self.sub > 0).then_some(self.request),
                 slack: self.bytes,
             }),
+            16 => EventKind::Experts(self.expert_rows()),
             _ => return None,
         })
+    }
+
+    fn expert_rows(&self) -> ExpertRows {
+        let Fields { id, other, since, chunk, request, bytes, flops, .. } = *self;
+        let both = u64::from(self.epoch) | u64::from(self.rows) << 32;
+        ExpertRows {
+            model: self.sub,
+            layer: self.layer,
+            experts: self.stage,
+            first: self.name,
+            rows: ExpertRows::of_words([id, other, since, chunk, request, both, bytes, flops]),
+        }
     }
 
     fn id(&self) -> Option<SpanId> {

@@ -70,6 +70,7 @@ fn span_of(kind: &EventKind) -> Option<SpanId> {
         | EventKind::Counter(..)
         | EventKind::Request(..)
         | EventKind::Rows(..)
-        | EventKind::Limited(_) => None,
+        | EventKind::Limited(_)
+        | EventKind::Experts(_) => None,
     }
 }
