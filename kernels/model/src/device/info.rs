@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::graphs::GraphKey;
-use super::room::Room;
+use super::room::{Packing, Room};
 use crate::graph::Graph;
 use crate::op::Op;
 use crate::ops::OpInfo;
@@ -157,6 +157,8 @@ pub struct DeviceInfo {
     pub budget: Option<GraphBudget>,
     /// Room for weights, keys and values in a memory of its own; `None` where they are in that of the host.
     pub room: Option<Room>,
+    /// How many bytes matrices take in its memory.
+    pub packing: Packing,
 }
 
 impl DeviceInfo {
@@ -175,6 +177,7 @@ impl DeviceInfo {
             sizes: Vec::new(),
             budget: None,
             room: None,
+            packing: Packing::FILE,
         }
     }
 
