@@ -16,7 +16,7 @@ async fn each_row_counts_once_for_each_of_its_experts() {
     let timeline = Timeline::new(&engine.recorder().recording());
     let analysis = Analysis::new(&timeline);
     let report = Report::new(&timeline, &analysis);
-    let of_model = engine.model().experts.expect("experts");
+    let of_model = engine.model().experts.as_ref().expect("experts");
     assert_eq!(report.experts.len(), engine.model().layers, "{:?}", report.experts);
     // All rows but those of the last tokens, which nothing follows; the last layer computes those that make tokens.
     let rows: usize = prompts.iter().map(|ids| ids.len() + TOKENS - 1).sum();
