@@ -171,9 +171,9 @@ fn a_small_memory_has_as_many_experts_as_fit() {
             };
             RoomNeed::of(&setup.graph, nodes.clone().map(part), &[], Packing::FILE).bytes()
         };
-        let bytes: Vec<u64> = (0..=count).map(need).collect();
-        for own in 1..count {
-            setup.devices[1].room = Some(Room { bytes: bytes[own] + 1, layer_kv: Arc::default() });
+        let bytes: Vec<u64> = (1..count).map(need).collect();
+        for (own, bytes) in (1..count).zip(bytes) {
+            setup.devices[1].room = Some(Room { bytes: bytes + 1, layer_kv: Arc::default() });
             let mut found = Vec::new();
             for shape in [prefill(1), prefill(4000), decode(1), decode(8)] {
                 let route = setup.route(&ExpertCut::default(), shape).expect("a route");
