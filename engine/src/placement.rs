@@ -79,6 +79,8 @@ pub struct PartPlacement {
     /// Range of output channels as fractions: from, to and the number of units they are counted in;
     /// `None` for all.
     pub features: Option<(usize, usize, usize)>,
+    /// Range of the experts of a layer; `None` for all.
+    pub experts: Option<Range<usize>>,
     /// Rows of the prepared graphs it runs; empty if it needs none.
     pub graphs: Vec<usize>,
     /// Whether the operands of its matmuls are swapped (order swap, HeteroLLM section 4).
@@ -137,6 +139,9 @@ impl fmt::Display for PartPlacement {
         }
         if let Some((from, to, of)) = self.features {
             write!(f, ", output channels {from}/{of} to {to}/{of}")?;
+        }
+        if let Some(experts) = &self.experts {
+            write!(f, ", experts {} to {}", experts.start, experts.end.saturating_sub(1))?;
         }
         if !self.graphs.is_empty() {
             let sizes: Vec<String> = self.graphs.iter().map(usize::to_string).collect();

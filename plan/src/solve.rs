@@ -28,7 +28,7 @@ pub use candidate::{Candidate, Cut, Solution};
 pub use covers::covers;
 pub use features::WIDE_ALIGN;
 pub use solver::{Problem, Solver};
-pub use terms::merge_bytes;
+pub use terms::stage_merge_bytes;
 pub use tokens::SEQUENCE_ALIGN;
 
 #[cfg(test)]

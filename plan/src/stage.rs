@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lapwing_kernels::device::{GraphKey, MemoryDomain, ModelId, Prepare};
+use lapwing_kernels::device::{GraphKey, MemoryDomain, ModelId, NodeOnDevice, Prepare};
 use lapwing_kernels::graph::ValueId;
 use lapwing_kernels::part::Part;
 
@@ -71,6 +71,15 @@ impl Stage {
             [one] => Some(one.device),
             _ => None,
         }
+    }
+
+    /// What a device computes of it.
+    pub fn on_device(&self, device: DeviceId) -> impl Iterator<Item = NodeOnDevice> + '_ {
+        let parts = self.parts.iter().filter(move |part| part.device == device);
+        parts.flat_map(|StagePart { part, .. }| {
+            let experts = || part.experts.clone();
+            self.nodes.clone().map(move |node| NodeOnDevice { node, experts: experts() })
+        })
     }
 
     /// Whether it computes nodes.

@@ -1,7 +1,7 @@
 //! Strategies: each turns the graph and the shape of a chunk into a route.
 //!
 //! Strategies that divide a stage between devices use a row cut or a sequence cut; the file
-//! `strategy/cut.rs` explains both with a drawing.
+//! `strategy/cut.rs` explains both with a drawing. One divides experts: `strategy/expert_cut.rs`.
 
 mod auto;
 mod auto_place;
@@ -11,6 +11,7 @@ mod chunked;
 mod cpu_only;
 mod cut;
 mod entry;
+mod expert_cut;
 mod gpu_only;
 mod guarded;
 mod hybrid_cut;
@@ -44,6 +45,7 @@ pub use chunk_graph::ChunkGraph;
 pub use chunked::Chunked;
 pub use cpu_only::CpuOnly;
 pub use entry::{Maker, StrategyEntry};
+pub use expert_cut::ExpertCut;
 pub use gpu_only::GpuOnly;
 pub use guarded::Guarded;
 pub use hybrid_cut::HybridCut;

@@ -88,9 +88,8 @@ pub(crate) fn budgets(graphs: &[(DeviceId, GraphKey)], of: RouteFor<'_>) -> Resu
 pub(crate) fn rooms(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
     for (number, info) in of.devices.iter().enumerate() {
         let Some(room) = &info.room else { continue };
-        let is_there = |stage: &&Stage| stage.parts.iter().any(|part| part.device.0 == number);
-        let nodes = stages.iter().filter(is_there).flat_map(|stage| stage.nodes.clone());
-        let need = room.need(of.graph, nodes);
+        let nodes = stages.iter().flat_map(|stage| stage.on_device(DeviceId(number)));
+        let need = info.need(of.graph, nodes);
         if need.bytes() > room.bytes {
             let (device, room) = (info.name.clone(), room.bytes);
             return Err(PlanError::Memory { device, weights: need.weights, kv: need.kv, room });
@@ -99,10 +98,40 @@ pub(crate) fn rooms(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError>
     Ok(())
 }
 
-/// Checks that the parts tile rows × output channels, and that the nodes can be divided that way.
+/// Checks that parts that are cut by experts have each expert once.
+fn by_experts(stage: &Stage, of: RouteFor<'_>) -> Result<(), &'static str> {
+    let Some(op) = of.graph.can_cut_experts(stage.nodes.clone()) else {
+        return Err("only a stage of one op of experts can be divided by experts");
+    };
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for StagePart { part, .. } in &stage.parts {
+        let Some(own) = part.experts.clone() else {
+            return Err("some parts are divided by experts and others not");
+        };
+        if part.rows.is_some() || !part.features.is_whole() {
+            return Err("a part with some experts has all rows and output channels");
+        }
+        if own.is_empty() {
+            return Err("a part is empty");
+        }
+        ranges.push(own);
+    }
+    ranges.sort_by_key(|range| range.start);
+    let mut next = 0;
+    let follows = |range: &Range<usize>| std::mem::replace(&mut next, range.end) == range.start;
+    match ranges.iter().all(follows) && next == op.count {
+        true => Ok(()),
+        false => Err("some experts belong to no part or to several"),
+    }
+}
+
+/// Checks that the parts tile rows × output channels, or the experts, and that the nodes can be divided that way.
 fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
     let fail =
         |problem| Err(PlanError::Parts { nodes: stage.nodes.clone(), rows: of.rows, problem });
+    if stage.parts.iter().any(|part| part.part.experts.is_some()) {
+        by_experts(stage, of).or_else(fail)?;
+    }
     let Some(first) = stage.parts.first() else { return fail("the stage has no part") };
     let units = first.part.features.of;
     let mut rectangles: Vec<(Range<usize>, Range<usize>)> = Vec::new();
@@ -121,6 +150,9 @@ fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
         if stage.parts.len() > 1 && (rows.is_empty() || features.is_empty()) {
             return fail("a part is empty");
         }
+        if part.experts.is_some() {
+            continue;
+        }
         let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
         if rectangles.iter().any(|(r, f)| overlap(r, &rows) && overlap(f, &features)) {
             return fail("two parts overlap");
@@ -132,6 +164,9 @@ fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
             return fail("the output channels of these nodes cannot be divided");
         }
         rectangles.push((rows, features));
+    }
+    if first.part.experts.is_some() {
+        return Ok(());
     }
     let area: usize = rectangles.iter().map(|(r, f)| r.len() * f.len()).sum();
     if area != of.rows * units {

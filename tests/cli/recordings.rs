@@ -5,8 +5,9 @@ use std::path::Path;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
-    Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, ExpertRows, LaneId, LaneKind, Limited, MessageId,
+    Milestone, NameId, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo,
+    WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
@@ -74,6 +75,9 @@ pub(crate) fn recording(gpu_ns: u64) -> Recording {
     event(0, 0, EventKind::Counter(NameId(4), 1));
     event(50_000, 0, EventKind::Counter(NameId(4), 3));
     event(end, 0, EventKind::Freed(NameId(5), 4_096));
+    let rows = std::array::from_fn(|expert| [3, 0, 1, 2].get(expert).copied().unwrap_or(0));
+    let rows = ExpertRows { model: 0, layer: 5, experts: 4, first: 0, rows };
+    event(30_000, 0, EventKind::Experts(rows));
     for at in [60_000, 80_000, 100_000] {
         event(at, 1, EventKind::Request(1, Milestone::Token, 1));
     }

@@ -4,18 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing::{Engine, Prompt, Request};
-use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task, Traced};
-use lapwing_actors::policy::{ClientId, Urgency};
-use lapwing_actors::prefix::PrefixUse;
-use lapwing_actors::sample::{Sampler, SamplingParams};
-use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_plan::strategy::CpuOnly;
 use lapwing_plan::time::FixedRate;
-use lapwing_traces::Nanos;
 
 use crate::cases::{all, cases};
-use crate::simulated::Simulated;
+use crate::simulated::{Simulated, tokens_of};
 use crate::support::{SMOLLM2, builder, collect_ids, ids, needs, reference};
 
 const TOKENS: usize = 16;
@@ -88,40 +81,5 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
     let strategy = Arc::new(CpuOnly);
     let mut simulation =
         Simulated { devices: &["cpu"], strategy, rate, chunk_rows, pages: 128 }.start();
-    let limit = AdmissionLimit::new(prompts.len());
-    let engine_stops = [2, 0];
-    let receivers: Vec<_> = prompts
-        .iter()
-        .map(|ids| {
-            let (sink, receiver) = ChannelSink::new(TOKENS + 2);
-            let task = Task::Generate(Box::new(Generate {
-                sampler: Sampler::new(SamplingParams::greedy(), ids),
-                stop_ids: engine_stops.into(),
-                tokens_max: TOKENS,
-                drafts: None,
-            }));
-            let admission = limit.try_take().expect("a admission");
-            let trace = tracing::Span::none();
-            let submit = Submit {
-                model: Default::default(),
-                client: ClientId::anonymous(),
-                urgency: Urgency::default(),
-                prefix: PrefixUse::Off,
-                ids: ids.clone(),
-                task,
-                sink,
-                admission,
-                trace,
-            };
-            simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
-            receiver
-        })
-        .collect();
-    assert!(simulation.run() > Nanos(0));
-    let tokens = |event: Traced<StreamEvent>| match event.message {
-        StreamEvent::Token(token) => Some(token.id),
-        StreamEvent::Failed(error) => panic!("{error}"),
-        _ => None,
-    };
-    receivers.iter().map(|r| r.try_iter().filter_map(tokens).collect()).collect()
+    tokens_of(&mut simulation, prompts, TOKENS, &[2, 0])
 }

@@ -1,18 +1,20 @@
 //! A model with mixtures of experts has the same answers in any chunks, beside any requests, on any devices, after preemption, on
 //! from the pages of earlier requests, and with drafts: which rows an expert computes together changes no bit.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use lapwing::devices::DeviceSpec;
 use lapwing::draft::DraftChoice;
+use lapwing::plan::strategy::{Ratio, StrategyOptions};
 use lapwing::{Engine, EngineBuilder, Prompt, Requant, Request};
 
 use crate::cases::cases;
 
-const MODELS: [&str; 4] = ["qwen3moe", "gpt-oss", "glm4moe", "llama4"];
-const TOKENS: usize = 24;
+pub(crate) const MODELS: [&str; 4] = ["qwen3moe", "gpt-oss", "glm4moe", "llama4"];
+pub(crate) const TOKENS: usize = 24;
 
-fn tiny(name: &str) -> PathBuf {
+pub(crate) fn tiny(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/reference/tiny/{name}.gguf"))
 }
 
@@ -47,7 +49,7 @@ pub(crate) async fn answers(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Answer
 }
 
 /// The answers to prompts that are asked one after the other, each computed whole.
-async fn alone(name: &str, prompts: &[Vec<u32>]) -> Vec<Answer> {
+pub(crate) async fn alone(name: &str, prompts: &[Vec<u32>]) -> Vec<Answer> {
     let engine = builder(name).chunk_rows(512).threads(1).prefix_cache(false);
     let engine = engine.build().await.expect("an engine");
     let mut all = Vec::new();
@@ -65,7 +67,7 @@ pub(crate) fn prompts() -> Vec<Vec<u32>> {
 async fn devices_change_no_bit() {
     for name in MODELS {
         let wanted = alone(name, &prompts()).await;
-        for strategy in ["auto", "layer-split", "row-cut", "sequence-cut"] {
+        for strategy in ["auto", "layer-split", "row-cut", "sequence-cut", "expert-cut"] {
             let devices = DeviceSpec::list("cpu+gpu=throttled:gflops=40,gbps=8").expect("devices");
             let engine = builder(name).devices(devices).strategy(strategy);
             let engine = engine.build().await.expect("an engine");
@@ -119,11 +121,19 @@ async fn drafts_change_no_token() {
 }
 
 /// A number below `end`, another one at each call.
-fn roll(state: &mut u64, end: usize) -> usize {
+pub(crate) fn roll(state: &mut u64, end: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize % end
 }
 
+/// The seeds of random schedules: 40, in full 400, or as many as `LAPWING_TEST_SCHEDULES` says.
+fn seeds() -> Range<u64> {
+    let wanted = std::env::var("LAPWING_TEST_SCHEDULES").ok();
+    let wanted = wanted.map(|count| count.parse().expect("LAPWING_TEST_SCHEDULES is a number"));
+    0..wanted.unwrap_or(cases(40, 400))
+}
+
+/// On one device, or with the experts of each layer divided between two.
 #[tokio::test]
 async fn random_schedules_change_no_bit() {
     let mut wanted = Vec::new();
@@ -131,7 +141,7 @@ async fn random_schedules_change_no_bit() {
         wanted.push(alone(name, &prompts()).await);
     }
     let mut preempted = 0;
-    for seed in 0..cases(40, 400_u64) {
+    for seed in seeds() {
         let mut dice = seed;
         let model = roll(&mut dice, MODELS.len());
         let chunk = 1 + roll(&mut dice, 70);
@@ -140,6 +150,17 @@ async fn random_schedules_change_no_bit() {
         let engine = engine.threads(1 + roll(&mut dice, 2)).prefix_cache(roll(&mut dice, 2) == 0);
         let engine = match roll(&mut dice, 2) {
             0 => engine.cache_tokens(160 + 32 * roll(&mut dice, 4)),
+            _ => engine,
+        };
+        let engine = match roll(&mut dice, 3) {
+            0 => {
+                let devices = DeviceSpec::list("cpu+gpu=throttled:gflops=400,gbps=80");
+                let units = [1 + roll(&mut dice, 9), 1 + roll(&mut dice, 9)];
+                let ratio = Some(Ratio::new(&units).expect("a ratio"));
+                let options = StrategyOptions { ratio, ..StrategyOptions::default() };
+                let engine = engine.devices(devices.expect("devices")).strategy("expert-cut");
+                engine.strategy_options(options)
+            }
             _ => engine,
         };
         let engine = engine.build().await.expect("an engine");

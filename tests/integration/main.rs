@@ -19,6 +19,7 @@ mod a_prepared_engine_is_cold;
 #[cfg(feature = "qnn")]
 mod a_qnn_device_computes_otherwise;
 mod a_ranking_is_wrong;
+mod a_recording_hides_experts;
 mod a_recording_is_wrong;
 #[cfg(feature = "serve")]
 mod a_server_fails_a_client;
@@ -56,6 +57,7 @@ mod cases;
 #[path = "../support/encoder.rs"]
 mod encoder;
 mod experts_change_a_token;
+mod experts_on_two_devices_change_a_token;
 #[cfg(target_os = "linux")]
 mod mapped_weights_change_a_token;
 mod perplexity_differs_from_llama_cpp;

@@ -1,10 +1,16 @@
 //! A real model on CPU devices in virtual time.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task, Traced};
+use lapwing_actors::policy::{ClientId, Fcfs, Urgency};
+use lapwing_actors::prefix::PrefixUse;
+use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::kv::{KvPool, KvStore};
@@ -14,6 +20,7 @@ use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::strategy::Strategy;
 use lapwing_plan::time::{FixedRate, TimeModel};
+use lapwing_traces::Nanos;
 
 use crate::support::{SMOLLM2, model};
 
@@ -29,7 +36,12 @@ pub(crate) struct Simulated<'a> {
 impl Simulated<'_> {
     /// SmolLM2 with its true values.
     pub(crate) fn start(&self) -> Simulation {
-        let file = WeightFile::open(&model(SMOLLM2)).expect("a weight file");
+        self.start_with(&model(SMOLLM2))
+    }
+
+    /// A model of a file with its true values.
+    pub(crate) fn start_with(&self, path: &Path) -> Simulation {
+        let file = WeightFile::open(path).expect("a weight file");
         let model = Model::from_weights(&file).expect("a model");
         let layout = model.config.kv_layout();
         let graph = Arc::new(model.graph);
@@ -78,4 +90,46 @@ impl Simulated<'_> {
             copy_rate: f64::INFINITY,
         })
     }
+}
+
+/// The greedy answers to prompts that arrive at once, of so many tokens at most.
+pub(crate) fn tokens_of(
+    simulation: &mut Simulation,
+    prompts: &[Vec<u32>],
+    tokens_max: usize,
+    stop_ids: &[u32],
+) -> Vec<Vec<u32>> {
+    let limit = AdmissionLimit::new(prompts.len());
+    let receivers: Vec<_> = prompts
+        .iter()
+        .map(|ids| {
+            let (sink, receiver) = ChannelSink::new(tokens_max + 2);
+            let task = Task::Generate(Box::new(Generate {
+                sampler: Sampler::new(SamplingParams::greedy(), ids),
+                stop_ids: stop_ids.into(),
+                tokens_max,
+                drafts: None,
+            }));
+            let submit = Submit {
+                model: Default::default(),
+                client: ClientId::anonymous(),
+                urgency: Urgency::default(),
+                prefix: PrefixUse::Off,
+                ids: ids.clone(),
+                task,
+                sink,
+                admission: limit.try_take().expect("a admission"),
+                trace: tracing::Span::none(),
+            };
+            simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
+            receiver
+        })
+        .collect();
+    assert!(simulation.run() > Nanos(0));
+    let tokens = |event: Traced<StreamEvent>| match event.message {
+        StreamEvent::Token(token) => Some(token.id),
+        StreamEvent::Failed(error) => panic!("{error}"),
+        _ => None,
+    };
+    receivers.iter().map(|r| r.try_iter().filter_map(tokens).collect()).collect()
 }

@@ -2,10 +2,12 @@
 
 use crate::clock::Nanos;
 
+mod experts;
 mod limited;
 mod routed;
 mod words;
 
+pub use experts::ExpertRows;
 pub use limited::Limited;
 pub use routed::Routed;
 pub use words::WORDS;
@@ -283,6 +285,8 @@ pub enum EventKind {
     Limited(Limited),
     /// A chunk took one of several routes.
     Routed(Routed),
+    /// An op divided its rows between the experts of its layer.
+    Experts(ExpertRows),
 }
 
 /// An event on a lane.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+mod counted;
 mod drafts;
+mod experts;
 mod figures;
 mod main_cause;
 mod make;
@@ -12,7 +14,9 @@ mod reads;
 mod requests;
 mod streams;
 
+pub use counted::{CounterReport, FreedReport};
 pub use drafts::DraftReport;
+pub use experts::ExpertReport;
 pub use main_cause::main_cause;
 pub use reads::ReadReport;
 pub use streams::{DecisionsReport, LimitedReport, RoutedReport, TokenGapReport};
@@ -67,6 +71,8 @@ pub struct Report {
     pub drafts: Vec<DraftReport>,
     /// Steps that waited for data from a disk, by lane and name.
     pub reads: Vec<ReadReport>,
+    /// Layers with experts whose rows were counted.
+    pub experts: Vec<ExpertReport>,
     /// Why chunks have their rows and routes.
     #[serde(flatten)]
     pub decisions: DecisionsReport,
@@ -249,34 +255,6 @@ pub struct RequestsReport {
     pub gaps_late: Option<usize>,
     /// These times of each request that has some or has a target, by number.
     pub gaps: Vec<TokenGapReport>,
-}
-
-/// Figures of a counter.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CounterReport {
-    /// Name.
-    pub name: String,
-    /// Lane that counts.
-    pub lane: String,
-    /// Smallest value.
-    pub min: i64,
-    /// Largest.
-    pub max: i64,
-    /// Mean over time.
-    pub mean: f64,
-    /// Last value.
-    pub last: i64,
-}
-
-/// Memory freed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FreedReport {
-    /// Name of the memory.
-    pub name: String,
-    /// Number of times.
-    pub count: usize,
-    /// Total size in bytes.
-    pub bytes: u64,
 }
 
 /// Percentiles of a set of values. All are `null` without values.

@@ -8,6 +8,7 @@ use crate::timeline::Timeline;
 mod counted;
 mod difference;
 mod drafts;
+mod experts;
 mod format;
 mod gantt;
 mod head;
@@ -18,6 +19,7 @@ mod streams;
 mod summary;
 
 pub use counted::counted;
+pub(crate) use experts::bars;
 pub use options::{Colours, Glyphs, TextOptions, WIDTH_MAX, WIDTH_MIN};
 
 /// Draws a run: one row for each slot of each lane, idle time as a letter for its cause, the

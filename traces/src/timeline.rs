@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
 use crate::event::{
-    Activity, LaneKind, Limited, Milestone, Order, RowOutcome, SpanId, StallCause, Tags, WaitMode,
+    Activity, ExpertRows, LaneKind, Limited, Milestone, Order, RowOutcome, SpanId, StallCause,
+    Tags, WaitMode,
 };
 use crate::recording::Recording;
 
@@ -48,6 +49,8 @@ pub struct Timeline {
     pub routed: BTreeMap<u64, RouteChoice>,
     /// Memory freed, by time.
     pub freed: Vec<Freed>,
+    /// Rows of experts, by time.
+    pub experts: Vec<ExpertsOnLane>,
     /// By chunk: what became of its rows in speculative decoding.
     pub outcomes: BTreeMap<u64, RowOutcome>,
     /// The window of time that is shown, if it is not the whole run.
@@ -237,6 +240,17 @@ pub struct Freed {
     pub at: Nanos,
     /// Size in bytes.
     pub bytes: u64,
+}
+
+/// Rows of experts in one op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpertsOnLane {
+    /// Index of the lane.
+    pub lane: usize,
+    /// Time.
+    pub at: Nanos,
+    /// The rows.
+    pub rows: ExpertRows,
 }
 
 impl Timeline {

@@ -109,7 +109,8 @@ pub(super) fn merge_parts(
 ) -> Result<(TensorSet, u64), ValueId> {
     let outputs = parts.into_iter().filter_map(|part| part.message.ok());
     let parts = chunk.stage().parts.iter().map(|part| &part.part).zip(outputs).collect();
-    Merge { graph, batch: chunk.batch(), writes: &chunk.flow().writes, slots }.run(parts)
+    let (batch, writes, read) = (chunk.batch(), &chunk.flow().writes, &chunk.payload.values);
+    Merge { graph, batch, writes, read, slots }.run(parts)
 }
 
 /// Total time of the segments.

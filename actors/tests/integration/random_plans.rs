@@ -104,7 +104,7 @@ impl Strategy for RandomPlans {
                     (true, Prepare::Ahead) => graphs(count, &mut dice),
                 };
                 let order = OperandOrder::Straight;
-                let part = Part { rows: part_rows, features, graphs, order };
+                let part = Part { rows: part_rows, features, graphs, order, ..Part::WHOLE };
                 StagePart { device: DeviceId(device), part }
             });
             let stage = Stage {

@@ -26,6 +26,9 @@ pub(crate) struct PartReport {
     pub(crate) rows: Option<(usize, usize)>,
     /// First output channel, one past the last, and the number of channels; `None` for all channels.
     pub(crate) features: Option<(usize, usize, usize)>,
+    /// First expert and one past the last; `None` for all experts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) experts: Option<(usize, usize)>,
     /// Rows of its prepared graphs.
     pub(crate) graphs: Vec<usize>,
     pub(crate) swapped: bool,
@@ -54,6 +57,7 @@ impl PartReport {
             device: part.device.clone(),
             rows: part.rows.as_ref().map(|rows| (rows.start, rows.end)),
             features: part.features,
+            experts: part.experts.as_ref().map(|experts| (experts.start, experts.end)),
             graphs: part.graphs.clone(),
             swapped: part.swapped,
             predicted_ms: part.predicted.map(|time| time.as_secs_f64() * 1e3),

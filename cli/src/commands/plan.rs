@@ -219,6 +219,9 @@ fn part(part: &PartPlacement) -> String {
     if let Some((from, to, of)) = part.features {
         text.push_str(&format!(" output channels {from}/{of}–{to}/{of}"));
     }
+    if let Some(experts) = &part.experts {
+        text.push_str(&format!(" experts {}–{}", experts.start, experts.end));
+    }
     if !part.graphs.is_empty() {
         let graphs: Vec<String> = part.graphs.iter().map(usize::to_string).collect();
         text.push_str(&format!(" graphs {}", graphs.join(" + ")));

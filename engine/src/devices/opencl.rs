@@ -1,6 +1,10 @@
 //! Processors with an OpenCL driver.
 
+#[cfg(not(feature = "opencl"))]
+use lapwing_kernels::device::Packing;
 use lapwing_kernels::device::{Arithmetic, DeviceInfo, DeviceKind, OpSet};
+#[cfg(feature = "opencl")]
+use lapwing_kernels::opencl::PACKING;
 
 use super::back_end::{BackEnd, Form, ThreadUse};
 use super::build::{Built, Shared};
@@ -17,6 +21,9 @@ mod settings;
 
 pub(crate) use in_place::InPlace;
 pub use settings::{OpenClMemory, OpenClSettings};
+
+#[cfg(not(feature = "opencl"))]
+const PACKING: Packing = Packing::FILE;
 
 pub(super) const FORM: Form = Form {
     name: "opencl",
@@ -65,8 +72,12 @@ impl BackEnd for OpenClSettings {
     }
 
     fn info(&self, spec: &DeviceSpec) -> DeviceInfo {
-        let (ops, arithmetic) = (OpSet::COMMON, Arithmetic::Own);
-        DeviceInfo { ops, arithmetic, ..DeviceInfo::new(&*spec.name, spec.kind) }
+        DeviceInfo {
+            ops: OpSet::COMMON,
+            packing: PACKING,
+            arithmetic: Arithmetic::Own,
+            ..DeviceInfo::new(&*spec.name, spec.kind)
+        }
     }
 
     fn build(

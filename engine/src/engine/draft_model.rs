@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lapwing_actors::draft::DRAFT_MAX;
 use lapwing_actors::scheduler::{KvPages, SchedulerModel};
-use lapwing_kernels::device::DeviceInfo;
-use lapwing_kernels::graph::Graph;
+use lapwing_kernels::device::{DeviceInfo, Packing};
+use lapwing_kernels::graph::{Graph, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvSize, KvStore};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::DeviceId;
@@ -112,11 +112,14 @@ impl DraftModel {
         Ok(())
     }
 
-    /// Bytes of its weights, keys and values.
-    pub(super) fn bytes(&self) -> u64 {
-        let weights = self.graph.weights().iter();
-        let bytes = weights.map(|spec| spec.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0));
-        (bytes.sum::<usize>() + self.pages as usize * self.layout.page_bytes()) as u64
+    /// Bytes of its weights, keys and values on a device that packs matrices so.
+    pub(super) fn bytes(&self, packing: Packing) -> u64 {
+        let bytes = |WeightSpec { rows, cols, dtype, .. }: &WeightSpec| match rows {
+            1 => Packing::FILE.bytes(*dtype, 1, *cols),
+            rows => packing.bytes(*dtype, *rows, *cols),
+        };
+        let weights: u64 = self.graph.weights().iter().map(bytes).sum();
+        weights + u64::from(self.pages) * self.layout.page_bytes() as u64
     }
 
     /// The parts of its planner, beside those of the target. The room of its device is what it leaves to the target.

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, Room, RoomNeed as Need};
-use lapwing_kernels::graph::Graph;
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::strategy::{ChunkShape, GpuLayers, PromptRows, Strategy};
 use lapwing_plan::{DeviceId, Phase, PlanError, Route, device_of};
 
-use super::draft_model::DraftModel;
 use super::opened::Opened;
 use crate::config::{Chosen, StrategyChoice};
 use crate::devices::build::{Built, Shared};
@@ -123,7 +121,7 @@ pub(super) fn with_room(
 /// The descriptions of built devices, with the room in their memories.
 pub(super) fn infos(shared: Shared<'_>, devices: &[Built]) -> Vec<DeviceInfo> {
     let info = |(number, built): (usize, &Built)| {
-        let draft = shared.draft_on(number).map_or(0, DraftModel::bytes);
+        let draft = draft_bytes(shared, number, built);
         with_room(built.info.clone(), built.capacity, draft, &shared.opened.chosen)
     };
     devices.iter().enumerate().map(info).collect()
@@ -153,11 +151,15 @@ pub(super) fn needs(parts: &PlannerParts, chosen: &Chosen) -> Result<Vec<(u64, u
     let sizes = sizes(chosen);
     let routes = routes(parts, sizes.context)?;
     let each = (0..parts.devices.len()).map(|device| {
-        let Need { weights, kv, .. } =
-            need(&parts.graph, &routes, DeviceId(device), &sizes.layer_kv);
+        let Need { weights, kv, .. } = need(parts, &routes, DeviceId(device), &sizes.layer_kv);
         (weights, kv)
     });
     Ok(each.collect())
+}
+
+/// Bytes that the draft model takes on a device.
+fn draft_bytes(shared: Shared<'_>, number: usize, on: &Built) -> u64 {
+    shared.draft_on(number).map_or(0, |draft| draft.bytes(on.info.packing))
 }
 
 fn sizes(chosen: &Chosen) -> Sizes {
@@ -169,7 +171,7 @@ fn sizes(chosen: &Chosen) -> Sizes {
 fn memories<'a>(shared: Shared<'_>, devices: &'a [Built]) -> Vec<Memory<'a>> {
     let memory = |(number, built): (usize, &'a Built)| {
         let Built { info, capacity, .. } = built;
-        let draft = shared.draft_on(number).map_or(0, DraftModel::bytes);
+        let draft = draft_bytes(shared, number, built);
         Memory { device: &info.name, capacity: *capacity, draft }
     };
     devices.iter().enumerate().map(memory).collect()
@@ -219,7 +221,7 @@ fn too_small(
     let routes = routes(parts, sizes.context)?;
     for (device, memory) in memories.iter().enumerate() {
         let Some(capacity) = memory.capacity else { continue };
-        let need = need(&parts.graph, &routes, DeviceId(device), &sizes.layer_kv);
+        let need = need(parts, &routes, DeviceId(device), &sizes.layer_kv);
         let (draft, room) = (memory.draft, room(capacity));
         if need.weights + need.kv + draft > room {
             let each = (need.weights + need.kv) / need.layers.max(1) as u64;
@@ -254,10 +256,10 @@ fn routes_within(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2],
 }
 
 /// Weights are counted once, whichever route and part reads them.
-fn need(graph: &Graph, routes: &[Arc<Route>], device: DeviceId, layer_kv: &[u64]) -> Need {
+fn need(parts: &PlannerParts, routes: &[Arc<Route>], device: DeviceId, layer_kv: &[u64]) -> Need {
     let stages = routes.iter().flat_map(|route| route.compute_stages());
-    let own = stages.filter(|stage| stage.parts.iter().any(|part| part.device == device));
-    Need::of(graph, own.flat_map(|stage| stage.nodes.clone()), layer_kv)
+    let own = stages.flat_map(|stage| stage.on_device(device));
+    Need::of(&parts.graph, own, layer_kv, parts.devices[device.0].packing)
 }
 
 #[cfg(test)]

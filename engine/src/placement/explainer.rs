@@ -176,6 +176,7 @@ impl Explainer {
             device: spec.name.clone(),
             rows: part.rows.clone(),
             features: (!share.is_whole()).then_some((share.from, share.to, share.of)),
+            experts: part.experts.clone(),
             graphs: part.graphs.clone(),
             swapped: part.order == OperandOrder::Swapped,
             predicted: self.knows(*device).then(|| self.parts.cost.job_time(*device, &job)),

@@ -14,7 +14,6 @@ mod stage;
 mod states;
 mod tables;
 
-use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -142,6 +141,7 @@ impl CpuDevice {
         let result = self.run_with(&mut work, &mut scratch);
         scratch.written.clear();
         scratch.matmul_inputs.value = None;
+        scratch.loads.get_mut().load = None;
         lock(&self.scratch).push(scratch);
         result
     }
@@ -149,12 +149,13 @@ impl CpuDevice {
     fn run_with(&self, work: &mut StageRun<'_>, scratch: &mut Scratch) -> Result<(), DeviceError> {
         let StageRun { nodes, part, batch, inputs, writes, .. } = &*work;
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
-        let Scratch { written, sequences, matmul_inputs, angles, reading } = scratch;
+        let Scratch { written, sequences, matmul_inputs, angles, reading, loads } = scratch;
+        self.check_experts(&nodes, part)?;
         self.fill_angles(nodes.clone(), part, batch, angles);
         let mut held = self.model.hold()?;
         let ahead = self.read_ahead.as_ref();
         let mut reading = ahead.and_then(|ahead| ahead.begin(&self.model, &nodes, reading));
-        let (load, mut next) = (Cell::new(None), nodes.start);
+        let mut next = nodes.start;
         while next < nodes.end {
             let fused = self.fusions[next].as_ref();
             let fused = fused.filter(|fused| fused.fits(nodes.end, part, writes));
@@ -173,7 +174,7 @@ impl CpuDevice {
                 Some(Fusion::RopeAttention(rope)) => {
                     let [keys, node] = [0, 1].map(|at| &self.model.graph.nodes()[rope + at]);
                     let after = NextDispatch::default();
-                    let run = OpRun { stage, node, angles, keys: Some(keys), after, load: &load };
+                    let run = OpRun { stage, node, angles, keys: Some(keys), after, loads };
                     written.extend([None, Some(run.compute(sequences)?)]);
                 }
                 Some(Fusion::Matmul(fused)) => {
@@ -203,7 +204,7 @@ impl CpuDevice {
                 None => {
                     let node: &Node = &self.model.graph.nodes()[next];
                     let after = self.after_experts(next, &nodes, part, writes);
-                    let run = OpRun { stage, node, angles, keys: None, after, load: &load };
+                    let run = OpRun { stage, node, angles, keys: None, after, loads };
                     written.push(Some(run.compute(sequences)?));
                 }
             }
@@ -212,10 +213,21 @@ impl CpuDevice {
             held.after(read).map_err(|lost| self.model.failed(lost))?;
             next = done.end;
             work.observer.nodes_done(done);
-            load.take().into_iter().for_each(|load| work.observer.routed(load));
+            loads.get_mut().report(next - 1, work.observer);
         }
         self.put_outputs(work, written);
         Ok(())
+    }
+
+    /// Checks that nodes can be computed for some experts, if the part says so.
+    fn check_experts(&self, nodes: &Range<usize>, part: &Part) -> Result<(), DeviceError> {
+        let is_cut = part.experts.is_some();
+        if !is_cut || self.model.graph.can_cut_experts(nodes.clone()).is_some() {
+            return Ok(());
+        }
+        let (device, what) =
+            (self.model.name.clone(), format!("nodes {nodes:?} over some experts"));
+        Err(DeviceError::Unsupported { device, what })
     }
 
     /// Hands over the values that the stage writes.

@@ -10,10 +10,11 @@ use crate::context::Cpu;
 use crate::gemm::{Epilogue, FirstRead, GemmInput, Matmul, Product};
 use crate::loops::gated::Gating;
 use crate::packed::{OutputChannels, PackedMatrix};
-use lapwing_model::device::ExpertLoad;
+use lapwing_model::device::{ExpertLoad, RowsOfExpert};
 use lapwing_model::op::{Curve, ExpertForm};
 use run::Scratch;
 use std::cell::RefCell;
+use std::ops::Range;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
@@ -67,10 +68,12 @@ pub fn experts(
     route: &[f32],
     out: &mut [f32],
 ) -> ExpertLoad {
-    run_experts(ctx, experts, ExpertsJob { x, route, first_read: &|_| None }, out)
+    let job = ExpertsJob { x, route, own: 0..experts.count, first_read: &|_| None };
+    run_experts(ctx, experts, job, out, None)
 }
 
-/// As [`experts`], with what each thread reads afterwards.
+/// As [`experts`], with what each thread reads afterwards, for some experts: the slots of others are left as they are. `each` gets
+/// those that have rows, and has room for all after the first call.
 ///
 /// # Panics
 /// As [`experts`].
@@ -79,18 +82,22 @@ pub(crate) fn run_experts(
     experts: &Experts<'_>,
     job: ExpertsJob<'_, '_>,
     out: &mut [f32],
+    mut each: Option<&mut Vec<RowsOfExpert>>,
 ) -> ExpertLoad {
+    if let Some(each) = &mut each {
+        each.clear();
+    }
     let (width, made) = (experts.up.weight.cols(), experts.down.rows);
     let rows = job.x.len().checked_div(width).unwrap_or(0);
     assert_eq!(job.x.len(), rows * width, "x is not whole rows of {width}");
     assert_eq!(job.route.len(), rows * 2 * experts.used, "the route of {rows} rows");
     assert_eq!(out.len(), rows * experts.used * made, "out of {rows} rows");
     if out.is_empty() {
-        return ExpertLoad { experts: experts.count, ..ExpertLoad::default() };
+        return ExpertLoad { experts: job.own.len(), ..ExpertLoad::default() };
     }
     let mut scratch = SCRATCH.take();
     scratch.run(ctx, experts, &job, out);
-    let load = scratch.load(experts.count);
+    let load = scratch.load(job.own.len(), each);
     SCRATCH.set(scratch);
     load
 }
@@ -101,6 +108,8 @@ pub(crate) struct ExpertsJob<'a, 'n> {
     pub(crate) x: &'a [f32],
     /// Their route.
     pub(crate) route: &'a [f32],
+    /// The experts that are computed.
+    pub(crate) own: Range<usize>,
     /// What each thread reads after the experts.
     pub(crate) first_read: FirstRead<'a, 'n>,
 }

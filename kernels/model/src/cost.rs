@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 use crate::device::Batch;
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::Op;
-use crate::ops::{OpShape, Reads, matrix_bytes};
+use crate::ops::{OpShape, Reads, matrix_bytes, part_of};
 use crate::part::Part;
 
 /// Bytes of an activation value (f32).
@@ -63,7 +63,10 @@ impl Graph {
         let features = part.features.of_width(self.value(output).width).len() as u64;
         match &self.nodes()[node].op {
             Op::MatMul { weight, .. } => features * self.row_bytes(*weight),
-            Op::Experts(op) => matrix_bytes(self, op, self.rows_of(output, part, batch)),
+            Op::Experts(op) => {
+                let all = matrix_bytes(self, op, self.rows_of(output, part, batch));
+                part_of(all, self.expert_share(node, part))
+            }
             _ => 0,
         }
     }
@@ -82,7 +85,8 @@ impl Graph {
         let (index, node) = (node, &self.nodes()[node]);
         let rows = self.rows_of(node.output, part, batch);
         let features = part.features.of_width(self.value(node.output).width).len() as u64;
-        let out = rows * features;
+        let share = self.expert_share(index, part);
+        let out = part_of(rows * features, share);
         if out == 0 {
             // Devices skip a node without rows and read no weights for it.
             return Cost::default();
@@ -94,7 +98,8 @@ impl Graph {
             Reads::Places => node.inputs.len() as u64 * out,
         };
         let work = node.op.work(&OpShape { graph: self, node: index, batch, rows, features });
-        Cost { flops: work.flops, bytes: VALUE * (read + out) + work.bytes }
+        let [flops, bytes] = [work.flops, work.bytes].map(|all| part_of(all, share));
+        Cost { flops, bytes: VALUE * (read + out) + bytes }
     }
 
     /// Bytes of keys and values of one position in a layer of the KV cache; `values` is their number together.

@@ -14,7 +14,7 @@ use std::ops::Range;
 use crate::formats::DType;
 use crate::kv::KvLayout;
 pub use crate::op::WeightId;
-use crate::op::{Op, RopeSpec};
+use crate::op::{ExpertsOp, Op, RopeSpec};
 use crate::ops::info::OpKind;
 use crate::requant::Requant;
 use crate::weights::Slices;
@@ -234,6 +234,14 @@ impl Graph {
             OpKind::Elementwise => true,
             OpKind::Rowwise | OpKind::Dynamic => false,
         })
+    }
+
+    /// The experts of these nodes, if they can be cut by them: they are a single op of experts.
+    pub fn can_cut_experts(&self, range: Range<usize>) -> Option<&ExpertsOp> {
+        match &self.nodes[range] {
+            [Node { op: Op::Experts(op), .. }] => Some(op),
+            _ => None,
+        }
     }
 
     /// For each node, the values that it writes or reads and no later node reads, except the graph's

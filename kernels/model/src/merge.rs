@@ -1,7 +1,8 @@
 //! Putting the parts of a cut stage together.
 
 use crate::device::{Batch, Tensor, TensorSet};
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, Node, ValueId};
+use crate::op::Op;
 use crate::part::Part;
 use crate::tensor::SlotPool;
 
@@ -14,12 +15,15 @@ pub struct Merge<'a> {
     pub batch: &'a Batch,
     /// Values that the stage writes for later ones.
     pub writes: &'a [ValueId],
+    /// Values that the stage has read: by the routes among them parts are put together that are cut by experts.
+    pub read: &'a TensorSet,
     /// Where the whole values lie.
     pub slots: &'a SlotPool,
 }
 
 impl Merge<'_> {
-    /// Copies every part's rows and features to their place in whole values. Returns these, and
+    /// Copies every part's rows and features to their place in whole values. Of parts that are cut by experts the largest stays, and the
+    /// slots of the others are copied into it. Returns these, and
     /// the bytes that were read and written for it. A value that a single part wrote whole is
     /// handed on as it is.
     ///
@@ -34,6 +38,12 @@ impl Merge<'_> {
                 && part.is_whole()
             {
                 whole.put(id, tensors.take(id).ok_or(id)?);
+                continue;
+            }
+            if parts.iter().any(|(part, _)| part.experts.is_some()) {
+                let (value, copied) = self.by_expert(id, &mut parts)?;
+                whole.put(id, value);
+                bytes += copied;
                 continue;
             }
             let spec = self.graph.value(id);
@@ -63,5 +73,40 @@ impl Merge<'_> {
             whole.put(id, Tensor::new(spec.width, data));
         }
         Ok((whole, bytes))
+    }
+
+    /// Puts a value together whose parts are cut by experts. Returns it, and the bytes that were read and written for it.
+    fn by_expert(
+        &self,
+        id: ValueId,
+        parts: &mut [(&Part, TensorSet)],
+    ) -> Result<(Tensor, u64), ValueId> {
+        let Node { op: Op::Experts(op), inputs, .. } = &self.graph.nodes()[id.0] else {
+            return Err(id);
+        };
+        let spec = self.graph.value(id);
+        let (width, rows) = (spec.width / op.used, Part::WHOLE.rows_of(spec, self.batch).len());
+        let experts = |part: &Part| part.experts_of(op.count);
+        let largest = (0..parts.len()).max_by_key(|at| experts(parts[*at].0).len()).ok_or(id)?;
+        let mut whole = parts[largest].1.take(id).ok_or(id)?;
+        let route = inputs.get(1).and_then(|route| self.read.get(*route)).ok_or(id)?;
+        let route = route.host().filter(|route| route.len() == rows * 2 * op.used).ok_or(id)?;
+        let to = whole.host_mut().filter(|to| to.len() == rows * spec.width).ok_or(id)?;
+        let mut copied = 0;
+        for (at, (part, tensors)) in parts.iter_mut().enumerate() {
+            if at == largest {
+                continue;
+            }
+            let (own, from) = (experts(part), tensors.take(id).ok_or(id)?);
+            let from = from.host().filter(|from| from.len() == to.len()).ok_or(id)?;
+            let numbers = route.chunks_exact(2 * op.used).flat_map(|row| &row[..op.used]);
+            for (slot, number) in numbers.enumerate() {
+                if own.contains(&op.expert_of(*number)) {
+                    to[slot * width..][..width].copy_from_slice(&from[slot * width..][..width]);
+                    copied += width;
+                }
+            }
+        }
+        Ok((whole, (2 * copied * size_of::<f32>()) as u64))
     }
 }

@@ -30,7 +30,7 @@ mod temperature;
 mod weighted_sum;
 mod with_length;
 
-pub(crate) use experts::matrix_bytes;
+pub(crate) use experts::{matrix_bytes, part_of};
 pub use info::{OpInfo, OpKind, Reads};
 pub(crate) use shape::{OpShape, Work};
 

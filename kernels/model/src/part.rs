@@ -3,6 +3,8 @@
 //! A stage writes values of `rows` tokens × `features`. A part is a rectangle of them: all rows
 //! and some features (a row cut: the weight's output rows are divided), some rows and all
 //! features (a sequence cut), or some of both (a hybrid cut). The parts of a stage tile its values.
+//! A stage of one op of experts may be cut by these instead: a part has all rows, and of their
+//! slots those of its experts.
 
 use std::ops::Range;
 
@@ -67,6 +69,9 @@ pub struct Part {
     pub rows: Option<Range<usize>>,
     /// Features of every value that the stage writes.
     pub features: Share,
+    /// Of a stage of one op of experts, those whose slots the part computes; `None` is every expert. Its value has room for all
+    /// slots of its rows, and what is in those of other experts means nothing.
+    pub experts: Option<Range<usize>>,
     /// For a device that runs prepared graphs only: the row counts of those graphs, run one after
     /// another. Together they are at least the part's rows; what is over is padding.
     pub graphs: Vec<usize>,
@@ -79,6 +84,7 @@ impl Part {
     pub const WHOLE: Part = Part {
         rows: None,
         features: Share::WHOLE,
+        experts: None,
         graphs: Vec::new(),
         order: OperandOrder::Straight,
     };
@@ -88,15 +94,20 @@ impl Part {
         Part { rows: Some(rows), ..Part::WHOLE }
     }
 
+    /// Every row and every feature, as far as some experts make them.
+    pub fn of_experts(experts: Range<usize>) -> Part {
+        Part { experts: Some(experts), ..Part::WHOLE }
+    }
+
     /// The same part in prepared graphs of these numbers of rows, run one after another.
     #[must_use]
     pub fn in_graphs(self, graphs: impl Into<Vec<usize>>) -> Part {
         Part { graphs: graphs.into(), ..self }
     }
 
-    /// Every row and every feature.
+    /// Every row, every feature and every expert.
     pub fn is_whole(&self) -> bool {
-        self.rows.is_none() && self.features.is_whole()
+        self.rows.is_none() && self.features.is_whole() && self.experts.is_none()
     }
 
     /// The rows of a value that the part reads or writes.
@@ -106,6 +117,11 @@ impl Part {
             (RowSet::All, Some(rows)) => rows.clone(),
             (RowSet::Selected, _) => 0..batch.selected.len(),
         }
+    }
+
+    /// Its experts out of `count`.
+    pub fn experts_of(&self, count: usize) -> Range<usize> {
+        self.experts.as_ref().map_or(0..count, |own| own.start.min(count)..own.end.min(count))
     }
 
     /// Number of the batch's rows.

@@ -146,7 +146,7 @@ impl NpuBackend for Systolic {
         let outputs = spec.outputs.iter().map(|port| vec![0.0; rows * port.width]);
         Ok(Box::new(SystolicGraph {
             engine: Arc::clone(&self.engine),
-            part: Part { rows: None, features, graphs: Vec::new(), order },
+            part: Part { features, order, ..Part::WHOLE },
             batch: Batch {
                 model: spec.key.model,
                 ids: vec![0; rows],

@@ -13,6 +13,7 @@ use super::discovery::OpenClKind;
 use super::encode::Encoder;
 use super::model::Model;
 use super::ops::PERSISTENT_ROWS;
+use super::pack::PACKING;
 use super::session::EventState;
 use super::watch::Watch;
 use lapwing_model::device::{
@@ -72,7 +73,8 @@ impl fmt::Debug for OpenClDevice {
 /// What an OpenCL device says of itself.
 pub fn device_info(name: &str, domain: MemoryDomain) -> DeviceInfo {
     let info = DeviceInfo::new(name, DeviceKind::Gpu).with_queue(domain, QUEUE_DEPTH);
-    DeviceInfo { ops: OpSet::COMMON, arithmetic: Arithmetic::Own, ..info }
+    let arithmetic = Arithmetic::Own;
+    DeviceInfo { ops: OpSet::COMMON, packing: PACKING, arithmetic, ..info }
 }
 
 impl OpenClDevice {

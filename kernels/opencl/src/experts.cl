@@ -52,9 +52,10 @@ kernel void choose_experts(PLACE PARAMETERS(x), global const float *bias, global
     weigh_experts(logits, to, used, kind, largest, sum, is_normalised, least, factor);
 }
 
-// Sorts the slots of rows, `used` of each, by their experts. Item e writes which place the first slot of expert e has,
-// and its slots in ascending order; the last item only the number of slots. `table`: the first places, then the slots.
-kernel void sort_experts(PLACE PARAMETERS(route), global int *table, int rows, int experts, int used)
+// Sorts those slots of rows, `used` of each, by their experts that have one of `experts` experts from `from` on, of `all`.
+// Item e writes which place the first slot of expert from + e has, and its slots in ascending order; the last item only the
+// number of slots. `table`: the first places, then the slots.
+kernel void sort_experts(PLACE PARAMETERS(route), global int *table, int rows, int experts, int used, int all, int from)
 {
     const int own = get_global_id(0);
     if (own > experts)
@@ -62,15 +63,17 @@ kernel void sort_experts(PLACE PARAMETERS(route), global int *table, int rows, i
     int first = 0;
     for (int row = 0; row < rows; row++) {
         global const float *numbers = ROW(route);
-        for (int slot = 0; slot < used; slot++)
-            first += expert_of(numbers[slot], experts) < own ? 1 : 0;
+        for (int slot = 0; slot < used; slot++) {
+            const int expert = expert_of(numbers[slot], all) - from;
+            first += expert >= 0 && expert < own ? 1 : 0;
+        }
     }
     table[own] = first;
     global int *to = table + experts + 1 + first;
     for (int row = 0; row < rows && own < experts; row++) {
         global const float *numbers = ROW(route);
         for (int slot = 0; slot < used; slot++) {
-            if (expert_of(numbers[slot], experts) == own)
+            if (expert_of(numbers[slot], all) - from == own)
                 *to++ = row * used + slot;
         }
     }

@@ -36,6 +36,7 @@ pub use error::OpenClError;
 pub use matmul_report::{MatMulKernels, matmul_kernels};
 pub use model::{OpenClBindError, OpenClDeviceParts};
 pub use overhead::{FlagTrial, StageTrial};
+pub use pack::PACKING;
 pub use shared::SharedMemory;
 pub use timed_work::{MatMulShape, Trial};
 

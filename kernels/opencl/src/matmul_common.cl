@@ -34,14 +34,15 @@ typedef struct {
 } Sizes;
 
 #if EXPERTS
-// In mixtures of experts, `weight` has the matrices of `experts` experts below each other, `panels` panels of each. Rows
-// are places: of slots, `used` of each row of `route`. A tile is some places of one expert.
+// In mixtures of experts, `weight` has the matrices of experts below each other, `panels` panels of each. Of `all_experts`,
+// `experts` from `first_expert` on are computed, whose matrices come after those of `skipped` others. Rows are places: of
+// slots, `used` of each row of `route`. A tile is some places of one expert, which is counted from `first_expert`.
 //
-// - Unless `is_sorted`, the places are those of the slots, and a tile is one of them.
-// - Else they are sorted by experts: `table` has the first place of each, the number of places, and the slot of each.
+// - Unless `is_sorted`, the places are those of the slots, and a tile is one of them. Those of other experts have none.
+// - Else the slots of these experts are sorted by experts: `table` has the first place of each, the number of places, and the slot of each.
 // - `x_slots`: how many slots share a row of x; 0 if x has a row for each place.
 // - `to_slots`: `out` has a row for each slot, not for each place.
-// - `first`: the first bias of an expert; the next one's are `bias_stride` further.
+// - `first`: the first bias of `first_expert`; the next one's are `bias_stride` further.
 typedef struct {
     int expert;
     int first;
@@ -51,18 +52,23 @@ typedef struct {
 #define MORE_PARAMETERS                                                                             \
     , global const float *route, int route_at, int route_stride, global const int *table,           \
         global const float *factors, int has_factors, int experts, int used, int panels,            \
-        int bias_stride, int is_sorted, int x_slots, int to_slots
+        int bias_stride, int is_sorted, int x_slots, int to_slots, int all_experts,          \
+        int first_expert, int skipped
 
 // The places of tile `index`, of which each has up to `most`; none if there is no such tile. Without any, a kernel goes
 // through its barriers and reads no weights: PoCL computes wrong values if groups return before a barrier.
 inline Tile tile_of(int index, int most, int rows, global const float *route, int route_stride,
-                    global const int *table, int experts, int used, int is_sorted)
+                    global const int *table, int experts, int used, int is_sorted, int all, int from)
 {
     Tile tile = { 0, 0, 0 };
     if (!is_sorted && index < rows) {
-        tile.expert = expert_of(route[(size_t)(index / used) * route_stride + index % used], experts);
-        tile.first = index;
-        tile.end = index + 1;
+        const float number = route[(size_t)(index / used) * route_stride + index % used];
+        const int expert = expert_of(number, all) - from;
+        if (expert >= 0 && expert < experts) {
+            tile.expert = expert;
+            tile.first = index;
+            tile.end = index + 1;
+        }
     }
     for (int expert = 0; expert < experts && is_sorted; expert++) {
         const int first = table[expert] + index * most;
@@ -100,13 +106,13 @@ inline Tile tile_of(int index, int most, int rows, global const float *route, in
 #if EXPERTS
 #define MATMUL_ARGUMENTS(index, most)                                                               \
     const Tile own = tile_of(index, most, rows, route + route_at, route_stride, table, experts,     \
-                             used, is_sorted);                                                      \
+                             used, is_sorted, all_experts, first_expert);                           \
     const int own_cols = own.first < own.end ? cols : 0;                                            \
     const Sizes a = { own_cols, own.end, 0, channels, x_stride, has_bias, 0, 0, out_stride,         \
                       table + experts + 1, is_sorted, x_slots, to_slots,                            \
-                      has_factors ? factors[own.expert] : 1.0f };                                   \
+                      has_factors ? factors[first_expert + own.expert] : 1.0f };                    \
     const int row = own.first;                                                                      \
-    weight += (size_t)own.expert * panels * (cols / BLOCK) * RECORD;                                \
+    weight += (size_t)(skipped + own.expert) * panels * (cols / BLOCK) * RECORD;                    \
     x += x_at;                                                                                      \
     bias += (size_t)own.expert * bias_stride + first;                                               \
     out += out_at;

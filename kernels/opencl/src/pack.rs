@@ -31,6 +31,7 @@ mod record;
 
 use std::ops::Range;
 
+use lapwing_model::device::Packing;
 use lapwing_model::formats::block::{LEN_MAX, half_bits};
 use lapwing_model::formats::{Block, DType, Quantised, Scales, with_format};
 
@@ -48,6 +49,12 @@ pub(super) enum RunOrder {
     /// All words of a channel, then those of the next one.
     ByChannel,
 }
+
+/// The bytes that matrices take on OpenCL devices. Formats without a decoder of their own take more than in a file: MXFP4, for example, 48
+/// bytes for 32 values in place of 17.
+pub const PACKING: Packing = Packing::new(|dtype, rows, cols| {
+    Stored { dtype, bytes: &[], rows, cols }.packed_bytes() as u64
+});
 
 /// Words of one block of each channel of a panel.
 pub(super) fn block_words(dtype: DType) -> usize {

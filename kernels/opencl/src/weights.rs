@@ -6,9 +6,10 @@ mod experts;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ops::{Matrix, Stack};
+use super::ops::Matrix;
 use super::pack::Stored;
 use super::session::{Buffer, Session};
+use experts::ExpertStack;
 use lapwing_cpu::BindError;
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::{Graph, WeightId, WeightSpec};
@@ -32,7 +33,7 @@ pub(super) struct DeviceWeights {
     tensors: Vec<WeightTensor>,
     matrices: Vec<Option<Placed>>,
     /// Matrices of experts, by weight and the first row of an expert.
-    stacks: HashMap<(usize, usize), Stack>,
+    stacks: HashMap<(usize, usize), ExpertStack>,
     vectors: Vec<Option<Buffer>>,
     /// Gains of norms without a weight.
     ones: Option<Buffer>,

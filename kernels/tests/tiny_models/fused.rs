@@ -7,7 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Cpu, Isa};
-use lapwing_kernels::device::{Batch, SlotPool, TensorSet};
+use lapwing_kernels::device::{
+    Batch, BlockingDevice, DeviceError, Prepare, SlotPool, StageRun, TensorSet,
+};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::merge::Merge;
 use lapwing_kernels::model::{Model, ModelConfig};
@@ -69,13 +71,62 @@ fn cut_logits(
         let writes = graph.writes(cut.clone());
         let stage = Stage { graph, nodes: cut.clone(), batch: &batch };
         let outputs = parts.iter().map(|part| (part, stage.run(&mut device, part, &tensors)));
-        let merge = Merge { graph, batch: &batch, writes: &writes, slots: &slots };
-        let (outputs, _) = merge.run(outputs.collect()).expect("all parts");
+        let outputs = outputs.collect();
+        let (writes, read, slots) = (&writes[..], &tensors, &slots);
+        let merge = Merge { graph, batch: &batch, writes, read, slots };
+        let (outputs, _) = merge.run(outputs).expect("all parts");
         tensors.keep(&graph.live_out(cut));
         tensors.append(outputs);
     }
     let tensor = tensors.take(graph.output()).expect("logits");
     (0..tensor.rows()).map(|r| tensor.row(r).to_vec()).collect()
+}
+
+/// Each slot is made by the part that has its expert, whether a row has experts of one part or of several.
+#[test]
+fn experts_of_parts_give_the_same_bits_as_those_of_the_whole() {
+    let mut cut = 0;
+    for name in names() {
+        let tiny = Tiny::open(&name);
+        let model = Model::from_weights(&tiny.file).expect("a model");
+        let graph = Arc::new(model.graph);
+        let cuts = cut_stages(&graph, |nodes| graph.can_cut_experts(nodes).is_some());
+        let count = |nodes: &Range<usize>| graph.can_cut_experts(nodes.clone()).map(|op| op.count);
+        let Some(count) = cuts.iter().filter_map(count).next() else { continue };
+        let whole = logits(&tiny.file, &tiny.ids, 512, Cpu::new(2, Isa::best()));
+        for borders in [vec![1], vec![count / 2], vec![count - 1], vec![1, count - 2], vec![]] {
+            let starts = std::iter::once(0).chain(borders.iter().copied());
+            let ends = borders.iter().copied().chain([count]);
+            let parts: Vec<Part> = starts.zip(ends).map(|(a, b)| Part::of_experts(a..b)).collect();
+            let found = cut_logits(&tiny, &model.config, &graph, &cuts, &parts);
+            assert!(found == whole, "{name}: {parts:?}");
+            cut += 1;
+        }
+    }
+    assert!(cut > 30, "{cut} models are cut");
+}
+
+#[test]
+fn other_ops_are_not_computed_for_some_experts() {
+    let tiny = Tiny::open("qwen3moe");
+    let model = Model::from_weights(&tiny.file).expect("a model");
+    let graph = Arc::new(model.graph);
+    let cpu = Cpu::new(1, Isa::best());
+    let (mut device, lease) = device(&model.config, &graph, &tiny.file, tiny.ids.len(), cpu);
+    let mut batch = Batch::default();
+    batch.push(&tiny.ids, 0, lease.page_ids().to_vec(), 0..tiny.ids.len());
+    let (part, mut outputs, writes) = (Part::of_experts(0..1), TensorSet::default(), []);
+    let error = device.run(StageRun {
+        nodes: 0..1,
+        part: &part,
+        prepare: Prepare::Ahead,
+        batch: &batch,
+        inputs: &TensorSet::default(),
+        writes: &writes,
+        outputs: &mut outputs,
+        observer: &mut (),
+    });
+    assert!(matches!(error, Err(DeviceError::Unsupported { .. })), "{error:?}");
 }
 
 #[test]

@@ -92,11 +92,13 @@ impl Fitted {
         let value = self.graph.value(self.graph.nodes()[node].output);
         let n = job.part.features.of_width(value.width).len();
         let rows = rows_of(&self.graph, node, job.part, job.batch);
-        if rows == 0 || n == 0 {
+        // Of a part of the experts, the work and the weights that are read are that part of the whole's.
+        let share = self.graph.expert_share(node, job.part);
+        if rows == 0 || n == 0 || share == 0.0 {
             return 0.0;
         }
         let Some(group) = device.of_node[node][swapped].map(|g| &device.groups[g]) else {
-            return device.unmeasured(&self.graph, node, n, rows);
+            return share * device.unmeasured(&self.graph, node, n, rows);
         };
         match &job.part.graphs[..] {
             [] => {
@@ -104,7 +106,7 @@ impl Fitted {
                     Op::Attention(_) => attention_query(n, &group.shape, job.batch),
                     _ => Query { n, m: rows, context: None, attended: 0.0 },
                 };
-                group.time(query)
+                share * group.time(query)
             }
             sizes => sizes
                 .iter()

@@ -41,6 +41,9 @@ struct StoredPart {
     rows: Option<(usize, usize)>,
     /// First and last unit, and units of the whole width.
     features: (usize, usize, usize),
+    /// First expert and one past the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    experts: Option<(usize, usize)>,
     graphs: Vec<usize>,
     swapped: bool,
 }
@@ -98,6 +101,7 @@ impl StoredStage {
             device: device.0,
             rows: part.rows.as_ref().map(|rows| (rows.start, rows.end)),
             features: (part.features.from, part.features.to, part.features.of),
+            experts: part.experts.as_ref().map(|experts| (experts.start, experts.end)),
             graphs: part.graphs.clone(),
             swapped: part.order == OperandOrder::Swapped,
         };
@@ -115,6 +119,7 @@ impl StoredStage {
             let part = Part {
                 rows: stored.rows.map(|(from, to)| from..to),
                 features: Share { from, to, of },
+                experts: stored.experts.map(|(from, to)| from..to),
                 graphs: stored.graphs.clone(),
                 order,
             };

@@ -12,7 +12,7 @@ use super::chunks::PlannedChunk;
 use super::prediction::Prediction;
 use crate::device::DeviceId;
 use crate::shape::transfer_bytes;
-use crate::solve::terms::merge_bytes;
+use crate::solve::terms::stage_merge_bytes;
 use crate::stage::{Stage, StagePart, StageWork};
 use crate::strategy::interface::PlanInput;
 use crate::time::{Crossing, Job};
@@ -197,9 +197,8 @@ impl Simulation<'_> {
                 self.open[index.chunk] -= 1;
                 let is_cut = self.stage(index).parts.len() > 1;
                 if is_cut && self.open[index.chunk] == 0 {
-                    let nodes = self.stage(index).nodes.clone();
                     let batch = &self.batches[index.chunk];
-                    let bytes = merge_bytes(self.input.graph, nodes, batch);
+                    let bytes = stage_merge_bytes(self.input.graph, self.stage(index), batch);
                     let copy = self.input.cost.copy_time(bytes);
                     self.copy += copy;
                     self.devices[device.0].busy += copy;

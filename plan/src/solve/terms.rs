@@ -9,15 +9,27 @@ use lapwing_kernels::part::Part;
 
 use crate::cost::CostModel;
 use crate::device::DeviceId;
+use crate::stage::{Stage, StagePart};
 use crate::time::Job;
 
 /// Bytes read and written to merge the parts of a divided stage.
-pub fn merge_bytes(graph: &Graph, nodes: Range<usize>, batch: &Batch) -> u64 {
+pub(crate) fn merge_bytes(graph: &Graph, nodes: Range<usize>, batch: &Batch) -> u64 {
     let written = graph.writes(nodes).into_iter().map(|value| {
         let value = graph.value(value);
         Part::WHOLE.rows_of(value, batch).len() * value.width * size_of::<f32>()
     });
     2 * written.sum::<usize>() as u64
+}
+
+/// Bytes read and written to merge the parts of a stage: where they are cut by experts, the slots of all but the largest part are
+/// copied into it.
+pub fn stage_merge_bytes(graph: &Graph, stage: &Stage, batch: &Batch) -> u64 {
+    let all = merge_bytes(graph, stage.nodes.clone(), batch);
+    let share = |part: &StagePart| graph.expert_share(stage.nodes.start, &part.part);
+    match stage.parts.iter().any(|part| part.part.experts.is_some()) {
+        true => (all as f64 * (1.0 - stage.parts.iter().map(share).fold(0.0, f64::max))) as u64,
+        false => all,
+    }
 }
 
 /// Submission time: that of a job without nodes.

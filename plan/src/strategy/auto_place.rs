@@ -20,7 +20,8 @@ mod priced;
 mod search;
 
 use chain::Chain;
-pub(crate) use kept::Kept;
+pub(crate) use kept::{Kept, request};
+pub(crate) use search::PROMPT_PER_STEP;
 
 /// Each block of ops on one device, with the least predicted time of the whole chain:
 /// min over d₁ … d_n of Σ_i T(i, d_i) + Σ_{d_i ≠ d_{i−1}} (T_sync + T_copy)(d_{i−1}, d_i), over the devices that

@@ -38,6 +38,7 @@ const BUILTIN: &[StrategyEntry] = &[
     sequence_cut::ENTRY,
     multi_sequence_cut::ENTRY,
     hybrid_cut::ENTRY,
+    expert_cut::ENTRY,
     chunk_graph::ENTRY,
     auto_place::ENTRY,
     tensor_level::ENTRY,

@@ -24,7 +24,8 @@ fn missing(strategy: &str, devices: &str) -> Option<DeviceKind> {
     match strategy {
         "gpu-only" => (!has("gpu")).then_some(DeviceKind::Gpu),
         "cpu-only" => (!has("cpu")).then_some(DeviceKind::Cpu),
-        "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level" | "auto" => None,
+        "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level" | "expert-cut"
+        | "auto" => None,
         strategy if divides_over_any_kinds(strategy) => {
             (!devices.contains(' ')).then_some(DeviceKind::Npu)
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceKind, MemoryDomain, Room, RoomNeed};
+use lapwing_kernels::device::{DeviceKind, MemoryDomain, Packing, Room, RoomNeed};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_plan::PlanError;
@@ -22,7 +22,7 @@ use crate::support::{Rate, prefill};
 const LAYER_KV: u64 = 1000;
 
 fn need(graph: &Graph, nodes: impl IntoIterator<Item = usize>) -> RoomNeed {
-    RoomNeed::of(graph, nodes, &vec![LAYER_KV; 64])
+    RoomNeed::of(graph, nodes, &vec![LAYER_KV; 64], Packing::FILE)
 }
 
 /// All bytes that a GPU would keep.

@@ -3,8 +3,9 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, DraftRole, Event, EventKind, LaneId, Limited, MessageId, Milestone, NameId, Order,
-    Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, ExpertRows, LaneId, Limited, MessageId, Milestone,
+    NameId, Order, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo,
+    WaitMode,
 };
 use crate::clock::Nanos;
 
@@ -156,7 +157,7 @@ impl Fields {
                 ..none
             },
             EventKind::Routed(Routed { chunk, route, end, alone, alone_end, is_due }) => Fields {
-                kind: 16,
+                kind: 17,
                 sub: is_due.into(),
                 chunk,
                 name: route.0,
@@ -165,6 +166,30 @@ impl Fields {
                 flops: alone_end,
                 ..none
             },
+            EventKind::Experts(rows) => Fields::experts(&rows),
+        }
+    }
+
+    #[inline]
+    fn experts(of: &ExpertRows) -> Fields {
+        let [id, other, since, chunk, request, both, bytes, flops] = of.words();
+        let (epoch, rows) = (both as u32, (both >> 32) as u32);
+        Fields {
+            kind: 16,
+            sub: of.model,
+            stage: of.experts,
+            layer: of.layer,
+            role: 0,
+            name: of.first,
+            id,
+            other,
+            since,
+            chunk,
+            request,
+            epoch,
+            rows,
+            bytes,
+            flops,
         }
     }
 
@@ -236,7 +261,7 @@ impl Fields {
                 stream: (self.sub > 0).then_some(self.request),
                 slack: self.bytes,
             }),
-            16 => EventKind::Routed(Routed {
+            17 => EventKind::Routed(Routed {
                 chunk: self.chunk,
                 route: NameId(self.name),
                 end: self.bytes,
@@ -244,8 +269,21 @@ impl Fields {
                 alone_end: self.flops,
                 is_due: self.sub > 0,
             }),
+            16 => EventKind::Experts(self.expert_rows()),
             _ => return None,
         })
+    }
+
+    fn expert_rows(&self) -> ExpertRows {
+        let Fields { id, other, since, chunk, request, bytes, flops, .. } = *self;
+        let both = u64::from(self.epoch) | u64::from(self.rows) << 32;
+        ExpertRows {
+            model: self.sub,
+            layer: self.layer,
+            experts: self.stage,
+            first: self.name,
+            rows: ExpertRows::of_words([id, other, since, chunk, request, both, bytes, flops]),
+        }
     }
 
     fn id(&self) -> Option<SpanId> {

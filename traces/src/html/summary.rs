@@ -6,6 +6,7 @@ use super::table::{Cell, Table};
 use super::text;
 use crate::event::LaneKind;
 use crate::report::{IdleReport, Percentiles, Report};
+use crate::text::{Glyphs, bars};
 
 /// Writes a key figure.
 pub(super) fn figure(html: &mut String, name: &str, value: Option<String>, note: &str) {
@@ -49,7 +50,7 @@ pub(super) fn summary(report: &Report) -> String {
         figure(&mut html, name, median, &note);
     }
     html.push_str("</dl>\n");
-    for part in [lanes, drafts, reads, idle, pairs, counters, facts] {
+    for part in [lanes, drafts, reads, experts, idle, pairs, counters, facts] {
         html.push_str(&part(report));
     }
     html
@@ -135,6 +136,41 @@ fn reads(report: &Report) -> String {
             Cell::Share(reads.share),
             Cell::Number(text::bytes(reads.bytes as f64), reads.bytes as f64),
             Cell::maybe(reads.gb_per_s, text::digits),
+        ]);
+    }
+    table.end("")
+}
+
+fn experts(report: &Report) -> String {
+    let heads = [
+        "#Layer",
+        "Model",
+        "#Experts",
+        "#With rows",
+        "#Rows",
+        "#Busiest",
+        "#Its share",
+        "#Least",
+        "#Its share",
+        "#Half of the rows in",
+        "Rows of all experts, the busiest first",
+    ];
+    let mut table = Table::new("Experts", "", &heads);
+    for layer in &report.experts {
+        let model = if layer.model == 0 { "" } else { "draft" };
+        let bars = bars(&layer.tenths, Glyphs::Unicode);
+        table.row(&[
+            Cell::count(layer.layer),
+            Cell::Text(model),
+            Cell::count(layer.experts),
+            Cell::count(layer.with_rows),
+            Cell::Number(text::grouped(layer.rows), layer.rows as f64),
+            Cell::count(layer.busiest),
+            Cell::Share(layer.busiest_share),
+            Cell::count(layer.least),
+            Cell::Share(layer.least_share),
+            Cell::count(layer.half_in),
+            Cell::Text(&bars),
         ]);
     }
     table.end("")

@@ -71,6 +71,7 @@ fn span_of(kind: &EventKind) -> Option<SpanId> {
         | EventKind::Request(..)
         | EventKind::Rows(..)
         | EventKind::Limited(_)
-        | EventKind::Routed(_) => None,
+        | EventKind::Routed(_)
+        | EventKind::Experts(_) => None,
     }
 }

@@ -42,6 +42,7 @@ impl Report {
             requests,
             drafts: super::drafts::drafts(timeline),
             reads: super::reads::reads(timeline),
+            experts: super::experts::experts(timeline),
             decisions: super::streams::decisions(timeline),
             counters: timeline.counters.iter().map(|c| counter(timeline, c)).collect(),
             freed: freed(timeline),

@@ -16,6 +16,7 @@ pub(super) fn tables(report: &Report, options: &TextOptions) -> String {
         tables.requests(),
         super::drafts::table_of(report, options),
         super::reads::table_of(report, options),
+        super::experts::table_of(report, options),
         tables.waits(),
         tables.messages(),
         tables.counters(),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    After, Counter, Freed, Lane, Message, RequestMilestone, RouteChoice, Sleep, Span, Timeline,
-    Wait,
+    After, Counter, ExpertsOnLane, Freed, Lane, Message, RequestMilestone, RouteChoice, Sleep,
+    Span, Timeline, Wait,
 };
 use crate::clock::Nanos;
 use crate::event::{
@@ -135,6 +135,10 @@ impl Build<'_> {
                 sum.drafted = sum.drafted.saturating_add(rows.drafted);
                 sum.accepted = sum.accepted.saturating_add(rows.accepted);
                 sum.wasted = sum.wasted.saturating_add(rows.wasted);
+            }
+            EventKind::Experts(rows) => {
+                let lane = self.lane(event.lane);
+                self.timeline.experts.push(ExpertsOnLane { lane, at, rows });
             }
             EventKind::Limited(limited) => {
                 self.timeline.limited.insert(limited.chunk, limited);

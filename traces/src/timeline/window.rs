@@ -48,6 +48,7 @@ pub(super) fn cut(timeline: Timeline, from: Nanos, to: Nanos) -> Timeline {
     let is_inside = |at: Nanos| window.sees(at, at);
     timeline.milestones.retain(|milestone| is_inside(milestone.at));
     timeline.freed.retain(|freed| is_inside(freed.at));
+    timeline.experts.retain(|experts| is_inside(experts.at));
     let chunks: HashSet<u64> = timeline.spans.iter().filter_map(|span| span.tags.chunk).collect();
     timeline.outcomes.retain(|chunk, _| chunks.contains(chunk));
     timeline.limited.retain(|chunk, _| chunks.contains(chunk));

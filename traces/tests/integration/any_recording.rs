@@ -4,8 +4,9 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, DraftRole, Event, EventKind, LaneId, LaneKind, Limited, MessageId, Milestone, NameId,
-    Order, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
+    Activity, DraftRole, Event, EventKind, ExpertRows, LaneId, LaneKind, Limited, MessageId,
+    Milestone, NameId, Order, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags,
+    WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use proptest::collection::{btree_map, vec};
@@ -106,6 +107,11 @@ fn event_kind() -> impl Strategy<Value = EventKind> {
         ([number(), number(), number()], name(), name(), any::<bool>()).prop_map(
             |([chunk, end, alone_end], route, alone, is_due)| {
                 EventKind::Routed(Routed { chunk, route, end, alone, alone_end, is_due })
+            }
+        ),
+        (any::<(u8, u16, u16, u32)>(), any::<[u16; ExpertRows::MANY]>()).prop_map(
+            |((model, layer, experts, first), rows)| {
+                EventKind::Experts(ExpertRows { model, layer, experts, first, rows })
             }
         ),
     ]

@@ -73,7 +73,8 @@ pub(super) fn copy_rate(parts: &MeasureParts<'_>) -> f64 {
                 (part, set)
             });
             let tensors = tensors.collect();
-            let merge = Merge { graph, batch: &batch, writes: &[id], slots };
+            let read = &TensorSet::default();
+            let merge = Merge { graph, batch: &batch, writes: &[id], read, slots };
             let begin = clock.now();
             let (_, bytes) = merge.run(tensors).ok()?;
             let time = (clock.now().0 - begin.0).max(1);

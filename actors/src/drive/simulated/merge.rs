@@ -4,7 +4,7 @@ use lapwing_kernels::device::TensorSet;
 use lapwing_kernels::graph::{Graph, ValueId};
 
 use crate::message::{Chunk, PartDone};
-use lapwing_plan::solve::merge_bytes;
+use lapwing_plan::solve::stage_merge_bytes;
 
 /// As [`merge_parts`](crate::drive::modelled::merge_parts), for parts without values. Only the
 /// placeholder logits are passed on.
@@ -19,6 +19,6 @@ pub(super) fn merge_shapes(
             whole.put(graph.output(), logits);
         }
     }
-    let bytes = merge_bytes(graph, chunk.stage().nodes.clone(), chunk.batch());
+    let bytes = stage_merge_bytes(graph, chunk.stage(), chunk.batch());
     Ok((whole, bytes))
 }

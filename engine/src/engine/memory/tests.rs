@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use lapwing_kernels::device::{DeviceInfo, ModelId};
+use lapwing_kernels::device::{DeviceInfo, ModelId, Packing};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::cost::Modelled;
@@ -88,7 +88,7 @@ fn layers_that_share_keys_and_values_need_them_once() {
     let shared = PlannerParts { graph: Arc::new(graph), ..own.clone() };
     let needs = [&own, &shared].map(|parts| {
         let routes = routes(parts, 100).expect("routes");
-        need(&parts.graph, &routes, DeviceId(0), &[1000, 3000])
+        need(parts, &routes, DeviceId(0), &[1000, 3000])
     });
     assert_eq!(needs.map(|need| need.kv), [4000, 1000]);
     // The projections of keys and values of one layer: 64 × 32 in f32 each.
@@ -103,7 +103,7 @@ fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
         let phase = Phase::Prefill;
         let shape = ChunkShape { phase, rows: 4, selected: 1, context: 0, prompt: 4 };
         let route = parts.strategy.route(&parts.input(), &shape).expect("a route");
-        need(&parts.graph, &[Arc::clone(&route), route], DeviceId(device), &[1000, 3000])
+        need(&parts, &[Arc::clone(&route), route], DeviceId(device), &[1000, 3000])
     };
     // 64 wide, 288 tokens, 2 layers; all weights are f32.
     let (table, layer) = (4 * 64 * 288, 4 * (64 * 64 * 2 + 64 * 32 * 2 + 64 * 96 * 3));
@@ -113,4 +113,25 @@ fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
     assert_eq!(of(2, 1), Need { weights: 2 * (table + layer), kv: 4000, layers: 2 });
     assert_eq!(of(2, 0), Need::default());
     assert_eq!(of(0, 1), Need::default());
+}
+
+/// A device whose packed weights are larger than those of the file needs as much more memory.
+#[test]
+fn weights_count_as_the_device_packs_them() {
+    let mut parts = parts(&[DeviceKind::Gpu]);
+    let of = |parts: &PlannerParts| {
+        let routes = routes(parts, 100).expect("routes");
+        need(parts, &routes, DeviceId(0), &[1000, 3000])
+    };
+    let as_stored = of(&parts);
+    parts.devices[0].packing =
+        Packing::new(|dtype, rows, cols| 3 * Packing::FILE.bytes(dtype, rows, cols));
+    let packed = of(&parts);
+    assert_eq!(packed, Need { weights: 3 * as_stored.weights, ..as_stored });
+    let (sizes, capacity) =
+        (Sizes { context: 100, layer_kv: vec![1000; 2] }, as_stored.bytes() * 2);
+    let memory = Memory { device: "gpu", capacity: Some(capacity), draft: 0 };
+    assert!(too_small(&[memory], &parts, &sizes).expect("routes").is_some(), "{packed:?}");
+    parts.devices[0].packing = Packing::FILE;
+    assert!(too_small(&[memory], &parts, &sizes).expect("routes").is_none(), "{as_stored:?}");
 }

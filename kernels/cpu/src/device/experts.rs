@@ -1,6 +1,7 @@
 //! Mixtures of experts.
 
 use super::ops::OpRun;
+use super::scratch::ExpertLoads;
 use super::stage::Stage;
 use crate::experts::{ExpertMatrices, Experts, ExpertsJob, Mixture, mix, run_experts};
 use crate::route::route;
@@ -11,7 +12,7 @@ use lapwing_model::op::{ExpertMatrix, ExpertsOp, Op};
 impl OpRun<'_> {
     /// Routes, experts and what these make together.
     pub(super) fn mixture(&self, out: &mut [f32]) -> Result<(), DeviceError> {
-        let Stage { model, .. } = self.stage;
+        let Stage { model, part, .. } = self.stage;
         let whole = |index| self.stage.whole(self.node, index);
         match &self.node.op {
             Op::Route(op) => {
@@ -22,9 +23,11 @@ impl OpRun<'_> {
                 let rows = self.stage.rows(self.node.output);
                 let (after, cpu) = (&self.after, &model.cpu);
                 let first_read = |thread| after.first_read(cpu, rows, thread);
-                let job = ExpertsJob { x: whole(0)?, route: whole(1)?, first_read: &first_read };
-                let load = run_experts(&model.cpu, &bind(op, &model.weights), job, out);
-                self.load.set(Some(load));
+                let (own, first_read) = (part.experts_of(op.count), &first_read);
+                let job = ExpertsJob { x: whole(0)?, route: whole(1)?, own, first_read };
+                let mut loads = self.loads.borrow_mut();
+                let ExpertLoads { load, each } = &mut *loads;
+                *load = Some(run_experts(cpu, &bind(op, &model.weights), job, out, Some(each)));
             }
             &Op::Mix { used, is_weighted } => {
                 let mixture = Mixture { made: whole(0)?, route: whole(1)?, used, is_weighted };

@@ -1,6 +1,6 @@
 //! Runs one op over the rows and columns of a part.
 
-use super::scratch::{Angles, Sequences};
+use super::scratch::{Angles, ExpertLoads, Sequences};
 use super::stage::Stage;
 use crate::attention::{AttentionJob, AttentionSequence, attention};
 use crate::elementwise::{
@@ -15,11 +15,11 @@ use crate::loops::rope::RopeShape;
 use crate::rms_norm::rms_norm;
 use crate::rope::{Rotation, rope};
 use crate::sums::{Summands, add_weighted, excess, with_length};
-use lapwing_model::device::{DeviceError, ExpertLoad, Slot};
+use lapwing_model::device::{DeviceError, Slot};
 use lapwing_model::graph::Node;
 use lapwing_model::kv::KvAccess;
 use lapwing_model::op::{AttentionOp, Op, Temperature};
-use std::cell::Cell;
+use std::cell::RefCell;
 
 /// Arguments of one op.
 pub(super) struct OpRun<'a> {
@@ -27,7 +27,7 @@ pub(super) struct OpRun<'a> {
     pub(super) node: &'a Node,
     pub(super) angles: &'a Angles,
     /// Where experts write how their rows are divided.
-    pub(super) load: &'a Cell<Option<ExpertLoad>>,
+    pub(super) loads: &'a RefCell<ExpertLoads>,
     /// For attention: the rotation of its keys, if it is fused.
     pub(super) keys: Option<&'a Node>,
     /// For experts: data that threads will most likely read after their weights.

@@ -123,7 +123,7 @@ impl Reading<'_> {
         for at in nodes.clone() {
             let node = &self.model.graph.nodes()[at];
             if let Op::Experts(op) = &node.op {
-                self.experts(at, op, stage.whole(node, 1)?);
+                self.experts(at, op, stage.part, stage.whole(node, 1)?);
             }
             if at < self.next {
                 self.ahead_bytes -= self.matrix(node, stage.part).map_or(0, |place| place.len());
@@ -161,14 +161,14 @@ impl Reading<'_> {
         Some(packed.channels(features).place())
     }
 
-    /// Requests the experts that a route chooses.
-    fn experts(&mut self, node: usize, op: &ExpertsOp, route: &[f32]) {
+    /// Requests those of a part's experts that a route chooses.
+    fn experts(&mut self, node: usize, op: &ExpertsOp, part: &Part, route: &[f32]) {
         self.buffers.is_chosen.clear();
         self.buffers.is_chosen.resize(op.count, false);
         for expert in route.chunks_exact(2 * op.used).flat_map(|row| &row[..op.used]) {
-            self.buffers.is_chosen[(*expert as usize).min(op.count - 1)] = true;
+            self.buffers.is_chosen[op.expert_of(*expert)] = true;
         }
-        for expert in 0..op.count {
+        for expert in part.experts_of(op.count) {
             let part = self.ahead.first_part[node] + expert;
             if !self.buffers.is_chosen[expert] || !self.looks_at(part) {
                 continue;

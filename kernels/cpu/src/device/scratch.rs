@@ -5,8 +5,9 @@ use crate::attention::AttentionSequence;
 use crate::context::Cpu;
 use crate::gemm::QuantizedInputs;
 use crate::rope::{RopeAngles, RopeFreqs};
-use lapwing_model::device::Slot;
+use lapwing_model::device::{ExpertLoad, Observer, RowsOfExpert, Slot};
 use lapwing_model::graph::ValueId;
+use std::cell::RefCell;
 
 /// Buffers of one run.
 #[derive(Debug, Default)]
@@ -17,6 +18,25 @@ pub(super) struct Scratch {
     pub(super) matmul_inputs: MatmulInputs,
     pub(super) angles: Angles,
     pub(super) reading: ReadBuffers,
+    pub(super) loads: RefCell<ExpertLoads>,
+}
+
+/// How the latest experts divided their rows.
+#[derive(Debug, Default)]
+pub(super) struct ExpertLoads {
+    /// Until it is reported.
+    pub(super) load: Option<ExpertLoad>,
+    /// Those that have rows.
+    pub(super) each: Vec<RowsOfExpert>,
+}
+
+impl ExpertLoads {
+    /// Reports the load of a node, if it had experts.
+    pub(super) fn report(&mut self, node: usize, observer: &mut dyn Observer) {
+        if let Some(load) = self.load.take() {
+            observer.routed(node, load, &self.each);
+        }
+    }
 }
 
 /// Quantised inputs of matmuls.

@@ -7,9 +7,9 @@ use crate::gemm::{BlockingInput, Epilogue, GroupDispatch, GroupPlan, QuantizedIn
 use crate::loops::quantize::QuantScheme;
 use crate::packed::PackedMatrix;
 use crate::packed::layout::TILE;
-use crate::pool::GroupedRows;
+use crate::pool::{GroupedRows, RowGroup};
 use crate::quantize::InputSource;
-use lapwing_model::device::ExpertLoad;
+use lapwing_model::device::{ExpertLoad, RowsOfExpert};
 
 /// Buffers, reused between calls.
 #[derive(Debug, Default)]
@@ -42,6 +42,9 @@ impl Scratch {
         out: &mut [f32],
     ) {
         self.group(experts, job);
+        if self.grouped.order().is_empty() {
+            return;
+        }
         let Scratch { grouped, inputs, middle, first_plan, last_plan, .. } = self;
         let (groups, down, (first, then)) = (grouped.groups(), &experts.down, experts.first());
         let is_gated = matches!(then, Middle::Gated { .. });
@@ -86,9 +89,16 @@ impl Scratch {
         dispatch.run(ctx, |expert| down.matmul(expert, x, Epilogue::Store), out);
     }
 
-    /// How the rows of the latest job were divided between so many experts.
-    pub(super) fn load(&self, experts: usize) -> ExpertLoad {
+    /// How the rows of the latest job were divided between so many experts. `each` gets those that have rows.
+    pub(super) fn load(&self, experts: usize, each: Option<&mut Vec<RowsOfExpert>>) -> ExpertLoad {
         let groups = self.grouped.groups();
+        if let Some(each) = each {
+            each.reserve(experts);
+            each.extend(groups.iter().map(|RowGroup { group, rows }| RowsOfExpert {
+                expert: *group as u32,
+                rows: rows.len() as u32,
+            }));
+        }
         ExpertLoad {
             experts,
             touched: groups.len(),
@@ -97,13 +107,16 @@ impl Scratch {
         }
     }
 
-    /// Groups rows and slots by expert.
+    /// Groups rows and slots by expert, as far as they have experts of the job.
     fn group(&mut self, experts: &Experts<'_>, job: &ExpertsJob<'_, '_>) {
         let Experts { count, used, .. } = *experts;
         self.expert_of.clear();
         for route in job.route.chunks_exact(2 * used) {
             // A number that is none is 0.
-            let number = |number: &f32| (*number as usize).min(count - 1) as u32;
+            let number = |number: &f32| match (*number as usize).min(count - 1) {
+                expert if job.own.contains(&expert) => expert as u32,
+                _ => GroupedRows::NO_GROUP,
+            };
             self.expert_of.extend(route[..used].iter().map(number));
         }
         self.grouped.sort(count, &self.expert_of);

@@ -101,7 +101,8 @@ impl<'n> GroupDispatch<'_, 'n> {
     ) {
         let (groups, all, channels) =
             (self.rows.groups(), self.rows.order().len(), self.plan.channels());
-        let row_len = out.len() / all.max(1);
+        let out_rows = if self.is_spread { self.rows.rows() } else { all };
+        let row_len = out.len() / out_rows.max(1);
         for RowGroup { group, .. } in groups {
             let matmul = matmul(*group);
             assert_eq!(matmul.weight.len(), row_len * channels, "channels of out");

@@ -99,6 +99,7 @@ impl Pool {
         f: impl Fn(usize, Range<usize>, ColumnBlock<'_, T>, AfterBlock) + Sync,
     ) {
         let GroupedMatrix { data, row_len, grids, places } = matrix;
+        let of_places = places.map(GroupedRows::rows);
         let places = places.map(GroupedRows::order);
         let grids = grids.as_slice();
         let mut end = 0;
@@ -107,14 +108,14 @@ impl Pool {
             end = grid.row_range().end;
         }
         assert!(end * row_len <= data.len(), "{end} rows of {row_len}");
-        assert!(places.is_none_or(|all| all.len() * row_len == data.len()), "rows and places");
+        assert!(of_places.is_none_or(|rows| rows * row_len == data.len()), "rows and places");
         let base = Base(data.as_mut_ptr());
         self.run_blocks(JobGrids(grids), max_claim, |line| {
             let BlockRun { index, rows, cols, after, .. } = line;
             let first = if places.is_some() { 0 } else { rows.start };
             let block = ColumnBlock {
                 // SAFETY: the rows are inside the data, which is borrowed until all tasks have ended; grids are
-                // disjoint, and `GroupedRows` has each row of the matrix once, so no two blocks overlap.
+                // disjoint, and `GroupedRows` has each row of the matrix at most once, so no two blocks overlap.
                 base: unsafe { base.get().add(first * row_len) },
                 places: places.map(|places| &places[rows.clone()]),
                 rows: rows.len(),

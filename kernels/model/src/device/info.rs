@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::graphs::GraphKey;
-use super::room::Room;
+use super::room::{Packing, Room};
 use crate::graph::Graph;
 use crate::op::Op;
 use crate::ops::OpInfo;
@@ -169,6 +169,8 @@ pub struct DeviceInfo {
     pub room: Option<Room>,
     /// How its values are rounded.
     pub arithmetic: Arithmetic,
+    /// How many bytes matrices take in its memory.
+    pub packing: Packing,
 }
 
 impl DeviceInfo {
@@ -188,6 +190,7 @@ impl DeviceInfo {
             budget: None,
             room: None,
             arithmetic: Arithmetic::default(),
+            packing: Packing::FILE,
         }
     }
 

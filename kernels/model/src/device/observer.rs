@@ -16,14 +16,23 @@ pub trait Observer {
     /// requested. The device waited since the previous step for what the next nodes need; `bytes` are 0 if all of that had been requested before.
     fn weights_read(&mut self, _bytes: u64) {}
 
-    /// How a node that has just been computed divided its rows between the experts of its layer.
-    fn routed(&mut self, _load: ExpertLoad) {}
+    /// How a node that has just been computed divided its rows between the experts of its layer: those that have rows, ascending.
+    fn routed(&mut self, _node: usize, _load: ExpertLoad, _rows: &[RowsOfExpert]) {}
 }
 
-/// How the rows of a node are divided between the experts of its layer.
+/// An expert that has rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowsOfExpert {
+    /// Its number.
+    pub expert: u32,
+    /// Its rows.
+    pub rows: u32,
+}
+
+/// How the rows of a node are divided between the experts of its layer that a device computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpertLoad {
-    /// Experts of the layer.
+    /// Experts of the layer that the device computes.
     pub experts: usize,
     /// Experts that have rows.
     pub touched: usize,

@@ -1,8 +1,11 @@
 //! Memory of a device's own, and what takes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
+use super::info::DeviceInfo;
+use crate::formats::DType;
 use crate::graph::{Graph, WeightId};
 use crate::kv::KvLayout;
 use crate::op::Op;
@@ -42,31 +45,100 @@ impl Room {
         let bytes = |layer| layout.layer(layer).page_bytes() as u64 * u64::from(pages);
         Room { layer_kv: (0..layout.layers.len()).map(bytes).collect(), ..self }
     }
+}
 
-    /// What these nodes need of it.
-    pub fn need(&self, graph: &Graph, nodes: impl IntoIterator<Item = usize>) -> RoomNeed {
-        RoomNeed::of(graph, nodes, &self.layer_kv)
+/// How many bytes a matrix takes in the memory of a device, by its format, output channels and input channels.
+#[derive(Clone, Copy, Debug)]
+pub struct Packing(fn(DType, usize, usize) -> u64);
+
+impl Packing {
+    /// As in the model's file.
+    pub const FILE: Packing =
+        Packing(|dtype, rows, cols| (rows * dtype.row_bytes(cols).unwrap_or(0)) as u64);
+
+    /// As a back end states it.
+    pub const fn new(bytes: fn(DType, usize, usize) -> u64) -> Packing {
+        Packing(bytes)
     }
+
+    /// Bytes of a matrix.
+    pub fn bytes(self, dtype: DType, rows: usize, cols: usize) -> u64 {
+        (self.0)(dtype, rows, cols)
+    }
+}
+
+/// A node on a device, with the experts that the device computes if it does not compute all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeOnDevice {
+    /// The node.
+    pub node: usize,
+    /// As [`Part::experts`](crate::part::Part::experts).
+    pub experts: Option<Range<usize>>,
+}
+
+impl From<usize> for NodeOnDevice {
+    fn from(node: usize) -> NodeOnDevice {
+        NodeOnDevice { node, experts: None }
+    }
+}
+
+impl DeviceInfo {
+    /// What these nodes need of its memory.
+    pub fn need<N: Into<NodeOnDevice>>(
+        &self,
+        graph: &Graph,
+        nodes: impl IntoIterator<Item = N>,
+    ) -> RoomNeed {
+        let layer_kv = self.room.as_ref().map_or(&[][..], |room| &room.layer_kv);
+        RoomNeed::of(graph, nodes, layer_kv, self.packing)
+    }
+}
+
+/// Matrices of one shape.
+#[derive(Debug)]
+struct Matrices {
+    /// Output channels of each.
+    rows: usize,
+    /// Which of them: experts, or the only one.
+    which: Range<usize>,
 }
 
 impl RoomNeed {
     /// What these nodes of a graph need, with so many bytes of keys and values in each layer. Layers that share keys and values
-    /// need them once.
-    pub fn of(graph: &Graph, nodes: impl IntoIterator<Item = usize>, layer_kv: &[u64]) -> RoomNeed {
-        let (mut weights, mut cached, mut layers) =
-            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        for node in nodes {
+    /// need them once, and so do nodes that share a matrix.
+    pub fn of<N: Into<NodeOnDevice>>(
+        graph: &Graph,
+        nodes: impl IntoIterator<Item = N>,
+        layer_kv: &[u64],
+        packing: Packing,
+    ) -> RoomNeed {
+        let (mut cached, mut layers) = (BTreeSet::new(), BTreeSet::new());
+        // By weight and the first row of an expert.
+        let mut weights: BTreeMap<(usize, usize), Matrices> = BTreeMap::new();
+        let mut add = |WeightId(id): WeightId, first, rows, which: Range<usize>| {
+            let known = weights.entry((id, first));
+            let known = known.or_insert_with(|| Matrices { rows, which: which.clone() });
+            known.which = known.which.start.min(which.start)..known.which.end.max(which.end);
+        };
+        for NodeOnDevice { node, experts } in nodes.into_iter().map(Into::into) {
             let node = &graph.nodes()[node];
+            let rows = |WeightId(id): WeightId| graph.weights()[id].rows;
             match &node.op {
-                Op::Embed { table, .. } => weights.extend([table.0]),
+                Op::Embed { table, .. } => add(*table, 0, rows(*table), 0..1),
+                Op::MatMul { weight, .. } => add(*weight, 0, rows(*weight), 0..1),
+                Op::Experts(op) => {
+                    let own = experts.unwrap_or(0..op.count);
+                    let matrices = op.matrices();
+                    matrices.for_each(|of| add(of.weight, of.first, of.rows, own.clone()));
+                }
                 Op::Attention(op) => cached.extend([op.layer]),
-                op => weights.extend(op.matrices().into_iter().map(|WeightId(id)| id)),
+                _ => {}
             }
             layers.extend(node.layer);
         }
-        let bytes = |id: &usize| {
-            let spec = &graph.weights()[*id];
-            (spec.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0)) as u64
+        let bytes = |(key, of): (&(usize, usize), &Matrices)| {
+            let spec = &graph.weights()[key.0];
+            of.which.len() as u64 * packing.bytes(spec.dtype, of.rows, spec.cols)
         };
         RoomNeed {
             weights: weights.iter().map(bytes).sum(),

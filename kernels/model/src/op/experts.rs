@@ -111,6 +111,11 @@ impl ExpertMatrix {
 }
 
 impl ExpertsOp {
+    /// The expert of a number in a route. A number that is none is 0, and one that is too large the last.
+    pub fn expert_of(&self, number: f32) -> usize {
+        (number as usize).min(self.count.saturating_sub(1))
+    }
+
     /// Its matrices, in the order in which they are used.
     pub fn matrices(&self) -> impl Iterator<Item = &ExpertMatrix> {
         self.gate.iter().chain([&self.up, &self.down])

@@ -2,7 +2,8 @@
 
 use super::{OpInfo, OpKind, OpShape, Work};
 use crate::graph::Graph;
-use crate::op::{ExpertForm, ExpertMatrix, ExpertsOp};
+use crate::op::{ExpertForm, ExpertMatrix, ExpertsOp, Op};
+use crate::part::Part;
 
 pub(super) const INFO: OpInfo = OpInfo::new("experts", 26, OpKind::Rowwise);
 
@@ -34,6 +35,27 @@ pub(crate) fn matrix_bytes(graph: &Graph, op: &ExpertsOp, rows: u64) -> u64 {
     let of_expert = |matrix: &ExpertMatrix| matrix.rows as u64 * graph.row_bytes(matrix.weight);
     let bytes = op.matrices().map(of_expert).sum::<u64>();
     (touched(op.count, op.used, rows) * bytes as f64) as u64
+}
+
+impl Graph {
+    /// How much of a node's experts a part has, from 0 to 1: as much of their slots, and of the experts that rows touch, are its own on
+    /// average. 1 for other ops.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn expert_share(&self, node: usize, part: &Part) -> f64 {
+        match &self.nodes()[node].op {
+            Op::Experts(op) if op.count > 0 => {
+                part.experts_of(op.count).len() as f64 / op.count as f64
+            }
+            _ => 1.0,
+        }
+    }
+}
+
+/// A share of a number, which is all of it if the share is 1.
+pub(crate) fn part_of(all: u64, share: f64) -> u64 {
+    if share < 1.0 { (all as f64 * share) as u64 } else { all }
 }
 
 /// Experts that `rows` rows touch, on average, if each of `count` experts is equally likely to be among the `used` of a row.

@@ -30,18 +30,21 @@ impl Encoder<'_> {
     }
 
     pub(super) fn experts(&mut self, node: &Node, op: &ExpertsOp) -> Result<Stored, DeviceError> {
+        let own = self.work.part.experts_of(op.count);
         for matrix in op.matrices() {
-            self.model.weights.load_experts(matrix)?;
+            self.model.weights.load_experts(matrix, own.clone())?;
         }
         let (x, route, out) = (self.whole(node, 0)?, self.whole(node, 1)?, self.output(node)?);
         let rows = self.rows(node.output).len();
         let operands = [&x, &route, &out];
-        let bytes = job(&self.model.weights, op, operands, rows).room_bytes();
+        let own = [own.start, own.len()];
+        let sizes = |op| Sizes { op, rows, own };
+        let bytes = job(&self.model.weights, sizes(op), operands).room_bytes();
         let [gates, ups, weighted, table] = bytes.map(|bytes| self.room(bytes));
         let room = [gates?, ups?, weighted?, table?];
         let Model { kernels, weights, .. } = &mut *self.model;
         let room = ExpertRoom(room.each_ref().map(Place::buffer));
-        let added = kernels.experts(&job(weights, op, operands, rows), room);
+        let added = kernels.experts(&job(weights, sizes(op), operands), room);
         self.added(added, out)
     }
 
@@ -65,18 +68,27 @@ impl Encoder<'_> {
     }
 }
 
+/// An op over some rows, for some experts: the first, and their number.
+struct Sizes<'a> {
+    op: &'a ExpertsOp,
+    rows: usize,
+    own: [usize; 2],
+}
+
 /// The launches of an op on its inputs, a value and a route, and its output.
 fn job<'a>(
     weights: &'a DeviceWeights,
-    op: &ExpertsOp,
+    sizes: Sizes<'_>,
     [x, route, out]: [&'a Stored; 3],
-    rows: usize,
 ) -> Experts<'a> {
+    let Sizes { op, rows, own } = sizes;
     Experts {
         x: x.view(),
         rows,
         route: route.view(),
         used: op.used,
+        all: op.count,
+        own,
         gate: op.gate.as_ref().map(|gate| weights.experts(gate)),
         up: weights.experts(&op.up),
         form: op.form,

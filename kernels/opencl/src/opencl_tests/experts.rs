@@ -1,5 +1,9 @@
 //! Blocks of chosen experts, against the reference, and in any company.
 
+mod some;
+
+use some::check_some_experts;
+
 use super::rows::of_both_kinds;
 use super::{Bench, bits, cases, noise};
 use crate::ops::{ExpertMatrices, ExpertRoom, Experts, Stack};
@@ -35,6 +39,10 @@ of_both_kinds! {
     what_experts_make_of_a_row_does_not_depend_on_other_rows
     what_experts_of_gpus_make_of_a_row_does_not_depend_on_other_rows
     check_company
+
+    some_experts_make_their_slots_and_no_others
+    some_experts_of_gpus_make_their_slots_and_no_others
+    check_some_experts
 
     numbers_that_no_expert_has_are_replaced
     numbers_that_no_expert_has_are_replaced_on_gpus
@@ -73,6 +81,7 @@ impl Weights {
         let [bias, factors] = &self.on_device;
         ExpertMatrices {
             stack: &self.stack,
+            first: 0,
             bias: is_affine.then(|| (bias, [BESIDE[0], self.stride()])),
             factors: is_affine.then_some(factors),
         }
@@ -123,6 +132,17 @@ impl Layer {
 
     /// What the device makes of rows. `is_aligned`: each begins at a multiple of 4 values.
     fn run(&self, bench: &mut Bench, x: &[f32], route: &[f32], is_aligned: bool) -> Vec<f32> {
+        self.run_own(bench, [x, route], is_aligned, [0, COUNT])
+    }
+
+    /// As [`run`](Layer::run), for some experts, and NaN for others: the first, and how many.
+    fn run_own(
+        &self,
+        bench: &mut Bench,
+        [x, route]: [&[f32]; 2],
+        is_aligned: bool,
+        own: [usize; 2],
+    ) -> Vec<f32> {
         let (rows, made) = (x.len() / self.width, self.used * self.down.rows);
         let from = match is_aligned {
             true => bench.aligned(x, self.width),
@@ -136,6 +156,8 @@ impl Layer {
             rows,
             route: chosen.view(),
             used: self.used,
+            all: COUNT,
+            own,
             gate: has_gate.then(|| self.gate.matrices(self.is_affine)),
             up: self.up.matrices(self.is_affine),
             form: self.form,

@@ -1,8 +1,9 @@
 //! Packing of weights.
 
 use crate::pack::RunOrder::{ByChannel, ByWord};
-use crate::pack::{ANY, CHANNELS, PANEL, Stored, block_words, decoder, panels};
+use crate::pack::{ANY, CHANNELS, PACKING, PANEL, Stored, block_words, decoder, panels};
 use half::{bf16, f16};
+use lapwing_model::device::Packing;
 use lapwing_model::formats::DType;
 use lapwing_model::reference;
 
@@ -135,4 +136,19 @@ fn the_words_of_a_run_by_channel_are_those_by_word_and_nothing_else_moves() {
             assert_eq!(by_channel[from + to], *word, "{dtype}: word {at} of a record");
         }
     }
+}
+
+/// What a device says of its memory is what it takes there.
+#[test]
+fn a_matrix_takes_as_many_bytes_as_its_packing_says() {
+    for dtype in DType::ALL {
+        let (rows, cols) = (70, 2 * dtype.block_len().max(32));
+        let bytes = vec![0; rows * dtype.row_bytes(cols).unwrap()];
+        let stored = Stored { dtype, bytes: &bytes, rows, cols };
+        let words = stored.pack(0..panels(rows), ByWord);
+        assert_eq!(PACKING.bytes(dtype, rows, cols), 4 * words.len() as u64, "{dtype}");
+    }
+    // 48 bytes for 32 values, of which a file has 17.
+    assert_eq!(PACKING.bytes(DType::Mxfp4, 64, 64), 64 * 2 * 48);
+    assert_eq!(Packing::FILE.bytes(DType::Mxfp4, 64, 64), 64 * 2 * 17);
 }

@@ -22,6 +22,8 @@ use lapwing_model::op::ExpertForm;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExpertMatrices<'a> {
     pub(crate) stack: &'a Stack,
+    /// The expert of its first matrix.
+    pub(crate) first: usize,
     /// Biases, the first of them of the first expert, and how far it is to those of the next.
     pub(crate) bias: Option<(&'a Buffer, [usize; 2])>,
     /// A factor for each expert's product, before the bias.
@@ -37,6 +39,10 @@ pub(crate) struct Experts<'a> {
     pub(crate) route: View<'a>,
     /// Experts of a row.
     pub(crate) used: usize,
+    /// Experts of the layer.
+    pub(crate) all: usize,
+    /// The first of those that are computed, and their number. The slots of others are not written.
+    pub(crate) own: [usize; 2],
     pub(crate) gate: Option<ExpertMatrices<'a>>,
     pub(crate) up: ExpertMatrices<'a>,
     pub(crate) form: ExpertForm,
@@ -68,12 +74,12 @@ impl<'a> Experts<'a> {
     }
 
     fn count(&self) -> usize {
-        self.up.stack.count
+        self.own[1]
     }
 
     /// Whether slots are sorted by experts: where experts have several on average.
     pub(crate) fn is_sorted(&self) -> bool {
-        self.rows > 1 && 2 * self.slots() > self.count()
+        self.rows > 1 && 2 * self.slots() > self.all
     }
 
     /// Rows begin at multiples of 4 values, as the kernels of groups need it.
@@ -98,6 +104,13 @@ impl<'a> Experts<'a> {
     fn check(&self, room: &ExpertRoom<'_>) {
         let Experts { x, rows, route, used, gate, up, down, out, .. } = self;
         let (cols, inner, made) = (up.stack.matrix.cols, up.stack.rows, used * down.stack.rows);
+        let end_of_own = self.own[0] + self.own[1];
+        assert!(
+            self.own[1] > 0 && end_of_own <= self.all,
+            "{:?} of {} experts",
+            self.own,
+            self.all
+        );
         x.check(*rows, cols, "x of experts");
         route.check(*rows, 2 * used, "a route");
         out.check(*rows, made, "out of experts");
@@ -105,11 +118,12 @@ impl<'a> Experts<'a> {
         assert_eq!(down.stack.matrix.cols, inner, "inputs of the last product");
         for of in gate.iter().chain([up, down]) {
             let stack = of.stack;
-            assert_eq!(stack.count, self.count(), "matrices of as many experts");
+            let has_own = of.first <= self.own[0] && end_of_own <= of.first + stack.count;
+            assert!(has_own, "matrices of these experts");
             let has = |buffer: &Buffer, values| buffer.bytes() / F32 >= values;
-            let end = |[first, stride]: [usize; 2]| first + (stack.count - 1) * stride + stack.rows;
+            let end = |[first, stride]: [usize; 2]| first + (end_of_own - 1) * stride + stack.rows;
             assert!(of.bias.is_none_or(|(bias, at)| has(bias, end(at))), "biases of experts");
-            assert!(of.factors.is_none_or(|factors| has(factors, stack.count)), "factors");
+            assert!(of.factors.is_none_or(|factors| has(factors, end_of_own)), "factors");
         }
         let is_plain = matches!(self.form, ExpertForm::Plain(_));
         let fits =
@@ -175,7 +189,8 @@ impl Kernels {
     fn sort_experts(&mut self, job: &Experts<'_>, table: &Buffer) -> Result<(), OpenClError> {
         let [route, at, stride] = job.route.args();
         let table = Arg::Buffer(table);
-        let args = [route, at, stride, table, int(job.rows), int(job.count()), int(job.used)];
+        let sizes = [job.rows, job.count(), job.used, job.all, job.own[0]].map(int);
+        let args: Vec<Arg<'_>> = [route, at, stride, table].into_iter().chain(sizes).collect();
         // SAFETY: the kernel's parameters; the operands were checked, and the table has room for the experts, the
         // number of slots and these.
         unsafe { self.launch(Family::Rows.kernel("sort_experts"), &args, [job.count() + 1, 1, 1]) }
@@ -202,8 +217,8 @@ impl Kernels {
         self.check_order(&stack.matrix);
         let (dtype, cols) = (stack.matrix.dtype, stack.matrix.cols);
         let shapes = shapes_for(product.x, self.shapes(dtype));
-        let (slots, count) = (job.slots(), stack.count);
-        let rows = if job.is_sorted() { slots.div_ceil(count) } else { 1 };
+        let (slots, count) = (job.slots(), job.count());
+        let rows = if job.is_sorted() { slots.div_ceil(job.all) } else { 1 };
         let (variant, grouping, _) = shapes.variant(rows, cols, false, self.slices());
         let Variant { name, rows, panels, .. } = variant;
         // Each expert that has slots may have one tile that is not full.
@@ -231,12 +246,14 @@ impl Kernels {
         table: &'a Buffer,
         product: &Product<'a>,
     ) -> Vec<Arg<'a>> {
-        let Product { of: ExpertMatrices { stack, bias, factors }, x, out, .. } = *product;
+        let Product { of: ExpertMatrices { stack, first, bias, factors }, x, out, .. } = *product;
+        let [own, count] = job.own;
         let is = |flag: bool| Arg::Int(i32::from(flag));
         let [from, from_at, from_stride] = x.args();
         let [to, to_at, to_stride] = out.args();
         let [route, route_at, route_stride] = job.route.args();
         let (biases, [first_bias, bias_stride]) = bias.unwrap_or((out.buffer, [0, 0]));
+        let first_bias = first_bias + own * bias_stride;
         let cols = stack.matrix.cols;
         let (weight, cols_arg, slots) =
             (Arg::Buffer(&stack.matrix.buffer), int(cols), int(job.slots()));
@@ -251,8 +268,9 @@ impl Kernels {
         let of_experts = [
             [route, route_at, route_stride, Arg::Buffer(table)].to_vec(),
             [Arg::Buffer(factors.unwrap_or(out.buffer)), is(factors.is_some())].to_vec(),
-            [int(stack.count), int(job.used), int(stack.panels), int(bias_stride)].to_vec(),
+            [int(count), int(job.used), int(stack.panels), int(bias_stride)].to_vec(),
             [is(job.is_sorted()), int(product.x_slots), is(product.to_slots)].to_vec(),
+            [int(job.all), int(own), int(own - first)].to_vec(),
         ];
         of_matmul.into_iter().chain(of_experts).flatten().collect()
     }

@@ -26,7 +26,7 @@ impl Search<'_> {
             let Some(room) = &info.room else { continue };
             let blocks = (0..self.is_kept.len()).filter(|block| self.is_kept[*block][device]);
             let nodes: Vec<usize> = blocks.flat_map(|block| self.chain.nodes(block)).collect();
-            let need = room.need(self.input.graph, nodes.iter().copied());
+            let need = info.need(self.input.graph, nodes.iter().copied());
             let kept = self.kinds(&nodes);
             let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
             texts.push(format!(

@@ -1,6 +1,6 @@
 //! What a device with a memory of its own keeps there for prompts and decode steps together.
 
-use lapwing_kernels::device::Room;
+use lapwing_kernels::device::DeviceInfo;
 
 use super::search::Search;
 use crate::chunk::ChunkShape;
@@ -36,16 +36,14 @@ impl Kept {
     /// What is kept; `None` if every memory holds all that its device can compute, or no device has one of its own.
     pub(crate) fn of(input: &PlanInput<'_>) -> Option<Kept> {
         let all = 0..input.graph.nodes().len();
-        let is_small = |room: &Room| room.need(input.graph, all.clone()).bytes() > room.bytes;
-        if !input.devices.iter().filter_map(|info| info.room.as_ref()).any(is_small) {
+        let is_small = |info: &DeviceInfo| {
+            let need = || info.need(input.graph, all.clone()).bytes();
+            info.room.as_ref().is_some_and(|room| need() > room.bytes)
+        };
+        if !input.devices.iter().any(is_small) {
             return None;
         }
-        let rows = input.chunk_rows.max(1);
-        let prompt =
-            ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0, prompt: rows };
-        let step =
-            ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: rows, prompt: 0 };
-        let [prompt, step] = [&prompt, &step].map(|shape| (*shape).rounded());
+        let [prompt, step] = request(input);
         let mut search = Search::new(input, [&prompt, &step]);
         search.run();
         let about = search.about();
@@ -95,4 +93,12 @@ impl Kept {
     pub(crate) fn about(&self) -> &str {
         &self.about
     }
+}
+
+/// The chunks of the request by which it is chosen what a device keeps: a full chunk, and a decode step behind it.
+pub(crate) fn request(input: &PlanInput<'_>) -> [ChunkShape; 2] {
+    let rows = input.chunk_rows.max(1);
+    let prompt = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0, prompt: rows };
+    let step = ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: rows, prompt: 0 };
+    [prompt, step].map(|shape| shape.rounded())
 }

@@ -1,6 +1,6 @@
 //! The search for what devices with a memory of their own keep.
 
-use lapwing_kernels::device::Room;
+use lapwing_kernels::device::DeviceInfo;
 use lapwing_kernels::op::Op;
 
 use super::chain::Chain;
@@ -10,7 +10,7 @@ use crate::strategy::interface::PlanInput;
 use crate::strategy::options::OrderSwap;
 
 /// Rows of a prompt for each decode step in the request that blocks are kept for.
-const PROMPT_PER_STEP: usize = 8;
+pub(crate) const PROMPT_PER_STEP: usize = 8;
 
 /// Steps in which a price is halved: finer than any two blocks differ.
 const HALVINGS: usize = 40;
@@ -32,11 +32,11 @@ impl<'a> Search<'a> {
         let [chain, step] = shapes.map(|shape| Chain::new(input, shape, OrderSwap::default()));
         let tables = [chain.table(), step.table()];
         let nodes = input.graph.nodes();
-        let part = |block: usize, room: &Option<Room>| {
-            let need = |room: &Room| room.need(input.graph, chain.nodes(block)).bytes();
-            room.as_ref().map_or(0.0, |room| need(room) as f64 / room.bytes.max(1) as f64)
+        let part = |block: usize, info: &DeviceInfo| {
+            let need = info.need(input.graph, chain.nodes(block)).bytes();
+            info.room.as_ref().map_or(0.0, |room| need as f64 / room.bytes.max(1) as f64)
         };
-        let of_block = |block| input.devices.iter().map(|info| part(block, &info.room)).collect();
+        let of_block = |block| input.devices.iter().map(|info| part(block, info)).collect();
         let attends = |block| {
             let mut nodes = nodes[chain.nodes(block)].iter();
             nodes.any(|node| matches!(node.op, Op::Attention(_)))
@@ -91,7 +91,7 @@ impl<'a> Search<'a> {
                 |block: &usize| self.is_kept[*block][device] || new.contains(&[*block, device]);
             let blocks = (0..self.is_kept.len()).filter(is_there);
             let need =
-                room.need(self.input.graph, blocks.flat_map(|block| self.chain.nodes(block)));
+                info.need(self.input.graph, blocks.flat_map(|block| self.chain.nodes(block)));
             need.bytes() <= room.bytes
         })
     }

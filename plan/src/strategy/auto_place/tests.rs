@@ -96,12 +96,12 @@ fn shapes() -> [ChunkShape; 2] {
 
 /// The least time of both chains over all sets of blocks that fit.
 fn least(search: &Search<'_>, case: &Case) -> f64 {
-    let room = case.devices[1].room.as_ref().expect("a room");
+    let gpu = &case.devices[1];
+    let room = gpu.room.as_ref().expect("a room");
     let blocks = search.is_kept.len();
     let fits = |set: &u32| {
         let own = (0..blocks).filter(|block| set >> block & 1 == 1);
-        room.need(&case.graph, own.flat_map(|block| search.chain.nodes(block))).bytes()
-            <= room.bytes
+        gpu.need(&case.graph, own.flat_map(|block| search.chain.nodes(block))).bytes() <= room.bytes
     };
     let time = |set: u32| {
         let allowed = |block: usize, device: usize| device == 0 || set >> block & 1 == 1;

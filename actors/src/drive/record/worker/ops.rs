@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use lapwing_kernels::cost::Cost;
-use lapwing_kernels::device::{ExpertLoad, Observer, Step};
+use lapwing_kernels::device::{ExpertLoad, Observer, RowsOfExpert, Step};
+use lapwing_kernels::op::Op;
 use lapwing_traces::Nanos;
-use lapwing_traces::event::{Activity, EventKind, SpanInfo, Tags};
+use lapwing_traces::event::{Activity, EventKind, ExpertRows, SpanInfo, Tags};
 
 use super::super::names::layer_of;
 use super::{Stage, WorkerTrace};
@@ -93,14 +94,28 @@ impl Observer for WorkerTrace {
         }
     }
 
-    fn routed(&mut self, load: ExpertLoad) {
-        let Some(Stage { last, .. }) = self.stage else { return };
+    fn routed(&mut self, node: usize, load: ExpertLoad, rows: &[RowsOfExpert]) {
+        let Some(Stage { last, model, .. }) = self.stage else { return };
         let counters = [
             (self.names.experts, load.touched_percent()),
             (self.names.busiest, load.most_percent()),
         ];
         for (name, percent) in counters {
             self.trace.record(last, EventKind::Counter(name, percent as i64));
+        }
+        let node = &self.models[model].graph.nodes()[node];
+        let (Op::Experts(op), Some(layer)) = (&node.op, node.layer) else { return };
+        let [Ok(experts), Ok(layer)] = [op.count, layer].map(u16::try_from) else { return };
+        let Ok(model) = u8::try_from(model) else { return };
+        let of_event = |rows: &RowsOfExpert| rows.expert as usize / ExpertRows::MANY;
+        for own in rows.chunk_by(|a, b| of_event(a) == of_event(b)) {
+            let first = (of_event(&own[0]) * ExpertRows::MANY) as u32;
+            let mut each = [0; ExpertRows::MANY];
+            for RowsOfExpert { expert, rows } in own {
+                each[(expert - first) as usize] = u16::try_from(*rows).unwrap_or(u16::MAX);
+            }
+            let event = ExpertRows { model, layer, experts, first, rows: each };
+            self.trace.record(last, EventKind::Experts(event));
         }
     }
 }

@@ -19,7 +19,7 @@ fn choices_of_experts_and_their_sums_do_not_race() {
 
     let route = || view(rows, 2 * used);
     let table = Words(4 * (experts + 1 + rows * used), 0);
-    let sort = route().into_iter().chain([table]).chain([rows, experts, used].map(Int));
+    let sort = route().into_iter().chain([table]).chain([rows, experts, used, experts, 0].map(Int));
     let sort = Launch::new("sort_experts", [5, 1, 1], [64, 1], sort);
     let weigh = view(rows, width).into_iter().chain(route()).chain(view(rows * used, width));
     let weigh = weigh.chain([rows * used, width, used].map(Int));
@@ -49,6 +49,7 @@ fn products_of_experts_do_not_race() {
             let route = view(slots / used, 2 * used).into_iter().chain([Numbers(places.to_vec())]);
             let route = route.chain([Floats(experts), Int(1)]);
             let of = [experts, used, panels(channels), channels, is_sorted, x_slots, to_slots];
+            let of = of.into_iter().chain([experts, 0, 0]);
             let args = buffers.chain(sizes).chain(no_norm).chain(route).chain(of.map(Int));
             args.collect::<Vec<_>>()
         };

@@ -54,7 +54,7 @@ impl Kernels {
         let stack = Stack::new(&session, dtype, [COUNT, WIDTH, WIDTH], WHAT)?;
         let bytes = vec![0; WIDTH * dtype.row_bytes(WIDTH).unwrap_or(0)];
         (0..COUNT).try_for_each(|expert| stack.put(&session, expert, &bytes))?;
-        let of = ExpertMatrices { stack: &stack, bias: None, factors: None };
+        let of = ExpertMatrices { stack: &stack, first: 0, bias: None, factors: None };
         for (rows, weighs_input) in ROWS.into_iter().map(|rows| (rows, rows == 1)) {
             let out = self.session.buffer(rows * WIDTH * F32, WHAT)?;
             // All rows are the same, with numbers and weights of 0.
@@ -68,6 +68,8 @@ impl Kernels {
                 rows,
                 route: same,
                 used: 1,
+                all: COUNT,
+                own: [0, COUNT],
                 gate: (rows > 1).then_some(of),
                 up: of,
                 form,
