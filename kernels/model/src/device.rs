@@ -23,6 +23,6 @@ pub use info::{DeviceInfo, DeviceKind, GraphBudget, MemoryDomain, OpSet};
 pub use observer::{ExpertLoad, Observer, Step};
 pub use own_memory::OwnMemory;
 pub use per_model::PerModel;
-pub use room::{Room, RoomNeed};
+pub use room::{CacheBytes, Room, RoomNeed};
 pub use runs::Runs;
 pub use work::{Completed, Device, Notify, Payload, RunId, Stamps, Task, Work};

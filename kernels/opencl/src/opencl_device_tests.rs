@@ -25,6 +25,7 @@ mod persistent;
 mod programs;
 mod runs;
 mod shared;
+mod states;
 
 const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
 

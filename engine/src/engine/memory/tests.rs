@@ -31,12 +31,17 @@ fn bytes(layers: u64) -> u64 {
     tables * table + layers * (layer + 1000)
 }
 
+fn sizes(layers: Vec<u64>) -> Sizes {
+    let cache = CacheBytes { layers: layers.into(), states: Arc::default() };
+    Sizes { context: 100, cache }
+}
+
 /// Bytes of a draft model on the GPU.
 const DRAFT: u64 = 700;
 
 #[test]
 fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
-    let sizes = Sizes { context: 100, layer_kv: vec![1000; 2] };
+    let sizes = sizes(vec![1000; 2]);
     let fitted = |room: u64, may_split: bool, kinds: &[DeviceKind]| {
         let mut parts = parts(kinds);
         let capacity = ((room + DRAFT) as f64 / 0.9).ceil() as u64;
@@ -70,7 +75,7 @@ fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
 fn a_draft_model_must_fit_beside_nothing_too() {
     let mut parts = parts(&[DeviceKind::Cpu, DeviceKind::Gpu]);
     parts.strategy = Arc::new(GpuLayers { layers: 0 });
-    let sizes = Sizes { context: 100, layer_kv: vec![1000; 2] };
+    let sizes = sizes(vec![1000; 2]);
     let mut fits = |capacity: u64| {
         let cpu = Memory { device: "cpu", capacity: None, draft: 0 };
         let gpu = Memory { device: "gpu", capacity: Some(capacity), draft: DRAFT };

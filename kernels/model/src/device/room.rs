@@ -4,16 +4,38 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::graph::{Graph, WeightId};
-use crate::kv::KvLayout;
+use crate::kv::{KvLayout, KvSize};
 use crate::op::Op;
 
-/// Memory of a device's own for weights, keys and values. What does not fit cannot be placed on the device.
+/// Memory of a device's own for weights, keys, values and states. What does not fit cannot be placed on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes for weights, keys and values.
+    /// Bytes for weights, keys, values and states.
     pub bytes: u64,
-    /// Bytes of keys and values of each layer of the KV cache; empty where no cache is known.
-    pub layer_kv: Arc<[u64]>,
+    /// The cache; empty where none is known.
+    pub cache: CacheBytes,
+}
+
+/// Bytes of the parts of a KV cache, each of which a device may hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheBytes {
+    /// Keys and values of each layer.
+    pub layers: Arc<[u64]>,
+    /// Each state at all places.
+    pub states: Arc<[u64]>,
+}
+
+impl CacheBytes {
+    /// The parts of a cache of that size.
+    pub fn new(layout: &KvLayout, size: KvSize) -> CacheBytes {
+        let all = |bytes: usize, count: u32| (bytes as u64).saturating_mul(u64::from(count));
+        let pages = |layer| all(layout.layer(layer).page_bytes(), size.pages);
+        let states = layout.states.iter().map(|state| all(state.bytes(), size.states));
+        CacheBytes {
+            layers: (0..layout.layers.len()).map(pages).collect(),
+            states: states.collect(),
+        }
+    }
 }
 
 /// What nodes need of a memory.
@@ -21,7 +43,7 @@ pub struct Room {
 pub struct RoomNeed {
     /// Bytes of matrices and tables, each counted once.
     pub weights: u64,
-    /// Bytes of keys and values.
+    /// Bytes of keys, values and states.
     pub kv: u64,
     /// Layers of the nodes.
     pub layers: usize,
@@ -33,30 +55,34 @@ impl Room {
 
     /// The room in a memory of that many bytes.
     pub fn of_capacity(bytes: u64) -> Room {
-        Room { bytes: (bytes as f64 * Room::SHARE) as u64, layer_kv: Arc::default() }
+        Room { bytes: (bytes as f64 * Room::SHARE) as u64, cache: CacheBytes::default() }
     }
 
-    /// With a KV cache of that many pages, of which the device holds the layers whose attention it computes.
+    /// With a KV cache of that size, of which the device holds the layers whose attention it computes, and the states of its ops.
     #[must_use]
-    pub fn with_cache(self, layout: &KvLayout, pages: u32) -> Room {
-        let bytes = |layer| layout.layer(layer).page_bytes() as u64 * u64::from(pages);
-        Room { layer_kv: (0..layout.layers.len()).map(bytes).collect(), ..self }
+    pub fn with_cache(self, layout: &KvLayout, size: KvSize) -> Room {
+        Room { cache: CacheBytes::new(layout, size), ..self }
     }
 
     /// What these nodes need of it.
     pub fn need(&self, graph: &Graph, nodes: impl IntoIterator<Item = usize>) -> RoomNeed {
-        RoomNeed::of(graph, nodes, &self.layer_kv)
+        RoomNeed::of(graph, nodes, &self.cache)
     }
 }
 
 impl RoomNeed {
-    /// What these nodes of a graph need, with so many bytes of keys and values in each layer. Layers that share keys and values
-    /// need them once.
-    pub fn of(graph: &Graph, nodes: impl IntoIterator<Item = usize>, layer_kv: &[u64]) -> RoomNeed {
+    /// What these nodes of a graph need of a cache and beside it. Layers that share keys and values need them once.
+    pub fn of(
+        graph: &Graph,
+        nodes: impl IntoIterator<Item = usize>,
+        cache: &CacheBytes,
+    ) -> RoomNeed {
         let (mut weights, mut cached, mut layers) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let mut states = BTreeSet::new();
         for node in nodes {
             let node = &graph.nodes()[node];
+            states.extend(node.op.state());
             match &node.op {
                 Op::Embed { table, .. } => weights.extend([table.0]),
                 Op::Attention(op) => cached.extend([op.layer]),
@@ -68,9 +94,11 @@ impl RoomNeed {
             let spec = &graph.weights()[*id];
             (spec.rows * spec.dtype.row_bytes(spec.cols).unwrap_or(0)) as u64
         };
+        let kv = cached.iter().filter_map(|layer| cache.layers.get(*layer));
+        let states = states.iter().filter_map(|state| cache.states.get(*state));
         RoomNeed {
             weights: weights.iter().map(bytes).sum(),
-            kv: cached.iter().filter_map(|layer| layer_kv.get(*layer)).sum(),
+            kv: kv.chain(states).sum(),
             layers: layers.len(),
         }
     }

@@ -78,7 +78,7 @@ fn stages_of_a_model_with_experts_that_end_between_any_nodes_give_the_same_logit
     }
 }
 
-fn check_runs(model: &str) {
+pub(super) fn check_runs(model: &str) {
     let case = case_of(model);
     let wanted = case.wanted(40);
     let vocab = wanted.len() / 40;
