@@ -93,7 +93,7 @@ fn layers_that_share_keys_and_values_need_them_once() {
     let shared = PlannerParts { graph: Arc::new(graph), ..own.clone() };
     let needs = [&own, &shared].map(|parts| {
         let routes = routes(parts, 100).expect("routes");
-        need(&parts.graph, &routes, DeviceId(0), &[1000, 3000])
+        need(&parts.graph, &routes, DeviceId(0), &sizes(vec![1000, 3000]).cache)
     });
     assert_eq!(needs.map(|need| need.kv), [4000, 1000]);
     // The projections of keys and values of one layer: 64 × 32 in f32 each.
@@ -108,7 +108,12 @@ fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
         let phase = Phase::Prefill;
         let shape = ChunkShape { phase, rows: 4, selected: 1, context: 0, prompt: 4 };
         let route = parts.strategy.route(&parts.input(), &shape).expect("a route");
-        need(&parts.graph, &[Arc::clone(&route), route], DeviceId(device), &[1000, 3000])
+        need(
+            &parts.graph,
+            &[Arc::clone(&route), route],
+            DeviceId(device),
+            &sizes(vec![1000, 3000]).cache,
+        )
     };
     // 64 wide, 288 tokens, 2 layers; all weights are f32.
     let (table, layer) = (4 * 64 * 288, 4 * (64 * 64 * 2 + 64 * 32 * 2 + 64 * 96 * 3));

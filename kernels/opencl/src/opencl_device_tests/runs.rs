@@ -20,7 +20,7 @@ fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
 
 /// Small models with mixtures of experts: with biases and clamped gates, factors of experts, joined gates and ups, a softmax of the
 /// chosen, groups and biases of the choice, gates of a ReLU, experts without gates, shared experts, and dense layers beside them.
-const MIXTURES: [&str; 29] = [
+const MIXTURES: [&str; 30] = [
     "qwen3moe",
     "gpt-oss",
     "llama-experts",
@@ -50,6 +50,7 @@ const MIXTURES: [&str; 29] = [
     "mellum",
     "olmoe",
     "qwen3vlmoe",
+    "deepseek2",
 ];
 
 #[test]
