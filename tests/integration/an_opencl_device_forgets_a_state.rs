@@ -13,7 +13,10 @@ use crate::an_opencl_device_computes_otherwise::ByTurns;
 use crate::cases::cases;
 use crate::support::needs_driver;
 
-const MODELS: [&str; 5] = ["qwen35", "lfm2", "nemotron_h", "granitehybrid", "mamba2"];
+const MODELS: [&str; 6] =
+    ["qwen35", "lfm2", "nemotron_h", "granitehybrid", "mamba2", "kimi-linear"];
+
+const STRATEGIES: [&str; 5] = ["layer-split", "by turns", "auto", "row-cut", "tensor-level"];
 
 /// The device alone and beside a CPU, with states in place and copied.
 const DEVICES: [&str; 4] =
@@ -76,9 +79,11 @@ async fn states_on_an_opencl_device_change_no_token() {
         let cpu = on(name, "cpu").build().await.expect("an engine");
         let (wanted, _) = together(&cpu, &prompts()).await;
         for devices in DEVICES {
-            let is_alone = !devices.starts_with("cpu");
-            let each = if is_alone { vec!["auto"] } else { vec!["layer-split", "by turns"] };
-            for strategy in each {
+            let strategies = match devices.starts_with("cpu") {
+                true => &STRATEGIES[..cases(2, STRATEGIES.len())],
+                false => &["auto"],
+            };
+            for &strategy in strategies {
                 let builder = on(name, devices);
                 let builder = match strategy {
                     "by turns" => builder.own_strategy(ByTurns),

@@ -125,7 +125,7 @@ impl Rows {
 
 fn check(mut bench: Bench) {
     for shape in shapes() {
-        for kind in (0..16).step_by(cases(5, 1)) {
+        for kind in (0..16).step_by(cases(5, 3)) {
             let what = format!("{shape:?}, kind {kind}");
             let x = Rows::new(shape, kind);
             let wide = x.op.heads * x.op.value_dim;
