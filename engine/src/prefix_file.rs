@@ -87,7 +87,10 @@ pub(crate) fn write(
             store.read_page(page, &mut bytes)?;
             put_checked(file, &bytes)?;
         }
-        places.ids.into_iter().try_for_each(|place| put_checked(file, &store.read_state(place)))
+        for place in places.ids {
+            put_checked(file, &store.read_state(place)?)?;
+        }
+        Ok(())
     })
 }
 

@@ -75,7 +75,7 @@ pub enum PlanError {
     },
     /// What a route places on a device does not fit into the device's own memory.
     #[error(
-        "device '{device}' needs {weights} bytes of weights and {kv} bytes of keys and values within the {room} bytes that its memory \
+        "device '{device}' needs {weights} bytes of weights and {kv} bytes of keys, values and states within the {room} bytes that its memory \
          has for them; choose a strategy that places within the memory, such as auto or auto-place, or make the context smaller"
     )]
     Memory {
@@ -83,9 +83,9 @@ pub enum PlanError {
         device: String,
         /// Bytes of weights.
         weights: u64,
-        /// Bytes of keys and values.
+        /// Bytes of keys, values and states.
         kv: u64,
-        /// Bytes that there are for both.
+        /// Bytes that there are for all of them.
         room: u64,
     },
     /// A route uses weights on a device that are not among those that the device keeps for all routes.

@@ -91,7 +91,7 @@ fn is_in_place(engine: &Engine) -> bool {
 
 /// The rows of a chunk run on one device, by turns: each device continues sequences whose keys and values
 /// the other one wrote.
-struct ByTurns;
+pub(crate) struct ByTurns;
 
 impl Strategy for ByTurns {
     fn name(&self) -> &str {

@@ -45,6 +45,8 @@ mod an_opencl_device_chooses_other_experts;
 #[cfg(feature = "opencl")]
 mod an_opencl_device_computes_otherwise;
 #[cfg(feature = "opencl")]
+mod an_opencl_device_forgets_a_state;
+#[cfg(feature = "opencl")]
 mod an_opencl_profile_is_of_another_use;
 #[cfg(feature = "openvino")]
 mod an_openvino_device_computes_otherwise;

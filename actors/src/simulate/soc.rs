@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, ModelId, SlotPool};
-use lapwing_kernels::kv::KvPool;
+use lapwing_kernels::kv::{KvPool, KvSize};
 use lapwing_traces::{Recorder, Scope};
 
 use super::error::SocRunError;
@@ -168,8 +168,10 @@ impl Setup<'_> {
         let graph = model.graph();
         let mut devices = Devices::new(soc, kinds, &model.workload, options)?;
         let pages = u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX);
+        // One sequence has one place for its states.
+        let size = KvSize { pages, states: 1 };
         for info in &mut devices.infos {
-            info.room = info.room.take().map(|room| room.with_cache(&model.kv, pages));
+            info.room = info.room.take().map(|room| room.with_cache(&model.kv, size));
         }
         let mut planner = Planner::new(PlannerParts {
             model: ModelId::default(),

@@ -45,7 +45,7 @@ impl Opened {
         let other = [requant, shared].map(Option::unwrap_or_default).concat();
         let other = format!("{kv}{activations}{other}{masks}");
         let devices = chosen.devices.iter().enumerate().map(|(number, (spec, threads))| {
-            let (used, how) = in_place.used(number, spec, &chosen.layout, chosen.pages);
+            let (used, how) = in_place.used(number, spec, &chosen.layout, chosen.kv_size());
             (spec.name.clone(), format!("{used} on {}{other}{how}", on(threads)))
         });
         Identity {

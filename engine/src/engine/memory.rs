@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, Room, RoomNeed as Need};
+use lapwing_kernels::device::{CacheBytes, DeviceInfo, DeviceKind, Room, RoomNeed as Need};
 use lapwing_plan::planner::PlannerParts;
 use lapwing_plan::strategy::{ChunkShape, GpuLayers, PromptRows, Strategy};
 use lapwing_plan::{DeviceId, Phase, PlanError, Route, device_of};
@@ -46,7 +46,7 @@ impl From<TooSmall> for Error {
             ),
         };
         let expected = format!(
-            "{} bytes of weights and {} bytes of keys and values{beside} within the {capacity} bytes of its \
+            "{} bytes of weights and {} bytes of keys, values and states{beside} within the {capacity} bytes of its \
              memory; run fewer layers on it (about {fit}: --gpu-layers {fit}, with a CPU beside it){or}, \
              or make the context smaller",
             need.weights, need.kv
@@ -60,8 +60,7 @@ impl From<TooSmall> for Error {
 struct Sizes {
     /// Largest context in tokens.
     context: usize,
-    /// Bytes of keys and values of each layer of the KV cache.
-    layer_kv: Vec<u64>,
+    cache: CacheBytes,
 }
 
 /// Checks each device that has memory of its own against the routes of a full chunk and of a decode step.
@@ -112,7 +111,7 @@ pub(super) fn with_room(
     chosen: &Chosen,
 ) -> DeviceInfo {
     let room = capacity.map(|capacity| {
-        let room = Room::of_capacity(capacity).with_cache(&chosen.layout, chosen.pages);
+        let room = Room::of_capacity(capacity).with_cache(&chosen.layout, chosen.kv_size());
         Room { bytes: room.bytes.saturating_sub(draft), ..room }
     });
     DeviceInfo { room, ..info }
@@ -151,7 +150,7 @@ pub(super) fn needs(parts: &PlannerParts, chosen: &Chosen) -> Result<Vec<(u64, u
     let sizes = sizes(chosen);
     let routes = routes(parts, sizes.context)?;
     let each = (0..parts.devices.len()).map(|device| {
-        let Need { weights, kv, .. } = need(parts, &routes, DeviceId(device), &sizes.layer_kv);
+        let Need { weights, kv, .. } = need(parts, &routes, DeviceId(device), &sizes.cache);
         (weights, kv)
     });
     Ok(each.collect())
@@ -163,9 +162,8 @@ fn draft_bytes(shared: Shared<'_>, number: usize, on: &Built) -> u64 {
 }
 
 fn sizes(chosen: &Chosen) -> Sizes {
-    let layout = &chosen.layout;
-    let bytes = |layer: usize| layout.layer(layer).page_bytes() as u64 * u64::from(chosen.pages);
-    Sizes { context: chosen.context, layer_kv: (0..layout.layers.len()).map(bytes).collect() }
+    let cache = CacheBytes::new(&chosen.layout, chosen.kv_size());
+    Sizes { context: chosen.context, cache }
 }
 
 fn memories<'a>(shared: Shared<'_>, devices: &'a [Built]) -> Vec<Memory<'a>> {
@@ -221,7 +219,7 @@ fn too_small(
     let routes = routes(parts, sizes.context)?;
     for (device, memory) in memories.iter().enumerate() {
         let Some(capacity) = memory.capacity else { continue };
-        let need = need(parts, &routes, DeviceId(device), &sizes.layer_kv);
+        let need = need(parts, &routes, DeviceId(device), &sizes.cache);
         let (draft, room) = (memory.draft, room(capacity));
         if need.weights + need.kv + draft > room {
             let each = (need.weights + need.kv) / need.layers.max(1) as u64;
@@ -256,10 +254,10 @@ fn routes_within(parts: &PlannerParts, prompt: usize) -> Result<[Arc<Route>; 2],
 }
 
 /// Weights are counted once, whichever route and part reads them.
-fn need(parts: &PlannerParts, routes: &[Arc<Route>], device: DeviceId, layer_kv: &[u64]) -> Need {
+fn need(parts: &PlannerParts, routes: &[Arc<Route>], device: DeviceId, cache: &CacheBytes) -> Need {
     let stages = routes.iter().flat_map(|route| route.compute_stages());
     let own = stages.flat_map(|stage| stage.on_device(device));
-    Need::of(&parts.graph, own, layer_kv, parts.devices[device.0].packing)
+    Need::of(&parts.graph, own, cache, parts.devices[device.0].packing)
 }
 
 #[cfg(test)]

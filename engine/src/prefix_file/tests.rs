@@ -55,7 +55,7 @@ fn contents(texts: &[CachedText], store: &KvStore) -> Vec<Contents> {
     let text = |text: &CachedText| {
         let bytes = text.pages.iter().map(byte).collect();
         let of_state = |state: &KeptState| {
-            let bytes = store.read_state(state.place.id());
+            let bytes = store.read_state(state.place.id()).expect("no device");
             assert!(bytes.len() == layout().state_bytes());
             assert!(bytes.iter().all(|byte| *byte == bytes[0]));
             (state.rows, bytes[0])

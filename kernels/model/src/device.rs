@@ -23,6 +23,6 @@ pub use info::{Arithmetic, DeviceInfo, DeviceKind, GraphBudget, MemoryDomain, Op
 pub use observer::{ExpertLoad, Observer, RowsOfExpert, Step};
 pub use own_memory::OwnMemory;
 pub use per_model::PerModel;
-pub use room::{NodeOnDevice, Packing, Room, RoomNeed};
+pub use room::{CacheBytes, NodeOnDevice, Packing, Room, RoomNeed};
 pub use runs::Runs;
 pub use work::{Completed, Device, Notify, Payload, RunId, Stamps, Task, Work};

@@ -1,5 +1,5 @@
-// Paged KV cache (its order is that of KvStore) and attention. Compiled for a HEAD_DIM, PAGE_ROWS and
-// storage type; KEY_LANES divides PAGE_ROWS, and DIM_LANES divides HEAD_DIM.
+// Paged KV cache (its order is that of KvStore) and attention. Compiled for KEY_DIM and VALUE_DIM values of a head's key and value,
+// PAGE_ROWS and a storage type; KEY_LANES divides PAGE_ROWS, and DIM_LANES divides VALUE_DIM.
 
 #if KV_F16
 typedef half Kv;
@@ -7,9 +7,10 @@ typedef half Kv;
 typedef float Kv;
 #endif
 
-#define HEAD_LEN (HEAD_DIM * PAGE_ROWS)
+#define KEYS_LEN (KEY_DIM * PAGE_ROWS)
+#define VALUES_LEN (VALUE_DIM * PAGE_ROWS)
 #define KEY_VECTORS (PAGE_ROWS / KEY_LANES)
-#define DIM_VECTORS (HEAD_DIM / DIM_LANES)
+#define DIM_VECTORS (VALUE_DIM / DIM_LANES)
 
 #if KEY_LANES == 1
 typedef float Keys;
@@ -58,15 +59,16 @@ typedef CAT(float, DIM_LANES) Dims;
         int positions_at, int row_pages_at, int pages_at, int pages_len, int page_limit,            \
         int kv_heads
 
-// The keys of a head in the page that holds a row's position `page * PAGE_ROWS`; the head's values are
-// kv_heads * HEAD_LEN further. Numbers out of range are replaced, so that no access leaves a buffer.
-#define HEAD_OF_PAGE(page, head)                                                                    \
+// The page that holds a row's position `page * PAGE_ROWS`, and the keys and values of a head in a page. Numbers out of range are
+// replaced, so that no access leaves a buffer.
+#define PAGE(page)                                                                                  \
     (kv                                                                                             \
      + (size_t)clamp(                                                                               \
            pages[pages_at + clamp(row_pages[row_pages_at + row] + (page), 0, pages_len - 1)], 0,    \
            page_limit - 1)                                                                          \
-         * (2 * kv_heads * HEAD_LEN)                                                                \
-     + (head) * HEAD_LEN)
+         * (kv_heads * (KEYS_LEN + VALUES_LEN)))
+#define KEYS_OF(page, head) ((page) + (head) * KEYS_LEN)
+#define VALUES_OF(page, head) ((page) + kv_heads * KEYS_LEN + (head) * VALUES_LEN)
 
 // An item writes every get_global_size(0)-th key and value of one head and row.
 kernel void kv_write(PLACE global const float *k, int k_at, int k_stride, global const float *v, int v_at,
@@ -78,14 +80,15 @@ kernel void kv_write(PLACE global const float *k, int k_at, int k_stride, global
         return;
     const int position = max(positions[positions_at + row], 0);
     const int at = position % PAGE_ROWS;
-    global Kv *keys = HEAD_OF_PAGE(position / PAGE_ROWS, head);
-    global Kv *values = keys + kv_heads * HEAD_LEN;
-    k += k_at + (size_t)row * k_stride + head * HEAD_DIM;
-    v += v_at + (size_t)row * v_stride + head * HEAD_DIM;
-    for (int d = get_global_id(0); d < HEAD_DIM; d += get_global_size(0)) {
+    global Kv *page = PAGE(position / PAGE_ROWS);
+    global Kv *keys = KEYS_OF(page, head);
+    global Kv *values = VALUES_OF(page, head);
+    k += k_at + (size_t)row * k_stride + head * KEY_DIM;
+    v += v_at + (size_t)row * v_stride + head * VALUE_DIM;
+    for (int d = get_global_id(0); d < KEY_DIM; d += get_global_size(0))
         PUT_KV(k[d], d * PAGE_ROWS + at, keys);
-        PUT_KV(v[d], at * HEAD_DIM + d, values);
-    }
+    for (int d = get_global_id(0); d < VALUE_DIM; d += get_global_size(0))
+        PUT_KV(v[d], at * VALUE_DIM + d, values);
 }
 
 // Rotates the query heads of a row, and writes its rotated keys and its values: an item does every
@@ -105,20 +108,21 @@ kernel void rope_kv(PLACE global const float *q, int q_at, int q_stride, global 
     const bool is_value = head >= heads + kv_heads;
     head -= is_value ? heads + kv_heads : is_query ? 0 : heads;
     const int at = position % PAGE_ROWS;
-    global Kv *keys = HEAD_OF_PAGE(position / PAGE_ROWS, is_query ? 0 : head) + at;
+    global Kv *page = PAGE(position / PAGE_ROWS);
     if (is_value) {
-        global Kv *values = keys + kv_heads * HEAD_LEN - at + at * HEAD_DIM;
-        v += v_at + (size_t)row * v_stride + head * HEAD_DIM;
-        for (int d = get_global_id(0); d < HEAD_DIM; d += get_global_size(0))
+        global Kv *values = VALUES_OF(page, head) + at * VALUE_DIM;
+        v += v_at + (size_t)row * v_stride + head * VALUE_DIM;
+        for (int d = get_global_id(0); d < VALUE_DIM; d += get_global_size(0))
             PUT_KV(v[d], d, values);
         return;
     }
+    global Kv *keys = KEYS_OF(page, is_query ? 0 : head) + at;
     global const float *from = is_query ? q + q_at + (size_t)row * q_stride
                                         : k + k_at + (size_t)row * k_stride;
-    from += head * HEAD_DIM;
-    out += out_at + (size_t)row * out_stride + head * HEAD_DIM;
+    from += head * KEY_DIM;
+    out += out_at + (size_t)row * out_stride + head * KEY_DIM;
     angles += angles_at + (size_t)row * angles_stride;
-    for (int d = get_global_id(0); d < HEAD_DIM - pairs; d += get_global_size(0)) {
+    for (int d = get_global_id(0); d < KEY_DIM - pairs; d += get_global_size(0)) {
         // A pair, or one value that is not rotated.
         const bool is_pair = d < pairs;
         const int first = !is_pair ? d + pairs : is_adjacent ? 2 * d : d;
@@ -155,24 +159,25 @@ kernel void attention(PLACE global const float *q, int q_at, int q_stride, globa
     const int kv_head = head / (heads / kv_heads);
     const int position = max(positions[positions_at + row], 0);
     const int first = window > 0 ? max(0, position - window + 1) : 0;
-    q += q_at + (size_t)row * q_stride + head * HEAD_DIM;
-    out += out_at + (size_t)row * out_stride + head * HEAD_DIM;
+    q += q_at + (size_t)row * q_stride + head * KEY_DIM;
+    out += out_at + (size_t)row * out_stride + head * VALUE_DIM;
 
     Dims acc[DIM_VECTORS];
     for (int i = 0; i < DIM_VECTORS; i++)
         acc[i] = 0.0f;
     float largest = -INFINITY;
     float sum = 0.0f;
-    for (int page = first / PAGE_ROWS; page <= position / PAGE_ROWS; page++) {
-        const int from = max(first - page * PAGE_ROWS, 0);
-        const int to = min(position - page * PAGE_ROWS, PAGE_ROWS - 1);
-        global const Kv *keys = HEAD_OF_PAGE(page, kv_head);
-        global const Kv *values = keys + kv_heads * HEAD_LEN;
+    for (int number = first / PAGE_ROWS; number <= position / PAGE_ROWS; number++) {
+        const int from = max(first - number * PAGE_ROWS, 0);
+        const int to = min(position - number * PAGE_ROWS, PAGE_ROWS - 1);
+        global const Kv *page = PAGE(number);
+        global const Kv *keys = KEYS_OF(page, kv_head);
+        global const Kv *values = VALUES_OF(page, kv_head);
 
         Keys score[KEY_VECTORS];
         for (int i = 0; i < KEY_VECTORS; i++)
             score[i] = 0.0f;
-        for (int d = 0; d < HEAD_DIM; d++)
+        for (int d = 0; d < KEY_DIM; d++)
             for (int i = 0; i < KEY_VECTORS; i++)
                 score[i] = fma((Keys)(q[d]), LOAD_KEYS(d * KEY_VECTORS + i, keys), score[i]);
         float weights[PAGE_ROWS];

@@ -3,9 +3,9 @@
 // dimension. The order of each sum depends on the row's position only.
 
 // Items that sum different keys of one dimension.
-#define PARTS (ITEMS > HEAD_DIM ? ITEMS / HEAD_DIM : 1)
+#define PARTS (ITEMS > VALUE_DIM ? ITEMS / VALUE_DIM : 1)
 // Dimensions of an item.
-#define EACH_DIMS ((HEAD_DIM + ITEMS - 1) / ITEMS)
+#define EACH_DIMS ((VALUE_DIM + ITEMS - 1) / ITEMS)
 
 #if KV_F16
 #define GET_KV(i, p) vload_half(i, p)
@@ -23,7 +23,7 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(PLACE global const float *restric
                                                float scale, float cap,
                                                global const float *restrict sinks, int has_sinks)
 {
-    LOCAL(float, query, HEAD_DIM)
+    LOCAL(float, query, KEY_DIM)
     LOCAL(float, weights, ITEMS)
     LOCAL(float, shared, ITEMS)
     const int item = get_local_id(0);
@@ -32,10 +32,10 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(PLACE global const float *restric
     const int kv_head = head / (heads / kv_heads);
     const int position = max(positions[positions_at + row], 0);
     const int first = window > 0 ? max(0, position - window + 1) : 0;
-    const int part = item / HEAD_DIM;
-    q += q_at + (size_t)row * q_stride + head * HEAD_DIM;
-    out += out_at + (size_t)row * out_stride + head * HEAD_DIM;
-    for (int d = item; d < HEAD_DIM; d += ITEMS)
+    const int part = item / VALUE_DIM;
+    q += q_at + (size_t)row * q_stride + head * KEY_DIM;
+    out += out_at + (size_t)row * out_stride + head * VALUE_DIM;
+    for (int d = item; d < KEY_DIM; d += ITEMS)
         query[d] = q[d] * scale;
 
     float acc[EACH_DIMS];
@@ -52,9 +52,9 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(PLACE global const float *restric
         float score = -INFINITY;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (key <= position) {
-            global const Kv *keys = HEAD_OF_PAGE(key / PAGE_ROWS, kv_head) + key % PAGE_ROWS;
+            global const Kv *keys = KEYS_OF(PAGE(key / PAGE_ROWS), kv_head) + key % PAGE_ROWS;
             score = 0.0f;
-            _Pragma("unroll 32") for (int d = 0; d < HEAD_DIM; d++)
+            _Pragma("unroll 32") for (int d = 0; d < KEY_DIM; d++)
                 score = fma(query[d], GET_KV(d * PAGE_ROWS, keys), score);
             if (cap > 0.0f)
                 score = cap * tanh(score / cap);
@@ -73,11 +73,10 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(PLACE global const float *restric
             _Pragma("unroll 8") for (int j = part; j < count; j += PARTS)
             {
                 const int at = base + j;
-                global const Kv *values = HEAD_OF_PAGE(at / PAGE_ROWS, kv_head)
-                                          + kv_heads * HEAD_LEN + at % PAGE_ROWS * HEAD_DIM;
+                global const Kv *values = VALUES_OF(PAGE(at / PAGE_ROWS), kv_head) + at % PAGE_ROWS * VALUE_DIM;
                 for (int i = 0; i < EACH_DIMS; i++) {
-                    const int d = item % HEAD_DIM + i * ITEMS;
-                    if (d < HEAD_DIM)
+                    const int d = item % VALUE_DIM + i * ITEMS;
+                    if (d < VALUE_DIM)
                         acc[i] = fma(weights[j], GET_KV(d, values), acc[i]);
                 }
             }
@@ -94,10 +93,10 @@ kernel GROUP_OF(ITEMS, 1) void attention_group(PLACE global const float *restric
         shared[item] = acc[i];
         barrier(CLK_LOCAL_MEM_FENCE);
         const int d = item + i * ITEMS;
-        if (item < HEAD_DIM && d < HEAD_DIM && !IDLE) {
+        if (item < VALUE_DIM && d < VALUE_DIM && !IDLE) {
             float value = 0.0f;
             for (int p = 0; p < PARTS; p++)
-                value += shared[p * HEAD_DIM + item];
+                value += shared[p * VALUE_DIM + item];
             out[d] = value / total;
         }
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -19,7 +19,7 @@ struct Held {
     slots: Vec<Slot>,
     /// Whether they use memory of the host in place.
     in_place: bool,
-    /// Whether they write pages of keys and values in place.
+    /// Whether they write pages of keys and values or states in place.
     writes_pages: bool,
     /// Not 0 if a barrier of a persistent kernel timed out; `None` if none was launched.
     timed_out: Option<Box<[u8; 4]>>,
@@ -127,7 +127,7 @@ impl Commands {
         self.held.payload.get_or_insert_with(|| Arc::clone(payload));
     }
 
-    /// Notes that the commands read pages of keys and values in place, and write some if `writes`.
+    /// Notes that the commands read pages of keys and values or states in place, and write some if `writes`.
     pub(super) fn use_pages(&mut self, writes: bool) {
         self.held.in_place = true;
         self.held.writes_pages |= writes;
@@ -221,7 +221,7 @@ impl Pending {
         self.end.clone()
     }
 
-    /// Whether the commands write pages of keys and values in place.
+    /// Whether the commands write pages of keys and values or states in place.
     pub(super) fn writes_pages(&self) -> bool {
         self.held.writes_pages
     }

@@ -4,6 +4,7 @@ mod experts;
 mod joined;
 mod nodes;
 mod norms;
+mod states;
 mod sums;
 mod tables;
 
@@ -78,7 +79,8 @@ impl<'a> Encoder<'a> {
         nodes: Range<usize>,
         writes: &'a [ValueId],
     ) -> Result<Encoder<'a>, DeviceError> {
-        let ints = BatchInts::upload(&work.payload.batch, &model.memory, commands);
+        let Model { memory, has_states, .. } = model;
+        let ints = BatchInts::upload(&work.payload.batch, *has_states, memory, commands);
         let ints = ints.map_err(|error| error.of_run(&model.name))?;
         let written = Vec::with_capacity(nodes.len());
         let (inputs, angles, norms) = (HashMap::new(), HashMap::new(), HashMap::new());

@@ -3,9 +3,9 @@
 use super::commands::Commands;
 use super::error::OpenClError;
 use super::memory::{Memory, Place};
-use super::ops::Ints;
+use super::ops::{Ints, Spans};
 use lapwing_cpu::RopeFreqs;
-use lapwing_model::device::Batch;
+use lapwing_model::device::{Batch, BatchSpan};
 
 /// The numbers of a batch in the device's memory, as i32.
 #[derive(Debug)]
@@ -13,17 +13,20 @@ pub(super) struct BatchInts {
     place: Place,
     rows: usize,
     selected: usize,
+    pages: usize,
+    spans: usize,
 }
 
 impl BatchInts {
     /// Gives ids, positions, the start of each row's pages, the selected rows and all pages to the
-    /// device.
+    /// device, and where states are if `has_states`.
     pub(super) fn upload(
         batch: &Batch,
+        has_states: bool,
         memory: &Memory,
         commands: &mut Commands,
     ) -> Result<BatchInts, OpenClError> {
-        let (rows, selected) = (batch.rows(), batch.selected.len());
+        let (rows, selected, spans) = (batch.rows(), batch.selected.len(), batch.spans.len());
         let pages: usize = batch.spans.iter().map(|span| span.pages.len()).sum();
         let mut ints: Vec<u32> = Vec::with_capacity(3 * rows + selected + pages);
         ints.extend(&batch.ids);
@@ -35,8 +38,11 @@ impl BatchInts {
         }
         ints.extend(batch.selected.iter().map(|row| *row as u32));
         ints.extend(batch.spans.iter().flat_map(|span| span.pages.iter()));
+        if has_states {
+            push_spans(&batch.spans, &mut ints);
+        }
         let place = memory.input(bytemuck::cast_slice(&ints), commands)?;
-        Ok(BatchInts { place, rows, selected })
+        Ok(BatchInts { place, rows, selected, pages, spans })
     }
 
     fn at(&self, at: usize) -> Ints<'_> {
@@ -66,6 +72,30 @@ impl BatchInts {
     /// The pages of all sequences.
     pub(super) fn pages(&self) -> Ints<'_> {
         self.at(3 * self.rows + self.selected)
+    }
+
+    /// Where rows and states are.
+    pub(super) fn spans(&self) -> Spans<'_> {
+        let first = self.pages().at + self.pages;
+        Spans { row_spans: self.at(first), spans: self.at(first + self.rows), count: self.spans }
+    }
+}
+
+/// Appends the numbers of [`Spans`].
+pub(super) fn push_spans(spans: &[BatchSpan], ints: &mut Vec<u32>) {
+    for (number, span) in spans.iter().enumerate() {
+        ints.extend(span.rows.clone().map(|_| number as u32));
+    }
+    let mut pairs = ints.len() + spans.len() * Spans::INTS;
+    for BatchSpan { rows, start, states, .. } in spans {
+        let before = states.from.unwrap_or(u32::MAX);
+        let numbers = [rows.start, rows.len(), *start].map(|number| number as u32);
+        ints.extend(numbers.into_iter().chain([before, states.to]));
+        ints.extend([pairs as u32, states.keep.len() as u32]);
+        pairs += 2 * states.keep.len();
+    }
+    for BatchSpan { start, states, .. } in spans {
+        ints.extend(states.keep.iter().flat_map(|(end, place)| [(end - start) as u32, *place]));
     }
 }
 

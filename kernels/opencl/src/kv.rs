@@ -1,4 +1,6 @@
-//! KV pages on a device: those of the host in place, or copies of them in the device's memory.
+//! KV pages and states on a device: those of the host in place, or copies of them in the device's memory.
+
+mod states;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,9 +10,9 @@ use super::error::OpenClError;
 use super::memory::shared_by;
 use super::session::{Buffer, Lane, Session, SharedBuffer};
 use lapwing_model::device::{Batch, BatchSpan, DeviceError};
-use lapwing_model::kv::{KvAccess, KvCopyId, KvMirror, KvStore, PageId};
+use lapwing_model::kv::{KvAccess, KvCopyId, KvMirror, KvStore, PageId, StateId};
 
-/// Pages of all layers, one buffer for each layer that the device has worked with.
+/// Pages of all layers and places of all states, one buffer for each layer and each state that the device has worked with.
 #[derive(Debug)]
 struct Pages {
     device: String,
@@ -18,12 +20,22 @@ struct Pages {
     layers: Vec<OnceLock<Buffer>>,
     /// Bytes of a page in each layer.
     page_bytes: Vec<usize>,
+    states: Vec<OnceLock<Buffer>>,
+    /// Bytes of each state.
+    state_bytes: Vec<usize>,
 }
 
 impl KvMirror for Pages {
     fn read_page(&self, layer: usize, page: PageId, to: &mut [u8]) -> Result<(), DeviceError> {
         let Some(buffer) = self.layers[layer].get() else { return Ok(()) };
         let at = page as usize * self.page_bytes[layer];
+        let read = self.session.read(Lane::Transfer, buffer, at, to);
+        read.map_err(|error| error.of_run(&self.device))
+    }
+
+    fn read_state(&self, state: usize, place: StateId, to: &mut [u8]) -> Result<(), DeviceError> {
+        let Some(buffer) = self.states[state].get() else { return Ok(()) };
+        let at = place as usize * self.state_bytes[state];
         let read = self.session.read(Lane::Transfer, buffer, at, to);
         read.map_err(|error| error.of_run(&self.device))
     }
@@ -36,6 +48,8 @@ pub(super) struct DeviceKv {
     pages: Arc<Pages>,
     /// The host's pages of each layer, where the device uses them in place.
     shared: Vec<Option<Arc<SharedBuffer>>>,
+    /// As `shared`, of each state.
+    shared_states: Vec<Option<Arc<SharedBuffer>>>,
     copy: Option<KvCopyId>,
     /// Serialises the creation of buffers.
     creating: Mutex<()>,
@@ -50,13 +64,17 @@ impl DeviceKv {
             session: Arc::clone(session),
             layers: layers.clone().map(|_| OnceLock::new()).collect(),
             page_bytes: layers.clone().map(|layer| layout.layer(layer).page_bytes()).collect(),
+            states: layout.states.iter().map(|_| OnceLock::new()).collect(),
+            state_bytes: layout.states.iter().map(|state| state.bytes()).collect(),
         });
         let in_place = |layer| store.memory_of(layer, |memory| shared_by(memory, session));
         let shared: Vec<_> = layers.map(in_place).collect();
-        let is_mirror = shared.iter().any(Option::is_none);
+        let in_place = |state| store.memory_of_state(state, |memory| shared_by(memory, session));
+        let shared_states: Vec<_> = (0..layout.states.len()).map(in_place).collect();
+        let is_mirror = shared.iter().chain(&shared_states).any(Option::is_none);
         let copy =
             if is_mirror { store.attach(Arc::clone(&pages) as Arc<dyn KvMirror>) } else { None };
-        DeviceKv { store, pages, shared, copy, creating: Mutex::default() }
+        DeviceKv { store, pages, shared, shared_states, copy, creating: Mutex::default() }
     }
 
     /// The cache that it copies.
@@ -72,13 +90,22 @@ impl DeviceKv {
         if let Some(shared) = &self.shared[layer] {
             return Ok(shared.buffer());
         }
-        let cell = &self.pages.layers[layer];
+        let bytes = self.pages.page_bytes[layer] * self.store.pages();
+        self.created(&self.pages.layers[layer], bytes, "keys and values of a layer")
+    }
+
+    /// The buffer of a cell, which is allocated when it is first needed.
+    fn created<'a>(
+        &self,
+        cell: &'a OnceLock<Buffer>,
+        bytes: usize,
+        what: &str,
+    ) -> Result<&'a Buffer, OpenClError> {
         if let Some(buffer) = cell.get() {
             return Ok(buffer);
         }
         let _one = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = self.pages.page_bytes[layer] * self.store.pages();
-        let buffer = self.pages.session.buffer(bytes, "keys and values of a layer")?;
+        let buffer = self.pages.session.buffer(bytes, what)?;
         Ok(cell.get_or_init(|| buffer))
     }
 
@@ -113,10 +140,15 @@ impl DeviceKv {
         })
     }
 
-    /// Takes the pages that a run of a lost device writes in place out of use: it may still write to them.
+    /// Takes the pages and places of states that a run of a lost device writes in place out of use: it may still write to them.
     pub(super) fn withhold(&self, batch: &Batch) {
         let page_rows = self.store.layout().page_rows;
+        let has_states = !self.store.layout().states.is_empty();
         for span in &batch.spans {
+            if has_states {
+                let places: Vec<StateId> = span.states.written().collect();
+                self.store.state_pool().withhold(&places);
+            }
             let rows = span.written(page_rows);
             let pages = rows.start / page_rows..rows.end.div_ceil(page_rows);
             self.store.pool().withhold(&span.pages[pages]);

@@ -1,5 +1,6 @@
 //! A model on a device.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::discovery::OpenClInfo;
 use super::error::OpenClError;
 use super::kv::DeviceKv;
 use super::memory::Memory;
-use super::ops::{KernelSpec, Kernels};
+use super::ops::{HeadDims, KernelSpec, Kernels};
 use super::pack::CHANNELS;
 use super::program::ProgramCache;
 use super::session::Session;
@@ -17,7 +18,7 @@ use lapwing_cpu::{BindError, RopeFreqs};
 use lapwing_model::device::{MemoryDomain, SlotPool};
 use lapwing_model::formats::DType;
 use lapwing_model::graph::{Graph, Node, ValueId, WeightId};
-use lapwing_model::kv::{KvHeads, KvLayout, KvStore};
+use lapwing_model::kv::{KvLayout, KvStore};
 use lapwing_model::op::{Op, RopePairs};
 use lapwing_model::weights::WeightFile;
 
@@ -55,19 +56,6 @@ pub enum OpenClBindError {
     /// The weights.
     #[error(transparent)]
     Weights(#[from] BindError),
-    /// Keys and values of a layer differ in size.
-    #[error(
-        "OpenCL devices compute attention only with keys and values of one size, but those of KV layer {layer} have \
-         {key_dim} and {value_dim} values per head; run the model on a CPU"
-    )]
-    KeysUnlikeValues {
-        /// Layer of the KV cache.
-        layer: usize,
-        /// Values of a head's key.
-        key_dim: usize,
-        /// Values of a head's value.
-        value_dim: usize,
-    },
 }
 
 /// A rotary embedding of a graph.
@@ -94,6 +82,8 @@ pub(super) struct Model {
     pub(super) weights: DeviceWeights,
     pub(super) kernels: Kernels,
     pub(super) kv: DeviceKv,
+    /// As [`Graph::has_state`].
+    pub(super) has_states: bool,
     pub(super) memory: Memory,
     pub(super) shared: Option<Arc<SharedMemory>>,
     pub(super) persistent: bool,
@@ -120,7 +110,9 @@ impl Model {
                 Op::Experts(_) => op.matrices(),
                 _ => Vec::new(),
             }),
-            head_dims: head_dims(layout)?,
+            head_dims: head_dims(layout),
+            convolves: graph.nodes().iter().any(|node| matches!(node.op, Op::ShortConv(_))),
+            key_dims: key_dims(&graph),
             page_rows: layout.page_rows,
             kv: layout.dtype,
         };
@@ -142,7 +134,7 @@ impl Model {
         let kv = DeviceKv::new(&name, &session, kv);
         let memory = Memory::new(&session, slots, shared.clone());
         let joins = joins(&graph);
-        let last_uses = graph.last_uses();
+        let (last_uses, has_states) = (graph.last_uses(), graph.has_state());
         Ok(Model {
             name,
             domain,
@@ -154,6 +146,7 @@ impl Model {
             weights,
             kernels,
             kv,
+            has_states,
             memory,
             shared,
             persistent,
@@ -191,17 +184,19 @@ fn joins(graph: &Graph) -> Vec<usize> {
 }
 
 /// Sizes of the heads of all layers.
-fn head_dims(layout: &KvLayout) -> Result<Vec<usize>, OpenClBindError> {
-    let mut dims = Vec::new();
-    for (layer, KvHeads { key_dim, value_dim, .. }) in layout.layers.iter().copied().enumerate() {
-        if key_dim != value_dim {
-            return Err(OpenClBindError::KeysUnlikeValues { layer, key_dim, value_dim });
-        }
-        if !dims.contains(&key_dim) {
-            dims.push(key_dim);
-        }
-    }
-    Ok(dims)
+fn head_dims(layout: &KvLayout) -> Vec<HeadDims> {
+    let layers = layout.layers.iter();
+    let dims = layers.map(|heads| HeadDims { key: heads.key_dim, value: heads.value_dim });
+    dims.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Sizes of the keys of all linear attention.
+fn key_dims(graph: &Graph) -> Vec<usize> {
+    let dims = graph.nodes().iter().filter_map(|node| match &node.op {
+        Op::LinearAttention(op) => Some(op.key_dim),
+        _ => None,
+    });
+    dims.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Formats of some matrices of the graph's ops.

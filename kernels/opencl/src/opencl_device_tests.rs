@@ -25,6 +25,7 @@ mod persistent;
 mod programs;
 mod runs;
 mod shared;
+mod states;
 
 const DOMAIN: MemoryDomain = MemoryDomain::Device(3);
 
@@ -46,8 +47,8 @@ struct Case {
 
 /// Small models: with plain norms, with a bias, with norms of heads, with norms after each part, with a layer without rotary
 /// embedding, with scaled logits, with norms of whole queries, with layers that differ in their heads and share keys, with sinks, with
-/// several streams, with gates of heads, and with layers that run twice.
-const MODELS: [&str; 12] = [
+/// several streams, with gates of heads, with layers that run twice, and with keys that are longer than values.
+const MODELS: [&str; 13] = [
     "llama",
     "qwen2",
     "qwen3",
@@ -60,6 +61,7 @@ const MODELS: [&str; 12] = [
     "gemma3n",
     "spark2_5",
     "nanbeige",
+    "minicpm3",
 ];
 
 fn case() -> Case {

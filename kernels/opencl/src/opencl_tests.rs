@@ -10,12 +10,13 @@ mod pack;
 mod races;
 mod route;
 mod rows;
+mod states;
 mod sums;
 
 use std::sync::Arc;
 
 use super::discovery::find;
-use super::ops::{AS_ON_GPU, FewRows, Ints, KernelSpec, Kernels, ManyRows, Shapes, View};
+use super::ops::{AS_ON_GPU, FewRows, HeadDims, Ints, KernelSpec, Kernels, ManyRows, Shapes, View};
 use super::pool::BufferPool;
 use super::program::ProgramCache;
 use super::session::{Buffer, Lane, Session};
@@ -231,7 +232,9 @@ fn warmed_up_programs_are_loaded_from_the_folder_and_not_written_again() {
     let spec = KernelSpec {
         dtypes: vec![DType::Q4_0, DType::F32],
         experts: vec![DType::Q4_0],
-        head_dims: vec![64, 40],
+        head_dims: vec![HeadDims { key: 64, value: 64 }, HeadDims { key: 40, value: 24 }],
+        convolves: true,
+        key_dims: vec![16],
         page_rows: PAGE_ROWS,
         kv: KvDtype::F16,
     };
@@ -249,9 +252,9 @@ fn warmed_up_programs_are_loaded_from_the_folder_and_not_written_again() {
         files
     };
     let first = warmed();
-    // Ops on rows, two kinds of attention, two matmuls with their measurements, two embeddings, and experts; for
-    // a GPU ops on rows, matmuls and experts also in groups.
-    let files = if is_cpu { 10..=10 } else { 13..=14 };
+    // Ops on rows, two kinds of attention, two matmuls with their measurements, two embeddings, experts, convolutions and linear
+    // attention; for a GPU ops on rows, matmuls and experts also in groups.
+    let files = if is_cpu { 12..=12 } else { 15..=16 };
     assert!(files.contains(&first.len()), "{first:?}");
     assert_eq!(warmed(), first);
 }

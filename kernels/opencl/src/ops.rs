@@ -8,6 +8,7 @@ mod built;
 mod curves;
 mod experts;
 mod gather;
+mod heads;
 mod kernels;
 mod matmul;
 mod matrix;
@@ -18,6 +19,7 @@ mod route;
 mod rows;
 mod shapes;
 mod stack;
+mod states;
 mod sums;
 mod target;
 mod tuning;
@@ -28,7 +30,8 @@ mod warm;
 pub(super) use attention::{Attention, KvRows, KvWrite, RopeKv};
 pub(super) use curves::{Curved, LayerNorm};
 pub(super) use experts::{ExpertMatrices, ExpertRoom, Experts};
-pub(super) use gather::{Embed, RepeatValues, SelectRows};
+pub(super) use gather::{Embed, JoinHeads, RepeatValues, SelectRows};
+pub(super) use heads::HeadDims;
 pub(super) use kernels::Kernels;
 pub(super) use matmul::{Fused, MatMul, Norm};
 pub(super) use matrix::{Matrix, NORMAL};
@@ -40,6 +43,7 @@ pub(super) use rows::{Add, Gated, RESULT, RmsNorm, Rope, RopeHeads, Unary, Unary
 #[cfg(test)]
 pub(super) use shapes::{FewRows, ManyRows, Shapes};
 pub(super) use stack::Stack;
+pub(super) use states::{LinearAttention, ShortConv, Spans, StateRows};
 pub(super) use sums::{AddWeighted, Excess, WithLength};
 #[cfg(test)]
 pub(super) use target::{AS_ON_GPU, LAUNCHED, PERSISTENT};

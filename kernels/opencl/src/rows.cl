@@ -124,6 +124,21 @@ kernel void repeat_values(PLACE PARAMETERS(x), OUT_PARAMETERS, int rows, int wid
         ROW(out)[i] = ROW(x)[i / times];)
 }
 
+// The value of a joined row: heads of `of_a` values of a, each followed by `of_b` of b, which begin `b_step` apart.
+#define JOINED(i)                                                                                   \
+    ((i) % (of_a + of_b) < of_a                                                                     \
+         ? ROW(a)[(i) / (of_a + of_b) * of_a + (i) % (of_a + of_b)]                                 \
+         : ROW(b)[(i) / (of_a + of_b) * b_step + (i) % (of_a + of_b) - of_a])
+
+kernel void join_heads(PLACE PARAMETERS(a), PARAMETERS(b), OUT_PARAMETERS, int rows, int width, int of_a,
+                       int of_b, int b_step)
+{
+    EACH_VALUE(
+        for (int at = i; at < i + 16; at++)
+            ROW(out)[at] = JOINED(at);,
+        ROW(out)[i] = JOINED(i);)
+}
+
 // A function of each value v. A driver's tanh need not reach −1, see GELU; erf is exact to a few units in the last place.
 #define CURVE(VALUE)                                                                                \
     EACH_VALUE(                                                                                     \

@@ -148,12 +148,32 @@ impl DeviceWeights {
     /// # Errors
     /// As [`load_matrix`](DeviceWeights::load_matrix).
     pub(super) fn load_vector(&mut self, id: WeightId) -> Result<(), DeviceError> {
+        self.load_values(id, |values, _| values)
+    }
+
+    /// Copies a matrix to the device as f32, one column after another, unless it is there.
+    ///
+    /// # Errors
+    /// As [`load_matrix`](DeviceWeights::load_matrix).
+    pub(super) fn load_transposed(&mut self, id: WeightId) -> Result<(), DeviceError> {
+        self.load_values(id, |values, cols| {
+            let column = |first: usize| values[first..].iter().step_by(cols).copied();
+            (0..cols).flat_map(column).collect()
+        })
+    }
+
+    /// Copies values to the device as f32 in the order that `order` gives them by the columns of their rows, unless they are there.
+    fn load_values(
+        &mut self,
+        id: WeightId,
+        order: impl FnOnce(Vec<f32>, usize) -> Vec<f32>,
+    ) -> Result<(), DeviceError> {
         if self.vectors[id.0].is_some() {
             return Ok(());
         }
         let bytes = self.tensors[id.0].read().map_err(|error| self.failed(&error))?;
-        let values = dequantize(self.graph.stored(id), &bytes);
-        let name = &self.graph.weights()[id.0].name;
+        let WeightSpec { name, cols, .. } = &self.graph.weights()[id.0];
+        let values = order(dequantize(self.graph.stored(id), &bytes), *cols);
         let buffer = self.session.filled(bytemuck::cast_slice(&values), name);
         let buffer = buffer.map_err(|error| error.of_run(&self.device))?;
         self.bytes += buffer.bytes();

@@ -170,7 +170,7 @@ fn a_sequence_goes_on_where_another_has_kept_its_state() {
             assert_eq!(bits(&out), bits(&whole[start * width..]), "from row {start}");
             assert_eq!(store.state(0).at(kept), before, "what is kept stays");
         }
-        store.write_state(17, &store.read_state(16));
+        store.write_state(17, &store.read_state(16).expect("no device"));
         let state = store.state(0);
         assert_eq!(state.at(17), state.at(16));
     }

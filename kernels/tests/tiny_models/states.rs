@@ -11,7 +11,6 @@ use lapwing_kernels::device::{
 use lapwing_kernels::graph::{Graph, Node};
 use lapwing_kernels::kv::{KvLayout, PageId, StateLayout};
 use lapwing_kernels::model::Model;
-use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 
 const MODELS: [&str; 6] =
@@ -106,20 +105,19 @@ fn branches_and_parts_of_rows_are_refused() {
     let error = device.run(work).expect_err("branches");
     let what = "short_conv 'conv' over branches of a token tree".to_owned();
     assert_eq!(error, DeviceError::Unsupported { device: "cpu".to_owned(), what });
-    let gpu = DeviceInfo::new("gpu", DeviceKind::Gpu).with_ops(OpSet::COMMON);
-    assert!(!gpu.runs(&graph.nodes()[node].op));
 }
 
 #[test]
-fn linear_attention_is_not_cut_and_only_cpus_compute_it() {
+fn ops_with_states_are_not_cut_and_no_npu_computes_them() {
     let graph = Model::from_weights(&Tiny::open("qwen35").file).expect("a model").graph;
-    let is_linear = |node: &Node| matches!(node.op, Op::LinearAttention(_));
-    let node = graph.nodes().iter().position(is_linear).expect("linear attention");
-    assert!(graph.has_state() && !graph.can_cut_rows(node..node + 1));
-    assert!(!graph.can_cut_features(node..node + 1));
-    for kind in [DeviceKind::Gpu, DeviceKind::Npu] {
-        let other = DeviceInfo::new("other", kind).with_ops(OpSet::COMMON);
-        assert!(!other.runs(&graph.nodes()[node].op));
+    assert!(graph.has_state());
+    let with_state = |node: &&Node| node.op.state().is_some();
+    let gpu = DeviceInfo::new("gpu", DeviceKind::Gpu).with_ops(OpSet::COMMON);
+    let npu = DeviceInfo::new("npu", DeviceKind::Npu);
+    for node in graph.nodes().iter().filter(with_state) {
+        let at = node.output.0;
+        assert!(!graph.can_cut_rows(at..at + 1) && !graph.can_cut_features(at..at + 1));
+        assert!(gpu.runs(&node.op) && !npu.runs(&node.op), "{}", node.role);
     }
 }
 

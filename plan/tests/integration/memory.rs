@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceKind, MemoryDomain, Packing, Room, RoomNeed};
+use lapwing_kernels::device::{CacheBytes, DeviceKind, MemoryDomain, Packing, Room, RoomNeed};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_plan::PlanError;
@@ -21,8 +21,12 @@ use crate::support::{Rate, prefill};
 /// Bytes of keys and values of a layer.
 const LAYER_KV: u64 = 1000;
 
+fn cache() -> CacheBytes {
+    CacheBytes { layers: vec![LAYER_KV; 64].into(), states: Arc::default() }
+}
+
 fn need(graph: &Graph, nodes: impl IntoIterator<Item = usize>) -> RoomNeed {
-    RoomNeed::of(graph, nodes, &vec![LAYER_KV; 64], Packing::FILE)
+    RoomNeed::of(graph, nodes, &cache(), Packing::FILE)
 }
 
 /// All bytes that a GPU would keep.
@@ -42,7 +46,7 @@ fn setup(model: &str, room: impl Fn(&Graph) -> u64) -> Setup {
     let bytes = room(&setup.graph);
     let gpu = &mut setup.devices[1];
     gpu.memory = MemoryDomain::Device(1);
-    gpu.room = Some(Room { bytes, layer_kv: vec![LAYER_KV; 64].into() });
+    gpu.room = Some(Room { bytes, cache: cache() });
     // Prompts are so long that their copies between memories are worth it.
     let rate = |stage: u64, flops_per_us| -> Arc<dyn TimeModel> {
         let (graph, per_stage) = (Arc::clone(&setup.graph), Duration::from_nanos(stage));

@@ -95,7 +95,7 @@ fn in_place_or_copied(
         return Ok(None);
     }
     let note = format!(
-        "keys and values of {copied} layers are copied: the driver has no memory for them that is used in place, or \
+        "keys, values or states of {copied} layers are copied: the driver has no memory for them that is used in place, or \
          they would take more than half of it"
     );
     if settings.memory == Some(crate::devices::OpenClMemory::Shared) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::SlotSource;
+use lapwing_kernels::device::{CacheBytes, SlotSource};
 use lapwing_kernels::kv::{KvLayout, KvSize, KvStore, KvTooLarge};
 #[cfg(feature = "opencl")]
 use lapwing_kernels::opencl::OpenClInfo;
@@ -10,10 +10,10 @@ use lapwing_kernels::opencl::OpenClInfo;
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 
-/// Part of a device's memory that keys and values may take in place.
+/// Part of a device's memory that keys, values and states may take in place.
 const KV_SHARE: f64 = 0.5;
 
-/// Memory of one OpenCL device for values at borders, keys and values. The others of an engine are copied to and from:
+/// Memory of one OpenCL device for values at borders, keys, values and states. The others of an engine are copied to and from:
 /// memory belongs to the context of one driver.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InPlace {
@@ -89,13 +89,13 @@ impl InPlace {
 
     /// What is used of a device, to which its measurements belong. The specification has the choices that were made for it,
     /// and does not say how the processor was selected. The text has the processor and its driver, and whether keys and
-    /// values of that many pages are copied although other values are in place.
+    /// values of a cache of that size are copied although other values are in place.
     pub(crate) fn used(
         &self,
         number: usize,
         spec: &DeviceSpec,
         layout: &KvLayout,
-        pages: u32,
+        size: KvSize,
     ) -> (DeviceSpec, String) {
         use crate::devices::OpenClMemory::{Copied, Shared};
         let mut spec = spec.clone();
@@ -107,7 +107,7 @@ impl InPlace {
         settings.which = String::new();
         settings.memory = Some(if is_in_place { Shared } else { Copied });
         settings.no_persistent &= device.may_be_persistent();
-        let copied = is_in_place && !self.has_room(layout, pages);
+        let copied = is_in_place && !self.has_room(layout, size);
         let copied = if copied { ", keys and values copied" } else { "" };
         let OpenClInfo { name, platform, driver, .. } = device;
         (spec, format!("{copied}, {name} ({platform}, driver {driver})"))
@@ -126,19 +126,19 @@ impl InPlace {
 }
 
 impl InPlace {
-    /// A store of keys and values in the memory, or in the host's own where they would take most of it: the memory is
+    /// A store of keys, values and states in the memory, or in the host's own where they would take most of it: the memory is
     /// written at once, and whether the layers of the device fit is found out later.
     pub(crate) fn kv_store(&self, layout: KvLayout, size: KvSize) -> Result<KvStore, KvTooLarge> {
-        let source = self.source().filter(|_| self.has_room(&layout, size.pages));
+        let source = self.source().filter(|_| self.has_room(&layout, size));
         KvStore::in_memory_of(layout, size, source.as_deref())
     }
 
-    fn has_room(&self, layout: &KvLayout, pages: u32) -> bool {
-        let bytes = (layout.page_bytes() as u64).saturating_mul(u64::from(pages));
+    fn has_room(&self, layout: &KvLayout, size: KvSize) -> bool {
         let (all, largest) = self.bytes();
-        let of_layer = |layer: usize| layout.layer(layer).page_bytes() as u64;
-        let widest = (0..layout.layers.len()).map(of_layer).max().unwrap_or(0);
-        bytes as f64 <= KV_SHARE * all as f64 && widest.saturating_mul(u64::from(pages)) <= largest
+        let cache = CacheBytes::new(layout, size);
+        let parts = || cache.layers.iter().chain(&*cache.states);
+        let bytes = parts().fold(0, |bytes: u64, part| bytes.saturating_add(*part));
+        bytes as f64 <= KV_SHARE * all as f64 && parts().all(|part| *part <= largest)
     }
 }
 
@@ -166,7 +166,7 @@ impl InPlace {
         _: usize,
         spec: &DeviceSpec,
         _: &KvLayout,
-        _: u32,
+        _: KvSize,
     ) -> (DeviceSpec, String) {
         (spec.clone(), String::new())
     }

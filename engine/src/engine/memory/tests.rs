@@ -31,12 +31,17 @@ fn bytes(layers: u64) -> u64 {
     tables * table + layers * (layer + 1000)
 }
 
+fn sizes(layers: Vec<u64>) -> Sizes {
+    let cache = CacheBytes { layers: layers.into(), states: Arc::default() };
+    Sizes { context: 100, cache }
+}
+
 /// Bytes of a draft model on the GPU.
 const DRAFT: u64 = 700;
 
 #[test]
 fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
-    let sizes = Sizes { context: 100, layer_kv: vec![1000; 2] };
+    let sizes = sizes(vec![1000; 2]);
     let fitted = |room: u64, may_split: bool, kinds: &[DeviceKind]| {
         let mut parts = parts(kinds);
         let capacity = ((room + DRAFT) as f64 / 0.9).ceil() as u64;
@@ -70,7 +75,7 @@ fn as_many_layers_run_on_the_gpu_as_fit_in_its_memory() {
 fn a_draft_model_must_fit_beside_nothing_too() {
     let mut parts = parts(&[DeviceKind::Cpu, DeviceKind::Gpu]);
     parts.strategy = Arc::new(GpuLayers { layers: 0 });
-    let sizes = Sizes { context: 100, layer_kv: vec![1000; 2] };
+    let sizes = sizes(vec![1000; 2]);
     let mut fits = |capacity: u64| {
         let cpu = Memory { device: "cpu", capacity: None, draft: 0 };
         let gpu = Memory { device: "gpu", capacity: Some(capacity), draft: DRAFT };
@@ -88,7 +93,7 @@ fn layers_that_share_keys_and_values_need_them_once() {
     let shared = PlannerParts { graph: Arc::new(graph), ..own.clone() };
     let needs = [&own, &shared].map(|parts| {
         let routes = routes(parts, 100).expect("routes");
-        need(parts, &routes, DeviceId(0), &[1000, 3000])
+        need(parts, &routes, DeviceId(0), &sizes(vec![1000, 3000]).cache)
     });
     assert_eq!(needs.map(|need| need.kv), [4000, 1000]);
     // The projections of keys and values of one layer: 64 × 32 in f32 each.
@@ -103,7 +108,8 @@ fn a_device_needs_the_weights_and_the_pages_of_its_layers_only() {
         let phase = Phase::Prefill;
         let shape = ChunkShape { phase, rows: 4, selected: 1, context: 0, prompt: 4 };
         let route = parts.strategy.route(&parts.input(), &shape).expect("a route");
-        need(&parts, &[Arc::clone(&route), route], DeviceId(device), &[1000, 3000])
+        let cache = sizes(vec![1000, 3000]).cache;
+        need(&parts, &[Arc::clone(&route), route], DeviceId(device), &cache)
     };
     // 64 wide, 288 tokens, 2 layers; all weights are f32.
     let (table, layer) = (4 * 64 * 288, 4 * (64 * 64 * 2 + 64 * 32 * 2 + 64 * 96 * 3));

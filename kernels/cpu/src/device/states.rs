@@ -5,6 +5,7 @@ use super::stage::Stage;
 use crate::linear_attention::{LinearAttention, WideRows, linear_attention};
 use crate::short_conv::{ShortConv, short_conv};
 use lapwing_model::device::DeviceError;
+use lapwing_model::kv::StateLayer;
 use lapwing_model::op::{LinearAttentionOp, ShortConvOp};
 
 impl OpRun<'_> {
@@ -15,7 +16,7 @@ impl OpRun<'_> {
         let WideRows { x, width } = self.wide_rows(0)?;
         let vector = |id| model.weights.vector(id);
         let (taps, bias, is_silu) = (vector(op.weight), op.bias.map(vector), op.is_silu);
-        let mut state = model.kv.state(op.state);
+        let mut state = self.state(op.state)?;
         let conv = ShortConv { x, width, taps, bias, is_silu };
         short_conv(&model.cpu, &conv, &batch.spans, &state, out);
         for span in &batch.spans {
@@ -37,8 +38,18 @@ impl OpRun<'_> {
         let inputs = [input(0)?, input(1)?, input(2)?, input(3)?, input(4)?];
         let skip = op.skip.map(|skip| model.weights.vector(skip));
         let job = LinearAttention { op, inputs, skip };
-        linear_attention(&model.cpu, &job, &batch.spans, &mut model.kv.state(op.state), out);
+        linear_attention(&model.cpu, &job, &batch.spans, &mut self.state(op.state)?, out);
         Ok(())
+    }
+
+    /// The states of a layer, those of the batch's sequences current on the host.
+    fn state(&self, state: usize) -> Result<StateLayer<'_>, DeviceError> {
+        let Stage { model, batch, .. } = self.stage;
+        let mut layer = model.kv.state(state);
+        for span in &batch.spans {
+            layer.bring_to_host(&span.states)?;
+        }
+        Ok(layer)
     }
 
     /// Checks that all rows are there, and none of them is a draft.

@@ -57,6 +57,11 @@ impl SpanStates {
     pub fn own(own: StateId, start: usize) -> SpanStates {
         SpanStates { from: (start > 0).then_some(own), to: own, keep: Vec::new() }
     }
+
+    /// Places that the rows write.
+    pub fn written(&self) -> impl Iterator<Item = StateId> {
+        self.keep.iter().map(|(_, place)| *place).chain([self.to])
+    }
 }
 
 /// Where a branch of a token tree leaves an earlier span of its sequence.

@@ -7,16 +7,38 @@ use std::sync::Arc;
 use super::info::DeviceInfo;
 use crate::formats::DType;
 use crate::graph::{Graph, WeightId};
-use crate::kv::KvLayout;
+use crate::kv::{KvLayout, KvSize};
 use crate::op::Op;
 
-/// Memory of a device's own for weights, keys and values. What does not fit cannot be placed on the device.
+/// Memory of a device's own for weights, keys, values and states. What does not fit cannot be placed on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes for weights, keys and values.
+    /// Bytes for weights, keys, values and states.
     pub bytes: u64,
-    /// Bytes of keys and values of each layer of the KV cache; empty where no cache is known.
-    pub layer_kv: Arc<[u64]>,
+    /// The cache; empty where none is known.
+    pub cache: CacheBytes,
+}
+
+/// Bytes of the parts of a KV cache, each of which a device may hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheBytes {
+    /// Keys and values of each layer.
+    pub layers: Arc<[u64]>,
+    /// Each state at all places.
+    pub states: Arc<[u64]>,
+}
+
+impl CacheBytes {
+    /// The parts of a cache of that size.
+    pub fn new(layout: &KvLayout, size: KvSize) -> CacheBytes {
+        let all = |bytes: usize, count: u32| (bytes as u64).saturating_mul(u64::from(count));
+        let pages = |layer| all(layout.layer(layer).page_bytes(), size.pages);
+        let states = layout.states.iter().map(|state| all(state.bytes(), size.states));
+        CacheBytes {
+            layers: (0..layout.layers.len()).map(pages).collect(),
+            states: states.collect(),
+        }
+    }
 }
 
 /// What nodes need of a memory.
@@ -24,7 +46,7 @@ pub struct Room {
 pub struct RoomNeed {
     /// Bytes of matrices and tables, each counted once.
     pub weights: u64,
-    /// Bytes of keys and values.
+    /// Bytes of keys, values and states.
     pub kv: u64,
     /// Layers of the nodes.
     pub layers: usize,
@@ -36,14 +58,13 @@ impl Room {
 
     /// The room in a memory of that many bytes.
     pub fn of_capacity(bytes: u64) -> Room {
-        Room { bytes: (bytes as f64 * Room::SHARE) as u64, layer_kv: Arc::default() }
+        Room { bytes: (bytes as f64 * Room::SHARE) as u64, cache: CacheBytes::default() }
     }
 
-    /// With a KV cache of that many pages, of which the device holds the layers whose attention it computes.
+    /// With a KV cache of that size, of which the device holds the layers whose attention it computes, and the states of its ops.
     #[must_use]
-    pub fn with_cache(self, layout: &KvLayout, pages: u32) -> Room {
-        let bytes = |layer| layout.layer(layer).page_bytes() as u64 * u64::from(pages);
-        Room { layer_kv: (0..layout.layers.len()).map(bytes).collect(), ..self }
+    pub fn with_cache(self, layout: &KvLayout, size: KvSize) -> Room {
+        Room { cache: CacheBytes::new(layout, size), ..self }
     }
 }
 
@@ -89,8 +110,9 @@ impl DeviceInfo {
         graph: &Graph,
         nodes: impl IntoIterator<Item = N>,
     ) -> RoomNeed {
-        let layer_kv = self.room.as_ref().map_or(&[][..], |room| &room.layer_kv);
-        RoomNeed::of(graph, nodes, layer_kv, self.packing)
+        let none = CacheBytes::default();
+        let cache = self.room.as_ref().map_or(&none, |room| &room.cache);
+        RoomNeed::of(graph, nodes, cache, self.packing)
     }
 }
 
@@ -104,15 +126,16 @@ struct Matrices {
 }
 
 impl RoomNeed {
-    /// What these nodes of a graph need, with so many bytes of keys and values in each layer. Layers that share keys and values
-    /// need them once, and so do nodes that share a matrix.
+    /// What these nodes of a graph need of a cache and beside it. Layers that share keys and values need them once, and so do nodes that
+    /// share a matrix.
     pub fn of<N: Into<NodeOnDevice>>(
         graph: &Graph,
         nodes: impl IntoIterator<Item = N>,
-        layer_kv: &[u64],
+        cache: &CacheBytes,
         packing: Packing,
     ) -> RoomNeed {
         let (mut cached, mut layers) = (BTreeSet::new(), BTreeSet::new());
+        let mut states = BTreeSet::new();
         // By weight and the first row of an expert.
         let mut weights: BTreeMap<(usize, usize), Matrices> = BTreeMap::new();
         let mut add = |WeightId(id): WeightId, first, rows, which: Range<usize>| {
@@ -123,6 +146,7 @@ impl RoomNeed {
         for NodeOnDevice { node, experts } in nodes.into_iter().map(Into::into) {
             let node = &graph.nodes()[node];
             let rows = |WeightId(id): WeightId| graph.weights()[id].rows;
+            states.extend(node.op.state());
             match &node.op {
                 Op::Embed { table, .. } => add(*table, 0, rows(*table), 0..1),
                 Op::MatMul { weight, .. } => add(*weight, 0, rows(*weight), 0..1),
@@ -140,9 +164,11 @@ impl RoomNeed {
             let spec = &graph.weights()[key.0];
             of.which.len() as u64 * packing.bytes(spec.dtype, of.rows, spec.cols)
         };
+        let kv = cached.iter().filter_map(|layer| cache.layers.get(*layer));
+        let states = states.iter().filter_map(|state| cache.states.get(*state));
         RoomNeed {
             weights: weights.iter().map(bytes).sum(),
-            kv: cached.iter().filter_map(|layer| layer_kv.get(*layer)).sum(),
+            kv: kv.chain(states).sum(),
             layers: layers.len(),
         }
     }

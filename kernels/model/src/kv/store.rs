@@ -7,7 +7,7 @@ mod paged;
 pub(crate) mod panel;
 mod state;
 
-use copies::Copies;
+use copies::{Copies, KvPart};
 pub use copies::{KvAccess, KvCopies, KvCopyId, KvMirror};
 pub use duplicate::DuplicatePage;
 pub use layer::{KvElements, KvLayer};
@@ -29,10 +29,10 @@ use std::sync::Arc;
 /// followed by the scales of keys and of values, each `[kv_head][row]`. A layer starts at a memory
 /// page, so that a head's keys (or values) of 4096 bytes, a common size, are within one.
 ///
-/// States are in host memory, each layer's by themselves.
+/// States are in memory of the same kind, each layer's by themselves, with a lock of their own.
 ///
-/// A device with its own memory keeps copies of pages and attaches a [`KvMirror`]; rows that one side
-/// writes are copied to the other page by page when it needs them.
+/// A device with its own memory keeps copies of pages and states and attaches a [`KvMirror`]; what one side
+/// writes is copied to the other, page by page and place by place, when that needs it.
 #[derive(Debug)]
 pub struct KvStore {
     layout: KvLayout,
@@ -98,8 +98,8 @@ impl KvStore {
         KvStore::in_memory_of(layout, size.into(), None)
     }
 
-    /// As [`new`](KvStore::new), but allocates each layer from `source`, as memory that a device shares with the host, and
-    /// fills it with zeros. A layer for which `source` has no memory is allocated in host memory.
+    /// As [`new`](KvStore::new), but allocates each layer and each state from `source`, as memory that a device shares with the
+    /// host, and fills it with zeros. One for which `source` has no memory is allocated in host memory.
     ///
     /// # Errors
     /// As [`new`](KvStore::new).
@@ -119,11 +119,12 @@ impl KvStore {
             (0..layout.layers.len()).map(|layer| Data::zeroed(layout.dtype, len(layer), source));
         let data = data.map(|data| data.map(Mutex::new));
         let layers = data.collect::<io::Result<_>>().map_err(|_| too_large)?;
-        let states = layout.states.iter().map(|state| Paged::zeroed(state.values * places));
+        let zeroed = |values: usize| Paged::zeroed_in(values * places, source);
+        let states = layout.states.iter().map(|state| zeroed(state.values));
         let states = states.map(|state| state.map(Mutex::new));
         let states = states.collect::<io::Result<_>>().map_err(|_| too_large)?;
         let (pool, state_pool) = (KvPool::new(size.pages), KvPool::new(size.states));
-        let copies = Copies::new(layout.clone(), pages);
+        let copies = Copies::new(layout.clone(), size);
         Ok(KvStore { layout, pages, pool, layers, state_pool, states, copies })
     }
 
@@ -131,7 +132,7 @@ impl KvStore {
     pub fn none() -> KvStore {
         let layout = KvLayout::uniform(0, KvHeads::new(0, 0), 1, KvDtype::default());
         let (pool, state_pool) = (KvPool::new(0), KvPool::new(0));
-        let copies = Copies::new(layout.clone(), 0);
+        let copies = Copies::new(layout.clone(), 0.into());
         let (layers, states) = (Vec::new(), Vec::new());
         KvStore { layout, pages: 0, pool, layers, state_pool, states, copies }
     }
@@ -156,14 +157,15 @@ impl KvStore {
         &self.state_pool
     }
 
-    /// Pages that were copied between the host and devices with their own memory.
+    /// Pages and states that were copied between the host and devices with their own memory.
     pub fn copies(&self) -> KvCopies {
         self.copies.stats()
     }
 
-    /// Number of layers in host memory, which a device must copy.
+    /// Number of layers and states in host memory, which a device must copy.
     pub fn layers_of_host(&self) -> usize {
-        self.layers.iter().filter(|layer| lock(layer).mapped().is_none()).count()
+        let states = self.states.iter().filter(|state| lock(state).mapped().is_none()).count();
+        self.layers.iter().filter(|layer| lock(layer).mapped().is_none()).count() + states
     }
 
     /// Applies `find` to the shared memory of a layer; `None` for a layer in host memory.
@@ -187,7 +189,7 @@ impl KvStore {
         self.layer(layer).bring_to_host(access).map(drop)
     }
 
-    /// Registers copies of the pages in a device's memory; `None` if there are too many devices.
+    /// Registers copies of the pages and states in a device's memory; `None` if there are too many devices.
     pub fn attach(&self, mirror: Arc<dyn KvMirror>) -> Option<KvCopyId> {
         self.copies.attach(mirror)
     }
@@ -215,7 +217,7 @@ impl KvStore {
         for (page, from) in missing {
             let bytes = data.bytes_mut(page as usize * len..(page as usize + 1) * len);
             if from != KvCopyId::HOST {
-                self.copies.fetch(layer, page, from, bytes)?;
+                self.copies.fetch(KvPart::Pages(layer), page, from, bytes)?;
             }
             upload(page, bytes)?;
         }

@@ -2,4 +2,4 @@
 
 use super::{OpInfo, OpKind};
 
-pub(super) const INFO: OpInfo = OpInfo::new("join_heads", 22, OpKind::Dynamic).for_cpus();
+pub(super) const INFO: OpInfo = OpInfo::new("join_heads", 22, OpKind::Dynamic);

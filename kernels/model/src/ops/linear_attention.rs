@@ -3,7 +3,7 @@
 use super::{OpInfo, OpKind, OpShape, Work};
 use crate::op::{LinearAttentionOp, StateRule};
 
-pub(super) const INFO: OpInfo = OpInfo::new("linear_attention", 28, OpKind::Dynamic).for_cpus();
+pub(super) const INFO: OpInfo = OpInfo::new("linear_attention", 28, OpKind::Dynamic);
 
 /// Five operations for each value of the state, of the delta rule seven: what is kept, the product that is added, what is read, and
 /// what the key reads before. A few for each value. Beside the factors, the state.

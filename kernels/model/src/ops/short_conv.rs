@@ -3,7 +3,7 @@
 use super::{OpInfo, OpKind, OpShape, Work};
 use crate::op::ShortConvOp;
 
-pub(super) const INFO: OpInfo = OpInfo::new("short_conv", 24, OpKind::Dynamic).for_cpus();
+pub(super) const INFO: OpInfo = OpInfo::new("short_conv", 24, OpKind::Dynamic);
 
 /// A multiplication and an addition for each row that a value depends on, an addition of the bias, and as many operations for the
 /// activation as where it gates. Beside the weights, the state.

@@ -184,7 +184,7 @@ impl Encoder<'_> {
         self.fill_angles(rope, rows.clone())?;
         let Model { kernels, kv, name, ropes, .. } = &mut *self.model;
         let to = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
-        let (shape, angles) = rotation(&ropes[rope], &self.angles[&rope], heads, to.head_dim);
+        let (shape, angles) = rotation(&ropes[rope], &self.angles[&rope], heads, to.dims.key);
         let rows = rows.len();
         let queries = Rope { x: q.view(), rows, shape, angles, out: out.view() };
         let cache = KvWrite { k: k.view(), v: v.view(), rows, to };

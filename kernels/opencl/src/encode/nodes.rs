@@ -10,8 +10,8 @@ use crate::kv::DeviceKv;
 use crate::memory::Place;
 use crate::model::{Model, Rotary};
 use crate::ops::{
-    Add, Attention, Curved, Fused, Gated, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope, RopeHeads,
-    SelectRows, Unary, UnaryOp, View,
+    Add, Attention, Curved, Fused, Gated, HeadDims, KvRows, KvWrite, MatMul, Norm, RmsNorm, Rope,
+    RopeHeads, SelectRows, Unary, UnaryOp, View,
 };
 use crate::weights::Placed;
 use lapwing_model::device::DeviceError;
@@ -60,13 +60,11 @@ impl Encoder<'_> {
             | Op::Scale { .. }
             | Op::ScaleBy { .. }
             | Op::SoftCap { .. }
-            | Op::Curve(_) => self.element_wise(node),
-            Op::AddRow { .. }
-            | Op::Temperature(_)
-            | Op::JoinHeads { .. }
             | Op::Multiply
-            | Op::ShortConv(_)
-            | Op::LinearAttention(_) => Err(self.unsupported(node, "an OpenCL device")),
+            | Op::Curve(_) => self.element_wise(node),
+            Op::AddRow { .. } | Op::Temperature(_) => {
+                Err(self.unsupported(node, "an OpenCL device"))
+            }
             _ if !self.work.part.features.is_whole() => {
                 Err(self.unsupported(node, "some features"))
             }
@@ -83,6 +81,9 @@ impl Encoder<'_> {
             Op::WeightedSum { first } => self.weighted_sum(node, *first),
             Op::Lookup { table, scale } => self.lookup(node, *table, *scale),
             Op::Columns { first, times } => self.some_columns(node, *first, *times),
+            Op::JoinHeads { heads, is_shared } => self.join_heads(node, *heads, *is_shared),
+            Op::ShortConv(op) => self.short_conv(node, *op),
+            Op::LinearAttention(op) => self.linear_attention(node, op),
             Op::RmsNorm { weight, group, eps } => self.rms_norm(node, *weight, *group, *eps),
             Op::Rope { heads, rope } => self.rope(node, *heads, *rope),
             Op::Attention(op) if op.alibi.is_some() => {
@@ -138,6 +139,7 @@ impl Encoder<'_> {
             Op::SoftCap { cap: number } => {
                 kernels.unary(&Unary { op: UnaryOp::SoftCap, x: a, rows, width, number, out })
             }
+            Op::Multiply => kernels.mul(&Add { a, b, rows, width, out }),
             _ => kernels.add(&Add { a, b, rows, width, out }),
         };
         self.added(added, stored)
@@ -250,7 +252,7 @@ impl Encoder<'_> {
         let width = self.model.graph.value(node.inputs[0]).width;
         let Model { kernels, kv, weights, name, .. } = &mut *self.model;
         let from = kv_rows(kv, &self.ints, op.layer).map_err(|error| error.of_run(name))?;
-        let heads = width / from.head_dim;
+        let heads = width / from.dims.key;
         let job = Attention {
             q: q.view(),
             rows,
@@ -289,7 +291,7 @@ pub(super) fn kv_rows<'a>(
     Ok(KvRows {
         kv: kv.layer(layer)?,
         kv_heads: heads.count,
-        head_dim: heads.key_dim,
+        dims: HeadDims { key: heads.key_dim, value: heads.value_dim },
         positions: ints.positions(),
         row_pages: ints.row_pages(),
         pages: ints.pages(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Encoder, Stored};
 use crate::model::Model;
-use crate::ops::{Add, Embed, RepeatValues, Unary, UnaryOp, View};
+use crate::ops::{Add, Embed, JoinHeads, RepeatValues, Unary, UnaryOp, View};
 use lapwing_model::device::DeviceError;
 use lapwing_model::graph::{Node, WeightId};
 
@@ -64,6 +64,22 @@ impl Encoder<'_> {
             true => self.scaled(node, &columns, 1.0),
             false => Ok(columns),
         }
+    }
+
+    /// The values of each head of one value, followed by those of another one.
+    pub(super) fn join_heads(
+        &mut self,
+        node: &Node,
+        heads: usize,
+        is_shared: bool,
+    ) -> Result<Stored, DeviceError> {
+        let (first, second, out) = (self.whole(node, 0)?, self.whole(node, 1)?, self.output(node)?);
+        let width = |index: usize| self.model.graph.value(node.inputs[index]).width;
+        let (of_a, of_b) = (width(0) / heads, width(1) / if is_shared { 1 } else { heads });
+        let (a, b, rows) = (first.view(), second.view(), self.rows(node.output).len());
+        let job = JoinHeads { a, b, rows, heads, of_a, of_b, is_shared, out: out.view() };
+        let added = self.model.kernels.join_heads(&job);
+        self.added(added, out)
     }
 
     /// Values times the weights of their columns, or all of them times one weight.

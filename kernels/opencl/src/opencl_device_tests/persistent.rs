@@ -84,6 +84,12 @@ fn a_persistent_kernel_beside_launches_of_experts_gives_the_bits_of_launches() {
 
 #[test]
 #[ignore = "long: sh tests/all.sh runs it"]
+fn a_persistent_kernel_with_states_gives_the_bits_of_launches() {
+    check("qwen35");
+}
+
+#[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn a_persistent_kernel_with_6_bit_weights_gives_the_bits_of_launches() {
     check("format-q6_k");
 }

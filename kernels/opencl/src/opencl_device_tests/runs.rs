@@ -20,7 +20,7 @@ fn a_model_gives_the_same_logits_with_the_kernels_of_gpus() {
 
 /// Small models with mixtures of experts: with biases and clamped gates, factors of experts, joined gates and ups, a softmax of the
 /// chosen, groups and biases of the choice, gates of a ReLU, experts without gates, shared experts, and dense layers beside them.
-const MIXTURES: [&str; 29] = [
+const MIXTURES: [&str; 30] = [
     "qwen3moe",
     "gpt-oss",
     "llama-experts",
@@ -50,6 +50,7 @@ const MIXTURES: [&str; 29] = [
     "mellum",
     "olmoe",
     "qwen3vlmoe",
+    "deepseek2",
 ];
 
 #[test]
@@ -78,7 +79,7 @@ fn stages_of_a_model_with_experts_that_end_between_any_nodes_give_the_same_logit
     }
 }
 
-fn check_runs(model: &str) {
+pub(super) fn check_runs(model: &str) {
     let case = case_of(model);
     let wanted = case.wanted(40);
     let vocab = wanted.len() / 40;

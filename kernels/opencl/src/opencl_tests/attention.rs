@@ -7,9 +7,15 @@ use cache::{Cache, Rules, page_len};
 use lapwing_model::binary16;
 use lapwing_model::kv::KvDtype;
 
-/// Heads, KV heads, values per head, positions per page.
-const SHAPES: [[usize; 4]; 5] =
-    [[9, 3, 64, PAGE_ROWS], [2, 2, 80, 16], [1, 1, 7, 5], [4, 1, 256, PAGE_ROWS], [3, 1, 12, 4]];
+/// Heads, KV heads, values of a key and of a value, positions per page.
+const SHAPES: [[usize; 5]; 6] = [
+    [9, 3, 64, 64, PAGE_ROWS],
+    [2, 2, 80, 48, 16],
+    [1, 1, 7, 7, 5],
+    [4, 1, 256, 256, PAGE_ROWS],
+    [3, 1, 12, 20, 4],
+    [2, 1, 288, 256, 8],
+];
 
 /// Among the scores, far below and above them: as many as any of the shapes has heads.
 const SINKS: Option<&[f32]> = Some(&[0.5, -1.0, 3.0, 0.0, -300.0, 300.0, 1.5, -0.25, 2.0]);
@@ -42,19 +48,19 @@ fn positions(len: usize, page_rows: usize) -> Vec<usize> {
 }
 
 fn check(dtype: KvDtype, in_groups: bool) {
-    for shape in SHAPES.into_iter().take(cases(3, 5)) {
-        let Some(mut bench) = bench(shape[3], dtype) else { return };
+    for shape in SHAPES.into_iter().take(cases(3, 6)) {
+        let Some(mut bench) = bench(shape[4], dtype) else { return };
         if in_groups {
             bench.kernels = bench.kernels.in_groups();
         }
-        let lens = [1, shape[3], LENS[usize::from(in_groups)]];
+        let lens = [1, shape[4], LENS[usize::from(in_groups)]];
         let cache = Cache::new(&mut bench, shape, dtype, &lens);
         for rules in RULES {
-            let width = shape[0] * shape[2];
+            let width = shape[0] * shape[3];
             let mut together = Vec::new();
             let mut found = std::collections::HashMap::new();
             for (sequence, len) in lens.iter().enumerate() {
-                let positions = positions(*len, shape[3]);
+                let positions = positions(*len, shape[4]);
                 let rows: Vec<_> = positions.iter().map(|position| (sequence, *position)).collect();
                 let alone = cache.attend(&mut bench, &rows, rules);
                 let what = format!("{dtype} {shape:?} {rules:?} sequence {sequence}");
@@ -103,8 +109,8 @@ fn attention_over_f16_pages_is_right_and_independent_of_other_rows() {
 #[test]
 fn a_page_has_the_order_of_the_host_and_f16_is_rounded_to_nearest_even() {
     for dtype in [KvDtype::F32, KvDtype::F16] {
-        let shape = [2, 2, 12, 8];
-        let Some(mut bench) = bench(shape[3], dtype) else { return };
+        let shape = [2, 2, 12, 20, 8];
+        let Some(mut bench) = bench(shape[4], dtype) else { return };
         let mut cache = Cache::new(&mut bench, shape, dtype, &[19]);
         // Halfway between two numbers of f16, subnormal, too large, and zero with a sign.
         let odd =
@@ -112,7 +118,7 @@ fn a_page_has_the_order_of_the_host_and_f16_is_rounded_to_nearest_even() {
         cache.sequences[0].k[..odd.len()].copy_from_slice(&odd);
         cache.sequences[0].v[24..][..odd.len()].copy_from_slice(&odd);
         cache.write(&mut bench, &[(0, 1), (0, 0)]);
-        let [_, kv_heads, head_dim, page_rows] = shape;
+        let [_, kv_heads, key_dim, value_dim, page_rows] = shape;
         let bytes = bench.read_ints(&cache.kv);
         let stored = |at: usize| match dtype {
             KvDtype::F16 => (bytes[at / 2] >> (at % 2 * 16)) as u32 & 0xffff,
@@ -126,16 +132,18 @@ fn a_page_has_the_order_of_the_host_and_f16_is_rounded_to_nearest_even() {
         for position in 0..19 {
             let page = sequence.pages[position / page_rows] as usize * page_len(shape);
             let row = position % page_rows;
-            for (head, d) in (0..kv_heads).flat_map(|head| (0..head_dim).map(move |d| (head, d))) {
-                let at = (position * kv_heads + head) * head_dim + d;
-                let key = page + (head * head_dim + d) * page_rows + row;
-                let value = page + page_len(shape) / 2 + (head * page_rows + row) * head_dim + d;
-                assert_eq!(
-                    stored(key),
-                    wanted(sequence.k[at]),
-                    "{dtype} key {position} {head} {d}"
-                );
-                assert_eq!(stored(value), wanted(sequence.v[at]), "{dtype} {position} {head} {d}");
+            let values = page + kv_heads * key_dim * page_rows;
+            let each =
+                |dim: usize| (0..kv_heads).flat_map(move |head| (0..dim).map(move |d| (head, d)));
+            for (head, d) in each(key_dim) {
+                let found = stored(page + (head * key_dim + d) * page_rows + row);
+                let key = sequence.k[(position * kv_heads + head) * key_dim + d];
+                assert_eq!(found, wanted(key), "{dtype} key {position} {head} {d}");
+            }
+            for (head, d) in each(value_dim) {
+                let found = stored(values + (head * page_rows + row) * value_dim + d);
+                let value = sequence.v[(position * kv_heads + head) * value_dim + d];
+                assert_eq!(found, wanted(value), "{dtype} value {position} {head} {d}");
             }
         }
         // What no row was written to is as before.
@@ -149,8 +157,8 @@ fn wanted_blank(dtype: KvDtype) -> u32 {
 
 #[test]
 fn pages_out_of_range_are_kept_within_the_cache() {
-    let shape = [1, 1, 16, 4];
-    let Some(mut bench) = bench(shape[3], KvDtype::F32) else { return };
+    let shape = [1, 1, 16, 16, 4];
+    let Some(mut bench) = bench(shape[4], KvDtype::F32) else { return };
     let mut cache = Cache::new(&mut bench, shape, KvDtype::F32, &[9]);
     for pages in [vec![-7, i32::MAX, 2], vec![i32::MIN]] {
         cache.sequences[0].pages = pages;

@@ -2,13 +2,14 @@
 //! and no two work-items of a launch race for memory.
 
 mod experts;
+mod states;
 
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
 use super::cases;
-use crate::ops::{Family, KernelSpec};
+use crate::ops::{Family, HeadDims, KernelSpec};
 use crate::pack::Stored;
 use lapwing_model::formats::DType;
 use lapwing_model::kv::KvDtype;
@@ -172,12 +173,15 @@ fn ops_on_rows_do_not_race() {
     });
     let mut repeat = plain("repeat_values", 2);
     repeat.args.push(Int(2));
+    let mut join = plain("join_heads", 3);
+    // Heads of 20 and 15 values of the first and the second.
+    join.args.extend([20, 15, 15].map(Int));
     let mut xielu = plain("xielu", 2);
     xielu.args.extend([0.8, 0.6, 0.5, -1e-6].map(Float));
     let mut weighted = plain("add_weighted", 4);
     weighted.args[6] = Floats(rows);
     weighted.args[8] = Int(1);
-    let rest = [rope, select, repeat, xielu, weighted];
+    let rest = [rope, select, repeat, join, xielu, weighted];
     check(Family::Rows, KvDtype::F32, elementwise.into_iter().chain(unary).chain(rest));
 
     let norm = of(1).into_iter().chain([Floats(len)]).chain(of(1));
@@ -202,31 +206,32 @@ fn ops_on_rows_do_not_race() {
 
 #[test]
 fn attention_and_the_cache_do_not_race() {
-    let (heads, kv_heads, dim, rows, pages) = (4, 2, 24, 2, 3);
-    for (kv, value) in [(KvDtype::F32, 4), (KvDtype::F16, 2)] {
-        let cache = || Words(pages * 2 * kv_heads * dim * 4 * value, 0);
+    let (heads, kv_heads, key, rows, pages) = (4, 2, 24, 2, 3);
+    for (kv, bytes, value) in [(KvDtype::F32, 4, 24), (KvDtype::F16, 2, 40)] {
+        let cache = || Words(pages * kv_heads * (key + value) * 4 * bytes, 0);
         // Every row is at position 9 of the same pages, so a launch that writes has one row.
         let places = |rows: usize| {
             let lists = [Words(4 * rows, 9), Words(4 * rows, 0), Words(4 * pages, 1)];
             let sizes = [0, 0, 0, pages, pages, kv_heads].map(Int);
             lists.into_iter().chain(sizes)
         };
-        let of = |rows: usize, heads: usize| view(rows, heads * dim);
-        let write = of(1, kv_heads).into_iter().chain(of(1, kv_heads)).chain([cache()]);
+        let of = |rows: usize, heads: usize| view(rows, heads * key);
+        let values = |rows: usize, heads: usize| view(rows, heads * value);
+        let write = of(1, kv_heads).into_iter().chain(values(1, kv_heads)).chain([cache()]);
         let write = write.chain(places(1)).chain([Int(1)]);
         let write = Launch::new("kv_write", [1, kv_heads, 1], [64, 1], write);
 
         let rotate = of(1, heads).into_iter().chain(view(1, 16)).chain(of(1, heads));
         let rotate = rotate.chain([heads, 8, 1].map(Int));
-        let rotate = rotate.chain(of(1, kv_heads)).chain(of(1, kv_heads)).chain([cache()]);
+        let rotate = rotate.chain(of(1, kv_heads)).chain(values(1, kv_heads)).chain([cache()]);
         let rotate = rotate.chain(places(1)).chain([Int(1)]);
         let rotate = Launch::new("rope_kv", [1, heads + 2 * kv_heads, 1], [64, 1], rotate);
 
-        let attend = of(rows, heads).into_iter().chain([cache()]).chain(of(rows, heads));
+        let attend = of(rows, heads).into_iter().chain([cache()]).chain(values(rows, heads));
         let attend = attend.chain(places(rows)).chain([rows, heads, 6].map(Int));
         let attend = attend.chain([Float(0.2), Float(30.0), Floats(heads), Int(1)]);
         let attend = Launch::new("attention_group", [heads, rows, 1], [256, 1], attend);
-        check(Family::Attention(dim), kv, [write, rotate, attend]);
+        check(Family::Attention(HeadDims { key, value }), kv, [write, rotate, attend]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Launches of writes to the KV cache, and of attention.
 #![expect(unsafe_code, reason = "launches kernels")]
 
+use super::heads::HeadDims;
 use super::kernels::Kernels;
 use super::programs::{Family, ROW_ITEMS};
 use super::rows::{Rope, RopeHeads};
@@ -17,7 +18,7 @@ pub(crate) struct KvRows<'a> {
     /// Pages of the layer, each as in [`KvStore`](lapwing_model::kv::KvStore).
     pub(crate) kv: &'a Buffer,
     pub(crate) kv_heads: usize,
-    pub(crate) head_dim: usize,
+    pub(crate) dims: HeadDims,
     /// Position of each row in its sequence.
     pub(crate) positions: Ints<'a>,
     /// For each row, where the pages of its sequence begin in `pages`.
@@ -29,9 +30,9 @@ pub(crate) struct KvRows<'a> {
 /// Adds the keys and values of rows to the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KvWrite<'a> {
-    /// Rows of `kv_heads · head_dim` values.
+    /// Rows of `kv_heads` keys.
     pub(crate) k: View<'a>,
-    /// Rows of `kv_heads · head_dim` values.
+    /// Rows of `kv_heads` values.
     pub(crate) v: View<'a>,
     pub(crate) rows: usize,
     pub(crate) to: KvRows<'a>,
@@ -71,7 +72,7 @@ impl<'a> RopeKv<'a> {
 /// Causal attention of rows, whose own keys are in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention<'a> {
-    /// Rows of `heads · head_dim` values.
+    /// Rows of `heads` queries.
     pub(crate) q: View<'a>,
     pub(crate) rows: usize,
     /// Query heads; a multiple of the KV heads.
@@ -85,7 +86,7 @@ pub(crate) struct Attention<'a> {
     pub(crate) soft_cap: Option<f32>,
     /// For each query head, the score of a key that every row sees and that has no value.
     pub(crate) sinks: Option<&'a Buffer>,
-    /// Rows of `heads · head_dim` values.
+    /// Rows of `heads` outputs, as long as values.
     pub(crate) out: View<'a>,
 }
 
@@ -98,7 +99,7 @@ impl<'a> KvRows<'a> {
         self.positions.check(rows, "positions");
         self.row_pages.check(rows, "starts of page lists");
         let value = if dtype == KvDtype::F16 { 2 } else { 4 };
-        let page = 2 * self.kv_heads * self.head_dim * page_rows * value;
+        let page = self.kv_heads * (self.dims.key + self.dims.value) * page_rows * value;
         let pages = self.kv.bytes().checked_div(page).unwrap_or(0);
         assert!(pages > 0 && self.pages.len() > 0, "a KV cache without a page");
         [
@@ -125,15 +126,14 @@ impl Kernels {
         if rows == 0 {
             return Ok(());
         }
-        let width = to.kv_heads * to.head_dim;
-        job.k.check(rows, width, "k");
-        job.v.check(rows, width, "v");
+        job.k.check(rows, to.kv_heads * to.dims.key, "k");
+        job.v.check(rows, to.kv_heads * to.dims.value, "v");
         let mut args = [job.k.args(), job.v.args()].concat();
         args.push(Arg::Buffer(to.kv));
         args.extend(to.args(rows, self.spec.page_rows, self.spec.kv));
         args.push(int(rows));
-        let kernel = Family::Attention(to.head_dim).kernel("kv_write");
-        let of_head = if self.is_cpu { 1 } else { to.head_dim };
+        let kernel = Family::Attention(to.dims).kernel("kv_write");
+        let of_head = if self.is_cpu { 1 } else { to.dims.key.max(to.dims.value) };
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // pages within the lists and the cache.
         unsafe { self.launch(kernel, &args, [of_head, to.kv_heads, rows]) }
@@ -147,14 +147,13 @@ impl Kernels {
         let RopeKv { queries, cache: KvWrite { k, v, rows, to } } = job;
         let RopeHeads { heads, head_dim, dims, pairs } = queries.shape;
         let rows = *rows;
-        assert!(head_dim == to.head_dim && queries.rows == rows, "queries and keys differ");
+        assert!(head_dim == to.dims.key && queries.rows == rows, "queries and keys differ");
         assert!(dims <= head_dim, "{dims} of {head_dim} values are rotated");
         if rows == 0 {
             return Ok(());
         }
-        let width = to.kv_heads * head_dim;
-        k.check(rows, width, "k");
-        v.check(rows, width, "v");
+        k.check(rows, to.kv_heads * head_dim, "k");
+        v.check(rows, to.kv_heads * to.dims.value, "v");
         queries.x.check(rows, heads * head_dim, "x of a rotary embedding");
         queries.out.check(rows, heads * head_dim, "out of a rotary embedding");
         queries.angles.check(rows, 2 * (dims / 2), "angles");
@@ -165,8 +164,8 @@ impl Kernels {
         args.push(Arg::Buffer(to.kv));
         args.extend(to.args(rows, self.spec.page_rows, self.spec.kv));
         args.push(int(rows));
-        let kernel = Family::Attention(head_dim).kernel("rope_kv");
-        let of_head = if self.is_cpu { 1 } else { head_dim };
+        let kernel = Family::Attention(to.dims).kernel("rope_kv");
+        let of_head = if self.is_cpu { 1 } else { head_dim.max(to.dims.value) };
         // SAFETY: the kernel's parameters; the operands were checked, and the kernel keeps numbers of
         // pages within the lists and the cache.
         unsafe { self.launch(kernel, &args, [of_head, heads + 2 * to.kv_heads, rows]) }
@@ -182,9 +181,8 @@ impl Kernels {
         if rows == 0 || heads == 0 {
             return Ok(());
         }
-        let width = heads * from.head_dim;
-        job.q.check(rows, width, "q");
-        job.out.check(rows, width, "out of attention");
+        job.q.check(rows, heads * from.dims.key, "q");
+        job.out.check(rows, heads * from.dims.value, "out of attention");
         let args = from.args(rows, self.spec.page_rows, self.spec.kv);
         assert!(heads.is_multiple_of(from.kv_heads), "{heads} heads, {} KV heads", from.kv_heads);
         let has_room = |sinks: &Buffer| sinks.bytes() >= heads * F32;
@@ -202,7 +200,7 @@ impl Kernels {
             Arg::Int(i32::from(job.sinks.is_some())),
         ];
         let args = [&args[..], &rest].concat();
-        let family = Family::Attention(from.head_dim);
+        let family = Family::Attention(from.dims);
         let (single, group) = (family.kernel("attention"), family.kernel("attention_group"));
         if self.shares(group, ROW_ITEMS)? {
             let range = Range::plane([heads, rows], [ROW_ITEMS, 1]);

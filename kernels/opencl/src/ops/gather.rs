@@ -44,6 +44,25 @@ pub(crate) struct RepeatValues<'a> {
     pub(crate) out: View<'a>,
 }
 
+/// Heads of two values, joined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JoinHeads<'a> {
+    /// Rows of `heads · of_a` values.
+    pub(crate) a: View<'a>,
+    /// Rows of `heads · of_b` values, or `of_b` if they are shared.
+    pub(crate) b: View<'a>,
+    pub(crate) rows: usize,
+    pub(crate) heads: usize,
+    /// Values of a head in `a`.
+    pub(crate) of_a: usize,
+    /// Values that a head gets of `b`.
+    pub(crate) of_b: usize,
+    /// Whether all heads get the same ones.
+    pub(crate) is_shared: bool,
+    /// Rows of `heads · (of_a + of_b)` values, not those of `a` or `b`.
+    pub(crate) out: View<'a>,
+}
+
 impl Kernels {
     /// Rows of an embedding table.
     ///
@@ -121,5 +140,22 @@ impl Kernels {
         let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
         // SAFETY: the kernel's parameters; the operands were checked.
         unsafe { self.launch(Family::Rows.kernel("repeat_values"), &args, items) }
+    }
+
+    /// Joins the heads of two values.
+    ///
+    /// # Panics
+    /// If an operand is too small.
+    pub(crate) fn join_heads(&mut self, job: &JoinHeads<'_>) -> Result<(), OpenClError> {
+        let JoinHeads { a, b, rows, heads, of_a, of_b, is_shared, out } = *job;
+        let (b_step, width) = (if is_shared { 0 } else { of_b }, heads * (of_a + of_b));
+        a.check(rows, heads * of_a, "the first of joined heads");
+        b.check(rows, if is_shared { of_b } else { heads * of_b }, "the second of joined heads");
+        out.check(rows, width, "out of joined heads");
+        let mut args: Vec<Arg<'_>> = [a, b, out].iter().flat_map(View::args).collect();
+        args.extend([rows, width, of_a, of_b, b_step].map(int));
+        let items = [width.div_ceil(chunk(self.is_cpu)), rows, 1];
+        // SAFETY: the kernel's parameters; the operands were checked.
+        unsafe { self.launch(Family::Rows.kernel("join_heads"), &args, items) }
     }
 }

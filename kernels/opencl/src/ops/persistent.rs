@@ -6,6 +6,7 @@ mod recorder;
 mod text;
 
 use super::built::Built;
+use super::heads::HeadDims;
 use super::kernels::Kernels;
 use super::programs::ROW_ITEMS;
 use super::shapes::FewRows;
@@ -32,7 +33,7 @@ impl Kernels {
             false => return None,
         };
         let slots = items / ROW_ITEMS;
-        let of_head = |head_dim: &usize| slots * (head_dim + 2 * ROW_ITEMS) <= MEMORY;
+        let of_head = |dims: &HeadDims| slots * (dims.key + 2 * ROW_ITEMS) <= MEMORY;
         let is_enough = info.local_memory >= LOCAL_MEMORY
             && info.group_max >= items
             && slots > 0

@@ -1,5 +1,6 @@
 //! Source texts of the programs.
 
+use super::heads::HeadDims;
 use super::variants::{
     FEW, GROUP, TILE_ROWS, TILE_STEPS, Variant, few_in_groups, gates_in_groups, tile,
 };
@@ -20,6 +21,10 @@ const EMBED: &str = include_str!("../embed.cl");
 const ROWS: &str =
     concat!(include_str!("../rows.cl"), include_str!("../norms.cl"), include_str!("../experts.cl"));
 const ROWS_GROUP: &str = include_str!("../rows_group.cl");
+const SPANS: &str = include_str!("../spans.cl");
+const SHORT_CONV: &str = include_str!("../short_conv.cl");
+const LINEAR_ATTENTION: &str = include_str!("../linear_attention.cl");
+const LINEAR_ATTENTION_GROUP: &str = include_str!("../linear_attention_group.cl");
 const ATTENTION: &str = include_str!("../attention.cl");
 const ATTENTION_GROUP: &str = include_str!("../attention_group.cl");
 pub(super) const PERSISTENT_PLACE: &str = include_str!("../persistent_place.cl");
@@ -33,8 +38,12 @@ pub(crate) struct KernelSpec {
     pub(crate) dtypes: Vec<DType>,
     /// Formats of the matrices of experts.
     pub(crate) experts: Vec<DType>,
-    /// Values per head, of every kind of attention layer.
-    pub(crate) head_dims: Vec<usize>,
+    /// Heads of every kind of attention layer.
+    pub(crate) head_dims: Vec<HeadDims>,
+    /// Whether there are convolutions over a few rows.
+    pub(crate) convolves: bool,
+    /// Values of a key of every kind of linear attention.
+    pub(crate) key_dims: Vec<usize>,
     /// Positions of a KV page.
     pub(crate) page_rows: usize,
     /// Storage type of keys and values.
@@ -44,8 +53,15 @@ pub(crate) struct KernelSpec {
 impl Default for KernelSpec {
     /// Kernels without a model: no matrices, no heads, and pages of one position.
     fn default() -> KernelSpec {
-        let (dtypes, experts, head_dims) = (vec![], vec![], vec![]);
-        KernelSpec { dtypes, experts, head_dims, page_rows: 1, kv: KvDtype::F32 }
+        KernelSpec {
+            dtypes: vec![],
+            experts: vec![],
+            head_dims: vec![],
+            convolves: false,
+            key_dims: vec![],
+            page_rows: 1,
+            kv: KvDtype::F32,
+        }
     }
 }
 
@@ -56,8 +72,12 @@ pub(crate) enum Family {
     Rows,
     /// Ops on rows of values, whose work-groups share a row.
     RowsGroup,
-    /// KV cache and attention for heads of this many values.
-    Attention(usize),
+    /// KV cache and attention for heads of these sizes.
+    Attention(HeadDims),
+    /// Convolutions over a few rows, and their states.
+    ShortConv,
+    /// Linear attention with keys of this many values.
+    LinearAttention(usize),
     /// Matmuls with weights of the format of this number, whose items compute panels of outputs.
     MatMul(u32),
     /// Matmuls with weights of the format of this number, whose work-groups share panels of outputs.
@@ -172,17 +192,27 @@ impl Family {
                 text: [COMMON, ROWS_GROUP].concat(),
                 options: format!("{std} -DPIECE={} -DITEMS={ROW_ITEMS}", PIECE),
             },
-            Family::Attention(head_dim) => Text {
-                name: format!("attention-{head_dim}"),
+            Family::Attention(HeadDims { key, value }) => Text {
+                name: format!("attention-{key}-{value}"),
                 text: [COMMON, ATTENTION, if is_cpu { "" } else { ATTENTION_GROUP }].concat(),
                 options: format!(
-                    "{std} -DHEAD_DIM={head_dim} -DDIM_LANES={} -DPAGE_ROWS={} -DKEY_LANES={} \
+                    "{std} -DKEY_DIM={key} -DVALUE_DIM={value} -DDIM_LANES={} -DPAGE_ROWS={} -DKEY_LANES={} \
                      -DKV_F16={} -DITEMS={ROW_ITEMS}",
-                    lanes(head_dim),
+                    lanes(value),
                     spec.page_rows,
                     lanes(spec.page_rows),
                     u32::from(spec.kv == KvDtype::F16)
                 ),
+            },
+            Family::ShortConv => Text {
+                name: "short-conv".to_owned(),
+                text: [COMMON, SPANS, SHORT_CONV].concat(),
+                options: format!("{std} -DCHUNK={}", chunk(is_cpu)),
+            },
+            Family::LinearAttention(key_dim) => Text {
+                name: format!("linear-attention-{key_dim}"),
+                text: linear_attention_text(is_cpu),
+                options: format!("{std} -DKEYS={key_dim} -DITEMS={ROW_ITEMS}"),
             },
             Family::MatMul(format) | Family::Experts(format) => Text {
                 name: format!("{kind}-{format}"),
@@ -243,6 +273,11 @@ fn matmul_group_text(slices: usize) -> String {
     let few = few_in_groups(slices).into_iter().chain(gates_in_groups(slices));
     text.extend(few.map(|few| part(few, few.rows, GEMV_GROUP)));
     text
+}
+
+fn linear_attention_text(is_cpu: bool) -> String {
+    let in_groups = if is_cpu { "" } else { LINEAR_ATTENTION_GROUP };
+    [COMMON, SPANS, LINEAR_ATTENTION, in_groups].concat()
 }
 
 /// Lanes of the widest vector type that divides `len`.

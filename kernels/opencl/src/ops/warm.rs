@@ -1,10 +1,12 @@
 //! First launches, which may take long.
 
 mod experts;
+mod states;
 
 use super::attention::{Attention, KvRows, KvWrite, RopeKv};
 use super::curves::{Curved, LayerNorm};
-use super::gather::{Embed, RepeatValues, SelectRows};
+use super::gather::{Embed, JoinHeads, RepeatValues, SelectRows};
+use super::heads::HeadDims;
 use super::kernels::Kernels;
 use super::matmul::{Fused, MatMul, Norm};
 use super::matrix::Matrix;
@@ -30,14 +32,16 @@ impl Kernels {
     pub(crate) fn warm_up(&mut self) -> Result<(), OpenClError> {
         let zeros =
             |len: usize| self.session.filled(&vec![0; len * size_of::<f32>()], "warming up");
-        let heads = self.spec.head_dims.iter().copied().max().unwrap_or(1);
+        let heads =
+            self.spec.head_dims.iter().flat_map(|dims| [dims.key, dims.value]).max().unwrap_or(1);
         let (x, y) = (zeros(ROWS * WIDTH.max(heads))?, zeros(ROWS * WIDTH.max(heads))?);
         let ints = zeros(ROWS)?;
         let kv = zeros(2 * heads * self.spec.page_rows)?;
         self.warm_rows(&x, &y, &ints)?;
         self.warm_routes(&x, &y)?;
-        for head_dim in self.spec.head_dims.clone() {
-            self.warm_attention(head_dim, [&x, &y, &ints, &kv])?;
+        self.warm_states(&x, &y)?;
+        for dims in self.spec.head_dims.clone() {
+            self.warm_attention(dims, [&x, &y, &ints, &kv])?;
         }
         for dtype in self.spec.dtypes.clone() {
             self.tune(dtype)?;
@@ -81,20 +85,22 @@ impl Kernels {
         self.rope(&Rope { x, rows, shape, angles: x, out })?;
         self.select_rows(&SelectRows { x, selected: numbers, rows, width, out })?;
         self.repeat_values(&RepeatValues { x, rows, width, times: 1, out })?;
+        let (a, b, of_b, is_shared) = (x, x, width - 1, false);
+        self.join_heads(&JoinHeads { a, b, rows, heads: 1, of_a: 1, of_b, is_shared, out })?;
         self.top(x, rows, width, out.buffer)
     }
 
     fn warm_attention(
         &mut self,
-        head_dim: usize,
+        dims: HeadDims,
         [x, y, ints, kv]: [&Buffer; 4],
     ) -> Result<(), OpenClError> {
-        let view = |buffer| View { buffer, at: 0, stride: head_dim };
+        let view = |buffer| View { buffer, at: 0, stride: dims.key.max(dims.value) };
         let numbers = Ints { buffer: ints, at: 0 };
         let (positions, row_pages, pages) = (numbers, numbers, numbers);
-        let at = KvRows { kv, kv_heads: 1, head_dim, positions, row_pages, pages };
+        let at = KvRows { kv, kv_heads: 1, dims, positions, row_pages, pages };
         self.kv_write(&KvWrite { k: view(x), v: view(x), rows: 1, to: at })?;
-        let shape = RopeHeads { heads: 1, head_dim, dims: 0, pairs: RopePairs::Halves };
+        let shape = RopeHeads { heads: 1, head_dim: dims.key, dims: 0, pairs: RopePairs::Halves };
         let queries = Rope { x: view(x), rows: 1, shape, angles: view(x), out: view(y) };
         let cache = KvWrite { k: view(x), v: view(x), rows: 1, to: at };
         self.rope_kv(&RopeKv { queries, cache })?;

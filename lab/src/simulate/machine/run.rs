@@ -12,7 +12,7 @@ use lapwing_actors::simulate::shape_queue::ShapeQueue;
 use lapwing_actors::simulate::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
 use lapwing_kernels::device::{DeviceInfo, ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::kv::KvPool;
+use lapwing_kernels::kv::{KvPool, KvSize};
 use lapwing_plan::cost::{AsSimulated, Modelled};
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::soc::{WeightBits, Workload};
@@ -135,8 +135,10 @@ fn start(
     let graph = Arc::new(model.graph);
     let context = scenario.prompt + (scenario.decode + 1) * scenario.verify + 2;
     let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
+    // One sequence has one place for its states.
+    let size = KvSize { pages, states: 1 };
     let with_cache = |mut info: DeviceInfo| {
-        info.room = info.room.map(|room| room.with_cache(&layout, pages));
+        info.room = info.room.map(|room| room.with_cache(&layout, size));
         info
     };
     let infos: Vec<DeviceInfo> = devices.infos().into_iter().map(with_cache).collect();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, Room};
+use lapwing_kernels::device::{CacheBytes, DeviceInfo, DeviceKind, Room};
 use lapwing_kernels::formats::DType;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
@@ -75,7 +75,7 @@ impl Case {
             Arc::new(Times { stage: Duration::ZERO, nodes: [times(own / 2), times(own / 2)] }),
         ];
         let sync = Duration::from_micros(roll(dice, sync));
-        let room = Room { bytes: room, layer_kv: Arc::default() };
+        let room = Room { bytes: room, cache: CacheBytes::default() };
         let gpu = DeviceInfo::new("gpu", DeviceKind::Gpu).with_room(room);
         let devices = vec![DeviceInfo::new("cpu", DeviceKind::Cpu), gpu];
         Case { graph, devices, cost: Modelled { devices: models, sync, copy_rate: 1e9 } }

@@ -1,30 +1,36 @@
-//! Copies of pages in the memory of devices: which of them hold the current rows.
+//! Copies of pages and states in the memory of devices: which of them are current.
 //!
 //! A device with its own memory keeps a copy of the pages that it works with. Whoever writes rows
 //! of a page becomes its only holder; whoever needs a page and does not hold it copies it from the
 //! host, which copies it from another holder first. Pages move whole. The content of a page before
 //! its first row is written is of no interest, so a page that is written from its first row on is
-//! never copied.
+//! never copied. The same holds of the states at a place, which are always written whole.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::device::DeviceError;
-use crate::kv::{KvLayout, PageId};
+use crate::device::{DeviceError, SpanStates};
+use crate::kv::{KvLayout, KvSize, PageId, StateId};
 use crate::sync::{Mutex, MutexGuard, lock};
 
-/// The pages in a device's memory.
+/// The pages and states in a device's memory.
 pub trait KvMirror: Send + Sync + fmt::Debug {
     /// Copies a page of a layer to the host, after all runs of the device that are complete. Waits.
     ///
     /// # Errors
     /// [`DeviceError`] when the device has failed.
     fn read_page(&self, layer: usize, page: PageId, to: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Copies the state of a layer at a place to the host, after all runs of the device that are complete. Waits.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the device has failed.
+    fn read_state(&self, state: usize, place: StateId, to: &mut [u8]) -> Result<(), DeviceError>;
 }
 
-/// Number of a copy of the pages; the host's is 0.
+/// Number of a copy of the pages and states; the host's is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvCopyId(u32);
 
@@ -36,12 +42,12 @@ impl KvCopyId {
     }
 }
 
-/// Pages that were copied between host and devices.
+/// Pages and states that were copied between host and devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KvCopies {
-    /// Pages of one layer that were copied from a device to the host.
+    /// Pages of one layer, or states of one, that were copied from a device to the host.
     pub to_host: usize,
-    /// Pages of one layer that were copied from the host to a device.
+    /// Pages of one layer, or states of one, that were copied from the host to a device.
     pub to_device: usize,
     /// Bytes of both.
     pub bytes: usize,
@@ -56,14 +62,24 @@ pub struct KvAccess<'a> {
     pub written: Range<usize>,
 }
 
-/// Who holds which page.
+/// A part of a cache whose pages or places have holders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KvPart {
+    /// The pages of a layer.
+    Pages(usize),
+    /// The places of a state.
+    States(usize),
+}
+
+/// Who holds which page, and the state at which place.
 #[derive(Debug)]
 pub(super) struct Copies {
     layout: KvLayout,
-    /// Number of pages.
-    pages: usize,
+    size: KvSize,
     /// Bits of the holders of each page, for each layer.
-    holders: Vec<Mutex<Vec<u32>>>,
+    pages: Vec<Mutex<Vec<u32>>>,
+    /// Bits of the holders of each place, for each state.
+    states: Vec<Mutex<Vec<u32>>>,
     mirrors: Mutex<Vec<Arc<dyn KvMirror>>>,
     /// Number of mirrors, readable without the lock.
     count: AtomicUsize,
@@ -73,10 +89,11 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn new(layout: KvLayout, pages: usize) -> Copies {
+    pub(super) fn new(layout: KvLayout, size: KvSize) -> Copies {
         Copies {
-            pages,
-            holders: layout.layers.iter().map(|_| Mutex::default()).collect(),
+            size,
+            pages: layout.layers.iter().map(|_| Mutex::default()).collect(),
+            states: layout.states.iter().map(|_| Mutex::default()).collect(),
             layout,
             mirrors: Mutex::default(),
             count: AtomicUsize::new(0),
@@ -110,12 +127,24 @@ impl Copies {
         KvCopies { to_host, to_device, bytes }
     }
 
-    /// The holders of each page of a layer.
-    fn holders_of(&self, layer: usize) -> MutexGuard<'_, Vec<u32>> {
-        let mut holders = lock(&self.holders[layer]);
-        // A page without an entry has never been written, so all copies of it hold the same rows.
-        holders.resize(self.pages, u32::MAX);
+    /// The holders of each page or place of a part.
+    fn holders_of(&self, part: KvPart) -> MutexGuard<'_, Vec<u32>> {
+        let (holders, count) = match part {
+            KvPart::Pages(layer) => (&self.pages[layer], self.size.pages),
+            KvPart::States(state) => (&self.states[state], self.size.states),
+        };
+        let mut holders = lock(holders);
+        // What has no entry has never been written, so all copies of it hold the same values.
+        holders.resize(count as usize, u32::MAX);
         holders
+    }
+
+    /// Makes `copy` a holder of what these bits say who holds. Returns the other copy to take it from, if it was none: the
+    /// host's, if that is a holder.
+    fn hold(bits: &mut u32, copy: KvCopyId) -> Option<KvCopyId> {
+        let known = std::mem::replace(bits, *bits | copy.bit());
+        let from = if known & KvCopyId::HOST.bit() != 0 { 0 } else { known.trailing_zeros() };
+        (known & copy.bit() == 0).then_some(KvCopyId(from))
     }
 
     /// Makes `copy` a holder of all pages that it is about to read and the only holder of those that
@@ -129,18 +158,14 @@ impl Copies {
     ) -> Vec<(PageId, KvCopyId)> {
         let KvAccess { pages, written } = access;
         let layout = &self.layout;
-        let mut holders = self.holders_of(layer);
+        let mut holders = self.holders_of(KvPart::Pages(layer));
         let first_written = written.start / layout.page_rows;
         // A page that is written from its first row on has no rows to keep.
         let read = layout.pages_for(written.start).min(pages.len());
         let mut missing = Vec::new();
         for page in &pages[..read] {
-            let bits = &mut holders[*page as usize];
-            if *bits & copy.bit() == 0 {
-                let from = if *bits & 1 != 0 { 0 } else { bits.trailing_zeros() };
-                missing.push((*page, KvCopyId(from)));
-                *bits |= copy.bit();
-            }
+            let from = Copies::hold(&mut holders[*page as usize], copy);
+            missing.extend(from.map(|from| (*page, from)));
         }
         let end = layout.pages_for(written.end).min(pages.len());
         let end = if written.is_empty() { first_written } else { end };
@@ -150,25 +175,37 @@ impl Copies {
         missing
     }
 
-    /// Makes the host a holder of a page. Returns the copy to take it from: the host's, if it was a holder.
-    pub(super) fn claim_read(&self, layer: usize, page: PageId) -> KvCopyId {
-        let host = KvCopyId::HOST.bit();
-        let mut holders = self.holders_of(layer);
-        let bits = holders[page as usize];
-        holders[page as usize] |= host;
-        if bits & host != 0 { KvCopyId::HOST } else { KvCopyId(bits.trailing_zeros()) }
+    /// Makes `copy` a holder of the state before the rows of a span, and the only holder of those that the span keeps. Returns the
+    /// place of the former and the copy to take it from, if it lacks that.
+    pub(super) fn claim_states(
+        &self,
+        state: usize,
+        copy: KvCopyId,
+        states: &SpanStates,
+    ) -> Option<(StateId, KvCopyId)> {
+        let mut holders = self.holders_of(KvPart::States(state));
+        let missing = states
+            .from
+            .and_then(|place| Some((place, Copies::hold(&mut holders[place as usize], copy)?)));
+        states.written().for_each(|place| holders[place as usize] = copy.bit());
+        missing
     }
 
-    /// Makes the host the only holder of a page.
-    pub(super) fn claim_write(&self, layer: usize, page: PageId) {
-        self.holders_of(layer)[page as usize] = KvCopyId::HOST.bit();
+    /// Makes the host a holder of a page or place. Returns the copy to take it from, unless it was a holder.
+    pub(super) fn claim_read(&self, part: KvPart, at: u32) -> Option<KvCopyId> {
+        Copies::hold(&mut self.holders_of(part)[at as usize], KvCopyId::HOST)
     }
 
-    /// Copies a page from a device to the host.
+    /// Makes the host the only holder of a page or place.
+    pub(super) fn claim_write(&self, part: KvPart, at: u32) {
+        self.holders_of(part)[at as usize] = KvCopyId::HOST.bit();
+    }
+
+    /// Copies a page, or the state at a place, from a device to the host.
     pub(super) fn fetch(
         &self,
-        layer: usize,
-        page: PageId,
+        part: KvPart,
+        at: u32,
         from: KvCopyId,
         to: &mut [u8],
     ) -> Result<(), DeviceError> {
@@ -176,13 +213,16 @@ impl Copies {
         let Some(mirror) = mirror else { return Ok(()) };
         self.to_host.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(to.len(), Ordering::Relaxed);
-        mirror.read_page(layer, page, to)
+        match part {
+            KvPart::Pages(layer) => mirror.read_page(layer, at, to),
+            KvPart::States(state) => mirror.read_state(state, at, to),
+        }
     }
 
-    /// Counts pages of so many bytes each.
-    pub(super) fn count_to_device(&self, pages: usize, page_bytes: usize) {
-        self.to_device.fetch_add(pages, Ordering::Relaxed);
-        self.bytes.fetch_add(pages * page_bytes, Ordering::Relaxed);
+    /// Counts pages or states of so many bytes each.
+    pub(super) fn count_to_device(&self, count: usize, bytes: usize) {
+        self.to_device.fetch_add(count, Ordering::Relaxed);
+        self.bytes.fetch_add(count * bytes, Ordering::Relaxed);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whole pages: copies of one in another, and their bytes.
 
-use super::copies::KvCopyId;
+use super::copies::KvPart;
 use super::{Data, KvStore};
 use crate::device::DeviceError;
 #[cfg(doc)]
@@ -27,7 +27,7 @@ impl DuplicatePage for KvStore {
             let to_at = to as usize * self.layout.layer(layer).page_len();
             let mut data = lock(&self.layers[layer]);
             let range = self.brought_to_host(layer, from, &mut data)?;
-            self.copies.claim_write(layer, to);
+            self.copies.claim_write(KvPart::Pages(layer), to);
             data.copy_within(range, to_at);
         }
         Ok(())
@@ -44,9 +44,9 @@ impl KvStore {
     ) -> Result<Range<usize>, DeviceError> {
         let len = self.layout.layer(layer).page_len();
         let range = page as usize * len..(page as usize + 1) * len;
-        let holder = self.copies.claim_read(layer, page);
-        if holder != KvCopyId::HOST {
-            self.copies.fetch(layer, page, holder, data.bytes_mut(range.clone()))?;
+        let part = KvPart::Pages(layer);
+        if let Some(holder) = self.copies.claim_read(part, page) {
+            self.copies.fetch(part, page, holder, data.bytes_mut(range.clone()))?;
         }
         Ok(range)
     }
@@ -80,7 +80,7 @@ impl KvStore {
         for layer in 0..self.layout.layers.len() {
             let len = self.layout.layer(layer).page_len();
             let mut data = lock(&self.layers[layer]);
-            self.copies.claim_write(layer, page);
+            self.copies.claim_write(KvPart::Pages(layer), page);
             let to = data.bytes_mut(page as usize * len..(page as usize + 1) * len);
             let (from, others) = rest.split_at(to.len());
             to.copy_from_slice(from);

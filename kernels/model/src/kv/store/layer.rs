@@ -1,6 +1,6 @@
 //! Keys and values of one layer: writing rows, and the panels that attention reads.
 
-use super::copies::{Copies, KvAccess, KvCopyId};
+use super::copies::{Copies, KvAccess, KvCopyId, KvPart};
 use super::panel::Panel;
 use super::{Data, KvStore};
 use crate::device::DeviceError;
@@ -88,7 +88,7 @@ impl KvLayer<'_> {
         for (page, from) in missing {
             let start = page as usize * self.page_len;
             let bytes = self.data.bytes_mut(start..start + self.page_len);
-            self.copies.fetch(self.layer, page, from, bytes)?;
+            self.copies.fetch(KvPart::Pages(self.layer), page, from, bytes)?;
             copied += bytes.len();
         }
         Ok(copied)

@@ -1,7 +1,7 @@
 //! A KV cache with sequences, and attention over it by the device and by the reference.
 
 use super::super::{Bench, ints, noise};
-use crate::ops::{Attention, KvRows, KvWrite};
+use crate::ops::{Attention, HeadDims, KvRows, KvWrite};
 use crate::session::Buffer;
 use lapwing_model::binary16;
 use lapwing_model::kv::KvDtype;
@@ -17,24 +17,24 @@ pub(super) struct Sequence {
 
 /// A cache with sequences of `lens` positions, whose pages lie mixed up.
 pub(super) struct Cache {
-    shape: [usize; 4],
+    shape: [usize; 5],
     dtype: KvDtype,
     pub(super) sequences: Vec<Sequence>,
     pub(super) kv: Buffer,
 }
 
-pub(super) fn page_len([_, kv_heads, head_dim, page_rows]: [usize; 4]) -> usize {
-    2 * kv_heads * head_dim * page_rows
+pub(super) fn page_len([_, kv_heads, key_dim, value_dim, page_rows]: [usize; 5]) -> usize {
+    kv_heads * (key_dim + value_dim) * page_rows
 }
 
 impl Cache {
     pub(super) fn new(
         bench: &mut Bench,
-        shape: [usize; 4],
+        shape: [usize; 5],
         dtype: KvDtype,
         lens: &[usize],
     ) -> Cache {
-        let [heads, kv_heads, head_dim, page_rows] = shape;
+        let [heads, kv_heads, key_dim, value_dim, page_rows] = shape;
         let counts: Vec<usize> = lens.iter().map(|len| len.div_ceil(page_rows)).collect();
         let total: usize = counts.iter().sum();
         // Descending, and those of the sequences one after another.
@@ -43,9 +43,9 @@ impl Cache {
         for (seed, len) in lens.iter().enumerate() {
             let values = |n: u32, width: usize| noise(10 * seed as u32 + n, len * width);
             sequences.push(Sequence {
-                q: values(1, heads * head_dim),
-                k: values(2, kv_heads * head_dim),
-                v: values(3, kv_heads * head_dim),
+                q: values(1, heads * key_dim),
+                k: values(2, kv_heads * key_dim),
+                v: values(3, kv_heads * value_dim),
                 pages: Vec::new(),
             });
         }
@@ -84,7 +84,7 @@ impl Cache {
         KvRows {
             kv: &self.kv,
             kv_heads: self.shape[1],
-            head_dim: self.shape[2],
+            dims: HeadDims { key: self.shape[2], value: self.shape[3] },
             positions: ints(positions),
             row_pages: ints(row_pages),
             pages: ints(pages),
@@ -92,12 +92,13 @@ impl Cache {
     }
 
     pub(super) fn write(&self, bench: &mut Bench, rows: &[(usize, usize)]) {
-        let width = self.shape[1] * self.shape[2];
-        let part = |of: fn(&Sequence) -> &Vec<f32>| -> Vec<f32> {
+        let part = |of: fn(&Sequence) -> &Vec<f32>, width: usize| {
             let row = |(s, p): &(usize, usize)| &of(&self.sequences[*s])[p * width..][..width];
-            rows.iter().flat_map(row).copied().collect()
+            let values: Vec<f32> = rows.iter().flat_map(row).copied().collect();
+            bench.guarded(&values, width)
         };
-        let (k, v) = (bench.guarded(&part(|s| &s.k), width), bench.guarded(&part(|s| &s.v), width));
+        let [_, kv_heads, key_dim, value_dim, _] = self.shape;
+        let (k, v) = (part(|s| &s.k, kv_heads * key_dim), part(|s| &s.v, kv_heads * value_dim));
         let places = self.places(bench, rows);
         let to = self.rows(&places);
         let job = KvWrite { k: k.view(), v: v.view(), rows: rows.len(), to };
@@ -111,11 +112,11 @@ impl Cache {
         rows: &[(usize, usize)],
         mask: Rules,
     ) -> Vec<f32> {
-        let [heads, _, head_dim, _] = self.shape;
-        let width = heads * head_dim;
+        let [heads, _, key_dim, value_dim, _] = self.shape;
+        let width = heads * key_dim;
         let row = |(s, p): &(usize, usize)| &self.sequences[*s].q[p * width..][..width];
         let q: Vec<f32> = rows.iter().flat_map(row).copied().collect();
-        let (q, out) = (bench.guarded(&q, width), bench.room(rows.len(), width));
+        let (q, out) = (bench.guarded(&q, width), bench.room(rows.len(), heads * value_dim));
         let places = self.places(bench, rows);
         let sinks = mask.sinks.map(|sinks| bench.floats(&sinks[..heads]));
         let job = Attention {
@@ -134,7 +135,7 @@ impl Cache {
     }
 
     pub(super) fn wanted(&self, sequence: usize, mask: Rules) -> Vec<f64> {
-        let [heads, kv_heads, head_dim, _] = self.shape;
+        let [heads, kv_heads, key_dim, ..] = self.shape;
         let sequence = &self.sequences[sequence];
         let stored = |x: &Vec<f32>| -> Vec<f32> {
             let round = |x: &f32| if self.dtype == KvDtype::F16 { binary16::round(*x) } else { *x };
@@ -147,7 +148,7 @@ impl Cache {
             q: &sequence.q,
             k: &stored(&sequence.k),
             v: &stored(&sequence.v),
-            shape: (heads, kv_heads, head_dim),
+            shape: (heads, kv_heads, key_dim),
             scale: f64::from(mask.scale),
             slopes: None,
             sinks: sinks.as_deref(),

@@ -67,7 +67,7 @@ struct Piece {
 }
 
 /// Ops on rows of values.
-const ROWS: [&str; 23] = [
+const ROWS: [&str; 24] = [
     "add",
     "add_weighted",
     "mul",
@@ -91,6 +91,7 @@ const ROWS: [&str; 23] = [
     "rope",
     "select_rows",
     "repeat_values",
+    "join_heads",
 ];
 
 fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
@@ -117,10 +118,17 @@ fn pieces(spec: &KernelSpec, slices: usize) -> Vec<Piece> {
     ];
     let mut pieces = vec![of_family(Family::Rows, &rows), of_family(NORM.family, &in_groups)];
     pieces[1].text += GEMV_NORM;
-    for head_dim in &spec.head_dims {
+    for dims in &spec.head_dims {
         let mut kernels = items(&["kv_write", "rope_kv"]);
         kernels.push(("attention_group", row_groups));
-        pieces.push(of_family(Family::Attention(*head_dim), &kernels));
+        pieces.push(of_family(Family::Attention(*dims), &kernels));
+    }
+    if spec.convolves {
+        pieces.push(of_family(Family::ShortConv, &items(&["short_conv", "keep_rows"])));
+    }
+    for key_dim in &spec.key_dims {
+        let kernels = [("linear_attention_group", row_groups)];
+        pieces.push(of_family(Family::LinearAttention(*key_dim), &kernels));
     }
     for dtype in &spec.dtypes {
         let family = Family::matmul_group(*dtype);
