@@ -10,7 +10,7 @@ use lapwing_traces::event::DraftRole;
 
 use crate::handover::Sampling;
 use crate::join::{JoinPart, split};
-use crate::message::{Generate, Sink};
+use crate::message::{Generate, HiddenRows, Sink};
 use crate::sequence::{Permit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
@@ -55,6 +55,10 @@ pub struct SequenceRows {
     pub sink: Arc<dyn Sink>,
     /// The use of the output.
     pub action: OutputAction,
+    /// Whether another model is given its hidden states.
+    pub passes_on: bool,
+    /// These, once they are known.
+    pub hidden: Option<HiddenRows>,
     /// What the rows are for in speculative decoding.
     pub role: Option<DraftRole>,
     /// Trace context of the request.

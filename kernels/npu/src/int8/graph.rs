@@ -133,6 +133,7 @@ impl Int8Graph {
             | Op::Lookup { .. }
             | Op::Columns { .. }
             | Op::JoinHeads { .. }
+            | Op::Given
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

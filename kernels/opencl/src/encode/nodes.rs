@@ -64,6 +64,7 @@ impl Encoder<'_> {
             Op::AddRow { .. }
             | Op::Temperature(_)
             | Op::JoinHeads { .. }
+            | Op::Given
             | Op::Multiply
             | Op::ShortConv(_)
             | Op::LinearAttention(_) => Err(self.unsupported(node, "an OpenCL device")),
