@@ -14,7 +14,7 @@ pub use turn::{Life, Turn};
 
 use crate::handover::Sampling;
 use crate::join::{JoinPart, split};
-use crate::message::{Generate, Sink};
+use crate::message::{Generate, HiddenRows, Sink};
 use crate::sequence::{Permit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
@@ -63,6 +63,10 @@ pub struct SequenceRows {
     pub sink: Arc<dyn Sink>,
     /// The use of the output.
     pub action: OutputAction,
+    /// Whether another model is given its hidden states.
+    pub passes_on: bool,
+    /// These, once they are known.
+    pub hidden: Option<HiddenRows>,
     /// What the rows are for in speculative decoding.
     pub role: Option<DraftRole>,
     /// Trace context of the request.

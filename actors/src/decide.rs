@@ -1,5 +1,7 @@
 //! Sampling and scoring: the last stage of a route turns logits into tokens or scores, on the host.
-//! Hidden states are copied out.
+//! Hidden states are copied out: those of embeddings, and those that another model is given.
+
+mod passed_on;
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -11,6 +13,7 @@ use crate::chunk::{Chunk, OutputAction};
 use crate::draft::StepTokens;
 use crate::message::{FinishReason, Generate};
 use crate::sample::{SampleError, Sampled, Scored};
+use passed_on::PassedOn;
 
 /// The result of the last stage for the rows of one sequence.
 #[derive(Debug)]
@@ -75,22 +78,29 @@ impl Logits<'_> {
 /// # Errors
 /// [`DecideError`] when there are no logits.
 pub fn decide(chunk: &mut Chunk, slots: &SlotPool) -> Result<Vec<Decision>, DecideError> {
-    let StageWork::Decide { logits } = chunk.stage().work else {
+    let StageWork::Decide { logits, passed_on } = chunk.stage().work else {
         return Err(DecideError::NoLogits);
     };
     let Chunk { payload, sequences, .. } = chunk;
     let tensor = payload.values.get(logits).ok_or(DecideError::NoLogits)?;
-    let logits = Logits { tensor, slots, copied: OnceCell::new() };
+    let rows_of = |tensor| Logits { tensor, slots, copied: OnceCell::new() };
+    let logits = rows_of(tensor);
     let batch = &payload.batch;
+    let hidden = passed_on.and_then(|value| payload.values.get(value)).map(rows_of);
     let mut selected = 0;
     let mut decisions = Vec::with_capacity(sequences.len());
     for (rows, of_batch) in sequences.iter_mut().zip(batch.sequence_rows()) {
         let first = selected;
         selected += batch.selected[first..].iter().take_while(|r| of_batch.contains(r)).count();
-        decisions.push(match rows.is_void() {
+        let decision = match rows.is_void() {
             true => Decision::Void,
             false => one(&mut rows.action, batch, &logits, first..selected)?,
-        });
+        };
+        if let (true, Some(hidden)) = (rows.passes_on, &hidden) {
+            let passed = PassedOn { batch, hidden, of_batch, selected: first };
+            rows.hidden = passed.after(&decision)?;
+        }
+        decisions.push(decision);
     }
     Ok(decisions)
 }

@@ -102,6 +102,13 @@ impl Drafts {
         Drafts::of(Source::Model(ModelDrafts::new(model, schedule)))
     }
 
+    /// As [`of_model`](Drafts::of_model), by a model whose rows are given the hidden states of the target's: a layer of the target's
+    /// file that predicts a further token.
+    pub fn of_predictor(model: ModelId, schedule: Schedule) -> Drafts {
+        let drafts = ModelDrafts::new(model, schedule);
+        Drafts::of(Source::Model(ModelDrafts { is_given: true, ..drafts }))
+    }
+
     /// Verifies every proposed token, at most `most` in a step, whether or not they pay. A draft model drafts
     /// that many, at most [`DRAFT_MAX`].
     #[must_use]

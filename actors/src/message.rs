@@ -128,6 +128,19 @@ pub struct SequenceProgress {
     pub rows: usize,
     /// Their result.
     pub outcome: Outcome,
+    /// Hidden states of those that are computed and whose tokens are not rejected, if another model is given them.
+    pub hidden: Option<HiddenRows>,
+}
+
+/// Hidden states of consecutive rows of a sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HiddenRows {
+    /// Position of the first row.
+    pub start: usize,
+    /// Values of a row.
+    pub width: usize,
+    /// The rows, side by side.
+    pub values: Vec<f32>,
 }
 
 /// The result of a sequence's rows.

@@ -163,6 +163,9 @@ impl Scheduler {
             sequence.on_chunk_ended(rows.epoch);
             let generated = sequence.times.generated_tokens;
             let is_stale = rows.epoch != sequence.progress.epoch();
+            if let (Some(hidden), false) = (rows.hidden, is_stale) {
+                sequence.keep_hidden(hidden);
+            }
             let ended = match rows.outcome {
                 // Its target has rejected the tokens before it.
                 Outcome::Sampled(_, generate) if is_stale && sequence.is_companion() => {

@@ -9,7 +9,7 @@ use lapwing_actors::policy::{PolicyChoice, QueuePolicy};
 use lapwing_kernels::cpu::{Activations, PackedMemory};
 use lapwing_kernels::kv::{KvDtype, KvSharing};
 use lapwing_kernels::mask::AttentionRule;
-use lapwing_kernels::model::Model;
+use lapwing_kernels::model::{Model, ModelPart};
 use lapwing_kernels::npu::ActivationRanges;
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
@@ -154,7 +154,17 @@ impl Settings {
     /// The file's model, with the settings' masks, with shared keys and values, and with matrices
     /// requantised if they say so.
     pub(crate) fn model(&self, file: &WeightFile) -> Result<(Model, Option<Requantized>), Error> {
-        self.changed(Model::for_context(file, Some(self.context.unwrap_or(CONTEXT_DEFAULT_MAX)))?)
+        let part = match self.draft.is_predictor() {
+            true => ModelPart::WithRows,
+            false => ModelPart::Whole,
+        };
+        self.changed(self.part(file, part)?)
+    }
+
+    /// A part of the model's file, unchanged.
+    pub(crate) fn part(&self, file: &WeightFile, part: ModelPart) -> Result<Model, Error> {
+        let context = self.context.unwrap_or(CONTEXT_DEFAULT_MAX);
+        Ok(Model::part(file, Some(context), part)?)
     }
 
     /// As [`model`](Settings::model), of a model that was read.

@@ -16,7 +16,7 @@ use lapwing_actors::draft::{Drafts, LOOKUP, LOOKUP_AND_SUFFIX, SUFFIX};
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::requant::Requant;
 pub use lapwing_plan::registry::{ChoiceError, Parameter, Parameters};
-use text::{NONE, OWN};
+use text::{NONE, OWN, PREDICTOR};
 
 /// Which drafter proposes the tokens of speculative decoding: none, one that comes with Lapwing, a draft
 /// model, or one of the caller's own. The default is none.
@@ -52,6 +52,8 @@ pub(crate) enum DraftWeights {
     Other(String),
     /// The target's own, with fewer bits.
     Own(Requant),
+    /// Those of the target's layer that predicts a further token.
+    Predictor,
 }
 
 /// The model that drafts: the engine has the target as model 0.
@@ -106,6 +108,13 @@ impl DraftChoice {
     /// weight (F16, BF16, Q8_0).
     pub fn own(format: Requant) -> DraftChoice {
         DraftChoice::of_weights(DraftWeights::Own(format), format!("{OWN}{}", format.name()))
+    }
+
+    /// The layer of the model's file that predicts a further token drafts (multi-token prediction; tensors `nextn`): it reads the model's
+    /// hidden states beside the latest token, and shares the model's token table and output matrix where it has none of its own. It runs on
+    /// a device whose work CPU threads do. The engine cannot be built with a file that has none.
+    pub fn predictor() -> DraftChoice {
+        DraftChoice::of_weights(DraftWeights::Predictor, PREDICTOR.to_owned())
     }
 
     fn of_weights(weights: DraftWeights, name: String) -> DraftChoice {
@@ -181,6 +190,11 @@ impl DraftChoice {
         }
     }
 
+    /// Whether a layer of the model's file drafts, which reads the model's hidden states.
+    pub(crate) fn is_predictor(&self) -> bool {
+        self.draft_model().is_some_and(|model| model.weights == DraftWeights::Predictor)
+    }
+
     /// Whether a model drafts while the target verifies.
     pub(crate) fn overlaps(&self) -> bool {
         self.draft_model().is_some_and(|model| model.schedule == Schedule::Asynchronous)
@@ -199,7 +213,11 @@ impl DraftChoice {
         let drafts = match self.0.as_ref()? {
             Source::Drafter { make, .. } => Drafts::new(make()),
             Source::Model(model) => {
-                Drafts::of_model(DRAFT_MODEL, model.schedule).width(model.width)
+                let of = match model.weights {
+                    DraftWeights::Predictor => Drafts::of_predictor,
+                    DraftWeights::Other(_) | DraftWeights::Own(_) => Drafts::of_model,
+                };
+                of(DRAFT_MODEL, model.schedule).width(model.width)
             }
         };
         Some(Box::new(drafts))
@@ -214,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_choice_has_a_name_and_makes_drafts_for_each_request() {
-        let others = [NONE, "suffix:share=0.2", "self:q8_0", "self:q4_1", "self:int4:64:min"];
+        let others =
+            [NONE, "mtp", "suffix:share=0.2", "self:q8_0", "self:q4_1", "self:int4:64:min"];
         for name in known().iter().map(Entry::name).chain(others) {
             assert_eq!(name.parse().map(|choice: DraftChoice| choice.name() == name), Ok(true));
         }

@@ -36,6 +36,8 @@ mod layers;
 mod masks;
 #[path = "tiny_models/names.rs"]
 mod names;
+#[path = "tiny_models/predictors.rs"]
+mod predictors;
 #[path = "tiny_models/requantised.rs"]
 mod requantised;
 #[path = "tiny_models/scales.rs"]

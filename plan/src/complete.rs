@@ -97,12 +97,17 @@ impl Completing<'_> {
 
     /// Appends sampling.
     fn decide(&mut self) {
-        let logits = self.of.graph.output();
+        let (logits, passed_on) = (self.of.graph.output(), self.of.graph.passed_on());
         let last = self.stages.last().and_then(|stage| stage.parts.first()).map(|p| p.device);
+        let is_elsewhere =
+            |value: &ValueId| self.places.get(value).is_some_and(|device| Some(*device) != last);
+        if let Some(value) = passed_on.filter(is_elsewhere) {
+            self.transfer(&[value], None);
+        }
         let at = self.of.graph.nodes().len();
         self.flows.push(Flow::default());
         self.stages.push(Stage {
-            work: StageWork::Decide { logits },
+            work: StageWork::Decide { logits, passed_on },
             ..Stage::whole(last.unwrap_or(DeviceId(0)), at..at)
         });
     }

@@ -27,6 +27,8 @@ pub enum StageWork {
     Decide {
         /// The graph's output: logits, or hidden states if the route ends there.
         logits: ValueId,
+        /// The hidden states that are passed on to another model, if the graph passes some on.
+        passed_on: Option<ValueId>,
     },
 }
 

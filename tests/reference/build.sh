@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds llama.cpp, reference.c and shapes.c.
+# Builds llama.cpp, reference.c, shapes.c and predictor.cpp.
 #
 # usage: build.sh WORK_FOLDER
 #
 # Needs a C and C++ compiler and Python 3.11 or later with venv; on Debian:
 #   apt-get install build-essential python3-venv
-# Leaves in WORK_FOLDER: reference and shapes (our programs), test-archs (llama.cpp's test of
+# Leaves in WORK_FOLDER: reference, shapes and predictor (our programs), test-archs (llama.cpp's test of
 # architectures), llama.cpp/ (sources, and build/bin/ with llama-bench, llama-perplexity and
 # llama-quantize) and venv/ (numpy and gguf). What is there already is kept, so a second run is quick.
 set -eu
@@ -33,6 +33,10 @@ for program in reference shapes; do
         -o "$work/$program" -L"$bin" -lllama -lggml -lggml-base -lm "-Wl,-rpath,$bin" "-Wl,-rpath-link,$bin"
     echo "built $work/$program"
 done
+c++ -std=c++17 -O1 -I"$llama/include" -I"$llama/ggml/include" -I"$llama/common" -I"$llama/src" -I"$llama/vendor" \
+    "$here/predictor.cpp" -o "$work/predictor" -L"$bin" -lllama-common -lllama -lggml -lggml-base -lggml-cpu \
+    "$llama/build/common/libllama-common-base.a" "-Wl,-rpath,$bin" "-Wl,-rpath-link,$bin"
+echo "built $work/predictor"
 c++ -std=c++17 -O1 -I"$llama/include" -I"$llama/ggml/include" -I"$llama/common" -I"$llama/src" -I"$llama/vendor" \
     "$llama/tests/test-llama-archs.cpp" -o "$work/test-archs" -L"$bin" -lllama-common -lllama -lggml -lggml-base -lggml-cpu \
     "$llama/build/common/libllama-common-base.a" "-Wl,-rpath,$bin" "-Wl,-rpath-link,$bin"

@@ -53,6 +53,8 @@ impl FromStr for Schedule {
 pub(crate) struct ModelDrafts {
     pub(crate) model: ModelId,
     pub(crate) schedule: Schedule,
+    /// Whether its rows are given the hidden states of the target's.
+    pub(crate) is_given: bool,
     /// Sequences of the draft model so far.
     pub(crate) sequences: u64,
     /// What the target waits for.
@@ -83,6 +85,7 @@ impl ModelDrafts {
         ModelDrafts {
             model,
             schedule,
+            is_given: false,
             sequences: 0,
             wait: Wait::Nothing,
             fitting: usize::MAX,

@@ -47,6 +47,7 @@ impl Scheduler {
         }
         let requests = self.places(|sequence| !sequence.is_companion());
         self.drop_companions(|companion| !requests.contains_key(&companion.request()), effects);
+        self.end_stuck_companions(effects);
         self.start_companions(effects);
         self.count_staggered();
         self.end_outgrown_companions(effects);
@@ -95,6 +96,23 @@ impl Scheduler {
             if let Some(at) = self.running.iter().position(|sequence| sequence.id == id) {
                 self.end_companion(at, reason, effects);
             }
+        }
+    }
+
+    /// Ends companions that lack hidden states of their request's rows. Others begin behind these.
+    fn end_stuck_companions(&mut self, effects: &mut Vec<SchedulerEffect>) {
+        let requests = self.places(|sequence| !sequence.is_companion());
+        let is_stuck = |companion: &&Sequence| {
+            let target = requests.get(&companion.id.request()).map(|at| &self.running[*at]);
+            companion.is_companion() && target.is_some_and(|target| companion.lacks_hidden(target))
+        };
+        let stuck: Vec<SequenceId> =
+            self.running.iter().filter(is_stuck).map(|companion| companion.id).collect();
+        for id in stuck {
+            if let Some(at) = self.running.iter().position(|sequence| sequence.id == id.request()) {
+                self.close_account(at, effects);
+            }
+            self.drop_companions(|companion| companion == id, effects);
         }
     }
 

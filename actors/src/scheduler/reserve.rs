@@ -22,6 +22,8 @@ impl Scheduler {
             }
             if sequence.is_companion() {
                 self.end_companion(at, NO_ROOM, effects);
+                // Its request waits for drafts no longer, and may need a page.
+                at = 0;
             } else if let Some(victim) = self.victim(at) {
                 match self.running[victim].is_companion() {
                     true => self.end_companion(victim, NO_ROOM, effects),

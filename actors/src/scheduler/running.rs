@@ -20,6 +20,7 @@ use crate::traced::{TraceContext, Traced};
 
 mod branches;
 mod companion;
+mod given;
 mod output;
 mod pages;
 mod passes;
@@ -228,6 +229,7 @@ impl Sequence {
         self.clear_draft();
         self.waste_from(row, effects);
         (self.sent, self.stale) = (row, self.in_flight);
+        self.drop_own_hidden(row);
     }
 
     /// Releases its pages. All rows are recomputed later, with the same result.
@@ -239,6 +241,7 @@ impl Sequence {
         effects
             .retain(|effect| !matches!(effect, SchedulerEffect::Copy(copy) if copy.is_of(self.id)));
         self.clear_draft();
+        self.forget_hidden();
         self.await_nothing();
         (self.sent, self.shared) = (0, 0);
     }

@@ -30,8 +30,10 @@ impl Worker {
             sequences.into_iter().zip(payload.batch.sequence_rows()).zip(decisions)
         {
             let (sequence, epoch, count) = (rows.sequence, rows.epoch, of_batch.len());
+            let mut rows = rows;
+            let hidden = rows.hidden.take();
             let outcome = self.outcome(rows, decision, effects);
-            done.push(SequenceProgress { sequence, epoch, rows: count, outcome });
+            done.push(SequenceProgress { sequence, epoch, rows: count, outcome, hidden });
         }
         drop(payload);
         // The permit must be free before the scheduler receives the report.
@@ -136,7 +138,7 @@ impl Worker {
                 }
                 _ => self.outcome_of_void(rows, effects),
             };
-            done.push(SequenceProgress { sequence, epoch, rows: count, outcome });
+            done.push(SequenceProgress { sequence, epoch, rows: count, outcome, hidden: None });
         }
         drop(payload);
         drop(permit);

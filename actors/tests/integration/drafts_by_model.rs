@@ -57,7 +57,7 @@ pub(crate) struct Request {
     tokens: usize,
     receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
     cancel_at: Option<Nanos>,
-    found: Vec<u32>,
+    pub(crate) found: Vec<u32>,
     end: Option<Result<Option<DraftStats>, RunError>>,
 }
 
@@ -219,6 +219,16 @@ fn a_draft_model_that_fails_ends_the_drafts_and_not_the_request() {
 
 /// A random engine and random requests, some of which are cancelled. Returns the engine after its end.
 pub(crate) fn random(seed: u64, scope: Scope) -> Engine {
+    random_of(seed, scope, Drafts::of_model, |_, _| {})
+}
+
+/// As [`random`], with drafts of that kind and a setup that is changed.
+pub(crate) fn random_of(
+    seed: u64,
+    scope: Scope,
+    kind: fn(ModelId, Schedule) -> Drafts,
+    change: impl FnOnce(&mut Setup, &mut Dice),
+) -> Engine {
     let mut dice = Dice::new(seed);
     let mut below = |limit: u64| dice.below(limit);
     let [.., (_, last)] = placements();
@@ -245,6 +255,8 @@ pub(crate) fn random(seed: u64, scope: Scope) -> Engine {
             });
         }
     }
+    change(&mut setup, &mut dice);
+    let mut below = |limit: u64| dice.below(limit);
     let mut engine = Engine::new(&setup);
     engine.sim.recorder().set_scope(scope);
     let mut requests: Vec<Request> = (0..1 + below(8))
@@ -253,8 +265,8 @@ pub(crate) fn random(seed: u64, scope: Scope) -> Engine {
             let schedule = Schedule::ALL[below(2) as usize];
             let drafts = match below(4) {
                 0 => None,
-                1 => Some(Drafts::of_model(ModelId(1), schedule)),
-                _ => Some(drafts(schedule)),
+                1 => Some(kind(ModelId(1), schedule)),
+                _ => Some(kind(ModelId(1), schedule).always(15)),
             };
             let drafts = drafts.map(|drafts| drafts.width(1 + below(3) as usize));
             let at = Nanos(below(4_000_000));

@@ -10,6 +10,7 @@ mod cases;
 mod constrained;
 mod drafts_as_trees;
 mod drafts_by_model;
+mod drafts_by_predictor;
 mod embed;
 mod failure;
 mod failure_in_plans;

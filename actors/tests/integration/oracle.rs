@@ -21,9 +21,9 @@ mod values;
 use preparer::{Graphs, OraclePreparer};
 use states::States;
 pub use values::{
-    PAGE_ROWS, SIZES, STOP, VOCAB, WIDTH, foretell, graph, graph_of, hidden, layout, next_token,
+    Form, PAGE_ROWS, SIZES, STOP, VOCAB, WIDTH, foretell, graph_of, hidden, layout, next_token,
 };
-use values::{START, expected, mix};
+use values::{START, expected, given, mix, passed};
 
 /// Behaviour of a device at its n-th stage.
 pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
@@ -132,6 +132,12 @@ impl Oracle {
                     _ => 0.0,
                 };
                 data.extend(features.clone().map(logit));
+            } else if Some(value) == self.graph.passed_on() {
+                let row = match spec.rows {
+                    RowSet::All => at,
+                    RowSet::Selected => work.batch.selected[at],
+                };
+                data.extend_from_slice(&passed(self.hash(work.batch, row))[features.clone()]);
             } else {
                 let (id, position) = row_of(work.batch, spec.rows, at);
                 let first = expected(value, id, position);
@@ -144,6 +150,17 @@ impl Oracle {
     /// The token that follows a row, computed from the KV pages, and one that is nearly as likely: the right one where
     /// the first is wrong, and of a model that may be wrong often another one where it is right.
     fn next(&self, batch: &Batch, row: usize) -> (u32, u32) {
+        let hash = self.hash(batch, row);
+        let is_wrong = self.wrong.is_some_and(|of| (hash >> 20).is_multiple_of(of));
+        let token = |hash: u64| (hash % VOCAB as u64) as u32;
+        let doubts = self.wrong.is_some() && (hash >> 40).is_multiple_of(2);
+        let other = hash + u64::from(doubts && !is_wrong);
+        (token(hash + u64::from(is_wrong)), token(other))
+    }
+
+    /// The hash of the tokens up to a row, as the KV pages have it; another one if the state is not that of the row, or the row before
+    /// has another text than that whose hidden states the row is given.
+    fn hash(&self, batch: &Batch, row: usize) -> u64 {
         let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
         let memory = self.memory.hashes.lock().expect("no panic");
         let at = batch.positions[row] as usize;
@@ -151,11 +168,16 @@ impl Oracle {
         if self.graph.has_state() && self.memory.states.made(&span.pages, at) != Some(hash) {
             hash += 1;
         }
-        let is_wrong = self.wrong.is_some_and(|of| (hash >> 20).is_multiple_of(of));
-        let token = |hash: u64| (hash % VOCAB as u64) as u32;
-        let doubts = self.wrong.is_some() && (hash >> 40).is_multiple_of(2);
-        let other = hash + u64::from(doubts && !is_wrong);
-        (token(hash + u64::from(is_wrong)), token(other))
+        let before = || hash_at(&memory, &span.pages, at - 1);
+        if self.is_given() && at > 0 && before() != given(row_given(batch, row)) {
+            hash += 1;
+        }
+        hash
+    }
+
+    /// Whether its rows are given hidden states.
+    fn is_given(&self) -> bool {
+        self.graph.given_width() > 0
     }
 
     /// Checks that an NPU runs prepared graphs only.
@@ -194,6 +216,12 @@ impl Oracle {
 /// other sequence they would give wrong tokens.
 fn hash_at(memory: &HashMap<(PageId, usize), u64>, pages: &[PageId], at: usize) -> u64 {
     memory.get(&(pages[at / PAGE_ROWS], at % PAGE_ROWS)).copied().unwrap_or(0)
+}
+
+/// What a row is given.
+fn row_given(batch: &Batch, row: usize) -> &[f32] {
+    assert_eq!(batch.given.len(), batch.rows() * WIDTH, "each row is given something");
+    &batch.given[row * WIDTH..][..WIDTH]
 }
 
 /// A row's token and position.
@@ -239,6 +267,7 @@ impl BlockingDevice for Oracle {
                 for row in span.rows.clone() {
                     let at = work.batch.positions[row] as usize;
                     let before = match at {
+                        _ if self.is_given() => given(row_given(work.batch, row)),
                         0 => START,
                         _ => hash_at(&memory, &span.pages, at - 1),
                     };

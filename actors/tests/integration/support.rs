@@ -19,7 +19,7 @@ use lapwing_traces::{OsClock, Recorder, RecorderConfig};
 
 use crate::late::Late;
 pub use crate::oracle::{
-    Fault, Memory, Oracle, PAGE_ROWS, SIZES, VOCAB, foretell, graph_of, layout, next_token,
+    Fault, Form, Memory, Oracle, PAGE_ROWS, SIZES, VOCAB, foretell, graph_of, layout, next_token,
 };
 
 mod generated;
@@ -119,7 +119,8 @@ impl Setup {
         &self,
         late: impl Fn(DeviceInfo, Oracle, (&Arc<AtomicUsize>, usize)) -> Box<dyn Device>,
     ) -> Parts {
-        let graph = Arc::new(graph_of(self.layers, self.states));
+        let graph =
+            Arc::new(graph_of(self.layers, Form { states: self.states, ..Form::default() }));
         let infos: Vec<DeviceInfo> = (0..self.devices)
             .map(|d| {
                 let kind = self.kinds.get(d).copied().unwrap_or(DeviceKind::Cpu);

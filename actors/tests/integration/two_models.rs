@@ -7,7 +7,7 @@ use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{SchedulerMessage, StreamEvent, Submit, Task, Traced};
 use lapwing_actors::policy::{ClientId, Fcfs, Urgency};
-use lapwing_actors::prefix::PrefixUse;
+use lapwing_actors::prefix::{PrefixCache, PrefixUse};
 use lapwing_actors::scheduler::{
     KvPages, Scheduler, SchedulerConfig, SchedulerModel, SchedulerParts,
 };
@@ -22,7 +22,7 @@ use lapwing_plan::time::{FixedRate, TimeModel};
 use lapwing_traces::Nanos;
 
 use crate::late::Late;
-use crate::oracle::{Fault, Memory, Oracle, VOCAB, graph, layout};
+use crate::oracle::{Fault, Form, Memory, Oracle, PAGE_ROWS, VOCAB, graph_of, layout};
 use crate::sampled_distribution::{Markov, Table};
 
 /// Layers of each model.
@@ -53,6 +53,12 @@ pub(crate) struct Setup {
     pub(crate) markov: Option<[Table; 2]>,
     /// Number of devices, of those that `rates` names.
     pub(crate) devices: usize,
+    /// Whether the second model is given the hidden states of the first one.
+    pub(crate) given: bool,
+    /// Places of states of the first model, if its layers have states.
+    pub(crate) states: Option<u32>,
+    /// Whether requests share prefixes.
+    pub(crate) prefixes: bool,
     /// The seed of delays, if devices have queues of two runs and complete them late.
     pub(crate) late: Option<u64>,
 }
@@ -73,6 +79,9 @@ impl Default for Setup {
             vocab_of_draft: VOCAB,
             markov: None,
             devices: 5,
+            given: false,
+            states: None,
+            prefixes: false,
             late: None,
         }
     }
@@ -81,6 +90,7 @@ impl Default for Setup {
 pub(crate) struct Engine {
     pub(crate) sim: Simulation,
     pub(crate) pools: [KvPool; 2],
+    states: KvPool,
     pub(crate) admission: AdmissionLimit,
     /// Urgency of the next requests.
     pub(crate) urgency: Urgency,
@@ -120,7 +130,12 @@ fn device(
 
 impl Engine {
     pub(crate) fn new(setup: &Setup) -> Engine {
-        let graphs = LAYERS.map(|layers| Arc::new(graph(layers)));
+        let forms = [
+            Form { states: setup.states.is_some(), passes_on: setup.given, given: false },
+            Form { given: setup.given, ..Form::default() },
+        ];
+        let graphs = [0, 1].map(|model| Arc::new(graph_of(LAYERS[model], forms[model])));
+        let states = KvPool::new(setup.states.unwrap_or(0));
         let kinds = [
             ("cpu", DeviceKind::Cpu),
             ("gpu", DeviceKind::Gpu),
@@ -150,7 +165,7 @@ impl Engine {
         };
         let kv = |model: usize| KvPages {
             pool: pools[model].clone(),
-            states: KvPool::new(0),
+            states: if model == 0 { states.clone() } else { KvPool::new(0) },
             layout: layout(),
         };
         let (sequences_max, permits) = (setup.sequences_max, setup.permits);
@@ -165,6 +180,10 @@ impl Engine {
         let draft = SchedulerModel { planner: planner(1), kv: kv(1), context, vocab };
         assert_eq!(scheduler.add_model(draft), Ok(ModelId(1)));
         let memories = [Memory::default(), Memory::default()];
+        if setup.prefixes {
+            let cache = PrefixCache::new(PAGE_ROWS, Some(Arc::new(memories[0].clone())));
+            scheduler.cache_prefixes(ModelId(0), cache);
+        }
         let device = |(info, rate)| device(setup, info, rate, &graphs, &memories);
         let sim = Simulation::new(SimulationParts {
             scheduler,
@@ -173,7 +192,8 @@ impl Engine {
             slots: SlotPool::default(),
             copy_rate: f64::INFINITY,
         });
-        Engine { sim, pools, admission: AdmissionLimit::new(64), urgency: Urgency::default() }
+        let (admission, urgency) = (AdmissionLimit::new(64), Urgency::default());
+        Engine { sim, pools, states, admission, urgency }
     }
 
     /// Sends a request to a model.
@@ -202,10 +222,14 @@ impl Engine {
 
     /// Checks that nothing is left.
     pub(crate) fn assert_empty(&self, what: &str) {
-        for (pool, of) in self.pools.iter().zip(["target", "draft model"]) {
-            assert_eq!(pool.free_pages(), pool.capacity(), "{what}: pages of the {of} leaked");
-        }
         let scheduler = self.sim.scheduler();
+        let cached = [scheduler.cached_pages(), 0];
+        for ((pool, of), cached) in self.pools.iter().zip(["target", "draft model"]).zip(cached) {
+            let known = pool.free_pages() + cached;
+            assert_eq!(known, pool.capacity(), "{what}: pages of the {of} leaked");
+        }
+        let places = self.states.free_pages() + scheduler.cached_states();
+        assert_eq!(places, self.states.capacity(), "{what}: places of states leaked");
         assert_eq!((scheduler.sequences(), scheduler.chunks_in_flight()), (0, 0), "{what}");
         assert_eq!(self.admission.in_use(), 0, "{what}: admission permits leaked");
         assert_eq!(self.sim.left(), 0, "{what}: a run never completed");

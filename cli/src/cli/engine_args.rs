@@ -134,9 +134,9 @@ pub(crate) struct EngineArgs {
     /// Drafter of speculative decoding, as in lookup, suffix, or a smaller model
     ///
     /// One of: none; lookup, which proposes what followed the last tokens when they occurred before; suffix,
-    /// which also knows recent answers; lookup+suffix, both as a tree of tokens; a smaller model with the same
-    /// vocabulary, as .gguf file or name; or self:FORM, the model itself requantised as by --requant, such as
-    /// self:q4_0. It changes no token.
+    /// which also knows recent answers; lookup+suffix, both as a tree of tokens; mtp, a layer of the model's file
+    /// that predicts a second token; a smaller model with the same vocabulary, as .gguf file or name; or
+    /// self:FORM, the model itself requantised as by --requant, such as self:q4_0. It changes no token.
     #[arg(long, value_name = "DRAFTER", default_value = "none")]
     pub(crate) draft: DraftArg,
 

@@ -9,21 +9,28 @@ use super::{ChoiceError, DraftChoice, DraftModelChoice, DraftWeights, by_name};
 /// Name of the choice of no drafter.
 pub(super) const NONE: &str = "none";
 
+/// Name of the model's own layer that predicts a further token.
+pub(super) const PREDICTOR: &str = "mtp";
+
 /// Prefix of the target's own weights with fewer bits.
 pub(super) const OWN: &str = "self:";
 
 /// What drafts without a name of its own.
-const MODELS: &str = "a draft model (a .gguf file or a model's name), or self:FORM for the model itself with fewer bits, \
+const MODELS: &str = "mtp for a layer of the model's file that predicts a second token, a draft model (a .gguf file or a \
+                      model's name), or self:FORM for the model itself with fewer bits, \
                       such as self:q4_0";
 
 impl FromStr for DraftChoice {
     type Err = ChoiceError;
 
-    /// `none`, a drafter of [`known`](super::known) with or without parameters, `self:FORM`, the path of a .gguf file, or the name of a
-    /// model that can be fetched.
+    /// `none`, `mtp`, a drafter of [`known`](super::known) with or without parameters, `self:FORM`, the path of a .gguf file, or the name
+    /// of a model that can be fetched.
     fn from_str(text: &str) -> Result<DraftChoice, ChoiceError> {
         if text == NONE {
             return Ok(DraftChoice::none());
+        }
+        if text == PREDICTOR {
+            return Ok(DraftChoice::predictor());
         }
         let (kind, known, nearest) = match by_name(text) {
             Ok(make) => return Ok(DraftChoice::drafter(text, make)),

@@ -1,4 +1,4 @@
-//! The draft model of an engine: its file, keys and values, and the device that runs it.
+//! The draft model of an engine: its file, keys and values, and the device that runs it. It may be a layer of the model's own file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +8,8 @@ use lapwing_actors::scheduler::{KvPages, SchedulerModel};
 use lapwing_kernels::device::{DeviceInfo, Packing};
 use lapwing_kernels::graph::{Graph, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvSize, KvStore};
+use lapwing_kernels::model::{Model, ModelPart};
+use lapwing_kernels::requant::Requant;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::DeviceId;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -33,6 +35,8 @@ pub(crate) struct DraftModel {
     pages: u32,
     context: usize,
     is_own: bool,
+    /// Its weights, without those that it shares with the target.
+    weights: Vec<WeightSpec>,
 }
 
 impl DraftModel {
@@ -48,33 +52,16 @@ impl DraftModel {
             return Err(Error::config("draft", settings.draft.name(), "none with an encoder"));
         }
         let device = device(choice, chosen)?;
-        let (model, requant) = match &choice.weights {
-            DraftWeights::Other(model) => (path(model, settings)?, None),
-            DraftWeights::Own(format) => (settings.model.clone(), Some(*format)),
+        let (model, file) = match &choice.weights {
+            DraftWeights::Other(model) => other(path(model, settings)?, None, settings)?,
+            DraftWeights::Own(format) => other(settings.model.clone(), Some(*format), settings)?,
+            DraftWeights::Predictor => predictor(opened)?,
         };
-        let is_own = requant.is_some();
-        let attention = if is_own { settings.attention.clone() } else { Vec::new() };
-        let share_kv = settings.share_kv.filter(|_| is_own);
-        let own = Settings { model, requant, attention, share_kv, ..settings.clone() };
-        // An own file, because each open file keeps one form of packed weights.
-        let file = WeightFile::open(&own.model)?;
-        let (model, requantized) = own.model(&file)?;
-        if let Some(nothing) = requantized.filter(|requantized| requantized.changed == 0) {
-            let expected = format!(
-                "a format of fewer bits than the model's weights ({nothing}); choose one, or a draft model"
-            );
-            return Err(Error::config("draft", settings.draft.name(), &expected));
-        }
-        if model.config.arch.is_encoder() {
-            let path = own.model.display();
-            return Err(Error::config("the draft model", path, "a model that generates"));
-        }
-        if model.graph.has_state() {
-            let (path, expected) =
-                (own.model.display(), "one whose layers keep no state of the rows before");
-            return Err(Error::config("the draft model", path, expected));
-        }
-        _ = PackedFolder::offered(&own, &file, &model.graph);
+        let is_own = !matches!(choice.weights, DraftWeights::Other(_));
+        let shared =
+            if choice.weights == DraftWeights::Predictor { opened.graph.weights() } else { &[] };
+        let weights = model.graph.weights().iter().filter(|spec| !shared.contains(spec));
+        let weights = weights.cloned().collect();
         let dtype: KvDtype = settings.kv;
         let layout = KvLayout { dtype, ..model.config.kv_layout() };
         let context = model.config.context.min(chosen.context + DRAFT_MAX + 1);
@@ -98,6 +85,7 @@ impl DraftModel {
             pages,
             context,
             is_own,
+            weights,
         }))
     }
 
@@ -112,14 +100,15 @@ impl DraftModel {
         Ok(())
     }
 
-    /// Bytes of its weights, keys and values on a device that packs matrices so.
+    /// Bytes of its own weights, keys and values on a device that packs matrices so.
     pub(super) fn bytes(&self, packing: Packing) -> u64 {
         let bytes = |WeightSpec { rows, cols, dtype, .. }: &WeightSpec| match rows {
             1 => Packing::FILE.bytes(*dtype, 1, *cols),
             rows => packing.bytes(*dtype, *rows, *cols),
         };
-        let weights: u64 = self.graph.weights().iter().map(bytes).sum();
+        let weights: u64 = self.weights.iter().map(bytes).sum();
         weights + u64::from(self.pages) * self.layout.page_bytes() as u64
+    }
     }
 
     /// The parts of its planner, beside those of the target. The room of its device is what it leaves to the target.
@@ -143,10 +132,52 @@ impl DraftModel {
     }
 }
 
+/// A model of a file of its own, because each open file keeps one form of packed weights. With the form, it is the target with fewer bits.
+fn other(
+    model: PathBuf,
+    requant: Option<Requant>,
+    settings: &Settings,
+) -> Result<(Model, WeightFile), Error> {
+    let is_own = requant.is_some();
+    let attention = if is_own { settings.attention.clone() } else { Vec::new() };
+    let share_kv = settings.share_kv.filter(|_| is_own);
+    let own = Settings { model, requant, attention, share_kv, ..settings.clone() };
+    let file = WeightFile::open(&own.model)?;
+    let (model, requantized) = own.model(&file)?;
+    if let Some(nothing) = requantized.filter(|requantized| requantized.changed == 0) {
+        let expected = format!(
+            "a format of fewer bits than the model's weights ({nothing}); choose one, or a draft model"
+        );
+        return Err(Error::config("draft", settings.draft.name(), &expected));
+    }
+    let path = own.model.display();
+    if model.config.arch.is_encoder() {
+        return Err(Error::config("the draft model", path, "a model that generates"));
+    }
+    if model.graph.has_state() {
+        let expected = "one whose layers keep no state of the rows before";
+        return Err(Error::config("the draft model", path, expected));
+    }
+    _ = PackedFolder::offered(&own, &file, &model.graph);
+    Ok((model, file))
+}
+
+/// The layer of the target's file that predicts a further token. It shares matrices with the target, so it is of the same open file, and
+/// requantised to the same form.
+fn predictor(opened: &Opened) -> Result<(Model, WeightFile), Error> {
+    let Opened { settings, file, .. } = opened;
+    let mut model = settings.part(file, ModelPart::Predictor)?;
+    if let Some(form) = settings.requant {
+        model.graph.requantize(form);
+    }
+    Ok((model, file.clone()))
+}
+
 /// The number of the device that runs the draft model: the named one, or the first that can. Devices that compute on
-/// CPU threads come before others. NPUs compute no attention.
+/// CPU threads come before others. NPUs compute no attention, and only CPUs are given hidden states.
 pub(super) fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize, Error> {
-    let can = |spec: &DeviceSpec| !spec.is_static();
+    let is_predictor = choice.weights == DraftWeights::Predictor;
+    let can = |spec: &DeviceSpec| !spec.is_static() && (spec.has_threads() || !is_predictor);
     let on_threads = |spec: &DeviceSpec| can(spec) && spec.has_threads();
     let devices = || chosen.devices.iter().map(|(spec, _)| spec);
     let found = match &choice.device {
@@ -155,10 +186,15 @@ pub(super) fn device(choice: &DraftModelChoice, chosen: &Chosen) -> Result<usize
     };
     found.ok_or_else(|| {
         let able: Vec<&str> = devices().filter(|spec| can(spec)).map(|spec| &*spec.name).collect();
+        let which = match is_predictor {
+            true => {
+                "a CPU, or a device that CPU threads emulate, as others are given no hidden states"
+            }
+            false => "a CPU or a GPU, as NPUs compute no attention",
+        };
         let expected = match able[..] {
-            [] => "a CPU or a GPU, as NPUs compute no attention; add one (on the command line: --device cpu)"
-                .to_owned(),
-            _ => format!("a CPU or a GPU, as NPUs compute no attention: {}", able.join(", ")),
+            [] => format!("{which}; add one (on the command line: --device cpu)"),
+            _ => format!("{which}: {}", able.join(", ")),
         };
         let named = choice.device.as_deref().unwrap_or("missing");
         Error::config("the device of the draft model", named, &expected)

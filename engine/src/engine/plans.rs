@@ -25,11 +25,12 @@ pub(super) fn subject(opened: &Opened) -> PlansSubject {
     let solving = (strategy, &settings.options, &settings.places, chosen.permits);
     let measured = (&identity.machine, identity.chunk_rows, &identity.devices);
     let beside = beside_target(settings, chosen).map(|draft| format!(" beside {draft}"));
+    let passed_on = if settings.draft.is_predictor() { " with rows passed on" } else { "" };
     let text = settings.profile.as_ref().and_then(|profile| profile.to_json().ok());
     PlansSubject {
         program: identity.program.clone(),
         model: identity.model.clone(),
-        settings: format!("{measured:?} {solving:?}{}", beside.unwrap_or_default()),
+        settings: format!("{measured:?} {solving:?}{}{passed_on}", beside.unwrap_or_default()),
         profile: text.map(|text| crc32fast::hash(text.as_bytes())),
     }
 }

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+mod beside;
 mod held;
 mod lock;
 mod packed_bytes;
@@ -25,11 +26,11 @@ mod packed_use;
 mod shared;
 mod uses;
 
+use beside::{Beside, Loading};
 pub use held::Held;
 pub use lock::{LockError, lock_packed};
 pub use packed_bytes::packed_bytes;
 pub use packed_use::{PackedUse, PackedUsers, packed_users};
-use shared::Kept;
 pub use shared::{keep_packed, limit_packed, pack_report};
 use uses::{Uses, uses};
 
@@ -92,6 +93,8 @@ pub struct Weights {
     weights: Vec<Weight>,
     /// The gains of norms without a weight.
     ones: Vec<f32>,
+    /// A matrix in a mapped file, if some are: all of them, or those that another model's weights share.
+    mapped: Option<PackedMatrix>,
 }
 
 #[derive(Debug, Default)]
@@ -104,7 +107,8 @@ struct Weight {
 impl Weights {
     /// The weights of `graph` in `file`. Devices of the process that use the same weights of the
     /// same open file share them. Otherwise the matrices are packed on `ctx`, or read from the file
-    /// of an earlier start ([`keep_packed`]).
+    /// of an earlier start ([`keep_packed`]). A model whose rows are given by another one of the same open file shares the matrices
+    /// that both have; it packs its others into memory at each start.
     ///
     /// # Errors
     /// [`BindError`] when `file` is not the one that the graph was built from, cannot be read, or
@@ -123,9 +127,14 @@ impl Weights {
             if let Some(weights) = shared.weights.iter().filter_map(|w| w.upgrade()).find(same) {
                 return Ok(weights);
             }
-            let (weights, report) = Weights::load(ctx, graph, uses.clone(), &shared.kept, file)?;
+            let beside = Beside::of(graph, &shared.weights);
+            let kept = if beside.is_empty() { &shared.kept } else { &shared.kept.beside() };
+            let loading = Loading { graph, uses: uses.clone(), kept, beside: &beside };
+            let (weights, report) = Weights::load(ctx, &loading, file)?;
             let weights = Arc::new(weights);
-            shared.report = shared.kept.cache.is_some().then(|| Arc::new(report));
+            if beside.is_empty() {
+                shared.report = shared.kept.cache.is_some().then(|| Arc::new(report));
+            }
             shared.weights.push(Arc::downgrade(&weights));
             Ok(weights)
         })
@@ -133,11 +142,10 @@ impl Weights {
 
     fn load(
         ctx: &Cpu,
-        graph: &Graph,
-        uses: Vec<Uses>,
-        kept: &Kept,
+        loading: &Loading<'_>,
         file: &WeightFile,
     ) -> Result<(Weights, PackReport), BindError> {
+        let Loading { graph, uses, kept, beside } = loading;
         let specs = graph.weights();
         let tensors: Vec<WeightTensor> = specs
             .iter()
@@ -154,7 +162,9 @@ impl Weights {
             Ok(Source::file(matrix, graph.requant(WeightId(i))))
         });
         let sources = sources.collect::<Result<Vec<_>, BindError>>()?;
-        let matmuls: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].matmul).collect();
+        let mut others = beside.packed(graph, uses);
+        let is_own = |i: &usize| uses[*i].matmul && others[*i].is_none();
+        let matmuls: Vec<usize> = (0..specs.len()).filter(is_own).collect();
         let of_matmuls: Vec<&WeightTensor> = matmuls.iter().map(|i| &tensors[*i]).collect();
         let sources: Vec<Source<'_>> = matmuls.iter().map(|i| sources[*i]).collect();
         let (cache, free) = (kept.cache.as_ref(), kept.free());
@@ -178,15 +188,18 @@ impl Weights {
         let weights = all.map(|((i, uses), tensor)| {
             Ok(Weight {
                 vector: if uses.vector { read(i, &tensor)? } else { Vec::new() },
-                packed: if uses.matmul { packed.next() } else { None },
+                packed: others[i].take().or_else(|| uses.matmul.then(|| packed.next()).flatten()),
                 table: (uses.table && !uses.matmul).then_some(tensor),
             })
         });
-        let weights = weights.collect::<Result<_, BindError>>()?;
+        let weights = weights.collect::<Result<Vec<Weight>, BindError>>()?;
+        let mut matrices = weights.iter().filter_map(|weight| weight.packed.as_ref());
+        let mapped = matrices.find(|matrix| matrix.memory().mapped().is_some()).cloned();
         file.check_unchanged()?;
         let (specs, slices) = (specs.to_vec(), graph.slices().clone());
         let ones = vec![1.0; longest_plain_group(graph)];
-        Ok((Weights { specs, forms: forms(graph), slices, weights, uses, ones }, report))
+        let (forms, uses) = (forms(graph), uses.clone());
+        Ok((Weights { specs, forms, slices, weights, uses, ones, mapped }, report))
     }
 
     /// A weight that the graph reads in f32: a norm, a bias, rotary factors, sinks, all rows of a table that is

@@ -81,6 +81,8 @@ pub struct Graph {
     requant: BTreeMap<usize, (Requant, DType)>,
     /// The parts of a weight's tensor that the graph uses, if not all, by id.
     slices: BTreeMap<usize, Slices>,
+    /// The value that is passed on to the end beside the output, if one is.
+    passed_on: Option<ValueId>,
 }
 
 impl Graph {
@@ -193,13 +195,19 @@ impl Graph {
         ids
     }
 
-    /// Values written before the end of `range` and read after it, or the graph's output: all
+    /// Values written before the end of `range` and read after it, or the graph's output and what is passed on beside it: all
     /// values that a stage passes on, including those that it does not touch.
     pub fn live_out(&self, range: Range<usize>) -> Vec<ValueId> {
-        if range.end == self.nodes.len() {
-            return vec![self.output()];
+        let mut live = match range.end == self.nodes.len() {
+            true => vec![self.output()],
+            false => self.live_in(range.end..self.nodes.len()),
+        };
+        let passed = self.passed_on.filter(|value| self.writer(*value) < range.end);
+        if let Some(value) = passed.filter(|value| !live.contains(value)) {
+            live.push(value);
+            live.sort_unstable();
         }
-        self.live_in(range.end..self.nodes.len())
+        live
     }
 
     /// Values written in `range` and read after it, or the graph's output: the outputs of a stage.
@@ -245,7 +253,7 @@ impl Graph {
     }
 
     /// For each node, the values that it writes or reads and no later node reads, except the graph's
-    /// output.
+    /// output and what is passed on beside it.
     pub fn last_uses(&self) -> Vec<Vec<ValueId>> {
         let mut last: Vec<Option<usize>> = vec![None; self.values.len()];
         for (i, node) in self.nodes.iter().enumerate() {
@@ -258,6 +266,7 @@ impl Graph {
         for (value, node) in last.into_iter().enumerate() {
             if let Some(node) = node
                 && ValueId(value) != self.output()
+                && Some(ValueId(value)) != self.passed_on
             {
                 dead[node].push(ValueId(value));
             }

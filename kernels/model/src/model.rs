@@ -10,6 +10,7 @@ mod head;
 mod keys;
 mod layer;
 mod layers;
+mod model_part;
 mod norm_kind;
 mod other_keys;
 mod positions;
@@ -25,6 +26,7 @@ pub use config::ModelConfig;
 pub use experts::{ExpertsConfig, SharedExpert};
 pub use head::{Head, HeadActivation, HeadInput, HeadLayer, HeadNorm};
 pub use layer::{LatentRanks, LayerAttention, LayerHeads, RecurrentSizes, SinkLayers};
+pub use model_part::ModelPart;
 pub use norm_kind::NormKind;
 
 use crate::formats::DType;
@@ -63,10 +65,25 @@ impl Model {
     /// # Errors
     /// As [`from_weights`](Model::from_weights).
     pub fn for_context(file: &WeightFile, context: Option<usize>) -> Result<Model, ModelError> {
-        let config = ModelConfig::from_metadata(file.metadata())?;
+        Model::part(file, context, ModelPart::Whole)
+    }
+
+    /// As [`for_context`](Model::for_context), for a part of a file.
+    ///
+    /// # Errors
+    /// As [`from_weights`](Model::from_weights), and [`ModelError::NoPredictor`].
+    pub fn part(
+        file: &WeightFile,
+        context: Option<usize>,
+        part: ModelPart,
+    ) -> Result<Model, ModelError> {
+        let config = match part {
+            ModelPart::Whole | ModelPart::WithRows => ModelConfig::from_metadata(file.metadata())?,
+            ModelPart::Predictor => ModelConfig::of_predictor(file)?,
+        };
         let tokens = vocabulary::tokens(file.metadata(), config.arch.name());
         let context = context.map_or(config.context, |context| context.min(config.context));
-        let model = build::build(config, file, tokens, context)?;
+        let model = build::build(config, file, build::Wanted { part, tokens, context })?;
         vocabulary::check(file.metadata(), &model.graph)?;
         Ok(model)
     }
@@ -80,7 +97,8 @@ impl Model {
         let config = ModelConfig::from_metadata(&gguf.metadata)?;
         let tokens = vocabulary::tokens(&gguf.metadata, config.arch.name());
         let context = config.context;
-        let model = build::build(config, &tensors::Header::new(gguf), tokens, context)?;
+        let wanted = build::Wanted { part: ModelPart::Whole, tokens, context };
+        let model = build::build(config, &tensors::Header::new(gguf), wanted)?;
         vocabulary::check(&gguf.metadata, &model.graph)?;
         Ok(model)
     }
@@ -180,6 +198,15 @@ pub enum ModelError {
     ScaleAndBias {
         /// Name of the matrix, without `.weight`.
         matrix: String,
+    },
+    /// A file has no layer that predicts a further token, or one of an architecture whose predictors are not supported.
+    #[error(
+        "the file has no layer that predicts a second token (tensors 'nextn'), or its architecture {arch} is none whose predictors are \
+         supported ({}); choose another drafter", architectures::predicting().join(", ")
+    )]
+    NoPredictor {
+        /// Architecture.
+        arch: &'static str,
     },
     /// A tensor that no op reads: running without it would give different results.
     #[error(

@@ -47,6 +47,8 @@ pub enum Op {
         /// Factor on every value.
         scale: f32,
     },
+    /// Rows that are given from outside: those of [`Batch::given`](crate::device::Batch::given).
+    Given,
     /// Root-mean-square norm over groups of values: a whole row, or one head of it.
     RmsNorm {
         /// Gain, one value per position in the group; `None` for a gain of 1.
@@ -275,6 +277,7 @@ impl Op {
             | Op::Add
             | Op::Multiply
             | Op::SelectRows
+            | Op::Given
             | Op::Columns { .. }
             | Op::JoinHeads { .. }
             | Op::Scale { .. }

@@ -9,6 +9,7 @@ mod embed;
 mod excess;
 mod experts;
 mod gated;
+mod given;
 pub(crate) mod info;
 mod join_heads;
 mod layer_norm;
@@ -38,7 +39,7 @@ use crate::op::Op;
 
 impl OpInfo {
     /// All kinds.
-    pub const ALL: [OpInfo; 29] = [
+    pub const ALL: [OpInfo; 30] = [
         embed::INFO,
         rms_norm::INFO,
         matmul::INFO,
@@ -68,6 +69,7 @@ impl OpInfo {
         experts::INFO,
         mix::INFO,
         linear_attention::INFO,
+        given::INFO,
     ];
 }
 
@@ -77,6 +79,7 @@ impl Op {
         match self {
             Op::Embed { .. } => &embed::INFO,
             Op::Lookup { .. } => &lookup::INFO,
+            Op::Given => &given::INFO,
             Op::RmsNorm { .. } => &rms_norm::INFO,
             Op::LayerNorm { .. } => &layer_norm::INFO,
             Op::AddRow { .. } => &add_row::INFO,
@@ -111,6 +114,7 @@ impl Op {
     pub(crate) fn work(&self, at: &OpShape<'_>) -> Work {
         match self {
             Op::Embed { table, .. } | Op::Lookup { table, .. } => embed::work(at, *table),
+            Op::Given => given::work(at),
             Op::RmsNorm { weight, .. } => rms_norm::work(at, *weight),
             Op::LayerNorm { weight, bias, .. } => layer_norm::work(at, [*weight, *bias]),
             Op::AddRow { table, row } => add_row::work(at, *table, *row),

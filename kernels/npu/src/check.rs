@@ -1,5 +1,4 @@
-//! Checks every prepared graph against the naive reference before its first use, because a back end
-//! may silently compute wrong results for some shapes.
+//! Checks every prepared graph against the naive reference before its first use: a back end may compute wrong results for some shapes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -227,6 +226,7 @@ impl Checker {
             | Op::Lookup { .. }
             | Op::Columns { .. }
             | Op::JoinHeads { .. }
+            | Op::Given
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

@@ -123,6 +123,7 @@ fn lower<L: Lowering>(
             | Op::Lookup { .. }
             | Op::Columns { .. }
             | Op::JoinHeads { .. }
+            | Op::Given
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

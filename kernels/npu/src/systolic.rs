@@ -153,6 +153,7 @@ impl NpuBackend for Systolic {
                 positions: vec![0; rows],
                 spans: Vec::new(),
                 selected: (0..rows).collect(),
+                given: Vec::new(),
             },
             reads: spec.inputs.iter().map(|port| port.value).collect(),
             writes: spec.outputs.iter().map(|port| port.value).collect(),

@@ -101,6 +101,7 @@ impl Sequence {
         let alternatives = companion.speculation.as_ref().map(|it| &it.alternatives);
         let mut tree = DraftTree::from(drafted.to_vec());
         for (position, likely) in alternatives.into_iter().flatten() {
+            let position = position + companion.first();
             let Some(at) = position.checked_sub(self.ids.len()) else { continue };
             let Some(chosen) = drafted.get(at) else { continue };
             let is_likely = |other: &&TokenLogprob| other.logprob.exp() >= ALTERNATIVE_MIN;

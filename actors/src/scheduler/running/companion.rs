@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lapwing_traces::RequestTimes;
 
+use super::given::{Given, STEP_ROWS};
 use super::propose::StepTime;
 use super::speculation::Speculation;
 use super::{RowProgress, Sequence, SequenceTask};
@@ -14,24 +15,26 @@ use crate::message::Generate;
 use crate::prefix::PrefixUse;
 use crate::scheduler::effect::SchedulerEffect;
 
-/// Most rows of a companion that count as a decode step: those of a draft that was accepted elsewhere, and
-/// the next token. More are a prompt to catch up with.
-pub(super) const STEP_ROWS: usize = DRAFT_MAX + 1;
-
 impl Sequence {
     /// A companion for a sequence whose drafts are made by a model. `None` if there are no such drafts, or
     /// nothing is sampled yet.
     pub(in super::super) fn companion(&mut self) -> Option<Sequence> {
         let SequenceTask::Tokens(Some(generate)) = &self.work else { return None };
-        let drafts = self.speculation.as_mut()?.drafts.as_mut()?;
+        let Speculation { drafts, hidden, .. } = &mut **self.speculation.as_mut()?;
+        let drafts = drafts.as_mut()?;
         let alternatives = drafts.alternatives();
         let model = drafts.model_mut().filter(|model| model.stopped.is_none())?;
+        let given = match model.is_given {
+            true => Some(Given::after(hidden.first().filter(|it| it.start + 1 < self.ids.len())?)),
+            false => None,
+        };
+        let first = given.as_ref().map_or(0, Given::first);
         model.sequences += 1;
-        let prompt_tokens = self.ids.len();
+        let prompt_tokens = self.ids.len() - first;
         Some(Sequence {
             id: self.id.draft(model.sequences),
             model: model.model,
-            ids: self.ids.clone(),
+            ids: self.ids[first..].to_vec(),
             sent: 0,
             in_flight: 0,
             stale: 0,
@@ -44,7 +47,7 @@ impl Sequence {
             context: self.context,
             stall: None,
             lacks_graphs: false,
-            speculation: Some(Speculation::of_companion(prompt_tokens)),
+            speculation: Some(Speculation::of_companion(prompt_tokens, given)),
             latest_token: self.latest_token,
             is_fed: false,
             prefix: PrefixUse::Off,
@@ -85,31 +88,36 @@ impl Sequence {
             model.wait = Wait::Nothing;
             model.stopped.get_or_insert_with(|| reason.to_owned());
         }
+        self.forget_hidden();
     }
 
     /// Whether a companion's model, of `vocab` tokens, has every token that the companion has not taken over yet.
     pub(in super::super) fn knows(&self, target: &Sequence, vocab: usize) -> bool {
-        target.ids[self.agreed()..].iter().all(|id| (*id as usize) < vocab)
+        target.ids[self.first() + self.agreed()..].iter().all(|id| (*id as usize) < vocab)
     }
 
     /// Brings a companion to the tokens of its target, and sets how far it drafts. Tokens that the target has
     /// rejected become stale, wherever they are computed.
     pub(in super::super) fn follow(
         &mut self,
-        target: &Sequence,
+        target: &mut Sequence,
         context: usize,
         effects: &mut Vec<SchedulerEffect>,
     ) {
-        let Some(drafts) = target.model_drafts() else { return };
         let common = self.agree(target);
-        if common < self.ids.len().min(target.ids.len()) {
+        let first = self.first();
+        if common < self.ids.len().min(target.ids.len() - first) {
             self.roll_back(common, effects);
             self.ids.truncate(common);
         }
+        self.take_hidden(target, effects);
+        let target = &*target;
+        let Some(drafts) = target.model_drafts() else { return };
+        let of_target = &target.ids[first..];
         // While a chunk samples, the token after the present ones is on its way.
         let samples = matches!(self.work, SequenceTask::Tokens(None));
-        if self.ids.len() < target.ids.len() && (!samples || self.stale > 0) {
-            self.ids.extend_from_slice(&target.ids[self.ids.len()..]);
+        if self.ids.len() < of_target.len() && (!samples || self.stale > 0) {
+            self.ids.extend_from_slice(&of_target[self.ids.len()..]);
             if let Some(it) = &mut self.speculation {
                 it.stale_sampler = true;
             }
@@ -132,15 +140,16 @@ impl Sequence {
             (_, Schedule::Asynchronous) => target.rows() + 1 + DRAFT_MAX,
         };
         let Some(speculation) = self.speculation.as_mut() else { return };
-        speculation.drafts_to = Some(end.min(context).min(target.drafts_end()));
-        let drafted = target.ids.len()..self.ids.len();
+        let end = end.min(context).min(target.drafts_end());
+        speculation.drafts_to = Some(end.saturating_sub(first));
+        let drafted = of_target.len()..self.ids.len();
         speculation.alternatives.retain(|(position, _)| drafted.contains(position));
     }
 
     /// Compares a companion's tokens with those of its target; returns how many are the same.
     fn agree(&mut self, target: &Sequence) -> usize {
         let known = self.agreed();
-        let pairs = self.ids[known..].iter().zip(&target.ids[known..]);
+        let pairs = self.ids[known..].iter().zip(&target.ids[self.first() + known..]);
         let agreed = known + pairs.take_while(|(own, of_target)| own == of_target).count();
         if let Some(it) = &mut self.speculation {
             it.agreed = agreed;
@@ -174,7 +183,8 @@ impl Sequence {
         if wanted == 0 || self.sent < rows {
             return;
         }
-        let follows = companion.ids.get(self.ids.len()..rows) == Some(self.draft());
+        let (length, rows) = (self.ids.len() - companion.first(), rows - companion.first());
+        let follows = companion.ids.get(length..rows) == Some(self.draft());
         let there = companion.ids.get(rows..).filter(|_| follows).unwrap_or_default();
         let reachable = companion.drafts_to().unwrap_or(0).saturating_sub(rows);
         let wanted = (wanted + 1).min(reachable).min(fitting);
@@ -203,6 +213,7 @@ impl Sequence {
             model.wait = Wait::Missed(wanted);
             return;
         };
+        let length = length - companion.first();
         let there = companion.ids.get(length..).unwrap_or_default();
         let reachable = companion.drafts_to().unwrap_or(0).saturating_sub(length);
         let is_there = match model.schedule {

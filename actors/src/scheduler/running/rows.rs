@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::Batch;
 use lapwing_plan::Route;
 
-use super::companion::STEP_ROWS;
+use super::given::STEP_ROWS;
 use super::{Sequence, SequenceTask};
 use crate::chunk::{OutputAction, SequenceRows};
 use crate::handover::Sampling;
@@ -43,7 +43,12 @@ impl Sequence {
     pub(in super::super) fn due(&self) -> usize {
         let waits = self.stale > 0 || self.awaits_draft();
         let drafted = self.drafts_to().is_some_and(|end| self.ids.len() >= end);
-        if waits || drafted { 0 } else { self.goal() - self.sent }
+        match self.given() {
+            _ if waits => 0,
+            Some(given) => given.due(self, drafted),
+            None if drafted => 0,
+            None => self.goal() - self.sent,
+        }
     }
 
     /// Whether the ready rows are a decode step.
@@ -101,6 +106,9 @@ impl Sequence {
         let (selected, action) = self.dispatch_rows(rows);
         let pages = Arc::clone(self.lease.page_ids());
         batch.push(&self.row_ids(sent.clone()), sent.start, pages, selected);
+        if let Some(given) = self.given() {
+            batch.given.extend_from_slice(given.rows(&sent));
+        }
         let states = self.states.as_mut().map_or_else(Vec::new, |states| states.send(&sent, batch));
         let branches = if drafts { self.push_branches(batch) } else { Vec::new() };
         self.on_pass(chunk, sent, route);
@@ -113,6 +121,8 @@ impl Sequence {
             progress: Arc::clone(&self.progress),
             sink: Arc::clone(&self.sink),
             action,
+            passes_on: self.passes_on(),
+            hidden: None,
             role,
             context: self.context,
         }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::Sequence;
 use super::branches::Branches;
+use super::given::Given;
 use super::passes::{Pass, PassRows};
 use crate::draft::{DraftStats, Drafts};
 use crate::handover::Handover;
+use crate::message::HiddenRows;
 use crate::sample::TokenLogprob;
 
 /// The state of speculative decoding.
@@ -32,6 +34,10 @@ pub(super) struct Speculation {
     pub(super) before: Option<Arc<Handover>>,
     /// The link from the chunk that is being cut to the next one.
     pub(super) next_pass: Option<Arc<Handover>>,
+    /// Hidden states of a request that its predictor has not taken yet, in the order of their rows.
+    pub(super) hidden: Vec<HiddenRows>,
+    /// What the rows of a predictor are given.
+    pub(super) given: Option<Given>,
     /// Makes the drafts of a request.
     pub(super) drafts: Option<Box<Drafts>>,
 }
@@ -43,9 +49,9 @@ impl Speculation {
     }
 
     /// That of a draft model's sequence, which has the target's first tokens.
-    pub(super) fn of_companion(tokens: usize) -> Box<Speculation> {
+    pub(super) fn of_companion(tokens: usize, given: Option<Given>) -> Box<Speculation> {
         let drafts_to = Some(tokens);
-        Box::new(Speculation { drafts_to, agreed: tokens, ..Speculation::default() })
+        Box::new(Speculation { drafts_to, agreed: tokens, given, ..Speculation::default() })
     }
 
     /// For a chunk that chooses tokens: its link with the chunk in flight, and the one with the next chunk.

@@ -22,13 +22,24 @@ pub const WIDTH: usize = 2 * Share::ALIGN;
 /// Row counts for which an NPU oracle has graphs.
 pub const SIZES: [usize; 4] = [4, 8, 16, 32];
 
-/// A graph of `layers` layers with every kind of block; only its shape matters to the oracle.
-pub fn graph(layers: usize) -> Graph {
-    graph_of(layers, false)
+/// What a graph has beside what every graph has.
+#[derive(Clone, Copy, Default)]
+pub struct Form {
+    /// States in its layers.
+    pub states: bool,
+    /// Hidden states of all rows, which it passes on.
+    pub passes_on: bool,
+    /// Rows that it is given; it passes on those whose output is wanted.
+    pub given: bool,
 }
 
-/// As [`graph`]; its layers may have states.
-pub fn graph_of(layers: usize, with_states: bool) -> Graph {
+/// A graph of `layers` layers with every kind of block; only its shape matters to the oracle.
+pub fn graph(layers: usize) -> Graph {
+    graph_of(layers, Form::default())
+}
+
+/// As [`graph`], in that form.
+pub fn graph_of(layers: usize, form: Form) -> Graph {
     let mut graph = Graph::default();
     let mut weight = |name: &str, rows, cols| {
         graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols, dtype: DType::F32 })
@@ -37,11 +48,15 @@ pub fn graph_of(layers: usize, with_states: bool) -> Graph {
     let gain = weight("gain", 1, WIDTH);
     let matrix = weight("matrix", WIDTH, WIDTH);
     let head = weight("head", VOCAB, WIDTH);
-    let taps = with_states.then(|| weight("taps", WIDTH, 3));
+    let taps = form.states.then(|| weight("taps", WIDTH, 3));
     let mut push = |op, inputs: &[ValueId], width, layer| {
         graph.push(NewNode { op, inputs, width, layer, role: "oracle" })
     };
     let mut x = push(Op::Embed { table, scale: 1.0 }, &[], WIDTH, None);
+    if form.given {
+        let given = push(Op::Given, &[], WIDTH, None);
+        x = push(Op::Add, &[x, given], WIDTH, None);
+    }
     for layer in 0..layers {
         let mut push = |op, inputs: &[ValueId]| push(op, inputs, WIDTH, Some(layer));
         let matmul = || Op::MatMul { weight: matrix, bias: None };
@@ -64,8 +79,15 @@ pub fn graph_of(layers: usize, with_states: bool) -> Graph {
         let out = push(matmul(), &[mixed]);
         x = push(Op::Add, &[out, x]);
     }
+    // Nothing reads what is passed on, as the oracle writes other values there.
+    let norm = || Op::RmsNorm { weight: Some(gain), group: WIDTH, eps: 1e-5 };
+    let mut passed = form.passes_on.then(|| push(norm(), &[x], WIDTH, None));
     let selected = push(Op::SelectRows, &[x], WIDTH, None);
+    if form.given {
+        passed = Some(push(norm(), &[selected], WIDTH, None));
+    }
     push(Op::MatMul { weight: head, bias: None }, &[selected], VOCAB, None);
+    passed.into_iter().for_each(|value| graph.pass_on(value));
     graph
 }
 
@@ -93,6 +115,21 @@ pub fn foretell(prompt: &[u32], tokens_max: usize) -> (Vec<u32>, FinishReason) {
         }
     }
     (ids.split_off(prompt.len()), FinishReason::Length)
+}
+
+/// Channels that hold the hash of the tokens up to a row, in what is passed on.
+const HASH_CHANNELS: usize = 4;
+
+/// What a row passes on that comes after tokens of that hash.
+pub(super) fn passed(hash: u64) -> Vec<f32> {
+    let digits = (0..HASH_CHANNELS).map(|at| (hash >> (16 * at) & 0xffff) as f32);
+    digits.chain(std::iter::repeat(0.0)).take(WIDTH).collect()
+}
+
+/// The hash in a row that a model is given.
+pub(super) fn given(row: &[f32]) -> u64 {
+    let digits = row[..HASH_CHANNELS].iter().enumerate();
+    digits.map(|(at, digit)| (*digit as u64) << (16 * at)).sum()
 }
 
 /// Expected first channel of a value; each further channel is one more.

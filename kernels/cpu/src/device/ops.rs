@@ -60,6 +60,7 @@ impl OpRun<'_> {
             Op::Embed { table, scale } | Op::Lookup { table, scale } => {
                 self.embed(*table, *scale, &mut out)?;
             }
+            Op::Given => self.given(&mut out)?,
             Op::RmsNorm { weight, group, eps } => {
                 rms_norm(cpu, whole(0)?, model.weights.gains(*weight, *group), *eps, &mut out);
             }

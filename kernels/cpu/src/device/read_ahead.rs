@@ -70,9 +70,9 @@ pub(super) struct Reading<'a> {
 }
 
 impl ReadAhead {
-    /// Nothing is known. `None` if the weights are not mapped.
+    /// Nothing is known. `None` if the weights are not mapped, or are beside those of another model, of which only some are.
     pub(super) fn new(model: &BoundModel) -> Option<ReadAhead> {
-        model.weights.mapped()?;
+        model.weights.mapped().filter(|_| model.graph.given_width() == 0)?;
         let mut parts = 0;
         let first_part = model.graph.nodes().iter().map(|node| {
             let first = parts;

@@ -1,4 +1,4 @@
-//! Rows of tables: embeddings, and rows that are added.
+//! Rows of tables: embeddings, and rows that are added; and rows that are given from outside.
 
 use super::ops::OpRun;
 use super::stage::Stage;
@@ -21,6 +21,18 @@ impl OpRun<'_> {
             EmbedError::Id { id, rows } => DeviceError::TokenId { id, vocab: rows },
             EmbedError::Read(error) => model.failed(error),
         })
+    }
+
+    /// Rows that are given from outside.
+    pub(super) fn given(&self, out: &mut [f32]) -> Result<(), DeviceError> {
+        let Stage { model, part, batch, .. } = self.stage;
+        let spec = model.graph.value(self.node.output);
+        let rows = part.rows_of(spec, batch);
+        match batch.given.get(rows.start * spec.width..rows.end * spec.width) {
+            Some(given) => out.copy_from_slice(given),
+            None => return Err(self.stage.unsupported(self.node, "rows that are not given")),
+        }
+        Ok(())
     }
 
     pub(super) fn add_row(

@@ -26,10 +26,9 @@ pub struct Held<'a> {
 }
 
 impl Weights {
-    /// The mapped file that has the packed matrices, if one has.
+    /// The mapped file that has the packed matrices, or those that another model's weights share, if one has.
     pub(crate) fn mapped(&self) -> Option<&Mapped> {
-        let memory = self.weights.iter().find_map(|weight| weight.packed.as_ref());
-        memory.and_then(|matrix| matrix.memory().mapped())
+        self.mapped.as_ref()?.memory().mapped()
     }
 
     /// The right to read the packed matrices: code that reads them must have it. If another program waits to change their file, they are first copied

@@ -25,6 +25,12 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Packed weights that are in no file, because the file is that of other ones.
+    pub(super) fn beside(&self) -> Kept {
+        let free = self.free();
+        Kept { cache: None, free: Some(Box::new(move || free)) }
+    }
+
     /// Bytes of memory that are free now; `None` if that is not known.
     pub(super) fn free(&self) -> Option<u64> {
         self.free.as_ref().and_then(|free| free())

@@ -11,7 +11,7 @@ use crate::kv::{PageId, StateId};
 pub struct ModelId(pub usize);
 
 /// Rows to compute, as a device sees them: no request, no text, no channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// The model that the rows are for; all rows of a batch are for the same one.
     pub model: ModelId,
@@ -24,6 +24,8 @@ pub struct Batch {
     pub spans: Vec<BatchSpan>,
     /// Rows whose logits are wanted, ascending.
     pub selected: Vec<usize>,
+    /// The rows of [`Op::Given`](crate::op::Op::Given), side by side; empty for a model that is given none.
+    pub given: Vec<f32>,
 }
 
 /// Consecutive rows of one sequence, at consecutive positions.

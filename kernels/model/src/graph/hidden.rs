@@ -1,6 +1,6 @@
-//! The graph of embeddings: a model without its output matrix.
+//! Hidden states: the graph of embeddings, which is a model without its output matrix, and rows that one model gives to another.
 
-use super::Graph;
+use super::{Graph, ValueId};
 use crate::op::Op;
 
 impl Graph {
@@ -24,6 +24,23 @@ impl Graph {
             kv: self.kv.clone(),
             requant: self.requant.clone(),
             slices: self.slices.clone(),
+            passed_on: None,
         }
+    }
+
+    /// Passes a value on to the end of the graph, beside the output: hidden states that another model is given.
+    pub fn pass_on(&mut self, value: ValueId) {
+        self.passed_on = Some(value);
+    }
+
+    /// The value that is passed on to the end beside the output, if one is.
+    pub fn passed_on(&self) -> Option<ValueId> {
+        self.passed_on
+    }
+
+    /// Values of a row that is given from outside; 0 if none are.
+    pub fn given_width(&self) -> usize {
+        let given = self.nodes.iter().find(|node| matches!(node.op, Op::Given));
+        given.map_or(0, |node| self.value(node.output).width)
     }
 }

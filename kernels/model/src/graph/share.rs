@@ -109,6 +109,7 @@ impl Graph {
     fn without_unread(&self) -> Graph {
         let mut is_read = vec![false; self.nodes.len()];
         is_read[self.writer(self.output())] = true;
+        self.passed_on.iter().for_each(|value| is_read[self.writer(*value)] = true);
         for node in (0..self.nodes.len()).rev() {
             if is_read[node] {
                 self.nodes[node].inputs.iter().for_each(|v| is_read[self.writer(*v)] = true);
@@ -124,6 +125,7 @@ impl Graph {
             used.into_iter().enumerate().map(|(new, old)| (old, WeightId(new))).collect();
         let mut graph =
             Graph { kv: self.kv.clone(), ropes: self.ropes.clone(), ..Graph::default() };
+        graph.passed_on = self.passed_on.map(|value| values[&value.0]);
         for (old, new) in &weights {
             graph.weights.push(self.weights[*old].clone());
             graph.requant.extend(self.requant.get(old).map(|to| (new.0, *to)));

@@ -46,6 +46,11 @@ impl Architecture {
         matches!(self.family, Family::Decoder(family) if family.may_lack_blocks())
     }
 
+    /// Whether layers behind those of the model that predict further tokens can be used.
+    pub(super) fn has_predictors(&self) -> bool {
+        matches!(self.family, Family::Decoder(family) if family.has_predictors())
+    }
+
     /// Whether every product and every norm has a bias.
     pub(super) fn has_biases(&self) -> bool {
         matches!(self.family, Family::Encoder(family) if family.has_biases())

@@ -249,3 +249,9 @@ pub fn supported() -> Vec<&'static str> {
     names.sort_unstable();
     names
 }
+
+/// Names of the architectures whose files may have a layer that predicts a further token and can be used as a drafter.
+pub(super) fn predicting() -> Vec<&'static str> {
+    let able = TABLE.iter().filter(|architecture| architecture.has_predictors());
+    able.map(|architecture| architecture.name()).collect()
+}

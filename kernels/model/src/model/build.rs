@@ -13,6 +13,7 @@ mod layer;
 mod layer_inputs;
 mod normed_attention;
 mod norms;
+mod predictor;
 mod recurrent;
 mod ropes;
 mod short_conv;
@@ -28,24 +29,31 @@ pub(super) use streams::STREAMS;
 
 use super::family::Family;
 use super::tensors::Tensors;
-use super::{LayerHeads, Model, ModelConfig, ModelError};
+use super::{LayerHeads, Model, ModelConfig, ModelError, ModelPart};
 use crate::graph::{Graph, NewNode, ValueId};
 use crate::op::Op;
 
-/// Builds the graph and the head, and checks every tensor against them.
-/// `tokens` is the number of tokens in the vocabulary, if it is known: rows of embeddings beyond it are left out, so
-/// that no id without a token has a logit. `context` is the length of the longest sequence.
+/// What is built.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) part: ModelPart,
+    /// The number of tokens in the vocabulary, if it is known: rows of embeddings beyond it are left out, so that no id without a
+    /// token has a logit.
+    pub(super) tokens: Option<usize>,
+    /// Length of the longest sequence.
+    pub(super) context: usize,
+}
+
+/// Builds the graph and the head, and checks every tensor against them, but those of a predictor alone, which are a part of the file.
 pub(super) fn build(
     config: ModelConfig,
     tensors: &dyn Tensors,
-    tokens: Option<usize>,
-    context: usize,
+    wanted: Wanted,
 ) -> Result<Model, ModelError> {
     let mut builder = Builder {
         config: &config,
-        context,
+        wanted,
         tensors,
-        tokens,
         graph: Graph::default(),
         layer: None,
         used: HashSet::new(),
@@ -54,6 +62,11 @@ pub(super) fn build(
         streams: Vec::new(),
     };
     match config.arch.family {
+        Family::Decoder(family) if wanted.part == ModelPart::Predictor => {
+            builder.predictor(family)?;
+            let graph = builder.graph;
+            return Ok(Model { config, graph, rank: None, projection: None });
+        }
         Family::Decoder(family) => builder.decoder(family)?,
         Family::Encoder(family) => builder.encoder(family)?,
     }
@@ -66,9 +79,8 @@ pub(super) fn build(
 
 pub(super) struct Builder<'a> {
     pub(super) config: &'a ModelConfig,
-    context: usize,
+    wanted: Wanted,
     pub(super) tensors: &'a dyn Tensors,
-    tokens: Option<usize>,
     graph: Graph,
     pub(super) layer: Option<usize>,
     used: HashSet<String>,
@@ -117,9 +129,11 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the current layer is the last, from whose attention on only selected rows continue.
+    /// Whether the current layer is the last, from whose attention on only selected rows continue. Where the hidden states of all rows are
+    /// passed on, all continue to the last norm.
     pub(super) fn is_last(&self) -> bool {
-        self.layer == Some(self.config.layers - 1)
+        let is_last = self.layer == Some(self.config.layers - 1);
+        is_last && self.wanted.part != ModelPart::WithRows
     }
 
     /// Rows of a tensor of the current layer; 0 if there is none.

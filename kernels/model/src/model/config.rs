@@ -8,7 +8,7 @@ use super::keys::Keys;
 use super::layer::{LatentRanks, LayerHeads, RecurrentSizes, SinkLayers};
 use super::norm_kind::NormKind;
 use crate::op::{Activation, RopePairs, RopeScaling, Temperature, Xielu};
-use crate::weights::Metadata;
+use crate::weights::{Metadata, WeightFile};
 
 /// Hyper-parameters of a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,12 +127,32 @@ impl ModelConfig {
 
     /// Reads the hyper-parameters of an architecture.
     pub(super) fn of(arch: Architecture, meta: &Metadata) -> Result<ModelConfig, ModelError> {
-        let keys = Keys::new(meta, &arch);
+        ModelConfig::read(arch, &Keys::new(meta, &arch))
+    }
+
+    /// Hyper-parameters of the first layer behind those of the model that predicts a further token, as a model of that layer alone.
+    ///
+    /// # Errors
+    /// [`ModelError::NoPredictor`] if there is none, and otherwise as [`from_metadata`](ModelConfig::from_metadata).
+    pub(super) fn of_predictor(file: &WeightFile) -> Result<ModelConfig, ModelError> {
+        let meta = file.metadata();
+        let ModelConfig { arch, name, layers, predictors, .. } = ModelConfig::from_metadata(meta)?;
+        // Some files state a predictor that they do not have.
+        let is_there = || file.tensor(&format!("blk.{layers}.nextn.eh_proj.weight")).is_some();
+        if predictors == 0 || !arch.has_predictors() || !is_there() {
+            return Err(ModelError::NoPredictor { arch: arch.name() });
+        }
+        let mut config = ModelConfig::read(arch, &Keys::new(meta, &arch).with_predictors())?;
+        config.set_blocks(vec![layers]);
+        Ok(ModelConfig { name, ..config })
+    }
+
+    fn read(arch: Architecture, keys: &Keys<'_>) -> Result<ModelConfig, ModelError> {
         keys.check_direction(arch.is_encoder())?;
-        let mut config = ModelConfig::plain(arch, &keys)?;
+        let mut config = ModelConfig::plain(arch, keys)?;
         match arch.family {
-            Family::Decoder(family) => family.settings(&keys, &mut config)?,
-            Family::Encoder(family) => family.settings(&keys, &mut config)?,
+            Family::Decoder(family) => family.settings(keys, &mut config)?,
+            Family::Encoder(family) => family.settings(keys, &mut config)?,
         }
         keys.check_experts(&config)?;
         keys.refuse_others(&config)?;

@@ -39,6 +39,12 @@ pub(super) trait Decoder: Sync {
         false
     }
 
+    /// Whether layers behind those of the model, which predict further tokens, are layers of its own kind that read the hidden states
+    /// after the last norm ([`Builder::predictor`]).
+    fn has_predictors(&self) -> bool {
+        false
+    }
+
     /// Adds the nodes between the token embeddings `x` and the first layer, and returns the first layer's input.
     fn embedded(&self, _b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         Ok(x)

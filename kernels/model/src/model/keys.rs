@@ -12,12 +12,16 @@ pub(super) use experts::ExpertsForm;
 use super::{Architecture, ModelConfig, ModelError};
 use crate::weights::Metadata;
 
+const PREDICTORS: &str = "nextn_predict_layers";
+
 /// The keys of an architecture, with checks of their values.
 pub(super) struct Keys<'a> {
     pub(super) meta: &'a Metadata,
     pub(super) arch: &'static str,
     /// Whether layers may lack attention or a feed-forward block.
     may_lack_blocks: bool,
+    /// Whether the layers that predict further tokens are kept, as those of the model are.
+    keeps_predictors: bool,
     /// Names of the keys that were asked for.
     read: RefCell<HashSet<String>>,
 }
@@ -34,7 +38,13 @@ pub(super) struct Windows {
 impl<'a> Keys<'a> {
     pub(super) fn new(meta: &'a Metadata, arch: &Architecture) -> Keys<'a> {
         let (arch, may_lack_blocks) = (arch.name(), arch.may_lack_blocks());
-        Keys { meta, arch, may_lack_blocks, read: RefCell::default() }
+        let (keeps_predictors, read) = (false, RefCell::default());
+        Keys { meta, arch, may_lack_blocks, keeps_predictors, read }
+    }
+
+    /// The same keys, for all layers of a file.
+    pub(super) fn with_predictors(self) -> Keys<'a> {
+        Keys { keeps_predictors: true, ..self }
     }
 
     /// A key by its name within the architecture. It counts as read.
@@ -108,13 +118,20 @@ impl<'a> Keys<'a> {
         self.key(name);
     }
 
+    /// Layers of a file that predict further tokens, behind those of the model.
+    pub(super) fn predictors(&self) -> Result<usize, ModelError> {
+        Ok(self.opt_count(PREDICTORS)?.unwrap_or(0))
+    }
+
     /// Leaves out the last layers of a file that predict further tokens and are no part of the model itself.
     pub(super) fn leave_out_predictors(&self, config: &mut ModelConfig) -> Result<(), ModelError> {
-        const NAME: &str = "nextn_predict_layers";
-        let predictors = self.opt_count(NAME)?.unwrap_or(0);
-        self.check(NAME, predictors, predictors < config.layers, || {
+        let predictors = self.predictors()?;
+        self.check(PREDICTORS, predictors, predictors < config.layers, || {
             format!("it must be less than the {} layers", config.layers)
         })?;
+        if self.keeps_predictors {
+            return Ok(());
+        }
         config.layers -= predictors;
         config.blocks.truncate(config.layers);
         config.predictors = predictors;

@@ -2,9 +2,9 @@
 //! They come from the same builder as the graphs of weight files.
 
 use self::known::SHAPES;
-use super::build::build;
+use super::build::{Wanted, build};
 use super::tensors::{TensorSpec, Tensors};
-use super::{Architecture, Model, ModelConfig, ModelError};
+use super::{Architecture, Model, ModelConfig, ModelError, ModelPart};
 use crate::formats::DType;
 use crate::weights::{Metadata, Value};
 
@@ -82,7 +82,8 @@ impl ModelShape {
     pub fn model(&self) -> Result<Model, ModelError> {
         let config = self.config()?;
         let context = config.context;
-        build(config, &ShapeTensors(self), None, context)
+        let wanted = Wanted { part: ModelPart::Whole, tokens: None, context };
+        build(config, &ShapeTensors(self), wanted)
     }
 
     fn config(&self) -> Result<ModelConfig, ModelError> {

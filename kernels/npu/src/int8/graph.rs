@@ -89,9 +89,8 @@ impl Int8Graph {
         let operand = |index: usize| self.operand(&node.inputs[index]);
         match &node.op {
             Op::MatMul { .. } => {
-                let Some(product) = &self.products[at] else {
-                    unreachable!("every product was prepared");
-                };
+                let product = self.products[at].as_ref();
+                let product = product.unwrap_or_else(|| unreachable!("every product is prepared"));
                 let _held = parts.hold()?;
                 let run = product.run(parts, &operand(0), scratch, out);
                 let counts = run.map_err(|error| DeviceError::Failed {
@@ -133,6 +132,7 @@ impl Int8Graph {
             | Op::Lookup { .. }
             | Op::Columns { .. }
             | Op::JoinHeads { .. }
+            | Op::Given
             | Op::LayerNorm { .. }
             | Op::AddRow { .. }
             | Op::Curve(_)

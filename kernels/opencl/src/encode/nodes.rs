@@ -62,7 +62,7 @@ impl Encoder<'_> {
             | Op::SoftCap { .. }
             | Op::Multiply
             | Op::Curve(_) => self.element_wise(node),
-            Op::AddRow { .. } | Op::Temperature(_) => {
+            Op::AddRow { .. } | Op::Temperature(_) | Op::Given => {
                 Err(self.unsupported(node, "an OpenCL device"))
             }
             _ if !self.work.part.features.is_whole() => {

@@ -237,7 +237,7 @@ pub(crate) const WITHOUT: &[Row] = &[
     ),
     instead(
         &["--spec-type", "--lookup-cache-static", "-lcs", "--lookup-cache-dynamic", "-lcd"],
-        "--draft lookup, suffix or a model's name chooses the drafter",
+        "--draft lookup, suffix, mtp or a model's name chooses the drafter",
     ),
     instead(&["--log-file"], "notes go to stderr: 2> FILE"),
     instead(

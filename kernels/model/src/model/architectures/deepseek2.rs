@@ -18,6 +18,10 @@ impl Decoder for DeepSeek2 {
         keys.latent_yarn(config, Some(1.0))
     }
 
+    fn has_predictors(&self) -> bool {
+        true
+    }
+
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         b.latent_layer(x, LayerForm::PLAIN)
     }

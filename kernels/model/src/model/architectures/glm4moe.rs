@@ -22,6 +22,10 @@ impl Decoder for Glm4Moe {
         keys.experts(config, ExpertsForm { shared, ..ExpertsForm::STATED })
     }
 
+    fn has_predictors(&self) -> bool {
+        true
+    }
+
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         let qk = if b.has("attn_q_norm.weight") { QkNorm::Heads } else { QkNorm::None };
         let before_feed_forward = Some("post_attention_norm");

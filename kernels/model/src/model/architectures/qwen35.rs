@@ -17,6 +17,10 @@ impl Decoder for Qwen35 {
         settings(keys, config)
     }
 
+    fn has_predictors(&self) -> bool {
+        true
+    }
+
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         layer(b, x, KeyOrder::Turns)
     }

@@ -17,6 +17,10 @@ impl Decoder for Qwen35Moe {
         settings(keys, config)
     }
 
+    fn has_predictors(&self) -> bool {
+        true
+    }
+
     fn layer(&self, b: &mut Builder<'_>, x: ValueId) -> Result<ValueId, ModelError> {
         qwen35::layer(b, x, KeyOrder::Turns)
     }

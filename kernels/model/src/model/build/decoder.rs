@@ -5,6 +5,7 @@ use super::super::family::Decoder;
 use super::Builder;
 use super::weights::Product;
 use crate::graph::{ValueId, WeightId};
+use crate::model::ModelPart;
 use crate::op::{Op, TableRow};
 
 impl Builder<'_> {
@@ -22,7 +23,11 @@ impl Builder<'_> {
         let x = family.layers(self, x)?;
         self.layer = None;
         let x = family.finished(self, x)?;
-        let normed = self.norm(family.last_norm(), x)?;
+        let mut normed = self.norm(family.last_norm(), x)?;
+        if self.wanted.part == ModelPart::WithRows {
+            self.graph.pass_on(normed);
+            normed = self.push(Op::SelectRows, &[normed], c.width, "select_hidden");
+        }
         self.head(normed, table)
     }
 
@@ -34,13 +39,19 @@ impl Builder<'_> {
         Ok(self.push(op, &[x], width, "position_embed"))
     }
 
-    fn head(&mut self, x: ValueId, table: WeightId) -> Result<(), ModelError> {
-        let c = self.config;
+    pub(super) fn head(&mut self, x: ValueId, table: WeightId) -> Result<(), ModelError> {
         let vocab = self.graph.weights()[table.0].rows;
         let (weight, rows) = self.output_matrix(table)?;
         let bias = self.opt_part("output.bias", 1, rows, 0..vocab)?;
         let product = Product { weight, bias, width: vocab, role: "output" };
-        let mut logits = self.product("output", x, product)?;
+        let logits = self.product("output", x, product)?;
+        self.finish_logits(logits);
+        Ok(())
+    }
+
+    /// What follows the product that makes the logits.
+    pub(super) fn finish_logits(&mut self, mut logits: ValueId) {
+        let (c, vocab) = (self.config, self.graph.value(logits).width);
         if c.logit_scale != 1.0 {
             let op = Op::Scale { factor: c.logit_scale };
             logits = self.push(op, &[logits], vocab, "logit_scale");
@@ -48,6 +59,5 @@ impl Builder<'_> {
         if let Some(cap) = c.logit_cap {
             self.push(Op::SoftCap { cap }, &[logits], vocab, "logit_cap");
         }
-        Ok(())
     }
 }

@@ -146,7 +146,7 @@ impl Builder<'_> {
             (LayerAttention::Window(window), false) => (Mask::Causal, Some(window)),
             // Half of an encoder's window is behind a row.
             (LayerAttention::Window(window), true) => (Mask::Around(window / 2), None),
-            (LayerAttention::Chunk(len), _) => (chunks(len, self.context), None),
+            (LayerAttention::Chunk(len), _) => (chunks(len, self.wanted.context), None),
         };
         let (sinks, count) = (self.name("attn_sinks.weight"), self.heads().count);
         let sinks = match c.sinks {

@@ -36,7 +36,7 @@ impl Builder<'_> {
     /// The divisors of the rotary frequencies: those of the file, or of the two sets of LongRoPE that for long contexts, if the
     /// context is longer than that of the training before it was stretched.
     fn rope_factors(&mut self, pairs: usize) -> Result<Option<WeightId>, ModelError> {
-        let is_long = self.context > self.config.original_context;
+        let is_long = self.wanted.context > self.config.original_context;
         let long = self.opt_vector("rope_factors_long.weight", pairs)?;
         let short = self.opt_vector("rope_factors_short.weight", pairs)?;
         match if is_long { long } else { short } {

@@ -163,7 +163,7 @@ impl Builder<'_> {
     /// A table with a row of `width` values for each token.
     pub(super) fn token_table(&mut self, name: &str, width: usize) -> Result<WeightId, ModelError> {
         let table = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
-        let used = self.tokens.map_or(table.rows, |tokens| tokens.min(table.rows));
+        let used = self.wanted.tokens.map_or(table.rows, |tokens| tokens.min(table.rows));
         self.part(name, table.rows, width, 0..used)
     }
 
@@ -182,7 +182,7 @@ impl Builder<'_> {
             let rows = self.tensors.find("token_embd.weight").map_or(used, |table| table.rows);
             return Ok((table, rows));
         };
-        let rows = if self.tokens.is_some() { found.rows.max(used) } else { used };
+        let rows = if self.wanted.tokens.is_some() { found.rows.max(used) } else { used };
         Ok((self.part(name, rows, self.config.width, 0..used)?, rows))
     }
 

@@ -73,9 +73,11 @@ impl Keys<'_> {
         const LIST: &str = "attention.recurrent_layers";
         let period = self.opt_count("full_attention_interval")?.unwrap_or(4);
         let all = config.layers + config.predictors;
+        let layers = all - self.predictors()?;
         let is_recurrent = match self.meta.get(&self.key(LIST)).is_some() {
             true => self.layer_flags(LIST, all, None)?,
-            false => (1..=all).map(|layer| !layer.is_multiple_of(period)).collect(),
+            // Layers that predict further tokens have attention.
+            false => (1..=all).map(|n| n <= layers && !n.is_multiple_of(period)).collect(),
         };
         self.recurrent(config, &is_recurrent)?;
         for (heads, _) in config.heads.iter_mut().zip(&is_recurrent).filter(|(_, is)| **is) {
