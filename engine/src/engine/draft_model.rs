@@ -109,7 +109,6 @@ impl DraftModel {
         let weights: u64 = self.weights.iter().map(bytes).sum();
         weights + u64::from(self.pages) * self.layout.page_bytes() as u64
     }
-    }
 
     /// The parts of its planner, beside those of the target. The room of its device is what it leaves to the target.
     pub(super) fn planned(&self, target: &PlannerParts) -> PlannerParts {

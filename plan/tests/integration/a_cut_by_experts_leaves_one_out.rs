@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lapwing_kernels::device::{NodeOnDevice, Packing, Room, RoomNeed};
+use lapwing_kernels::device::{CacheBytes, NodeOnDevice, Packing, Room, RoomNeed};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{Part, Share};
@@ -110,17 +110,21 @@ fn the_memory_is_that_of_the_experts() {
         let (node, count) = experts(&graph);
         let need = |experts: Range<usize>| {
             let nodes = [NodeOnDevice { node, experts: Some(experts) }];
-            RoomNeed::of(&graph, nodes, &[], Packing::FILE).weights
+            RoomNeed::of(&graph, nodes, &CacheBytes::default(), Packing::FILE).weights
         };
-        let all = RoomNeed::of(&graph, [node], &[], Packing::FILE).weights;
+        let all = RoomNeed::of(&graph, [node], &CacheBytes::default(), Packing::FILE).weights;
         assert_eq!(need(0..count), all, "{model}");
         assert_eq!(need(1..2) * count as u64, all, "{model}");
         // Of two routes, what both need counts once.
         let nodes = [0..2, 1..3].map(|experts| NodeOnDevice { node, experts: Some(experts) });
-        let both = RoomNeed::of(&graph, nodes, &[], Packing::FILE).weights;
+        let both = RoomNeed::of(&graph, nodes, &CacheBytes::default(), Packing::FILE).weights;
         assert_eq!(both, need(0..3), "{model}");
         let twice = Packing::new(|dtype, rows, cols| 2 * Packing::FILE.bytes(dtype, rows, cols));
-        assert_eq!(RoomNeed::of(&graph, [node], &[], twice).weights, 2 * all, "{model}");
+        assert_eq!(
+            RoomNeed::of(&graph, [node], &CacheBytes::default(), twice).weights,
+            2 * all,
+            "{model}"
+        );
     }
 }
 
@@ -169,11 +173,17 @@ fn a_small_memory_has_as_many_experts_as_fit() {
                 true => NodeOnDevice { node, experts: Some(0..own) },
                 false => node.into(),
             };
-            RoomNeed::of(&setup.graph, nodes.clone().map(part), &[], Packing::FILE).bytes()
+            RoomNeed::of(
+                &setup.graph,
+                nodes.clone().map(part),
+                &CacheBytes::default(),
+                Packing::FILE,
+            )
+            .bytes()
         };
         let bytes: Vec<u64> = (1..count).map(need).collect();
         for (own, bytes) in (1..count).zip(bytes) {
-            setup.devices[1].room = Some(Room { bytes: bytes + 1, layer_kv: Arc::default() });
+            setup.devices[1].room = Some(Room { bytes: bytes + 1, cache: CacheBytes::default() });
             let mut found = Vec::new();
             for shape in [prefill(1), prefill(4000), decode(1), decode(8)] {
                 let route = setup.route(&ExpertCut::default(), shape).expect("a route");

@@ -127,15 +127,14 @@ fn weights_count_as_the_device_packs_them() {
     let mut parts = parts(&[DeviceKind::Gpu]);
     let of = |parts: &PlannerParts| {
         let routes = routes(parts, 100).expect("routes");
-        need(parts, &routes, DeviceId(0), &[1000, 3000])
+        need(parts, &routes, DeviceId(0), &sizes(vec![1000, 3000]).cache)
     };
     let as_stored = of(&parts);
     parts.devices[0].packing =
         Packing::new(|dtype, rows, cols| 3 * Packing::FILE.bytes(dtype, rows, cols));
     let packed = of(&parts);
     assert_eq!(packed, Need { weights: 3 * as_stored.weights, ..as_stored });
-    let (sizes, capacity) =
-        (Sizes { context: 100, layer_kv: vec![1000; 2] }, as_stored.bytes() * 2);
+    let (sizes, capacity) = (sizes(vec![1000; 2]), as_stored.bytes() * 2);
     let memory = Memory { device: "gpu", capacity: Some(capacity), draft: 0 };
     assert!(too_small(&[memory], &parts, &sizes).expect("routes").is_some(), "{packed:?}");
     parts.devices[0].packing = Packing::FILE;
