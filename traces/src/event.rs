@@ -260,8 +260,7 @@ pub enum EventKind {
     Started(SpanId, SpanInfo),
     /// The span ended.
     Finished(SpanId),
-    /// The span ended, having started at the given time: one event for work that is recorded only
-    /// at its end.
+    /// The span ended, having started at the given time: one event for work that is recorded only at its end.
     Ran(SpanId, SpanInfo, Nanos),
     /// A message was sent.
     Sent(Sending),

@@ -177,7 +177,7 @@ impl Engine {
     }
 }
 
-/// Strategies that choose a route by the moment may take less.
+/// A strategy that chooses routes by the moment may take less, or a little more: each chunk ends as early as it can.
 #[test]
 fn every_strategy_takes_the_predicted_time() {
     let options = StrategyOptions::default();
@@ -195,9 +195,9 @@ fn every_strategy_takes_the_predicted_time() {
                 let simulated = engine.simulated(Arc::clone(&strategy), rows);
                 let predicted = engine.predicted(&*strategy, rows, false);
                 let error = predicted.as_secs_f64() / simulated.as_secs_f64() - 1.0;
-                let most = if known.name() == "auto" { 0.5 } else { 0.02 };
+                let range = if known.name() == "auto" { -0.03..0.5 } else { -0.02..0.02 };
                 assert!(
-                    error > -0.02 && error < most,
+                    range.contains(&error),
                     "{} on {names}, {rows} rows: predicted {predicted:?}, took {simulated:?}",
                     known.name()
                 );

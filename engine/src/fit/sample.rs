@@ -152,27 +152,29 @@ mod tests {
                 assert!(!path.exists(), "{}", path.display());
             }
             let all = whole.config.layers;
-            assert_eq!(layers_of_sample(&gguf, &whole.graph, 0), (least, all), "{name}");
+            let (needed, _) = layers_of_sample(&gguf, &whole.graph, 0);
+            assert!(needed == least || needed == least + 1, "{name}: {needed} for {least}");
             assert_eq!(layers_of_sample(&gguf, &whole.graph, BYTES_MAX), (all, all), "{name}");
         }
     }
 
     #[test]
     fn a_format_of_one_layer_is_measured_on_all_rows() {
-        let mut gguf = header("llama.gguf");
-        let all = Model::from_header(&gguf).expect("a model").config.layers;
-        assert!(all > 2, "{all} layers");
+        let mut gguf = header("smollm3.gguf");
         let down = gguf.tensors.iter_mut().find(|tensor| tensor.name == "blk.0.ffn_down.weight");
         let down = down.expect("a matrix");
         assert_ne!(down.dtype, DType::F16);
         down.dtype = DType::F16;
         let whole = Model::from_header(&gguf).expect("a model");
         // The last layer of a stand-in has this matrix for selected rows only.
-        assert_eq!(layers_of_sample(&gguf, &whole.graph, 0), (3, all));
-        let sample = Sample::new(&gguf, 3).expect("written");
-        let file = WeightFile::open(&sample.path).expect("a weight file");
-        let model = Model::from_weights(&file).expect("a model");
-        assert!(covers(&model.graph, &whole.graph));
+        let (needed, _) = layers_of_sample(&gguf, &whole.graph, 0);
+        assert!((2..whole.config.layers).contains(&needed), "{needed} layers");
+        for layers in [1, needed] {
+            let sample = Sample::new(&gguf, layers).expect("written");
+            let file = WeightFile::open(&sample.path).expect("a weight file");
+            let model = Model::from_weights(&file).expect("a model");
+            assert_eq!(covers(&model.graph, &whole.graph), layers == needed, "{layers} layers");
+        }
     }
 
     #[test]

@@ -65,8 +65,9 @@ pub struct Roofline {
 }
 
 /// Names of all ops, as [`Op::name`](lapwing_model::op::Op::name).
-pub const OP_NAMES: [&str; 27] = [
+pub const OP_NAMES: [&str; 28] = [
     "embed",
+    "given",
     "lookup",
     "rms_norm",
     "layer_norm",

@@ -236,8 +236,7 @@ impl Simulation<'_> {
         self.start(device, at, true);
     }
 
-    /// Starts the next part of the queue if the device is free. `queued`: the part waited while the
-    /// device was busy.
+    /// Starts the next part of the queue if the device is free. `queued`: the part waited while the device was busy.
     fn start(&mut self, device: DeviceId, at: Duration, queued: bool) {
         let lane = &mut self.devices[device.0];
         if lane.occupied {

@@ -3,11 +3,12 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, DraftRole, Event, EventKind, ExpertRows, LaneId, Limited, MessageId, Milestone,
-    NameId, Order, Routed, RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo,
-    WaitMode,
+    Activity, DraftRole, Event, EventKind, LaneId, Limited, MessageId, Milestone, NameId, Order,
+    RowOutcome, Sending, SpanId, SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use crate::clock::Nanos;
+
+mod chunks;
 
 /// Number of 64-bit words of an event.
 pub const WORDS: usize = 11;
@@ -156,40 +157,8 @@ impl Fields {
                 bytes: slack,
                 ..none
             },
-            EventKind::Routed(Routed { chunk, route, end, alone, alone_end, is_due }) => Fields {
-                kind: 17,
-                sub: is_due.into(),
-                chunk,
-                name: route.0,
-                other: alone.0.into(),
-                bytes: end,
-                flops: alone_end,
-                ..none
-            },
+            EventKind::Routed(routed) => Fields::routed(&routed),
             EventKind::Experts(rows) => Fields::experts(&rows),
-        }
-    }
-
-    #[inline]
-    fn experts(of: &ExpertRows) -> Fields {
-        let [id, other, since, chunk, request, both, bytes, flops] = of.words();
-        let (epoch, rows) = (both as u32, (both >> 32) as u32);
-        Fields {
-            kind: 16,
-            sub: of.model,
-            stage: of.experts,
-            layer: of.layer,
-            role: 0,
-            name: of.first,
-            id,
-            other,
-            since,
-            chunk,
-            request,
-            epoch,
-            rows,
-            bytes,
-            flops,
         }
     }
 
@@ -261,29 +230,10 @@ impl Fields {
                 stream: (self.sub > 0).then_some(self.request),
                 slack: self.bytes,
             }),
-            17 => EventKind::Routed(Routed {
-                chunk: self.chunk,
-                route: NameId(self.name),
-                end: self.bytes,
-                alone: NameId(self.other.try_into().ok()?),
-                alone_end: self.flops,
-                is_due: self.sub > 0,
-            }),
+            17 => EventKind::Routed(self.route()?),
             16 => EventKind::Experts(self.expert_rows()),
             _ => return None,
         })
-    }
-
-    fn expert_rows(&self) -> ExpertRows {
-        let Fields { id, other, since, chunk, request, bytes, flops, .. } = *self;
-        let both = u64::from(self.epoch) | u64::from(self.rows) << 32;
-        ExpertRows {
-            model: self.sub,
-            layer: self.layer,
-            experts: self.stage,
-            first: self.name,
-            rows: ExpertRows::of_words([id, other, since, chunk, request, both, bytes, flops]),
-        }
     }
 
     fn id(&self) -> Option<SpanId> {

@@ -13,7 +13,7 @@ pub(crate) struct PlacedRows<'a, T> {
     /// The matrix of places, each of `place_len` values.
     pub(crate) places: &'a mut [T],
     pub(crate) place_len: usize,
-    /// Numbers of places that groups write to; no two are equal.
+    /// Numbers of places that groups write to; no two groups write to the same.
     pub(crate) picks: &'a [u32],
     /// The other matrix, with rows of `row_len` values.
     pub(crate) data: &'a mut [T],
@@ -113,7 +113,8 @@ impl<T> PlacedRows<'_, T> {
                 for place in &picks[group.picks.clone()] {
                     let before =
                         writers.get_mut(*place as usize).map(|w| std::mem::replace(w, at + 1));
-                    assert_eq!(before, Some(0), "place {place} does not exist, or is picked twice");
+                    let free = before.is_some_and(|before| before == 0 || before == at + 1);
+                    assert!(free, "place {place} does not exist, or another group writes to it");
                 }
             }
             for (at, group) in groups.iter().enumerate() {
@@ -130,8 +131,8 @@ impl Pool {
     /// Calls `f([group, part], that part of the group's places, of its rows)` for each part of each group, in parallel.
     ///
     /// # Panics
-    /// When rows or places are not whole parts; groups are not in the order of their rows and picks, have no pick, or are outside the matrices; a
-    /// place is picked twice; or a group reads a place that another one writes to.
+    /// When rows or places are not whole parts; groups are not in the order of their rows and picks, have no pick, or are outside the matrices;
+    /// or a group reads or writes a place that another one writes to.
     pub(crate) fn places_mut<T: Send + Sync>(
         &self,
         placed: PlacedRows<'_, T>,
@@ -216,11 +217,13 @@ mod tests {
         }
         let (places, _) = run(1, &[3], &[group(Some(3), 0..1, 0..1)]);
         assert_eq!(places[12..], [51, 51, 52, 52]);
+        let (places, _) = run(1, &[0, 1, 0], &[group(None, 0..3, 0..1)]);
+        assert_eq!(places[..8], [3, 3, 6, 6, 2, 2, 4, 4]);
     }
 
     #[test]
-    #[should_panic(expected = "place 1 does not exist, or is picked twice")]
-    fn a_place_is_not_picked_twice() {
+    #[should_panic(expected = "place 1 does not exist, or another group writes to it")]
+    fn two_groups_do_not_write_to_the_same_place() {
         run(1, &[1, 1], &[group(None, 0..1, 0..1), group(None, 1..2, 1..2)]);
     }
 

@@ -1,0 +1,66 @@
+//! Events of chunks as fields: their routes, and the rows of their experts.
+
+use super::super::{ExpertRows, NameId, Routed};
+use super::Fields;
+
+impl Fields {
+    #[inline]
+    pub(super) fn experts(of: &ExpertRows) -> Fields {
+        let [id, other, since, chunk, request, both, bytes, flops] = of.words();
+        let (epoch, rows) = (both as u32, (both >> 32) as u32);
+        Fields {
+            kind: 16,
+            sub: of.model,
+            stage: of.experts,
+            layer: of.layer,
+            role: 0,
+            name: of.first,
+            id,
+            other,
+            since,
+            chunk,
+            request,
+            epoch,
+            rows,
+            bytes,
+            flops,
+        }
+    }
+
+    pub(super) fn expert_rows(&self) -> ExpertRows {
+        let Fields { id, other, since, chunk, request, bytes, flops, .. } = *self;
+        let both = u64::from(self.epoch) | u64::from(self.rows) << 32;
+        ExpertRows {
+            model: self.sub,
+            layer: self.layer,
+            experts: self.stage,
+            first: self.name,
+            rows: ExpertRows::of_words([id, other, since, chunk, request, both, bytes, flops]),
+        }
+    }
+
+    #[inline]
+    pub(super) fn routed(of: &Routed) -> Fields {
+        Fields {
+            kind: 17,
+            sub: of.is_due.into(),
+            chunk: of.chunk,
+            name: of.route.0,
+            other: of.alone.0.into(),
+            bytes: of.end,
+            flops: of.alone_end,
+            ..Fields::default()
+        }
+    }
+
+    pub(super) fn route(&self) -> Option<Routed> {
+        Some(Routed {
+            chunk: self.chunk,
+            route: NameId(self.name),
+            end: self.bytes,
+            alone: NameId(self.other.try_into().ok()?),
+            alone_end: self.flops,
+            is_due: self.sub > 0,
+        })
+    }
+}
