@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, DeviceError, MemoryDomain, Payload, Task, TensorSet, Work};
 use lapwing_kernels::kv::{KvLease, KvPage};
+use lapwing_plan::moment::LaneWork;
 use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage, StagePart, StageWork};
 use lapwing_traces::event::DraftRole;
 
@@ -39,6 +41,8 @@ pub struct Chunk {
     pub permit: Permit,
     /// Its `tracing` span, the parent of the spans of its stages; disabled if its requests have no spans.
     pub trace: tracing::Span,
+    /// Its predicted work on each device, by number; empty if nothing is predicted.
+    pub lanes: Arc<[LaneWork]>,
     /// Dropped when it ends. A device that is kept for it has a weak reference, and so has the scheduler.
     pub life: Arc<Life>,
 }
@@ -125,6 +129,11 @@ impl Chunk {
     /// Which chunks it passes where they wait for the same device.
     pub fn turn(&self) -> Turn {
         if self.life.is_due() { Turn::Due } else { self.turn }
+    }
+
+    /// Predicted time of one of its parts on a device.
+    pub fn part_time(&self, device: DeviceId) -> Duration {
+        self.lanes.get(device.0).map_or(Duration::ZERO, |lane| lane.mean())
     }
 
     /// Whether a device has more work on it after the present stage.

@@ -21,6 +21,22 @@ pub struct LaneWork {
     pub time: Duration,
     /// Time of the longest: nothing interrupts one that has begun.
     pub longest: Duration,
+    /// Number of these parts.
+    pub parts: u32,
+}
+
+impl LaneWork {
+    /// With another part.
+    pub(crate) fn add(&mut self, part: Duration) {
+        self.time += part;
+        self.longest = self.longest.max(part);
+        self.parts += 1;
+    }
+
+    /// Mean time of a part.
+    pub fn mean(self) -> Duration {
+        self.time / self.parts.max(1)
+    }
 }
 
 /// A route that chunks of a shape may take, with predicted times.
@@ -33,7 +49,7 @@ pub struct Candidate {
     /// Time of a chunk alone.
     pub alone: Duration,
     /// Work of each device, by number.
-    pub lanes: Vec<LaneWork>,
+    pub lanes: Arc<[LaneWork]>,
     /// How often it goes from one device to another.
     pub crossings: u32,
 }
@@ -77,9 +93,7 @@ impl Candidate {
     /// A candidate, with the times of a chunk of that shape.
     pub fn new(input: &PlanInput<'_>, shape: &ChunkShape, route: Arc<Route>) -> Candidate {
         let prediction = alone(input, shape, &route);
-        let lanes = prediction.busy.iter().zip(&prediction.longest);
-        let lanes = lanes.map(|(time, longest)| LaneWork { time: *time, longest: *longest });
-        let (alone, lanes) = (prediction.makespan, lanes.collect());
+        let (alone, lanes) = (prediction.makespan, prediction.lanes.into());
         let parts = route.compute_stages().flat_map(|stage| &stage.parts);
         let used: BTreeSet<usize> = parts.map(|part| part.device.0).collect();
         let names = used.into_iter().filter_map(|device| input.devices.get(device));
@@ -92,7 +106,7 @@ impl Candidate {
     pub fn only(route: Arc<Route>) -> Candidate {
         let crossings = crossings(&route);
         let (devices, alone) = (Arc::default(), Duration::ZERO);
-        Candidate { route, devices, alone, lanes: Vec::new(), crossings }
+        Candidate { route, devices, alone, lanes: Arc::default(), crossings }
     }
 
     /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], the fastest alone, and always the first.
@@ -112,7 +126,7 @@ impl Candidate {
     }
 
     fn is_dominated_by(&self, other: &Candidate) -> bool {
-        let mut lanes = other.lanes.iter().zip(&self.lanes);
+        let mut lanes = other.lanes.iter().zip(&*self.lanes);
         other.alone <= self.alone
             && other.crossings <= self.crossings
             && lanes.all(|(other, own)| other.time <= own.time && other.longest <= own.longest)
@@ -174,113 +188,4 @@ impl Moment {
 }
 
 #[cfg(test)]
-mod tests {
-    use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
-    use lapwing_kernels::formats::DType;
-    use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
-    use lapwing_kernels::op::Op;
-
-    use super::*;
-    use crate::stage::Stage;
-    use crate::validate::RouteFor;
-
-    const MS: Duration = Duration::from_millis(1);
-
-    /// A route whose nodes run on these devices in turn.
-    fn route(devices: &[usize]) -> Arc<Route> {
-        let mut graph = Graph::default();
-        let spec = WeightSpec { name: "w".into(), rows: 8, cols: 8, dtype: DType::F32 };
-        let weight = graph.add_weight(spec);
-        let node = |op| NewNode { op, inputs: &[], width: 8, layer: None, role: "test" };
-        let mut x = graph.push(node(Op::Embed { table: weight, scale: 1.0 }));
-        for _ in 1..devices.len() {
-            let op = node(Op::MatMul { weight, bias: None });
-            x = graph.push(NewNode { inputs: &[x], ..op });
-        }
-        let infos = ["cpu", "gpu"].map(|name| DeviceInfo::new(name, DeviceKind::Cpu));
-        let of = RouteFor {
-            model: ModelId::default(),
-            graph: &graph,
-            devices: &infos,
-            rows: 1,
-            selected: 1,
-        };
-        let stage = |(at, device): (usize, &usize)| Stage::whole(DeviceId(*device), at..at + 1);
-        let stages = devices.iter().enumerate().map(stage).collect();
-        Route::new(stages, String::new(), None, of).expect("a route")
-    }
-
-    /// A candidate with so many ms of work on each device, in parts of so many at most.
-    fn candidate(devices: &[usize], alone: u32, lanes: [[u32; 2]; 2]) -> Candidate {
-        let route = route(devices);
-        let lanes =
-            lanes.map(|[time, longest]| LaneWork { time: MS * time, longest: MS * longest });
-        let (devices, crossings) = (Arc::default(), crossings(&route));
-        Candidate { route, devices, alone: MS * alone, lanes: lanes.into(), crossings }
-    }
-
-    fn moment(lanes: [[u32; 2]; 2], crossing: u32) -> Moment {
-        let lanes =
-            lanes.map(|[time, longest]| LaneWork { time: MS * time, longest: MS * longest });
-        Moment { lanes: lanes.into(), crossing: MS * crossing }
-    }
-
-    fn choose(moment: &Moment, candidates: &[Candidate], haste: Haste) -> (usize, u128) {
-        let choice = moment.choose(candidates, haste, |_| true);
-        (choice.at, choice.end.as_millis())
-    }
-
-    #[test]
-    fn a_chunk_takes_the_route_on_which_it_ends_first() {
-        let cpu = candidate(&[0, 0], 60, [[60, 60], [0, 0]]);
-        let gpu = candidate(&[1, 1], 50, [[0, 0], [50, 50]]);
-        let both = candidate(&[0, 1], 40, [[20, 20], [20, 20]]);
-        let all = [both, gpu, cpu];
-        let turn = Haste::InTurn;
-        assert_eq!(choose(&moment([[0, 0], [0, 0]], 0), &all, turn), (0, 40));
-        // Its first stage begins later on a busy device.
-        assert_eq!(choose(&moment([[30, 30], [0, 0]], 0), &all, turn), (1, 50));
-        assert_eq!(choose(&moment([[0, 0], [100, 50]], 0), &all, turn), (2, 60));
-        assert_eq!(choose(&moment([[0, 0], [100, 50]], 0), &all[..2], turn), (0, 120));
-        // One that is not ready is not chosen.
-        let choice = moment([[30, 30], [0, 0]], 0).choose(&all, turn, |it| it.alone != MS * 50);
-        assert_eq!((choice.at, choice.end, choice.first), (0, MS * 70, MS * 70));
-    }
-
-    #[test]
-    fn a_step_that_is_due_waits_once_for_what_has_begun() {
-        let cut = candidate(&[0, 1, 0, 1], 30, [[15, 8], [15, 8]]);
-        let gpu = candidate(&[1, 1, 1, 1], 45, [[0, 0], [45, 45]]);
-        let all = [cut, gpu];
-        let busy = moment([[500, 60], [500, 20]], 0);
-        assert_eq!(choose(&busy, &all, Haste::Due), (1, 65));
-        assert_eq!(choose(&moment([[500, 10], [500, 20]], 0), &all, Haste::Due), (0, 60));
-        // What crossings were found to take decides, too.
-        assert_eq!(all[0].crossings, 3);
-        assert_eq!(choose(&moment([[0, 0], [0, 0]], 0), &all, Haste::Due), (0, 30));
-        assert_eq!(choose(&moment([[0, 0], [0, 0]], 6), &all, Haste::Due), (1, 45));
-    }
-
-    #[test]
-    fn small_gains_change_no_route() {
-        let all = [
-            candidate(&[0, 0], 100, [[100, 100], [0, 0]]),
-            candidate(&[1, 1], 99, [[0, 0], [99, 99]]),
-        ];
-        assert_eq!(choose(&moment([[0, 0], [0, 0]], 0), &all, Haste::InTurn), (0, 100));
-    }
-
-    #[test]
-    fn candidates_that_are_never_better_are_left_out() {
-        let first = candidate(&[0, 0], 100, [[100, 100], [0, 0]]);
-        let worse = candidate(&[0, 0], 120, [[120, 120], [0, 0]]);
-        let other = candidate(&[1, 1], 150, [[0, 0], [150, 10]]);
-        let best = Candidate::best(vec![first.clone(), worse.clone(), other.clone()]);
-        let alone: Vec<Duration> = best.iter().map(|it| it.alone).collect();
-        assert_eq!(alone, [first.alone, other.alone]);
-        // The first one stays.
-        assert_eq!(Candidate::best(vec![worse, first]).len(), 2);
-        let many = (0..20).map(|i| candidate(&[0, 1], 50 + i, [[50 - i, 9], [i, 9]]));
-        assert_eq!(Candidate::best(many.collect()).len(), CANDIDATES_MAX);
-    }
-}
+mod tests;

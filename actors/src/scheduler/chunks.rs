@@ -219,7 +219,8 @@ impl Scheduler {
         self.graphs.on_dispatch(id, &route);
         self.on_paced(id, selection);
         let turn = self.turn_of(selection, chosen.haste);
-        let life = Arc::<Life>::default();
+        let (life, lanes) = (Arc::<Life>::default(), chosen.lanes());
+        life.spare(chosen.spare());
         let chosen = self.lanes.on_sent(id, chosen, &life, self.queue.now);
         let trace = self.chunk_span(id, batch.rows(), selection, &route);
         let chunk = Chunk {
@@ -232,6 +233,7 @@ impl Scheduler {
             sequences,
             permit,
             trace,
+            lanes,
             life,
         };
         let why = Why { stall, limit: selection.limit, route: chosen };

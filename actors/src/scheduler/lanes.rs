@@ -34,6 +34,18 @@ impl Chosen {
         &self.candidates[self.choice.at]
     }
 
+    /// Its predicted work on each device.
+    pub(super) fn lanes(&self) -> Arc<[LaneWork]> {
+        Arc::clone(&self.candidate().lanes)
+    }
+
+    /// How long a step that passes others may wait nevertheless, so that its streams have their tokens just in time.
+    pub(super) fn spare(&self) -> Duration {
+        let allowed = self.allowed.filter(|_| self.haste == Haste::Due);
+        let allowed = allowed.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns as u64));
+        allowed.saturating_sub(self.choice.end)
+    }
+
     /// What a recording may tell of it; `None` if there was no choice.
     fn told(&self) -> Option<RouteChosen> {
         let (alone, Choice { end, first, .. }) = (&self.candidates[0], self.choice);
@@ -64,7 +76,7 @@ impl Flight {
         let Chosen { allowed: Some(allowed), haste: Haste::InTurn, .. } = self.chosen else {
             return;
         };
-        let lanes = self.chosen.candidate().lanes.iter().zip(&later.candidate().lanes);
+        let lanes = self.chosen.candidate().lanes.iter().zip(&*later.candidate().lanes);
         let shared = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, later)| later.time);
         let wait = shared.sum::<Duration>().as_nanos() as f64;
         if wait > allowed
@@ -93,7 +105,7 @@ impl Lanes {
         for Flight { chosen, since, .. } in &self.flights {
             let past = now.since(*since).as_secs_f64() / chosen.choice.end.as_secs_f64().max(1e-9);
             let left = (1.0 - past).max(LEFT_LEAST);
-            for (lane, own) in lanes.iter_mut().zip(&chosen.candidate().lanes) {
+            for (lane, own) in lanes.iter_mut().zip(&*chosen.candidate().lanes) {
                 lane.time += own.time.mul_f64(left);
                 lane.longest = lane.longest.max(own.longest);
             }
@@ -245,7 +257,7 @@ mod tests {
         let stages = vec![Stage::whole(DeviceId(0), 0..1)];
         let route = Route::new(stages, String::new(), None, of).expect("a route");
         let alone = Duration::from_millis(alone_ms);
-        let lanes = vec![LaneWork { time: alone, longest: alone }];
+        let lanes = Arc::new([LaneWork { time: alone, longest: alone, parts: 1 }]);
         Candidate { route, devices: Arc::default(), alone, lanes, crossings }
     }
 

@@ -117,7 +117,7 @@ impl Scheduler {
         let model = &mut self.models[all.kind.model.0];
         let chunk = model.candidates(all.kind.output, all.by, shape).ok()?;
         let waits = steps.iter().map(|step| {
-            let lanes = step.lanes.iter().zip(&chunk[0].lanes);
+            let lanes = step.lanes.iter().zip(&*chunk[0].lanes);
             let waits = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, lane)| lane.longest);
             waits.sum::<Duration>().as_nanos() as f64
         });

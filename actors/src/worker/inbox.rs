@@ -2,7 +2,7 @@
 //!
 //! Steps of streams that are due come first, then other work, then background work; those alike in order of arrival. A device is kept for a step that
 //! comes back to it for a later stage: otherwise a stage of a prompt would begin at each border of the step's stages, and the step would
-//! wait for it each time. A delivery that two steps have passed is passed by no other one, so that none waits for ever.
+//! wait for it each time. Before it begins, a step lets others pass as long as its streams have time. A delivery that two steps have passed is passed by no other one, so that none waits for ever.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -49,6 +49,12 @@ impl Waiting {
             false => self.delivery.chunk().turn(),
         }
     }
+
+    /// The chunk, if it is a step that is due and has not begun.
+    fn unhurried(&self) -> Option<&Chunk> {
+        let chunk = self.delivery.chunk();
+        (chunk.turn() == Turn::Due && chunk.cursor == 0).then_some(chunk)
+    }
 }
 
 impl Inbox {
@@ -78,15 +84,26 @@ impl Inbox {
             let is_free = || chunk.stage().decides() || chunk.is_void();
             (!is_kept || waiting.turn() == Turn::Due || is_free()) && starts(chunk)
         };
-        let ready = self.waiting.iter().enumerate().filter(|(_, waiting)| may_start(waiting));
-        ready.min_by_key(|(at, waiting)| (waiting.turn(), *at)).map(|(at, _)| at)
+        let ready = || self.waiting.iter().enumerate().filter(|(_, waiting)| may_start(waiting));
+        let first = |(at, waiting): &(usize, &Waiting)| (waiting.turn(), *at);
+        let next = ready().min_by_key(first)?;
+        let Some(due) = next.1.unhurried() else { return Some(next.0) };
+        let others = ready().filter(|(_, waiting)| {
+            let part = waiting.delivery.chunk().part_time(self.device);
+            waiting.turn() != Turn::Due && due.life.can_spare(part)
+        });
+        Some(others.min_by_key(first).map_or(next.0, |(at, _)| at))
     }
 
     /// Takes the delivery at a place.
     pub(super) fn take(&mut self, at: usize) -> Option<Traced<Delivery>> {
         let taken = self.waiting.remove(at)?;
         let chunk = taken.delivery.chunk();
-        if chunk.turn() == Turn::Due {
+        if taken.turn() != Turn::Due {
+            let part = chunk.part_time(self.device);
+            let unhurried = self.waiting.iter().filter_map(Waiting::unhurried);
+            unhurried.for_each(|due| due.life.spend(part));
+        } else if chunk.turn() == Turn::Due {
             for passed in self.waiting.range_mut(..at) {
                 let is_other = passed.latest != Some(chunk.id);
                 passed.passed += usize::from(is_other);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::moment::LaneWork;
+
 /// The predicted execution of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prediction {
@@ -10,8 +12,8 @@ pub struct Prediction {
     /// Busy time of each device, indexed by [`DeviceId`](crate::DeviceId), including the copies that
     /// merge parts.
     pub busy: Vec<Duration>,
-    /// Time of the longest part that each device runs at once, by the same numbers.
-    pub longest: Vec<Duration>,
+    /// Work of each device, by the same numbers.
+    pub lanes: Vec<LaneWork>,
     /// Number of chunks.
     pub chunks: usize,
     /// Total time of all copies.

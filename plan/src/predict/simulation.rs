@@ -11,6 +11,7 @@ use lapwing_kernels::op::Op;
 use super::chunks::PlannedChunk;
 use super::prediction::Prediction;
 use crate::device::DeviceId;
+use crate::moment::LaneWork;
 use crate::shape::transfer_bytes;
 use crate::solve::terms::stage_merge_bytes;
 use crate::stage::{Stage, StagePart, StageWork};
@@ -60,9 +61,9 @@ pub(super) fn simulate(
             run.admit(at);
         }
     }
-    let busy = run.devices.iter().map(|lane| lane.busy).collect();
-    let longest = run.devices.iter().map(|lane| lane.longest).collect();
-    Prediction { makespan: run.end, busy, longest, chunks: chunks.len(), copy: run.copy }
+    let lanes: Vec<LaneWork> = run.devices.iter().map(|lane| lane.work).collect();
+    let busy = lanes.iter().map(|lane| lane.time).collect();
+    Prediction { makespan: run.end, busy, lanes, chunks: chunks.len(), copy: run.copy }
 }
 
 /// A part of a stage of a chunk, by index.
@@ -87,9 +88,7 @@ enum Event {
 struct DeviceQueue {
     inbox: VecDeque<PartIndex>,
     occupied: bool,
-    busy: Duration,
-    /// Time of the longest part.
-    longest: Duration,
+    work: LaneWork,
     /// End of the last part.
     free: Duration,
 }
@@ -201,7 +200,7 @@ impl Simulation<'_> {
                     let bytes = stage_merge_bytes(self.input.graph, self.stage(index), batch);
                     let copy = self.input.cost.copy_time(bytes);
                     self.copy += copy;
-                    self.devices[device.0].busy += copy;
+                    self.devices[device.0].work.time += copy;
                     self.push(at + copy, Event::Merged(index));
                     return false;
                 }
@@ -245,9 +244,7 @@ impl Simulation<'_> {
         let Some(index) = lane.inbox.pop_front() else { return };
         lane.occupied = true;
         let time = self.part_time(index, queued);
-        let lane = &mut self.devices[device.0];
-        lane.busy += time;
-        lane.longest = lane.longest.max(time);
+        self.devices[device.0].work.add(time);
         self.push(at + time, Event::Ran(index));
     }
 
