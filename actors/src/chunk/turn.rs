@@ -19,7 +19,7 @@ pub enum Turn {
 #[derive(Debug, Default)]
 pub struct Life {
     is_due: AtomicBool,
-    /// Time in ns of others that it lets pass before it begins, although it is due: its streams have so much time left.
+    /// Time in ns of others that a step lets pass before it begins: its streams have so much time left.
     spare: AtomicU64,
 }
 
@@ -33,6 +33,11 @@ impl Life {
     pub fn spare(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.spare.store(ns, Ordering::Relaxed);
+    }
+
+    /// Whether it has time to let others pass.
+    pub fn is_unhurried(&self) -> bool {
+        self.spare.load(Ordering::Relaxed) > 0
     }
 
     /// Whether it has time for a part of another chunk.

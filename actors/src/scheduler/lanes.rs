@@ -39,10 +39,9 @@ impl Chosen {
         Arc::clone(&self.candidate().lanes)
     }
 
-    /// How long a step that passes others may wait nevertheless, so that its streams have their tokens just in time.
+    /// How long a step may let others pass, so that its streams have their tokens just in time.
     pub(super) fn spare(&self) -> Duration {
-        let allowed = self.allowed.filter(|_| self.haste == Haste::Due);
-        let allowed = allowed.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns as u64));
+        let allowed = self.allowed.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns as u64));
         allowed.saturating_sub(self.choice.end)
     }
 

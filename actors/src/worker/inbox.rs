@@ -50,10 +50,10 @@ impl Waiting {
         }
     }
 
-    /// The chunk, if it is a step that is due and has not begun.
+    /// The chunk, if it is a step that has not begun and whose streams have time.
     fn unhurried(&self) -> Option<&Chunk> {
         let chunk = self.delivery.chunk();
-        (chunk.turn() == Turn::Due && chunk.cursor == 0).then_some(chunk)
+        (chunk.cursor == 0 && chunk.life.is_unhurried()).then_some(chunk)
     }
 }
 
@@ -87,10 +87,11 @@ impl Inbox {
         let ready = || self.waiting.iter().enumerate().filter(|(_, waiting)| may_start(waiting));
         let first = |(at, waiting): &(usize, &Waiting)| (waiting.turn(), *at);
         let next = ready().min_by_key(first)?;
-        let Some(due) = next.1.unhurried() else { return Some(next.0) };
+        let Some(step) = next.1.unhurried() else { return Some(next.0) };
         let others = ready().filter(|(_, waiting)| {
             let part = waiting.delivery.chunk().part_time(self.device);
-            waiting.turn() != Turn::Due && due.life.can_spare(part)
+            let may_pass = waiting.turn() == Turn::InTurn && waiting.unhurried().is_none();
+            may_pass && step.life.can_spare(part)
         });
         Some(others.min_by_key(first).map_or(next.0, |(at, _)| at))
     }
@@ -99,10 +100,10 @@ impl Inbox {
     pub(super) fn take(&mut self, at: usize) -> Option<Traced<Delivery>> {
         let taken = self.waiting.remove(at)?;
         let chunk = taken.delivery.chunk();
-        if taken.turn() != Turn::Due {
+        if taken.turn() != Turn::Due && taken.unhurried().is_none() {
             let part = chunk.part_time(self.device);
             let unhurried = self.waiting.iter().filter_map(Waiting::unhurried);
-            unhurried.for_each(|due| due.life.spend(part));
+            unhurried.for_each(|step| step.life.spend(part));
         } else if chunk.turn() == Turn::Due {
             for passed in self.waiting.range_mut(..at) {
                 let is_other = passed.latest != Some(chunk.id);
