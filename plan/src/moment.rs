@@ -59,15 +59,28 @@ pub struct Candidate {
 pub enum Haste {
     /// It passes those in turn.
     Due,
+    /// A step of streams in its turn, which comes again and again: it goes where it delays other chunks least.
+    Step,
     /// In its turn.
     InTurn,
 }
 
+/// What the steps of streams take of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepLoad {
+    /// Share of its time.
+    pub share: f64,
+    /// Time of a part.
+    pub part: Duration,
+}
+
 /// What all devices have to do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moment {
     /// Of each device, by number, what it has begun or been sent.
     pub lanes: Vec<LaneWork>,
+    /// Of each device, by number, what steps of streams take of it again and again.
+    pub steps: Vec<StepLoad>,
     /// What each crossing between devices takes longer than predicted.
     pub crossing: Duration,
 }
@@ -153,15 +166,31 @@ impl Moment {
         let path = candidate.alone + self.crossing * candidate.crossings;
         let used = candidate.lanes.iter().zip(&self.lanes).filter(|(own, _)| !own.time.is_zero());
         match haste {
+            Haste::Step => {
+                // A chunk whose device a step takes for a while ends as much later.
+                let ends = used.map(|(own, lane)| match lane.time.is_zero() {
+                    true => Duration::ZERO,
+                    false => own.time + lane.mean(),
+                });
+                path + ends.sum::<Duration>()
+            }
             // Once on each device it waits for what has begun there.
             Haste::Due => path + used.map(|(_, lane)| lane.time.min(lane.longest)).sum(),
             Haste::InTurn => {
                 let free = |device: DeviceId| self.lanes.get(device.0).map(|lane| lane.time);
+                let path = path + self.wait_for_steps(candidate);
                 let start = candidate.first().filter_map(free).max().unwrap_or_default();
                 let ends = used.map(|(own, lane)| own.time + lane.time);
                 ends.chain([start + path]).max().unwrap_or_default()
             }
         }
+    }
+
+    /// How long the parts of a chunk wait for steps of streams that have begun before them: as often as the device computes steps, and
+    /// then for half of one.
+    fn wait_for_steps(&self, candidate: &Candidate) -> Duration {
+        let lanes = candidate.lanes.iter().zip(&self.steps);
+        lanes.map(|(own, step)| step.part.mul_f64(f64::from(own.parts) * step.share / 2.0)).sum()
     }
 
     /// The candidate on which a chunk ends first, of those that are ready; of those that hardly differ from the first one, the first.

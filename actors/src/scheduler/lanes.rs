@@ -15,6 +15,12 @@ use super::selection::Selection;
 use super::state::Scheduler;
 use crate::chunk::Life;
 
+mod learned;
+mod steps;
+
+use learned::Learned;
+use steps::Steps;
+
 /// A route that was chosen for a chunk, among those that it could take.
 pub(super) struct Chosen {
     candidates: Arc<[Candidate]>,
@@ -72,7 +78,7 @@ struct Flight {
 impl Flight {
     /// Makes a step due that would wait too long for a chunk which is sent after it.
     fn pass(&mut self, later: &Chosen) {
-        let Chosen { allowed: Some(allowed), haste: Haste::InTurn, .. } = self.chosen else {
+        let Chosen { allowed: Some(allowed), haste: Haste::Step, .. } = self.chosen else {
             return;
         };
         let lanes = self.chosen.candidate().lanes.iter().zip(&*later.candidate().lanes);
@@ -92,6 +98,7 @@ impl Flight {
 pub(super) struct Lanes {
     flights: Vec<Flight>,
     learned: Learned,
+    steps: Steps,
 }
 
 /// A chunk that is late counts as having this share of its work left.
@@ -109,7 +116,8 @@ impl Lanes {
                 lane.longest = lane.longest.max(own.longest);
             }
         }
-        Moment { lanes, crossing: Duration::from_nanos(self.learned.crossing as u64) }
+        let steps = self.steps.load(now);
+        Moment { lanes, steps, crossing: Duration::from_nanos(self.learned.crossing() as u64) }
     }
 
     /// Records that a chunk is sent. Returns what a recording may tell of its route.
@@ -124,6 +132,9 @@ impl Lanes {
             return None;
         }
         let told = chosen.told();
+        if chosen.allowed.is_some() {
+            self.steps.record(&chosen.candidate().lanes, now);
+        }
         for flight in &mut self.flights {
             flight.is_alone = false;
             if chosen.haste == Haste::InTurn {
@@ -147,48 +158,9 @@ impl Lanes {
         let flight = self.flights.remove(at);
         if flight.is_alone && is_whole {
             let time = now.since(flight.since).as_nanos() as f64;
-            self.learned.record(flight.chosen.candidate(), time);
+            let Candidate { alone, crossings, .. } = flight.chosen.candidate();
+            self.learned.record(*alone, *crossings, time);
         }
-    }
-}
-
-/// How chunks alone differ from predictions.
-#[derive(Clone, Copy, Debug)]
-struct Learned {
-    /// Real time / predicted time of chunks that stay on their devices.
-    scale: f64,
-    /// What a crossing takes longer than predicted, in ns. It has another sign only by noise.
-    crossing: f64,
-}
-
-impl Default for Learned {
-    fn default() -> Learned {
-        Learned { scale: 1.0, crossing: 0.0 }
-    }
-}
-
-/// Weight of a new value in an average.
-const WEIGHT: f64 = 0.25;
-
-/// Crossings from which on a chunk says what one takes.
-const CROSSINGS_LEAST: u32 = 8;
-
-/// A crossing is taken to be no longer than this, in ns.
-const CROSSING_MOST: f64 = 5e6;
-
-impl Learned {
-    /// Records what a chunk alone took, in ns.
-    fn record(&mut self, candidate: &Candidate, time: f64) {
-        let predicted = candidate.alone.as_nanos() as f64;
-        if predicted <= 0.0 || time <= 0.0 {
-            return;
-        }
-        if candidate.crossings < CROSSINGS_LEAST {
-            self.scale += WEIGHT * ((time / predicted).clamp(0.5, 2.0) - self.scale);
-            return;
-        }
-        let more = (time - predicted * self.scale) / f64::from(candidate.crossings);
-        self.crossing += WEIGHT * (more.clamp(0.0, CROSSING_MOST) - self.crossing);
     }
 }
 
@@ -207,13 +179,15 @@ impl Scheduler {
         let may_pass = selection.shape.phase == Phase::Decode
             && sequences.all(|sequence| sequence.in_flight == 0);
         let allowed = may_pass.then(|| self.time_for_step(selection, &candidates));
-        let (mut choice, mut haste) = (Choice { at: 0, end: alone, first: alone }, Haste::InTurn);
+        let mut choice = Choice { at: 0, end: alone, first: alone };
+        let mut haste = if allowed.is_some() { Haste::Step } else { Haste::InTurn };
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let moment = self.lanes.moment(candidates[0].lanes.len(), self.queue.now);
             let is_ready = |candidate: &Candidate| {
                 matches!(self.graphs.readiness(&candidate.route), Readiness::Ready)
             };
             choice = moment.choose(&candidates, haste, is_ready);
+            choice.end = moment.end_of(&candidates[choice.at], Haste::InTurn);
             if allowed.is_some_and(|allowed| choice.end.as_nanos() as f64 > allowed) {
                 haste = Haste::Due;
                 choice = moment.choose(&candidates, haste, is_ready);
@@ -258,19 +232,6 @@ mod tests {
         let alone = Duration::from_millis(alone_ms);
         let lanes = Arc::new([LaneWork { time: alone, longest: alone, parts: 1 }]);
         Candidate { route, devices: Arc::default(), alone, lanes, crossings }
-    }
-
-    #[test]
-    fn crossings_are_learned_beside_the_speed_of_the_machine() {
-        let mut learned = Learned::default();
-        for _ in 0..40 {
-            learned.record(&candidate(10, 0), 12e6);
-            learned.record(&candidate(10, 60), 12e6 + 60.0 * 200e3);
-        }
-        assert!((learned.scale - 1.2).abs() < 0.01, "{learned:?}");
-        assert!((learned.crossing - 200e3).abs() < 2e3, "{learned:?}");
-        learned.record(&candidate(10, 60), 1e12);
-        assert!(learned.crossing <= CROSSING_MOST, "{learned:?}");
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Scheduler {
         match haste {
             _ if all.all(Sequence::gives_way) => Turn::Background,
             Haste::Due => Turn::Due,
-            Haste::InTurn => Turn::InTurn,
+            Haste::InTurn | Haste::Step => Turn::InTurn,
         }
     }
 

@@ -45,7 +45,7 @@ fn candidate(devices: &[usize], alone: u32, lanes: [[u32; 2]; 2]) -> Candidate {
 fn moment(lanes: [[u32; 2]; 2], crossing: u32) -> Moment {
     let lanes =
         lanes.map(|[time, longest]| LaneWork { time: MS * time, longest: MS * longest, parts: 1 });
-    Moment { lanes: lanes.into(), crossing: MS * crossing }
+    Moment { lanes: lanes.into(), steps: Vec::new(), crossing: MS * crossing }
 }
 
 fn choose(moment: &Moment, candidates: &[Candidate], haste: Haste) -> (usize, u128) {
@@ -103,4 +103,27 @@ fn candidates_that_are_never_better_are_left_out() {
     assert_eq!(Candidate::best(vec![worse, first]).len(), 2);
     let many = (0..20).map(|i| candidate(&[0, 1], 50 + i, [[50 - i, 9], [i, 9]]));
     assert_eq!(Candidate::best(many.collect()).len(), CANDIDATES_MAX);
+}
+
+#[test]
+fn a_step_goes_where_it_delays_prompts_least() {
+    let cpu = candidate(&[0, 0], 54, [[54, 54], [0, 0]]);
+    let gpu = candidate(&[1, 1], 43, [[0, 0], [43, 43]]);
+    let all = [gpu, cpu];
+    assert_eq!(choose(&moment([[0, 0], [0, 0]], 0), &all, Haste::Step), (0, 43));
+    assert_eq!(choose(&moment([[0, 0], [500, 20]], 0), &all, Haste::Step).0, 1);
+    assert_eq!(choose(&moment([[500, 20], [500, 20]], 0), &all, Haste::Step).0, 0);
+}
+
+#[test]
+fn prompts_leave_the_device_of_steps_to_them() {
+    let all = [
+        candidate(&[0, 1, 0, 1], 100, [[60, 10], [60, 10]]),
+        candidate(&[0, 0], 110, [[110, 10], [0, 0]]),
+    ];
+    let idle = moment([[0, 0], [0, 0]], 0);
+    assert_eq!(choose(&idle, &all, Haste::InTurn), (0, 100));
+    let step = StepLoad { share: 0.9, part: MS * 43 };
+    let beside = Moment { steps: vec![StepLoad::default(), step], ..idle };
+    assert_eq!(choose(&beside, &all, Haste::InTurn), (1, 110));
 }
