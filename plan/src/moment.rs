@@ -122,14 +122,18 @@ impl Candidate {
         Candidate { route, devices, alone, lanes: Arc::default(), crossings }
     }
 
-    /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], the fastest alone, and always the first.
+    /// Those of which no other one is as good on every device: at most [`CANDIDATES_MAX`], always the first, then of each set of devices the
+    /// fastest alone.
     pub fn best(candidates: Vec<Candidate>) -> Vec<Candidate> {
         let mut best: Vec<Candidate> = Vec::new();
         let mut candidates = candidates.into_iter();
         best.extend(candidates.next());
         let mut others: Vec<Candidate> = candidates.collect();
         others.sort_by_key(|candidate| candidate.alone);
-        for candidate in others {
+        let mut sets = BTreeSet::new();
+        let (fastest, rest): (Vec<Candidate>, Vec<Candidate>) =
+            others.into_iter().partition(|candidate| sets.insert(candidate.used()));
+        for candidate in fastest.into_iter().chain(rest) {
             let is_new = !best.iter().any(|other| candidate.is_dominated_by(other));
             if is_new && best.len() < CANDIDATES_MAX {
                 best.push(candidate);
@@ -143,6 +147,11 @@ impl Candidate {
         other.alone <= self.alone
             && other.crossings <= self.crossings
             && lanes.all(|(other, own)| other.time <= own.time && other.longest <= own.longest)
+    }
+
+    /// Whether it uses each device.
+    fn used(&self) -> Vec<bool> {
+        self.lanes.iter().map(|lane| !lane.time.is_zero()).collect()
     }
 
     /// The devices of its first stage.

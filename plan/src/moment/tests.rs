@@ -101,8 +101,11 @@ fn candidates_that_are_never_better_are_left_out() {
     assert_eq!(alone, [first.alone, other.alone]);
     // The first one stays.
     assert_eq!(Candidate::best(vec![worse, first]).len(), 2);
-    let many = (0..20).map(|i| candidate(&[0, 1], 50 + i, [[50 - i, 9], [i, 9]]));
-    assert_eq!(Candidate::best(many.collect()).len(), CANDIDATES_MAX);
+    let many = (0..20).map(|i| candidate(&[0, 1], 50 + i, [[50 - i, 9], [1 + i, 9]]));
+    // One of a set of devices of its own stays, however slow it is.
+    let best = Candidate::best(many.chain([candidate(&[1], 200, [[0, 0], [200, 90]])]).collect());
+    assert_eq!((best.len(), best[1].alone), (CANDIDATES_MAX, MS * 50), "{best:?}");
+    assert!(best.iter().any(|it| it.alone == MS * 200), "{best:?}");
 }
 
 #[test]
