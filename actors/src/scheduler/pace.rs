@@ -30,6 +30,10 @@ use super::selection::Selection;
 use super::state::Scheduler;
 use crate::message::Progress;
 
+/// Most prompt rows of a chunk beside streams on several devices: chunks of so many overlap with each other, and each takes the route on
+/// which it ends first.
+const OVERLAPPED_ROWS: usize = 256;
+
 /// Times of a step for which it may wait for prompts on other devices, without a target.
 pub(super) const STEPS_WAITED: f64 = 2.0;
 
@@ -89,7 +93,7 @@ impl Scheduler {
         };
         let least = EFFICIENT_MIN.min(all.prompts);
         // Powers of two: few shapes are planned, and graphs have these sizes.
-        let mut rows = all.prompts.next_power_of_two();
+        let mut rows = all.prompts.next_power_of_two().min(OVERLAPPED_ROWS);
         while rows > TILE && self.wait_beside(all, rows).is_some_and(|wait| wait > slack) {
             rows /= 2;
         }
