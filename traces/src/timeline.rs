@@ -11,10 +11,12 @@ use crate::recording::Recording;
 
 mod build;
 mod discarded;
+mod routes;
 mod slots;
 mod streams;
 mod window;
 
+pub use routes::RouteChoice;
 pub use streams::{TokenGap, TokenGaps};
 
 /// Joins the names of ops that one dispatch computes together, as in `ffn_down + ffn_residual`.
@@ -60,21 +62,6 @@ pub struct Timeline {
     /// Number of events ignored because their counterpart is missing, such as an end without a
     /// start.
     pub orphans: u64,
-}
-
-/// Which of several routes a chunk took; see [`Routed`](crate::event::Routed).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RouteChoice {
-    /// Devices of its route.
-    pub route: String,
-    /// Predicted time until its end, in ns.
-    pub end: u64,
-    /// Devices of the route that it would have taken on idle devices.
-    pub alone: String,
-    /// Predicted time until its end on that route, in ns.
-    pub alone_end: u64,
-    /// Whether it passed chunks that waited for the same devices.
-    pub is_due: bool,
 }
 
 /// A lane: one row of the timeline.

@@ -141,7 +141,7 @@ impl Kernel {
             | "multiply" | "short_conv" | "linear_attention" | "scale" | "scale_by"
             | "temperature" | "soft_cap" | "weighted_sum" | "excess" | "with_length" | "route"
             | "mix" => float("f32, row by row"),
-            "select_rows" => float("copies of rows"),
+            "given" | "select_rows" => float("copies of rows"),
             "columns" => float("copies of columns"),
             "join_heads" => float("copies of heads"),
             _ => return None,
