@@ -59,8 +59,7 @@ pub struct Timeline {
     pub window: Option<(Nanos, Nanos)>,
     /// Number of events dropped for lack of room.
     pub dropped: u64,
-    /// Number of events ignored because their counterpart is missing, such as an end without a
-    /// start.
+    /// Number of events ignored because their counterpart is missing, such as an end without a start.
     pub orphans: u64,
 }
 
@@ -170,8 +169,7 @@ pub struct Wait {
     pub start: Nanos,
     /// End.
     pub end: Nanos,
-    /// Predicted time from the start of the wait to the end of the target, in ns; 0 for no
-    /// prediction.
+    /// Predicted time from the start of the wait to the end of the target, in ns; 0 for no prediction.
     pub predicted: u64,
     /// Margin in ns: sleep was to end this long before the predicted end.
     pub margin: u64,

@@ -149,14 +149,7 @@ impl Fields {
                 other: before.0.get(),
                 ..none
             },
-            EventKind::Limited(Limited { chunk, stream, slack }) => Fields {
-                kind: 15,
-                sub: stream.is_some().into(),
-                chunk,
-                request: stream.unwrap_or(0),
-                bytes: slack,
-                ..none
-            },
+            EventKind::Limited(limited) => Fields::limited(&limited),
             EventKind::Routed(routed) => Fields::routed(&routed),
             EventKind::Experts(rows) => Fields::experts(&rows),
         }

@@ -229,8 +229,8 @@ unsafe fn update<V: F32x16>(state: Block, [k, q]: [&[f32]; 2], [keep, added]: [V
         };
         let mut sums = [V::splat(0.0); SUMS];
         for first in (0..last).step_by(SUMS) {
-            for i in 0..SUMS {
-                sums[i] = change(first + i, sums[i]);
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = change(first + i, *sum);
             }
         }
         for i in last..lines {

@@ -1,6 +1,6 @@
 //! Events of chunks as fields: their routes, and the rows of their experts.
 
-use super::super::{ExpertRows, NameId, Routed};
+use super::super::{ExpertRows, Limited, NameId, Routed};
 use super::Fields;
 
 impl Fields {
@@ -36,6 +36,18 @@ impl Fields {
             experts: self.stage,
             first: self.name,
             rows: ExpertRows::of_words([id, other, since, chunk, request, both, bytes, flops]),
+        }
+    }
+
+    #[inline]
+    pub(super) fn limited(of: &Limited) -> Fields {
+        Fields {
+            kind: 15,
+            sub: of.stream.is_some().into(),
+            chunk: of.chunk,
+            request: of.stream.unwrap_or(0),
+            bytes: of.slack,
+            ..Fields::default()
         }
     }
 
