@@ -176,10 +176,10 @@ impl Moment {
         let used = candidate.lanes.iter().zip(&self.lanes).filter(|(own, _)| !own.time.is_zero());
         match haste {
             Haste::Step => {
-                // A chunk whose device a step takes for a while ends as much later.
+                // On a device with other work, the step waits for that, and delays it by its own time.
                 let ends = used.map(|(own, lane)| match lane.time.is_zero() {
                     true => Duration::ZERO,
-                    false => own.time + lane.mean(),
+                    false => own.time + lane.time,
                 });
                 path + ends.sum::<Duration>()
             }

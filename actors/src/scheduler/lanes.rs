@@ -187,7 +187,8 @@ impl Scheduler {
                 matches!(self.graphs.readiness(&candidate.route), Readiness::Ready)
             };
             choice = moment.choose(&candidates, haste, is_ready);
-            choice.end = moment.end_of(&candidates[choice.at], Haste::InTurn);
+            let in_turn = |at: usize| moment.end_of(&candidates[at], Haste::InTurn);
+            (choice.end, choice.first) = (in_turn(choice.at), in_turn(0));
             if allowed.is_some_and(|allowed| choice.end.as_nanos() as f64 > allowed) {
                 haste = Haste::Due;
                 choice = moment.choose(&candidates, haste, is_ready);

@@ -1,8 +1,9 @@
 //! The deliveries that wait for a device, and which of them is next.
 //!
-//! Steps of streams that are due come first, then other work, then background work; those alike in order of arrival. A device is kept for a step that
-//! comes back to it for a later stage: otherwise a stage of a prompt would begin at each border of the step's stages, and the step would
-//! wait for it each time. Before it begins, a step lets others pass as long as its streams have time. A delivery that two steps have passed is passed by no other one, so that none waits for ever.
+//! Steps of streams that are due come first, then other work, then background work; those alike in order of arrival. A device is kept for
+//! a step that comes back to it for a later stage: otherwise a stage of a prompt would begin at each border of the step's stages, and the
+//! step would wait for it each time. Before it begins, a step lets others pass as long as its streams have time. A delivery that two steps
+//! have passed is passed by no other one, so that none waits for ever.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};

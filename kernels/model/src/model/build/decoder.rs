@@ -49,7 +49,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// What follows the product that makes the logits.
+    /// The operations on the logits after the product with the output matrix.
     pub(super) fn finish_logits(&mut self, mut logits: ValueId) {
         let (c, vocab) = (self.config, self.graph.value(logits).width);
         if c.logit_scale != 1.0 {

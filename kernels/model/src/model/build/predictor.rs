@@ -14,7 +14,7 @@ const HEAD: &str = "nextn.shared_head_head";
 impl Builder<'_> {
     /// All nodes of a predictor, whose layer is the only one. The row at position p + 1 reads the token there and the hidden states h of
     /// the row before it, after the last norm of the model: x = eh_proj(enorm(embedding) | hnorm(h)), then a layer, a norm and the
-    /// logits of the token at p + 2. What follows the norm is passed on: it takes the place of h where the model's own is not known yet.
+    /// logits of the token at p + 2. The rows after the norm are passed on: for the next drafted token they take the place of h.
     pub(super) fn predictor(&mut self, family: &dyn Decoder) -> Result<(), ModelError> {
         self.add_ropes()?;
         self.layer = Some(0);
