@@ -23,4 +23,13 @@ if [ ! -e "$folder/intel/lib/libintelocl.so" ]; then
     # The compiler's libraries are needed, though the runtime's package does not name them.
     "$folder/intel/bin/pip" install --quiet --no-compile --disable-pip-version-check \
         intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 tbb==2023.2.0 tcmlib==1.6.0
+    # Wheels have no links: libraries are there once under each of their names. The plug-in for linkers is not needed.
+    rm -f "$folder/intel/lib/icx-lto.so"
+    for library in "$folder"/intel/lib/*.so; do
+        for name in "$library".*; do
+            if cmp -s "$library" "$name"; then
+                ln -f "$library" "$name"
+            fi
+        done
+    done
 fi

@@ -94,6 +94,8 @@ pub trait Quantised: Copy + fmt::Debug + 'static {
     /// What the stored scale of a block is multiplied by, a power of two. Only scales of the kinds `Signed` and `Halves` have
     /// another one than 1.
     const UNIT: f32 = 1.0;
+    /// A stored block of zeros, where the scales of a block whose bytes are all zero are not zero, but subnormal.
+    const ZEROS: Option<&'static [u8]> = None;
     /// How far the unsigned integers are above their values; 0 for formats with minimums. Values of a table become unsigned by
     /// 128.
     const ZERO_POINT: i32 = if Self::TABLE.is_some() { 128 } else { 0 };

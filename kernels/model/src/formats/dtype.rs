@@ -24,6 +24,12 @@ impl DType {
         self.info().block_bytes
     }
 
+    /// A stored block of zeros whose scales are not subnormal numbers, with which processors compute more slowly; `None` if
+    /// it is all zero bytes.
+    pub fn zero_block(self) -> Option<&'static [u8]> {
+        self.info().zeros
+    }
+
     /// Bytes of a row of `len` values; `None` if `len` is not a whole number of blocks or the size
     /// does not fit in `usize`.
     pub fn row_bytes(self, len: usize) -> Option<usize> {

@@ -10,6 +10,7 @@ pub struct FormatInfo {
     pub(super) gguf_id: u32,
     pub(super) block_len: usize,
     pub(super) block_bytes: usize,
+    pub(super) zeros: Option<&'static [u8]>,
     /// Floats, or blocks of integers.
     pub kind: FormatKind,
     /// Value `i` of a stored block, by the reference.
@@ -55,6 +56,7 @@ impl FormatInfo {
             gguf_id: F::GGUF_ID,
             block_len: 1,
             block_bytes: N,
+            zeros: None,
             kind: FormatKind::Floats(|stored, out| {
                 for (out, stored) in out.iter_mut().zip(stored.as_chunks::<N>().0) {
                     *out = F::value(*stored);
@@ -75,6 +77,7 @@ impl FormatInfo {
             gguf_id: F::GGUF_ID,
             block_len: F::LEN,
             block_bytes: F::BYTES,
+            zeros: F::ZEROS,
             kind: FormatKind::Blocks(QuantisedInfo {
                 bits: F::BITS,
                 table: F::TABLE,

@@ -20,6 +20,8 @@ impl Quantised for Mxfp4 {
     const BITS: usize = 4;
     const TABLE: Option<&'static [i8; 16]> = Some(&TABLE);
     const SCALES: Scales = Scales::Power;
+    const ZEROS: Option<&'static [u8]> =
+        Some(&[127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     const ACTIVATIONS: ActivationBlocks = ActivationBlocks::Q8_0;
     const PLACES: Places = Places::Nibbles { at: 1 };
 
