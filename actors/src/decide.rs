@@ -12,7 +12,7 @@ use lapwing_plan::StageWork;
 use crate::chunk::{Chunk, OutputAction};
 use crate::draft::StepTokens;
 use crate::message::{FinishReason, Generate};
-use crate::sample::{SampleError, Sampled, Scored};
+use crate::sample::{SampleError, Sampled, Scored, logprob};
 use passed_on::PassedOn;
 
 /// The result of the last stage for the rows of one sequence.
@@ -168,13 +168,11 @@ fn choose(
     logits: &Logits<'_>,
     rows: Range<usize>,
 ) -> Result<Result<(StepTokens, usize), SampleError>, DeviceError> {
+    let selected = batch.selected.get(rows.start).copied();
     let mut choose = |row: usize| -> Result<Result<Sampled, SampleError>, DeviceError> {
-        let top = logits.top(row).filter(|top| generate.sampler.takes(top.column));
-        let sampled = match top {
-            Some(TopLogit { column, logprob }) => Ok(generate.sampler.take(column, logprob)),
-            None => generate.sampler.sample(logits.row(row)?),
-        };
-        Ok(sampled.map(|mut sampled| {
+        let drafted = selected.and_then(|first| batch.first_child(first + (row - rows.start)));
+        let drafted = drafted.map(|drafted| batch.ids[drafted]);
+        Ok(sampled(generate, logits, row, drafted)?.map(|mut sampled| {
             let reason = finish_reason(generate, sampled.id);
             sampled.finish = sampled.finish.or(reason);
             sampled
@@ -185,10 +183,10 @@ fn choose(
         Err(error) => return Ok(Err(error)),
     };
     let mut tokens = StepTokens { first, more: Vec::new() };
-    let Some(first) = batch.selected.get(rows.start) else {
+    let Some(first) = selected else {
         return Ok(Ok((tokens, rows.start)));
     };
-    let mut at = *first;
+    let mut at = first;
     while tokens.last().finish.is_none() {
         let Some(next) = batch.child(at, tokens.last().id) else { break };
         at = next;
@@ -198,6 +196,33 @@ fn choose(
         }
     }
     Ok(Ok((tokens, at)))
+}
+
+/// Samples from a row of logits. `drafted` is the token that was drafted there.
+fn sampled(
+    generate: &mut Generate,
+    logits: &Logits<'_>,
+    row: usize,
+    drafted: Option<u32>,
+) -> Result<Result<Sampled, SampleError>, DeviceError> {
+    let sampler = &mut generate.sampler;
+    let drawn = drafted.and_then(|id| sampler.draws_acceptance().map(|accepted| (id, accepted)));
+    if let Some((id, true)) = drawn {
+        return Ok(Ok(sampler.take(id, logprob(logits.row(row)?, id))));
+    }
+    let top = logits.top(row).filter(|top| sampler.takes(top.column));
+    let chosen = match top {
+        Some(TopLogit { column, logprob }) => Ok(sampler.take(column, logprob)),
+        None => sampler.sample(logits.row(row)?),
+    };
+    Ok(chosen.map(|chosen| match drawn {
+        // A drafted token is rejected by another one.
+        Some((id, _)) if id == chosen.id => {
+            let id = (id + 1) % logits.tensor.width as u32;
+            Sampled { id, ..chosen }
+        }
+        _ => chosen,
+    }))
 }
 
 fn finish_reason(generate: &mut Generate, id: u32) -> Option<FinishReason> {

@@ -1,5 +1,6 @@
 //! Choosing the next token from logits: numbers only, no text.
 
+mod acceptance;
 mod candidates;
 mod constrained;
 mod constraint;

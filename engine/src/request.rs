@@ -256,6 +256,14 @@ impl Request {
         self
     }
 
+    /// Accepts each drafted token with this probability, whatever the model would choose, to measure what drafts cost and gain at
+    /// an acceptance of choice. The answer is then not the model's. Excludes a grammar and tools.
+    #[must_use]
+    pub fn draft_acceptance(mut self, rate: f32) -> Request {
+        self.sampling.draft_acceptance = Some(rate);
+        self
+    }
+
     /// Shares prefixes only with requests that have the same `salt`. From the time to first token, a caller
     /// can tell whether a prompt is cached; a salt for each caller hides what others have asked.
     #[must_use]

@@ -130,3 +130,37 @@ async fn what_has_no_predictor_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Config, "{error}");
     assert!(error.to_string().contains("given no hidden states: cpu"), "{error}");
 }
+
+#[tokio::test]
+async fn a_stated_acceptance_is_kept() {
+    let mtp = DraftChoice::predictor;
+    let cases = [
+        (mtp(), 0.0, 0.0..=0.0),
+        (mtp(), 1.0, 1.0..=1.0),
+        (mtp().schedule(Schedule::Asynchronous), 0.75, 0.5..=0.95),
+    ];
+    for (draft, rate, shares) in cases {
+        let engine = builder("qwen35-mtp").draft(draft).build().await.expect("an engine");
+        let stated = request(&prompt(20, 3), 0).seed(5).draft_acceptance(rate).max_tokens(90);
+        let mut stream = engine.generate(stated).await.expect("a stream");
+        while let Some(token) = stream.next().await {
+            token.expect("a token");
+        }
+        let drafts = stream.summary().and_then(|summary| summary.drafts.clone()).expect("drafts");
+        let (tried, accepted) = drafts.positions.first().copied().unwrap_or_default();
+        assert!(tried > 0, "nothing is drafted at {rate}");
+        let share = accepted as f32 / tried as f32;
+        assert!(shares.contains(&share), "{accepted} of {tried} first tokens accepted at {rate}");
+    }
+}
+
+#[tokio::test]
+async fn an_acceptance_that_makes_no_sense_is_refused() {
+    let engine = builder("qwen35-mtp").build().await.expect("an engine");
+    for rate in [-0.1, 1.5, f32::NAN] {
+        let wrong = request(&prompt(20, 3), 0).draft_acceptance(rate);
+        let error = engine.generate(wrong).await.expect_err("no stream");
+        assert_eq!(error.kind(), ErrorKind::Request, "{error}");
+        assert!(error.to_string().contains("draft_acceptance"), "{error}");
+    }
+}

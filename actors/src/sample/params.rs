@@ -24,6 +24,10 @@ pub struct SamplingParams {
     /// Seed of the random choice: the same seed gives the same tokens. `None` draws a new one for each
     /// sequence.
     pub seed: Option<u64>,
+    /// Accepts each drafted token with this probability, whatever the logits say: for measurements of speculative decoding with
+    /// an acceptance of choice, also with random weights. The tokens are then not those of the model. `None` accepts the
+    /// drafted tokens that are chosen.
+    pub draft_acceptance: Option<f32>,
 }
 
 impl Default for SamplingParams {
@@ -39,6 +43,7 @@ impl Default for SamplingParams {
             min_p: 0.05,
             temperature: 0.8,
             seed: None,
+            draft_acceptance: None,
         }
     }
 }
@@ -54,6 +59,7 @@ impl SamplingParams {
     /// # Errors
     /// [`SamplingError`] names the first value that makes no sense.
     pub fn check(&self) -> Result<(), SamplingError> {
+        let acceptance = self.draft_acceptance.unwrap_or_default();
         let rows = [
             ("temperature", self.temperature, self.temperature >= 0.0, "0 or more"),
             ("top_p", self.top_p, self.top_p > 0.0 && self.top_p <= 1.0, "above 0, at most 1"),
@@ -66,6 +72,7 @@ impl SamplingParams {
             ),
             ("presence_penalty", self.presence_penalty, true, "finite"),
             ("frequency_penalty", self.frequency_penalty, true, "finite"),
+            ("draft_acceptance", acceptance, (0.0..=1.0).contains(&acceptance), "between 0 and 1"),
         ];
         for (name, value, good, expected) in rows {
             if !good || !value.is_finite() {

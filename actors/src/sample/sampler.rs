@@ -8,6 +8,7 @@ use lapwing_kernels::cpu::argmax;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+use super::acceptance::Acceptance;
 use super::constrained::Constrained;
 use super::{
     Accepted, Candidates, Constraint, ConstraintError, MaskWorker, SampleError, Sampled,
@@ -22,6 +23,8 @@ pub struct Sampler {
     history: VecDeque<u32>,
     seed: u64,
     random: ChaCha8Rng,
+    /// Draws which drafted tokens are accepted, where the parameters say how many.
+    acceptance: Option<Acceptance>,
     /// Tokens that are still forbidden to end the sequence.
     late_ends: LateEnds,
     /// Which tokens may be chosen, if not all.
@@ -54,6 +57,7 @@ impl Sampler {
             history: prompt[skip..].iter().copied().collect(),
             seed,
             random: ChaCha8Rng::seed_from_u64(seed),
+            acceptance: params.draft_acceptance.map(|rate| Acceptance::new(rate, seed)),
             params,
             late_ends: LateEnds::default(),
             constrained: None,
@@ -71,6 +75,7 @@ impl Sampler {
             history: self.history.clone(),
             seed: self.seed,
             random: self.random.clone(),
+            acceptance: None,
             late_ends: self.late_ends.clone(),
             constrained: self.constrained.as_ref().and_then(Constrained::fork),
             changed: Vec::new(),
@@ -171,6 +176,11 @@ impl Sampler {
     pub fn take(&mut self, id: u32, logprob: f32) -> Sampled {
         self.remember(id);
         Sampled { id, logprob, top: Vec::new(), finish: None }
+    }
+
+    /// Whether the drafted token of the next position is to be accepted, whatever the logits say; `None` if they decide.
+    pub fn draws_acceptance(&mut self) -> Option<bool> {
+        self.acceptance.as_mut().map(Acceptance::draw)
     }
 
     /// Chooses the next token from `logits` `[vocab]`.

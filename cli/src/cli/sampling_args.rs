@@ -146,6 +146,7 @@ impl SamplingArgs {
             min_p: self.min_p,
             temperature: self.temp.unwrap_or(default.temperature),
             seed: self.seed,
+            draft_acceptance: None,
         }
     }
 }

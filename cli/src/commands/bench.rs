@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use lapwing_engine::draft::DraftChoice;
+
 use crate::cli::failure::Failure;
 use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
@@ -65,6 +67,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME[=PROGRAM]", conflicts_with = "trace")]
     vs: Vec<Peer>,
 
+    /// Accept each drafted token with this probability, whatever the model would choose: the speed of --draft at an acceptance of
+    /// choice, also with random weights
+    #[arg(long, value_name = "RATE", conflicts_with = "vs")]
+    acceptance: Option<f32>,
+
     /// Write all samples, with machine and date, to FILE
     #[arg(short, long, alias = "save", value_name = "FILE.json")]
     output: Option<PathBuf>,
@@ -118,6 +125,8 @@ struct Measurement<'a> {
     reader: Option<Reader>,
     /// Other engines. With some, each repetition is a process of its own.
     peers: &'a [Peer],
+    /// Probability with which drafted tokens are accepted; `None` if the model chooses.
+    acceptance: Option<f32>,
     save: Option<&'a Path>,
     profile: Option<&'a Path>,
     against: Option<Record>,
@@ -136,6 +145,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
     if args.reading && tests.iter().all(|test| test.kind == Kind::Prompt) {
         return Err(Failure::usage("--reading needs a generation, but -n is 0"));
+    }
+    if args.acceptance.is_some() && args.engine.draft.0.name() == DraftChoice::none().name() {
+        return Err(Failure::usage("--acceptance is that of drafted tokens: add --draft DRAFTER"));
     }
     if !args.vs.is_empty() && args.engine.cores.is_some() {
         return Err(Failure::usage(
@@ -160,6 +172,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         warm_up: !args.no_warmup,
         reader,
         peers: &args.vs,
+        acceptance: args.acceptance,
         save: args.output.as_deref(),
         profile: args.profile.as_deref(),
         against,

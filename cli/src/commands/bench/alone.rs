@@ -58,7 +58,8 @@ pub(super) async fn run(
     let builder = builder.context(longest).cache_tokens(longest);
     let recorder = trace.trace.as_ref().map(|_| trace::recorder());
     let builder = builder.given(recorder, EngineBuilder::recorder);
-    let mut subject = Subject::open(builder, *warm_up, session).await?;
+    let subject = Subject::open(builder, *warm_up, session).await?;
+    let mut subject = subject.accepting(measurement.acceptance);
     let results = measured(&measurement, &mut subject, trace, session).await?;
     let engine = subject.engine()?;
     let mut report = Report {

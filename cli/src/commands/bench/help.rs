@@ -9,6 +9,7 @@ Examples:
   lapwing bench -m FILE.gguf -t 2 --vs openvino=/path/to/venv/bin/python
   lapwing bench -m FILE.gguf -t 2 --against today.json
   lapwing bench -m FILE.gguf -p 0 -n 128 --draft lookup
+  lapwing bench -m FILE.gguf -p 0 -n 128 --draft mtp --acceptance 0.8
   lapwing bench --device phone --strategy all -p 135,300,525 --html strategies.html
   lapwing bench --device cpu+npu --strategy cpu-only,chunk-graph,row-cut -p 300
 

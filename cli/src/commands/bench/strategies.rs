@@ -69,6 +69,7 @@ impl Args {
             (self.against.is_some(), "--against", ONE),
             (self.no_warmup, "--no-warmup", ONE),
             (self.reading, "--reading", ONE),
+            (self.acceptance.is_some(), "--acceptance", ONE),
         ];
         given.into_iter().find(|(given, ..)| *given).map(|(_, what, instead)| (what, instead))
     }

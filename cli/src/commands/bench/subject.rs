@@ -16,6 +16,8 @@ pub(super) struct Subject {
     engine: Option<Engine>,
     /// Whether a new engine runs another prompt before a measured one.
     warm_up: bool,
+    /// Probability with which drafted tokens are accepted; `None` if the model chooses.
+    acceptance: Option<f32>,
 }
 
 /// A completed generation.
@@ -35,7 +37,17 @@ impl Subject {
         // The strategy itself is measured, so requests wait for its graphs.
         let builder = with_stored(builder.wait_for_graphs(true), session);
         let engine = Some(open_as_is(builder.clone(), session).await?);
-        Ok(Subject { builder, engine, warm_up })
+        Ok(Subject { builder, engine, warm_up, acceptance: None })
+    }
+
+    /// Accepts drafted tokens with this probability, if it is given.
+    pub(super) fn accepting(self, acceptance: Option<f32>) -> Subject {
+        Subject { acceptance, ..self }
+    }
+
+    /// Whether drafts leave an answer as it is.
+    pub(super) fn drafts_change_nothing(&self) -> bool {
+        self.acceptance.is_none()
     }
 
     /// The present engine.
@@ -68,6 +80,10 @@ impl Subject {
         drafts: bool,
     ) -> Result<Generation, Failure> {
         let request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
+        let request = match self.acceptance {
+            Some(rate) => request.draft_acceptance(rate),
+            None => request,
+        };
         let mut stream = self.engine()?.generate(request.drafts(drafts)).await?;
         let mut ids = Vec::with_capacity(tokens);
         while let Some(token) = stream.next().await {

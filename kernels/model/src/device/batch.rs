@@ -146,12 +146,21 @@ impl Batch {
 
     /// The row that follows `row` in its sequence with the token `id`: the next one, or the first of a branch.
     pub fn child(&self, row: usize, id: u32) -> Option<usize> {
-        let next = |span: &BatchSpan| match &span.fork {
+        self.children(row).find(|next| self.ids[*next] == id)
+    }
+
+    /// The row that follows `row` on the longest path of its sequence, or else on its first branch.
+    pub fn first_child(&self, row: usize) -> Option<usize> {
+        self.children(row).next()
+    }
+
+    fn children(&self, row: usize) -> impl Iterator<Item = usize> {
+        let next = move |span: &BatchSpan| match &span.fork {
             _ if span.rows.contains(&row) => Some(row + 1).filter(|next| span.rows.contains(next)),
             Some(fork) if fork.after == row => Some(span.rows.start),
             _ => None,
         };
-        self.spans.iter().filter_map(next).find(|next| self.ids[*next] == id)
+        self.spans.iter().filter_map(next)
     }
 }
 
