@@ -25,7 +25,11 @@ use text::{NONE, OWN, PREDICTOR};
 /// A step verifies as many drafted tokens as pay, by their acceptance so far and by the measured times of
 /// steps, and none where they do not.
 #[derive(Clone, Default)]
-pub struct DraftChoice(Option<Source>);
+pub struct DraftChoice {
+    source: Option<Source>,
+    /// Tokens of each draft; `None` for as many as pay.
+    length: Option<usize>,
+}
 
 #[derive(Clone)]
 enum Source {
@@ -62,7 +66,7 @@ pub(crate) const DRAFT_MODEL: ModelId = ModelId(1);
 impl DraftChoice {
     /// No drafts: every step computes one token.
     pub fn none() -> DraftChoice {
-        DraftChoice(None)
+        DraftChoice::default()
     }
 
     /// Prompt lookup: proposes what followed the last tokens when they occurred before
@@ -88,7 +92,7 @@ impl DraftChoice {
     }
 
     fn drafter(name: impl Into<String>, make: MakeDrafter) -> DraftChoice {
-        DraftChoice(Some(Source::Drafter { name: name.into(), make }))
+        DraftChoice::from_source(Source::Drafter { name: name.into(), make })
     }
 
     /// A draft model (Leviathan et al., 2023; Chen et al., 2023): a smaller model with the same vocabulary
@@ -120,7 +124,11 @@ impl DraftChoice {
     fn of_weights(weights: DraftWeights, name: String) -> DraftChoice {
         let (schedule, device, width) = (Schedule::default(), None, 1);
         let model = DraftModelChoice { weights, schedule, device, width, name };
-        DraftChoice(Some(Source::Model(model)))
+        DraftChoice::from_source(Source::Model(model))
+    }
+
+    fn from_source(source: Source) -> DraftChoice {
+        DraftChoice { source: Some(source), length: None }
     }
 
     /// A drafter of one's own; `make` is called once for each request.
@@ -150,7 +158,7 @@ impl DraftChoice {
     /// When a draft model drafts; other drafters answer at once and have no schedule.
     #[must_use]
     pub fn schedule(mut self, schedule: Schedule) -> DraftChoice {
-        if let Some(Source::Model(model)) = &mut self.0 {
+        if let Some(Source::Model(model)) = &mut self.source {
             model.schedule = schedule;
         }
         self
@@ -160,7 +168,7 @@ impl DraftChoice {
     /// device. NPUs compute no attention, so they run none.
     #[must_use]
     pub fn on_device(mut self, device: impl Into<String>) -> DraftChoice {
-        if let Some(Source::Model(model)) = &mut self.0 {
+        if let Some(Source::Model(model)) = &mut self.source {
             model.device = Some(device.into());
         }
         self
@@ -170,10 +178,23 @@ impl DraftChoice {
     /// likeliest others. By default 1, which gives chains.
     #[must_use]
     pub fn width(mut self, width: usize) -> DraftChoice {
-        if let Some(Source::Model(model)) = &mut self.0 {
+        if let Some(Source::Model(model)) = &mut self.source {
             model.width = width;
         }
         self
+    }
+
+    /// Verifies this many drafted tokens in each step, or as many as are proposed, whether or not they pay; at most [`DRAFT_MAX`].
+    /// By default a step verifies as many as pay.
+    #[must_use]
+    pub fn length(mut self, tokens: usize) -> DraftChoice {
+        self.length = Some(tokens.clamp(1, DRAFT_MAX));
+        self
+    }
+
+    /// Whether anything drafts.
+    pub fn drafts_tokens(&self) -> bool {
+        self.source.is_some()
     }
 
     /// Whether a model drafts, so that a schedule and a device can be chosen.
@@ -183,7 +204,7 @@ impl DraftChoice {
 
     /// Name of the drafter, or `none`.
     pub fn name(&self) -> &str {
-        match &self.0 {
+        match &self.source {
             None => NONE,
             Some(Source::Drafter { name, .. }) => name,
             Some(Source::Model(model)) => &model.name,
@@ -202,7 +223,7 @@ impl DraftChoice {
 
     /// The draft model, if one drafts.
     pub(crate) fn draft_model(&self) -> Option<&DraftModelChoice> {
-        match &self.0 {
+        match &self.source {
             Some(Source::Model(model)) => Some(model),
             _ => None,
         }
@@ -210,7 +231,7 @@ impl DraftChoice {
 
     /// The drafts of a new request.
     pub(crate) fn drafts(&self) -> Option<Box<Drafts>> {
-        let drafts = match self.0.as_ref()? {
+        let drafts = match self.source.as_ref()? {
             Source::Drafter { make, .. } => Drafts::new(make()),
             Source::Model(model) => {
                 let of = match model.weights {
@@ -220,7 +241,10 @@ impl DraftChoice {
                 of(DRAFT_MODEL, model.schedule).width(model.width)
             }
         };
-        Some(Box::new(drafts))
+        Some(Box::new(match self.length {
+            Some(tokens) => drafts.always(tokens),
+            None => drafts,
+        }))
     }
 }
 

@@ -44,6 +44,36 @@ fn an_option_of_a_draft_model_needs_one() {
 }
 
 #[test]
+fn a_length_or_an_acceptance_of_drafts_needs_a_drafter_and_makes_sense() {
+    let llama = model("llama.gguf");
+    let refused = [
+        (&["run", "-m", &llama, "--draft-length", "4", "ab"][..], "add --draft DRAFTER"),
+        (&["run", "-m", &llama, "--draft", "lookup", "--draft-length", "16", "ab"], "at most 15"),
+        (&["bench", "-m", &llama, "--acceptance", "0.5"], "add --draft DRAFTER"),
+        (
+            &["bench", "-m", &llama, "-p0", "-n4", "--draft", "self:q8_0", "--acceptance", "2"],
+            "draft_acceptance is 2, but must be between 0 and 1",
+        ),
+    ];
+    for (args, message) in refused {
+        let ended = ended(lapwing(args));
+        assert!(ended.code != Some(0) && ended.stderr.contains(message), "{args:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn drafts_of_a_length_with_all_accepted_fill_every_pass() {
+    let llama = model("llama.gguf");
+    let args = ["bench", "-m", &llama, "-p", "0", "-n", "40", "-r", "1", "--json"];
+    let draft = ["--draft", "self:q8_0", "--draft-length", "4", "--acceptance", "1"];
+    let ended = ended(lapwing(&[&args[..], &draft].concat()));
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let draft = &report["results"][0]["draft"];
+    assert_eq!(draft["drafted"], draft["accepted"], "{draft}");
+    assert_eq!(draft["tokens_per_step"], 5.0, "{draft}");
+}
+
+#[test]
 fn trees_of_tokens_change_no_token_and_are_counted() {
     let prompt = "one two three one two four one two three one two";
     for sampling in [&["--temp", "0"][..], &["--temp", "1", "--seed", "3"]] {

@@ -11,7 +11,7 @@ use super::attention::AttentionArgs;
 use super::device_args::DeviceArgs;
 use super::draft::DraftArg;
 use super::failure::Failure;
-use super::parse::{at_least_one, policy, time};
+use super::parse::{at_least_one, draft_length, policy, time};
 use super::scales::Scales;
 use super::session::Session;
 
@@ -155,6 +155,10 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one, hide_short_help = true)]
     pub(crate) draft_width: Option<usize>,
 
+    /// Tokens of each draft, whether or not they pay [default: as many as pay]
+    #[arg(long, value_name = "N", value_parser = draft_length, hide_short_help = true)]
+    pub(crate) draft_length: Option<usize>,
+
     /// Lock the weights in memory, so that the system never swaps them out; fails where it refuses
     #[arg(long, hide_short_help = true)]
     pub(crate) mlock: bool,
@@ -198,6 +202,9 @@ impl EngineArgs {
                 "{option} is for a draft model, and --draft is {}: give a model, or leave {option} out",
                 self.draft.0
             )));
+        }
+        if self.draft_length.is_some() && !self.draft.0.drafts_tokens() {
+            return Err(Failure::usage("--draft-length is that of drafts: add --draft DRAFTER"));
         }
         let cores = self.cores.as_ref().map(CoreSet::check).transpose();
         cores.map_err(|error| Failure::usage(format!("--cores: {error}")))?;

@@ -51,6 +51,7 @@ impl EngineArgs {
     pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let draft = self.draft.0.clone().schedule(self.draft_schedule.unwrap_or_default());
         let draft = draft.given(self.draft_device.as_deref(), DraftChoice::on_device);
+        let draft = draft.given(self.draft_length, DraftChoice::length);
         // Without a cache folder, a model on disk still runs.
         let cache = if self.no_packed_cache { None } else { ModelCache::open(None).ok() };
         let builder = Engine::builder()

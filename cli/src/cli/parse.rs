@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use lapwing_engine::draft::DRAFT_MAX;
 use lapwing_engine::plan::OrderSwap;
 use lapwing_engine::policy::by_name;
 use lapwing_engine::{WaitLink, WaitMode};
@@ -13,6 +14,14 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(0) => Err("it must be at least 1".to_owned()),
         Ok(count) => Ok(count),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Parses the tokens of a draft.
+pub(crate) fn draft_length(text: &str) -> Result<usize, String> {
+    match at_least_one(text)? {
+        length @ ..=DRAFT_MAX => Ok(length),
+        _ => Err(format!("a draft has at most {DRAFT_MAX} tokens")),
     }
 }
 

@@ -3,8 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use lapwing_engine::draft::DraftChoice;
-
 use crate::cli::failure::Failure;
 use crate::cli::resolve::model_file;
 use crate::cli::session::Session;
@@ -146,7 +144,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if args.reading && tests.iter().all(|test| test.kind == Kind::Prompt) {
         return Err(Failure::usage("--reading needs a generation, but -n is 0"));
     }
-    if args.acceptance.is_some() && args.engine.draft.0.name() == DraftChoice::none().name() {
+    if args.acceptance.is_some() && !args.engine.draft.0.drafts_tokens() {
         return Err(Failure::usage("--acceptance is that of drafted tokens: add --draft DRAFTER"));
     }
     if !args.vs.is_empty() && args.engine.cores.is_some() {

@@ -11,7 +11,8 @@ impl EngineArgs {
     pub(crate) fn to_args(&self) -> Vec<String> {
         let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, activations, .. } =
             self;
-        let EngineArgs { draft, draft_schedule, draft_device, draft_width, .. } = self;
+        let EngineArgs { draft, draft_schedule, draft_device, draft_width, draft_length, .. } =
+            self;
         let EngineArgs { attention, policy, token_gap, mlock, mmap, no_mmap, .. } = self;
         let EngineArgs { no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, .. } =
@@ -37,6 +38,7 @@ impl EngineArgs {
             ("--draft-schedule", draft_schedule.map(|schedule| schedule.name().to_owned())),
             ("--draft-device", draft_device.clone()),
             ("--draft-width", number(draft_width)),
+            ("--draft-length", number(draft_length)),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),
             ("--ratio", ratio.as_ref().map(ToString::to_string)),
