@@ -67,7 +67,7 @@ fn drafts_of_a_length_with_all_accepted_fill_every_pass() {
     let args = ["bench", "-m", &llama, "-p", "0", "-n", "40", "-r", "1", "--json"];
     let draft = ["--draft", "self:q8_0", "--draft-length", "4", "--acceptance", "1"];
     let ended = ended(lapwing(&[&args[..], &draft].concat()));
-    let report: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let draft = &report["results"][0]["draft"];
     assert_eq!(draft["drafted"], draft["accepted"], "{draft}");
     assert_eq!(draft["tokens_per_step"], 5.0, "{draft}");

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Measures a layer that predicts a second token (MTP) as drafter, at acceptances of choice, on a random model.
+
+usage: predictor.py LAPWING MODEL.gguf [--acceptance RATE,...] [--rounds N] [--tokens N] [--args 'OPTION...']
+
+LAPWING is the program. MODEL is a random model without such a layer, such as the `qwen35` of recurrent.py, whose venv runs this. A copy
+gets one more layer, a copy of its last one, with random weights for what such a layer has beside it. With each acceptance, generations with
+and without drafts alternate in one engine (`lapwing bench --draft mtp --acceptance RATE`). Prints a table: tokens per second without drafts, the
+speed-up, the drafted tokens that were accepted, and tokens per pass. Fails (exit code 1) if drafts cost more than 2 % of the speed at any
+acceptance. Run it on an idle machine.
+"""
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import gguf
+import numpy as np
+from gguf import GGUFValueType as Kind
+
+LEAST = 0.98
+
+
+def with_predictor(model: Path, path: Path) -> None:
+    """Writes the model with a layer more."""
+    reader = gguf.GGUFReader(model)
+    arch = reader.fields["general.architecture"].contents()
+    layers = reader.fields[f"{arch}.block_count"].contents()
+    writer = gguf.GGUFWriter(path, arch)
+    for field in reader.fields.values():
+        if field.name.startswith("GGUF.") or field.name in ("general.architecture", f"{arch}.nextn_predict_layers"):
+            continue
+        value, kind = field.contents(), field.types[0]
+        if field.name == f"{arch}.block_count":
+            value = layers + 1
+        if kind == Kind.ARRAY and field.name.startswith(arch) and len(value) == layers:
+            value = [*value, value[-1]]
+        if value != []:
+            writer.add_key_value(field.name, value, kind, field.types[-1] if kind == Kind.ARRAY else None)
+    writer.add_uint32(f"{arch}.nextn_predict_layers", 1)
+    for tensor in reader.tensors:
+        names = [tensor.name]
+        if last := re.match(rf"blk\.{layers - 1}\.(.*)", tensor.name):
+            names.append(f"blk.{layers}.{last[1]}")
+        for name in names:
+            writer.add_tensor(name, tensor.data, raw_dtype=tensor.tensor_type)
+    width = reader.fields[f"{arch}.embedding_length"].contents()
+    rng = np.random.default_rng(7)
+    projection = rng.standard_normal((width, 2 * width), dtype=np.float32) / np.sqrt(2 * width)
+    kind = gguf.GGMLQuantizationType.Q8_0
+    writer.add_tensor(f"blk.{layers}.nextn.eh_proj.weight", gguf.quants.quantize(projection, kind), raw_dtype=kind)
+    for norm in ("enorm", "hnorm", "shared_head_norm"):
+        writer.add_tensor(f"blk.{layers}.nextn.{norm}.weight", 1 + 0.1 * rng.standard_normal(width, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def measured(args: argparse.Namespace, model: Path, rate: str) -> dict:
+    line = [args.program, "bench", "-m", str(model), "-p", "0", "-n", str(args.tokens), "-r", str(args.rounds), "--draft", "mtp",
+            "--acceptance", rate, "--json", *shlex.split(args.args)]
+    return json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)["results"][0]["draft"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", metavar="LAPWING")
+    parser.add_argument("model", type=Path, metavar="MODEL.gguf")
+    parser.add_argument("--acceptance", default="0,0.2,0.6,0.8,0.9,1")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--tokens", type=int, default=256)
+    parser.add_argument("--args", default="", help="more options of `lapwing bench`")
+    args = parser.parse_args()
+    wrong = []
+    print("| acceptance | tokens/s without | speed-up | accepted of drafted | tokens per pass |\n|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / f"{args.model.stem}-mtp.gguf"
+        with_predictor(args.model, model)
+        for rate in args.acceptance.split(","):
+            draft = measured(args, model, rate)
+            gain = draft["speed_up"]["median"]
+            print(f"| {rate} | {draft['without']['median']:.1f} | {gain:.2f} ({draft['speed_up']['min']:.2f} to {draft['speed_up']['max']:.2f}) "
+                  f"| {draft['accepted']} of {draft['drafted']} | {draft['tokens_per_step']:.2f} |", flush=True)
+            if gain < LEAST:
+                wrong.append(f"acceptance {rate}: {gain:.2f} times the speed without drafts")
+    for line in wrong:
+        print(f"NOT KEPT: {line}")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
