@@ -34,10 +34,11 @@ pub use lapwing_engine::{
     KvSharing, KvSharingError, Latencies, LayerAttention, LayerHeads, Mask, MaskError, Message,
     ModelConfig, Module, PackedMemory, PackedUse, PackedWeights, PartPlacement, Placement, Pooling,
     Prompt, PromptEnd, PromptGraphs, PromptProgress, RankedDocument, Ranking, Requant, Requantized,
-    Request, RequestTimes, RerankRequest, RunError, SamplingParams, Scored, Shutdown, SlotStats,
-    StageKind, StagePlacement, Stream, Summary, Token, TokenEvent, TokenLogprob, TokenStream,
-    TransferPlacement, WaitLink, WaitMode, Work, chat, devices, draft, drivers, energy, error, fit,
-    plan, policy, prepare, profile, ranges, serde_json, tokenizer, traces, weights,
+    Request, RequestTimes, RerankRequest, RunError, RunningRequest, SamplingParams, Scored,
+    Shutdown, SlotStats, StageKind, StagePlacement, Stream, Summary, Token, TokenEvent,
+    TokenLogprob, TokenStream, TransferPlacement, WaitLink, WaitMode, Work, chat, devices, draft,
+    drivers, energy, error, fit, plan, policy, prepare, profile, ranges, serde_json, tokenizer,
+    traces, weights,
 };
 #[cfg(feature = "structured")]
 pub use lapwing_engine::{

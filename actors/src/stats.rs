@@ -13,6 +13,8 @@ pub struct EngineStats {
     pub waiting: usize,
     /// Requests that run.
     pub running: usize,
+    /// Each request that runs, by rank.
+    pub requests: Vec<RunningRequest>,
     /// Requests that have rows which are ready and not sent to a device, or that wait to be admitted, by cause.
     pub stalled: Vec<(StallCause, usize)>,
     /// Chunks in flight.
@@ -42,6 +44,25 @@ pub struct EngineStats {
     pub policy: String,
     /// Numbers that explain the policy's decisions, such as the counter of each client, by name.
     pub policy_numbers: Vec<(String, f64)>,
+}
+
+/// A request that runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunningRequest {
+    /// Its number in recordings.
+    pub number: u64,
+    /// Tokens of its prompt.
+    pub prompt_tokens: usize,
+    /// Those of them that the prefix cache had.
+    pub cached_tokens: usize,
+    /// Those that are computed though the prefix cache had their keys and values
+    /// ([`RequestTimes::recomputed_tokens`](lapwing_traces::RequestTimes::recomputed_tokens)).
+    pub recomputed_tokens: usize,
+    /// Those whose rows are there, with the cached ones.
+    pub computed_tokens: usize,
+    /// Tokens that were generated.
+    pub generated_tokens: usize,
 }
 
 /// Streams and prompts beside each other.
@@ -147,6 +168,9 @@ pub struct Work {
     pub preempted: usize,
     /// Prompt tokens that the prefix cache had.
     pub cached_tokens: usize,
+    /// Prompt tokens that were computed though the prefix cache had their keys and values: states of recurrent layers were kept
+    /// only before them.
+    pub recomputed_tokens: usize,
     /// Prompt tokens that were computed, each once.
     pub prompt_tokens: usize,
     /// Rows that were computed again after a preemption or a roll-back.

@@ -14,7 +14,7 @@ use super::tools;
 use lapwing_engine::chat::{ChatError, ChatOptions};
 use lapwing_engine::error::Error;
 use lapwing_engine::tokenizer::Special;
-use lapwing_engine::{Engine, Prompt, PromptEnd};
+use lapwing_engine::{Engine, Prompt, PromptEnd, RunningRequest};
 
 /// Says that the server runs.
 pub(crate) async fn health() -> Response {
@@ -53,9 +53,35 @@ pub(crate) async fn slots(Extension(call): Extension<Call>) -> Result<Response, 
         return Ok(Json(json!([])).into_response());
     };
     let context = loaded.engine.context();
-    let slot = |id: usize| json!({ "id": id, "n_ctx": context, "is_processing": true });
-    let running = loaded.engine.stats().await?.running;
-    Ok(Json((0..running).map(slot).collect::<Vec<_>>()).into_response())
+    let requests = loaded.engine.stats().await?.requests;
+    let slots = requests.iter().enumerate().map(|(id, request)| slot(id, request, context));
+    Ok(Json(slots.collect::<Vec<_>>()).into_response())
+}
+
+/// A running request. `recomputed` says which known tokens are computed again, and why.
+fn slot(id: usize, request: &RunningRequest, context: usize) -> Value {
+    let recomputed = match request.recomputed_tokens {
+        0 => Value::Null,
+        tokens => json!({
+            "tokens": tokens,
+            "because": format!(
+                "the cache has keys and values of {} tokens of this prompt, but states of recurrent layers only of the first {}",
+                request.cached_tokens + tokens,
+                request.cached_tokens
+            ),
+        }),
+    };
+    json!({
+        "id": id,
+        "id_task": request.number,
+        "n_ctx": context,
+        "is_processing": true,
+        "n_prompt_tokens": request.prompt_tokens,
+        "n_prompt_tokens_processed": request.computed_tokens - request.cached_tokens.min(request.computed_tokens),
+        "n_prompt_tokens_cache": request.cached_tokens,
+        "next_token": [{ "n_decoded": request.generated_tokens }],
+        "recomputed": recomputed,
+    })
 }
 
 /// Token ids of a text.

@@ -27,6 +27,7 @@ pub(crate) struct Metrics {
     ended: Counts,
     prompt_tokens: Counts,
     cached_tokens: Counts,
+    recomputed_tokens: Counts,
     generated_tokens: Counts,
     ttft: Times,
     between_tokens: Times,
@@ -57,6 +58,7 @@ pub(crate) struct Taken {
     pub(crate) decode: Duration,
     pub(crate) prompt_tokens: usize,
     pub(crate) cached_tokens: usize,
+    pub(crate) recomputed_tokens: usize,
     pub(crate) generated_tokens: usize,
     /// Drafted tokens that were verified, and how many of them were accepted; `None` without a drafter.
     pub(crate) drafts: Option<(usize, usize)>,
@@ -91,6 +93,7 @@ impl Metrics {
             ended: Counts::default(),
             prompt_tokens: Counts::default(),
             cached_tokens: Counts::default(),
+            recomputed_tokens: Counts::default(),
             generated_tokens: Counts::default(),
             ttft: times(long),
             between_tokens: times(short),
@@ -134,6 +137,12 @@ impl Metrics {
             &["lapwing_cached_tokens", "vllm:prefix_cache_hits"],
             "Tokens of prompts that the prefix cache had",
             &self.cached_tokens,
+        );
+        add(
+            r,
+            &["lapwing_recomputed_tokens"],
+            "Tokens of prompts computed again, because the prefix cache had their keys and values but no states behind them",
+            &self.recomputed_tokens,
         );
         add(
             r,
@@ -215,6 +224,7 @@ impl Metrics {
         let counts = [
             (&self.prompt_tokens, taken.prompt_tokens),
             (&self.cached_tokens, taken.cached_tokens),
+            (&self.recomputed_tokens, taken.recomputed_tokens),
             (&self.generated_tokens, taken.generated_tokens),
         ];
         for (counter, tokens) in counts {

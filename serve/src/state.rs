@@ -108,6 +108,7 @@ fn engine_state(stats: &EngineStats) -> Value {
                 "refused": client.work.refused,
                 "prompt_tokens": client.work.prompt_tokens,
                 "cached_tokens": client.work.cached_tokens,
+                "recomputed_tokens": client.work.recomputed_tokens,
                 "generated_tokens": client.work.generated_tokens,
                 "generated_tokens_last_minute": client.generated_tokens_last_minute,
                 "ttft_p50_ms": client.latencies.ttft_ms.p50,

@@ -20,6 +20,7 @@ mod a_prepared_engine_is_cold;
 #[cfg(feature = "qnn")]
 mod a_qnn_device_computes_otherwise;
 mod a_ranking_is_wrong;
+mod a_recomputation_is_not_told;
 mod a_recording_hides_experts;
 mod a_recording_is_wrong;
 #[cfg(feature = "serve")]

@@ -19,6 +19,9 @@ pub struct RequestTimes {
     pub prompt_tokens: usize,
     /// Number of prompt tokens that were not computed, because the prefix cache had their keys and values.
     pub cached_tokens: usize,
+    /// Number of prompt tokens that were computed though the prefix cache had their keys and values: those behind the last
+    /// tokens whose states of recurrent layers were kept.
+    pub recomputed_tokens: usize,
     /// Number of tokens generated.
     pub generated_tokens: usize,
 }

@@ -71,6 +71,8 @@ pub struct Found {
     pub partial: Option<(KvPage, usize)>,
     /// The states after these rows, if they were looked for.
     pub state: Option<KeptState>,
+    /// The text's first tokens that the tree has, with those behind the states.
+    pub known: usize,
 }
 
 /// A text of the tree, from its first token to the end of a leaf.

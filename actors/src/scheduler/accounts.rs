@@ -46,7 +46,10 @@ pub(super) enum Step {
     Arrived,
     Refused,
     /// With the number of prompt tokens that the prefix cache had, if it is admitted for the first time.
-    Admitted(usize),
+    Admitted {
+        cached: usize,
+        recomputed: usize,
+    },
     Preempted,
     /// Ended, while it ran or from the queue.
     Ended {
@@ -95,7 +98,7 @@ impl Accounts {
                 *latest = now;
             }
             Step::Refused => {}
-            Step::Admitted(_) => {
+            Step::Admitted { .. } => {
                 stats.waiting -= 1;
                 stats.running += 1;
             }
@@ -110,7 +113,10 @@ impl Accounts {
             match step {
                 Step::Arrived => work.requests += 1,
                 Step::Refused => work.refused += 1,
-                Step::Admitted(cached) => work.cached_tokens += cached,
+                Step::Admitted { cached, recomputed } => {
+                    work.cached_tokens += cached;
+                    work.recomputed_tokens += recomputed;
+                }
                 Step::Preempted => work.preempted += 1,
                 Step::Ended { end: End::Completed, .. } => work.finished += 1,
                 Step::Ended { end: End::Failed, .. } => work.failed += 1,

@@ -31,11 +31,12 @@ impl Model {
         };
         let (mut tree, has_copies) = (prefixes.tree(), prefixes.store().is_some());
         if self.has_state {
+            let known = tree.matched(namespace, ids);
             let Some(state) = tree.find_state(namespace, ids, !has_copies) else {
-                return Found::default();
+                return Found { known, ..Found::default() };
             };
             let found = tree.find(namespace, &ids[..state.rows]);
-            return Found { state: Some(state), ..found };
+            return Found { state: Some(state), known, ..found };
         }
         let found = tree.find(namespace, ids);
         Found { partial: found.partial.filter(|_| has_copies), ..found }

@@ -130,8 +130,15 @@ impl Queue {
     pub(super) fn on_admitted(&mut self, sequence: &mut Sequence) {
         sequence.entry.running = true;
         // A preemption loses the rows that were cached.
-        let cached = if sequence.entry.lost_rows == 0 { sequence.times.cached_tokens } else { 0 };
-        self.accounts.on_step(sequence.entry.account, Step::Admitted(cached), self.now);
+        let (cached, recomputed) = match sequence.entry.lost_rows {
+            0 => (sequence.times.cached_tokens, sequence.times.recomputed_tokens),
+            _ => (0, 0),
+        };
+        self.accounts.on_step(
+            sequence.entry.account,
+            Step::Admitted { cached, recomputed },
+            self.now,
+        );
         self.policy.admitted(&sequence.candidate(), self.now);
     }
 

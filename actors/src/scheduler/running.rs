@@ -16,6 +16,7 @@ use super::reached::Reached;
 use crate::message::{Emission, Generate, Sink, StreamEvent, Submit, Task};
 use crate::prefix::{Known, PrefixUse};
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
+use crate::stats::RunningRequest;
 use crate::traced::{TraceContext, Traced};
 
 mod branches;
@@ -152,6 +153,19 @@ impl Sequence {
     /// Whether it is a request of which only the next token is missing, after those that it has generated.
     pub(super) fn is_streaming(&self) -> bool {
         !self.is_companion() && self.has_generated() && self.sent + 1 >= self.ids.len()
+    }
+
+    /// Itself as a request; `None` if it is the companion of one.
+    pub(super) fn as_request(&self) -> Option<RunningRequest> {
+        let RequestTimes { prompt_tokens, cached_tokens, recomputed_tokens, .. } = self.times;
+        (!self.is_companion()).then(|| RunningRequest {
+            number: self.id.0,
+            prompt_tokens,
+            cached_tokens,
+            recomputed_tokens,
+            computed_tokens: self.progress.complete().min(prompt_tokens),
+            generated_tokens: self.ids.len() - prompt_tokens,
+        })
     }
 
     /// Whether it has tokens that were generated.

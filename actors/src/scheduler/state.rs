@@ -119,6 +119,7 @@ impl Scheduler {
         self.queue.report(EngineStats {
             waiting: self.waiting(),
             running: self.running(),
+            requests: self.running.iter().filter_map(Sequence::as_request).collect(),
             stalled,
             chunks: self.chunks_in_flight(),
             kv_pages: self.models.iter().map(|model| model.kv.pool.capacity()).sum(),

@@ -17,6 +17,7 @@ pub(crate) struct Timings {
     decode_ms: f64,
     prompt_tokens: usize,
     cached_tokens: usize,
+    recomputed_tokens: usize,
     generated_tokens: usize,
     prefill_tokens_per_second: f64,
     decode_tokens_per_second: f64,
@@ -33,6 +34,7 @@ impl Timings {
             decode_ms: ms(times.decode()),
             prompt_tokens: times.prompt_tokens,
             cached_tokens: times.cached_tokens,
+            recomputed_tokens: times.recomputed_tokens,
             generated_tokens: times.generated_tokens,
             prefill_tokens_per_second: times.prefill_tokens_per_second(),
             decode_tokens_per_second: times.decode_tokens_per_second(),
@@ -41,9 +43,12 @@ impl Timings {
 
     /// The times on one line.
     pub(crate) fn line(&self) -> String {
-        let cached = match self.cached_tokens {
-            0 => String::new(),
-            cached => format!(" ({cached} cached)"),
+        let cached = match (self.cached_tokens, self.recomputed_tokens) {
+            (0, 0) => String::new(),
+            (cached, 0) => format!(" ({cached} cached)"),
+            (cached, again) => {
+                format!(" ({cached} cached, {again} known but computed again for want of states)")
+            }
         };
         format!(
             "[{} prompt tokens{cached}, {:.1} tok/s; first token after {:.0} ms; {} generated, {:.1} tok/s]",

@@ -74,6 +74,7 @@ impl Record {
                 prefill: times.prefill(),
                 decode: times.decode(),
                 prompt_tokens: times.prompt_tokens,
+                recomputed_tokens: times.recomputed_tokens,
                 drafts: summary.drafts.as_ref().map(|drafts| (drafts.drafted, drafts.accepted)),
                 ..Taken::default()
             };
@@ -112,6 +113,7 @@ impl Drop for Record {
             reason = self.reason,
             prompt_tokens = taken.prompt_tokens as u64,
             cached_tokens = taken.cached_tokens as u64,
+            recomputed_tokens = taken.recomputed_tokens as u64,
             generated_tokens = taken.generated_tokens as u64,
             queued_ms = millis(taken.queued),
             ttft_ms = millis(self.ttft),

@@ -24,11 +24,11 @@ impl Sequence {
         let mut states = self.first_states(model, found.state.as_ref());
         if states.is_err() {
             // The only place that is not in use may be that of the state that was found.
-            found = Found::default();
+            found = Found { known: found.known, ..Found::default() };
             states = self.first_states(model, None);
         }
         let states = states?;
-        let Found { pages, partial, .. } = found;
+        let Found { pages, partial, known, .. } = found;
         let whole = pages.len() * model.kv.layout.page_rows;
         let place = pages.len();
         self.lease = KvLease::new(pages);
@@ -45,6 +45,7 @@ impl Sequence {
         }
         if self.times.admitted == Nanos::default() {
             self.times.cached_tokens = cached;
+            self.times.recomputed_tokens = known.saturating_sub(cached);
         }
         self.states = states;
         let nodes = model.planner(self.kind().output).graph().nodes().len();
