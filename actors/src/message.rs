@@ -182,7 +182,7 @@ pub enum StreamEvent {
     /// Hidden states of the next prompt rows, `[rows, width]`.
     Hidden(Vec<f32>),
     /// The request has ended; no event follows.
-    Finished(Finished),
+    Finished(Box<Finished>),
     /// The request has failed; no event follows.
     Failed(RunError),
 }

@@ -108,6 +108,7 @@ fn each_sampling_parameter_of_a_request_has_a_method() {
         penalty_window: 9,
         logit_bias: vec![(7, 1.5)],
         seed: Some(5),
+        draft_acceptance: None,
     };
     assert_eq!(request.sampling, expected);
 }

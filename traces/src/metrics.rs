@@ -109,6 +109,7 @@ mod tests {
             finished: Nanos(5_000_000_000),
             prompt_tokens: 12,
             cached_tokens: 2,
+            recomputed_tokens: 0,
             generated_tokens: 5,
         };
         assert_eq!(s.ttft(), Duration::from_secs(3));

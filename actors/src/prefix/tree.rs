@@ -169,7 +169,9 @@ impl PrefixTree {
             (at, count) = (parent, self.nodes[parent].pages.len());
         }
         pages.reverse();
-        Found { pages, partial, state: None }
+        let rows = partial.as_ref().map_or(0, |(_, rows)| *rows);
+        let known = pages.len() * self.page_rows + rows;
+        Found { pages, partial, state: None, known }
     }
 
     /// Adds the pages that hold `tokens`, except those whose tokens the tree has already. Nobody may write the

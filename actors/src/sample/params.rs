@@ -89,6 +89,18 @@ impl SamplingParams {
         }
     }
 
+    /// Checks what makes no sense where a constraint chooses among the tokens.
+    ///
+    /// # Errors
+    /// [`SamplingError`] for [`draft_acceptance`](SamplingParams::draft_acceptance), which accepts any token.
+    pub fn check_constrained(&self) -> Result<(), SamplingError> {
+        let expected = "left out with a grammar or tools, which forbid tokens";
+        match self.draft_acceptance {
+            Some(value) => Err(SamplingError { name: "draft_acceptance", value, expected }),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn changes_logits(&self) -> bool {
         !self.logit_bias.is_empty() || self.penalises()
     }

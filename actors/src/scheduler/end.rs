@@ -26,7 +26,7 @@ pub(super) fn finish(
     queue.on_end(&sequence, End::Completed);
     sequence.note_end(Milestone::Finished, Some(&reason), effects);
     let (times, drafts) = (sequence.times, sequence.draft_stats());
-    let event = StreamEvent::Finished(Finished { reason, times, drafts });
+    let event = StreamEvent::Finished(Box::new(Finished { reason, times, drafts }));
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }
 

@@ -1,8 +1,6 @@
 //! Checks of requests for tokens, before anything is computed.
 
 use lapwing_actors::RunError;
-#[cfg(feature = "structured")]
-use lapwing_actors::sample::SamplingError;
 
 use super::Engine;
 use crate::chat::ChatError;
@@ -19,11 +17,8 @@ impl Engine {
         }
         request.sampling.check()?;
         #[cfg(feature = "structured")]
-        if let Some(value) = request.sampling.draft_acceptance
-            && (request.grammar.is_some() || request.tools.is_some())
-        {
-            let expected = "left out with a grammar or tools, which allow no other tokens";
-            return Err(SamplingError { name: "draft_acceptance", value, expected }.into());
+        if request.grammar.is_some() || request.tools.is_some() {
+            request.sampling.check_constrained()?;
         }
         let graph = &self.inner.explainer.parts.graph;
         let vocab = graph.value(graph.output()).width;

@@ -45,7 +45,8 @@ impl Sequence {
         }
         if self.times.admitted == Nanos::default() {
             self.times.cached_tokens = cached;
-            self.times.recomputed_tokens = known.saturating_sub(cached);
+            let again = if model.has_state { known.saturating_sub(cached) } else { 0 };
+            self.times.recomputed_tokens = again;
         }
         self.states = states;
         let nodes = model.planner(self.kind().output).graph().nodes().len();
