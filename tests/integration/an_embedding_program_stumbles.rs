@@ -96,7 +96,8 @@ fn each_sampling_parameter_of_a_request_has_a_method() {
         .frequency_penalty(0.3)
         .penalty_window(9)
         .logit_bias(7, 1.5)
-        .seed(5);
+        .seed(5)
+        .draft_acceptance(0.5);
     let expected = lapwing::SamplingParams {
         temperature: 0.7,
         top_k: 3,
@@ -108,7 +109,7 @@ fn each_sampling_parameter_of_a_request_has_a_method() {
         penalty_window: 9,
         logit_bias: vec![(7, 1.5)],
         seed: Some(5),
-        draft_acceptance: None,
+        draft_acceptance: Some(0.5),
     };
     assert_eq!(request.sampling, expected);
 }
