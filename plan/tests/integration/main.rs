@@ -2,6 +2,7 @@
 //! without actors.
 #![cfg(not(loom))]
 
+mod a_bound_exceeds_a_schedule;
 mod a_cut_by_experts_leaves_one_out;
 mod a_decode_step_is_cut_as_prefill;
 mod a_stored_plan_differs;
