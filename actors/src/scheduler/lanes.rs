@@ -10,7 +10,8 @@ use lapwing_traces::Nanos;
 
 use super::effect::RouteChosen;
 use super::graphs::Readiness;
-use super::pace::STEPS_WAITED;
+use super::pace::hold::StepTimes;
+use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
 use crate::chunk::Life;
@@ -27,8 +28,12 @@ pub(super) struct Chosen {
     choice: Choice,
     /// Whether it passes chunks that wait for its devices.
     pub(super) haste: Haste,
-    /// How long the streams of a step may wait for its end, in ns; `None` for other chunks.
-    allowed: Option<f64>,
+    /// How long the streams of a step may wait; `None` for other chunks.
+    step: Option<StepTimes>,
+    /// Whether it has prompt rows of requests that give way to none.
+    has_prompts: bool,
+    /// How long a step may be held back while prompts use its devices.
+    hold: Option<Duration>,
 }
 
 impl Chosen {
@@ -47,8 +52,13 @@ impl Chosen {
 
     /// How long a step may let others pass, so that its streams have their tokens just in time.
     pub(super) fn spare(&self) -> Duration {
-        let allowed = self.allowed.map_or(Duration::ZERO, |ns| Duration::from_nanos(ns as u64));
-        allowed.saturating_sub(self.choice.end)
+        let left = self.step.map_or(Duration::ZERO, |step| Duration::from_nanos(step.left as u64));
+        left.saturating_sub(self.choice.end)
+    }
+
+    /// How long a step is held back, if prompts that are in flight use its devices meanwhile.
+    pub(super) fn hold(&self) -> Option<Duration> {
+        self.hold
     }
 
     /// What a recording may tell of it; `None` if there was no choice.
@@ -78,13 +88,11 @@ struct Flight {
 impl Flight {
     /// Makes a step due that would wait too long for a chunk which is sent after it.
     fn pass(&mut self, later: &Chosen) {
-        let Chosen { allowed: Some(allowed), haste: Haste::Step, .. } = self.chosen else {
-            return;
-        };
+        let Chosen { step: Some(step), haste: Haste::Step, .. } = self.chosen else { return };
         let lanes = self.chosen.candidate().lanes.iter().zip(&*later.candidate().lanes);
         let shared = lanes.filter(|(own, _)| !own.time.is_zero()).map(|(_, later)| later.time);
         let wait = shared.sum::<Duration>().as_nanos() as f64;
-        if wait > allowed
+        if wait > step.left
             && let Some(life) = self.life.upgrade()
         {
             life.make_due();
@@ -132,8 +140,8 @@ impl Lanes {
             return None;
         }
         let told = chosen.told();
-        if chosen.allowed.is_some() {
-            self.steps.record(&chosen.candidate().lanes, now);
+        if let Some(step) = chosen.step {
+            self.steps.record(&chosen.candidate().lanes, step.gap, now);
         }
         for flight in &mut self.flights {
             flight.is_alone = false;
@@ -150,6 +158,14 @@ impl Lanes {
             life: Arc::downgrade(life),
         });
         told
+    }
+
+    /// Whether prompts in flight have work on a device of a route.
+    fn prompts_use(&self, candidate: &Candidate) -> bool {
+        let prompts = self.flights.iter().filter(|flight| flight.chosen.has_prompts);
+        let mut lanes =
+            prompts.flat_map(|it| it.chosen.candidate().lanes.iter().zip(&*candidate.lanes));
+        lanes.any(|(of_prompt, own)| !of_prompt.time.is_zero() && !own.time.is_zero())
     }
 
     /// Records that a chunk has ended; `is_whole` says whether all of it was computed.
@@ -178,9 +194,9 @@ impl Scheduler {
         let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
         let may_pass = selection.shape.phase == Phase::Decode
             && sequences.all(|sequence| sequence.in_flight == 0);
-        let allowed = may_pass.then(|| self.time_for_step(selection, &candidates));
-        let mut choice = Choice { at: 0, end: alone, first: alone };
-        let mut haste = if allowed.is_some() { Haste::Step } else { Haste::InTurn };
+        let step = may_pass.then(|| self.times_of_step(selection, &candidates));
+        let (mut choice, mut hold) = (Choice { at: 0, end: alone, first: alone }, None);
+        let mut haste = if step.is_some() { Haste::Step } else { Haste::InTurn };
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
             let moment = self.lanes.moment(candidates[0].lanes.len(), self.queue.now);
             let is_ready = |candidate: &Candidate| {
@@ -189,69 +205,20 @@ impl Scheduler {
             choice = moment.choose(&candidates, haste, is_ready);
             let in_turn = |at: usize| moment.end_of(&candidates[at], Haste::InTurn);
             (choice.end, choice.first) = (in_turn(choice.at), in_turn(0));
-            if allowed.is_some_and(|allowed| choice.end.as_nanos() as f64 > allowed) {
-                haste = Haste::Due;
-                choice = moment.choose(&candidates, haste, is_ready);
+            if let Some(step) = step {
+                let due = moment.choose(&candidates, Haste::Due, is_ready);
+                let is_shared = self.lanes.prompts_use(&candidates[choice.at]);
+                hold = step.hold(due.end).filter(|_| is_shared && self.may_hold(selection));
+                if choice.end.as_nanos() as f64 > step.left {
+                    (haste, choice) = (Haste::Due, due);
+                }
             }
         }
-        (Chosen { candidates, choice, haste, allowed }, first)
-    }
-
-    /// How long the streams of a step may wait for its end, in ns: until their tokens are due, or without targets a few times as long as
-    /// the step takes alone.
-    fn time_for_step(&self, step: &Selection, candidates: &[Candidate]) -> f64 {
-        let streams = step.rows.iter().map(|(at, _)| &self.running[*at]);
-        let due = streams.filter_map(|stream| {
-            self.gap_of(stream).map(|gap| self.time_left(stream, gap).max(0.0))
-        });
-        let alone = candidates.iter().map(|it| it.alone.as_nanos() as f64).fold(f64::MAX, f64::min);
-        due.min_by(f64::total_cmp).unwrap_or((1.0 + STEPS_WAITED) * alone)
+        let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
+        let has_prompts = selection.prompts > 0 && !sequences.all(Sequence::gives_way);
+        (Chosen { candidates, choice, haste, step, has_prompts, hold }, first)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId};
-    use lapwing_kernels::formats::DType;
-    use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
-    use lapwing_kernels::op::Op;
-    use lapwing_plan::{DeviceId, RouteFor, Stage};
-
-    use super::*;
-
-    fn candidate(alone_ms: u64, crossings: u32) -> Candidate {
-        let mut graph = Graph::default();
-        let table = WeightSpec { name: "w".into(), rows: 8, cols: 8, dtype: DType::F32 };
-        let table = graph.add_weight(table);
-        let op = Op::Embed { table, scale: 1.0 };
-        graph.push(NewNode { op, inputs: &[], width: 8, layer: None, role: "test" });
-        let devices = [DeviceInfo::new("cpu", DeviceKind::Cpu)];
-        let (model, rows, selected) = (ModelId::default(), 1, 1);
-        let of = RouteFor { model, graph: &graph, devices: &devices, rows, selected };
-        let stages = vec![Stage::whole(DeviceId(0), 0..1)];
-        let route = Route::new(stages, String::new(), None, of).expect("a route");
-        let alone = Duration::from_millis(alone_ms);
-        let lanes = Arc::new([LaneWork { time: alone, longest: alone, parts: 1 }]);
-        Candidate { route, devices: Arc::default(), alone, lanes, crossings }
-    }
-
-    #[test]
-    fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
-        let mut lanes = Lanes::default();
-        let end = Duration::from_millis(100);
-        let chosen = Chosen {
-            candidates: Arc::new([candidate(100, 0)]),
-            choice: Choice { at: 0, end, first: end },
-            haste: Haste::InTurn,
-            allowed: None,
-        };
-        let life = Arc::default();
-        lanes.on_sent(1, chosen, &life, Nanos(0));
-        let left = |at: u64| lanes.moment(1, Nanos(at * 1_000_000)).lanes[0].time;
-        assert_eq!(left(0), end);
-        assert_eq!(left(75), Duration::from_millis(25));
-        assert_eq!(left(500), Duration::from_millis(10));
-        lanes.on_ended(1, true, Nanos(1));
-        assert_eq!(lanes.moment(1, Nanos(2)).lanes[0], LaneWork::default());
-    }
-}
+mod tests;

@@ -18,6 +18,8 @@ use lapwing_plan::pace::{EFFICIENT_MIN, TILE, efficient_rows, fitting_rows};
 use lapwing_plan::strategy::ChunkShape;
 use lapwing_traces::Nanos;
 
+mod held_steps;
+pub(super) mod hold;
 mod slack;
 pub(super) mod targets;
 
@@ -34,7 +36,7 @@ use crate::message::Progress;
 /// which it ends first.
 const OVERLAPPED_ROWS: usize = 256;
 
-/// Times of a step for which it may wait for prompts on other devices, without a target.
+/// Times of a step for which it may wait for prompts on several devices, without a target.
 pub(super) const STEPS_WAITED: f64 = 2.0;
 
 /// Rows of a chunk.
