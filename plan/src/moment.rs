@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing_kernels::device::{Arithmetic, DeviceInfo};
+
 use crate::chunk::ChunkShape;
 use crate::device::DeviceId;
 use crate::predict::alone;
@@ -94,6 +96,19 @@ pub struct Choice {
     pub end: Duration,
     /// The same for the first candidate, which is chosen where nothing else is to be done.
     pub first: Duration,
+}
+
+/// Devices that give the same bits, class by class, in order: those with the arithmetic of the CPU kernels together, and each other device
+/// alone.
+pub fn arithmetic_classes(devices: &[DeviceInfo]) -> Vec<Vec<DeviceId>> {
+    let ids = (0..devices.len()).map(DeviceId);
+    let (common, own): (Vec<DeviceId>, Vec<DeviceId>) =
+        ids.partition(|id| devices[id.0].arithmetic == Arithmetic::Cpu);
+    let own = own.into_iter().map(|device| vec![device]);
+    let mut classes: Vec<Vec<DeviceId>> = std::iter::once(common).chain(own).collect();
+    classes.retain(|class| !class.is_empty());
+    classes.sort();
+    classes
 }
 
 /// Candidates of a shape at most.
@@ -224,6 +239,10 @@ impl Moment {
         best
     }
 }
+
+mod scene;
+
+pub use scene::{RatedCandidate, RatedMoment, RatedStep, Scene, SceneError};
 
 #[cfg(test)]
 mod tests;

@@ -107,15 +107,19 @@ pub(super) struct Lanes {
     flights: Vec<Flight>,
     learned: Learned,
     steps: Steps,
+    /// That of the latest choice, whose memory the next one uses.
+    moment: Moment,
 }
 
 /// A chunk that is late counts as having this share of its work left.
 const LEFT_LEAST: f64 = 0.1;
 
 impl Lanes {
-    /// What each of so many devices has to do.
-    pub(super) fn moment(&self, devices: usize, now: Nanos) -> Moment {
-        let mut lanes = vec![LaneWork::default(); devices];
+    /// What each of so many devices has to do. A choice that is done gives it back.
+    fn moment(&mut self, devices: usize, now: Nanos) -> Moment {
+        let Moment { mut lanes, mut steps, .. } = std::mem::take(&mut self.moment);
+        lanes.clear();
+        lanes.resize(devices, LaneWork::default());
         for Flight { chosen, since, .. } in &self.flights {
             let past = now.since(*since).as_secs_f64() / chosen.choice.end.as_secs_f64().max(1e-9);
             let left = (1.0 - past).max(LEFT_LEAST);
@@ -124,7 +128,7 @@ impl Lanes {
                 lane.longest = lane.longest.max(own.longest);
             }
         }
-        let steps = self.steps.load(now);
+        self.steps.load(now, &mut steps);
         Moment { lanes, steps, crossing: Duration::from_nanos(self.learned.crossing() as u64) }
     }
 
@@ -184,7 +188,7 @@ impl Scheduler {
     /// The one of these routes on which a chunk ends first, and whether its graphs are ready. Where those of the first route are missing,
     /// this one is chosen, so that they are prepared. A step passes prompts only if its streams would wait too long in its turn.
     pub(super) fn chosen(
-        &self,
+        &mut self,
         candidates: Arc<[Candidate]>,
         selection: &Selection,
     ) -> (Chosen, Readiness) {
@@ -213,6 +217,7 @@ impl Scheduler {
                     (haste, choice) = (Haste::Due, due);
                 }
             }
+            self.lanes.moment = moment;
         }
         let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
         let has_prompts = selection.prompts > 0 && !sequences.all(Sequence::gives_way);

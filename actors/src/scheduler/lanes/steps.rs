@@ -28,9 +28,10 @@ impl Steps {
     }
 
     /// What steps take of each device that prompts use, too; nothing once there have been none for a while.
-    pub(super) fn load(&self, now: Nanos) -> Vec<StepLoad> {
+    pub(super) fn load(&self, now: Nanos, loads: &mut Vec<StepLoad>) {
+        loads.clear();
         if now.since(self.latest).as_nanos() as f64 > PERIODS_MOST * self.period {
-            return Vec::new();
+            return;
         }
         // Beside prompts, steps are held back.
         let period = self.period.max(self.gap).max(1.0);
@@ -38,7 +39,7 @@ impl Steps {
             share: (lane.time.as_nanos() as f64 / period).min(1.0),
             part: lane.mean(),
         };
-        self.lanes.iter().map(of).collect()
+        loads.extend(self.lanes.iter().map(of));
     }
 }
 

@@ -38,7 +38,7 @@ fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
     };
     let life = Arc::default();
     lanes.on_sent(1, chosen, &life, Nanos(0));
-    let left = |at: u64| lanes.moment(1, Nanos(at * 1_000_000)).lanes[0].time;
+    let mut left = |at: u64| lanes.moment(1, Nanos(at * 1_000_000)).lanes[0].time;
     assert_eq!(left(0), end);
     assert_eq!(left(75), Duration::from_millis(25));
     assert_eq!(left(500), Duration::from_millis(10));

@@ -7,12 +7,12 @@
 use std::time::Duration;
 
 use lapwing_plan::moment::Candidate;
+use lapwing_plan::pace::STEPS_WAITED;
 
 use super::super::lanes::Chosen;
 use super::super::running::Sequence;
 use super::super::selection::Selection;
 use super::super::state::Scheduler;
-use super::STEPS_WAITED;
 use super::hold::StepTimes;
 
 impl Scheduler {
