@@ -54,6 +54,7 @@ use chunks::{NextChunk, Why};
 pub use copy_page::CopyPage;
 pub use effect::{Note, Noted, RouteChosen, SchedulerEffect, Stall};
 use end::{fail, finish, refuse};
+pub use lanes::contention::StageErrors;
 pub use models::SchedulerModel;
 pub use moments::{BUSY_MAX, BUSY_PAUSE, REST};
 pub use parts::{KvPages, SchedulerConfig, SchedulerParts};

@@ -94,7 +94,8 @@ pub(crate) fn choice() -> Result<f64, Box<dyn Error>> {
     let lane = |at: u32| LaneWork { time: time * at, longest: time / 30, parts: 30 };
     let step = StepLoad { share: 0.3, part: time / 30 };
     let crossing = Duration::from_micros(2);
-    let moment = Moment { lanes: [0, 2, 5].map(lane).to_vec(), steps: vec![step; 3], crossing };
+    let (lanes, slow) = ([0, 2, 5].map(lane).to_vec(), vec![1.1, 1.0, 1.4]);
+    let moment = Moment { lanes, steps: vec![step; 3], crossing, slow };
     let clock = OsClock::start();
     let mut times: Vec<f64> = (0..1000)
         .map(|_| {

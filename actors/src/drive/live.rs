@@ -27,6 +27,7 @@ mod ending;
 mod events;
 mod parts;
 mod prepare;
+mod running;
 mod scheduler;
 mod spans;
 mod threads;

@@ -10,6 +10,7 @@ use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos, Recorder};
 
 use super::record::{CallerTrace, Outgoing, PrepareTrace, SchedulerTrace, WorkerTrace};
+use crate::chunk::Begun;
 use crate::message::{SchedulerMessage, Traced};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::Worker;
@@ -63,6 +64,8 @@ struct Actor {
     queue: VecDeque<Ran>,
     /// Whether a run is in progress.
     running: bool,
+    /// The run in progress, if its chunk has predicted times.
+    begun: Option<Begun>,
     next_run: RunId,
     /// Whether it is merging parts.
     merging: bool,

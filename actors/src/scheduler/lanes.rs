@@ -14,11 +14,13 @@ use super::pace::hold::StepTimes;
 use super::running::Sequence;
 use super::selection::Selection;
 use super::state::Scheduler;
-use crate::chunk::Life;
+use crate::chunk::{Computing, DeviceSet, Life, Runs};
 
+pub(super) mod contention;
 mod learned;
 mod steps;
 
+use contention::{Contention, Ended, StageErrors};
 use learned::Learned;
 use steps::Steps;
 
@@ -28,6 +30,8 @@ pub(super) struct Chosen {
     choice: Choice,
     /// Whether it passes chunks that wait for its devices.
     pub(super) haste: Haste,
+    /// Whether it is a step of streams.
+    is_step: bool,
     /// How long the streams of a step may wait; `None` for other chunks.
     step: Option<StepTimes>,
     /// Whether it has prompt rows of requests that give way to none.
@@ -83,6 +87,14 @@ struct Flight {
     /// Whether no other chunk was in flight since then.
     is_alone: bool,
     life: Weak<Life>,
+    runs: Option<Arc<Runs>>,
+}
+
+/// A chunk that is sent.
+pub(super) struct SentChunk<'a> {
+    pub(super) id: u64,
+    pub(super) life: &'a Arc<Life>,
+    pub(super) runs: &'a Option<Arc<Runs>>,
 }
 
 impl Flight {
@@ -106,6 +118,8 @@ impl Flight {
 pub(super) struct Lanes {
     flights: Vec<Flight>,
     learned: Learned,
+    contention: Contention,
+    computing: Arc<Computing>,
     steps: Steps,
     /// That of the latest choice, whose memory the next one uses.
     moment: Moment,
@@ -116,8 +130,8 @@ const LEFT_LEAST: f64 = 0.1;
 
 impl Lanes {
     /// What each of so many devices has to do. A choice that is done gives it back.
-    fn moment(&mut self, devices: usize, now: Nanos) -> Moment {
-        let Moment { mut lanes, mut steps, .. } = std::mem::take(&mut self.moment);
+    fn moment(&mut self, devices: usize, is_step: bool, now: Nanos) -> Moment {
+        let Moment { mut lanes, mut steps, mut slow, .. } = std::mem::take(&mut self.moment);
         lanes.clear();
         lanes.resize(devices, LaneWork::default());
         for Flight { chosen, since, .. } in &self.flights {
@@ -129,17 +143,46 @@ impl Lanes {
             }
         }
         self.steps.load(now, &mut steps);
-        Moment { lanes, steps, crossing: Duration::from_nanos(self.learned.crossing() as u64) }
+        let busy = lanes.iter().enumerate().filter(|(_, lane)| !lane.time.is_zero());
+        let busy = busy.fold(DeviceSet::default(), |all, (at, _)| all.with(DeviceSet::of(at)));
+        slow.clear();
+        slow.extend((0..devices).map(|at| self.contention.factor(is_step, at, busy)));
+        let crossing = Duration::from_nanos(self.learned.crossing() as u64);
+        Moment { lanes, steps, crossing, slow }
+    }
+
+    /// Where the times of a chunk's stages are kept; `None` if nothing is predicted.
+    pub(super) fn runs_of(&self, chosen: &Chosen) -> Option<Arc<Runs>> {
+        let is_predicted = !chosen.candidate().lanes.is_empty();
+        is_predicted.then(|| Arc::new(Runs::new(&self.computing)))
+    }
+
+    /// Learns from the times of a chunk's stages. They have ended in the order of the route.
+    fn learn(&mut self, flight: &Flight) {
+        let Some(runs) = &flight.runs else { return };
+        let Candidate { route, parts, lanes, .. } = flight.chosen.candidate();
+        let (mut stage, mut before) = (0, 0);
+        for run in runs.take() {
+            while stage < run.stage {
+                before += route.stages[stage].parts.len();
+                stage += 1;
+            }
+            let Some(predicted) = parts.get(before + run.part) else { continue };
+            let (predicted, time) = (predicted.as_nanos() as f64, run.time.as_nanos() as f64);
+            let (is_step, device) = (flight.chosen.is_step, run.device.0);
+            let ended = Ended { is_step, device, beside: run.beside, predicted, time };
+            self.contention.record(lanes.len(), ended);
+        }
     }
 
     /// Records that a chunk is sent. Returns what a recording may tell of its route.
     pub(super) fn on_sent(
         &mut self,
-        chunk: u64,
+        sent: SentChunk<'_>,
         chosen: Chosen,
-        life: &Arc<Life>,
         now: Nanos,
     ) -> Option<RouteChosen> {
+        let (chunk, life) = (sent.id, Arc::downgrade(sent.life));
         if chosen.candidate().lanes.is_empty() {
             return None;
         }
@@ -159,7 +202,8 @@ impl Lanes {
             chosen,
             since: now,
             is_alone,
-            life: Arc::downgrade(life),
+            life,
+            runs: sent.runs.clone(),
         });
         told
     }
@@ -176,6 +220,7 @@ impl Lanes {
     pub(super) fn on_ended(&mut self, chunk: u64, is_whole: bool, now: Nanos) {
         let Some(at) = self.flights.iter().position(|flight| flight.chunk == chunk) else { return };
         let flight = self.flights.remove(at);
+        self.learn(&flight);
         if flight.is_alone && is_whole {
             let time = now.since(flight.since).as_nanos() as f64;
             let Candidate { alone, crossings, .. } = flight.chosen.candidate();
@@ -185,6 +230,11 @@ impl Lanes {
 }
 
 impl Scheduler {
+    /// How far predicted times of the latest stages are from real ones, of those beside which other devices computed. `None` without any.
+    pub fn stage_errors(&self) -> Option<StageErrors> {
+        self.lanes.contention.errors()
+    }
+
     /// The one of these routes on which a chunk ends first, and whether its graphs are ready. Where those of the first route are missing,
     /// this one is chosen, so that they are prepared. A step passes prompts only if its streams would wait too long in its turn.
     pub(super) fn chosen(
@@ -196,13 +246,13 @@ impl Scheduler {
         let alone = candidates[0].alone;
         // A device that is kept for a step must not be the one that rows before the step's wait for.
         let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
-        let may_pass = selection.shape.phase == Phase::Decode
-            && sequences.all(|sequence| sequence.in_flight == 0);
+        let is_step = selection.shape.phase == Phase::Decode;
+        let may_pass = is_step && sequences.all(|sequence| sequence.in_flight == 0);
         let step = may_pass.then(|| self.times_of_step(selection, &candidates));
         let (mut choice, mut hold) = (Choice { at: 0, end: alone, first: alone }, None);
         let mut haste = if step.is_some() { Haste::Step } else { Haste::InTurn };
         if let (false, Readiness::Ready) = (candidates[0].lanes.is_empty(), &first) {
-            let moment = self.lanes.moment(candidates[0].lanes.len(), self.queue.now);
+            let moment = self.lanes.moment(candidates[0].lanes.len(), is_step, self.queue.now);
             let is_ready = |candidate: &Candidate| {
                 matches!(self.graphs.readiness(&candidate.route), Readiness::Ready)
             };
@@ -221,7 +271,7 @@ impl Scheduler {
         }
         let mut sequences = selection.rows.iter().map(|(at, _)| &self.running[*at]);
         let has_prompts = selection.prompts > 0 && !sequences.all(Sequence::gives_way);
-        (Chosen { candidates, choice, haste, step, has_prompts, hold }, first)
+        (Chosen { candidates, choice, haste, is_step, step, has_prompts, hold }, first)
     }
 }
 

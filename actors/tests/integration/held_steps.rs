@@ -13,7 +13,7 @@ use crate::support::{Setup, World, foretell, generate, live, prompt, recorder, r
 use crate::token_gap::{MICRO, arrivals, long_answer, micros};
 
 /// Each op is a stage of its own; all are on one of the devices, on any of them.
-struct OneOfThem;
+pub(crate) struct OneOfThem;
 
 impl OneOfThem {
     fn on(

@@ -8,6 +8,7 @@ mod cancel;
 #[path = "../../../tests/support/cases.rs"]
 mod cases;
 mod constrained;
+mod contention;
 mod drafts_as_trees;
 mod drafts_by_model;
 mod drafts_by_predictor;

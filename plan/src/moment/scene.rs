@@ -135,7 +135,7 @@ impl Sent {
                 lane.longest = lane.longest.max(own.longest);
             }
         }
-        Moment { lanes, steps: self.steps.clone(), crossing: Duration::ZERO }
+        Moment { lanes, steps: self.steps.clone(), ..Moment::default() }
     }
 
     fn send(&mut self, candidate: &Candidate, time: Duration) {

@@ -43,6 +43,7 @@ impl Simulation {
                 completed: VecDeque::new(),
                 queue: VecDeque::new(),
                 running: false,
+                begun: None,
                 next_run: RunId::default(),
                 merging: false,
             }

@@ -21,7 +21,8 @@ fn candidate(alone_ms: u64, crossings: u32) -> Candidate {
     let route = Route::new(stages, String::new(), None, of).expect("a route");
     let alone = Duration::from_millis(alone_ms);
     let lanes = Arc::new([LaneWork { time: alone, longest: alone, parts: 1 }]);
-    Candidate { route, devices: Arc::default(), alone, lanes, crossings }
+    let (devices, parts) = Default::default();
+    Candidate { route, devices, alone, lanes, parts, crossings }
 }
 
 #[test]
@@ -32,16 +33,17 @@ fn a_device_is_busy_for_the_rest_of_what_it_was_sent() {
         candidates: Arc::new([candidate(100, 0)]),
         choice: Choice { at: 0, end, first: end },
         haste: Haste::InTurn,
+        is_step: false,
         step: None,
         has_prompts: true,
         hold: None,
     };
     let life = Arc::default();
-    lanes.on_sent(1, chosen, &life, Nanos(0));
-    let mut left = |at: u64| lanes.moment(1, Nanos(at * 1_000_000)).lanes[0].time;
+    lanes.on_sent(SentChunk { id: 1, life: &life, runs: &None }, chosen, Nanos(0));
+    let mut left = |at: u64| lanes.moment(1, false, Nanos(at * 1_000_000)).lanes[0].time;
     assert_eq!(left(0), end);
     assert_eq!(left(75), Duration::from_millis(25));
     assert_eq!(left(500), Duration::from_millis(10));
     lanes.on_ended(1, true, Nanos(1));
-    assert_eq!(lanes.moment(1, Nanos(2)).lanes[0], LaneWork::default());
+    assert_eq!(lanes.moment(1, false, Nanos(2)).lanes[0], LaneWork::default());
 }
