@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Batch, DeviceError, MemoryDomain, Payload, Task, TensorSet, Work};
+use lapwing_kernels::device::{Batch, DeviceError, Payload, TensorSet};
 use lapwing_kernels::kv::{KvLease, KvPage};
 use lapwing_plan::moment::LaneWork;
-use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage, StagePart, StageWork};
+use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage};
 use lapwing_traces::event::DraftRole;
 
 mod delivery;
@@ -19,7 +19,7 @@ pub use runs::{Begun, Computing, DeviceSet, RunTime, Runs};
 pub use turn::{Life, Turn};
 
 use crate::handover::Sampling;
-use crate::join::{JoinPart, split};
+use crate::join::split;
 use crate::message::{Generate, HiddenRows, Sink};
 use crate::sequence::{Permit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};

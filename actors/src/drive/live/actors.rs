@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Completed, DeviceError, RunId, SlotPool, Stamps, TensorSet};
+use lapwing_kernels::device::{Completed, RunId, SlotPool, Stamps};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos};
 use tracing::Span;
@@ -18,9 +18,9 @@ use super::workers::{WorkerMessage, Workers};
 use crate::chunk::Begun;
 use crate::decide::decide;
 use crate::drive::mailbox::{Closed, Inbox};
-use crate::drive::modelled::{Segment, StepLog, merge_parts, segments_of, total};
+use crate::drive::modelled::{StepLog, merge_parts, segments_of, total};
 use crate::drive::record::{Outgoing, WorkerTrace};
-use crate::drive::wait::{Busy, Cores, LinkMode, WaitKey, WaitRecord, Waiter};
+use crate::drive::wait::{Cores, LinkMode, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, SchedulerMessage, Traced};
 use crate::worker::{Worker, WorkerEffect};
@@ -201,7 +201,7 @@ impl LiveWorker {
         };
         let Ended { mut delivery, submitted, result, stamps, timed, segments, span } = ended;
         if let Some(timed) = timed.filter(|_| result.is_ok()) {
-            timed.end(&delivery, now);
+            timed.end(&delivery, self.link.clock.now());
         }
         self.trace.play(&segments);
         if let Some(Stamps { begin, end }) = stamps {

@@ -24,12 +24,13 @@ impl Scheduler {
     ) -> StepTimes {
         let alone = candidates.iter().map(|it| it.alone.as_nanos() as f64).fold(f64::MAX, f64::min);
         let measured = self.models[step.kind.model.0].steps.estimate(step.shape.rows);
-        let own = measured.unwrap_or(0.0).max(alone);
+        let own = if alone > 0.0 { measured.unwrap_or(0.0).max(alone) } else { alone };
         let usual = (1.0 + STEPS_WAITED) * own;
         let streams = step.rows.iter().map(|(at, _)| &self.running[*at]);
         let times = streams.map(|stream| {
-            let gap = self.gap_of(stream).unwrap_or(Duration::from_nanos(usual as u64));
-            let left = match stream.is_streaming() {
+            let target = self.gap_of(stream);
+            let gap = target.unwrap_or(Duration::from_nanos(usual as u64));
+            let left = match target.is_some() || stream.is_streaming() {
                 true => self.time_left(stream, gap).max(0.0),
                 false => usual,
             };
